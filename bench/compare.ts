@@ -1,0 +1,64 @@
+/**
+ * Compares contenders doing the same job: they take turns, round after round, so that whatever the machine is busy with
+ * besides hits all of them alike; a contender's number is the median of its rounds, and the spread is shown with it.
+ */
+import { Bench } from "tinybench";
+import { median } from "./stats.js";
+
+export interface Contender {
+  readonly name: string;
+  run(): void;
+}
+
+export interface Measured {
+  readonly name: string;
+  /** Nanoseconds per unit of work: the median of the rounds, and the rounds it comes from. */
+  readonly median: number;
+  readonly rounds: readonly number[];
+}
+
+/** Rounds, and the time that each contender gets in a round. */
+const ROUNDS = 9;
+const ROUND_MS = 80;
+const WARMUP_MS = 300;
+
+/** Measures every contender; one `run` does `units` units of work. */
+export async function compare(contenders: readonly Contender[], units: number): Promise<Measured[]> {
+  await round(contenders, WARMUP_MS, units);
+  const rounds: number[][] = [];
+  for (let i = 0; i < ROUNDS; i++) rounds.push(await round(contenders, ROUND_MS, units));
+  return contenders.map(({ name }, i) => {
+    const own = rounds.map((measured) => measured[i]!);
+    return { name, median: median(own), rounds: own };
+  });
+}
+
+/** Median time per unit of every contender, in one turn each. */
+async function round(contenders: readonly Contender[], time: number, units: number): Promise<number[]> {
+  const bench = new Bench({ time, iterations: 5, warmup: false });
+  for (const { name, run } of contenders) bench.add(name, run);
+  await bench.run();
+  return bench.tasks.map(({ name, result }) => {
+    if (result.state !== "completed") throw new Error(`${name} did not complete`);
+    return (result.latency.p50 * 1e6) / units;
+  });
+}
+
+/**
+ * A row for `console.table`: the median, the fastest and slowest round, and how many times as long each baseline takes,
+ * medians compared and, as collections of garbage fall on some rounds only, fastest rounds compared.
+ */
+export function row(measured: Measured, baselines: Readonly<Record<string, Measured>>): Record<string, string> {
+  const fastest = Math.min(...measured.rounds);
+  const ratios = Object.entries(baselines).map(([title, base]) => {
+    const ofMedians = base.median / measured.median;
+    const ofFastest = Math.min(...base.rounds) / fastest;
+    return [`${title} (fastest)`, `${ofMedians.toFixed(2)} (${ofFastest.toFixed(2)})`];
+  });
+  return {
+    contender: measured.name,
+    "median ns": measured.median.toFixed(0),
+    "rounds ns": `${fastest.toFixed(0)} – ${Math.max(...measured.rounds).toFixed(0)}`,
+    ...Object.fromEntries(ratios),
+  };
+}

@@ -1,0 +1,50 @@
+/**
+ * What no implementation gets below: one Ed25519 operation by libsodium, and one put that LMDB has flushed. Suites measure
+ * them in the same run as what they compare with them.
+ */
+import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { open, type RootDatabase } from "lmdb";
+import sodium from "sodium-native";
+import { cpuMicros } from "./stats.js";
+
+/** About the bytes that a client signs, a manifest, and that the service signs, a tree head. */
+const MANIFEST_BYTES = 220;
+const HEAD_BYTES = 110;
+
+const secret = Buffer.alloc(sodium.crypto_sign_SECRETKEYBYTES);
+const publicKey = Buffer.alloc(sodium.crypto_sign_PUBLICKEYBYTES);
+const { privateKey } = generateKeyPairSync("ed25519");
+sodium.crypto_sign_seed_keypair(publicKey, secret, Buffer.from(privateKey.export({ format: "jwk" }).d!, "base64url"));
+const [manifest, head] = [randomBytes(MANIFEST_BYTES), randomBytes(HEAD_BYTES)];
+const [manifestSignature, headSignature] = [Buffer.alloc(64), Buffer.alloc(64)];
+sodium.crypto_sign_detached(manifestSignature, manifest, secret);
+sodium.crypto_sign_detached(headSignature, head, secret);
+
+/** Signs one tree head. */
+export function signOne(): void {
+  sodium.crypto_sign_detached(headSignature, head, secret);
+}
+
+/** Verifies one client's signature. */
+export function verifyOne(): void {
+  if (!sodium.crypto_sign_verify_detached(manifestSignature, manifest, publicKey))
+    throw new Error("a good signature was refused");
+}
+
+/** Verifies the signature of one tree head. */
+export function verifyHead(): void {
+  if (!sodium.crypto_sign_verify_detached(headSignature, head, publicKey))
+    throw new Error("a good signature was refused");
+}
+
+/** Microseconds of CPU that one call takes, of `count`. */
+export function cpuOf(work: () => void, count: number): number {
+  const before = process.cpuUsage();
+  for (let i = 0; i < count; i++) work();
+  return cpuMicros(before) / count;
+}
+
+/** A bare LMDB environment, opened as the log opens its own: visible only when on disk. */
+export function openRawStore(path: string): RootDatabase<Buffer, number> {
+  return open<Buffer, number>({ path, encoding: "binary", overlappingSync: false });
+}

@@ -1,0 +1,64 @@
+/**
+ * Servers that do nothing but answer, for `http` to compare with: node:http, fastify and bare uWebSockets.js, each with one
+ * constant JSON body of a given length.
+ */
+
+import uWS from "uWebSockets.js";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import fastify from "fastify";
+
+export interface Echo {
+  readonly name: string;
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+const HOST = "127.0.0.1";
+const TYPE = "application/json; charset=utf-8";
+/** A JSON string of so many bytes. */
+const bodyOf = (bytes: number): string => `"${"x".repeat(bytes - 2)}"`;
+
+async function nodeEcho(bytes: number): Promise<Echo> {
+  const body = Buffer.from(bodyOf(bytes));
+  const server = createServer((_, response) => {
+    response.writeHead(200, { "content-type": TYPE, "content-length": body.length });
+    response.end(body);
+  });
+  server.listen(0, HOST);
+  await once(server, "listening");
+  const close = async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  };
+  return { name: "node:http echo", port: (server.address() as AddressInfo).port, close };
+}
+
+async function fastifyEcho(bytes: number): Promise<Echo> {
+  const body = Buffer.from(bodyOf(bytes));
+  const app = fastify({ forceCloseConnections: true });
+  app.get("/*", (_, reply) => reply.type(TYPE).send(body));
+  await app.listen({ port: 0, host: HOST });
+  return { name: "fastify echo", port: (app.server.address() as AddressInfo).port, close: () => app.close() };
+}
+
+async function uwsEcho(bytes: number): Promise<Echo> {
+  const body = Buffer.from(bodyOf(bytes));
+  const app = uWS.App();
+  app.get("/*", (response) => {
+    response.cork(() => response.writeHeader("content-type", TYPE).end(body));
+  });
+  const socket = await new Promise<uWS.us_listen_socket>((resolve, reject) => {
+    app.listen(HOST, 0, (listening) => (listening ? resolve(listening) : reject(new Error("uWS cannot listen"))));
+  });
+  const close = async () => {
+    app.close();
+  };
+  return { name: "bare uWS echo", port: uWS.us_socket_local_port(socket as unknown as uWS.us_socket), close };
+}
+
+/** All three, listening; bare uWS first. */
+export const openEchoes = (bytes: number): Promise<Echo[]> =>
+  Promise.all([uwsEcho(bytes), nodeEcho(bytes), fastifyEcho(bytes)]);

@@ -1,0 +1,39 @@
+/**
+ * The few statistics that suites share. A figure is the median of its rounds with the lowest and highest beside it; a
+ * ratio is taken within each round first, so that what the machine was busy with in a round falls on both sides of it.
+ */
+
+/** The value that a share of `values`, in any order, does not exceed. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+export const median = (values: readonly number[]): number => quantile(values, 0.5);
+
+/** `12.3 (11.9 – 14.0)`: the median of the rounds, the lowest and the highest. */
+export function spread(values: readonly number[], digits = 1): string {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return `${median(values).toFixed(digits)} (${low.toFixed(digits)} – ${high.toFixed(digits)})`;
+}
+
+/** Round by round, how many times `base` each value is. */
+export const ratios = (values: readonly number[], base: readonly number[]): number[] =>
+  values.map((value, round) => value / base[round]!);
+
+/** Microseconds of CPU, user and system, of all threads of this process since `before`. */
+export function cpuMicros(before: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(before);
+  return user + system;
+}
+
+/** Median microseconds of `count` calls, each timed on its own. */
+export function p50Micros(count: number, work: (n: number) => void): number {
+  const micros: number[] = [];
+  for (let n = 0; n < count; n++) {
+    const started = performance.now();
+    work(n);
+    micros.push((performance.now() - started) * 1000);
+  }
+  return median(micros);
+}

@@ -1,0 +1,26 @@
+/**
+ * Digests of an entry beyond the primary SHA-256, which an operator may configure; by hash-wasm.
+ */
+import { createBLAKE3, createSHA3, createSHA512, type IHasher } from "hash-wasm";
+
+/** Names as they stand in `entry_hashes`. */
+export type DigestName = "sha2-512" | "sha3-256" | "blake3";
+
+/** One digest, in lower-case hex. */
+export interface Digest {
+  readonly algorithm: DigestName;
+  readonly digest_hex: string;
+}
+
+const CREATE: Readonly<Record<DigestName, () => Promise<IHasher>>> = {
+  "sha2-512": createSHA512,
+  "sha3-256": () => createSHA3(256),
+  blake3: () => createBLAKE3(),
+};
+
+/** Loads the hash functions once; what it resolves to computes all of `names`, in that order, synchronously. */
+export async function createDigests(names: readonly DigestName[]): Promise<(preimage: Uint8Array) => Digest[]> {
+  const hashers = await Promise.all(names.map(async (algorithm) => ({ algorithm, hasher: await CREATE[algorithm]() })));
+  return (preimage) =>
+    hashers.map(({ algorithm, hasher }) => ({ algorithm, digest_hex: hasher.init().update(preimage).digest("hex") }));
+}

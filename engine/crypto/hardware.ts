@@ -1,0 +1,148 @@
+/**
+ * Hardware attestation: a chain of X.509 certificates (RFC 5280) by which the maker of a device says that a key was made
+ * inside it and never leaves it. The first certificate is for the key itself; this is how PIV attestation works.
+ */
+import { hash, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { CairnlogError } from "../error.js";
+import { decodeBase64 } from "../verify/encoding.js";
+import { importPublicKey, type ServerKey } from "./spki.js";
+
+/** Certificates that one attestation may hold, a root sent along included. Real ones hold two or three. */
+const MAX_CERTIFICATES = 6;
+/** Six certificates of RSA keys with 8192 bits stay below it; bounds the work on hostile text. */
+const MAX_CHARACTERS = 64 * 1024;
+// No character of the body can begin the end line, so this cannot backtrack.
+const BLOCK = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----/g;
+
+/** The makers that the operator trusts. Without any, no attestation can be asked for, and declarations are believed. */
+export class HardwareRoots {
+  readonly #roots: readonly X509Certificate[];
+  readonly #ids: ReadonlySet<string>;
+
+  /**
+   * @param bundle the roots as PEM; what stands between the blocks is left alone. No roots, when absent.
+   * @throws CairnlogError `invalid-input` when it holds no certificate, one that cannot be read, or one of no CA
+   */
+  constructor(bundle?: string) {
+    this.#roots = bundle === undefined ? [] : readRoots(bundle);
+    this.#ids = new Set(this.#roots.map(idOf));
+  }
+
+  get isEmpty(): boolean {
+    return this.#roots.length === 0;
+  }
+
+  /** Whether the certificate with this id, as `verify` gave it, is one of the roots now. */
+  has(id: string): boolean {
+    return this.#ids.has(id);
+  }
+
+  /**
+   * Checks that `attestation` proves `key` to be held in hardware (`api.md`, Accounts and credentials): its first
+   * certificate is for exactly this key, every one was issued by the next, the last by one of the roots, all are valid
+   * at `now`, and all but the first are CAs. All of the text may come from an attacker; nothing else than this is thrown.
+   * @param attestation PEM blocks CERTIFICATE and nothing else, leaf first; the root may be sent along
+   * @param now milliseconds since the epoch
+   * @returns the id of the root that it leads to
+   * @throws CairnlogError `invalid-input` when the text is no such list of certificates; `forbidden` when they do not
+   *   prove it
+   */
+  verify(attestation: string, key: Pick<ServerKey, "fingerprint">, now: number): string {
+    const sent = readChain(attestation);
+    const leaf = sent[0]!;
+    if (fingerprintOf(leaf) !== key.fingerprint) throw refused("Its first certificate is for another key.");
+    // What a key says of itself is no device's word, and that the operator trusts it as a root makes it none.
+    if (this.has(idOf(leaf)) || isIssuedBy(leaf, leaf))
+      throw refused("Its first certificate is a root, or is signed by the key itself.");
+    const chain = this.has(idOf(sent.at(-1)!)) ? sent.slice(0, -1) : sent;
+    const top = chain.at(-1)!;
+    const root = this.#roots.find((candidate) => isValidAt(candidate, now) && isIssuedBy(top, candidate));
+    if (!root) throw refused("Its last certificate was not issued by a trusted root that is valid now.");
+    // From the root down: no key is used before somebody who is trusted has vouched for it.
+    let issuer = root;
+    for (let i = chain.length - 1; i >= 0; i--) {
+      const certificate = chain[i]!;
+      if (!isIssuedBy(certificate, issuer)) throw refused(`Certificate ${i + 1} was not issued by the one after it.`);
+      if (!isValidAt(certificate, now)) throw refused(`Certificate ${i + 1} has expired or is not valid yet.`);
+      if (i > 0 && !certificate.ca) throw refused(`Certificate ${i + 1} is not a CA's, so it certifies nothing.`);
+      issuer = certificate;
+    }
+    return idOf(root);
+  }
+}
+
+/** Reads the roots from a PEM file. @throws CairnlogError `storage-failed`; `invalid-input` as the constructor does */
+export function openHardwareRoots(path: string): HardwareRoots {
+  let bundle: string;
+  try {
+    bundle = readFileSync(path, "utf8");
+  } catch (cause) {
+    throw new CairnlogError("storage-failed", `The hardware roots ${path} cannot be read.`, { cause });
+  }
+  return new HardwareRoots(bundle);
+}
+
+function readRoots(bundle: string): X509Certificate[] {
+  const roots = [...bundle.matchAll(BLOCK)].map(([, body]) => parse(body!));
+  if (!roots.length) throw malformed("The hardware roots hold no PEM block CERTIFICATE.");
+  for (const { ca, subject } of roots)
+    if (!ca) throw malformed(`The hardware roots hold a certificate that is not a CA's: ${subject}`);
+  return roots;
+}
+
+function readChain(attestation: string): X509Certificate[] {
+  if (attestation.length > MAX_CHARACTERS) throw malformed("The text is too long for a hardware attestation.");
+  const blocks = [...attestation.matchAll(BLOCK)];
+  if (!blocks.length || attestation.replace(BLOCK, "").trim() !== "")
+    throw malformed("A hardware attestation is PEM blocks CERTIFICATE, leaf first, and nothing else.");
+  if (blocks.length > MAX_CERTIFICATES)
+    throw malformed(`A hardware attestation holds at most ${MAX_CERTIFICATES} certificates.`);
+  return blocks.map(([, body]) => parse(body!));
+}
+
+function parse(body: string): X509Certificate {
+  const der = decodeBase64(body.replace(/\s+/g, ""));
+  if (!der?.length) throw malformed("A PEM block CERTIFICATE does not hold strict base64.");
+  let certificate: X509Certificate;
+  try {
+    certificate = new X509Certificate(der);
+  } catch (cause) {
+    throw malformed("A PEM block CERTIFICATE does not hold a certificate.", cause);
+  }
+  // The parser also takes PEM within, and bytes after the certificate: then what was checked is not what was sent.
+  if (!certificate.raw.equals(der)) throw malformed("A PEM block CERTIFICATE holds more than one certificate in DER.");
+  return certificate;
+}
+
+const idOf = ({ raw }: X509Certificate): string => hash("sha256", raw, "hex");
+
+/** Of the key that a certificate is for; undefined when it is of a kind that this log does not take. */
+function fingerprintOf(certificate: X509Certificate): string | undefined {
+  try {
+    return importPublicKey(certificate.publicKey.export({ type: "spki", format: "pem" }).toString()).fingerprint;
+  } catch {
+    return undefined;
+  }
+}
+
+/** By name, by what the issuer may use its key for, and by signature. An unusable key or algorithm is a no. */
+function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
+  try {
+    return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+  } catch {
+    return false;
+  }
+}
+
+/** A date that cannot be read compares as false. */
+function isValidAt({ validFrom, validTo }: X509Certificate, now: number): boolean {
+  return Date.parse(validFrom) <= now && now <= Date.parse(validTo);
+}
+
+function malformed(message: string, cause?: unknown): CairnlogError {
+  return new CairnlogError("invalid-input", message, cause === undefined ? {} : { cause });
+}
+
+const refused = (reason: string): CairnlogError =>
+  new CairnlogError("forbidden", `The hardware attestation does not prove that the key is held in hardware. ${reason}`);

@@ -1,0 +1,43 @@
+/**
+ * Worker threads for signatures and for checking a whole log. A round trip costs 30–100 µs, so callers send batches.
+ */
+import { availableParallelism } from "node:os";
+import { Piscina } from "piscina";
+
+/** Threads when nothing is said: leave one core to the sequencer. */
+export const defaultWorkers = (): number => Math.max(1, availableParallelism() - 1);
+
+/** Runs exported functions of worker modules. Several logs may share one. */
+export interface Pool {
+  readonly workers: number;
+  /** Calls the function `name` that the module at `url` exports. `transfer` moves buffers instead of copying them. */
+  run<T>(url: URL, name: string, input: unknown, transfer?: readonly ArrayBuffer[]): Promise<T>;
+  /** Ends the threads; tasks still running are rejected. */
+  close(): Promise<void>;
+}
+
+/** Starts no thread until the first task. */
+export function createPool(workers: number = defaultWorkers()): Pool {
+  let piscina: Piscina | null = null;
+  let closed = false;
+  const start = (url: URL) =>
+    new Piscina({
+      filename: url.href,
+      minThreads: 0,
+      maxThreads: workers,
+      idleTimeout: 30_000,
+      concurrentTasksPerWorker: 1,
+    });
+  return {
+    workers,
+    run<T>(url: URL, name: string, input: unknown, transfer: readonly ArrayBuffer[] = []): Promise<T> {
+      if (closed) return Promise.reject(new Error("the worker pool is closed"));
+      piscina ??= start(url);
+      return piscina.run(input, { filename: url.href, name, transferList: [...transfer] }) as Promise<T>;
+    },
+    async close() {
+      closed = true;
+      await piscina?.destroy();
+    },
+  };
+}

@@ -1,0 +1,39 @@
+/**
+ * Signatures on the server: libsodium for Ed25519, OpenSSL for P-256 and RSA. Where these are laxer than the portable
+ * verifier (`engine/verify/signature.ts`), the checks here make up for it: both give the same verdict on every input.
+ */
+import { constants, verify } from "node:crypto";
+import sodium from "sodium-native";
+import { ecdsaCompact } from "../verify/signature.js";
+import type { ServerKey } from "./spki.js";
+
+const ED25519_SIGNATURE_BYTES = 64;
+
+/**
+ * Whether `signature` is the key's over exactly these bytes. Both may come from an attacker and may lie in shared memory;
+ * a malformed signature is `false`, never an exception. Same rules as `verifySignature`.
+ */
+export function verifySync(key: ServerKey, message: Uint8Array, signature: Uint8Array): boolean {
+  const bytes = unshared(message);
+  const signed = unshared(signature);
+  switch (key.algorithm) {
+    case "ed25519":
+      return (
+        signed.length === ED25519_SIGNATURE_BYTES &&
+        sodium.crypto_sign_verify_detached(signed, bytes, key.raw!) === true
+      );
+    case "ecdsa-p256": {
+      const compact = ecdsaCompact(signed);
+      return (
+        compact !== undefined && verify("sha256", bytes, { key: key.keyObject, dsaEncoding: "ieee-p1363" }, compact)
+      );
+    }
+    case "rsa-2048":
+      return verify("sha256", bytes, { key: key.keyObject, padding: constants.RSA_PKCS1_PADDING }, signed);
+  }
+}
+
+/** libsodium answers `undefined` for shared memory, and another thread could change it between two reads. */
+function unshared(bytes: Uint8Array): Uint8Array {
+  return bytes.buffer instanceof SharedArrayBuffer ? new Uint8Array(bytes) : bytes;
+}

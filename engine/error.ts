@@ -1,0 +1,61 @@
+/**
+ * The one error class of the engine and of the verifier: a stable code for programs, a sentence for people.
+ * Pure, so that it also runs in browsers.
+ */
+
+/** What went wrong, as a stable word. Adding one is a compatible change; renaming one is not. */
+export type ErrorCode =
+  | "overloaded"
+  | "closed"
+  | "signer-unavailable"
+  | "storage-failed"
+  | "corrupt-log"
+  | "invalid-input"
+  | "not-found"
+  | "already-exists"
+  | "key-not-active"
+  | "wrong-key-status"
+  | "challenge-used"
+  | "forbidden"
+  | "private-key"
+  | "invalid-key"
+  | "invalid-signature"
+  | "not-i-json"
+  | "precondition-failed"
+  | "unauthenticated"
+  | "gone"
+  | "rate-limited"
+  | "payload-too-large"
+  | "unsupported-commitment"
+  | "commitment-key-missing"
+  | "decryption-failed"
+  | "calendars-unavailable"
+  | "wrong-operator";
+
+/** One fault in an input: `path` is a JSON Pointer (RFC 6901) into it, `message` a sentence. */
+export interface ErrorDetail {
+  readonly path: string;
+  readonly message: string;
+}
+
+/**
+ * Everything the engine throws on purpose. `details` is present only where single members are to blame, `retryAfter`
+ * (seconds) only where waiting helps and it is known how long.
+ */
+export class CairnlogError extends Error {
+  readonly code: ErrorCode;
+  declare readonly details?: readonly ErrorDetail[];
+  declare readonly retryAfter?: number;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { cause?: unknown; details?: readonly ErrorDetail[]; retryAfter?: number } = {},
+  ) {
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    this.name = "CairnlogError";
+    this.code = code;
+    if (options.details !== undefined) this.details = options.details;
+    if (options.retryAfter !== undefined) this.retryAfter = options.retryAfter;
+  }
+}

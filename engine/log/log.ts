@@ -1,0 +1,407 @@
+/**
+ * The embeddable log: append, read, prove, verify, close. No HTTP, no environment variables, no process-wide state;
+ * any number of logs in one process.
+ */
+import { createDigests, type DigestName } from "../crypto/digests.js";
+import { createPool, type Pool } from "../crypto/pool.js";
+import { CairnlogError } from "../error.js";
+import { Layer } from "../store/changeset.js";
+import { type PostingList, Postings } from "../store/postings.js";
+import { FORMAT, type Key, type KeyOf, type RowOf, type TableName } from "../store/schema.js";
+import { openStore, type RowWindow, type Snapshot, type Store } from "../store/store.js";
+import type { InclusionProof } from "../verify/bundleformat.js";
+import type { Entry } from "../verify/entry.js";
+import type { TreeVersion } from "../verify/merkle.js";
+import type { TreeHead } from "../verify/treehead.js";
+import { Anchors } from "./anchors.js";
+import { type Clock, formatTimestamp, systemClock } from "./clock.js";
+import { leafIndexOf } from "./entry.js";
+import { freshHead } from "./freshhead.js";
+import { Frontier, SIGNING_VERSION } from "./frontier.js";
+import { type EventInput, noProjection, type Projection } from "./projection.js";
+import { consistencyPath, inclusionPath } from "./proofs.js";
+import { type Criteria, findMatches, type Matches } from "./query.js";
+import { EntryReader } from "./reader.js";
+import { addStoredTerms, compareRows, rebuildState, storedEvent } from "./rebuild.js";
+import { type Committed, DEFAULT_QUEUE_LIMIT, type Receipt, Sequencer } from "./sequencer.js";
+import type { Signer } from "./signer.js";
+import { publishedTile } from "./tiles.js";
+import type { Command } from "./transaction.js";
+import { TILE_WIDTH } from "./tree.js";
+import { type VerifyReport, verifyLog } from "./verify.js";
+
+export interface LogOptions {
+  /** Directory of the log; created when it does not exist. One process at a time may write it. */
+  readonly path: string;
+  /** Signs the tree heads. `operatorKey` and `openOperatorKey` make one; its public key is needed to verify. */
+  readonly signer: Signer & { readonly public: { readonly pem: string } };
+  /** State that follows from entries. */
+  readonly projection?: Projection;
+  /** Digests kept beside SHA-256 in `entry_hashes`. */
+  readonly digests?: readonly DigestName[];
+  /** Worker threads to use; without it the log starts its own when it needs them. */
+  readonly pool?: Pool;
+  /** Appends that may wait; beyond it they are refused with `overloaded`. */
+  readonly queueLimit?: number;
+  /** Bytes of address space, and the size the data can grow to. */
+  readonly mapSize?: number;
+  readonly clock?: Clock;
+}
+
+export interface ConsistencyProof {
+  readonly from_size: number;
+  readonly to_size: number;
+  readonly tree_version: TreeVersion;
+  readonly from_root: string;
+  readonly to_root: string;
+  readonly peaks: readonly string[];
+  readonly extension: readonly string[];
+  readonly from_sth: TreeHead | null;
+  readonly to_sth: TreeHead | null;
+}
+
+/**
+ * Opens or creates a log. The time this takes does not depend on the size of the log.
+ * @throws CairnlogError `storage-failed`, `corrupt-log`; `wrong-operator` when another key signed this log's heads
+ */
+export async function openLog(options: LogOptions): Promise<Log> {
+  return startLog(openStore(options), options);
+}
+
+/** `openLog` over a store that is open already. */
+export async function startLog(store: Store, options: LogOptions): Promise<Log> {
+  try {
+    await checkMeta(store, options);
+    const secondaryDigests = options.digests?.length ? await createDigests(options.digests) : null;
+    return new Log(store, options, secondaryDigests);
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+async function checkMeta(store: Store, { signer, clock = systemClock }: LogOptions): Promise<void> {
+  const meta = store.get("meta", "log");
+  const keyId = signer.fingerprint;
+  if (!meta) {
+    const row = { format: FORMAT, key_id: keyId, created_at: formatTimestamp(clock()) };
+    await store.commit({ firstIndex: 0, batch: null, rows: [{ table: "meta", key: "log", row }], tiles: [] });
+  } else if (meta.format !== FORMAT)
+    throw new CairnlogError("corrupt-log", `The log is in format ${meta.format}; this version reads format ${FORMAT}.`);
+  else if (meta.key_id !== keyId)
+    throw new CairnlogError(
+      "wrong-operator",
+      `This log is signed by operator key ${meta.key_id}, not by ${keyId}. Give the key that belongs to it, or another data directory.`,
+    );
+}
+
+export class Log {
+  readonly #store: Store;
+  readonly #options: LogOptions;
+  readonly #postings: Postings;
+  readonly #frontier: Frontier;
+  readonly #reader: EntryReader;
+  readonly #projection: Projection;
+  readonly #sequencer: Sequencer;
+  /** Proofs from outside, joined to the entries that have one. */
+  readonly anchors: Anchors;
+  #ownPool: Pool | null = null;
+  /** Entries on disk. Nothing beyond is shown to anyone. */
+  #size = 0;
+  #verification: Promise<VerifyReport> | null = null;
+
+  /** Use `openLog`. */
+  constructor(store: Store, options: LogOptions, secondaryDigests: Awaited<ReturnType<typeof createDigests>> | null) {
+    this.#store = store;
+    this.#options = options;
+    this.#projection = options.projection ?? noProjection;
+    this.#reader = new EntryReader(store);
+    this.#frontier = new Frontier(store);
+    this.#postings = new Postings(store.postings);
+    this.anchors = new Anchors(store, (command) => this.execute(command));
+    this.#restore();
+    this.#sequencer = new Sequencer({
+      store,
+      postings: this.#postings,
+      frontier: this.#frontier,
+      signer: options.signer,
+      projection: this.#projection,
+      clock: options.clock ?? systemClock,
+      secondaryDigests,
+      queueLimit: options.queueLimit ?? DEFAULT_QUEUE_LIMIT,
+      published: (size) => {
+        this.#size = size;
+      },
+      restore: () => this.#restore(),
+    });
+  }
+
+  /** Memory becomes what the disk says: at start, and after a failed write that may have been persisted all the same. */
+  #restore(): void {
+    this.#projection.onRestore?.();
+    this.#frontier.restore();
+    this.anchors.restore();
+    const { size } = this.#frontier;
+    const layer = new Layer();
+    for (let index = this.#postings.size; index < size; index++)
+      addStoredTerms(storedEvent(this.#reader, index)!, this.#projection, layer);
+    if (size > this.#postings.size) this.#postings.add(size, layer.terms);
+    this.#size = size;
+  }
+
+  /** Entries in the log, all of them on disk. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Batches written since the log was opened: how many transactions the appends shared. */
+  get batches(): number {
+    return this.#sequencer.batches;
+  }
+
+  /** Appends waiting for their batch. */
+  get queued(): number {
+    return this.#sequencer.queued;
+  }
+
+  /**
+   * Appends one event, or several that become neighbours in one batch. Resolves when they are on disk, each with the
+   * signed head of the size it made.
+   * @throws CairnlogError `overloaded`, `closed`, `signer-unavailable`, `storage-failed`; `not-i-json` for a payload
+   *   that has no canonical form. Nothing was appended then, unless the disk failed: then look before trying again.
+   */
+  append(event: EventInput): Promise<Receipt>;
+  append(events: readonly EventInput[]): Promise<readonly Receipt[]>;
+  async append(input: EventInput | readonly EventInput[]): Promise<Receipt | readonly Receipt[]> {
+    const events: readonly EventInput[] = Array.isArray(input) ? input : [input as EventInput];
+    const { receipts } = await this.execute((transaction) => {
+      for (const event of events) transaction.append(event);
+    });
+    return Array.isArray(input) ? receipts : receipts[0]!;
+  }
+
+  /** Runs a command: a synchronous function that reads state, may refuse by throwing, writes rows and appends events. */
+  execute<T>(command: Command<T>): Promise<Committed<T>> {
+    return this.#sequencer.submit(command);
+  }
+
+  /** A row of state, as it is on disk. */
+  row<T extends TableName>(table: T, key: KeyOf<T>): RowOf<T> | undefined {
+    return this.#store.get(table, key);
+  }
+
+  /** Rows of state with `start` <= key < `end`, ascending, as they are on disk; all of them, or those in `window`. */
+  rows<T extends TableName>(table: T, start: Key, end: Key, window?: RowWindow): { key: KeyOf<T>; row: RowOf<T> }[] {
+    return [...this.#store.range(table, start, end, window)];
+  }
+
+  /** Rows of state as they are on disk now, for work that takes several turns of the event loop; to be closed. */
+  snapshot(): Snapshot {
+    return this.#store.snapshot();
+  }
+
+  /** Leaf indexes of the entries with `term`, ascending. Use it before the next `await`. */
+  postings(term: string): PostingList {
+    return this.#postings.list(term);
+  }
+
+  /** The entry with this id as it is served (JSON), or undefined. */
+  entryJson(id: number): Buffer | undefined {
+    return this.entryJsonAt(leafIndexOf(id));
+  }
+
+  /** The entry at this leaf index as it is served (JSON), or undefined. */
+  entryJsonAt(leafIndex: number): Buffer | undefined {
+    const json = leafIndex >= 0 && leafIndex < this.#size ? this.#reader.json(leafIndex) : undefined;
+    return json && this.anchors.join(leafIndex, json);
+  }
+
+  /** The entry with this id, or undefined. */
+  entry(id: number): Entry | undefined {
+    const json = this.entryJson(id);
+    return json && (JSON.parse(json.toString("utf8")) as Entry);
+  }
+
+  /** Entries in order, from the one with id `from` on; those appended meanwhile included. */
+  *entries(from = 1): Iterable<Entry> {
+    for (let id = from; ; id++) {
+      const entry = this.entry(id);
+      if (!entry) return;
+      yield entry;
+    }
+  }
+
+  /** Leaf indexes of the entries that `criteria` select, a page at a time, oldest first. */
+  match(criteria: Criteria, offset: number, limit: number): Matches {
+    const entry = (leafIndex: number) => this.#reader.entry(leafIndex);
+    return findMatches({ postings: this.#postings, size: this.#size, entry }, criteria, offset, limit);
+  }
+
+  /** The same entries as they are served (JSON). */
+  find(criteria: Criteria, offset: number, limit: number): { readonly entries: Buffer[]; readonly total: number } {
+    const { indexes, total } = this.match(criteria, offset, limit);
+    return { entries: indexes.map((leafIndex) => this.entryJsonAt(leafIndex)!), total };
+  }
+
+  /**
+   * The first leaf index whose entry is not before `timestamp` (canonical form); the size of the log if there is none.
+   * Timestamps ascend, so this is a binary search.
+   */
+  firstAt(timestamp: string): number {
+    let low = 0;
+    let high = this.#size;
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      if (this.#reader.entry(middle)!.timestamp < timestamp) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** The newest entry, or null on an empty log. */
+  head(): Entry | null {
+    return this.#size ? this.entry(this.#size)! : null;
+  }
+
+  /** The signed head of a tree size (default: the newest), or null where there is none. */
+  treeHead(treeSize: number = this.#size): TreeHead | null {
+    return (treeSize <= this.#size && this.#reader.head(treeSize)) || null;
+  }
+
+  /**
+   * Signs the head of the current size again, with a timestamp of now. It is not stored: the first head of a size stays
+   * the one that `treeHead` gives.
+   * @throws CairnlogError `precondition-failed` on an empty log; `signer-unavailable`; as `execute` does
+   */
+  async signHead(): Promise<TreeHead> {
+    if (!this.#size) throw new CairnlogError("precondition-failed", "The log is empty; there is no tree to sign.");
+    // A command's moment is never before the newest head, and no head that is made later is before it.
+    const { value: now } = await this.execute(({ timestamp }) => timestamp);
+    const size = this.#size;
+    const stored = this.treeHead(size)?.timestamp ?? now;
+    // The log may have grown since the command. Canonical timestamps sort as text.
+    const timestamp = [now, stored].sort().at(-1)!;
+    return freshHead(this.#frontier.trees[SIGNING_VERSION], size, timestamp, this.#options.signer);
+  }
+
+  /** The receipt of the entry at a leaf index, as its append gave it; null for imported entries, which have no head. */
+  receipt(leafIndex: number): Receipt | null {
+    const entry = leafIndex < this.#size ? this.#reader.entry(leafIndex) : undefined;
+    const sth = this.treeHead(leafIndex + 1);
+    if (!entry || !sth) return null;
+    const { id, entry_hash, timestamp } = entry;
+    return { log_entry_id: id, leaf_index: leafIndex, entry_hash, timestamp, sth };
+  }
+
+  /**
+   * Proof that the entry at `leafIndex` is in the tree of `treeSize` leaves (default: all).
+   * @throws CairnlogError `invalid-input` unless 0 <= leafIndex < treeSize <= size
+   */
+  inclusionProof(
+    leafIndex: number,
+    { treeSize = this.#size, treeVersion = SIGNING_VERSION }: { treeSize?: number; treeVersion?: TreeVersion } = {},
+  ): InclusionProof {
+    this.#checkSize(treeSize);
+    const { leafHash, rootHash, auditPath } = inclusionPath(this.#frontier.trees[treeVersion], leafIndex, treeSize);
+    return {
+      leaf_index: leafIndex,
+      tree_size: treeSize,
+      tree_version: treeVersion,
+      leaf_hash: leafHash,
+      root_hash: rootHash,
+      audit_path: auditPath,
+      entry_hash: this.#reader.digest(leafIndex)!,
+      sth: this.treeHead(treeSize),
+    };
+  }
+
+  /**
+   * Proof that the tree of `from` leaves is the beginning of the tree of `to` leaves (default: all).
+   * @throws CairnlogError `invalid-input` unless 1 <= from <= to <= size
+   */
+  consistencyProof(
+    from: number,
+    to: number = this.#size,
+    treeVersion: TreeVersion = SIGNING_VERSION,
+  ): ConsistencyProof {
+    this.#checkSize(to);
+    const { fromRoot, toRoot, peaks, extension } = consistencyPath(this.#frontier.trees[treeVersion], from, to);
+    return {
+      from_size: from,
+      to_size: to,
+      tree_version: treeVersion,
+      from_root: fromRoot,
+      to_root: toRoot,
+      peaks,
+      extension,
+      from_sth: this.treeHead(from),
+      to_sth: this.treeHead(to),
+    };
+  }
+
+  /**
+   * The first `width` (1 to 256) hashes of tile `index` of a tile level, 32 bytes each; undefined when the log has not as
+   * many. Level l holds the complete nodes of tree level 8·l, so what was given once never changes.
+   */
+  tile(treeVersion: TreeVersion, level: number, index: number, width: number = TILE_WIDTH): Uint8Array | undefined {
+    return publishedTile(this.#frontier.trees[treeVersion], this.#size, { level, index, width });
+  }
+
+  /** A size that is on its way to disk must not be proved yet: its head might never exist. */
+  #checkSize(treeSize: number): void {
+    if (!(treeSize >= 1 && treeSize <= this.#size))
+      throw new CairnlogError("invalid-input", `The tree size must lie between 1 and ${this.#size}.`);
+  }
+
+  /** Re-derives everything from the stored payloads, as of now, beside live appends. Calls at one time share one run. */
+  verify(): Promise<VerifyReport> {
+    this.#verification ??= this.#verify().finally(() => {
+      this.#verification = null;
+    });
+    return this.#verification;
+  }
+
+  async #verify(): Promise<VerifyReport> {
+    const { path, mapSize, signer } = this.#options;
+    const target = { path, size: this.#size, operatorKey: signer.public.pem };
+    return verifyLog(this.#pool, mapSize === undefined ? target : { ...target, mapSize });
+  }
+
+  get #pool(): Pool {
+    if (this.#options.pool) return this.#options.pool;
+    this.#ownPool ??= createPool();
+    return this.#ownPool;
+  }
+
+  /**
+   * Rebuilds derived rows and postings from the entries, in memory, and compares them with what is on disk.
+   * @returns a sentence for each difference; empty when state is what the entries make it
+   */
+  stateDifferences(): string[] {
+    const rebuilt = rebuildState(this.#reader, this.#size, this.#projection);
+    const differences = compareRows(this.#store, rebuilt);
+    let postings = 0;
+    for (const [term, held] of rebuilt.terms) {
+      const indexes = typeof held === "number" ? [held] : held;
+      postings += indexes.length;
+      const list = this.#postings.list(term);
+      const stored = Array.from({ length: list.length }, (_, rank) => list.at(rank));
+      if (stored.join() !== indexes.join())
+        differences.push(
+          `postings of kind ${term.charCodeAt(0)}: entries ${stored.join()} instead of ${indexes.join()}`,
+        );
+    }
+    if (this.#postings.count !== postings)
+      differences.push(`${this.#postings.count} postings are held, but the entries make ${postings}`);
+    return differences;
+  }
+
+  /** Answers every append that was accepted, then closes. Nothing keeps running. */
+  async close(): Promise<void> {
+    await this.#sequencer.close();
+    await this.#verification?.catch(() => undefined);
+    await this.#ownPool?.close();
+    await this.#postings.close();
+    await this.#store.close();
+  }
+}

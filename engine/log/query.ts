@@ -1,0 +1,139 @@
+/**
+ * Finding entries: `spec.md`, filter and search rules 1 to 5. Every criterion becomes a sorted list of leaf indexes; one
+ * list is paged by rank, several are intersected, shortest first.
+ */
+
+import type { Postings } from "../store/postings.js";
+import { POSTING, type PostingKind } from "../store/schema.js";
+import { hashedTerm, hashTerm, hexPrefixTerm, textPrefixTerm } from "../store/term.js";
+import type { Entry } from "../verify/entry.js";
+import { arrayList, disjointUnion, type IndexList, intersection } from "./index-list.js";
+import { SEARCH_FIELDS } from "./projection.js";
+
+/** All that are given must hold. */
+export interface Criteria {
+  /** The event type is one of these. */
+  readonly eventTypes?: readonly string[];
+  /** The entry carries all of these tags (rule 1). */
+  readonly tags?: readonly string[];
+  /** Rules 2, 3 and 4. */
+  readonly search?: string;
+  /** The entry names this key in one of the six fields (rule 5). */
+  readonly fingerprint?: string;
+  /** The entry is filed under this term. */
+  readonly term?: string;
+  /** The entry's `document_hash`, bare or prefixed. */
+  readonly document?: string;
+  /** Leaf indexes [from, to) only. */
+  readonly from?: number;
+  readonly to?: number;
+}
+
+export interface Matches {
+  readonly total: number;
+  /** Leaf indexes of the page, ascending. */
+  readonly indexes: readonly number[];
+}
+
+interface Sources {
+  readonly postings: Pick<Postings, "list" | "range">;
+  readonly size: number;
+  entry(leafIndex: number): Entry | undefined;
+}
+
+const KEY_HEX = 32;
+const KEY_BYTES = 16;
+const HEX = /^[0-9a-f]+$/;
+const COMPLETE_HASH = /^(?:sha256:)?((?:[0-9a-f]{64}|[0-9a-f]{128}))$/;
+const PREFIX = "sha256:";
+
+/** Matches number `offset` to `offset + limit` of those that `criteria` select, and how many there are in all. */
+export function findMatches(sources: Sources, criteria: Criteria, offset: number, limit: number): Matches {
+  const from = Math.max(0, criteria.from ?? 0);
+  const to = Math.min(sources.size, criteria.to ?? sources.size);
+  const lists = criteriaLists(sources, criteria);
+  if (from >= to) return { total: 0, indexes: [] };
+  const [only] = lists;
+  if (!only) return page(to - from, offset, limit, (rank) => from + rank);
+  if (lists.length === 1) {
+    const first = only.seek(from);
+    return page(only.seek(to) - first, offset, limit, (rank) => only.at(first + rank));
+  }
+  const indexes = [...intersection(lists, from, to)];
+  return { total: indexes.length, indexes: indexes.slice(offset, offset + limit) };
+}
+
+function page(total: number, offset: number, limit: number, at: (rank: number) => number): Matches {
+  const count = Math.max(0, Math.min(limit, total - offset));
+  return { total, indexes: Array.from({ length: count }, (_, i) => at(offset + i)) };
+}
+
+function criteriaLists(sources: Sources, criteria: Criteria): IndexList[] {
+  const { postings, size } = sources;
+  const lists: IndexList[] = [];
+  if (criteria.eventTypes) {
+    const types = [...new Set(criteria.eventTypes)];
+    lists.push(
+      disjointUnion(
+        types.map((type) => postings.list(hashedTerm(POSTING.eventType, type))),
+        size,
+      ),
+    );
+  }
+  for (const tag of new Set(criteria.tags?.map((text) => text.toLowerCase())))
+    lists.push(postings.list(hashedTerm(POSTING.tag, tag)));
+  if (criteria.fingerprint !== undefined)
+    lists.push(postings.list(hashTerm(POSTING.fingerprint, criteria.fingerprint.toLowerCase())));
+  if (criteria.document !== undefined)
+    lists.push(postings.list(hashTerm(POSTING.document, criteria.document.toLowerCase())));
+  if (criteria.term !== undefined) lists.push(postings.list(criteria.term));
+  if (criteria.search !== undefined) lists.push(searchList(sources, criteria.search.toLowerCase()));
+  return lists;
+}
+
+/** Entries that match a folded search term; sorted, each once. Costs what matches it. */
+function searchList(sources: Sources, term: string): IndexList {
+  const found = new Set<number>();
+  for (const { index, certain } of candidates(sources, term))
+    if (!found.has(index) && (certain || matchesSearch(sources.entry(index)!, term))) found.add(index);
+  return arrayList([...found].sort((a, b) => a - b));
+}
+
+/** Everything that may match; `certain` where the 16 bytes of a term say all there is to say. */
+function* candidates({ postings }: Sources, term: string): Iterable<{ index: number; certain: boolean }> {
+  const hexRange = function* (kind: PostingKind, hex: string) {
+    const certain = hex.length <= KEY_HEX;
+    const high = hexPrefixTerm(kind, hex.slice(0, KEY_HEX).padEnd(KEY_HEX, "f"));
+    for (const { index } of postings.range(hexPrefixTerm(kind, hex), high)) yield { index, certain };
+  };
+  const complete = COMPLETE_HASH.exec(term)?.[1];
+  if (HEX.test(term)) yield* hexRange(POSTING.digest, term);
+  if (complete) {
+    yield* hexRange(POSTING.bareHash, complete);
+    yield* hexRange(POSTING.prefixedHash, complete);
+    return;
+  }
+  if (HEX.test(term)) yield* hexRange(POSTING.bareHash, term);
+  if (term.startsWith(PREFIX) || PREFIX.startsWith(term)) {
+    const hex = term.slice(PREFIX.length);
+    if (hex === "" || HEX.test(hex)) yield* hexRange(POSTING.prefixedHash, hex);
+  }
+  const low = textPrefixTerm(POSTING.fieldText, term);
+  const bytes = Buffer.byteLength(term, "utf8");
+  const high = low.slice(0, 1 + Math.min(bytes, KEY_BYTES)).padEnd(1 + KEY_BYTES, "\xff");
+  // Shorter values are filled up with NULs, so a term that holds one proves nothing.
+  const certain = bytes <= KEY_BYTES && !term.includes("\0");
+  for (const { index } of postings.range(low, high)) yield { index, certain };
+}
+
+/** The rules themselves, for one entry; `term` is folded. */
+export function matchesSearch(entry: Entry, term: string): boolean {
+  if (entry.entry_hashes.some(({ digest_hex }) => digest_hex.toLowerCase().startsWith(term))) return true;
+  const values = SEARCH_FIELDS.map((field) => entry.payload[field])
+    .filter((value) => typeof value === "string")
+    .map((value) => value.toLowerCase());
+  const complete = COMPLETE_HASH.exec(term)?.[1];
+  return complete
+    ? values.some((value) => value === complete || value === PREFIX + complete)
+    : values.some((value) => value.startsWith(term));
+}

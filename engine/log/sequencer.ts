@@ -1,0 +1,364 @@
+/**
+ * The sequencer: commands in, one at a time; batches out, each one transaction.
+ *
+ * A batch passes three stages, each of which holds one batch at a time: *formed* (commands run, entries hashed, trees
+ * extended), *signed* (one head for every size), *written* (on disk). So batch k+1 is formed while k is signed and k−1
+ * is written. There is no timer: a command on an idle log is formed at the end of the event-loop turn it came in.
+ *
+ * Every answer, a refusal too, is released when what it was based on is on disk, in order. If we crash here, nobody was
+ * told anything that the disk does not hold. If signing or writing fails, the batch and all that were built on it fail
+ * with it, and memory is read from disk again: a failed write may be there all the same.
+ */
+import { CairnlogError } from "../error.js";
+import { type BatchHeads, packBatch } from "../store/batch.js";
+import { type ChangeSet, Layer, type TileChange } from "../store/changeset.js";
+import type { Postings } from "../store/postings.js";
+import type { Store } from "../store/store.js";
+import { type TreeHead, treeHeadMessage } from "../verify/treehead.js";
+import { type Clock, formatTimestamp } from "./clock.js";
+import { type FinishedEntry, finishEntry, type SecondaryDigests } from "./entry.js";
+import { type Frontier, SIGNING_VERSION } from "./frontier.js";
+import { addDigestTerm, addLogTerms, type LoggedEvent, type Projection } from "./projection.js";
+import type { Signer } from "./signer.js";
+import { BatchTransaction, type Command, type Draft } from "./transaction.js";
+
+/** Commands waiting beyond which an append is refused at once. */
+export const DEFAULT_QUEUE_LIMIT = 16_384;
+/** Events after which a batch is closed: about 10 ms of work on this thread. */
+const BATCH_EVENTS = 512;
+
+/** Proof that an event is in the log, on disk, with the head of the size it made. */
+export interface Receipt {
+  readonly log_entry_id: number;
+  readonly leaf_index: number;
+  readonly entry_hash: string;
+  readonly timestamp: string;
+  readonly sth: TreeHead;
+}
+
+export interface Committed<T> {
+  readonly value: T;
+  /** One for each event that the command appended, in order. */
+  readonly receipts: readonly Receipt[];
+}
+
+interface Waiting {
+  readonly command: Command<unknown>;
+  readonly resolve: (committed: Committed<unknown>) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A command that has run: how it ends once its batch is on disk. */
+interface Ran {
+  readonly waiting: Waiting;
+  readonly outcome: { readonly value: unknown } | { readonly error: unknown };
+  /** Its events are numbers [from, to) of the batch. */
+  readonly from: number;
+  readonly to: number;
+}
+
+interface FormedBatch {
+  readonly firstIndex: number;
+  readonly layer: Layer;
+  readonly ran: readonly Ran[];
+  readonly events: readonly LoggedEvent[];
+  readonly entries: readonly FinishedEntry[];
+  readonly digests: Buffer;
+  /** Hex root of every new size. */
+  readonly roots: readonly string[];
+  readonly headTimestamp: number;
+  readonly tiles: readonly TileChange[];
+  /** Settle, without ever rejecting, when the batch has left the stage. */
+  readonly leftSigning: Promise<void>;
+  readonly finished: Promise<void>;
+}
+
+export interface SequencerParts {
+  readonly store: Store;
+  readonly postings: Postings;
+  readonly frontier: Frontier;
+  readonly signer: Signer;
+  readonly projection: Projection;
+  readonly clock: Clock;
+  readonly secondaryDigests: SecondaryDigests | null;
+  readonly queueLimit: number;
+  /** Called when entries up to `size` are on disk, before anyone is told. */
+  readonly published: (size: number) => void;
+  /** Reads frontier, postings and published size from disk. */
+  readonly restore: () => void;
+}
+
+export class Sequencer {
+  readonly #parts: SequencerParts;
+  #queue: Waiting[] = [];
+  #scheduled = false;
+  #closed = false;
+  /** The batch that waits for the signing stage; while there is one, no other is formed. */
+  #formed: FormedBatch | null = null;
+  /** The newest batch in flight. */
+  #last: FormedBatch | null = null;
+  /** Layers of the batches in flight, oldest first. */
+  #layers: Layer[] = [];
+  #inFlight = 0;
+  /** Set by the first failure; until recovery every batch in flight fails with it. */
+  #failure: unknown;
+  #failed = false;
+  #idle: (() => void)[] = [];
+  /** Batches that were written since the start. */
+  batches = 0;
+
+  constructor(parts: SequencerParts) {
+    this.#parts = parts;
+  }
+
+  /** Commands accepted and not yet formed into a batch. */
+  get queued(): number {
+    return this.#queue.length;
+  }
+
+  /**
+   * Runs `command` in its turn and resolves when what it did is on disk.
+   * @throws CairnlogError what the command throws; `overloaded`, `closed`, `signer-unavailable`, `storage-failed`
+   */
+  submit<T>(command: Command<T>): Promise<Committed<T>> {
+    if (this.#closed) return Promise.reject(new CairnlogError("closed", "The log is closed."));
+    if (this.#queue.length >= this.#parts.queueLimit)
+      return Promise.reject(new CairnlogError("overloaded", "Too many appends are waiting. Try again shortly."));
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ command, resolve: resolve as (committed: Committed<unknown>) => void, reject });
+      this.#schedule();
+    });
+  }
+
+  /** Refuses new commands and resolves when every accepted one has been answered. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    while (this.#queue.length || this.#inFlight) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#formed || !this.#queue.length) return;
+    this.#scheduled = true;
+    // The end of the turn: whatever else this turn of the event loop brings joins the batch.
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#form();
+    });
+  }
+
+  #form(): void {
+    if (this.#formed || !this.#queue.length) return;
+    if (this.#failed && !this.#recover()) return;
+    const { frontier } = this.#parts;
+    const layer = new Layer();
+    const firstIndex = frontier.size;
+    const transaction = new BatchTransaction(this.#parts, this.#layers, layer, firstIndex);
+    const { drafts } = transaction;
+    const ran: Ran[] = [];
+    const queue = this.#queue;
+    let taken = 0;
+    while (taken < queue.length && drafts.length < BATCH_EVENTS) {
+      const waiting = queue[taken++]!;
+      const from = drafts.length;
+      const now = Math.max(this.#parts.clock(), frontier.lastTimestamp);
+      let outcome: Ran["outcome"];
+      try {
+        outcome = { value: transaction.run(waiting.command, formatTimestamp(now)) };
+        frontier.lastTimestamp = now;
+      } catch (error) {
+        outcome = { error };
+      }
+      ran.push({ waiting, outcome, from, to: drafts.length });
+    }
+    this.#queue = queue.slice(taken);
+    this.#carry(this.#finish(firstIndex, layer, ran, drafts));
+  }
+
+  /** Hashes and links the entries of a batch and extends the trees by them. */
+  #finish(
+    firstIndex: number,
+    layer: Layer,
+    ran: readonly Ran[],
+    drafts: readonly Draft[],
+  ): Omit<FormedBatch, "leftSigning" | "finished"> {
+    const { frontier, secondaryDigests, clock } = this.#parts;
+    const digests = Buffer.allocUnsafe(32 * drafts.length);
+    const entries = drafts.map(({ event, canonicalPayload }, i) => {
+      const { id, timestamp, event_type } = event;
+      const entry = finishEntry({ id, timestamp, event_type, canonicalPayload }, frontier.lastHash, secondaryDigests);
+      frontier.lastHash = entry.entryHash;
+      digests.write(entry.entryHash, 32 * i, "hex");
+      addLogTerms(event, layer);
+      for (const digest of entry.digests) addDigestTerm(digest, event.leafIndex, layer);
+      return entry;
+    });
+    const { roots, tiles } = drafts.length ? frontier.extend(digests) : { roots: digests, tiles: [] };
+    const rootBytes = Buffer.from(roots.buffer, roots.byteOffset, roots.length);
+    const headTimestamp = Math.max(clock(), frontier.lastTimestamp);
+    if (drafts.length) frontier.lastTimestamp = headTimestamp;
+    return {
+      firstIndex,
+      layer,
+      ran,
+      events: drafts.map(({ event }) => event),
+      entries,
+      digests,
+      roots: drafts.map((_, i) => rootBytes.toString("hex", 32 * i, 32 * i + 32)),
+      headTimestamp,
+      tiles,
+    };
+  }
+
+  /** Takes a batch through the remaining stages. */
+  #carry(formed: Omit<FormedBatch, "leftSigning" | "finished">): void {
+    const previous = this.#last;
+    let leaveSigning = () => {};
+    const leftSigning = new Promise<void>((resolve) => {
+      leaveSigning = resolve;
+    });
+    let finish = () => {};
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const batch: FormedBatch = { ...formed, leftSigning, finished };
+    this.#formed = this.#last = batch;
+    this.#layers.push(batch.layer);
+    this.#inFlight++;
+
+    const pass = async () => {
+      await previous?.leftSigning;
+      this.#formed = null;
+      this.#schedule();
+      this.#checkFailure();
+      const heads = await this.#sign(batch);
+      // A signed batch stays in its stage until the disk is free. Were it to make room sooner, every turn of the event
+      // loop would send another small batch to wait for a transaction of its own: 2.3 entries a commit instead of 30.
+      await previous?.finished;
+      leaveSigning();
+      this.#checkFailure();
+      await this.#write(batch, heads);
+      return heads;
+    };
+    pass()
+      .then(
+        (heads) => this.#release(batch, heads),
+        (error) => {
+          if (!this.#failed) {
+            this.#failed = true;
+            this.#failure = error;
+          }
+          for (const { waiting } of batch.ran) waiting.reject(error);
+        },
+      )
+      .finally(() => {
+        this.#layers = this.#layers.filter((layer) => layer !== batch.layer);
+        this.#inFlight--;
+        if (this.#formed === batch) this.#formed = null;
+        if (this.#last === batch) this.#last = null;
+        leaveSigning();
+        finish();
+        if (this.#failed && !this.#inFlight) this.#recover();
+        this.#schedule();
+        if (!this.#queue.length && !this.#inFlight) for (const resolve of this.#idle.splice(0)) resolve();
+      });
+  }
+
+  #checkFailure(): void {
+    if (this.#failed) throw this.#failure;
+  }
+
+  async #sign(batch: FormedBatch): Promise<TreeHead[]> {
+    if (!batch.entries.length) return [];
+    const timestamp = formatTimestamp(batch.headTimestamp);
+    const heads = batch.roots.map((root_hash, i) => ({ tree_size: batch.firstIndex + i + 1, root_hash, timestamp }));
+    const messages = heads.map((head) => treeHeadMessage(head.root_hash, head.tree_size, timestamp));
+    const { signer } = this.#parts;
+    let signatures: readonly Uint8Array[];
+    try {
+      signatures = await signer.sign(messages);
+    } catch (cause) {
+      throw new CairnlogError("signer-unavailable", "The operator key cannot sign, so nothing was appended.", {
+        cause,
+      });
+    }
+    return heads.map((head, i) => ({
+      tree_size: head.tree_size,
+      root_hash: head.root_hash,
+      signature: Buffer.from(signatures[i]!).toString("base64"),
+      timestamp,
+      key_id: signer.fingerprint,
+      tree_version: SIGNING_VERSION,
+    }));
+  }
+
+  async #write(batch: FormedBatch, heads: readonly TreeHead[]): Promise<void> {
+    const changes = this.#changeSet(batch, heads);
+    if (!changes.batch && !changes.rows.length) return;
+    try {
+      await this.#parts.store.commit(changes);
+    } catch (cause) {
+      throw new CairnlogError("storage-failed", "The data directory could not be written.", { cause });
+    }
+    this.batches++;
+    // From here the entries exist, whatever happens to this process.
+    const size = batch.firstIndex + batch.events.length;
+    this.#parts.frontier.written(batch.tiles);
+    if (batch.events.length) {
+      this.#parts.postings.add(size, batch.layer.terms);
+      this.#parts.published(size);
+    }
+  }
+
+  #changeSet(batch: FormedBatch, heads: readonly TreeHead[]): ChangeSet {
+    const { firstIndex, digests, tiles } = batch;
+    const packedHeads: BatchHeads = {
+      treeVersion: SIGNING_VERSION,
+      keyId: Buffer.from(this.#parts.signer.fingerprint.slice("sha256:".length), "hex"),
+      heads: heads.map((head) => ({
+        root: Buffer.from(head.root_hash, "hex"),
+        timestamp: batch.headTimestamp,
+        signature: Buffer.from(head.signature, "base64"),
+      })),
+    };
+    const entries = batch.entries.map(({ json }) => json);
+    const packed = entries.length ? packBatch(entries, digests, packedHeads) : null;
+    return { firstIndex, batch: packed, rows: batch.layer.rows(), tiles };
+  }
+
+  #release(batch: FormedBatch, heads: readonly TreeHead[]): void {
+    for (const { waiting, outcome, from, to } of batch.ran) {
+      if ("error" in outcome) {
+        waiting.reject(outcome.error);
+        continue;
+      }
+      const receipts: Receipt[] = [];
+      for (let i = from; i < to; i++)
+        receipts.push({
+          log_entry_id: batch.events[i]!.id,
+          leaf_index: batch.events[i]!.leafIndex,
+          entry_hash: batch.entries[i]!.entryHash,
+          timestamp: batch.events[i]!.timestamp,
+          sth: heads[i]!,
+        });
+      waiting.resolve({ value: outcome.value, receipts });
+    }
+  }
+
+  /**
+   * Makes memory what the disk says after a failure. Only called when nothing is in flight.
+   * @returns false when the disk cannot be read either: then everything that waits fails, and the next command tries again
+   */
+  #recover(): boolean {
+    if (this.#inFlight) return false;
+    try {
+      this.#parts.restore();
+      this.#failed = false;
+      this.#failure = undefined;
+      return true;
+    } catch (cause) {
+      const error = new CairnlogError("storage-failed", "The data directory cannot be read.", { cause });
+      for (const waiting of this.#queue.splice(0)) waiting.reject(error);
+      return false;
+    }
+  }
+}

@@ -1,0 +1,70 @@
+/** What a command sees and does: the state through all layers, its moment, and the append. */
+import type { Layer } from "../store/changeset.js";
+import type { Postings } from "../store/postings.js";
+import type { Store } from "../store/store.js";
+import { canonicalJson } from "../verify/canonical.js";
+import { entryId } from "./entry.js";
+import type { EventInput, LoggedEvent, Projection, StateWriter } from "./projection.js";
+import { LayeredState } from "./state.js";
+
+/** What a command may do. Synchronous and deterministic; throwing leaves no trace of it. */
+export interface Transaction extends StateWriter {
+  /** The command's one moment: canonical text, never before the newest entry. Its events carry it. */
+  readonly timestamp: string;
+  append(event: EventInput): LoggedEvent;
+}
+export type Command<T> = (transaction: Transaction) => T;
+
+/** An event that waits to be hashed and linked. */
+export interface Draft {
+  readonly event: LoggedEvent;
+  readonly canonicalPayload: string;
+}
+
+/** The transaction of one batch, lent to its commands one after the other. */
+export class BatchTransaction extends LayeredState implements Transaction {
+  timestamp = "";
+  readonly drafts: Draft[] = [];
+  readonly #firstIndex: number;
+  readonly #layer: Layer;
+  readonly #projection: Projection;
+
+  /** @param layers of the batches in flight, oldest first; `layer` is the batch's own */
+  constructor(
+    parts: { readonly store: Store; readonly postings: Postings; readonly projection: Projection },
+    layers: readonly Layer[],
+    layer: Layer,
+    firstIndex: number,
+  ) {
+    super(parts.store, parts.postings, [...layers, layer]);
+    this.#projection = parts.projection;
+    this.#layer = layer;
+    this.#firstIndex = firstIndex;
+  }
+
+  append({ event_type, payload }: EventInput): LoggedEvent {
+    const leafIndex = this.#firstIndex + this.drafts.length;
+    const event: LoggedEvent = { event_type, payload, id: entryId(leafIndex), leafIndex, timestamp: this.timestamp };
+    this.drafts.push({ event, canonicalPayload: canonicalJson(payload) });
+    this.#projection.apply(event, this);
+    this.#projection.onAppend?.(event, this);
+    this.#projection.addTerms(event, this.#layer);
+    return event;
+  }
+
+  /** Runs one command at `timestamp`; one that throws leaves neither rows nor terms nor events. */
+  run<T>(command: Command<T>, timestamp: string): T {
+    const events = this.drafts.length;
+    this.timestamp = timestamp;
+    this.#layer.begin();
+    try {
+      const value = command(this);
+      this.#layer.keep();
+      return value;
+    } catch (error) {
+      this.#layer.undo();
+      this.drafts.length = events;
+      throw error;
+    }
+  }
+}

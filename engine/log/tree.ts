@@ -1,0 +1,144 @@
+/**
+ * The tree under one lens: the frontier that appends extend, and the tiles that keep every complete node.
+ *
+ * Tiles hold 256 hashes of levels 0, 8, 16, …; every other complete node is the root of 2^r neighbours in one tile.
+ * The newest tile of each level is in memory. Complete nodes never change, so a reader who asks about a size that is
+ * on disk is not disturbed by appends that are on their way there.
+ */
+import { type Kernel, kernel, type NodeRun, type TreeVersion } from "../../wasm/index.js";
+import { CairnlogError } from "../error.js";
+import type { TileChange } from "../store/changeset.js";
+import type { Store } from "../store/store.js";
+
+export const TILE_WIDTH = 256;
+export const TILE_LEVELS = 8;
+const HASH = 32;
+
+/** Complete nodes of a tile level in a tree of `size` leaves. */
+export const nodesAt = (size: number, tileLevel: number): number => Math.floor(size / TILE_WIDTH ** tileLevel);
+
+/** The newest, unfinished tile of a level. */
+interface OpenTile {
+  index: number;
+  count: number;
+  readonly hashes: Uint8Array;
+}
+
+export class Tree {
+  readonly version: TreeVersion;
+  readonly #store: Store;
+  readonly #kernel: Kernel;
+  #size = 0;
+  /** Roots of the complete subtrees, lowest level first. */
+  #peaks: Uint8Array = new Uint8Array(0);
+  #open: OpenTile[] = [];
+  /** Full tiles on their way to disk, by `level/index`. */
+  readonly #sealed = new Map<string, Uint8Array>();
+
+  constructor(version: TreeVersion, store: Store, hasher: Kernel = kernel) {
+    this.version = version;
+    this.#store = store;
+    this.#kernel = hasher;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /**
+   * Makes memory what disk says for a tree of `size` leaves. `tail` holds the digests of the leaves since the last full
+   * level-0 tile; all else comes from the newest tiles, so this costs the same at any size.
+   */
+  restore(size: number, tail: Uint8Array): void {
+    this.#size = size;
+    this.#sealed.clear();
+    this.#open = [];
+    for (let level = 0; level === 0 || nodesAt(size, level) > 0; level++) {
+      const nodes = nodesAt(size, level);
+      const tile = { index: Math.floor(nodes / TILE_WIDTH), count: nodes % TILE_WIDTH, hashes: emptyTile() };
+      if (level === 0) tile.hashes.set(this.#kernel.leaves(tail, this.version));
+      else if (tile.count) tile.hashes.set(this.#stored(level, tile.index).subarray(0, tile.count * HASH));
+      this.#open.push(tile);
+    }
+    const peaks: Uint8Array[] = [];
+    for (let level = 0; 2 ** level <= size; level++) {
+      const nodes = Math.floor(size / 2 ** level);
+      if (nodes % 2 === 1) peaks.push(this.node(level, nodes - 1));
+    }
+    this.#peaks = Buffer.concat(peaks);
+  }
+
+  /**
+   * Appends leaves for `digests` (32 bytes each).
+   * @returns the root of every new size, when asked for, and the tiles to be written with these entries
+   */
+  extend(digests: Uint8Array, withRoots: boolean): { readonly roots: Uint8Array; readonly tiles: TileChange[] } {
+    const { peaks, roots, runs } = this.#kernel.extend(this.#size, this.#peaks, digests, this.version, withRoots);
+    this.#size += digests.length / HASH;
+    this.#peaks = peaks;
+    return { roots, tiles: runs.flatMap((run) => this.#keep(run)) };
+  }
+
+  #keep({ level, hashes }: NodeRun): TileChange[] {
+    const tileLevel = level / TILE_LEVELS;
+    const changes: TileChange[] = [];
+    let tile = this.#open[tileLevel];
+    if (!tile) {
+      tile = { index: 0, count: 0, hashes: emptyTile() };
+      this.#open[tileLevel] = tile;
+    }
+    const change = (index: number, bytes: Uint8Array) =>
+      changes.push({ treeVersion: this.version, level: tileLevel, index, hashes: bytes });
+    for (let at = 0; at < hashes.length; ) {
+      const taken = Math.min(hashes.length - at, (TILE_WIDTH - tile.count) * HASH);
+      tile.hashes.set(hashes.subarray(at, at + taken), tile.count * HASH);
+      tile.count += taken / HASH;
+      at += taken;
+      if (tile.count < TILE_WIDTH) break;
+      const full = tile.hashes.slice();
+      this.#sealed.set(`${tileLevel}/${tile.index}`, full);
+      change(tile.index, full);
+      tile.index++;
+      tile.count = 0;
+    }
+    if (tileLevel > 0 && tile.count) change(tile.index, tile.hashes.slice(0, tile.count * HASH));
+    return changes;
+  }
+
+  /** Forgets full tiles that are on disk now. */
+  written(tiles: readonly TileChange[]): void {
+    for (const tile of tiles)
+      if (tile.treeVersion === this.version && tile.hashes.length === TILE_WIDTH * HASH)
+        this.#sealed.delete(`${tile.level}/${tile.index}`);
+  }
+
+  #stored(level: number, index: number): Uint8Array {
+    const tile = this.#store.tile(this.version, level, index);
+    if (!tile)
+      throw new CairnlogError(
+        "corrupt-log",
+        `Tile ${index} of level ${level} (tree version ${this.version}) is missing. Run cairnlog fsck.`,
+      );
+    return tile;
+  }
+
+  /** Hashes of tile `index` at `tileLevel`; 256 of them, or as many as there are if it is the newest. */
+  tile(tileLevel: number, index: number): Uint8Array {
+    const open = this.#open[tileLevel];
+    if (open?.index === index) return open.hashes.subarray(0, open.count * HASH);
+    return this.#sealed.get(`${tileLevel}/${index}`) ?? this.#stored(tileLevel, index);
+  }
+
+  /** The complete node (level, index), 32 bytes. The caller must know that it is complete. */
+  node(level: number, index: number): Uint8Array {
+    const tileLevel = Math.floor(level / TILE_LEVELS);
+    const width = 2 ** (level % TILE_LEVELS);
+    const first = index * width;
+    const at = (first % TILE_WIDTH) * HASH;
+    const hashes = this.tile(tileLevel, Math.floor(first / TILE_WIDTH)).subarray(at, at + width * HASH);
+    if (hashes.length !== width * HASH) throw new RangeError(`node (${level}, ${index}) is not complete`);
+    return width === 1 ? hashes.slice() : this.#kernel.subtree(hashes, this.version).slice(-HASH);
+  }
+}
+
+const emptyTile = (): Uint8Array => new Uint8Array(TILE_WIDTH * HASH);

@@ -1,0 +1,224 @@
+/**
+ * Attestations: a manifest and a signature over it become an entry of the log. What was signed is checked before the
+ * command; what depends on the state of the log (is the key active, was this submitted before) within it.
+ */
+import { hash, randomUUID } from "node:crypto";
+import type { OperatorKey } from "../crypto/operator-key.js";
+import { importPublicKey, type ServerKey } from "../crypto/spki.js";
+import type { SignatureVerifier } from "../crypto/verifier.js";
+import { CairnlogError } from "../error.js";
+import { entryId } from "../log/entry.js";
+import type { Log } from "../log/log.js";
+import type { Receipt } from "../log/sequencer.js";
+import type { Transaction } from "../log/transaction.js";
+import type { AttestationEvent } from "../verify/bundleformat.js";
+import { encodeBase64 } from "../verify/encoding.js";
+import { type Attestation, attestationPayloads, normaliseContentHash } from "../verify/manifest.js";
+import type { TreeHead } from "../verify/treehead.js";
+import { completeAttestation, recordedAttestation, sameAttestationTerm } from "./attestationevents.js";
+import { boundedText, decodeSignature, Faults, invalidInput, members } from "./input.js";
+import { appendRegistration, statusAt } from "./keyevents.js";
+import { type CheckedManifest, MAX_STATEMENT_CHARACTERS, readManifest } from "./manifest.js";
+import type { Passwords } from "./passwords.js";
+import { resolvePredicate } from "./predicates.js";
+import { defaultPseudonym, readPseudonym } from "./pseudonym.js";
+
+const DEFAULT_TYPE = "authorship";
+
+/** The body of `POST /attestations`. */
+export interface Submission {
+  readonly manifest: unknown;
+  readonly public_key_pem: string;
+  /** Base64, over the canonical manifest as submitted, or with `attestations: []`. */
+  readonly signature: string;
+  /** One of the four short types or a predicate URL; `authorship` when absent. */
+  readonly attestation_type?: string | null;
+  /** Taken when the key is not registered yet. */
+  readonly pseudonym?: string | null;
+  readonly intent_statement?: string | null;
+  /** Needed when one is set for the key. */
+  readonly password?: string | null;
+}
+
+export interface AttestationReceipt {
+  readonly attestation: Attestation;
+  readonly fingerprint: string;
+  readonly pseudonym: string;
+  readonly log_entry_id: number;
+  readonly leaf_index: number;
+  readonly entry_hash: string;
+  /** Bare hex. */
+  readonly manifest_hash: string;
+  /** Of the size that the entry made; null only for an entry of imported history, which has none. */
+  readonly sth: TreeHead | null;
+  /** Whether this is the receipt of an earlier submission. */
+  readonly duplicate: boolean;
+}
+
+/** A submission whose signature holds. */
+interface Signed {
+  readonly key: ServerKey;
+  readonly eventType: string;
+  /** Bare hex. */
+  readonly manifestHash: string;
+  /** Of a key that is not registered yet. */
+  readonly pseudonym: string;
+  readonly payload: Omit<AttestationEvent, "timestamp">;
+}
+
+/** What the command found or did. */
+interface Outcome {
+  readonly pseudonym: string;
+  /** Leaf index of the entry that seems to be this submission's already. */
+  readonly earlier?: number;
+}
+
+export class Attestations {
+  readonly #log: Log;
+  readonly #verifier: SignatureVerifier;
+  readonly #passwords: Passwords;
+  readonly #operator: OperatorKey;
+  readonly #predicateBase: string;
+
+  /** Use `openRegistry`. */
+  constructor(parts: {
+    readonly log: Log;
+    readonly verifier: SignatureVerifier;
+    readonly passwords: Passwords;
+    readonly operator: OperatorKey;
+    readonly predicateBase: string;
+  }) {
+    this.#log = parts.log;
+    this.#verifier = parts.verifier;
+    this.#passwords = parts.passwords;
+    this.#operator = parts.operator;
+    this.#predicateBase = parts.predicateBase;
+  }
+
+  /**
+   * Records an attestation (`POST /attestations`), registering its key first when it is new. The same signer attesting
+   * the same manifest with the same type again gets the first receipt, also when the key has ended meanwhile.
+   * @throws CairnlogError `invalid-key`, `private-key`, `invalid-input`, `not-i-json`; `forbidden` for a predicate of
+   *   the operator's, and for a password that is missing or wrong; `rate-limited` after too many wrong ones;
+   *   `invalid-signature`; `key-not-active`; and as `Log.append` does
+   */
+  async submit(submission: Submission): Promise<AttestationReceipt> {
+    const input = members(submission);
+    const signed = await this.#check(input);
+    // After the signature: without one of the key's own, nobody can spend its holder's tries.
+    await this.#passwords.check(signed.key.fingerprint, input.password);
+    return (await this.#record(signed)) ?? (await this.#record(signed, true))!;
+  }
+
+  /**
+   * The predicate, which is the event type, of an attestation of this type by this key (`spec.md`, predicate ownership).
+   * @throws CairnlogError `invalid-input`, `forbidden`
+   */
+  predicate(type: unknown, fingerprint: string): string {
+    return resolvePredicate(type ?? DEFAULT_TYPE, this.#predicateBase, fingerprint === this.#operator.fingerprint);
+  }
+
+  async #check(input: Readonly<Record<string, unknown>>): Promise<Signed> {
+    const key = importPublicKey(input.public_key_pem as string);
+    const checked = readManifest(input.manifest, "/manifest");
+    const type = input.attestation_type ?? DEFAULT_TYPE;
+    const eventType = this.predicate(type, key.fingerprint);
+    const faults = new Faults();
+    const pseudonym =
+      input.pseudonym == null
+        ? defaultPseudonym(key.fingerprint)
+        : readPseudonym(input.pseudonym, "/pseudonym", faults);
+    const limits = { min: 0, max: MAX_STATEMENT_CHARACTERS };
+    const statement =
+      input.intent_statement == null ? null : boundedText(input.intent_statement, "/intent_statement", limits, faults);
+    faults.check();
+    const signature = decodeSignature(input.signature);
+    if (!signature) throw invalidInput("/signature", "The signature must be strict base64, padded and without spaces.");
+    const manifestHash = await this.#verify(key, checked, signature);
+    return {
+      key,
+      eventType,
+      manifestHash,
+      pseudonym: pseudonym!,
+      payload: {
+        attestation_id: randomUUID(),
+        attestation_type: type as string,
+        signer_key_fingerprint: key.fingerprint,
+        document_hash: checked.contentHash,
+        manifest_hash: manifestHash,
+        document_title: checked.title,
+        signature_algorithm: key.algorithm,
+        signature: encodeBase64(signature),
+        intent_statement: statement!,
+        tags: checked.tags,
+      },
+    };
+  }
+
+  /** @returns the manifest's hash, bare hex. @throws CairnlogError `invalid-signature`, `not-i-json` */
+  async #verify(key: ServerKey, { manifest }: CheckedManifest, signature: Uint8Array): Promise<string> {
+    const payloads = attestationPayloads(manifest, manifest.attestations.length);
+    // The first payload is the canonical manifest as it was submitted.
+    for (const { bytes } of payloads)
+      if (await this.#verifier.verify(key, bytes, signature)) return hash("sha256", payloads[0]!.bytes, "hex");
+    throw new CairnlogError(
+      "invalid-signature",
+      "The signature does not verify over the manifest with this public key.",
+    );
+  }
+
+  /** @returns undefined when the entry found under this submission's term turns out to be another's */
+  async #record(signed: Signed, isAnother = false): Promise<AttestationReceipt | undefined> {
+    const { value, receipts } = await this.#log.execute((transaction) => this.#command(transaction, signed, isAnother));
+    const { earlier, pseudonym } = value;
+    if (earlier === undefined) {
+      const receipt = receipts.at(-1)!;
+      return answer({ ...signed.payload, timestamp: receipt.timestamp }, pseudonym, receipt, false);
+    }
+    // The command was answered when all that it read was on disk.
+    const entry = this.#log.entry(entryId(earlier))!;
+    const event = completeAttestation(entry);
+    const isSame =
+      event?.signer_key_fingerprint === signed.key.fingerprint &&
+      normaliseContentHash(event.manifest_hash) === `sha256:${signed.manifestHash}` &&
+      entry.event_type === signed.eventType;
+    if (!isSame) return undefined;
+    const place = { log_entry_id: entry.id, leaf_index: earlier, entry_hash: entry.entry_hash };
+    return answer(event, pseudonym, { ...place, sth: this.#log.treeHead(earlier + 1) }, true);
+  }
+
+  /** @param isAnother the entry under the term is known to be another's: a term is half of a SHA-256 only */
+  #command(transaction: Transaction, { key, eventType, payload, ...signed }: Signed, isAnother: boolean): Outcome {
+    const row = transaction.get("keys", key.fingerprint);
+    const pseudonym = row?.pseudonym ?? signed.pseudonym;
+    const earlier = isAnother
+      ? undefined
+      : transaction.first(sameAttestationTerm(key.fingerprint, signed.manifestHash, eventType));
+    if (earlier !== undefined) return { pseudonym, earlier };
+    const status = row ? statusAt(row, transaction.timestamp) : "active";
+    if (status !== "active") throw new CairnlogError("key-not-active", `The key ${key.fingerprint} is ${status}.`);
+    if (!row) appendRegistration(transaction, { key, pseudonym, expiresAt: null });
+    transaction.append({ event_type: eventType, payload: { ...payload, timestamp: transaction.timestamp } });
+    return { pseudonym };
+  }
+}
+
+function answer(
+  event: AttestationEvent,
+  pseudonym: string,
+  receipt: Pick<Receipt, "log_entry_id" | "leaf_index" | "entry_hash"> & { readonly sth: TreeHead | null },
+  duplicate: boolean,
+): AttestationReceipt {
+  const { log_entry_id, leaf_index, entry_hash, sth } = receipt;
+  return {
+    attestation: recordedAttestation(event),
+    fingerprint: event.signer_key_fingerprint,
+    pseudonym,
+    log_entry_id,
+    leaf_index,
+    entry_hash,
+    manifest_hash: normaliseContentHash(event.manifest_hash)!.slice("sha256:".length),
+    sth,
+    duplicate,
+  };
+}

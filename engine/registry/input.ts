@@ -1,0 +1,68 @@
+/**
+ * Input from outside, checked member by member. Every value here may come from an attacker; what is wrong with it is
+ * collected, so that one answer names all of it.
+ */
+import { CairnlogError, type ErrorDetail } from "../error.js";
+import { decodeBase64 } from "../verify/encoding.js";
+import { isObject, type JsonObject } from "../verify/shape.js";
+
+/** Faults that one error lists; a hostile manifest could have thousands. */
+const MAX_DETAILS = 32;
+/** No accepted key signs with more than 1024 bytes, which are 1368 characters; bounds the work on hostile text. */
+const MAX_SIGNATURE_CHARACTERS = 2048;
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** What is wrong with one input. */
+export class Faults {
+  readonly #details: ErrorDetail[] = [];
+
+  /** Notes a fault at `path`, a JSON Pointer (RFC 6901) into the input. */
+  add(path: string, message: string): void {
+    if (this.#details.length < MAX_DETAILS) this.#details.push({ path, message });
+  }
+
+  /** @throws CairnlogError `invalid-input` with every fault as a detail, if there is one */
+  check(): void {
+    const first = this.#details[0];
+    if (first)
+      throw new CairnlogError("invalid-input", `${first.path}: ${first.message}`, { details: [...this.#details] });
+  }
+}
+
+/** One fault at once. */
+export function invalidInput(path: string, message: string): CairnlogError {
+  return new CairnlogError("invalid-input", message, { details: [{ path, message }] });
+}
+
+/** The members of a request. @throws CairnlogError `invalid-input` for anything but an object */
+export function members(input: unknown): JsonObject {
+  if (!isObject(input)) throw invalidInput("", "The input must be an object.");
+  return input;
+}
+
+/** Whether `text` has at most `limit` characters. Characters are code points, whatever UTF-16 makes of them. */
+export function fits(text: string, limit: number): boolean {
+  // Nobody has to count a megabyte to know that it is too long.
+  return text.length <= limit || (text.length <= 2 * limit && [...text].length <= limit);
+}
+
+/** `value` when it is text of `min` to `max` characters that UTF-8 can carry; otherwise a fault and undefined. */
+export function boundedText(
+  value: unknown,
+  path: string,
+  { min, max }: { readonly min: number; readonly max: number },
+  faults: Faults,
+): string | undefined {
+  if (typeof value !== "string") faults.add(path, "It must be a string.");
+  else if (value.length < min || !fits(value, max))
+    faults.add(path, `It must have ${min ? `${min} to` : "at most"} ${max} characters.`);
+  else if (LONE_SURROGATE.test(value)) faults.add(path, "It holds half of a surrogate pair, which UTF-8 cannot carry.");
+  else return value;
+  return undefined;
+}
+
+/** The bytes of a signature in strict base64; undefined for anything else. */
+export function decodeSignature(value: unknown): Uint8Array | undefined {
+  if (typeof value !== "string" || value.length > MAX_SIGNATURE_CHARACTERS) return undefined;
+  return decodeBase64(value);
+}

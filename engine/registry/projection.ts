@@ -1,0 +1,104 @@
+/**
+ * What events mean to the registry: the rows they change and the terms they are found by. Runs for live events, for
+ * imported history and for every rebuild, so it is total: an event that makes no sense changes nothing.
+ */
+import type { LoggedEvent, Projection, StateWriter } from "../log/projection.js";
+import { POSTING } from "../store/schema.js";
+import { gramTerms, textPrefixTerm } from "../store/term.js";
+import {
+  ATTESTATION_TERM,
+  attestationIdTerm,
+  completeAttestation,
+  namedAttestation,
+  sameAttestationTerm,
+} from "./attestationevents.js";
+import { claimLookupKey, claimLookupTerm } from "./claimevents.js";
+import {
+  ACCEPTANCE_REVOCATION,
+  applyAcceptance,
+  applyAcceptanceRevocation,
+  applyAlert,
+  applyOffer,
+  applyWithdrawal,
+  ENDORSEMENT_ACCEPTANCE,
+  ENDORSEMENT_OFFER,
+  ENDORSEMENT_WITHDRAWAL,
+  REVOCATION_ALERT,
+} from "./endorsementevents.js";
+import {
+  createdKey,
+  isFingerprint,
+  KEY_REGISTRATION,
+  KEY_REVOCATION,
+  KEY_SUCCESSION,
+  moment,
+  newRow,
+} from "./keyevents.js";
+import { foldPseudonym } from "./pseudonym.js";
+import { APPLY_REQUESTS } from "./requestevents.js";
+
+/** Filed under it: every entry that created a key, in order. */
+export const KEY_CREATED_TERM = textPrefixTerm(POSTING.keyCreated, "");
+
+type Apply = (event: LoggedEvent, state: StateWriter) => void;
+
+const APPLY: ReadonlyMap<string, Apply> = new Map([
+  [KEY_REGISTRATION, applyRegistration],
+  [KEY_SUCCESSION, applySuccession],
+  [KEY_REVOCATION, applyRevocation],
+  [ENDORSEMENT_OFFER, applyOffer],
+  [ENDORSEMENT_ACCEPTANCE, applyAcceptance],
+  [ENDORSEMENT_WITHDRAWAL, applyWithdrawal],
+  [ACCEPTANCE_REVOCATION, applyAcceptanceRevocation],
+  [REVOCATION_ALERT, applyAlert],
+  ...APPLY_REQUESTS,
+]);
+
+export const projection: Projection = {
+  apply(event, state) {
+    APPLY.get(event.event_type)?.(event, state);
+  },
+  addTerms(event, layer) {
+    const created = createdKey(event);
+    if (created) {
+      layer.addTerm(KEY_CREATED_TERM, event.leafIndex);
+      for (const term of gramTerms(foldPseudonym(created.pseudonym))) layer.addTerm(term, event.leafIndex);
+    }
+    const attestation = namedAttestation(event);
+    if (attestation) {
+      layer.addTerm(ATTESTATION_TERM, event.leafIndex);
+      layer.addTerm(attestationIdTerm(attestation.attestation_id), event.leafIndex);
+    }
+    const complete = completeAttestation(event);
+    if (complete) {
+      const { signer_key_fingerprint: signer, manifest_hash } = complete;
+      layer.addTerm(sameAttestationTerm(signer, manifest_hash, event.event_type), event.leafIndex);
+    }
+    const lookupKey = claimLookupKey(event);
+    if (lookupKey !== undefined) layer.addTerm(claimLookupTerm(lookupKey), event.leafIndex);
+  },
+};
+
+function applyRegistration(event: LoggedEvent, state: StateWriter): void {
+  const created = createdKey(event);
+  if (!created || state.get("keys", created.key.fingerprint)) return;
+  state.put("keys", created.key.fingerprint, newRow(created, event, null));
+}
+
+function applySuccession(event: LoggedEvent, state: StateWriter): void {
+  const { old_fingerprint } = event.payload;
+  const created = createdKey(event);
+  const old = isFingerprint(old_fingerprint) ? state.get("keys", old_fingerprint) : undefined;
+  if (!created || old?.status !== "active" || state.get("keys", created.key.fingerprint)) return;
+  const { fingerprint } = created.key;
+  const ended = { status: "succeeded", successor_fingerprint: fingerprint, ended_at: moment(event) } as const;
+  state.put("keys", old.fingerprint, { ...old, ...ended });
+  state.put("keys", fingerprint, newRow(created, event, old.fingerprint));
+}
+
+function applyRevocation(event: LoggedEvent, state: StateWriter): void {
+  const { fingerprint } = event.payload;
+  const row = isFingerprint(fingerprint) ? state.get("keys", fingerprint) : undefined;
+  if (row?.status === "active")
+    state.put("keys", row.fingerprint, { ...row, status: "revoked", ended_at: moment(event) });
+}

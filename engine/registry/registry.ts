@@ -1,0 +1,142 @@
+/**
+ * The registry: what the log is about. One log, the projection that gives its events meaning, and one object per
+ * concept, each with its commands (they change state by appending events) and its queries.
+ */
+import { HardwareRoots } from "../crypto/hardware.js";
+import type { OperatorKey } from "../crypto/operator-key.js";
+import { PasswordHasher } from "../crypto/password.js";
+import type { Pool } from "../crypto/pool.js";
+import { SignatureVerifier } from "../crypto/verifier.js";
+import type { Clock } from "../log/clock.js";
+import { systemClock } from "../log/clock.js";
+import { type Log, openLog } from "../log/log.js";
+import { Accounts } from "./accounts.js";
+import { Attestations } from "./attestations.js";
+import { Challenges, DEFAULT_CHALLENGE_TTL_S } from "./challenges.js";
+import { Claims, DEFAULT_CLAIM_REVEALS } from "./claims.js";
+import { Credentials } from "./credentials.js";
+import { DEFAULT_ACTIVATION_DELAY_S, EndorsementQueries } from "./endorsementqueries.js";
+import { Endorsements } from "./endorsements.js";
+import { type GraphSettings, Graphs } from "./graphs.js";
+import { Inbox } from "./inbox.js";
+import { KeyLifecycle } from "./keylifecycle.js";
+import { Keys } from "./keys.js";
+import { DEFAULT_PASSWORD_TRIES, Passwords } from "./passwords.js";
+import { DEFAULT_POLICY_QUOTA, Policies } from "./policies.js";
+import { projection } from "./projection.js";
+import { DEFAULT_REQUEST_QUOTA, Requests } from "./requests.js";
+import { Slices } from "./slices.js";
+import { Subscribers } from "./subscribers.js";
+import { TrustConfigs } from "./trustconfigs.js";
+import { DEFAULT_TRUST_SETTINGS, TrustService, type TrustSettings } from "./trustservice.js";
+import { Verification } from "./verification.js";
+import { Webhooks } from "./webhooks.js";
+
+export interface RegistryOptions {
+  /** Directory of the log. */
+  readonly path: string;
+  readonly operator: OperatorKey;
+  readonly pool: Pool;
+  /** Absolute `https:` URL without trailing slash, under which the operator's predicates live. */
+  readonly predicateBase: string;
+  readonly queueLimit?: number;
+  /** Seconds in which a challenge must be answered; 300 when absent. */
+  readonly challengeTtlSeconds?: number;
+  /** Wrong passwords for one key in 15 minutes; 5 when absent. */
+  readonly passwordTries?: number;
+  /** Reveals of one claim by one caller in an hour; 30 when absent, null for any number. */
+  readonly claimReveals?: number | null;
+  /** Makers of key hardware whose attestations are asked for; without any, `hardware` is believed. */
+  readonly hardwareRoots?: HardwareRoots;
+  /** Seconds from the acceptance of an endorsement to its effect; a day when absent. */
+  readonly endorsementActivationDelaySeconds?: number;
+  /** Attestation requests to one target in an hour; 50 when absent, null for any number. */
+  readonly requestQuota?: number | null;
+  /** Request policies published for one target in an hour; 20 when absent, null for any number. */
+  readonly policyQuota?: number | null;
+  /** Anchors beside the operator key, and the numbers of the trust formula; the documented defaults when absent. */
+  readonly trust?: Partial<TrustSettings>;
+  /** Bounds and cache of graph traversals; the documented defaults when absent. */
+  readonly graphs?: GraphSettings;
+  /** Whether webhooks may have addresses that are not on the public internet; they may not when absent. */
+  readonly webhookAllowPrivate?: boolean;
+  readonly clock?: Clock;
+}
+
+export interface Registry {
+  readonly log: Log;
+  readonly keys: Keys;
+  readonly keyLifecycle: KeyLifecycle;
+  readonly challenges: Challenges;
+  readonly passwords: Passwords;
+  readonly accounts: Accounts;
+  readonly credentials: Credentials;
+  readonly claims: Claims;
+  readonly attestations: Attestations;
+  readonly verification: Verification;
+  readonly trust: TrustService;
+  readonly trustConfigs: TrustConfigs;
+  readonly graphs: Graphs;
+  readonly endorsements: Endorsements;
+  readonly endorsementQueries: EndorsementQueries;
+  readonly requests: Requests;
+  readonly policies: Policies;
+  readonly inbox: Inbox;
+  readonly webhooks: Webhooks;
+  /** Answers what was accepted, then closes the log. The pool and the operator key are the caller's. */
+  close(): Promise<void>;
+}
+
+/** Opens the log at `options.path` with its registry. @throws CairnlogError as `openLog` does */
+export async function openRegistry(options: RegistryOptions): Promise<Registry> {
+  const { path, operator, pool, predicateBase, queueLimit, clock = systemClock } = options;
+  const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S, passwordTries = DEFAULT_PASSWORD_TRIES } = options;
+  const { hardwareRoots: roots = new HardwareRoots(), claimReveals: reveals = DEFAULT_CLAIM_REVEALS } = options;
+  const limit = queueLimit === undefined ? {} : { queueLimit };
+  const { webhookAllowPrivate: allowPrivate = false } = options;
+  const subscribers = new Subscribers();
+  const meaning = subscribers.extend(projection);
+  const log = await openLog({ path, signer: operator, pool, projection: meaning, clock, ...limit });
+  const keys = new Keys({ log, operator, clock });
+  const verifier = new SignatureVerifier(pool);
+  // One for all that is hashed slowly: each keeps a worker free for signatures.
+  const hasher = new PasswordHasher(pool);
+  const passwords = new Passwords({ log, hasher, clock, tries: passwordTries });
+  const challenges = new Challenges({ keys, verifier, operator, clock, ttlSeconds });
+  const credentials = new Credentials({ log, keys, verifier, challenges, roots, clock });
+  const activationDelay = options.endorsementActivationDelaySeconds ?? DEFAULT_ACTIVATION_DELAY_S;
+  const slices = new Slices(log);
+  const querySlices = new Slices(log);
+  const graph = { log, operator: operator.fingerprint, activationDelaySeconds: activationDelay };
+  const trustSettings = { ...DEFAULT_TRUST_SETTINGS, ...options.trust };
+  const trust = new TrustService({ graph, slices, querySlices, clock, settings: trustSettings });
+  const trustConfigs = new TrustConfigs({ log, keys });
+  const endorsementQueries = new EndorsementQueries({ log, keys, clock, activationDelay, trust });
+  const { requestQuota = DEFAULT_REQUEST_QUOTA, policyQuota = DEFAULT_POLICY_QUOTA } = options;
+  return {
+    log,
+    keys,
+    keyLifecycle: new KeyLifecycle({ log, verifier, operator }),
+    challenges,
+    passwords,
+    accounts: new Accounts({ log, keys, credentials, hasher, clock }),
+    credentials,
+    claims: new Claims({ log, credentials, clock, reveals }),
+    attestations: new Attestations({ log, verifier, passwords, operator, predicateBase }),
+    verification: new Verification({ log, keys, verifier, trust, trustConfigs }),
+    trust,
+    trustConfigs,
+    graphs: new Graphs({ graph, keys, slices: querySlices, clock, settings: options.graphs ?? {} }),
+    endorsements: new Endorsements({ log, keys, queries: endorsementQueries, trust }),
+    endorsementQueries,
+    requests: new Requests({ log, keys, operator, trust, quota: requestQuota }),
+    policies: new Policies({ log, keys, clock, quota: policyQuota }),
+    inbox: new Inbox({ log }),
+    webhooks: new Webhooks({ log, subscribers, operator: operator.fingerprint, allowPrivate }),
+    async close() {
+      slices.close();
+      querySlices.close();
+      await log.close();
+    },
+  };
+}

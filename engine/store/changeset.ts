@@ -1,0 +1,121 @@
+/**
+ * The change set: everything one batch changes, as one value. Nothing else is ever written to a log.
+ *
+ * While a batch is on its way to disk its rows live in a `Layer`; commands read through the layers of all batches in
+ * flight, newest first, and so see what earlier commands wrote, committed or not.
+ */
+import type { Key, KeyOf, RowOf, TableName } from "./schema.js";
+
+export interface RowChange {
+  readonly table: TableName;
+  readonly key: Key;
+  /** `undefined` deletes the row. */
+  readonly row: unknown;
+}
+
+export interface TileChange {
+  readonly treeVersion: 1 | 2;
+  readonly level: number;
+  readonly index: number;
+  readonly hashes: Uint8Array;
+}
+
+export interface ChangeSet {
+  /** Leaf index of the first entry of `batch`. */
+  readonly firstIndex: number;
+  /** Packed entries and heads; null when only rows change. */
+  readonly batch: Buffer | null;
+  readonly rows: readonly RowChange[];
+  readonly tiles: readonly TileChange[];
+}
+
+const rowId = (key: Key): string => (typeof key === "string" ? key : JSON.stringify(key));
+
+/** Leaf indexes of a term: nearly always one, and then not worth an array. */
+export type Indexes = number | number[];
+
+/** A row of a layer before it was changed; `previous` is undefined where the layer did not touch it. */
+interface Undo {
+  readonly rows: Map<string, RowChange>;
+  readonly id: string;
+  readonly previous: RowChange | undefined;
+}
+
+/**
+ * Uncommitted rows and postings of a batch. Between `begin` and `keep` or `undo` it notes what it changes, so that a
+ * command that refuses leaves no trace, and one that does not costs no copy.
+ */
+export class Layer {
+  readonly #tables = new Map<TableName, Map<string, RowChange>>();
+  readonly #undoRows: Undo[] = [];
+  readonly #undoTerms: string[] = [];
+  #noting = false;
+  /** Term (`term.ts`) → ascending leaf indexes. */
+  readonly terms = new Map<string, Indexes>();
+
+  begin(): void {
+    this.#noting = true;
+  }
+
+  keep(): void {
+    this.#noting = false;
+    this.#undoRows.length = 0;
+    this.#undoTerms.length = 0;
+  }
+
+  /** Takes back everything since `begin`. */
+  undo(): void {
+    for (const { rows, id, previous } of this.#undoRows.reverse())
+      if (previous) rows.set(id, previous);
+      else rows.delete(id);
+    for (const term of this.#undoTerms.reverse()) {
+      const indexes = this.terms.get(term)!;
+      if (typeof indexes === "number") this.terms.delete(term);
+      else if (indexes.length === 2) this.terms.set(term, indexes[0]!);
+      else indexes.pop();
+    }
+    this.keep();
+  }
+
+  /** The change to this row, or undefined when this layer does not touch it. */
+  change<T extends TableName>(table: T, key: KeyOf<T>): { readonly row: RowOf<T> | undefined } | undefined {
+    return this.#tables.get(table)?.get(rowId(key)) as { row: RowOf<T> | undefined } | undefined;
+  }
+
+  put<T extends TableName>(table: T, key: KeyOf<T>, row: RowOf<T> | undefined): void {
+    let rows = this.#tables.get(table);
+    if (!rows) {
+      rows = new Map();
+      this.#tables.set(table, rows);
+    }
+    const id = rowId(key);
+    if (this.#noting) this.#undoRows.push({ rows, id, previous: rows.get(id) });
+    rows.set(id, { table, key, row });
+  }
+
+  /** Files the entry at `index`, which is not below any filed under `term` before. */
+  addTerm(term: string, index: number): void {
+    const indexes = this.terms.get(term);
+    if (indexes === undefined) this.terms.set(term, index);
+    else if (typeof indexes === "number") {
+      if (indexes === index) return;
+      this.terms.set(term, [indexes, index]);
+    } else {
+      if (indexes[indexes.length - 1] === index) return;
+      indexes.push(index);
+    }
+    if (this.#noting) this.#undoTerms.push(term);
+  }
+
+  /** Changes of one table, in no particular order. */
+  *changes(table: TableName): Iterable<RowChange> {
+    yield* this.#tables.get(table)?.values() ?? [];
+  }
+
+  /** Every change, for the change set. */
+  rows(): RowChange[] {
+    const rows: RowChange[] = [];
+    for (const changes of this.#tables.values()) for (const change of changes.values()) rows.push(change);
+    return rows;
+  }
+}

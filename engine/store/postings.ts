@@ -1,0 +1,316 @@
+/**
+ * Postings: term → ascending leaf indexes. The newest few thousand entries' are in memory; older ones lie in sorted
+ * runs, which are merged geometrically in the background. A log never deletes, so no record is ever superseded.
+ *
+ * If we crash here: a run counts only once its row is in table `runs`, written in one transaction with the removal of
+ * what it replaces. Blocks of a run without a row are removed at the next start, and the entries after the last run are
+ * read again from their batches.
+ */
+import { mayContain } from "./bloom.js";
+import type { Indexes } from "./changeset.js";
+import { BLOCK_RECORDS, RECORD_BYTES, type Run, RunBuilder, RunReader, record } from "./runs.js";
+import { BLOOM_KINDS, type RunRow } from "./schema.js";
+import type { PostingTables } from "./store.js";
+
+/** Entries kept in memory before they become a run. */
+export const FLUSH_ENTRIES = 4096;
+/** Neighbouring runs of one level that become one run of the next. */
+export const MERGE_WIDTH = 4;
+/** Blocks merged between two breaths of the event loop: about 4 ms. */
+const MERGE_SLICE_BLOCKS = 8;
+const MAX_INDEX = 2 ** 48 - 1;
+
+/** The ascending leaf indexes of one term; `at` and `seek` cost a search, not a scan. Valid until the next append. */
+export interface PostingList {
+  readonly length: number;
+  at(rank: number): number;
+  /** How many of them are below `index`. */
+  seek(index: number): number;
+}
+
+const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+const asArray = (indexes: Indexes | undefined): readonly number[] =>
+  indexes === undefined ? [] : typeof indexes === "number" ? [indexes] : indexes;
+
+function countBelow(indexes: readonly number[], index: number): number {
+  let low = 0;
+  let high = indexes.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (indexes[middle]! < index) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+interface MemoryRun {
+  readonly from: number;
+  to: number;
+  readonly terms: Map<string, Indexes>;
+}
+
+export class Postings {
+  readonly #tables: PostingTables;
+  readonly #reader: RunReader;
+  /** Oldest first; their ranges of leaf indexes join without gap. */
+  #runs: readonly Run[];
+  #nextRunId: number;
+  /** Full, and being written as a run. */
+  #frozen: MemoryRun | null = null;
+  #memory: MemoryRun;
+  #flushing: Promise<void> | null = null;
+  #merging: Promise<void> | null = null;
+  #closed = false;
+  #failure: unknown;
+
+  constructor(tables: PostingTables) {
+    this.#tables = tables;
+    this.#reader = new RunReader(tables.blocks);
+    this.#runs = tables.runs().sort((a, b) => a.from - b.from);
+    this.#nextRunId = tables.removeOrphans(new Set(this.#runs.map((run) => run.id)));
+    const from = this.#runs.at(-1)?.to ?? 0;
+    this.#memory = { from, to: from, terms: new Map() };
+  }
+
+  /** Leaf index after the last entry whose postings are held. */
+  get size(): number {
+    return this.#memory.to;
+  }
+
+  /** Postings held, on disk and in memory. */
+  get count(): number {
+    let count = this.#runs.reduce((sum, run) => sum + run.count, 0);
+    for (const memory of [this.#frozen, this.#memory])
+      for (const indexes of memory?.terms.values() ?? []) count += typeof indexes === "number" ? 1 : indexes.length;
+    return count;
+  }
+
+  get runCount(): number {
+    return this.#runs.length;
+  }
+
+  /** Takes the postings of the entries [size, to), which are on disk by now. */
+  add(to: number, terms: ReadonlyMap<string, Indexes>): void {
+    const { terms: memory } = this.#memory;
+    for (const [term, indexes] of terms) {
+      const held = memory.get(term);
+      if (held === undefined) memory.set(term, indexes);
+      else if (typeof held === "number") memory.set(term, [held].concat(indexes));
+      else if (typeof indexes === "number") held.push(indexes);
+      else for (const index of indexes) held.push(index);
+    }
+    this.#memory.to = to;
+    this.#maintain();
+  }
+
+  /** All entries of a term. */
+  list(term: string): PostingList {
+    const segments: { length: number; at(rank: number): number; seek(index: number): number }[] = [];
+    for (const run of this.#runs) {
+      if (BLOOM_KINDS.has(term.charCodeAt(0)) && !mayContain(run.bloom, term)) continue;
+      const first = this.#reader.rank(run, record(term, 0));
+      const length = this.#reader.rank(run, record(term, MAX_INDEX)) - first;
+      if (length)
+        segments.push({
+          length,
+          at: (rank) => this.#reader.indexAt(run, first + rank),
+          seek: (index) =>
+            index <= run.from ? 0 : index >= run.to ? length : this.#reader.rank(run, record(term, index)) - first,
+        });
+    }
+    for (const memory of [this.#frozen, this.#memory]) {
+      const indexes = asArray(memory?.terms.get(term));
+      if (indexes.length)
+        segments.push({
+          length: indexes.length,
+          at: (rank) => indexes[rank]!,
+          seek: (index) => countBelow(indexes, index),
+        });
+    }
+    return {
+      length: segments.reduce((sum, segment) => sum + segment.length, 0),
+      at(rank) {
+        let rest = rank;
+        for (const segment of segments) {
+          if (rest < segment.length) return segment.at(rest);
+          rest -= segment.length;
+        }
+        throw new RangeError(`rank ${rank} is past the end of the list`);
+      },
+      seek: (index) => segments.reduce((sum, segment) => sum + segment.seek(index), 0),
+    };
+  }
+
+  /** Every (term, leaf index) with `low` <= term <= `high`: those in memory in no particular order. */
+  *range(low: string, high: string): Iterable<{ readonly term: string; readonly index: number }> {
+    for (const run of this.#runs) {
+      const end = this.#reader.rank(run, record(high, MAX_INDEX));
+      for (let rank = this.#reader.rank(run, record(low, 0)); rank < end; rank++)
+        yield { term: this.#reader.termAt(run, rank), index: this.#reader.indexAt(run, rank) };
+    }
+    for (const memory of [this.#frozen, this.#memory])
+      for (const [term, indexes] of memory?.terms ?? [])
+        if (term >= low && term <= high) for (const index of asArray(indexes)) yield { term, index };
+  }
+
+  /** Waits until nothing is being flushed or merged. @throws what the background work failed with */
+  async settle(): Promise<void> {
+    while (this.#flushing || this.#merging) await (this.#flushing ?? this.#merging);
+    if (this.#failure) throw this.#failure;
+  }
+
+  /** Stops the background work at its next breath; an unfinished merge is left to the next start. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#flushing;
+    await this.#merging;
+  }
+
+  #maintain(): void {
+    if (this.#closed || this.#failure) return;
+    const failed = (cause: unknown) => {
+      this.#failure = cause;
+    };
+    if (!this.#flushing && this.#memory.to - this.#memory.from >= FLUSH_ENTRIES)
+      this.#flushing = this.#flush()
+        .catch(failed)
+        .finally(() => {
+          this.#flushing = null;
+          this.#maintain();
+        });
+    const mergeable = this.#merging ? null : this.#mergeable();
+    if (mergeable)
+      this.#merging = this.#merge(mergeable)
+        .catch(failed)
+        .finally(() => {
+          this.#merging = null;
+          this.#maintain();
+        });
+  }
+
+  async #flush(): Promise<void> {
+    const memory = this.#memory;
+    this.#frozen = memory;
+    this.#memory = { from: memory.to, to: memory.to, terms: new Map() };
+
+    // By kind and first byte of the key: many small sorts cost half of one large one, and between kinds the event loop
+    // can breathe, where sorting all 40,000 terms at once would hold the sequencer for tens of milliseconds.
+    const groups = new Map<number, string[]>();
+    let filtered = 0;
+    for (const term of memory.terms.keys()) {
+      const kind = term.charCodeAt(0);
+      const group = kind * 256 + term.charCodeAt(1);
+      const terms = groups.get(group);
+      if (terms) terms.push(term);
+      else groups.set(group, [term]);
+      if (BLOOM_KINDS.has(kind)) filtered++;
+    }
+    const id = this.#nextRunId++;
+    const blocks: [number, Buffer][] = [];
+    const builder = new RunBuilder(filtered, (block, records) => blocks.push([block, records]));
+    let lastKind = 0;
+    for (const group of [...groups.keys()].sort((a, b) => a - b)) {
+      if (group >>> 8 !== lastKind) await breathe();
+      lastKind = group >>> 8;
+      for (const term of groups.get(group)!.sort()) {
+        const indexes = memory.terms.get(term)!;
+        if (typeof indexes === "number") builder.add(term, indexes);
+        else for (const index of indexes) builder.add(term, index);
+      }
+    }
+    builder.finish();
+    const row: RunRow = { level: 0, from: memory.from, to: memory.to, count: builder.count, bloom: builder.bloom };
+    await this.#tables.writeRun(id, blocks, row, []);
+    this.#runs = [...this.#runs, { ...row, id }];
+    this.#frozen = null;
+  }
+
+  /** The oldest row of neighbours that all have one level and are enough to merge. */
+  #mergeable(): readonly Run[] | null {
+    for (let i = 0; i + MERGE_WIDTH <= this.#runs.length; i++) {
+      const group = this.#runs.slice(i, i + MERGE_WIDTH);
+      if (group.every((run) => run.level === group[0]!.level)) return group;
+    }
+    return null;
+  }
+
+  async #merge(inputs: readonly Run[]): Promise<void> {
+    const id = this.#nextRunId++;
+    const bloomTerms = Math.ceil(inputs.reduce((sum, run) => sum + run.bloom.length * 8, 0) / 10);
+    let pending: [number, Buffer][] = [];
+    const builder = new RunBuilder(bloomTerms, (block, records) => pending.push([block, records]));
+    const cursors = inputs.map((run) => new MergeCursor(this.#reader, run));
+    for (;;) {
+      let least: MergeCursor | null = null;
+      for (const cursor of cursors) if (!cursor.done && (!least || cursor.compare(least) < 0)) least = cursor;
+      if (!least) break;
+      builder.copy(least.block, least.position);
+      least.next();
+      if (pending.length >= MERGE_SLICE_BLOCKS) {
+        await this.#tables.writeBlocks(id, pending);
+        pending = [];
+        await breathe();
+        if (this.#closed) return;
+      }
+    }
+    builder.finish();
+    const row: RunRow = {
+      level: inputs[0]!.level + 1,
+      from: inputs[0]!.from,
+      to: inputs.at(-1)!.to,
+      count: builder.count,
+      bloom: builder.bloom,
+    };
+    await this.#tables.writeRun(
+      id,
+      pending,
+      row,
+      inputs.map((run) => run.id),
+    );
+    const at = this.#runs.indexOf(inputs[0]!);
+    this.#runs = [...this.#runs.slice(0, at), { ...row, id }, ...this.#runs.slice(at + inputs.length)];
+    for (const run of inputs) {
+      await this.#tables.removeBlocks(run.id, Math.ceil(run.count / BLOCK_RECORDS));
+      if (this.#closed) return;
+    }
+  }
+}
+
+/** Walks the records of one run, a copied block at a time. */
+class MergeCursor {
+  readonly #reader: RunReader;
+  readonly #run: Run;
+  #rank = 0;
+  block: Buffer;
+  position = 0;
+
+  constructor(reader: RunReader, run: Run) {
+    this.#reader = reader;
+    this.#run = run;
+    this.block = run.count ? reader.copyBlock(run, 0) : Buffer.alloc(0);
+  }
+
+  get done(): boolean {
+    return this.#rank >= this.#run.count;
+  }
+
+  next(): void {
+    this.#rank++;
+    this.position += RECORD_BYTES;
+    if (this.#rank % BLOCK_RECORDS === 0 && !this.done) {
+      this.block = this.#reader.copyBlock(this.#run, this.#rank / BLOCK_RECORDS);
+      this.position = 0;
+    }
+  }
+
+  compare(other: MergeCursor): number {
+    return this.block.compare(
+      other.block,
+      other.position,
+      other.position + RECORD_BYTES,
+      this.position,
+      this.position + RECORD_BYTES,
+    );
+  }
+}

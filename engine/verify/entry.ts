@@ -1,0 +1,171 @@
+/**
+ * Log entries: what is hashed of them, and whether their hashes are right.
+ * Hashed in version 1: `payload`, `previous_hash`. In version 2 also `timestamp`. Never hashed, in either version:
+ * `id`, `event_type`, `chain_version` (a dispatch hint: relabelling only makes an entry fail) and `ots_proof`.
+ */
+import { blake3 } from "@noble/hashes/blake3.js";
+import { sha512 } from "@noble/hashes/sha2.js";
+import { sha3_256 } from "@noble/hashes/sha3.js";
+import { kernel } from "../../wasm/index.js";
+import { CairnlogError } from "../error.js";
+import { canonicalJson } from "./canonical.js";
+import { toHex, utf8 } from "./encoding.js";
+import {
+  anyObject,
+  arrayOf,
+  hexHash,
+  type JsonObject,
+  nullable,
+  objectOf,
+  positiveInteger,
+  text,
+  where,
+} from "./shape.js";
+
+/** A digest of an entry's preimage. */
+export interface EntryDigest {
+  /** `sha2-256`, `sha2-512`, `sha3-256` or `blake3`. */
+  readonly algorithm: string;
+  readonly digest_hex: string;
+  /** True for the one digest that is `entry_hash`. */
+  readonly is_primary: boolean;
+}
+
+/** A log entry as served. */
+export interface Entry {
+  /** Not hashed: the entry's place in the tree is what a proof binds. */
+  readonly id: number;
+  /** ISO 8601; hashed in version 2, in its canonical spelling. */
+  readonly timestamp: string;
+  /** Not hashed. */
+  readonly event_type: string;
+  readonly payload: JsonObject;
+  /** Null for the first entry. */
+  readonly previous_hash: string | null;
+  /** Bare lower-case hex. */
+  readonly entry_hash: string;
+  /** 1 when absent. */
+  readonly chain_version?: 1 | 2;
+  readonly entry_hashes: readonly EntryDigest[];
+  /** Base64; not hashed. */
+  readonly ots_proof?: string;
+}
+
+/** What `checkEntry` found wrong. */
+export interface EntryProblem {
+  readonly code: "malformed-entry" | "hash-mismatch" | "digest-mismatch" | "unknown-digest" | "primary-digest";
+  /** A sentence. */
+  readonly message: string;
+}
+
+const V2_PREFIX = utf8("service.log.entry.v2\0");
+const TIMESTAMP =
+  /^(\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.(\d{1,6}))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
+
+const DIGESTS: Readonly<Record<string, (preimage: Uint8Array) => Uint8Array>> = {
+  "sha2-256": (preimage) => kernel.sha256(preimage),
+  "sha2-512": (preimage) => sha512(preimage),
+  "sha3-256": (preimage) => sha3_256(preimage),
+  blake3: (preimage) => blake3(preimage),
+};
+
+/** The members every entry has. Version 1 never bound the timestamp, so old ones may be spelt in any way. */
+export const ENTRY_MEMBERS = {
+  id: positiveInteger,
+  timestamp: text,
+  event_type: text,
+  payload: anyObject,
+  previous_hash: nullable(hexHash),
+  entry_hash: hexHash,
+  entry_hashes: arrayOf(
+    objectOf({ algorithm: text, digest_hex: text, is_primary: where("true or false", (v) => typeof v === "boolean") }),
+  ),
+};
+
+const ENTRY = objectOf(
+  ENTRY_MEMBERS,
+  { chain_version: where("1 or 2", (v) => v === 1 || v === 2), ots_proof: text },
+  "ignored",
+);
+
+/**
+ * `YYYY-MM-DDTHH:MM:SS.ffffffZ`, in UTC, for an instant in any ISO 8601 spelling with an offset (`…Z`, `…+00:00`,
+ * `….5+02:00`). `undefined` for anything else: no offset, a date that does not exist, more than six decimals (the
+ * hashed form could not hold them), a year that leaves 0000–9999.
+ */
+export function canonicalTimestamp(timestamp: unknown): string | undefined {
+  const match = typeof timestamp === "string" ? TIMESTAMP.exec(timestamp) : null;
+  if (match === null) return undefined;
+  const [, local = "", fraction = "", sign, hours = "0", minutes = "0"] = match;
+  const localMs = Date.parse(`${local}Z`);
+  // Date.parse may roll 30 February over into March.
+  if (Number.isNaN(localMs) || new Date(localMs).toISOString() !== `${local}.000Z`) return undefined;
+  const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000;
+  const utc = new Date(localMs + (sign === "-" ? offsetMs : -offsetMs)).toISOString();
+  // Years outside 0000–9999 are spelt with a sign and six digits.
+  return utc.length === 24 ? `${utc.slice(0, 19)}.${fraction.padEnd(6, "0")}Z` : undefined;
+}
+
+/**
+ * The bytes that an entry's digests are made of, after its `chain_version` (1 when absent).
+ * @throws CairnlogError `invalid-input` for another chain version or a timestamp that cannot be normalised;
+ *   `not-i-json` for a payload without canonical form.
+ */
+export function entryPreimage(
+  entry: Pick<Entry, "payload" | "previous_hash" | "timestamp" | "chain_version">,
+): Uint8Array {
+  const { payload, previous_hash, chain_version = 1 } = entry;
+  if (chain_version === 1) return utf8(canonicalJson(payload) + (previous_hash ?? ""));
+  if (chain_version !== 2) throw new CairnlogError("invalid-input", "The chain version is neither 1 nor 2.");
+  const timestamp = canonicalTimestamp(entry.timestamp);
+  if (timestamp === undefined) throw new CairnlogError("invalid-input", "The timestamp cannot be normalised.");
+  const body = utf8(canonicalJson({ payload, previous_hash, timestamp }));
+  const preimage = new Uint8Array(V2_PREFIX.length + body.length);
+  preimage.set(V2_PREFIX);
+  preimage.set(body, V2_PREFIX.length);
+  return preimage;
+}
+
+/** SHA-256 of the entry's preimage in lower-case hex. @throws CairnlogError as `entryPreimage` does. */
+export function entryHash(entry: Pick<Entry, "payload" | "previous_hash" | "timestamp" | "chain_version">): string {
+  return toHex(kernel.sha256(entryPreimage(entry)));
+}
+
+/**
+ * Everything that is wrong with an entry taken by itself (links to its neighbours are not looked at); empty when its
+ * `entry_hash` and every one of its `entry_hashes` are what its content gives. Unknown members are ignored. Never
+ * throws: the entry may be any JSON value.
+ */
+export function checkEntry(entry: Entry): EntryProblem[] {
+  const misfit = ENTRY(entry, "");
+  if (misfit !== undefined) return [{ code: "malformed-entry", message: misfit }];
+  let preimage: Uint8Array;
+  try {
+    preimage = entryPreimage(entry);
+  } catch (error) {
+    return [{ code: "malformed-entry", message: (error as Error).message }];
+  }
+  const problems: EntryProblem[] = [];
+  if (toHex(kernel.sha256(preimage)) !== entry.entry_hash) {
+    problems.push({ code: "hash-mismatch", message: "The content of the entry does not hash to its entry_hash." });
+  }
+  for (const { algorithm, digest_hex } of entry.entry_hashes) {
+    const digest = Object.hasOwn(DIGESTS, algorithm) ? DIGESTS[algorithm] : undefined;
+    if (digest === undefined) {
+      problems.push({ code: "unknown-digest", message: `The digest algorithm ${algorithm} cannot be checked.` });
+    } else if (toHex(digest(preimage)) !== digest_hex) {
+      problems.push({ code: "digest-mismatch", message: `The ${algorithm} digest does not fit the entry's content.` });
+    }
+  }
+  const primary = entry.entry_hashes.filter((digest) => digest.is_primary);
+  if (primary.length !== 1 || primary[0]!.algorithm !== "sha2-256" || primary[0]!.digest_hex !== entry.entry_hash) {
+    problems.push({
+      code: "primary-digest",
+      message: "Exactly one digest must be primary: sha2-256, equal to entry_hash.",
+    });
+  }
+  if (new Set(entry.entry_hashes.map((digest) => digest.algorithm)).size !== entry.entry_hashes.length) {
+    problems.push({ code: "digest-mismatch", message: "A digest algorithm appears more than once." });
+  }
+  return problems;
+}

@@ -1,0 +1,67 @@
+/**
+ * Manifests: what a signer signs.
+ * The signed bytes are the RFC 8785 canonical JSON of the manifest as the signer received it: with the attestations that
+ * were there before, or with none.
+ */
+import { kernel } from "../../wasm/index.js";
+import { CairnlogError } from "../error.js";
+import { canonicalJson } from "./canonical.js";
+import { toHex, utf8 } from "./encoding.js";
+import type { JsonObject } from "./shape.js";
+
+/** One signature on a document, as it stands in a manifest and in the answer to `POST /attestations`. */
+export interface Attestation {
+  readonly id: string;
+  /** One of the four short types, or an `https:` predicate URL. */
+  readonly type: string;
+  readonly scope: { readonly content_hash: string };
+  readonly signer_key_fingerprint: string;
+  readonly signature_algorithm: string;
+  /** Base64. */
+  readonly signature: string;
+  readonly timestamp: string;
+  readonly intent_statement?: string | null;
+}
+
+/** A manifest; members that this library does not know are signed and hashed like the others. */
+export interface Manifest extends JsonObject {
+  readonly document: { readonly title: string; readonly content_hash: string } & JsonObject;
+  readonly attestations: readonly object[];
+}
+
+/** What a signature may cover: the document with all attestations before it, or the document alone. */
+export type Coverage = "document-and-prior" | "document";
+
+const CONTENT_HASH = /^(?:sha256:)?([0-9a-f]{64})$/i;
+
+/** The bytes to sign for a new attestation of `manifest`. @throws CairnlogError `not-i-json`. */
+export function signingPayload(manifest: Manifest): Uint8Array {
+  return utf8(canonicalJson(manifest));
+}
+
+/** SHA-256 of the canonical manifest, attestations included; bare lower-case hex. @throws CairnlogError `not-i-json`. */
+export function manifestHash(manifest: Manifest): string {
+  return toHex(kernel.sha256(signingPayload(manifest)));
+}
+
+/**
+ * The payloads that attestation number `position` of `manifest` may have signed, the more telling one first. For the
+ * first attestation both are the same bytes, given once, as `document`. `position` may be one past the last: the payloads
+ * of an attestation yet to be added.
+ * @throws CairnlogError `invalid-input` for a position outside the manifest; `not-i-json`.
+ */
+export function attestationPayloads(manifest: Manifest, position: number): { covers: Coverage; bytes: Uint8Array }[] {
+  if (!Number.isInteger(position) || position < 0 || position > manifest.attestations.length) {
+    throw new CairnlogError("invalid-input", `The manifest has no attestation number ${position}.`);
+  }
+  const alone = { covers: "document" as const, bytes: signingPayload({ ...manifest, attestations: [] }) };
+  if (position === 0) return [alone];
+  const prior = signingPayload({ ...manifest, attestations: manifest.attestations.slice(0, position) });
+  return [{ covers: "document-and-prior", bytes: prior }, alone];
+}
+
+/** A content hash, sent bare or with `sha256:` in either case, as `sha256:` and lower-case hex; else `undefined`. */
+export function normaliseContentHash(hash: unknown): string | undefined {
+  const hex = typeof hash === "string" ? CONTENT_HASH.exec(hash)?.[1] : undefined;
+  return hex === undefined ? undefined : `sha256:${hex.toLowerCase()}`;
+}

@@ -1,0 +1,179 @@
+/**
+ * Anchoring: has OpenTimestamps calendars put the newest entry's hash into Bitcoin, so that not even the operator can
+ * rewrite what came before it. Appends never wait for it: calendars are asked first, and only their answers become a
+ * command.
+ */
+import { randomBytes } from "node:crypto";
+import { CairnlogError } from "../../engine/error.js";
+import { type Clock, parseTimestamp, systemClock } from "../../engine/log/clock.js";
+import { entryId, leafIndexOf } from "../../engine/log/entry.js";
+import type { Log } from "../../engine/log/log.js";
+import type { AnchorRow } from "../../engine/store/schema.js";
+import type { Entry, EntryDigest } from "../../engine/verify/entry.js";
+import { OtsTimestamp } from "../../engine/verify/ots.js";
+import type { Logger } from "../http/logger.js";
+import { Calendar, CalendarError } from "./calendar.js";
+import { blinded, extended, openPromises, statusOf } from "./proof.js";
+import { Upgrades } from "./upgrades.js";
+
+/** What the reference client uses. */
+const NONCE_BYTES = 16;
+const DAY_MICROS = 86_400 * 1_000_000;
+/** Entries after which the log should be anchored again. */
+const DUE_ENTRIES = 1000;
+
+export interface AnchoringOptions {
+  readonly log: Log;
+  /** The only addresses that are ever contacted: http: or https:, without a slash at the end. */
+  readonly calendars: readonly string[];
+  readonly logger: Pick<Logger, "info" | "warn" | "error">;
+  readonly clock?: Clock;
+  /** Milliseconds that a calendar has for an answer; 10,000 when absent. */
+  readonly timeoutMs?: number;
+}
+
+/** An entry that is anchored. */
+export interface Anchored {
+  readonly anchored_entry_id: number;
+  readonly entry_hashes: readonly EntryDigest[];
+  /** A detached `.ots` file in base64. */
+  readonly ots_proof: string;
+}
+
+/** How well the log is anchored. */
+export interface AnchorStatus {
+  readonly anchored_entry_id: number | null;
+  readonly anchored_at: string | null;
+  readonly proof_status: "none" | AnchorRow["status"];
+  readonly entries_since_anchor: number;
+  /** Advice: whether there is something to anchor, and 1000 entries or 24 hours have gone by. */
+  readonly anchor_due: boolean;
+}
+
+export class Anchoring {
+  readonly #log: Log;
+  readonly #calendars: readonly Calendar[];
+  readonly #logger: AnchoringOptions["logger"];
+  readonly #clock: Clock;
+  readonly #upgrades: Upgrades;
+  readonly #stop = new AbortController();
+  /** Leaf index → the anchoring of that entry that is under way. */
+  readonly #running = new Map<number, Promise<Anchored>>();
+
+  constructor({ log, calendars, logger, clock = systemClock, timeoutMs }: AnchoringOptions) {
+    this.#log = log;
+    this.#calendars = calendars.map((uri) => new Calendar(uri, timeoutMs));
+    this.#logger = logger;
+    this.#clock = clock;
+    this.#upgrades = new Upgrades({ log, calendars: this.#calendars, logger, clock });
+  }
+
+  /** Starts to look for Bitcoin proofs in the background: now, and every `seconds`. */
+  start(seconds: number): void {
+    if (this.#calendars.length) this.#upgrades.start(seconds);
+  }
+
+  /** Looks for Bitcoin proofs once, now. Never rejects. */
+  upgrade(): Promise<void> {
+    return this.#upgrades.run();
+  }
+
+  /** Breaks off what calendars are being asked, and resolves when nothing is under way any more. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await Promise.allSettled([this.#upgrades.stop(), ...this.#running.values()]);
+  }
+
+  /**
+   * Anchors the newest entry. One that is anchored already keeps its proof; calendars are asked for it again, and their
+   * answers added, only when it has been waiting for a day, since a promise may have been forgotten.
+   * @throws CairnlogError `precondition-failed` on an empty log; `calendars-unavailable`, with nothing written, when no
+   *   calendar answered or none is configured; `closed`; as `Log.execute` does
+   */
+  anchor(): Promise<Anchored> {
+    const entry = this.#log.head();
+    if (!entry) return Promise.reject(new CairnlogError("precondition-failed", "No entries to anchor"));
+    const leafIndex = leafIndexOf(entry.id);
+    const running = this.#running.get(leafIndex);
+    if (running) return running;
+    const anchoring = this.#anchor(leafIndex, entry).finally(() => this.#running.delete(leafIndex));
+    this.#running.set(leafIndex, anchoring);
+    return anchoring;
+  }
+
+  async #anchor(leafIndex: number, entry: Entry): Promise<Anchored> {
+    const row = this.#log.anchors.row(leafIndex);
+    const isWaiting = row?.status === "pending" && this.#since(row.updated_at) >= DAY_MICROS;
+    if (row && !isWaiting) return anchored(entry, row.proof);
+    if (!this.#calendars.length)
+      throw new CairnlogError(
+        "calendars-unavailable",
+        "No calendar is configured. Set SERVICE_OTS_CALENDARS to the addresses of OpenTimestamps calendars.",
+      );
+    const digest = Buffer.from(entry.entry_hash, "hex");
+    const nonce = randomBytes(NONCE_BYTES);
+    const answers = await this.#submit(blinded(new OtsTimestamp(digest), nonce).message);
+    for (;;) {
+      const base = this.#log.anchors.row(leafIndex)?.proof;
+      let proof = base ?? null;
+      for (const answer of answers) {
+        try {
+          proof = extended(proof, digest, answer, (root) => [blinded(root, nonce)]);
+        } catch (error) {
+          if (!(error instanceof CairnlogError)) throw error;
+          this.#logger.warn({ err: error }, "a calendar's answer does not fit into the proof");
+        }
+      }
+      // An answer may be nested so deeply by itself that nothing fits before it.
+      if (!proof) throw new CairnlogError("calendars-unavailable", "No calendar gave an answer that can be used.");
+      const status = statusOf(proof);
+      const isSettled = status === "confirmed" && !openPromises(proof).length;
+      if (await this.#log.anchors.replace(leafIndex, base, { proof, status, isSettled })) return anchored(entry, proof);
+    }
+  }
+
+  /** What the calendars that answer say of `message`, at least one. */
+  async #submit(message: Uint8Array): Promise<OtsTimestamp[]> {
+    const { signal } = this.#stop;
+    const outcomes = await Promise.allSettled(this.#calendars.map((calendar) => calendar.submit(message, signal)));
+    const answers = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
+    const failures = outcomes.flatMap((outcome, i) => {
+      if (outcome.status === "fulfilled") return [];
+      if (!(outcome.reason instanceof CalendarError)) throw outcome.reason;
+      return [`${this.#calendars[i]!.uri} ${outcome.reason.message}`];
+    });
+    if (answers.length) {
+      for (const failure of failures) this.#logger.warn({ failure }, "a calendar was left out");
+      return answers;
+    }
+    if (signal.aborted) throw new CairnlogError("closed", "The service is shutting down.");
+    throw new CairnlogError("calendars-unavailable", `No calendar answered: ${failures.join("; ")}.`);
+  }
+
+  /** How well the log is anchored now. */
+  status(): AnchorStatus {
+    const { newest } = this.#log.anchors.totals;
+    const row = this.#log.anchors.row(newest);
+    const entries = this.#log.size - (newest + 1);
+    // What was never anchored has been waiting since it began.
+    const since = row?.anchored_at ?? this.#log.entry(1)?.timestamp;
+    const isDue = entries >= DUE_ENTRIES || (entries > 0 && since !== undefined && this.#since(since) >= DAY_MICROS);
+    return {
+      anchored_entry_id: row ? entryId(newest) : null,
+      anchored_at: row?.anchored_at ?? null,
+      proof_status: row?.status ?? "none",
+      entries_since_anchor: entries,
+      anchor_due: isDue,
+    };
+  }
+
+  /** Microseconds since a canonical timestamp. */
+  #since(timestamp: string): number {
+    return this.#clock() - parseTimestamp(timestamp);
+  }
+}
+
+function anchored(entry: Entry, proof: Uint8Array): Anchored {
+  const { id, entry_hashes } = entry;
+  return { anchored_entry_id: id, entry_hashes, ots_proof: Buffer.from(proof).toString("base64") };
+}

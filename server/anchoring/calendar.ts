@@ -1,0 +1,105 @@
+/**
+ * One OpenTimestamps calendar over HTTP: takes a digest now, has the way to a Bitcoin block later. It is a stranger:
+ * whatever it answers is bounded in time and size, parsed strictly, and never leads to a request anywhere else.
+ */
+import { request as httpRequest } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { CairnlogError } from "../../engine/error.js";
+import { type OtsTimestamp, otsCommitments, parseOtsTimestamp } from "../../engine/verify/ots.js";
+import { VERSION } from "../version.js";
+
+/** How long an answer may take, all of it. */
+export const CALENDAR_TIMEOUT_MS = 10_000;
+const MAX_ANSWER_BYTES = 10_000;
+/** Attestations in one answer. A calendar gives one; each pending one is a request in every round from then on. */
+const MAX_ATTESTATIONS = 8;
+const MEDIA_TYPE = "application/vnd.opentimestamps.v1";
+
+/** Why a calendar could not be used; completes "The calendar …". */
+export class CalendarError extends Error {}
+
+export class Calendar {
+  /** As it is configured, without a slash at its end. */
+  readonly uri: string;
+  readonly #timeoutMs: number;
+
+  constructor(uri: string, timeoutMs = CALENDAR_TIMEOUT_MS) {
+    this.uri = uri;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /**
+   * Has the calendar take `digest`.
+   * @returns a timestamp of it that is pending, or confirmed already
+   * @throws CalendarError when the answer is late, is none, or promises nothing
+   */
+  async submit(digest: Uint8Array, signal: AbortSignal): Promise<OtsTimestamp> {
+    const { status, body } = await this.#ask("/digest", digest, signal);
+    if (status !== 200) throw new CalendarError(`answered with status ${status}`);
+    const timestamp = parsed(body, digest);
+    if (otsCommitments(timestamp).every(({ kind }) => kind === "unknown"))
+      throw new CalendarError("promised nothing that is known here");
+    return timestamp;
+  }
+
+  /**
+   * What the calendar knows of a `message` that it has taken.
+   * @returns a timestamp of it that names a Bitcoin block, or null while there is none
+   * @throws CalendarError when the answer is late or is none
+   */
+  async lookUp(message: Uint8Array, signal: AbortSignal): Promise<OtsTimestamp | null> {
+    const { status, body } = await this.#ask(`/timestamp/${Buffer.from(message).toString("hex")}`, null, signal);
+    if (status === 404) return null;
+    if (status !== 200) throw new CalendarError(`answered with status ${status}`);
+    const timestamp = parsed(body, message);
+    return otsCommitments(timestamp).some(({ kind }) => kind === "bitcoin") ? timestamp : null;
+  }
+
+  #ask(path: string, digest: Uint8Array | null, signal: AbortSignal): Promise<{ status: number; body: Buffer }> {
+    const url = new URL(this.uri + path);
+    const send = url.protocol === "https:" ? httpsRequest : httpRequest;
+    const headers = {
+      accept: MEDIA_TYPE,
+      "user-agent": `cairnlog/${VERSION}`,
+      ...(digest ? { "content-type": "application/octet-stream", "content-length": digest.length } : {}),
+    };
+    return new Promise((resolve, reject) => {
+      // A connection of its own, closed when done: nothing is left open. Redirections are not followed.
+      const request = send(url, { method: digest ? "POST" : "GET", headers, agent: false, signal });
+      const fail = (error: Error) =>
+        reject(error instanceof CalendarError ? error : new CalendarError("cannot be reached", { cause: error }));
+      // Rejects at once: of an answer that is too long, the end may be here already.
+      const refuse = (reason: string) => {
+        fail(new CalendarError(reason));
+        request.destroy();
+      };
+      const timer = setTimeout(() => refuse(`did not answer in ${this.#timeoutMs / 1000} seconds`), this.#timeoutMs);
+      request.on("close", () => clearTimeout(timer)).on("error", fail);
+      request.on("response", (response) => {
+        const chunks: Buffer[] = [];
+        let length = 0;
+        response.on("error", fail).on("data", (chunk: Buffer) => {
+          length += chunk.length;
+          chunks.push(chunk);
+          if (length > MAX_ANSWER_BYTES) refuse(`answered with more than ${MAX_ANSWER_BYTES} bytes`);
+        });
+        response.on("end", () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }));
+      });
+      request.end(digest ?? undefined);
+    });
+  }
+}
+
+function parsed(body: Uint8Array, message: Uint8Array): OtsTimestamp {
+  let timestamp: OtsTimestamp;
+  try {
+    timestamp = parseOtsTimestamp(body, message);
+  } catch (cause) {
+    if (cause instanceof CairnlogError)
+      throw new CalendarError("answered with something else than a timestamp", { cause });
+    throw cause;
+  }
+  if (otsCommitments(timestamp).length > MAX_ATTESTATIONS)
+    throw new CalendarError(`answered with more than ${MAX_ATTESTATIONS} attestations`);
+  return timestamp;
+}

@@ -1,0 +1,68 @@
+/**
+ * `cairnlog attest`: hashes files here, signs here, has the attestation recorded, checks what comes back and writes
+ * FILE.attestation.json beside each file. Neither the file nor the private key leaves this machine.
+ */
+import { renameSync, writeFileSync } from "node:fs";
+import { basename } from "node:path";
+import type { AttestOptions, Client } from "../client/index.js";
+import { CONNECTION_HELP, CONNECTION_OPTIONS, report, withClient } from "./connection.js";
+import { hashFile } from "./file-hash.js";
+import { readArguments, required, type Subcommand, UsageError } from "./usage.js";
+
+export const attest: Subcommand = {
+  summary: "sign files and have the signatures recorded",
+  help: `cairnlog attest FILE... --key KEY.pem --server URL [options]
+
+Hashes each FILE, signs a manifest of it with KEY, submits manifest and signature, checks the receipt,
+and writes FILE.attestation.json beside the file. The file itself is not sent.
+
+Options:
+  --key KEY.pem            your private key; it stays here
+  --type TYPE              authorship (default), editorial_review, peer_review, publication, or an https: predicate
+  --title TITLE            title of the document (default: the file's name)
+  --pseudonym NAME         your display name, if the log does not know the key yet
+  --intent TEXT            a statement of intent, signed into the record
+${CONNECTION_HELP}; one line for each file
+
+Example:
+  cairnlog attest report.pdf --key me.pem --server http://127.0.0.1:8080`,
+  async run(argv) {
+    const { values, positionals: files } = readArguments(
+      argv,
+      {
+        ...CONNECTION_OPTIONS,
+        type: { type: "string", default: "authorship" },
+        title: { type: "string" },
+        pseudonym: { type: "string" },
+        intent: { type: "string" },
+      },
+      true,
+    );
+    if (!files.length) throw new UsageError("name at least one FILE");
+    if (values.title !== undefined && files.length > 1) throw new UsageError("--title goes with one FILE");
+    required(values.key, "--key");
+    const { title, type, pseudonym, intent } = values;
+    await withClient(values, async (client) => {
+      for (const file of files) {
+        const { receipt, bundlePath } = await attestFile(client, file, title, { type, pseudonym, intent });
+        const { log_entry_id, duplicate } = receipt;
+        report(
+          values,
+          { file, bundle: bundlePath, log_entry_id, duplicate },
+          `${file}: entry ${log_entry_id}${duplicate ? " (recorded before)" : ""}, ${bundlePath}`,
+        );
+      }
+    });
+    return 0;
+  },
+};
+
+async function attestFile(client: Client, file: string, title = basename(file), options: AttestOptions = {}) {
+  const document = { title, content_hash: `sha256:${await hashFile(file)}` };
+  const { receipt, bundle } = await client.attest(document, options);
+  const bundlePath = `${file}.attestation.json`;
+  // Written whole or not at all: an interrupted run leaves no half receipt under the real name.
+  writeFileSync(`${bundlePath}.new`, `${JSON.stringify(bundle, null, 2)}\n`);
+  renameSync(`${bundlePath}.new`, bundlePath);
+  return { receipt, bundlePath };
+}

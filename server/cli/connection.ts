@@ -1,0 +1,101 @@
+/** What the subcommands share that speak to a service through the client: their options, and a client made of them. */
+import { readFileSync } from "node:fs";
+import { type PrivateKey, privateKey, signSync } from "../../engine/crypto/private-key.js";
+import { type Client, ClientError, createClient, type Signer } from "../client/index.js";
+import { StateFolder } from "./state.js";
+import { printable } from "./terminal.js";
+import { required, UsageError } from "./usage.js";
+
+/** For `readArguments`. */
+export const CONNECTION_OPTIONS = {
+  server: { type: "string" },
+  key: { type: "string" },
+  "operator-key": { type: "string" },
+  state: { type: "string" },
+  json: { type: "boolean", default: false },
+} as const;
+
+/** For help texts, after the command's own options. */
+export const CONNECTION_HELP = `  --server URL             address of the service
+  --operator-key FILE.pem  check everything against this operator key; without it, the first one that is seen is believed
+  --state DIR              where that key, the last tree head and the session are kept (default: ~/.config/cairnlog)
+  --json                   answer in JSON`;
+
+export interface ConnectionValues {
+  readonly server?: string | undefined;
+  readonly key?: string | undefined;
+  readonly "operator-key"?: string | undefined;
+  readonly state?: string | undefined;
+}
+
+/** The key of a PEM file as a signer. */
+export function fileSigner(path: string): Signer {
+  const key: PrivateKey = privateKey(readFileSync(path, "utf8"));
+  const { pem, algorithm } = key.public;
+  return { publicKeyPem: pem, algorithm, sign: async (bytes) => signSync(key, bytes) };
+}
+
+/**
+ * Does `work` with a client made of the options. A session that was renewed is kept; evidence against the log is
+ * written down, and the error says where.
+ * @throws UsageError for options that do not serve; ClientError
+ */
+export async function withClient<T>(
+  values: ConnectionValues,
+  work: (client: Client, folder: StateFolder) => Promise<T>,
+): Promise<T> {
+  const server = required(values.server, "--server");
+  if (!/^https?:\/\//.test(server) || !URL.canParse(server))
+    throw new UsageError(`--server must be an address such as http://127.0.0.1:8080, not ${server}`);
+  const folder = new StateFolder(server, values.state);
+  const signer = values.key === undefined ? undefined : fileSigner(values.key);
+  const kept = folder.loadSession();
+  const client = createClient({
+    server,
+    fetch: patientFetch,
+    store: folder.store,
+    signer,
+    // With a key there is no need for the session, which may be another key's.
+    session: signer ? undefined : kept,
+    operatorKey: values["operator-key"] && readFileSync(values["operator-key"], "utf8"),
+  });
+  try {
+    const result = await work(client, folder);
+    if (!signer && client.session && client.session !== kept) folder.saveSession(client.session);
+    return result;
+  } catch (error) {
+    if (!(error instanceof ClientError)) throw error;
+    if (error.code === "no-signer" && !signer)
+      throw new UsageError("--key is missing, and there is no session (cairnlog login)", { cause: error });
+    const { code, message, evidence, cause } = error;
+    if (code !== "log-misbehaved" && code !== "operator-key-mismatch") throw error;
+    const kept = evidence ? ` The evidence is in ${folder.saveEvidence(evidence)}; keep it.` : "";
+    const anew = ` Only if you know that a new log was started at this address: remove ${folder.memoryFile} to begin anew.`;
+    throw new ClientError(code, message + kept + anew, { cause, ...(evidence ? { evidence } : {}) });
+  }
+}
+
+/** A minute's limit is waited out, which a few dozen files reach; what takes longer is for people to decide. */
+const PATIENCE_S = 60;
+
+async function patientFetch(input: Parameters<typeof fetch>[0], init?: RequestInit): Promise<Response> {
+  for (;;) {
+    const response = await fetch(input, init);
+    const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
+    if (response.status !== 429 || !(seconds <= PATIENCE_S)) return response;
+    console.error(`The service's limit is reached; going on in ${seconds} s.`);
+    await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+  }
+}
+
+/** Prints an answer: as one line of JSON, or as text in which nothing steers the terminal. */
+export function report(values: { readonly json: boolean }, answer: unknown, text: string): void {
+  console.log(values.json ? JSON.stringify(answer) : printable(text));
+}
+
+/** The number of an entry or a leaf. @throws UsageError */
+export function readNumber(text: string | undefined, name: string): number {
+  const value = text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (Number.isNaN(value)) throw new UsageError(`${name} must be a whole number`);
+  return value;
+}

@@ -1,0 +1,45 @@
+/** Progress of long work: a bar on a terminal, now and then a line elsewhere. Goes to stderr, so that output stays clean. */
+
+const BAR_WIDTH = 30;
+const BAR_INTERVAL_MS = 100;
+const LINE_INTERVAL_MS = 5_000;
+
+export interface Progress {
+  /** Says how much is done, in the units of `total`. */
+  update(done: number): void;
+  /** Removes the bar. */
+  end(): void;
+}
+
+/** @param format spells an amount, e.g. bytes as "1.2 GB" */
+export function startProgress(label: string, total: number, format: (amount: number) => string = String): Progress {
+  const stream = process.stderr;
+  const started = Date.now();
+  const interval = stream.isTTY ? BAR_INTERVAL_MS : LINE_INTERVAL_MS;
+  let shown = started;
+  let drawn = false;
+  return {
+    update(done) {
+      const now = Date.now();
+      if (now - shown < interval) return;
+      shown = now;
+      const share = total ? Math.min(1, done / total) : 1;
+      const text = `${label} ${format(done)} of ${format(total)} (${Math.floor(share * 100)} %)`;
+      if (stream.isTTY) {
+        const filled = Math.round(share * BAR_WIDTH);
+        stream.write(`\r\x1b[K[${"#".repeat(filled)}${"-".repeat(BAR_WIDTH - filled)}] ${text}`);
+        drawn = true;
+      } else stream.write(`${text}\n`);
+    },
+    end() {
+      if (drawn) stream.write("\r\x1b[K");
+    },
+  };
+}
+
+/** 1536 → "1.5 KB". */
+export function formatBytes(bytes: number): string {
+  const units = ["bytes", "KB", "MB", "GB", "TB"];
+  const power = bytes < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
+  return `${power ? (bytes / 1000 ** power).toFixed(1) : bytes} ${units[power]}`;
+}

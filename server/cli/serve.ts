@@ -1,0 +1,56 @@
+/** `cairnlog serve`: runs the service until it is told to stop. */
+import { CairnlogError } from "../../engine/error.js";
+import { describeSettings, readSettings, type Settings, startServer } from "../index.js";
+import { readArguments, type Subcommand, UsageError } from "./usage.js";
+
+const settingLines = describeSettings().map(({ name, fallback, about }) => `  ${name} (${fallback})\n      ${about}`);
+
+export const serve: Subcommand = {
+  summary: "run the service",
+  help: `cairnlog serve [--json]
+
+Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;
+with --json as one line of JSON. SIGINT or SIGTERM ends it after everything accepted is answered.
+
+It is set up by environment variables; defaults in parentheses:
+${settingLines.join("\n")}
+
+Exit codes: 0 ended as told; 1 could not start; 2 the command or a setting was not understood.
+
+Example:
+  PORT=8080 SERVICE_DATA_DIR=/var/lib/cairnlog cairnlog serve`,
+  async run(argv) {
+    const { values } = readArguments(argv, { json: { type: "boolean", default: false } });
+    const server = await startServer(settings());
+    const stop = stopSignal();
+    const { url, operatorFingerprint, dataDir } = server;
+    console.log(
+      values.json
+        ? JSON.stringify({ url, operator_fingerprint: operatorFingerprint, data_dir: dataDir })
+        : `listening on ${url}\noperator ${operatorFingerprint}\ndata ${dataDir}`,
+    );
+    await stop;
+    await server.close();
+    return 0;
+  },
+};
+
+function settings(): Settings {
+  try {
+    return readSettings(process.env);
+  } catch (error) {
+    if (error instanceof CairnlogError) throw new UsageError(error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** Resolves at the first SIGINT or SIGTERM; the second one ends the process at once. */
+function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = () => {
+      process.off("SIGINT", stop).off("SIGTERM", stop);
+      resolve();
+    };
+    process.on("SIGINT", stop).on("SIGTERM", stop);
+  });
+}

@@ -1,0 +1,44 @@
+/** What the subcommands need of a running service: JSON over HTTP, with its refusals as sentences. */
+import { UsageError } from "./usage.js";
+
+/** The service answered with a problem, or not at all. */
+export class ServiceError extends Error {
+  /** HTTP status; 0 when there was no answer. */
+  readonly status: number;
+
+  constructor(status: number, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.status = status;
+  }
+}
+
+export interface Service {
+  get<T>(path: string): Promise<T>;
+  post<T>(path: string, body: unknown): Promise<T>;
+}
+
+/** The service at `server`, the address that `cairnlog serve` prints. @throws UsageError */
+export function connect(server: string): Service {
+  if (!/^https?:\/\//.test(server) || !URL.canParse(server))
+    throw new UsageError(`--server must be an address such as http://127.0.0.1:8080, not ${server}`);
+  const base = `${server.replace(/\/+$/, "").replace(/\/api\/v1$/, "")}/api/v1`;
+  const request = async <T>(path: string, init?: RequestInit): Promise<T> => {
+    let response: Response;
+    try {
+      response = await fetch(base + path, init);
+    } catch (cause) {
+      throw new ServiceError(0, `No service answers at ${server}. Is it running?`, { cause });
+    }
+    const body = (await response.json().catch(() => null)) as { detail?: string } | null;
+    if (response.ok && body !== null) return body as T;
+    throw new ServiceError(
+      response.status,
+      body?.detail ?? `${server} answered ${response.status} without saying why.`,
+    );
+  };
+  return {
+    get: (path) => request(path),
+    post: (path, body) =>
+      request(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
+  };
+}

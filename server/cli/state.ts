@@ -1,0 +1,102 @@
+/**
+ * What the command remembers between runs, one set of files for each service: whose key signs its log and the last head
+ * seen, the session, and the evidence where a log was caught. Whoever writes here decides what is believed, and a session
+ * is a secret: folder and files are for their owner alone.
+ */
+import { createHash, randomUUID } from "node:crypto";
+import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { Check } from "typebox/value";
+import { CairnlogError } from "../../engine/error.js";
+import { ClientState, type Evidence, type Session, type Store } from "../client/index.js";
+import { LoginResult } from "../wire/auth.js";
+
+export class StateFolder {
+  readonly path: string;
+  /** Beginning of the names of this service's files. */
+  readonly #prefix: string;
+
+  /** @param folder default: `cairnlog` below `XDG_CONFIG_HOME`, or `~/.config/cairnlog` */
+  constructor(server: string, folder?: string) {
+    const config = process.env.XDG_CONFIG_HOME || join(homedir(), ".config");
+    this.path = resolve(folder ?? join(config, "cairnlog"));
+    const address = server.replace(/\/+$/, "").replace(/\/api\/v1$/, "");
+    const { host } = new URL(address);
+    // Addresses that differ in their path alone are different services.
+    const digest = createHash("sha256").update(address).digest("hex").slice(0, 12);
+    this.#prefix = `${host.replaceAll(/[^\w.-]/g, "_")}-${digest}`;
+  }
+
+  /** Where the operator key and the last head are kept. */
+  get memoryFile(): string {
+    return this.#file("log.json");
+  }
+
+  /** The client's store: `….log.json`. */
+  get store(): Store {
+    return {
+      load: async () => {
+        const state = this.#read("log.json");
+        if (state === undefined || Check(ClientState, state)) return state;
+        throw this.#damaged("log.json");
+      },
+      save: async (state) => void this.#write("log.json", state),
+    };
+  }
+
+  /** The session that was kept, if it has not run out. */
+  loadSession(): Session | undefined {
+    const session = this.#read("session.json");
+    if (session === undefined) return undefined;
+    if (!Check(LoginResult, session)) throw this.#damaged("session.json");
+    return Date.parse(session.expires_at) > Date.now() ? session : undefined;
+  }
+
+  /** @returns where it is kept */
+  saveSession(session: Session): string {
+    return this.#write("session.json", session);
+  }
+
+  /** Keeps what shows that a log misbehaved. @returns where */
+  saveEvidence(evidence: Evidence): string {
+    return this.#write(`evidence-${randomUUID()}.json`, evidence);
+  }
+
+  #file(name: string): string {
+    return join(this.path, `${this.#prefix}.${name}`);
+  }
+
+  #read(name: string): unknown {
+    let text: string;
+    try {
+      text = readFileSync(this.#file(name), "utf8");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+    try {
+      return JSON.parse(text);
+    } catch {
+      throw this.#damaged(name);
+    }
+  }
+
+  /** Whole or not at all, and never readable by others, not even for a moment. */
+  #write(name: string, value: unknown): string {
+    mkdirSync(this.path, { recursive: true, mode: 0o700 });
+    const file = this.#file(name);
+    const fresh = `${file}.${randomUUID()}`;
+    writeFileSync(fresh, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600, flag: "wx" });
+    chmodSync(fresh, 0o600);
+    renameSync(fresh, file);
+    return file;
+  }
+
+  #damaged(name: string): CairnlogError {
+    return new CairnlogError(
+      "invalid-input",
+      `${this.#file(name)} is damaged. Without it the log is got to know anew: move it away if you accept that.`,
+    );
+  }
+}

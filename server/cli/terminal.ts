@@ -1,0 +1,6 @@
+/** Text that others wrote, on its way to a terminal. */
+
+/** `text` with everything that could steer a terminal spelt out; line feeds stay. */
+export function printable(text: string): string {
+  return text.replace(/[^\P{C}\n]/gu, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
+}

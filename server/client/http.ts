@@ -1,0 +1,84 @@
+/**
+ * JSON over HTTP by `fetch`: answers are checked against the schemas of `wire/` before anybody reads them, refusals
+ * (`application/problem+json`) become `ClientError`s.
+ */
+import type { Static, TSchema } from "typebox";
+import { Check } from "typebox/value";
+import { parseIJson } from "../../engine/verify/index.js";
+import { Problem } from "../wire/errors.js";
+import { ClientError } from "./error.js";
+
+/** A query string in the making; undefined members are left out. */
+export type Query = Readonly<Record<string, string | number | undefined>>;
+
+export type Headers = Readonly<Record<string, string>>;
+
+const PREFIX = "/api/v1";
+
+export class Http {
+  /** Base address without `/api/v1` and without a slash at the end. */
+  readonly server: string;
+  readonly #fetch: typeof fetch;
+
+  /** @throws TypeError when `server` is not an http(s) address */
+  constructor(server: string, fetcher: typeof fetch) {
+    if (!/^https?:\/\//.test(server) || !URL.canParse(server))
+      throw new TypeError(`The address of a service looks like http://127.0.0.1:8080, not like ${server}.`);
+    this.server = server.replace(/\/+$/, "").replace(/\/api\/v1$/, "");
+    this.#fetch = fetcher;
+  }
+
+  /** @throws ClientError */
+  get<S extends TSchema>(schema: S, path: string, query: Query = {}, headers: Headers = {}): Promise<Static<S>> {
+    const pairs = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, `${value}`]]));
+    const search = pairs.length ? `?${new URLSearchParams(pairs)}` : "";
+    return this.#send(schema, path + search, { headers });
+  }
+
+  /** @throws ClientError */
+  post<S extends TSchema>(schema: S, path: string, body: unknown, headers: Headers = {}): Promise<Static<S>> {
+    const content = { "content-type": "application/json", ...headers };
+    return this.#send(schema, path, { method: "POST", headers: content, body: JSON.stringify(body) });
+  }
+
+  async #send<S extends TSchema>(schema: S, path: string, init: RequestInit): Promise<Static<S>> {
+    let response: Response;
+    let text: string;
+    try {
+      // A redirect could carry a token or a proof to another host.
+      response = await this.#fetch.call(globalThis, this.server + PREFIX + path, { ...init, redirect: "error" });
+      text = await response.text();
+    } catch (cause) {
+      throw new ClientError("no-answer", `No service answers at ${this.server}. Is it running?`, { cause });
+    }
+    const { status } = response;
+    const body = readAnswer(text);
+    if (!response.ok) throw refusal(status, body, response.headers.get("retry-after"), this.server);
+    // Whoever answers chose every member of it.
+    if (!Check(schema, body))
+      throw new ClientError("malformed-answer", `${this.server} answered ${path} with something else than promised.`, {
+        status,
+      });
+    return body as Static<S>;
+  }
+}
+
+/** Undefined for what is no I-JSON: no schema takes that. */
+function readAnswer(text: string): unknown {
+  try {
+    return parseIJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function refusal(status: number, body: unknown, retryAfter: string | null, server: string): ClientError {
+  const seconds = retryAfter !== null && /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) : undefined;
+  if (!Check(Problem, body))
+    return new ClientError("malformed-answer", `${server} answered ${status} without saying why.`, {
+      status,
+      retryAfter: seconds,
+    });
+  const { code, detail, errors = [] } = body as Problem;
+  return new ClientError(code, detail, { status, errors, retryAfter: seconds });
+}

@@ -1,0 +1,132 @@
+/**
+ * Showing that one holds a key: detached proofs, made for one write, and sessions, which are kept and renewed. A
+ * challenge is text that the service chose, so only text of the one known form is ever signed.
+ */
+import { encodeBase64, type PublicKey, parsePublicKey } from "../../engine/verify/index.js";
+import * as wire from "../wire/auth.js";
+import { ClientError } from "./error.js";
+import type { Headers, Http } from "./http.js";
+import type { Signer } from "./signer.js";
+import type { AuthProof, Session } from "./types.js";
+
+/** What a challenge may be answered for. */
+export type Purpose = "login" | "general" | "recovery";
+
+/** A session is renewed when less than this is left of it. */
+const RENEW_BEFORE_MS = 300_000;
+/** What follows the fingerprint in a nonce: base64url of 32 bytes. */
+const RANDOM_PART = /^[A-Za-z0-9_-]{43}$/;
+
+/**
+ * Whether `nonce`, which whoever answers chose, is a challenge for this key and purpose and nothing else: no manifest,
+ * no other protocol's message, no other key's challenge passed on.
+ */
+export function isOwnChallenge(nonce: string, purpose: Purpose, fingerprint: string): boolean {
+  const beginning = `service.auth.v1:${purpose}:${fingerprint}:`;
+  return nonce.startsWith(beginning) && RANDOM_PART.test(nonce.slice(beginning.length));
+}
+
+/** One key's proofs and its session. */
+export class Authority {
+  readonly #http: Http;
+  readonly #signer: Signer | undefined;
+  readonly #key: PublicKey | undefined;
+  #session: Session | undefined;
+
+  /** @throws CairnlogError `invalid-key` for a signer whose public key is none */
+  constructor(http: Http, signer: Signer | undefined, session: Session | undefined) {
+    this.#http = http;
+    this.#signer = signer;
+    this.#key = signer && parsePublicKey(signer.publicKeyPem);
+    this.#session = session;
+    if (this.#key && session && session.fingerprint !== this.#key.fingerprint)
+      throw new ClientError("no-signer", "The session is another key's than the signer's.");
+  }
+
+  /** As it was last renewed. */
+  get session(): Session | undefined {
+    return this.#session;
+  }
+
+  /** The signer's key. @throws ClientError `no-signer` */
+  get key(): PublicKey {
+    if (!this.#key) throw noSigner();
+    return this.#key;
+  }
+
+  /** The key that writes go by: the signer's, or the session's. @throws ClientError `no-signer` */
+  get fingerprint(): string {
+    const fingerprint = this.#key?.fingerprint ?? this.#session?.fingerprint;
+    if (fingerprint === undefined) throw noSigner();
+    return fingerprint;
+  }
+
+  /** Base64. @throws ClientError `no-signer`, and what the signer throws */
+  async sign(bytes: Uint8Array): Promise<string> {
+    if (!this.#signer) throw noSigner();
+    return encodeBase64(await this.#signer.sign(bytes));
+  }
+
+  /** A fresh challenge, answered. @throws ClientError `unsafe-challenge` for a nonce that must not be signed */
+  async proof(purpose: Purpose = "general"): Promise<AuthProof> {
+    const { fingerprint } = this.key;
+    const asked = purpose === "recovery" ? { recovery: true } : { purpose };
+    const { challenge_id, nonce } = await this.#http.post(wire.Challenge, "/auth/challenge", { fingerprint, ...asked });
+    if (!isOwnChallenge(nonce, purpose, fingerprint))
+      throw new ClientError("unsafe-challenge", "The service asks to sign something that is no challenge to this key.");
+    const challenge_signature = await this.sign(new TextEncoder().encode(nonce));
+    return { challenge_id, challenge_signature, ...(purpose === "recovery" ? { recovery: true } : {}) };
+  }
+
+  /** What authorises a write: a proof for it alone where there is a signer, otherwise the session. */
+  async forWrite(): Promise<{ readonly auth: { readonly auth?: AuthProof }; readonly headers: Headers }> {
+    if (this.#signer) return { auth: { auth: await this.proof() }, headers: {} };
+    return { auth: {}, headers: await this.bearer() };
+  }
+
+  /** Signs in; the session is kept. @throws ClientError */
+  async login(password?: string): Promise<Session> {
+    const proof = await this.proof("login");
+    const session = await this.#http.post(wire.LoginResult, "/auth/login", {
+      ...proof,
+      ...(password === undefined ? {} : { password }),
+    });
+    return this.#keep(session);
+  }
+
+  /** Sends with the session, renewed or begun anew where need be; one that has ended meanwhile is begun anew once. */
+  async withSession<T>(send: (headers: Headers) => Promise<T>): Promise<T> {
+    try {
+      return await send(await this.bearer());
+    } catch (error) {
+      if (!(error instanceof ClientError) || error.status !== 401 || !this.#signer) throw error;
+      return send(header(await this.login()));
+    }
+  }
+
+  /** The header of a session that lasts for a while. @throws ClientError */
+  async bearer(): Promise<Headers> {
+    const session = this.#session;
+    if (!session) return header(await this.login());
+    if (Date.parse(session.expires_at) - Date.now() > RENEW_BEFORE_MS) return header(session);
+    try {
+      return header(this.#keep(await this.#http.post(wire.LoginResult, "/auth/renew", {}, header(session))));
+    } catch (error) {
+      // Renewal ends a day after signing in.
+      if (!(error instanceof ClientError) || error.status !== 401 || !this.#signer) throw error;
+      return header(await this.login());
+    }
+  }
+
+  #keep(session: Session): Session {
+    if (session.fingerprint !== this.fingerprint)
+      throw new ClientError("malformed-answer", "The service gave the session of another key.");
+    this.#session = session;
+    return session;
+  }
+}
+
+const header = ({ token }: Session): Headers => ({ authorization: `Bearer ${token}` });
+
+const noSigner = (): ClientError =>
+  new ClientError("no-signer", "This takes a signer, or a session: none was given to the client.");

@@ -1,0 +1,32 @@
+/**
+ * What a client remembers of a log from one run to the next: whose key signs it, and the last head it saw. Whoever can
+ * change it can make the client believe another log, so it belongs where the user's keys are.
+ */
+import Type, { type Static } from "typebox";
+import { nullable } from "../wire/common.js";
+import { TreeHead } from "../wire/log.js";
+
+/** The schema of `State`, for stores that read it from somewhere. */
+export const ClientState = Type.Object({
+  operator_key: Type.String({ description: "PEM of the operator key that was believed first, or was pinned." }),
+  head: nullable(TreeHead),
+});
+export type State = Static<typeof ClientState>;
+
+/** Keeps the state of one log. A store may be shared by clients that run at the same time; the last `save` stays. */
+export interface Store {
+  /** Undefined before the first `save`. */
+  load(): Promise<State | undefined>;
+  save(state: State): Promise<void>;
+}
+
+/** A store that lasts as long as the process. */
+export function memoryStore(): Store {
+  let kept: State | undefined;
+  return {
+    load: async () => kept,
+    save: async (state) => {
+      kept = state;
+    },
+  };
+}

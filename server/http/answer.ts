@@ -1,0 +1,121 @@
+/** Answers: what a handler gives back, and how it is put on the wire. */
+import type { HttpResponse } from "uWebSockets.js";
+
+/** An answer in full. A handler that has nothing to say about status or headers returns its JSON value instead. */
+export class Answer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: Buffer;
+  /** Further headers, names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    body: Buffer,
+    { status = 200, contentType = "application/json", headers = {} }: Partial<Omit<Answer, "body">> = {},
+  ) {
+    this.status = status;
+    this.contentType = contentType;
+    this.body = body;
+    this.headers = headers;
+  }
+}
+
+/** An answer that is made while it is sent, a chunk at a time and no faster than the client reads. */
+export class StreamedAnswer extends Answer {
+  readonly chunks: Iterable<Buffer>;
+
+  constructor(chunks: Iterable<Buffer>, options: Partial<Omit<Answer, "body">>) {
+    super(Buffer.alloc(0), options);
+    this.chunks = chunks;
+  }
+}
+
+/** `value` as JSON. */
+export function json(value: unknown, options?: Partial<Omit<Answer, "body">>): Answer {
+  return new Answer(Buffer.from(JSON.stringify(value)), options);
+}
+
+const COMMA = Buffer.from(",");
+
+/**
+ * An object whose first member, `name`, is an array of texts that are JSON already, followed by the members of `rest`,
+ * of which there is at least one. Stored entries are served this way, byte for byte.
+ */
+export function jsonList(name: string, items: readonly Buffer[], rest: Readonly<Record<string, unknown>>): Answer {
+  const parts: Buffer[] = [Buffer.from(`{${JSON.stringify(name)}:[`)];
+  for (const [i, item] of items.entries()) parts.push(...(i ? [COMMA, item] : [item]));
+  parts.push(Buffer.from(`],${JSON.stringify(rest).slice(1)}`));
+  return new Answer(Buffer.concat(parts));
+}
+
+/** Reason phrases of the statuses that occur. */
+export const REASONS: Readonly<Record<number, string>> = {
+  200: "OK",
+  201: "Created",
+  204: "No Content",
+  304: "Not Modified",
+  400: "Bad Request",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  409: "Conflict",
+  410: "Gone",
+  413: "Content Too Large",
+  422: "Unprocessable Content",
+  429: "Too Many Requests",
+  500: "Internal Server Error",
+  502: "Bad Gateway",
+  503: "Service Unavailable",
+};
+
+/**
+ * Writes an answer. What the socket does not take at once is written as it drains, without a copy inside the socket.
+ * The caller must not call this once the request was aborted.
+ * @param withBody false for HEAD: the headers as they would be, `content-length` included
+ * @param sent called when the last byte has been handed to the operating system; never after an abort
+ */
+export function writeAnswer(
+  response: HttpResponse,
+  answer: Answer,
+  common: Readonly<Record<string, string>>,
+  withBody: boolean,
+  sent: () => void,
+): void {
+  const { status, contentType, body, headers } = answer;
+  const isEmpty = status === 204 || status === 304;
+  response.cork(() => {
+    response.writeStatus(`${status} ${REASONS[status] ?? ""}`);
+    for (const name in common) response.writeHeader(name, common[name]!);
+    for (const name in headers) response.writeHeader(name, headers[name]!);
+    if (!isEmpty) response.writeHeader("content-type", contentType);
+    if (!withBody || isEmpty) {
+      if (!isEmpty && !(answer instanceof StreamedAnswer)) response.writeHeader("content-length", `${body.length}`);
+      response.endWithoutBody();
+      return sent();
+    }
+    if (answer instanceof StreamedAnswer) return writeChunks(response, answer.chunks, sent);
+    const [, done] = response.tryEnd(body, body.length);
+    if (done) return sent();
+    response.onWritable((offset) => {
+      const [taken, finished] = response.tryEnd(body.subarray(offset), body.length);
+      if (finished) sent();
+      return taken;
+    });
+  });
+}
+
+/** What the socket does not take at once it keeps; the next chunk is made when that has drained. */
+function writeChunks(response: HttpResponse, chunks: Iterable<Buffer>, sent: () => void): void {
+  const iterator = chunks[Symbol.iterator]();
+  const write = () => {
+    for (let next = iterator.next(); !next.done; next = iterator.next()) if (!response.write(next.value)) return;
+    response.end();
+    sent();
+  };
+  response.onWritable(() => {
+    response.cork(write);
+    return true;
+  });
+  write();
+}

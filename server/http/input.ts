@@ -1,0 +1,121 @@
+/**
+ * From the text of a request to checked values: path parameters, query, body, each by its schema. Unknown members are
+ * left alone; what does not fit is named, member by member.
+ */
+import { isUtf8 } from "node:buffer";
+import type { TObject, TSchema } from "typebox";
+import { Compile } from "typebox/compile";
+import { CairnlogError, type ErrorDetail } from "../../engine/error.js";
+import { parseIJson } from "../../engine/verify/ijson.js";
+import { HttpError } from "./problems.js";
+
+/** No sign, no exponent, no leading zero: one spelling for one number. */
+const DECIMAL = /^(?:0|[1-9]\d{0,15})$/;
+
+type Values = Readonly<Record<string, unknown>>;
+
+/**
+ * A reader of texts that have names: path parameters or the query. Integers are read in strict decimal; a name sent
+ * twice, which two readers could take differently, is refused.
+ */
+export function textReader(schema: TObject): (pairs: Iterable<readonly [string, string]>) => Values {
+  const check = checker(schema);
+  const properties = Object.entries(schema.properties) as [string, { type?: string; default?: unknown }][];
+  const defaults = Object.fromEntries(
+    properties.flatMap(([name, { default: value }]) => (value === undefined ? [] : [[name, value]])),
+  );
+  const integers = new Set(properties.flatMap(([name, { type }]) => (type === "integer" ? [name] : [])));
+  const known = new Set(properties.map(([name]) => name));
+  return (pairs) => {
+    const values: Record<string, unknown> = { ...defaults };
+    const seen = new Set<string>();
+    for (const [name, text] of pairs) {
+      if (!known.has(name)) continue;
+      if (seen.has(name)) throw invalid([{ path: `/${name}`, message: "It must be given once." }]);
+      seen.add(name);
+      values[name] = integers.has(name) ? decimal(name, text) : text;
+    }
+    check(values);
+    return values;
+  };
+}
+
+function decimal(name: string, text: string): number {
+  const value = DECIMAL.test(text) ? Number(text) : Number.NaN;
+  if (Number.isSafeInteger(value)) return value;
+  throw invalid([{ path: `/${name}`, message: "It must be a whole number below 2^53, in plain decimal digits." }]);
+}
+
+/** A JSON body that is an object, unchecked beyond that. */
+export function parseBody(bytes: Buffer): Values {
+  if (!isUtf8(bytes)) throw new HttpError(400, "malformed-json", "The body is not UTF-8.");
+  if (bytes.length === 0) throw new HttpError(400, "malformed-json", "The body is empty; it must be a JSON object.");
+  let body: unknown;
+  try {
+    body = parseIJson(bytes.toString("utf8"));
+  } catch (error) {
+    if (error instanceof CairnlogError && error.code === "invalid-input")
+      throw new HttpError(400, "malformed-json", error.message);
+    throw error;
+  }
+  if (typeof body !== "object" || body === null || Array.isArray(body))
+    throw new HttpError(400, "not-an-object", "The body must be a JSON object.");
+  return body as Values;
+}
+
+/** A check against a schema, compiled once; it throws `invalid-input` for a value that does not fit. */
+export function checker(schema: TSchema): (value: unknown) => void {
+  const validator = Compile(schema);
+  return (value) => {
+    if (!validator.Check(value)) throw invalid(describe(validator.Errors(value) as SchemaError[]));
+  };
+}
+
+function invalid(details: readonly ErrorDetail[]): CairnlogError {
+  const [first] = details;
+  return new CairnlogError("invalid-input", first ? `${first.path}: ${first.message}` : "It does not fit.", {
+    details,
+  });
+}
+
+interface SchemaError {
+  readonly keyword: string;
+  readonly instancePath: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly message: string;
+}
+
+/** Schema errors as sentences. Alternatives fail one by one at the same place; there the first is told. */
+function describe(errors: readonly SchemaError[]): ErrorDetail[] {
+  const details = new Map<string, string>();
+  for (const { keyword, instancePath, params, message } of errors) {
+    if (keyword === "required")
+      for (const name of params.requiredProperties as string[])
+        details.set(`${instancePath}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`, "It is missing.");
+    else if (!details.has(instancePath)) details.set(instancePath, sentence(keyword, params) ?? `It ${message}.`);
+  }
+  return [...details].map(([path, message]) => ({ path, message }));
+}
+
+function sentence(keyword: string, params: Readonly<Record<string, unknown>>): string | undefined {
+  switch (keyword) {
+    case "type": {
+      const type = String(params.type);
+      return `It must be ${/^[aeiou]/.test(type) ? "an" : "a"} ${type}.`;
+    }
+    case "enum":
+      return `It must be one of ${(params.allowedValues as unknown[]).join(", ")}.`;
+    case "minimum":
+      return `It must be at least ${params.limit}.`;
+    case "maximum":
+      return `It must be at most ${params.limit}.`;
+    case "minLength":
+      return `It must have at least ${params.limit} character(s).`;
+    case "maxLength":
+      return `It must have at most ${params.limit} characters.`;
+    case "format":
+      return params.format === "date-time" ? "It must be an ISO 8601 date and time with an offset." : undefined;
+    default:
+      return undefined;
+  }
+}

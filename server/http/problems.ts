@@ -1,0 +1,111 @@
+/**
+ * Refusals, as `application/problem+json` (RFC 9457): the one table from the engine's error codes to HTTP, and the few
+ * codes that only HTTP has.
+ */
+import { CairnlogError, type ErrorCode, type ErrorDetail } from "../../engine/error.js";
+import type { Problem } from "../wire/errors.js";
+import { type Answer, json, REASONS } from "./answer.js";
+
+interface Refusal {
+  readonly status: number;
+  /** Shown instead of the error's own sentence, which may speak of the machine. */
+  readonly detail?: string;
+  /** Seconds, for `Retry-After` where the error does not know better. */
+  readonly retryAfter?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
+  "invalid-input": { status: 422 },
+  "invalid-key": { status: 422 },
+  "private-key": { status: 422 },
+  "invalid-signature": { status: 422 },
+  "not-i-json": { status: 422 },
+  "decryption-failed": { status: 422 },
+  "unsupported-commitment": { status: 400 },
+  "commitment-key-missing": { status: 400 },
+  unauthenticated: { status: 401, headers: { "www-authenticate": "Bearer" } },
+  forbidden: { status: 403 },
+  "key-not-active": { status: 403 },
+  "not-found": { status: 404 },
+  "already-exists": { status: 409 },
+  "wrong-key-status": { status: 409 },
+  "challenge-used": { status: 409 },
+  "precondition-failed": { status: 409 },
+  gone: { status: 410 },
+  "payload-too-large": { status: 413 },
+  "rate-limited": { status: 429 },
+  "calendars-unavailable": { status: 502 },
+  overloaded: { status: 503, retryAfter: 1, detail: "Too much is waiting to be written; nothing was written. Retry." },
+  closed: { status: 503, retryAfter: 5, detail: "The service is shutting down; nothing was written. Retry." },
+  "signer-unavailable": {
+    status: 503,
+    retryAfter: 10,
+    detail: "The operator key cannot sign at the moment; nothing was written. Retry.",
+  },
+  "storage-failed": {
+    status: 503,
+    retryAfter: 10,
+    detail: "The log could not be written. Look whether your entry is there before you try again.",
+  },
+  "corrupt-log": { status: 500, detail: "The service found damage in its log." },
+  "wrong-operator": { status: 500, detail: "The service is not set up rightly." },
+};
+
+/** A refusal that only HTTP knows. */
+export class HttpError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, code: string, detail: string, headers: Readonly<Record<string, string>> = {}) {
+    super(detail);
+    this.status = status;
+    this.code = code;
+    this.headers = headers;
+  }
+}
+
+/** The limit `name` is exhausted. */
+export const rateLimited = (name: string, seconds: number): HttpError =>
+  new HttpError(429, "rate-limited", `The limit "${name}" is used up. Try again in ${seconds} seconds.`, {
+    "retry-after": `${seconds}`,
+  });
+
+/** The answer to a request that ended in `error`. Anything that was not thrown on purpose is a bare 500. */
+export function problemAnswer(error: unknown): Answer {
+  if (error instanceof HttpError) return problem(error.status, error.code, error.message, undefined, error.headers);
+  if (error instanceof CairnlogError) {
+    const { status, detail = error.message, retryAfter, headers } = REFUSALS[error.code];
+    const wait = error.retryAfter ?? retryAfter;
+    const retry: Record<string, string> = wait === undefined ? {} : { "retry-after": `${wait}` };
+    return problem(status, error.code, detail, error.details, { ...headers, ...retry });
+  }
+  return problem(500, "internal-error", "Something went wrong in the service. The request id leads to it in its log.");
+}
+
+function problem(
+  status: number,
+  code: string,
+  detail: string,
+  errors?: readonly ErrorDetail[],
+  headers: Readonly<Record<string, string>> = {},
+): Answer {
+  const body: Problem = { type: "about:blank", title: REASONS[status] ?? "Error", status, detail, code };
+  if (errors) body.errors = [...errors];
+  return json(body, { status, contentType: "application/problem+json", headers });
+}
+
+/**
+ * What `work` gives, its faults told from the body's root: the engine names members of what it was handed, which is
+ * the member `prefix` of the body.
+ */
+export async function within<T>(prefix: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof CairnlogError) || !error.details) throw error;
+    const details = error.details.map(({ path, message }) => ({ path: prefix + path, message }));
+    throw new CairnlogError(error.code, error.message, { cause: error, details });
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * Reading a request. The socket's objects are valid only until the handler returns, so everything is copied at once;
+ * all of it may come from an attacker.
+ */
+
+import type { HttpRequest, HttpResponse } from "uWebSockets.js";
+import { randomUUID } from "node:crypto";
+import { CairnlogError } from "../../engine/error.js";
+import { clientAddress, type Network } from "./client-address.js";
+
+/** A request id that a client may choose: it goes into headers and logs as it is. */
+const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+export interface Request {
+  /** Upper case. */
+  readonly method: string;
+  /** As sent, without the query. */
+  readonly path: string;
+  /** As sent, without the question mark. */
+  readonly query: string;
+  /** Parts of the path that the route names, as sent, in order. */
+  readonly params: readonly string[];
+  /** The client's choice when that is sane, otherwise ours. */
+  readonly id: string;
+  readonly address: string;
+  /** The `Authorization` header as sent; empty without one. Never logged. */
+  readonly authorization: string;
+  /** The `If-None-Match` header as sent; empty without one. */
+  readonly ifNoneMatch: string;
+}
+
+/** Copies what the handlers need. */
+export function readRequest(
+  request: HttpRequest,
+  response: HttpResponse,
+  paramCount: number,
+  trusted: readonly Network[],
+): Request {
+  const id = request.getHeader("x-request-id");
+  const socket = Buffer.from(response.getRemoteAddressAsText()).toString("latin1");
+  return {
+    method: request.getCaseSensitiveMethod(),
+    path: request.getUrl(),
+    query: request.getQuery() ?? "",
+    params: Array.from({ length: paramCount }, (_, i) => request.getParameter(i)),
+    id: SANE_ID.test(id) ? id : randomUUID(),
+    address: clientAddress(socket, trusted.length ? forwardedFor(request) : "", trusted),
+    authorization: request.getHeader("authorization"),
+    ifNoneMatch: request.getHeader("if-none-match"),
+  };
+}
+
+/** All `X-Forwarded-For` headers in order: a proxy may add one of its own below the client's. */
+function forwardedFor(request: HttpRequest): string {
+  const values: string[] = [];
+  request.forEach((name, value) => {
+    if (name === "x-forwarded-for") values.push(value);
+  });
+  return values.join(",");
+}
+
+/**
+ * Collects a body. Must be called before the handler returns.
+ * @returns the bytes; rejects with CairnlogError `payload-too-large` as soon as there are more than `limit`; what comes
+ *   after that is read and thrown away, so that the client gets to see the answer. Stays pending when the request is
+ *   aborted.
+ */
+export function readBody(response: HttpResponse, limit: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    let chunks: Buffer[] = [];
+    let length = 0;
+    response.onData((chunk, isLast) => {
+      length += chunk.byteLength;
+      if (length > limit) {
+        chunks = [];
+        reject(new CairnlogError("payload-too-large", `The body is larger than ${limit} bytes.`));
+        return;
+      }
+      // The socket takes its memory back when this returns.
+      chunks.push(Buffer.from(new Uint8Array(chunk)));
+      if (isLast) resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+    });
+  });
+}

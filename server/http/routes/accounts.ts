@@ -1,0 +1,48 @@
+/** Accounts: opening one, getting it back, binding further keys to it. */
+import type { Registry } from "../../../engine/registry/registry.js";
+import {
+  EnrollCredential,
+  Enrolled,
+  OpenAccount,
+  OpenedAccount,
+  RecoverAccount,
+  RecoveredAccount,
+} from "../../wire/accounts.js";
+import { limitKey } from "../client-address.js";
+import { type Route, route } from "../route.js";
+
+export function accountRoutes({ accounts, credentials }: Pick<Registry, "accounts" | "credentials">): Route[] {
+  return [
+    route({
+      method: "POST",
+      path: "/api/v1/users",
+      summary: "Open an account with its first credential",
+      body: OpenAccount,
+      answer: OpenedAccount,
+      status: 201,
+      refusals: [403, 404, 409, 503],
+      limit: "general",
+      handle: ({ body }) => accounts.create(body),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/users/recover",
+      summary: "Get an account back with its recovery key, replacing every credential",
+      body: RecoverAccount,
+      answer: RecoveredAccount,
+      refusals: [401, 403, 404, 409, 429, 503],
+      limit: "general",
+      handle: ({ body, request }) => accounts.recover(body, limitKey(request.address)),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/credentials/enroll",
+      summary: "Bind a further hardware-backed key to an account, vouched for by an enrolled one",
+      body: EnrollCredential,
+      answer: Enrolled,
+      refusals: [401, 403, 404, 409, 410, 503],
+      limit: "general",
+      handle: ({ body }) => credentials.enroll(body),
+    }),
+  ];
+}

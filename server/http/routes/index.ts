@@ -1,0 +1,66 @@
+/** The route table. */
+import type { OperatorKey } from "../../../engine/crypto/operator-key.js";
+import { Checkpoints, defaultLogName } from "../../../engine/log/checkpoints.js";
+import type { Registry } from "../../../engine/registry/registry.js";
+import type { Anchoring } from "../../anchoring/anchoring.js";
+import type { Gate } from "../gate.js";
+import type { Metrics } from "../metrics.js";
+import type { Route } from "../route.js";
+import type { Sessions } from "../sessions.js";
+import { accountRoutes } from "./accounts.js";
+import { anchoringRoutes } from "./anchoring.js";
+import { attestationRoutes } from "./attestations.js";
+import { auditExportRoutes } from "./audit-export.js";
+import { authRoutes } from "./auth.js";
+import { claimRoutes } from "./claims.js";
+import { compositeRoutes } from "./composites.js";
+import { endorsementRoutes } from "./endorsements.js";
+import { healthRoutes } from "./health.js";
+import { inboxRoutes } from "./inbox.js";
+import { keyRoutes } from "./keys.js";
+import { logRoutes } from "./log.js";
+import { logQueryRoutes } from "./log-queries.js";
+import { mirrorRoutes } from "./mirrors.js";
+import { openApiRoute } from "./openapi.js";
+import { requestRoutes } from "./requests.js";
+import { trustRoutes } from "./trust.js";
+import { verifyRoutes } from "./verify.js";
+import { webhookRoutes } from "./webhooks.js";
+
+/** Who may do what. */
+export interface Access {
+  readonly sessions: Sessions;
+  readonly gate: Gate;
+}
+
+/** Everything that the service answers. */
+export function routeTable(
+  registry: Registry,
+  operator: OperatorKey,
+  metrics: Metrics,
+  { sessions, gate }: Access,
+  anchoring: Anchoring,
+  logName = defaultLogName(operator.fingerprint),
+): Route[] {
+  const routes = [
+    ...healthRoutes(registry, operator, metrics),
+    ...accountRoutes(registry),
+    ...keyRoutes(registry, gate),
+    ...authRoutes(registry, sessions, gate),
+    ...attestationRoutes(registry),
+    ...logRoutes(registry.log, operator),
+    ...mirrorRoutes(registry.log, new Checkpoints(registry.log, operator, logName)),
+    ...anchoringRoutes(registry.log, anchoring, gate),
+    ...logQueryRoutes(registry.log, registry.keys),
+    ...endorsementRoutes(registry, gate),
+    ...trustRoutes(registry, gate),
+    ...verifyRoutes(registry),
+    ...compositeRoutes(),
+    ...auditExportRoutes(registry.log),
+    ...claimRoutes(registry, gate),
+    ...requestRoutes(registry, gate),
+    ...inboxRoutes(registry, gate),
+    ...webhookRoutes(registry, gate),
+  ];
+  return [...routes, openApiRoute(routes)];
+}

@@ -1,0 +1,165 @@
+/**
+ * Sessions: JSON Web Tokens (RFC 7519) that the operator key signs and nobody stores. What a token says was true when it
+ * was signed; whether its key is still good is asked again at every use, so a key's sessions end with it.
+ */
+import { randomUUID } from "node:crypto";
+import { type JWTPayload, jwtVerify } from "jose";
+import type { OperatorKey } from "../../engine/crypto/operator-key.js";
+import { CairnlogError } from "../../engine/error.js";
+import { type Clock, formatTimestamp, systemClock } from "../../engine/log/clock.js";
+import type { Keys } from "../../engine/registry/keys.js";
+
+/** Seconds after which one has to sign in again, however often the session was renewed. */
+const MAX_SESSION_AGE_S = 86_400;
+/** Verified tokens remembered; about 10 MB when full. */
+const MAX_CACHED = 10_000;
+const MICROS = 1_000_000;
+const BEARER = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i;
+
+/** JWS algorithm (RFC 7518 §3.1, RFC 8037 §3.1) by the operator key's. */
+const JWS_ALGORITHMS = { ed25519: "EdDSA", "ecdsa-p256": "ES256", "rsa-2048": "RS256" } as const;
+
+/** A session whose token holds and whose key is good. */
+export interface Session {
+  readonly fingerprint: string;
+  /** Whether it came from a recovery challenge: then it serves succession alone. */
+  readonly recovery: boolean;
+  /** When the challenge was answered, in seconds since the epoch. */
+  readonly authTime: number;
+}
+
+/** The answer of `POST /auth/login` and `POST /auth/renew`. */
+export interface LoginResult {
+  readonly token: string;
+  readonly fingerprint: string;
+  readonly pseudonym: string;
+  readonly expires_at: string;
+}
+
+interface Verified extends Session {
+  /** Seconds since the epoch. */
+  readonly expires: number;
+}
+
+export interface SessionsOptions {
+  readonly operator: OperatorKey;
+  readonly keys: Keys;
+  readonly ttlSeconds: number;
+  readonly clock?: Clock;
+}
+
+export class Sessions {
+  readonly #operator: OperatorKey;
+  readonly #keys: Keys;
+  readonly #ttl: number;
+  readonly #clock: Clock;
+  /** By token, oldest first. Only tokens that hold get in, so nobody fills it with inventions. */
+  readonly #verified = new Map<string, Verified>();
+
+  constructor({ operator, keys, ttlSeconds, clock = systemClock }: SessionsOptions) {
+    this.#operator = operator;
+    this.#keys = keys;
+    this.#ttl = ttlSeconds;
+    this.#clock = clock;
+  }
+
+  /**
+   * Begins a session of a key that has just answered a challenge (`POST /auth/login`).
+   * @throws CairnlogError `signer-unavailable`
+   */
+  open(fingerprint: string, recovery: boolean): Promise<LoginResult> {
+    return this.#issue({ fingerprint, recovery, authTime: this.#now() });
+  }
+
+  /**
+   * A fresh token for the session of an `Authorization` header (`POST /auth/renew`); never beyond 24 hours from sign-in.
+   * @throws CairnlogError `unauthenticated`; `forbidden` for a recovery session; `signer-unavailable`
+   */
+  async renew(authorization: string): Promise<LoginResult> {
+    const session = await this.read(authorization);
+    if (session.recovery) throw recoveryOnly();
+    return this.#issue(session);
+  }
+
+  /**
+   * The session of an `Authorization` header, which anybody may have written.
+   * @throws CairnlogError `unauthenticated` when there is no token, when it does not hold, or when its key is no longer
+   *   what it was
+   */
+  async read(authorization: string): Promise<Session> {
+    const token = BEARER.exec(authorization)?.[1];
+    if (token === undefined)
+      throw new CairnlogError("unauthenticated", "Send a session token as `Authorization: Bearer <token>`.");
+    const session = this.#remembered(token) ?? (await this.#verify(token));
+    const status = this.#keys.lookup(session.fingerprint)?.status ?? "unknown";
+    if (status !== (session.recovery ? "expired" : "active"))
+      throw new CairnlogError("unauthenticated", `The session has ended: its key is ${status}.`);
+    return session;
+  }
+
+  async #issue({ fingerprint, recovery, authTime }: Session): Promise<LoginResult> {
+    const { pseudonym } = this.#keys.find(fingerprint);
+    const iat = this.#now();
+    const exp = Math.min(iat + this.#ttl, authTime + MAX_SESSION_AGE_S);
+    const claims = { pseudonym, recovery, auth_time: authTime };
+    const payload = { iss: this.#operator.fingerprint, sub: fingerprint, iat, exp, jti: randomUUID(), ...claims };
+    const header = { alg: JWS_ALGORITHMS[this.#operator.public.algorithm], typ: "JWT" };
+    const input = `${encode(header)}.${encode(payload)}`;
+    const token = `${input}.${(await this.#sign(input)).toString("base64url")}`;
+    return { token, fingerprint, pseudonym, expires_at: formatTimestamp(exp * MICROS) };
+  }
+
+  async #sign(input: string): Promise<Buffer> {
+    try {
+      const [signature] = await this.#operator.sign([Buffer.from(input)]);
+      return Buffer.from(signature!);
+    } catch (cause) {
+      throw new CairnlogError("signer-unavailable", "The operator key cannot sign, so there is no session.", { cause });
+    }
+  }
+
+  #remembered(token: string): Verified | undefined {
+    const session = this.#verified.get(token);
+    if (!session || session.expires > this.#now()) return session;
+    this.#verified.delete(token);
+    return undefined;
+  }
+
+  /** The algorithm is the operator key's and not the token's to choose: `none` and HMAC with the public key fail here. */
+  async #verify(token: string): Promise<Verified> {
+    const { algorithm, keyObject } = this.#operator.public;
+    let payload: JWTPayload;
+    try {
+      ({ payload } = await jwtVerify(token, keyObject, {
+        algorithms: [JWS_ALGORITHMS[algorithm]],
+        issuer: this.#operator.fingerprint,
+        typ: "JWT",
+        requiredClaims: ["sub", "iat", "exp", "jti"],
+        currentDate: new Date(this.#now() * 1000),
+      }));
+    } catch (cause) {
+      throw new CairnlogError("unauthenticated", "The session token does not hold, or has expired.", { cause });
+    }
+    const { sub, exp, recovery, auth_time } = payload;
+    if (typeof recovery !== "boolean" || typeof auth_time !== "number")
+      throw new CairnlogError("unauthenticated", "The token is not that of a session.");
+    const session = { fingerprint: sub!, recovery, authTime: auth_time, expires: exp! };
+    if (this.#verified.size >= MAX_CACHED) {
+      const [oldest] = this.#verified.keys();
+      this.#verified.delete(oldest!);
+    }
+    this.#verified.set(token, session);
+    return session;
+  }
+
+  /** Seconds since the epoch. */
+  #now(): number {
+    return Math.floor(this.#clock() / MICROS);
+  }
+}
+
+/** The refusal of a recovery session or proof where it does not serve. */
+export const recoveryOnly = (): CairnlogError =>
+  new CairnlogError("forbidden", "A recovery session serves the succession of its key and nothing else.");
+
+const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");

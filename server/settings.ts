@@ -1,0 +1,324 @@
+/**
+ * Every setting of the service in one table: its environment variable, its default, what it means, how it is read.
+ * Nothing else reads the environment.
+ */
+import { availableParallelism } from "node:os";
+import { join, resolve } from "node:path";
+import { CairnlogError, type ErrorDetail } from "../engine/error.js";
+import { DEFAULT_CHALLENGE_TTL_S } from "../engine/registry/challenges.js";
+import { DEFAULT_ACTIVATION_DELAY_S } from "../engine/registry/endorsementqueries.js";
+import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph.js";
+import { DEFAULT_GRAPH_CACHE_S } from "../engine/registry/graphs.js";
+import { canonicalFingerprint } from "../engine/registry/keyevents.js";
+import { DEFAULT_PASSWORD_TRIES, PASSWORD_WINDOW_SECONDS } from "../engine/registry/passwords.js";
+import { DEFAULT_POLICY_QUOTA } from "../engine/registry/policies.js";
+import { DEFAULT_REQUEST_QUOTA } from "../engine/registry/requests.js";
+import { DEFAULT_TRUST_SETTINGS } from "../engine/registry/trustservice.js";
+import { isNoteName } from "../engine/verify/checkpoint.js";
+import { type Network, parseNetwork } from "./http/client-address.js";
+import { LIMITS, type LimitName } from "./http/limits.js";
+import { LOG_LEVELS, type LogLevel } from "./http/logger.js";
+
+const MAX_WORKERS = 256;
+const MAX_COUNT = 1_000_000_000;
+/** A time is remembered for each. */
+const MAX_PASSWORD_TRIES = 1_000;
+const MAX_TTL_S = 86_400;
+const MAX_GRAPH_S = 3_600;
+const MAX_ACTIVATION_DELAY_S = 365 * 86_400;
+
+/** Each may add 10 kB to a proof. */
+const MAX_CALENDARS = 8;
+const MAX_UPGRADE_INTERVAL_S = 7 * 86_400;
+
+/** One setting. `read` throws an `Error` whose message completes "NAME must be …". */
+interface Setting<T> {
+  readonly name: string;
+  /** Text taken when the variable is absent or empty. */
+  readonly fallback: string;
+  /** What is shown instead of `fallback` where that depends on the machine. */
+  readonly fallbackShown?: string;
+  readonly about: string;
+  read(text: string): T;
+}
+
+const rateLimit = (limit: LimitName): Setting<number> => ({
+  name: `SERVICE_RATE_LIMIT_${limit.replaceAll("-", "_").toUpperCase()}`,
+  fallback: `${LIMITS[limit].requests}`,
+  about: `requests an address may make in ${LIMITS[limit].seconds} seconds: ${LIMITS[limit].about}`,
+  read: integer(1, MAX_COUNT),
+});
+
+const TABLE = {
+  port: {
+    name: "PORT",
+    fallback: "8080",
+    about: "TCP port to listen on; 0 takes a free one",
+    read: integer(0, 65_535),
+  },
+  host: { name: "HOST", fallback: "127.0.0.1", about: "address to listen on; 0.0.0.0 or :: for all", read: anyText },
+  dataDir: {
+    name: "SERVICE_DATA_DIR",
+    fallback: "./data",
+    about: "directory of the log; created when there is none",
+    read: (text) => resolve(text),
+  } satisfies Setting<string>,
+  operatorKey: {
+    name: "SERVICE_OPERATOR_KEY",
+    fallback: "",
+    fallbackShown: "operator.pem in the data directory, created when there is none",
+    about: "PEM file of the private key that signs tree heads",
+    read: (text) => (text === "" ? null : resolve(text)),
+  } satisfies Setting<string | null>,
+  logName: {
+    name: "SERVICE_LOG_NAME",
+    fallback: "",
+    fallbackShown: "cairnlog/ and 16 digits of the operator's fingerprint",
+    about: "name of the log in its checkpoints; best a host and path that are yours, and never changed",
+    read: logName,
+  },
+  predicateBase: {
+    name: "SERVICE_PREDICATE_BASE",
+    fallback: "https://x-service.example/predicates",
+    about: "URL under which attestation types belong to the operator",
+    read: httpsUrl,
+  },
+  workers: {
+    name: "SERVICE_WORKERS",
+    fallback: `${Math.max(1, availableParallelism() - 1)}`,
+    fallbackShown: "cores − 1, at least 1",
+    about: "worker threads for signatures and verification",
+    read: integer(1, MAX_WORKERS),
+  },
+  rateLimits: {
+    name: "SERVICE_RATE_LIMITS",
+    fallback: "on",
+    about: "on or off; off is for load tests, and answers then carry no RateLimit headers",
+    read: onOff,
+  },
+  rateLimitGeneral: rateLimit("general"),
+  rateLimitKeyRegistration: rateLimit("key-registration"),
+  rateLimitAttestation: rateLimit("attestation"),
+  rateLimitEndorsementOffer: rateLimit("endorsement-offer"),
+  rateLimitClaimReveal: rateLimit("claim-reveal"),
+  rateLimitAnchoring: rateLimit("anchoring"),
+  requestQuota: {
+    name: "RATE_LIMIT_ATTESTATION_REQUEST_PER_TARGET",
+    fallback: `${DEFAULT_REQUEST_QUOTA}`,
+    about: "attestation requests that one key may be sent in 3600 seconds",
+    read: integer(1, MAX_COUNT),
+  },
+  policyQuota: {
+    name: "RATE_LIMIT_REQUEST_POLICY_PER_TARGET",
+    fallback: `${DEFAULT_POLICY_QUOTA}`,
+    about: "request policies that may be published for one key in 3600 seconds",
+    read: integer(1, MAX_COUNT),
+  },
+  passwordTries: {
+    name: "SERVICE_RATE_LIMIT_PIN",
+    fallback: `${DEFAULT_PASSWORD_TRIES}`,
+    about: `wrong passwords for one key in ${PASSWORD_WINDOW_SECONDS} seconds, whatever SERVICE_RATE_LIMITS says`,
+    read: integer(1, MAX_PASSWORD_TRIES),
+  },
+  challengeTtlSeconds: {
+    name: "SERVICE_CHALLENGE_TTL_S",
+    fallback: `${DEFAULT_CHALLENGE_TTL_S}`,
+    about: "seconds in which a challenge must be answered",
+    read: integer(1, MAX_TTL_S),
+  },
+  endorsementActivationDelaySeconds: {
+    name: "SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S",
+    fallback: `${DEFAULT_ACTIVATION_DELAY_S}`,
+    about: "seconds from the acceptance of an endorsement to its effect",
+    read: integer(0, MAX_ACTIVATION_DELAY_S),
+  },
+  endorsementBaseCapacity: {
+    name: "SERVICE_ENDORSEMENT_BASE_CAPACITY",
+    fallback: `${DEFAULT_TRUST_SETTINGS.baseCapacity}`,
+    about: "active endorsements that a key without any trust may issue before they are discounted",
+    read: integer(0, MAX_COUNT),
+  },
+  endorsementMinTrust: {
+    name: "SERVICE_ENDORSEMENT_MIN_TRUST",
+    fallback: `${DEFAULT_TRUST_SETTINGS.minTrust}`,
+    about: "trust level that it takes to endorse",
+    read: fraction,
+  },
+  trustAnchors: {
+    name: "SERVICE_TRUST_ANCHORS",
+    fallback: "",
+    fallbackShown: "none",
+    about: "fingerprints, comma-separated, of keys that the service trusts fully beside the operator's",
+    read: fingerprints,
+  },
+  graphTimeoutSeconds: {
+    name: "SERVICE_GRAPH_TIMEOUT_S",
+    fallback: `${DEFAULT_GRAPH_BOUNDS.seconds}`,
+    about: "seconds after which a graph is answered as far as it has been walked",
+    read: integer(1, MAX_GRAPH_S),
+  },
+  graphCacheSeconds: {
+    name: "SERVICE_GRAPH_CACHE_TTL_S",
+    fallback: `${DEFAULT_GRAPH_CACHE_S}`,
+    about: "seconds for which a graph is kept for those who ask the same; 0 for not at all",
+    read: integer(0, MAX_GRAPH_S),
+  },
+  otsCalendars: {
+    name: "SERVICE_OTS_CALENDARS",
+    fallback: "",
+    fallbackShown: "none, and nothing can be anchored",
+    about: `OpenTimestamps calendars, at most ${MAX_CALENDARS}: http: or https: URLs, comma-separated; no other is ever contacted`,
+    read: calendars,
+  },
+  otsUpgradeIntervalSeconds: {
+    name: "SERVICE_OTS_UPGRADE_INTERVAL_S",
+    fallback: "3600",
+    about: "seconds between rounds of asking the calendars for the Bitcoin proofs of what was anchored",
+    read: integer(1, MAX_UPGRADE_INTERVAL_S),
+  },
+  sessionTtlSeconds: {
+    name: "SERVICE_SESSION_TTL_S",
+    fallback: "3600",
+    about: "seconds for which a session token is good; a session ends 24 hours after sign-in in any case",
+    read: integer(1, MAX_TTL_S),
+  },
+  hardwareRoots: {
+    name: "SERVICE_HARDWARE_ROOTS",
+    fallback: "",
+    fallbackShown: "none, and credentials of the type hardware are believed",
+    about: "PEM bundle of the certificates that hardware attestations must lead to",
+    read: (text) => (text === "" ? null : resolve(text)),
+  } satisfies Setting<string | null>,
+  trustedProxies: {
+    name: "SERVICE_TRUSTED_PROXIES",
+    fallback: "",
+    fallbackShown: "none",
+    about: "addresses or networks (CIDR), comma-separated, whose X-Forwarded-For is believed",
+    read: networks,
+  },
+  webhookAllowPrivate: {
+    name: "SERVICE_WEBHOOK_ALLOW_PRIVATE",
+    fallback: "off",
+    about: "on or off; on lets webhooks call addresses that are not public, this machine's own among them",
+    read: onOff,
+  },
+  maxBodyBytes: {
+    name: "SERVICE_MAX_BODY_BYTES",
+    fallback: `${1024 * 1024}`,
+    about: "largest request body",
+    read: integer(1024, 64 * 1024 * 1024),
+  },
+  logLevel: {
+    name: "LOG_LEVEL",
+    fallback: "info",
+    about: `what reaches stderr: ${LOG_LEVELS.join(", ")}; debug has a line for every request`,
+    read: logLevel,
+  },
+} satisfies Record<string, Setting<unknown>>;
+
+/** The settings of a service. */
+export type Settings = { readonly [K in keyof typeof TABLE]: ReturnType<(typeof TABLE)[K]["read"]> };
+
+/**
+ * Reads the settings from an environment.
+ * @throws CairnlogError `invalid-input` with one detail for each bad setting, its variable as `path`
+ */
+export function readSettings(env: Readonly<Record<string, string | undefined>>): Settings {
+  const details: ErrorDetail[] = [];
+  const values = Object.entries(TABLE).map(([key, { name, fallback, read }]: [string, Setting<unknown>]) => {
+    try {
+      return [key, read(env[name] || fallback)];
+    } catch (error) {
+      const message = `${name} must be ${(error as Error).message}, not ${JSON.stringify(env[name])}.`;
+      details.push({ path: name, message });
+      return [key, undefined];
+    }
+  });
+  if (details.length)
+    throw new CairnlogError("invalid-input", details.map(({ message }) => message).join(" "), { details });
+  return Object.fromEntries(values) as Settings;
+}
+
+/** Path of the operator key's file. */
+export const operatorKeyPath = ({ operatorKey, dataDir }: Settings): string =>
+  operatorKey ?? join(dataDir, "operator.pem");
+
+/** The settings as people read them: a line for each. */
+export function describeSettings(): { name: string; fallback: string; about: string }[] {
+  return Object.values(TABLE).map(({ name, fallback, about, ...rest }: Setting<unknown>) => ({
+    name,
+    fallback: rest.fallbackShown ?? fallback,
+    about,
+  }));
+}
+
+function integer(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    if (!(value >= min && value <= max)) throw new Error(`a whole number from ${min} to ${max}`);
+    return value;
+  };
+}
+
+function fraction(text: string): number {
+  const value = /^(?:0|1|[01]?\.\d{1,12})$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value >= 0 && value <= 1)) throw new Error("a number from 0 to 1");
+  return value;
+}
+
+function fingerprints(text: string): readonly string[] {
+  const parts = text.split(",").flatMap((part) => part.trim() || []);
+  return parts.map((part) => {
+    const fingerprint = canonicalFingerprint(part);
+    if (fingerprint === undefined) throw new Error("a comma-separated list of fingerprints (sha256: and 64 digits)");
+    return fingerprint;
+  });
+}
+
+function calendars(text: string): readonly string[] {
+  const parts = text.split(",").flatMap((part) => part.trim().replace(/\/+$/, "") || []);
+  const isCalendar = (part: string): boolean => {
+    const url = URL.canParse(part) ? new URL(part) : null;
+    return /^https?:$/.test(url?.protocol ?? "") && !url!.search && !url!.hash && !url!.username && !url!.password;
+  };
+  if (parts.length > MAX_CALENDARS || new Set(parts).size < parts.length || !parts.every(isCalendar))
+    throw new Error(`at most ${MAX_CALENDARS} different http: or https: URLs, comma-separated`);
+  return parts;
+}
+
+function anyText(text: string): string {
+  return text;
+}
+
+function logName(text: string): string | null {
+  if (text === "") return null;
+  if (!isNoteName(text)) throw new Error("a name without spaces, control characters and plus signs");
+  return text;
+}
+
+function httpsUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url?.protocol !== "https:" || url.search || url.hash || url.username || text.endsWith("/"))
+    throw new Error("an https: URL without query, fragment or slash at its end");
+  return text;
+}
+
+function onOff(text: string): boolean {
+  if (text !== "on" && text !== "off") throw new Error("on or off");
+  return text === "on";
+}
+
+function networks(text: string): readonly Network[] {
+  const parts = text.split(",").flatMap((part) => part.trim() || []);
+  return parts.map((part) => {
+    const network = parseNetwork(part);
+    if (!network) throw new Error("a comma-separated list of addresses or networks such as 10.0.0.0/8");
+    return network;
+  });
+}
+
+function logLevel(text: string): LogLevel {
+  const level = LOG_LEVELS.find((name) => name === text);
+  if (!level) throw new Error(`one of ${LOG_LEVELS.join(", ")}`);
+  return level;
+}

@@ -1,0 +1,259 @@
+/**
+ * Delivery: takes what waits in the outbox to the endpoints. Every subscription has a lane of its own, which nothing but
+ * its own endpoint can hold up. How attempts went is written by commands of their own, many attempts in one; appends
+ * never wait for any of it.
+ */
+import { CairnlogError } from "../../engine/error.js";
+import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "../../engine/log/clock.js";
+import type { Delivery, Outcome } from "../../engine/registry/outbox.js";
+import type { Endpoint, Told, Webhooks } from "../../engine/registry/webhooks.js";
+import type { Logger } from "../http/logger.js";
+import { deliveryRequest } from "./message.js";
+import type { Send } from "./send.js";
+
+/** Milliseconds for one attempt, from the name to the end of the answer. */
+const ATTEMPT_TIMEOUT_MS = 10_000;
+/** Attempts of one lane at the same time. */
+const LANE_WIDTH = 4;
+/** Deliveries of a lane that are looked at: so many may wait for a retry before they hold up newer ones. */
+const WINDOW = 100;
+/** Outcomes written in one command. */
+const MAX_OUTCOMES = 512;
+/** Milliseconds after which the log is asked again when it refused. */
+const PAUSE_MS = 1_000;
+/** Longest wait of a timer, in milliseconds: clocks step, timers do not notice. */
+const MAX_WAIT_MS = 60_000;
+
+/** Calls `run` once after so many milliseconds, unless the function that it returns is called before. */
+export type Schedule = (milliseconds: number, run: () => void) => () => void;
+
+const systemSchedule: Schedule = (milliseconds, run) => {
+  const timer = setTimeout(run, milliseconds);
+  return () => clearTimeout(timer);
+};
+
+export interface DelivererParts {
+  readonly webhooks: Webhooks;
+  readonly send: Send;
+  readonly logger: Logger;
+  readonly clock?: Clock;
+  readonly schedule?: Schedule;
+  /** 0 to 1. */
+  readonly random?: () => number;
+}
+
+/** The deliveries of one subscription. */
+interface Lane {
+  readonly id: number;
+  /** Entry ids of attempts whose outcome is not written yet. */
+  readonly inFlight: Set<number>;
+  cancelTimer: () => void;
+}
+
+export class Deliverer {
+  readonly #webhooks: Webhooks;
+  readonly #send: Send;
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #schedule: Schedule;
+  readonly #random: () => number;
+  /** By webhook id; of subscriptions that something waits for. */
+  readonly #lanes = new Map<number, Lane>();
+  /** Subscriptions that may have something new which is not on disk yet. */
+  readonly #touched = new Set<number>();
+  #outcomes: Outcome[] = [];
+  #isFollowing = false;
+  #isSettling = false;
+  #isStopped = false;
+  readonly #tasks = new Set<Promise<void>>();
+  /** End what is being waited for. */
+  readonly #interrupts = new Set<() => void>();
+  /** Attempts since the start. */
+  delivered = 0;
+  failed = 0;
+
+  constructor(parts: DelivererParts) {
+    const { clock = systemClock, schedule = systemSchedule, random = Math.random } = parts;
+    this.#webhooks = parts.webhooks;
+    this.#send = parts.send;
+    this.#logger = parts.logger;
+    this.#clock = clock;
+    this.#schedule = schedule;
+    this.#random = random;
+  }
+
+  /** Begins with what an earlier run left in the outbox. */
+  start(): void {
+    this.#webhooks.watch((id) => this.#wake(id));
+    for (const id of this.#webhooks.outbox.webhookIds()) this.#look(id);
+  }
+
+  /** Cuts attempts short, which then count for nothing, and resolves when nothing of it is running. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#webhooks.watch(() => {});
+    for (const lane of this.#lanes.values()) lane.cancelTimer();
+    for (const interrupt of [...this.#interrupts]) interrupt();
+    while (this.#tasks.size) await Promise.all(this.#tasks);
+  }
+
+  #run(task: Promise<void>): void {
+    const running = task.finally(() => this.#tasks.delete(running));
+    this.#tasks.add(running);
+  }
+
+  /** Called while a command runs. */
+  #wake(id: number): void {
+    this.#touched.add(id);
+    if (this.#isFollowing || this.#isStopped) return;
+    this.#isFollowing = true;
+    this.#run(this.#follow());
+  }
+
+  /** Looks at what was touched as soon as it is on disk. */
+  async #follow(): Promise<void> {
+    // The command that woke us is still running.
+    await Promise.resolve();
+    while (this.#touched.size && !this.#isStopped) {
+      const ids = [...this.#touched];
+      this.#touched.clear();
+      if (await this.#tried(() => this.#webhooks.outbox.flushed())) for (const id of ids) this.#look(id);
+      else for (const id of ids) this.#touched.add(id);
+    }
+    this.#isFollowing = false;
+  }
+
+  /** Starts the attempts of a lane whose time has come, and sees to it that it is looked at again for the next. */
+  #look(id: number): void {
+    if (this.#isStopped) return;
+    const lane = this.#lanes.get(id) ?? { id, inFlight: new Set(), cancelTimer: () => {} };
+    // Looked at again when one of them has ended: what an append adds to a busy or a dead lane costs no reading of rows.
+    if (lane.inFlight.size >= LANE_WIDTH) return;
+    lane.cancelTimer();
+    this.#lanes.set(id, lane);
+    const now = formatTimestamp(this.#clock());
+    const endpoint = this.#webhooks.endpoint(id);
+    const probe = endpoint?.next_probe_at ?? now;
+    if (probe > now) {
+      this.#lookAt(lane, probe, now);
+      return;
+    }
+    const waiting = this.#webhooks.outbox.oldest(id, WINDOW);
+    if (!endpoint && waiting.length) this.#run(this.#clear(id));
+    if (!endpoint || !(waiting.length || lane.inFlight.size)) {
+      this.#lanes.delete(id);
+      return;
+    }
+    const { due, next } = select(endpoint, waiting, lane.inFlight, now);
+    for (const delivery of due) {
+      const told = this.#webhooks.told(delivery.entry_id);
+      // A row may be seen a moment before its entry is; then `#follow` has not looked yet.
+      if (told) this.#run(this.#attempt(lane, endpoint, delivery, told));
+    }
+    if (next !== null) this.#lookAt(lane, next, now);
+  }
+
+  #lookAt(lane: Lane, time: string, now: string): void {
+    const wait = Math.ceil((parseTimestamp(time) - parseTimestamp(now)) / 1000);
+    lane.cancelTimer = this.#schedule(Math.min(Math.max(wait, 0), MAX_WAIT_MS), () => this.#look(lane.id));
+  }
+
+  async #attempt(lane: Lane, endpoint: Endpoint, delivery: Delivery, told: Told): Promise<void> {
+    const { entry_id: entryId, attempt } = delivery;
+    lane.inFlight.add(entryId);
+    const request = deliveryRequest(lane.id, delivery, told, endpoint, this.#clock());
+    const controller = new AbortController();
+    const abort = () => controller.abort();
+    this.#interrupts.add(abort);
+    const cancelTimeout = this.#schedule(ATTEMPT_TIMEOUT_MS, abort);
+    const { isDelivered, reason } = await this.#send(request, controller.signal);
+    cancelTimeout();
+    this.#interrupts.delete(abort);
+    this.#logger.debug({ webhook: lane.id, entry: entryId, attempt, isDelivered, reason }, "webhook attempt");
+    if (this.#isStopped && !isDelivered) return;
+    if (isDelivered) this.delivered++;
+    else this.failed++;
+    this.#outcomes.push({ webhookId: lane.id, entryId, attempt, isDelivered, jitter: this.#random() });
+    if (this.#isSettling) return;
+    this.#isSettling = true;
+    this.#run(this.#settle());
+  }
+
+  /** Writes outcomes down until there are none; those that come meanwhile share the next command. */
+  async #settle(): Promise<void> {
+    while (this.#outcomes.length) {
+      const outcomes = this.#outcomes.splice(0, MAX_OUTCOMES);
+      const isWritten = await this.#tried(async () => {
+        const { unhealthy, givenUp } = await this.#webhooks.outbox.settle(outcomes);
+        for (const webhook of unhealthy) this.#logger.warn({ webhook }, "webhook endpoint is unhealthy");
+        if (givenUp) this.#logger.warn({ deliveries: givenUp }, "webhook deliveries given up");
+      });
+      if (!isWritten) {
+        // What was delivered is delivered again after the next start: at least once.
+        if (this.#isStopped) break;
+        this.#outcomes.unshift(...outcomes);
+        continue;
+      }
+      for (const { webhookId, entryId } of outcomes) this.#lanes.get(webhookId)?.inFlight.delete(entryId);
+      for (const id of new Set(outcomes.map(({ webhookId }) => webhookId))) this.#look(id);
+    }
+    this.#isSettling = false;
+  }
+
+  /** Removes what waits for a subscription that has ended. */
+  async #clear(id: number): Promise<void> {
+    for (let hasMore = true; hasMore && !this.#isStopped; )
+      await this.#tried(async () => {
+        hasMore = await this.#webhooks.outbox.clear(id);
+      });
+  }
+
+  /** Whether `work` succeeded. When the log refused it, there was a pause. */
+  async #tried(work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      if (error instanceof CairnlogError && error.code === "closed") this.#isStopped = true;
+      else this.#logger.error({ err: error }, "webhook deliveries cannot be written down");
+      if (!this.#isStopped) await this.#pause();
+      return false;
+    }
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        cancel();
+        this.#interrupts.delete(end);
+        resolve();
+      };
+      const cancel = this.#schedule(PAUSE_MS, end);
+      this.#interrupts.add(end);
+    });
+  }
+}
+
+/**
+ * Which deliveries of a lane are to be tried at `now`, those that have waited longest first, and when to look again.
+ * @returns `next` null when the end of an attempt is what to wait for
+ */
+function select(
+  endpoint: Endpoint,
+  waiting: readonly Delivery[],
+  inFlight: ReadonlySet<number>,
+  now: string,
+): { readonly due: readonly Delivery[]; readonly next: string | null } {
+  const timeOf = ({ next_attempt_at, created_at }: Delivery) => next_attempt_at ?? created_at;
+  const idle = waiting
+    .filter(({ entry_id }) => !inFlight.has(entry_id))
+    .sort((a, b) => (timeOf(a) < timeOf(b) ? -1 : timeOf(a) > timeOf(b) ? 1 : a.entry_id - b.entry_id));
+  // One attempt at a time, whatever its own time is.
+  if (!endpoint.healthy) return { due: inFlight.size ? [] : idle.slice(0, 1), next: null };
+  const due = idle
+    .filter(({ next_attempt_at }) => next_attempt_at === null || next_attempt_at <= now)
+    .slice(0, LANE_WIDTH - inFlight.size);
+  const [first] = idle.filter((delivery) => !due.includes(delivery));
+  const isFull = inFlight.size + due.length >= LANE_WIDTH;
+  return { due, next: first && !isFull ? timeOf(first) : null };
+}

@@ -1,0 +1,38 @@
+/** A delivery as it travels: the same id and body at every attempt, a new timestamp and signature at each. */
+import type { Delivery } from "../../engine/registry/outbox.js";
+import type { Endpoint, Told } from "../../engine/registry/webhooks.js";
+import { VERSION } from "../version.js";
+import { deliverySignature } from "./signature.js";
+
+/** One HTTP request to an endpoint, whose URL its owner chose. */
+export interface DeliveryRequest {
+  readonly url: string;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/**
+ * The request that tells `endpoint` of an entry (`api.md`, webhooks).
+ * @param now microseconds since the epoch
+ */
+export function deliveryRequest(
+  webhookId: number,
+  { entry_id, event, created_at }: Delivery,
+  told: Told,
+  { url, secret }: Pick<Endpoint, "url" | "secret">,
+  now: number,
+): DeliveryRequest {
+  // Receivers tell repetitions by it, so it follows from what is told to whom and from nothing else.
+  const id = `msg_${webhookId}_${entry_id}`;
+  const timestamp = Math.floor(now / 1_000_000);
+  const body = JSON.stringify({ id, type: event, created_at, data: told });
+  const headers = {
+    "content-type": "application/json",
+    "user-agent": `cairnlog/${VERSION}`,
+    "webhook-id": id,
+    "webhook-timestamp": `${timestamp}`,
+  };
+  if (secret === null) return { url, headers, body };
+  return { url, headers: { ...headers, "webhook-signature": deliverySignature(secret, id, timestamp, body) }, body };
+}

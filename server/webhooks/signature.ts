@@ -1,0 +1,57 @@
+/**
+ * Signatures of deliveries, as Standard Webhooks has them: HMAC-SHA256 over id, timestamp and body. Both sides are here,
+ * so that whoever writes a receiver can check it against ours.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { CairnlogError } from "../../engine/error.js";
+import { webhookKey } from "../../engine/registry/webhookinput.js";
+
+/** How far from now a delivery's timestamp may be, in seconds: a recorded one cannot be played again later. */
+const TOLERANCE_S = 300;
+const VERSION = "v1";
+const DECIMAL = /^\d{1,15}$/;
+
+/** What a receiver finds in the headers; each may be missing. */
+export interface SignedHeaders {
+  readonly id: string | undefined;
+  readonly timestamp: string | undefined;
+  /** One signature or more, with blanks between them. */
+  readonly signature: string | undefined;
+}
+
+/**
+ * The value of `webhook-signature` (`api.md`, webhooks).
+ * @param secret as it was registered; `webhookKey` says what it stands for
+ * @param timestamp seconds since the epoch
+ * @throws CairnlogError `invalid-input` for a secret that stands for no key
+ */
+export function deliverySignature(secret: string, id: string, timestamp: number, body: string | Uint8Array): string {
+  const key = webhookKey(secret);
+  if (!key?.length) throw new CairnlogError("invalid-input", "After whsec_ a secret must be base64.");
+  return `${VERSION},${createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest("base64")}`;
+}
+
+/**
+ * Checks a delivery that anybody may have sent.
+ * @param body as received, byte for byte
+ * @param now seconds since the epoch
+ * @returns undefined when it holds, otherwise a sentence that says why not
+ * @throws CairnlogError `invalid-input` for a secret that stands for no key
+ */
+export function deliveryFault(
+  secret: string,
+  { id, timestamp, signature }: SignedHeaders,
+  body: Uint8Array,
+  now: number,
+): string | undefined {
+  if (!id || !timestamp) return "The header webhook-id or webhook-timestamp is missing.";
+  if (!signature) return "The delivery is not signed: the header webhook-signature is missing.";
+  if (!DECIMAL.test(timestamp)) return "The header webhook-timestamp is no whole number of seconds.";
+  if (Math.abs(now - Number(timestamp)) > TOLERANCE_S) return "The timestamp is more than five minutes from now.";
+  const expected = Buffer.from(deliverySignature(secret, id, Number(timestamp), body));
+  const isRight = signature.split(" ").some((text) => {
+    const given = Buffer.from(text);
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  });
+  return isRight ? undefined : "The signature does not fit the id, the timestamp, the body and the secret.";
+}

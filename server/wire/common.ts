@@ -1,0 +1,44 @@
+/**
+ * Parts that several areas of the wire format share. All of `wire/` is plain JSON Schema made with TypeBox, pure, so
+ * that server, clients and browsers read the same definitions. A schema with a `title` becomes a component of the
+ * OpenAPI document.
+ */
+import Type, { type TProperties } from "typebox";
+
+/** SHA-256 of a public key's SPKI bytes. */
+export const Fingerprint = Type.String({
+  description: "`sha256:` and 64 lower-case hexadecimal characters.",
+  examples: [`sha256:${"0".repeat(64)}`],
+});
+
+export const HexHash = Type.String({ pattern: "^[0-9a-f]{64}$", description: "SHA-256, lower-case hexadecimal." });
+
+export const Timestamp = Type.String({ description: "ISO 8601 date and time, UTC.", format: "date-time" });
+
+export const Algorithm = Type.Enum(["ed25519", "ecdsa-p256", "rsa-2048"]);
+
+export const EntryId = Type.Integer({ minimum: 0, description: "Id of a log entry; the first is 1." });
+
+export const LeafIndex = Type.Integer({ minimum: 0, description: "Position in the Merkle tree, counted from 0." });
+
+export const TreeSize = Type.Integer({ minimum: 0, description: "Number of leaves of a tree." });
+
+/** The lens of the Merkle tree. */
+export const TreeVersion = Type.Enum([1, 2]);
+
+/** `page` and `per_page`, the query of every list. */
+export const PAGE_QUERY = {
+  page: Type.Integer({ minimum: 1, default: 1, description: "Counted from 1." }),
+  per_page: Type.Integer({ minimum: 1, maximum: 200, default: 50 }),
+};
+
+export const PageQuery = Type.Object(PAGE_QUERY);
+
+/** A page of a list under the member that `items` names. */
+export function pageOf<T extends TProperties>(items: T, title: string) {
+  return Type.Object({ ...items, page: Type.Integer(), per_page: Type.Integer(), total: Type.Integer() }, { title });
+}
+
+/** `schema`, or null. */
+export const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
+  Type.Union([schema, Type.Null()]);

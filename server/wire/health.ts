@@ -1,0 +1,14 @@
+/** Whether the service is there. */
+import Type from "typebox";
+
+export const Health = Type.Object({ status: Type.Literal("ok"), version: Type.String() }, { title: "Health" });
+
+export const Ready = Type.Object(
+  {
+    status: Type.Literal("ok"),
+    warnings: Type.Optional(Type.Array(Type.String(), { description: "What the operator should know of." })),
+  },
+  { title: "Ready" },
+);
+
+export const Alive = Type.Object({ status: Type.Literal("ok") }, { title: "Alive" });

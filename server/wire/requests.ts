@@ -1,0 +1,139 @@
+/** Attestation requests, their answers and request policies. Caps in characters are in code points. */
+import Type from "typebox";
+import { AUTH } from "./auth.js";
+import { EntryId, Fingerprint, LeafIndex, nullable, PAGE_QUERY, pageOf, Timestamp } from "./common.js";
+
+const optional = <T extends Parameters<typeof nullable>[0]>(schema: T) => Type.Optional(nullable(schema));
+
+const Own = Type.String({ description: "At most 256 characters; whose proof it is, when absent or empty." });
+const RequestId = Type.String({ description: "UUID." });
+const Status = Type.Enum(["open", "held", "accepted", "declined"]);
+const Decision = Type.Enum(["accept", "decline"]);
+const Action = Type.Enum(["allow", "decline", "hold"]);
+
+export const CreateRequest = Type.Object(
+  {
+    requester_fingerprint: optional(Own),
+    target_fingerprint: Type.String({ description: "A registered key; at most 256 characters." }),
+    attestation_type: Type.String({ description: "1 to 512 characters." }),
+    nonce: Type.String({ description: "1 to 128 characters that this requester has not used before." }),
+    intent_statement: optional(Type.String({ description: "At most 4096 characters." })),
+    claims: optional(Type.Object({}, { description: "At most 64 KiB as canonical JSON (RFC 8785) in UTF-8." })),
+    deadline: optional(
+      Type.String({ description: "At most 90 days ahead; 14 days when absent.", format: "date-time" }),
+    ),
+    ...AUTH,
+  },
+  { title: "CreateAttestationRequest" },
+);
+
+const SUMMARY = {
+  request_id: RequestId,
+  status: Status,
+  deadline: Timestamp,
+  created_at: Timestamp,
+  log_entry_id: EntryId,
+  leaf_index: LeafIndex,
+  requester_fingerprint: Fingerprint,
+  target_fingerprint: Fingerprint,
+  attestation_type: Type.String(),
+};
+
+const RecordedResponse = Type.Object({
+  decision: Decision,
+  responder_fingerprint: Type.String({ description: "The operator's, where a policy answered by itself." }),
+  attestation_id: nullable(Type.String()),
+  reason: nullable(Type.String()),
+  responded_at: Timestamp,
+  log_entry_id: EntryId,
+  leaf_index: LeafIndex,
+});
+
+export const AttestationRequest = Type.Object(
+  {
+    ...SUMMARY,
+    nonce: Type.String(),
+    intent_statement: nullable(Type.String()),
+    claims: Type.Object({}),
+    policy_entry_id: nullable(EntryId),
+    response: nullable(RecordedResponse),
+  },
+  { title: "AttestationRequest" },
+);
+
+export const RequestPage = pageOf(
+  { requests: Type.Array(Type.Object(SUMMARY, { title: "AttestationRequestSummary" })) },
+  "AttestationRequestPage",
+);
+
+export const RequestParams = Type.Object({ request_id: RequestId });
+
+export const RequestQuery = Type.Object({
+  target: Type.Optional(Type.String({ description: "Requests to this key." })),
+  requester: Type.Optional(Type.String({ description: "Requests by this key. Name either." })),
+  status: Type.Optional(Status),
+  ...PAGE_QUERY,
+});
+
+export const Respond = Type.Object(
+  {
+    decision: Decision,
+    responder_fingerprint: optional(Own),
+    attestation_id: optional(Type.String({ description: "Needed to accept; the log must hold it." })),
+    reason: optional(Type.String({ description: "At most 4096 characters." })),
+    ...AUTH,
+  },
+  { title: "RespondToAttestationRequest" },
+);
+
+export const RequestResponse = Type.Object(
+  {
+    request_id: RequestId,
+    status: Type.Enum(["accepted", "declined"]),
+    decision: Decision,
+    responder_fingerprint: Fingerprint,
+    attestation_id: nullable(Type.String()),
+    reason: nullable(Type.String()),
+    log_entry_id: EntryId,
+    leaf_index: LeafIndex,
+  },
+  { title: "AttestationRequestResponse" },
+);
+
+export const PublishPolicy = Type.Object(
+  {
+    target_fingerprint: optional(Own),
+    predicates: Type.Object(
+      {},
+      { description: "Conditions on a request (docs/policies.md); 64 KiB as canonical JSON." },
+    ),
+    default_action_on_failure: Type.String({ description: "allow, decline or hold." }),
+    effective_from: optional(
+      Type.String({ description: "Later than the active policy's; now when absent.", format: "date-time" }),
+    ),
+    ...AUTH,
+  },
+  { title: "PublishRequestPolicy" },
+);
+
+const POLICY = {
+  target_fingerprint: Fingerprint,
+  predicates: Type.Object({}),
+  default_action_on_failure: Action,
+  effective_from: Timestamp,
+  published_at: Timestamp,
+  log_entry_id: EntryId,
+  leaf_index: LeafIndex,
+};
+
+export const RequestPolicy = Type.Object(POLICY, { title: "RequestPolicy" });
+
+export const PolicyPublished = Type.Object(
+  { ...POLICY, status: Type.Enum(["active", "scheduled"]) },
+  { title: "RequestPolicyPublished" },
+);
+
+export const PolicyView = Type.Object(
+  { target_fingerprint: Fingerprint, active: nullable(RequestPolicy), scheduled: nullable(RequestPolicy) },
+  { title: "RequestPolicyView" },
+);

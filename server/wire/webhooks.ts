@@ -1,0 +1,55 @@
+/** Webhook subscriptions. */
+import Type from "typebox";
+import { Fingerprint, nullable, Timestamp } from "./common.js";
+
+const WebhookEvent = Type.Enum([
+  "attestation.created",
+  "key.registered",
+  "key.revoked",
+  "endorsement.created",
+  "endorsement.revoked",
+]);
+
+const Events = Type.Array(WebhookEvent, { description: "Empty: all events." });
+
+const DocumentHash = Type.String({ description: "`sha256:` and 64 hexadecimal characters; bare is accepted." });
+
+export const Subscribe = Type.Object(
+  {
+    url: Type.String({
+      description: "http: or https:, at most 2048 characters, on the public internet, without user name and fragment.",
+    }),
+    events: Type.Optional(nullable(Events)),
+    key_fingerprint: Type.Optional(nullable(Fingerprint)),
+    document_hash: Type.Optional(nullable(DocumentHash)),
+    secret: Type.Optional(
+      nullable(
+        Type.String({
+          description:
+            "16 to 256 characters; never returned. Deliveries are then signed as Standard Webhooks has it: with the bytes " +
+            "that the base64 after `whsec_` gives, or else with the UTF-8 of the secret.",
+        }),
+      ),
+    ),
+  },
+  { title: "Subscribe" },
+);
+
+export const Webhook = Type.Object(
+  {
+    id: Type.Integer(),
+    url: Type.String(),
+    events: Events,
+    key_fingerprint: nullable(Fingerprint),
+    document_hash: nullable(DocumentHash),
+    active: Type.Boolean(),
+    healthy: Type.Boolean({ description: "False after ten failures in a row, until the next success." }),
+    retry_count: Type.Integer({ minimum: 0, description: "Failures since the last success." }),
+    created_at: nullable(Timestamp),
+  },
+  { title: "Webhook" },
+);
+
+export const WebhookList = Type.Array(Webhook);
+
+export const WebhookParams = Type.Object({ webhook_id: Type.Integer({ minimum: 0 }) });

@@ -1,0 +1,282 @@
+/** The commands that speak to a service through the client, as people run them: round trips, and what goes wrong. */
+import { spawn } from "node:child_process";
+import { sign } from "node:crypto";
+import { once } from "node:events";
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { LyingProxy } from "../client/proxy.js";
+import { cairnlog, type Finished, MAIN, type RunningService, scratchFolder, startService } from "../service.js";
+
+const folder = scratchFolder();
+const at = (name: string) => join(folder.path, name);
+let service: RunningService;
+let keys = 0;
+beforeAll(async () => {
+  service = await startService(at("data"), { SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S: "0" });
+});
+afterAll(async () => {
+  await service.stop();
+  folder.remove();
+});
+
+/** Runs a command against the service, with state that the test's own commands share. */
+const run = (...args: string[]) => cairnlog([...args, "--server", service.url, "--state", at("state")]);
+
+/** The same, which must be done; its answer. */
+async function answer(...args: string[]) {
+  const { code, stdout, stderr } = await run(...args, "--json");
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  return JSON.parse(stdout);
+}
+
+async function newKey(): Promise<string> {
+  const file = at(`key-${keys++}.pem`);
+  expect(await cairnlog(["keygen", "--out", file])).toMatchObject({ code: 0 });
+  return file;
+}
+
+/** A key that is registered: its file and its fingerprint. */
+async function registered(pseudonym = "Ada") {
+  const key = await newKey();
+  const { fingerprint } = await answer("register", "--key", key, "--pseudonym", pseudonym);
+  return { key, fingerprint: fingerprint as string };
+}
+
+/** A sentence on stderr, nothing else, no stack trace. */
+function expectFailure({ code, stderr, stdout }: Finished, exitCode: number, sentence: RegExp): void {
+  expect({ code, stdout }).toEqual({ code: exitCode, stdout: "" });
+  expect(stderr).toMatch(sentence);
+  expect(stderr).toMatch(/^cairnlog: /);
+  expect(stderr).not.toMatch(/\n\s+at /);
+}
+
+test("register, succeed, revoke", async () => {
+  const key = await newKey();
+  const told = await run("register", "--key", key, "--pseudonym", "Ada");
+  expect(told).toMatchObject({ code: 0, stderr: "" });
+  expect(told.stdout).toMatch(/^sha256:[0-9a-f]{64} \(Ada\): entry \d+\n$/);
+  expectFailure(await run("register", "--key", key, "--pseudonym", "Ada"), 1, /registered already|exists/);
+  const next = await newKey();
+  const succeeded = await answer("succeed", "--key", key, "--new-key", next, "--pseudonym", "Ada the second");
+  expect(told.stdout).toContain(succeeded.old_fingerprint);
+  expectFailure(await run("revoke", "--key", next), 2, /say --yes/);
+  const revoked = await answer("revoke", "--yes", "--key", next);
+  expect(revoked).toMatchObject({ fingerprint: succeeded.new_fingerprint, status: "revoked" });
+  expectFailure(await run("revoke", "--yes", "--key", next), 1, /revoked/);
+});
+
+test("login keeps a session that only its owner can read, and other commands go by it", async () => {
+  const { key, fingerprint } = await registered();
+  const told = await run("login", "--key", key);
+  expect(told.stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
+  const kept = await answer("login", "--key", key);
+  expect(kept).toMatchObject({ fingerprint, pseudonym: "Ada" });
+  expect(statSync(kept.file).mode & 0o777).toBe(0o600);
+  expect(statSync(at("state")).mode & 0o777).toBe(0o700);
+  const asked = await answer("request", fingerprint, "--type", "authorship");
+  expect(asked).toMatchObject({ requester_fingerprint: fingerprint, status: "open" });
+  expect(await answer("respond", asked.request_id, "decline")).toMatchObject({ responder_fingerprint: fingerprint });
+  expect(await answer("revoke", "--yes")).toMatchObject({ fingerprint });
+  rmSync(kept.file);
+  expectFailure(await run("revoke", "--yes"), 2, /--key is missing, and there is no session/);
+});
+
+test("login takes a password from a file, and is refused without it", async () => {
+  const { key, fingerprint } = await registered();
+  await setPassword(key, fingerprint, "correct horse battery");
+  expectFailure(await run("login", "--key", key), 1, /password/);
+  writeFileSync(at("password"), "correct horse battery\n");
+  expect(await answer("login", "--key", key, "--password-file", at("password"))).toHaveProperty("token");
+});
+
+async function setPassword(key: string, fingerprint: string, password: string): Promise<void> {
+  const post = async (path: string, body: object) => {
+    const response = await fetch(`${service.url}/api/v1${path}`, { method: "POST", body: JSON.stringify(body) });
+    expect(response.status).toBe(200);
+    return response.json();
+  };
+  const { challenge_id, nonce } = await post("/auth/challenge", { fingerprint });
+  const challenge_signature = sign(null, Buffer.from(nonce), readFileSync(key)).toString("base64");
+  await post("/auth/password", { challenge_id, challenge_signature, password });
+}
+
+test("endorse: offer, accept, withdraw, revoke-acceptance", async () => {
+  const [ada, bob] = [await registered(), await registered("Bob")];
+  const offer = (...more: string[]) =>
+    answer("endorse", "offer", bob.fingerprint, "--category", "institutional", "--key", ada.key, ...more);
+  const offered = await offer("--institution", "The Academy", "--valid-until", "2099-12-31");
+  expect(offered.payload).toMatchObject({ institutional_metadata: { name: "The Academy" } });
+  const accepted = await answer("endorse", "accept", `${offered.id}`, "--key", bob.key, "--note", "thanks");
+  expect(accepted.endorsement).toMatchObject({ offer_entry_id: offered.id });
+  const ended = await run("endorse", "revoke-acceptance", `${offered.id}`, "--note", "no longer", "--key", bob.key);
+  expect(ended.stdout).toMatch(new RegExp(`^offer ${offered.id} is now acceptance_revoked: entry \\d+\\n$`));
+  const again = await offer();
+  const withdrawn = await answer("endorse", "withdraw", `${again.id}`, "--note", "we parted", "--key", ada.key);
+  expect(withdrawn.endorsement.status).toBe("withdrawn");
+  expectFailure(await run("endorse", "withdraw", "1", "--note", "x", "--key", ada.key), 2, /entry 1 is no offer/);
+});
+
+test("request and respond, with an attestation made in between", async () => {
+  const [ada, bob] = [await registered(), await registered("Bob")];
+  writeFileSync(at("claims.json"), '{"pages": 12}');
+  const asked = await answer(
+    ...["request", bob.fingerprint, "--type", "peer_review", "--intent", "for the journal"],
+    ...["--claims", at("claims.json"), "--key", ada.key],
+  );
+  expect(asked).toMatchObject({ claims: { pages: 12 }, target_fingerprint: bob.fingerprint });
+  writeFileSync(at("paper.txt"), "A paper");
+  await answer("attest", at("paper.txt"), "--key", bob.key, "--type", "peer_review");
+  const { attestation } = JSON.parse(readFileSync(at("paper.txt.attestation.json"), "utf8"));
+  const told = await run("respond", asked.request_id, "accept", "--attestation", attestation.id, "--key", bob.key);
+  expect(told.stdout).toMatch(new RegExp(`^${asked.request_id} is accepted: entry \\d+\\n$`));
+  expectFailure(await run("respond", asked.request_id, "decline", "--key", bob.key), 1, /answered in entry/);
+});
+
+describe("log", () => {
+  test("show, search, proof and tail", async () => {
+    const { fingerprint } = await registered("Grace");
+    const [line] = (await run("log", "search", fingerprint, "--json")).stdout.split("\n");
+    const entry = JSON.parse(line!);
+    expect(entry.payload).toMatchObject({ fingerprint, pseudonym: "Grace" });
+    expect(await answer("log", "show", `${entry.id}`)).toEqual(entry);
+    expect((await run("log", "show", `${entry.id}`)).stdout).toMatch(/in the tree of \d+ leaves, [0-9a-f]{64}\n$/);
+    expect(await answer("log", "search", "--fingerprint", fingerprint)).toEqual(entry);
+    const found = await run("log", "search", "--event-type", "key_registration", "--limit", "1");
+    expect(found).toMatchObject({ code: 0, stderr: "There are more than 1 (--limit).\n" });
+    expect(await answer("log", "proof", "0")).toMatchObject({ leaf_index: 0 });
+    expect(await answer("log", "proof", "0", "--tree-size", "1")).toMatchObject({ tree_size: 1, audit_path: [] });
+    const tail = await run("log", "tail", "-n", "2");
+    expect(tail.stdout.trimEnd().split("\n")).toHaveLength(2);
+    expect(tail.stdout).toContain(`\n${entry.id} ${entry.timestamp} key_registration {`);
+    expectFailure(await run("log", "show", "999999"), 1, /no entry 999999/);
+  });
+
+  test("tail --follow shows what comes, until it is interrupted", async () => {
+    const args = ["log", "tail", "--follow", "-n", "0", "--interval", "1", "--json"];
+    const child = spawn(process.execPath, [MAIN, ...args, "--server", service.url, "--state", at("follow")], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    try {
+      const lines = createInterface({ input: child.stdout });
+      const first = once(lines, "line");
+      // Its state is written once it has seen the head that it goes on from.
+      await expect.poll(() => stateFile("follow"), { timeout: 20_000 }).toMatch(/"tree_size"/);
+      const { fingerprint } = await registered("Late");
+      const [line] = (await first) as [string];
+      expect(JSON.parse(line).payload).toMatchObject({ fingerprint });
+      const ended = once(child, "exit");
+      child.kill("SIGINT");
+      expect((await ended)[0]).toBe(0);
+    } finally {
+      child.kill("SIGKILL");
+    }
+  });
+
+  test("what others wrote does not steer the terminal", async () => {
+    const { fingerprint } = await registered("Ada \u202egrace");
+    const { stdout } = await run("log", "search", fingerprint);
+    expect(stdout).toContain("Ada \\u{202e}grace");
+  });
+});
+
+function stateFile(name: string): string {
+  try {
+    const file = readdirSync(at(name)).find((entry) => entry.endsWith(".log.json"));
+    return file ? readFileSync(join(at(name), file), "utf8") : "";
+  } catch {
+    return "";
+  }
+}
+
+describe("a log that lies", () => {
+  test("is exit code 1, a sentence, and a file with the evidence", async () => {
+    const proxy = await LyingProxy.before(service.url);
+    const lied = (...args: string[]) => cairnlog([...args, "--server", proxy.url, "--state", at("lied")]);
+    expect(await lied("log", "tail")).toMatchObject({ code: 0 });
+    proxy.lie = (path, told) => (path === "/log/sth" ? { ...told, root_hash: "0".repeat(64) } : told);
+    const caught = await lied("log", "tail");
+    expectFailure(
+      caught,
+      1,
+      /not signed by the pinned operator key\. The evidence is in \S+; keep it\. Only if you know that a new log was started at this address: remove \S+\.log\.json to begin anew\./,
+    );
+    const [, path] = /evidence is in (\S+);/.exec(caught.stderr)!;
+    expect(JSON.parse(readFileSync(path!, "utf8"))).toMatchObject({
+      known: { tree_size: expect.any(Number) },
+      shown: { root_hash: "0".repeat(64) },
+      operatorKey: expect.stringContaining("PUBLIC KEY"),
+    });
+    expect(statSync(path!).mode & 0o777).toBe(0o600);
+  });
+
+  test("is not followed when its operator key was pinned, or its state was damaged", async () => {
+    writeFileSync(at("stranger.pem"), await publicPem());
+    expect(await run("log", "tail")).toMatchObject({ code: 0 });
+    const pinned = await run("log", "tail", "--operator-key", at("stranger.pem"));
+    expectFailure(pinned, 1, /The pinned operator key is sha256:/);
+    const fresh = ["log", "tail", "--server", service.url, "--state", at("damaged")];
+    expect(await cairnlog(fresh)).toMatchObject({ code: 0 });
+    const [name] = readdirSync(at("damaged"));
+    writeFileSync(join(at("damaged"), name!), '{"operator_key": 1}');
+    expectFailure(await cairnlog(fresh), 1, /is damaged/);
+  });
+
+  test("state is kept below XDG_CONFIG_HOME where no folder is named", async () => {
+    const env = { ...process.env, XDG_CONFIG_HOME: at("config") };
+    expect(await cairnlog(["log", "tail", "--server", service.url], { env })).toMatchObject({ code: 0 });
+    expect(readdirSync(at("config/cairnlog"))).toEqual([
+      expect.stringMatching(/^127\.0\.0\.1_\d+-[0-9a-f]{12}\.log\.json$/),
+    ]);
+  });
+});
+
+/** The public key of a log that is not this one. */
+async function publicPem(): Promise<string> {
+  const other = await startService(at("other"));
+  await other.stop();
+  return readFileSync(at("other/operator.pub.pem"), "utf8");
+}
+
+describe("what is not understood is exit code 2 and a sentence", () => {
+  const server = ["--server", "http://127.0.0.1:9"];
+  test.each([
+    [["register", ...server], /--key is missing/],
+    [["register", "--key", "k.pem", ...server], /--pseudonym is missing/],
+    [["login", ...server], /--key is missing/],
+    [["succeed", "--key", "k.pem", ...server], /--new-key is missing/],
+    [["revoke", ...server], /say --yes/],
+    [["endorse", ...server], /say what to do: offer, accept/],
+    [["endorse", "offer", ...server, "--key", "k.pem"], /FINGERPRINT to endorse is missing/],
+    [["endorse", "offer", "x", "--category", "both", "--key", "k.pem", ...server], /--category must be human or/],
+    [["endorse", "accept", "first", "--key", "k.pem", ...server], /OFFER must be a whole number/],
+    [["request", ...server], /name one FINGERPRINT/],
+    [["request", "x", ...server], /--type is missing/],
+    [["respond", "x", "perhaps", ...server], /accept or decline/],
+    [["respond", "x", "accept", ...server], /--attestation is missing/],
+    [["log", ...server], /say what to do: show, search, proof, tail/],
+    [["log", "show", ...server], /at least one ENTRY/],
+    [["log", "proof", "-1", ...server], /./],
+    [["log", "search", "x", "--fingerprint", "y", ...server], /goes with no other filter/],
+    [["log", "tail", "--lines", "many", ...server], /--lines must be a whole number/],
+    [["log", "tail", "--server", "nowhere"], /--server must be an address/],
+    [["log", "tail"], /--server is missing/],
+  ])("%j", async (args, sentence) => {
+    expectFailure(await cairnlog(args), 2, sentence);
+  });
+
+  test("no service is exit code 1", async () => {
+    expectFailure(await cairnlog(["log", "tail", ...server]), 1, /No service answers/);
+  });
+
+  test.each(["register", "login", "succeed", "revoke", "endorse", "request", "respond", "log"])(
+    "%s --help has an example",
+    async (command) => {
+      const { code, stdout } = await cairnlog([command, "--help"]);
+      expect(code).toBe(0);
+      expect(stdout).toMatch(new RegExp(`Example:\\n.*cairnlog ${command}`));
+      expect(stdout).toContain("--state DIR");
+    },
+  );
+});

@@ -1,0 +1,54 @@
+/** `cairnlog export` beyond what one request reaches. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTestService, type TestService } from "../server/harness.js";
+import { cairnlog, scratchFolder } from "../service.js";
+
+const folder = scratchFolder();
+const at = (name: string) => join(folder.path, name);
+let service: TestService;
+const ENTRIES = 23_456;
+
+beforeAll(async () => {
+  service = await startTestService();
+  const { log } = service.server.registry;
+  // Hundreds of entries share a timestamp, so windows begin amid such a group.
+  for (let n = 0; n < ENTRIES; n += 700)
+    await log.append(
+      Array.from({ length: Math.min(700, ENTRIES - n) }, (_, i) => ({ event_type: "note", payload: { n: n + i } })),
+    );
+});
+afterAll(() => folder.remove());
+
+test("NDJSON holds every entry once, in order, as the log serves it", async () => {
+  const run = await cairnlog(["export", "--server", service.url, "--out", at("log.ndjson")]);
+  expect(run).toMatchObject({ code: 0, stdout: "" });
+  expect(run.stderr).toContain(`${ENTRIES} entries in`);
+  const lines = readFileSync(at("log.ndjson"), "utf8").trimEnd().split("\n");
+  expect(lines).toHaveLength(ENTRIES);
+  lines.forEach((line, i) => {
+    if (JSON.parse(line).id !== i + 1) throw new Error(`line ${i + 1} holds ${line}`);
+  });
+  expect(lines[12_345]).toBe((await service.get("/log/12346")).text);
+});
+
+test("CSV has one header and a line for each entry", async () => {
+  const run = await cairnlog(["export", "--server", service.url, "--out", at("log.csv"), "--format", "csv"]);
+  expect(run.code).toBe(0);
+  const lines = readFileSync(at("log.csv"), "utf8").split("\r\n");
+  expect(lines[0]).toMatch(/^id,timestamp,/);
+  expect(lines).toHaveLength(ENTRIES + 2);
+  expect(lines.filter((line) => line.startsWith("id,"))).toHaveLength(1);
+});
+
+test("filters narrow it, and files are never overwritten", async () => {
+  const { timestamp } = (await service.get("/log/20000")).body;
+  const args = ["export", "--server", service.url, "--out", at("part.ndjson"), "--start-date", timestamp];
+  expect((await cairnlog(args)).code).toBe(0);
+  const first = JSON.parse(readFileSync(at("part.ndjson"), "utf8").split("\n")[0]!);
+  expect(first.timestamp).toBe(timestamp);
+  expect((await cairnlog(args)).code).toBe(1);
+  expect((await cairnlog(["export", "--server", service.url, "--out", at("no"), "--format", "xml"])).code).toBe(2);
+  expect(existsSync(at("no"))).toBe(false);
+});

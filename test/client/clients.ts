@@ -1,0 +1,52 @@
+/** Clients for tests: signers made with node:crypto, and the client's errors with what they carry. */
+import { sign } from "node:crypto";
+import { expect } from "vitest";
+import {
+  type ClientError,
+  type ClientOptions,
+  createClient,
+  type Evidence,
+  type Signer,
+} from "#cairnlog/server/client/index.js";
+import { type Algorithm, newSigner, type TestSigner } from "../server/signers.js";
+
+/** A test signer as the client wants it. */
+export function asSigner({ publicKey, algorithm, privateKey }: TestSigner): Signer {
+  const digest = algorithm === "ed25519" ? null : "sha256";
+  return {
+    publicKeyPem: publicKey,
+    algorithm,
+    sign: async (bytes) => new Uint8Array(sign(digest, bytes, privateKey)),
+  };
+}
+
+/** A client with a key of its own, not registered yet. */
+export function newClient(server: string, options: Partial<ClientOptions> = {}, algorithm: Algorithm = "ed25519") {
+  const signer = newSigner(algorithm);
+  const client = createClient({ server, signer: asSigner(signer), ...options });
+  return { client, signer, fingerprint: signer.fingerprint };
+}
+
+/** The error that `work` must end in. */
+export async function failure(work: Promise<unknown>): Promise<ClientError> {
+  const error = await work.then(
+    (value) => expect.fail(`it was taken: ${JSON.stringify(value)}`),
+    (reason: unknown) => reason,
+  );
+  expect(error).toMatchObject({ name: "ClientError" });
+  return error as ClientError;
+}
+
+/** The evidence that `work` must end in. */
+export async function conviction(work: Promise<unknown>): Promise<Evidence> {
+  const { code, evidence, message } = await failure(work);
+  expect({ code, message }).toEqual({ code: "log-misbehaved", message: expect.stringMatching(/^.{8,}\.$/s) });
+  expect(evidence!.operatorKey).toContain("BEGIN PUBLIC KEY");
+  return evidence!;
+}
+
+export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const list: T[] = [];
+  for await (const item of items) list.push(item);
+  return list;
+}

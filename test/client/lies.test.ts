@@ -1,0 +1,326 @@
+/** A log that lies is caught at once, with the evidence in hand; one that is out of reach is not accused. */
+import { generateKeyPairSync, sign } from "node:crypto";
+import { join } from "node:path";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { parsePublicKey, type TreeHead, verifyConsistency, verifyTreeHead } from "#cairnlog/engine/verify/index.js";
+import { createClient, memoryStore, type Store } from "#cairnlog/server/client/index.js";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
+import { newManifest, newSigner } from "../server/signers.js";
+import { all, conviction, failure, newClient } from "./clients.js";
+import { LyingProxy } from "./proxy.js";
+
+/** Two services under one operator key: each shows another history, and both sign. */
+let service: TestService;
+let fork: TestService;
+let proxy: LyingProxy;
+beforeAll(async () => {
+  const folder = temporaryFolder();
+  service = await startTestService({ SERVICE_DATA_DIR: folder });
+  fork = await startTestService({ SERVICE_OPERATOR_KEY: join(folder, "operator.pem") });
+  await grow(service, 5);
+  await grow(fork, 7);
+});
+beforeEach(async () => {
+  proxy = await LyingProxy.before(service.url);
+});
+
+async function grow(to: TestService, size: number): Promise<void> {
+  const missing = size - (await to.entryCount());
+  const note = { event_type: "note", payload: { of: to.url } };
+  if (missing > 0) await to.server.registry.log.append(Array.from({ length: missing }, () => note));
+}
+
+const document = () => newManifest().document;
+const otherHash = (hash: string) => (hash.startsWith("0") ? "1" : "0") + hash.slice(1);
+
+/** A client that has seen the newest head. */
+async function acquainted(store: Store = memoryStore()) {
+  const made = newClient(proxy.url, { store });
+  const head = (await made.client.log.head())!;
+  return { ...made, head, store };
+}
+
+describe("heads", () => {
+  test("one with another root than was signed", async () => {
+    const { client, head } = await acquainted();
+    await grow(service, head.tree_size + 1);
+    proxy.lie = (path, answer) =>
+      path === "/log/sth" ? { ...answer, root_hash: otherHash(answer.root_hash) } : answer;
+    const evidence = await conviction(client.log.head());
+    expect(evidence).toMatchObject({ known: head, shown: { tree_size: head.tree_size + 1 } });
+  });
+
+  test("one that another key signed", async () => {
+    const { client, head, store } = await acquainted();
+    await grow(service, head.tree_size + 1);
+    const { privateKey } = generateKeyPairSync("ed25519");
+    const forged = ({ root_hash, tree_size, timestamp }: TreeHead) =>
+      sign(null, Buffer.from(`${root_hash}:${tree_size}:${timestamp}`), privateKey).toString("base64");
+    proxy.lie = (path, answer) => (path === "/log/sth" ? { ...answer, signature: forged(answer) } : answer);
+    const { shown, known } = await conviction(client.log.head());
+    expect({ shown, known }).toMatchObject({ shown: { tree_size: head.tree_size + 1 }, known: head });
+    // What was refused is not what is remembered.
+    expect(await store.load()).toMatchObject({ head });
+  });
+
+  test("a longer one that does not go on from the one seen: the operator is convicted by its own signatures", async () => {
+    const { client, head } = await acquainted();
+    await grow(fork, head.tree_size + 3);
+    proxy.upstream = fork.url;
+    const { known, shown, proof, operatorKey } = await conviction(client.log.head());
+    expect(known).toEqual(head);
+    expect(shown!.tree_size).toBeGreaterThan(head.tree_size);
+    const key = parsePublicKey(operatorKey);
+    expect([await verifyTreeHead(known!, key), await verifyTreeHead(shown!, key)]).toEqual([true, true]);
+    const given = proof as { peaks: string[]; extension: string[] };
+    const claim = { fromSize: known!.tree_size, toSize: shown!.tree_size, peaks: given.peaks };
+    const roots = { fromRoot: known!.root_hash, toRoot: shown!.root_hash, treeVersion: 2 } as const;
+    expect(verifyConsistency({ ...claim, ...roots, extension: given.extension })).toBe(false);
+  });
+
+  test("another one of the same size", async () => {
+    const size = Math.max(await service.entryCount(), await fork.entryCount());
+    await grow(service, size);
+    await grow(fork, size);
+    const { client, head } = await acquainted();
+    proxy.upstream = fork.url;
+    const { known, shown } = await conviction(client.log.head());
+    expect(known).toEqual(head);
+    expect(shown).toMatchObject({ tree_size: size, key_id: head.key_id });
+    expect(shown!.root_hash).not.toBe(head.root_hash);
+  });
+
+  test("a smaller one, though it was signed once", async () => {
+    const earlier = (await service.get("/log/sth/3")).body;
+    const { client, head } = await acquainted();
+    proxy.lie = (path, answer) => (path === "/log/sth" ? earlier : answer);
+    expect(await conviction(client.log.head())).toMatchObject({ known: head, shown: earlier });
+  });
+
+  test("none any more", async () => {
+    const { client, head } = await acquainted();
+    proxy.lie = () => ({ type: "about:blank", title: "Not Found", status: 404, detail: "Empty.", code: "not-found" });
+    proxy.status = 404;
+    expect(await conviction(client.log.head())).toMatchObject({ known: head, shown: null });
+    // A gateway that has lost its way is not the log.
+    proxy.lie = () => "<h1>Not Found</h1>";
+    expect(await failure(client.log.head())).toMatchObject({ code: "malformed-answer", status: 404 });
+  });
+
+  test("one under another lens", async () => {
+    const { client, head } = await acquainted();
+    proxy.lie = (path, answer) => (path === "/log/sth" ? { ...answer, tree_version: 1 } : answer);
+    expect(await conviction(client.log.head())).toMatchObject({ known: head, shown: { tree_version: 1 } });
+  });
+
+  test("one whose consistency is refused, or shown with a proof that does not hold", async () => {
+    const { client, head, store } = await acquainted();
+    await grow(service, head.tree_size + 1);
+    const isProof = (path: string) => path.startsWith("/log/consistency");
+    proxy.lie = (path, answer) => (isProof(path) ? { ...answer, extension: answer.extension.map(otherHash) } : answer);
+    expect((await conviction(client.log.head())).proof).toMatchObject({ from_size: head.tree_size });
+    // Sizes and roots that the proof claims of itself do not count.
+    proxy.lie = (path, answer) =>
+      isProof(path) ? { ...answer, to_size: head.tree_size, to_root: head.root_hash, extension: [] } : answer;
+    await conviction(client.log.head());
+    const problem = { type: "about:blank", title: "No", status: 422, detail: "There is none.", code: "invalid-input" };
+    proxy.lie = (path, answer) => (isProof(path) ? problem : answer);
+    proxy.status = 422;
+    expect((await conviction(client.log.head())).proof).toBeNull();
+    // Being too busy is no lie. The head is not believed either.
+    proxy.lie = (path, answer) => (isProof(path) ? { ...problem, status: 503, code: "overloaded" } : answer);
+    proxy.status = 503;
+    expect(await failure(client.log.head())).toMatchObject({ code: "overloaded", status: 503 });
+    expect(await store.load()).toMatchObject({ head });
+    proxy.repent();
+    expect(await client.log.head()).toMatchObject({ tree_size: head.tree_size + 1 });
+  });
+
+  test("what one client saw, the next one with the same store goes by", async () => {
+    const { store, head } = await acquainted();
+    await grow(fork, head.tree_size + 1);
+    proxy.upstream = fork.url;
+    const { client } = newClient(proxy.url, { store });
+    expect((await conviction(client.log.head())).known).toEqual(head);
+  });
+});
+
+describe("the operator key", () => {
+  test("a pinned one is not asked for, and no other signs", async () => {
+    const other = newSigner().publicKey;
+    const client = createClient({ server: proxy.url, operatorKey: other });
+    expect(await conviction(client.log.head())).toMatchObject({ operatorKey: other, known: null });
+    expect(proxy.asked).toEqual(["GET /log/sth"]);
+  });
+
+  test("the one seen first stays; another one pinned later is an error of its own", async () => {
+    const { store } = await acquainted();
+    const stranger = await startTestService();
+    await grow(stranger, 9);
+    proxy.upstream = stranger.url;
+    await conviction(newClient(proxy.url, { store }).client.log.head());
+    const { public_key } = (await stranger.get("/log/operator-key")).body;
+    const pinned = createClient({ server: proxy.url, store, operatorKey: public_key });
+    expect(await failure(pinned.log.head())).toMatchObject({ code: "operator-key-mismatch" });
+  });
+});
+
+describe("receipts", () => {
+  test("an old entry is no receipt for a new key", async () => {
+    const { client, head } = await acquainted();
+    await client.keys.register({ pseudonym: "Ada" });
+    const other = newClient(proxy.url);
+    await other.client.log.head();
+    const old = (await service.get("/log/1")).body;
+    proxy.lie = (path, answer) =>
+      path === "/keys/register" ? { ...answer, log_entry_id: 1, leaf_index: 0, entry_hash: old.entry_hash } : answer;
+    const { entry, shown, known } = await conviction(other.client.keys.register({ pseudonym: "Eve" }));
+    expect(entry).toEqual(old);
+    expect([shown, known].every((one) => one!.tree_size > head.tree_size)).toBe(true);
+  });
+
+  test("nor is another new entry", async () => {
+    const [mine, others] = [newClient(proxy.url), newClient(service.url)];
+    await mine.client.log.head();
+    let answered: unknown;
+    proxy.lie = (path, answer) => (path === "/keys/register" ? answered : answer);
+    answered = { ...(await others.client.keys.register({ pseudonym: "Eve" })), fingerprint: mine.fingerprint };
+    const { entry } = await conviction(mine.client.keys.register({ pseudonym: "Ada" }));
+    expect(entry!.payload).toMatchObject({ fingerprint: others.fingerprint });
+  });
+
+  test.each([
+    ["payload", (entry: { payload: object }) => ({ ...entry, payload: { ...entry.payload, pseudonym: "Eve" } })],
+    ["id", (entry: { id: number }) => ({ ...entry, id: entry.id + 1 })],
+    ["event type", (entry: object) => ({ ...entry, event_type: "key_revocation" })],
+  ])("an entry whose %s was changed", async (_, change) => {
+    const { client } = await acquainted();
+    proxy.lie = (path, answer) => (/^\/log\/\d+$/.test(path) ? change(answer) : answer);
+    expect((await conviction(client.keys.register({ pseudonym: "Ada" }))).entry).not.toBeNull();
+  });
+
+  test("an entry that the proof does not lead from", async () => {
+    const { client } = await acquainted();
+    proxy.lie = (path, answer) =>
+      path.startsWith("/log/proof/") ? { ...answer, audit_path: answer.audit_path.map(otherHash) } : answer;
+    const { proof, shown, entry } = await conviction(client.keys.register({ pseudonym: "Ada" }));
+    expect(proof).toMatchObject({ sth: shown, entry_hash: entry!.entry_hash });
+  });
+
+  test("an entry that was kept out of the tree: the head did not grow", async () => {
+    const { client, head } = await acquainted();
+    const proof = (await service.get(`/log/proof/0`)).body;
+    proxy.lie = (path, answer) => (path.startsWith("/log/proof/") ? proof : answer);
+    expect(await conviction(client.keys.register({ pseudonym: "Ada" }))).toMatchObject({ known: head, shown: head });
+  });
+
+  test("an attestation of another type or intent than was asked for, both of which no signature covers", async () => {
+    const { client } = await acquainted();
+    proxy.twist = (path, body) => (path === "/attestations" ? { ...body, attestation_type: "publication" } : body);
+    expect((await conviction(client.attest(document()))).entry!.payload).toMatchObject({
+      attestation_type: "publication",
+    });
+    proxy.twist = (path, body) => (path === "/attestations" ? { ...body, intent_statement: "I endorse it." } : body);
+    await conviction(client.attest(document()));
+  });
+
+  test("an attestation whose signature was exchanged, whose head was, or that is shown as one made before", async () => {
+    const { client } = await acquainted();
+    const subject = document();
+    const isReceipt = (path: string) => path === "/attestations";
+    const signature = "A".repeat(86).concat("==");
+    proxy.lie = (path, answer) =>
+      isReceipt(path) ? { ...answer, attestation: { ...answer.attestation, signature } } : answer;
+    await conviction(client.attest(subject));
+    const sth = (await fork.get("/log/sth")).body;
+    proxy.lie = (path, answer) => (isReceipt(path) ? { ...answer, sth } : answer);
+    expect((await conviction(client.attest(document()))).shown).toEqual(sth);
+    proxy.repent();
+    const { receipt } = await client.attest(subject);
+    proxy.lie = (path, answer) => (isReceipt(path) ? { ...receipt, duplicate: true } : answer);
+    await conviction(client.attest(document()));
+  });
+
+  test("a request that was changed on its way", async () => {
+    const { client, fingerprint } = await acquainted();
+    await client.keys.register({ pseudonym: "Ada" });
+    proxy.twist = (path, body) =>
+      path === "/log/attestation-requests" ? { ...body, claims: { price: "1000" } } : body;
+    const asked = { target_fingerprint: fingerprint, attestation_type: "authorship", claims: { price: "1" } };
+    expect((await conviction(client.requests.create(asked))).entry!.payload).toMatchObject({
+      claims: { price: "1000" },
+    });
+  });
+
+  test("an endorsement of another key", async () => {
+    const { client } = await acquainted();
+    await client.keys.register({ pseudonym: "Ada" });
+    const [friend, eve] = [newClient(service.url), newClient(service.url)];
+    await friend.client.keys.register({ pseudonym: "Bob" });
+    await eve.client.keys.register({ pseudonym: "Eve" });
+    proxy.twist = (path, body) =>
+      path === "/endorsements/offer" ? { ...body, endorsed_fingerprint: eve.fingerprint } : body;
+    const offer = { endorsed_fingerprint: friend.fingerprint, category: "x-service:human_attestation" } as const;
+    expect((await conviction(client.endorsements.offer(offer))).entry!.payload).toMatchObject({
+      endorsed_key_fingerprint: eve.fingerprint,
+    });
+  });
+});
+
+describe("lists", () => {
+  test("an entry in them whose content was changed", async () => {
+    const { client } = await acquainted();
+    proxy.lie = (path, answer) => {
+      if (!path.startsWith("/log?")) return answer;
+      const [first, ...rest] = answer.entries;
+      return { ...answer, entries: [{ ...first, payload: { forged: true } }, ...rest] };
+    };
+    expect((await conviction(all(client.log.entries()))).entry!.payload).toEqual({ forged: true });
+    await conviction(all(client.log.since(0)));
+  });
+
+  test("entries that are left out, or are another log's", async () => {
+    const { client } = await acquainted();
+    const listed = (change: (entries: object[]) => object[]) => (path: string, answer: { entries: object[] }) =>
+      path.startsWith("/log?") ? { ...answer, entries: change(answer.entries) } : answer;
+    proxy.lie = listed((entries) => entries.slice(0, -1));
+    await conviction(all(client.log.since(0)));
+    proxy.lie = listed(([first, , ...rest]) => [first!, ...rest, rest.at(-1)!]);
+    await conviction(all(client.log.since(0)));
+    const { entries } = (await fork.get("/log?per_page=200")).body;
+    await grow(fork, await service.entryCount());
+    proxy.lie = listed((own) => [...entries, ...own].slice(0, own.length));
+    await conviction(all(client.log.since(0)));
+  });
+});
+
+describe("answers that are none", () => {
+  test.each([
+    ["no JSON", "<html>"],
+    ["two readings", '{"fingerprint":"a","fingerprint":"b"}'],
+    ["a member missing", { algorithm: "ed25519" }],
+    ["null", null],
+  ])("%s", async (_, told) => {
+    const client = createClient({ server: proxy.url });
+    proxy.lie = () => told;
+    expect(await failure(client.log.operatorKey())).toMatchObject({ code: "malformed-answer", status: 200 });
+    proxy.status = 500;
+    expect(await failure(client.log.operatorKey())).toMatchObject({ code: "malformed-answer", status: 500 });
+    proxy.repent();
+    await client.log.operatorKey();
+  });
+
+  test("an operator key that is none, another key's session, another key than was looked up", async () => {
+    proxy.lie = (path, answer) => (path === "/log/operator-key" ? { ...answer, public_key: "no PEM" } : answer);
+    const { client, fingerprint } = newClient(proxy.url);
+    expect(await failure(client.log.head())).toMatchObject({ code: "malformed-answer" });
+    proxy.repent();
+    await client.keys.register({ pseudonym: "Ada" });
+    const strange = newSigner();
+    proxy.lie = (path, answer) => (path === "/auth/login" ? { ...answer, fingerprint: strange.fingerprint } : answer);
+    expect(await failure(client.login())).toMatchObject({ code: "malformed-answer" });
+    expect(client.session).toBeUndefined();
+    proxy.lie = (path, answer) => (path.startsWith("/keys/") ? { ...answer, public_key: strange.publicKey } : answer);
+    expect(await failure(client.keys.find(fingerprint))).toMatchObject({ code: "malformed-answer" });
+  });
+});

@@ -1,0 +1,104 @@
+import { execFileSync } from "node:child_process";
+import { createPublicKey, verify as opensslVerify } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, describe, expect, test } from "vitest";
+import { openOperatorKey, operatorKey, writeKeyFile } from "#cairnlog/engine/crypto/operator-key.js";
+import { pack, unpack } from "#cairnlog/engine/crypto/packing.js";
+import { createPool } from "#cairnlog/engine/crypto/pool.js";
+import { generatePrivateKey, privateKey, signSync } from "#cairnlog/engine/crypto/private-key.js";
+import { SignatureVerifier } from "#cairnlog/engine/crypto/verifier.js";
+
+const folder = mkdtempSync(join(tmpdir(), "cairnlog-keys-"));
+const pool = createPool(2);
+afterAll(async () => {
+  await pool.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const ALGORITHMS = ["ed25519", "ecdsa-p256", "rsa-2048"] as const;
+
+/** Node's own verdict. */
+function holds(pem: string, message: Uint8Array, signature: Uint8Array): boolean {
+  const key = createPublicKey(pem);
+  const name = key.asymmetricKeyType === "ed25519" ? null : "sha256";
+  return opensslVerify(name, message, { key, dsaEncoding: "ieee-p1363" }, signature);
+}
+
+describe("the operator key file", () => {
+  test("is made on first use, whole, readable by its owner alone, and is the same key ever after", () => {
+    const path = join(folder, "sub", "operator.pem");
+    const first = openOperatorKey(path);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(readdirSync(join(folder, "sub"))).toEqual(["operator.pem"]);
+    expect(openOperatorKey(path).fingerprint).toBe(first.fingerprint);
+    const der = execFileSync("openssl", ["pkey", "-in", path, "-pubout", "-outform", "DER"]);
+    const fingerprint = execFileSync("openssl", ["dgst", "-sha256", "-r"], { input: der }).toString().split(" ")[0];
+    expect(first.fingerprint).toBe(`sha256:${fingerprint}`);
+  });
+
+  test("is never overwritten", () => {
+    const path = join(folder, "kept.pem");
+    writeFileSync(path, "precious");
+    expect(() => writeKeyFile(path, "other")).toThrow(/EEXIST/);
+    expect(readFileSync(path, "utf8")).toBe("precious");
+    expect(() => openOperatorKey(path)).toThrow(expect.objectContaining({ code: "invalid-key" }));
+    expect(readFileSync(path, "utf8")).toBe("precious");
+  });
+
+  test.each([["ed25519"], ["RSA", "-pkeyopt", "rsa_keygen_bits:2048"], ["EC", "-pkeyopt", "ec_paramgen_curve:P-256"]])(
+    "may be one that openssl made (%s)",
+    async (algorithm, ...options) => {
+      const path = join(folder, `${algorithm}.pem`);
+      execFileSync("openssl", ["genpkey", "-algorithm", algorithm, ...options, "-out", path], { stdio: "pipe" });
+      const operator = openOperatorKey(path);
+      const message = Buffer.from("root:1:time");
+      const [signature] = await operator.sign([message]);
+      expect(holds(operator.public.pem, message, signature!)).toBe(true);
+    },
+  );
+});
+
+describe.each(ALGORITHMS)("%s", (algorithm) => {
+  const pem = generatePrivateKey(algorithm);
+  const messages = Array.from({ length: 33 }, (_, n) => Buffer.from(`message ${n}`));
+
+  test("batches are signed in the pool in order, single messages at once", async () => {
+    const operator = operatorKey(pem, pool);
+    const signatures = await operator.sign(messages);
+    for (const [n, signature] of signatures.entries())
+      expect(holds(operator.public.pem, messages[n]!, signature)).toBe(true);
+    const [single] = await operator.sign([messages[5]!]);
+    expect(holds(operator.public.pem, messages[5]!, single!)).toBe(true);
+  });
+
+  test("verdicts of a burst go to whom they belong", async () => {
+    const key = privateKey(pem);
+    const verifier = new SignatureVerifier(pool);
+    const checks = Array.from({ length: 200 }, (_, n) => {
+      const message = messages[n % messages.length]!;
+      const signature = signSync(key, message);
+      if (n % 3 === 0) signature[10]! ^= 1;
+      return verifier.verify(key.public, message, signature);
+    });
+    expect(await Promise.all(checks)).toEqual(checks.map((_, n) => n % 3 !== 0));
+    expect(await verifier.verify(key.public, messages[0]!, signSync(key, messages[0]!))).toBe(true);
+    expect(await verifier.verify(key.public, messages[0]!, signSync(key, messages[1]!))).toBe(false);
+  });
+});
+
+test("packed lists come out again", () => {
+  fc.assert(
+    fc.property(fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 20 }), (items) => {
+      expect(unpack(pack(items)).map((item) => [...item])).toEqual(items.map((item) => [...item]));
+    }),
+  );
+});
+
+test("a closed pool refuses work", async () => {
+  const closed = createPool(1);
+  await closed.close();
+  await expect(closed.run(new URL("file:///nowhere.js"), "x", {})).rejects.toThrow("closed");
+});

@@ -1,0 +1,76 @@
+/** Real logs in temporary directories, for tests. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach } from "vitest";
+import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/private-key.js";
+import { type Log, type LogOptions, openLog, startLog } from "#cairnlog/engine/log/log.js";
+import { openStore, type Store } from "#cairnlog/engine/store/store.js";
+
+/** Many logs are open at once while a failing property is being shrunk. */
+const MAP_SIZE = 2 ** 30;
+
+const folders: string[] = [];
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+const logs = new Set<Log>();
+afterEach(async () => {
+  for (const log of logs) await log.close();
+  logs.clear();
+});
+
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "cairnlog-"));
+  folders.push(folder);
+  return folder;
+}
+
+export const testOperator: OperatorKey = operatorKey(generatePrivateKey("ed25519"));
+
+/** A log in a new folder (or `options.path`), closed after the test. */
+export async function openTestLog(options: Partial<LogOptions> = {}): Promise<{ log: Log; path: string }> {
+  const path = options.path ?? temporaryFolder();
+  const log = await openLog({ signer: testOperator, mapSize: MAP_SIZE, ...options, path });
+  logs.add(log);
+  return { log, path };
+}
+
+/** The same over a store whose `commit` can be made to fail. */
+export async function openFaultyLog(
+  options: Partial<LogOptions> = {},
+): Promise<{ log: Log; path: string; faults: Faults }> {
+  const path = options.path ?? temporaryFolder();
+  const store = openStore({ path, mapSize: MAP_SIZE });
+  const faults = new Faults(store);
+  const log = await startLog(faults.store, { signer: testOperator, mapSize: MAP_SIZE, ...options, path });
+  logs.add(log);
+  return { log, path, faults };
+}
+
+/** Makes commits fail, before or after the disk has them. */
+export class Faults {
+  readonly store: Store;
+  /** What happens to the next commits, in order; beyond it they work. */
+  plan: ("works" | "not persisted" | "persisted anyway")[] = [];
+  /** Commits wait for it. */
+  hold: Promise<void> = Promise.resolve();
+
+  constructor(store: Store) {
+    const commit: Store["commit"] = async (changes) => {
+      const fate = this.plan.shift() ?? "works";
+      await this.hold;
+      if (fate !== "not persisted") await store.commit(changes);
+      if (fate !== "works") throw new Error(`injected: ${fate}`);
+    };
+    this.store = new Proxy(store, {
+      get: (target, name) => {
+        if (name === "commit") return commit;
+        const value = Reflect.get(target, name, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+  }
+}

@@ -1,0 +1,206 @@
+import { createHash, createPublicKey, verify as opensslVerify } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { operatorKey } from "#cairnlog/engine/crypto/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/private-key.js";
+import type { CairnlogError } from "#cairnlog/engine/error.js";
+import { openTestLog, temporaryFolder, testOperator } from "./harness.js";
+
+const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+const event = (n: number) => ({ event_type: "note", payload: { n } });
+const failsWith = (code: string) => expect.objectContaining({ code }) as unknown as CairnlogError;
+
+describe("append", () => {
+  test("the first entry, its hash and its head follow from the contract's definitions", async () => {
+    const { log } = await openTestLog();
+    const receipt = await log.append({ event_type: "note", payload: { b: 2, a: "é" } });
+    const entry = log.entry(1)!;
+    expect(entry).toMatchObject({
+      id: 1,
+      event_type: "note",
+      payload: { a: "é", b: 2 },
+      previous_hash: null,
+      chain_version: 2,
+    });
+    expect(entry.timestamp).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+    const preimage = `service.log.entry.v2\0{"payload":{"a":"é","b":2},"previous_hash":null,"timestamp":"${entry.timestamp}"}`;
+    expect(entry.entry_hash).toBe(sha256(preimage));
+    expect(entry.entry_hashes).toEqual([{ algorithm: "sha2-256", digest_hex: entry.entry_hash, is_primary: true }]);
+    expect(receipt).toMatchObject({ log_entry_id: 1, leaf_index: 0, entry_hash: entry.entry_hash });
+    // One leaf: the root is the leaf hash.
+    expect(receipt.sth.root_hash).toBe(sha256(`\0${entry.entry_hash}`));
+    const message = `${receipt.sth.root_hash}:1:${receipt.sth.timestamp}`;
+    const key = createPublicKey(testOperator.public.pem);
+    expect(opensslVerify(null, Buffer.from(message), key, Buffer.from(receipt.sth.signature, "base64"))).toBe(true);
+    expect(receipt.sth.key_id).toBe(testOperator.fingerprint);
+    expect(receipt.sth.timestamp >= entry.timestamp).toBe(true);
+  });
+
+  test("appends in flight together share few commits, and each has the head of its own size", async () => {
+    const { log } = await openTestLog();
+    const receipts = await Promise.all(Array.from({ length: 256 }, (_, n) => log.append(event(n))));
+    expect(log.batches).toBeLessThanOrEqual(8);
+    receipts.forEach((receipt, n) => {
+      expect(receipt).toMatchObject({ log_entry_id: n + 1, leaf_index: n, sth: { tree_size: n + 1 } });
+      expect(log.treeHead(n + 1)).toEqual(receipt.sth);
+      expect(log.entry(n + 1)).toMatchObject({ payload: { n }, entry_hash: receipt.entry_hash });
+    });
+  });
+
+  test("events given together are neighbours in one batch", async () => {
+    const { log } = await openTestLog();
+    const [, receipts] = await Promise.all([
+      log.append(event(0)),
+      log.append([event(1), event(2)]),
+      log.append(event(3)),
+    ]);
+    expect(receipts.map((receipt) => receipt.leaf_index)).toEqual([1, 2]);
+    expect([...log.entries()].map((entry) => entry.payload.n)).toEqual([0, 1, 2, 3]);
+  });
+
+  test("entries are linked, ids count up, and a clock that steps back is clamped", async () => {
+    const times = [1_700_000_000_000_000, 1_600_000_000_000_000, 1_700_000_000_000_005];
+    const { log } = await openTestLog({ clock: () => times.shift() ?? 1_650_000_000_000_000 });
+    for (let n = 0; n < 4; n++) await log.append(event(n));
+    const entries = [...log.entries()];
+    entries.forEach((entry, i) => {
+      expect(entry.previous_hash).toBe(i ? entries[i - 1]!.entry_hash : null);
+      if (i) expect(entry.timestamp >= entries[i - 1]!.timestamp).toBe(true);
+      if (i) expect(log.treeHead(i + 1)!.timestamp >= log.treeHead(i)!.timestamp).toBe(true);
+      expect(log.treeHead(i + 1)!.timestamp >= entry.timestamp).toBe(true);
+    });
+    expect((await log.verify()).valid).toBe(true);
+  });
+
+  test("further digests cover the same preimage", async () => {
+    const { log } = await openTestLog({ digests: ["sha2-512", "sha3-256"] });
+    await log.append(event(1));
+    const { timestamp, entry_hashes } = log.entry(1)!;
+    const preimage = `service.log.entry.v2\0{"payload":{"n":1},"previous_hash":null,"timestamp":"${timestamp}"}`;
+    const digest = (name: string) => createHash(name).update(preimage).digest("hex");
+    expect(entry_hashes.slice(1)).toEqual([
+      { algorithm: "sha2-512", digest_hex: digest("sha512"), is_primary: false },
+      { algorithm: "sha3-256", digest_hex: digest("sha3-256"), is_primary: false },
+    ]);
+    expect((await log.verify()).valid).toBe(true);
+  });
+
+  test("a payload without canonical form is refused and leaves no trace", async () => {
+    const { log } = await openTestLog();
+    await expect(log.append([event(0), { event_type: "note", payload: { bad: "\ud800" } }])).rejects.toEqual(
+      failsWith("not-i-json"),
+    );
+    expect(log.size).toBe(0);
+    expect((await log.append(event(1))).leaf_index).toBe(0);
+  });
+});
+
+describe("commands", () => {
+  test("see what earlier commands of the same batch wrote, and a command that throws leaves no trace", async () => {
+    const { log } = await openTestLog();
+    const register = (fingerprint: string) =>
+      log.execute((transaction) => {
+        if (transaction.get("keys", fingerprint)) throw new Error("taken");
+        transaction.put("keys", fingerprint, { pseudonym: fingerprint } as never);
+        transaction.append({ event_type: "key", payload: { fingerprint } });
+        if (fingerprint === "bad") throw new Error("after writing");
+        return transaction.get("keys", fingerprint)!.pseudonym;
+      });
+    const outcomes = await Promise.allSettled([register("a"), register("a"), register("bad"), register("b")]);
+    expect(outcomes.map((outcome) => outcome.status)).toEqual(["fulfilled", "rejected", "rejected", "fulfilled"]);
+    expect(log.size).toBe(2);
+    expect(log.row("keys", "a")).toBeDefined();
+    expect(log.row("keys", "bad")).toBeUndefined();
+    await expect(register("a")).rejects.toThrow("taken");
+  });
+
+  test("ranges merge rows on disk with rows on their way", async () => {
+    const { log } = await openTestLog();
+    const row = (name: string) => ({ pseudonym: name }) as never;
+    await log.execute((transaction) => {
+      for (const name of ["a", "c", "e"]) transaction.put("keys", name, row(name));
+    });
+    const { value } = await log.execute((transaction) => {
+      transaction.put("keys", "b", row("b"));
+      transaction.put("keys", "c", undefined);
+      transaction.put("keys", "z", row("z"));
+      return transaction.range("keys", "a", "f").map(({ key }) => key);
+    });
+    expect(value).toEqual(["a", "b", "e"]);
+  });
+});
+
+describe("limits of a log", () => {
+  test("appends beyond the queue limit are refused at once with `overloaded`, the others succeed", async () => {
+    const { log } = await openTestLog({ queueLimit: 10 });
+    const outcomes = await Promise.allSettled(Array.from({ length: 30 }, (_, n) => log.append(event(n))));
+    const refused = outcomes.filter((outcome) => outcome.status === "rejected");
+    expect(refused).toHaveLength(20);
+    for (const outcome of refused) expect(outcome.reason).toEqual(failsWith("overloaded"));
+    expect(log.size).toBe(10);
+  });
+
+  test("closing answers what was accepted and refuses the rest", async () => {
+    const { log } = await openTestLog();
+    const accepted = Array.from({ length: 50 }, (_, n) => log.append(event(n)));
+    const closing = log.close();
+    await expect(log.append(event(99))).rejects.toEqual(failsWith("closed"));
+    expect((await Promise.all(accepted)).at(-1)!.leaf_index).toBe(49);
+    await closing;
+  });
+
+  test("proofs and heads of sizes that are not on disk are refused", async () => {
+    const { log } = await openTestLog();
+    expect(log.treeHead()).toBeNull();
+    expect(log.head()).toBeNull();
+    expect(() => log.inclusionProof(0)).toThrow(failsWith("invalid-input"));
+    await log.append(event(0));
+    expect(log.treeHead(2)).toBeNull();
+    expect(() => log.inclusionProof(1)).toThrow(failsWith("invalid-input"));
+    expect(() => log.inclusionProof(0, { treeSize: 2 })).toThrow(failsWith("invalid-input"));
+    expect(() => log.consistencyProof(0, 1)).toThrow(failsWith("invalid-input"));
+    expect(() => log.consistencyProof(2, 1)).toThrow(failsWith("invalid-input"));
+  });
+});
+
+describe("opening", () => {
+  test("a log continues where it was, over many tiles", async () => {
+    const path = temporaryFolder();
+    for (let round = 0; round < 3; round++) {
+      const { log } = await openTestLog({ path });
+      expect(log.size).toBe(round * 300);
+      await Promise.all(Array.from({ length: 300 }, (_, n) => log.append(event(n))));
+      await log.close();
+    }
+    const { log } = await openTestLog({ path });
+    expect(await log.verify()).toEqual({ valid: true, entry_count: 900, errors: [], warnings: [] });
+    expect(log.stateDifferences()).toEqual([]);
+  });
+
+  test("another operator key is refused with a sentence that says what to do", async () => {
+    const { log, path } = await openTestLog();
+    await log.close();
+    const other = operatorKey(generatePrivateKey("ecdsa-p256"));
+    await expect(openTestLog({ path, signer: other })).rejects.toThrow(/signed by operator key sha256:/);
+  });
+
+  test("several logs live in one process", async () => {
+    const p256 = operatorKey(generatePrivateKey("ecdsa-p256"));
+    const rsa = operatorKey(generatePrivateKey("rsa-2048"));
+    const opened = await Promise.all([openTestLog(), openTestLog({ signer: p256 }), openTestLog({ signer: rsa })]);
+    await Promise.all(opened.flatMap(({ log }, i) => Array.from({ length: 20 + i }, (_, n) => log.append(event(n)))));
+    for (const [i, { log }] of opened.entries())
+      expect(await log.verify()).toMatchObject({ valid: true, entry_count: 20 + i });
+  });
+
+  test("a second writer of the same log is refused before it can fork it", async () => {
+    const { log: first, path } = await openTestLog();
+    const { log: second } = await openTestLog({ path });
+    await first.append(event(1));
+    await expect(second.append(event(2))).rejects.toEqual(failsWith("storage-failed"));
+    expect(first.entry(1)!.payload).toEqual({ n: 1 });
+    // Having read what the other wrote, it continues there.
+    expect((await second.append(event(3))).leaf_index).toBe(1);
+    await expect(first.append(event(4))).rejects.toEqual(failsWith("storage-failed"));
+    expect((await first.verify()).valid).toBe(true);
+  });
+});

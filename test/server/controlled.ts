@@ -1,0 +1,145 @@
+/**
+ * The service over real HTTP with what a running one keeps to itself in the test's hands: its clock, its operator key,
+ * its gate, and every line that it logs. Beside the service's routes there is one for each way to pass the gate.
+ */
+import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { join } from "node:path";
+import { Writable } from "node:stream";
+import { pino } from "pino";
+import Type from "typebox";
+import { afterAll } from "vitest";
+import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/operator-key.js";
+import { createPool } from "#cairnlog/engine/crypto/pool.js";
+import { openRegistry, type Registry } from "#cairnlog/engine/registry/registry.js";
+import { Anchoring, type AnchoringOptions } from "#cairnlog/server/anchoring/anchoring.js";
+import { HttpServer } from "#cairnlog/server/http/app.js";
+import { Gate } from "#cairnlog/server/http/gate.js";
+import { Metrics } from "#cairnlog/server/http/metrics.js";
+import { type Route, route } from "#cairnlog/server/http/route.js";
+import { routeTable } from "#cairnlog/server/http/routes/index.js";
+import { openApiRoute } from "#cairnlog/server/http/routes/openapi.js";
+import { Sessions } from "#cairnlog/server/http/sessions.js";
+import { TestService, temporaryFolder } from "./harness.js";
+import type { Algorithm } from "./signers.js";
+
+const cleanups: (() => Promise<void>)[] = [];
+afterAll(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+export interface Controlled {
+  readonly service: TestService;
+  readonly registry: Registry;
+  readonly sessions: Sessions;
+  /** Its background work is not started: rounds are the test's. */
+  readonly anchoring: Anchoring;
+  /** Signs as the operator: Ed25519, ECDSA in IEEE P1363 form, or RSASSA-PKCS1-v1_5. */
+  operatorSign(message: Uint8Array): Buffer;
+  readonly operatorFingerprint: string;
+  /** Microseconds since the epoch. */
+  now: number;
+  /** Whether the provider of the operator key answers. */
+  operatorAnswers: boolean;
+  /** Everything that was logged, at the level trace. */
+  log(): string;
+}
+
+const KEY_PAIRS: Readonly<Record<Algorithm, () => { privateKey: KeyObject }>> = {
+  ed25519: () => generateKeyPairSync("ed25519"),
+  "ecdsa-p256": () => generateKeyPairSync("ec", { namedCurve: "P-256" }),
+  "rsa-2048": () => generateKeyPairSync("rsa", { modulusLength: 2048 }),
+};
+
+/** Starts one; closed after the file's tests. `POST /test/{operator,session,proof}` pass the gate and say who did. */
+export async function startControlled(
+  algorithm: Algorithm = "ed25519",
+  calendars: Pick<AnchoringOptions, "calendars" | "timeoutMs"> = { calendars: [] },
+): Promise<Controlled> {
+  const dataDir = temporaryFolder();
+  const pool = createPool(1);
+  const { privateKey } = KEY_PAIRS[algorithm]();
+  const lines: string[] = [];
+  const state = {
+    now: Date.parse("2025-01-01T00:00:00Z") * 1000,
+    operatorAnswers: true,
+  };
+  const key = operatorKey(privateKey.export({ type: "pkcs8", format: "pem" }).toString());
+  const operator: OperatorKey = {
+    ...key,
+    sign: (messages) =>
+      state.operatorAnswers ? key.sign(messages) : Promise.reject(new Error("the provider is away")),
+  };
+  const clock = () => state.now;
+  const predicateBase = "https://x-service.example/predicates";
+  const registry = await openRegistry({ path: join(dataDir, "log"), operator, pool, predicateBase, clock });
+  const { challenges, keys } = registry;
+  const sessions = new Sessions({ operator, keys, ttlSeconds: 3600, clock });
+  const gate = new Gate({ challenges, sessions, keys, operator });
+  const metrics = new Metrics(registry.log);
+  const anchoring = new Anchoring({ log: registry.log, logger: pino({ level: "silent" }), clock, ...calendars });
+  const served = routeTable(registry, operator, metrics, { sessions, gate }, anchoring).filter(
+    ({ path }) => path !== "/api/v1/openapi.json",
+  );
+  const routes = [...served, ...gateRoutes(gate)];
+  const sink = new Writable({
+    write(chunk, _, done) {
+      lines.push(String(chunk));
+      done();
+    },
+  });
+  const http = new HttpServer({
+    routes: [...routes, openApiRoute(routes)],
+    limits: null,
+    trustedProxies: [],
+    maxBodyBytes: 1 << 20,
+    metrics,
+    logger: pino({ level: "trace" }, sink),
+  });
+  const port = await http.listen("127.0.0.1", 0);
+  const close = async () => {
+    await anchoring.stop();
+    await http.close();
+    await registry.close();
+    await pool.close();
+  };
+  cleanups.push(close);
+  const address = { host: "127.0.0.1", port };
+  const url = `http://127.0.0.1:${port}`;
+  const operatorFingerprint = operator.fingerprint;
+  const service = new TestService({ address, url, operatorFingerprint, dataDir, registry, close });
+  const parts = { service, registry, sessions, anchoring, operatorFingerprint, log: () => lines.join("") };
+  const digest = algorithm === "ed25519" ? null : "sha256";
+  const operatorSign = (message: Uint8Array) => sign(digest, message, { key: privateKey, dsaEncoding: "ieee-p1363" });
+  return Object.assign(state, parts, { operatorSign });
+}
+
+function gateRoutes(gate: Gate): Route[] {
+  const Passed = Type.Object({ fingerprint: Type.String(), recovery: Type.Boolean() });
+  const body = Type.Object({ required: Type.String() });
+  const row = { method: "POST", summary: "Pass the gate", answer: Passed, limit: "general" } as const;
+  const refusals = [401, 403, 404, 409, 410, 503];
+  return [
+    route({
+      ...row,
+      path: "/api/v1/test/operator",
+      authorize: (asking) => gate.operatorOnly(asking),
+      refusals,
+      handle: ({ proof }) => proof,
+    }),
+    route({
+      ...row,
+      path: "/api/v1/test/session",
+      authorize: (asking) => gate.sessionKey(asking),
+      refusals,
+      handle: ({ proof }) => proof,
+    }),
+    route({
+      ...row,
+      path: "/api/v1/test/proof",
+      authorize: (asking) => gate.provenKey(asking, asking.body),
+      body,
+      refusals,
+      handle: ({ proof }) => proof,
+    }),
+  ];
+}

@@ -1,0 +1,14 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    root: new URL("..", import.meta.url).pathname,
+    include: ["test/**/*.test.ts"],
+    // Native addons and worker threads do not survive being loaded in vitest's own threads.
+    pool: "forks",
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    // What is tested is what ships: the compiled files, loaded by Node itself.
+    server: { deps: { external: [/\/dist\//] } },
+  },
+});

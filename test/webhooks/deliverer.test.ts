@@ -1,0 +1,236 @@
+/** When and in which order deliveries are tried, with a clock that the test moves. */
+import { afterAll, describe, expect, test } from "vitest";
+import { RETRY_DELAYS_S, UNHEALTHY_AFTER } from "#cairnlog/engine/registry/outbox.js";
+import { closeWorlds } from "../registry/world.js";
+import { ACCEPTED, type Arrival, OWNER, openPost, type Post, REFUSED } from "./harness.js";
+
+afterAll(closeWorlds);
+
+const HOUR_S = 3_600;
+const never = new Promise<never>(() => {});
+const entriesOf = (arrivals: readonly Arrival[], webhookId: number) =>
+  arrivals.filter((arrival) => arrival.webhookId === webhookId).map(({ entryId }) => entryId);
+
+/** A subscription whose endpoint has failed so often that it is unhealthy, with ten entries to be told of. */
+async function unhealthy(): Promise<{ post: Post; id: number }> {
+  const post = await openPost();
+  post.answer = () => REFUSED;
+  const { id } = await post.subscribe();
+  await post.register(UNHEALTHY_AFTER);
+  await post.until(() => post.state(id).retry_count === UNHEALTHY_AFTER && post.timers === 1);
+  return { post, id };
+}
+
+describe("a delivery", () => {
+  test("is made once when it succeeds, and leaves the outbox", async () => {
+    const post = await openPost();
+    const { id } = await post.subscribe();
+    const [entryId] = await post.register();
+    await post.until(() => post.world.registry.webhooks.outbox.size === 0);
+    post.pass(10 * HOUR_S);
+    await post.quiet();
+    expect(entriesOf(post.arrivals, id)).toEqual([entryId]);
+    expect(post.timers).toBe(0);
+    expect(post.state(id)).toMatchObject({ healthy: true, retry_count: 0 });
+  });
+
+  test("says what happened, with the same id and body at every attempt", async () => {
+    const post = await openPost();
+    const verdicts = [REFUSED, ACCEPTED];
+    post.answer = () => verdicts.shift()!;
+    const { id } = await post.subscribe({ secret: "a secret of the owner" });
+    const [entryId] = await post.register();
+    await post.until(() => post.timers === 1);
+    post.pass(RETRY_DELAYS_S[0]!);
+    await post.until(() => post.world.registry.webhooks.outbox.size === 0);
+    const [first, second] = post.arrivals as [Arrival, Arrival];
+    expect(second.body).toBe(first.body);
+    expect(second.headers["webhook-id"]).toBe(first.headers["webhook-id"]);
+    expect(Number(second.headers["webhook-timestamp"]) - Number(first.headers["webhook-timestamp"])).toBe(5);
+    expect(second.headers["webhook-signature"]).not.toBe(first.headers["webhook-signature"]);
+    const entry = post.world.registry.log.entry(entryId!)!;
+    expect(JSON.parse(first.body)).toEqual({
+      id: `msg_${id}_${entryId}`,
+      type: "key.registered",
+      created_at: entry.timestamp,
+      data: {
+        entry_id: entryId,
+        event_type: "key_registration",
+        entry_hash: entry.entry_hash,
+        fingerprint: entry.payload.fingerprint,
+        pseudonym: "someone",
+        key_algorithm: "ed25519",
+        expiration_date: null,
+      },
+    });
+  });
+
+  test("has no signature without a secret", async () => {
+    const post = await openPost();
+    await post.subscribe();
+    await post.register();
+    await post.until(() => post.arrivals.length === 1);
+    expect(post.arrivals[0]!.headers).not.toHaveProperty("webhook-signature");
+  });
+
+  test.each([
+    ["without jitter", 0, 1],
+    ["with the most jitter", 1, 1.2],
+  ])("that fails is tried again after 5 s to 24 h and then given up, %s", async (_, jitter, factor) => {
+    const post = await openPost();
+    post.jitter = jitter;
+    post.answer = () => REFUSED;
+    const { id } = await post.subscribe();
+    await post.register();
+    let made = 1;
+    expect(RETRY_DELAYS_S).toEqual([5, 30, 120, 600, 3_600, 21_600, 86_400]);
+    for (const delay of RETRY_DELAYS_S) {
+      await post.until(() => post.state(id).retry_count === made && post.timers === 1);
+      post.pass(delay * factor - 0.01);
+      expect(post.arrivals).toHaveLength(made);
+      post.pass(0.01);
+      expect(post.arrivals).toHaveLength(++made);
+    }
+    await post.until(() => post.world.registry.webhooks.outbox.size === 0);
+    expect(post.timers).toBe(0);
+    expect(post.state(id)).toMatchObject({ healthy: true, retry_count: RETRY_DELAYS_S.length + 1 });
+  });
+
+  test("that gets no answer in 10 s has failed", async () => {
+    const post = await openPost();
+    post.answer = () => never;
+    const { id } = await post.subscribe();
+    await post.register();
+    await post.until(() => post.arrivals.length === 1);
+    post.pass(9.999);
+    await post.quiet();
+    expect(post.state(id).retry_count).toBe(0);
+    post.pass(0.001);
+    await post.until(() => post.state(id).retry_count === 1);
+  });
+
+  test("survives a restart, its place in the schedule too", async () => {
+    const post = await openPost();
+    post.answer = () => REFUSED;
+    const { id } = await post.subscribe();
+    await post.register();
+    await post.until(() => post.state(id).retry_count === 1 && post.timers === 1);
+    await post.restart();
+    expect(post.arrivals).toHaveLength(1);
+    post.pass(4.99);
+    expect(post.arrivals).toHaveLength(1);
+    post.answer = () => ACCEPTED;
+    post.pass(0.01);
+    await post.until(() => post.world.registry.webhooks.outbox.size === 0);
+    expect(post.arrivals).toHaveLength(2);
+    await post.deliverer.stop();
+  });
+
+  test("that a stop cuts short counts for nothing, and is made after the next start", async () => {
+    const post = await openPost();
+    post.answer = () => never;
+    const { id } = await post.subscribe();
+    await post.register();
+    await post.until(() => post.arrivals.length === 1);
+    await post.deliverer.stop();
+    expect(post.timers).toBe(0);
+    expect(post.state(id).retry_count).toBe(0);
+    post.answer = () => ACCEPTED;
+    await post.restart();
+    await post.until(() => post.world.registry.webhooks.outbox.size === 0);
+    expect(post.arrivals).toHaveLength(2);
+    await post.deliverer.stop();
+  });
+
+  test("of a subscription that has ended is not made, and its rows go", async () => {
+    const post = await openPost();
+    post.answer = () => REFUSED;
+    const { id } = await post.subscribe();
+    await post.register(3);
+    await post.until(() => post.state(id).retry_count === 3 && post.timers === 1);
+    await post.world.registry.webhooks.deactivate(id, OWNER);
+    await post.until(() => post.world.registry.webhooks.outbox.size === 0);
+    await post.register();
+    post.pass(100 * HOUR_S);
+    await post.quiet();
+    expect(post.arrivals).toHaveLength(3);
+    expect(post.world.registry.webhooks.outbox.oldest(id, 10)).toEqual([]);
+  });
+});
+
+describe("an endpoint", () => {
+  test("is unhealthy after ten failures in a row, and tried once an hour", async () => {
+    const { post, id } = await unhealthy();
+    expect(post.state(id)).toMatchObject({ healthy: false, retry_count: UNHEALTHY_AFTER });
+    for (let probe = 1; probe <= 3; probe++) {
+      post.pass(HOUR_S - 0.01);
+      expect(post.arrivals).toHaveLength(UNHEALTHY_AFTER + probe - 1);
+      post.pass(0.01);
+      expect(post.arrivals).toHaveLength(UNHEALTHY_AFTER + probe);
+      await post.until(() => post.state(id).retry_count === UNHEALTHY_AFTER + probe && post.timers === 1);
+    }
+    expect(post.logged).toMatch(/"webhook":1,"msg":"webhook endpoint is unhealthy"/);
+  });
+
+  test("is healthy after the next success, and gets all that waited", async () => {
+    const { post, id } = await unhealthy();
+    post.answer = () => ACCEPTED;
+    post.pass(HOUR_S);
+    await post.until(() => post.world.registry.webhooks.outbox.size === 0);
+    expect(post.state(id)).toMatchObject({ healthy: true, retry_count: 0 });
+    const delivered = entriesOf(post.arrivals.slice(UNHEALTHY_AFTER), id);
+    expect(delivered.sort((a, b) => a - b)).toEqual(Array.from({ length: UNHEALTHY_AFTER }, (_, i) => i + 1));
+  });
+
+  test("stays unhealthy over a restart, and is not tried earlier for it", async () => {
+    const { post, id } = await unhealthy();
+    await post.restart();
+    await post.quiet();
+    post.pass(HOUR_S - 1);
+    expect(post.arrivals).toHaveLength(UNHEALTHY_AFTER);
+    post.pass(1);
+    expect(post.arrivals).toHaveLength(UNHEALTHY_AFTER + 1);
+    expect(post.state(id).healthy).toBe(false);
+    await post.deliverer.stop();
+  });
+
+  test("that refuses one delivery gets the others", async () => {
+    const post = await openPost();
+    const { id } = await post.subscribe();
+    const [poison] = await post.register();
+    await post.until(() => post.world.registry.webhooks.outbox.size === 0);
+    post.answer = ({ entryId }) => (entryId === poison! + 1 ? REFUSED : ACCEPTED);
+    const others = await post.register(20);
+    await post.until(() => post.world.registry.webhooks.outbox.size === 1);
+    expect(new Set(entriesOf(post.arrivals, id))).toEqual(new Set([poison, ...others]));
+    expect(post.state(id).healthy).toBe(true);
+  });
+
+  test("that never answers delays no other: all of the live one's come while ten dead ones are still being tried", async () => {
+    const post = await openPost();
+    const dead: number[] = [];
+    for (let i = 0; i < 10; i++) dead.push((await post.subscribe({ url: `https://dead${i}.example/` })).id);
+    const live = await post.subscribe({ url: "https://live.example/" });
+    post.answer = ({ webhookId }) => (webhookId === live.id ? ACCEPTED : never);
+    const entries = await post.register(60);
+    await post.until(() => entriesOf(post.arrivals, live.id).length === entries.length);
+    // The clock has not moved: not one attempt at a dead endpoint has ended.
+    expect(post.deliverer.failed).toBe(0);
+    for (const id of dead) {
+      const tried = entriesOf(post.arrivals, id).length;
+      expect(tried).toBeGreaterThan(0);
+      expect(tried).toBeLessThanOrEqual(4);
+    }
+    expect(entriesOf(post.arrivals, live.id).sort((a, b) => a - b)).toEqual(entries.sort((a, b) => a - b));
+  });
+});
+
+test("neither secrets nor URLs are logged, at any level", async () => {
+  const { post } = await unhealthy();
+  await post.subscribe({ url: "https://receiver.example/hooks/bearer-in-the-path", secret: "quixotic zyzzyva marker" });
+  await post.register(2);
+  await post.until(() => post.arrivals.length === UNHEALTHY_AFTER + 2);
+  await post.quiet();
+  expect(post.logged).toMatch(/webhook attempt/);
+  expect(post.logged).not.toMatch(/zyzzyva|bearer-in-the-path|receiver\.example|signature/);
+});

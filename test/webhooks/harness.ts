@@ -1,0 +1,142 @@
+/**
+ * Deliveries in the test's hands: a real registry on disk, a deliverer whose clock and timers stand still until they are
+ * moved, and endpoints that answer what the test says.
+ */
+import { Writable } from "node:stream";
+import { pino } from "pino";
+import { afterEach, expect } from "vitest";
+import type { WebhookInput } from "#cairnlog/engine/registry/webhookinput.js";
+import type { Webhook } from "#cairnlog/engine/registry/webhooks.js";
+import { Deliverer } from "#cairnlog/server/webhooks/deliverer.js";
+import type { DeliveryRequest } from "#cairnlog/server/webhooks/message.js";
+import type { Verdict } from "#cairnlog/server/webhooks/send.js";
+import { nodeSigner, openWorld, registration, type World } from "../registry/world.js";
+
+export const ACCEPTED: Verdict = { isDelivered: true, reason: "200" };
+export const REFUSED: Verdict = { isDelivered: false, reason: "500" };
+export const OWNER = `sha256:${"a".repeat(64)}`;
+
+interface Timer {
+  readonly at: number;
+  readonly run: () => void;
+}
+
+/** A request that an endpoint got. */
+export interface Arrival extends DeliveryRequest {
+  readonly entryId: number;
+  readonly webhookId: number;
+}
+
+const stops: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+});
+
+export class Post {
+  readonly world: World;
+  deliverer: Deliverer;
+  /** What an endpoint answers; a promise that never resolves is one that does not. */
+  answer: (arrival: Arrival) => Verdict | Promise<Verdict> = () => ACCEPTED;
+  readonly arrivals: Arrival[] = [];
+  jitter = 0;
+  /** All that was logged. */
+  logged = "";
+  readonly #timers = new Set<Timer>();
+
+  constructor(world: World) {
+    this.world = world;
+    this.deliverer = this.#newDeliverer();
+  }
+
+  #newDeliverer(): Deliverer {
+    const sink = new Writable({
+      write: (chunk, _, done) => {
+        this.logged += chunk;
+        done();
+      },
+    });
+    return new Deliverer({
+      webhooks: this.world.registry.webhooks,
+      send: (request, signal) => this.#receive(request, signal),
+      logger: pino({ level: "trace" }, sink),
+      clock: () => this.world.now,
+      schedule: (milliseconds, run) => {
+        const timer = { at: this.world.now + milliseconds * 1000, run };
+        this.#timers.add(timer);
+        return () => this.#timers.delete(timer);
+      },
+      random: () => this.jitter,
+    });
+  }
+
+  #receive(request: DeliveryRequest, signal: AbortSignal): Promise<Verdict> {
+    const [, webhookId, entryId] = /^msg_(\d+)_(\d+)$/.exec(request.headers["webhook-id"]!)!.map(Number);
+    const arrival = { ...request, webhookId: webhookId!, entryId: entryId! };
+    this.arrivals.push(arrival);
+    return new Promise((resolve) => {
+      signal.addEventListener("abort", () => resolve({ isDelivered: false, reason: "timeout" }));
+      void Promise.resolve(this.answer(arrival)).then(resolve);
+    });
+  }
+
+  get timers(): number {
+    return this.#timers.size;
+  }
+
+  /** Moves the clock, and lets every timer run at its time. */
+  pass(seconds: number): void {
+    const end = this.world.now + seconds * 1_000_000;
+    for (;;) {
+      const [next] = [...this.#timers].filter(({ at }) => at <= end).sort((a, b) => a.at - b.at);
+      if (!next) break;
+      this.#timers.delete(next);
+      this.world.now = Math.max(this.world.now, next.at);
+      next.run();
+    }
+    this.world.now = end;
+  }
+
+  /** Waits for what does not depend on the clock: commits. */
+  async until(condition: () => boolean): Promise<void> {
+    await expect.poll(condition, { interval: 1, timeout: 20_000 }).toBe(true);
+  }
+
+  /** Waits until nothing moves but with the clock. */
+  async quiet(): Promise<void> {
+    for (let turn = 0; turn < 3; turn++) {
+      await this.world.registry.webhooks.outbox.flushed();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  subscribe(more: Partial<WebhookInput> = {}, owner = OWNER): Promise<Webhook> {
+    return this.world.registry.webhooks.subscribe({ url: "https://receiver.example/", ...more }, owner);
+  }
+
+  /** Registers keys, each of which is an entry. @returns their entry ids */
+  async register(count = 1): Promise<number[]> {
+    const receipts = Array.from({ length: count }, () => this.world.registry.keys.register(registration(nodeSigner())));
+    return (await Promise.all(receipts)).map(({ log_entry_id }) => log_entry_id);
+  }
+
+  /** The subscription as it stands on disk. */
+  state(id: number): Webhook {
+    return this.world.registry.webhooks.list(OWNER).find((webhook) => webhook.id === id)!;
+  }
+
+  /** Stops it, closes the registry, and starts again from what is on disk. */
+  async restart(): Promise<void> {
+    await this.deliverer.stop();
+    await this.world.reopen();
+    this.deliverer = this.#newDeliverer();
+    this.deliverer.start();
+  }
+}
+
+/** Opens a registry with a deliverer that runs; stopped after the test. */
+export async function openPost(): Promise<Post> {
+  const post = new Post(await openWorld());
+  post.deliverer.start();
+  stops.push(() => post.deliverer.stop());
+  return post;
+}

@@ -1,0 +1,58 @@
+/** An endpoint on this machine that keeps what it got and answers what the test says. */
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll } from "vitest";
+
+export interface Received {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+export interface Receiver {
+  readonly port: number;
+  readonly url: string;
+  /** Whole requests, in the order in which they came. */
+  readonly received: Received[];
+  /** Connections, also those over which nothing came. */
+  readonly connections: number;
+  answer: (response: ServerResponse, received: Received) => void;
+}
+
+const closes: (() => void)[] = [];
+afterAll(() => {
+  for (const close of closes.splice(0)) close();
+});
+
+/** Starts one on 127.0.0.1; closed after the file's tests. It answers 204 until it is told otherwise. */
+export async function startReceiver(): Promise<Receiver> {
+  let connections = 0;
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("error", () => {});
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    await once(request, "end");
+    const received = { path: request.url!, headers: request.headers, body: Buffer.concat(chunks) };
+    receiver.received.push(received);
+    receiver.answer(response, received);
+  });
+  server.on("connection", () => connections++);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  closes.push(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = server.address() as AddressInfo;
+  const receiver: Receiver = {
+    port,
+    url: `http://127.0.0.1:${port}`,
+    received: [],
+    get connections() {
+      return connections;
+    },
+    answer: (response) => response.writeHead(204).end(),
+  };
+  return receiver;
+}

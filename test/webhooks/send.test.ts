@@ -1,0 +1,253 @@
+/** What is connected to, and what is not: every way known to make the service call an address that is not public. */
+
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { createServer as createTcpServer } from "node:net";
+import { beforeEach, describe, expect, test } from "vitest";
+import { isPublicAddress, isVisiblyPrivate } from "#cairnlog/engine/registry/publicaddress.js";
+import { httpSender, type Verdict } from "#cairnlog/server/webhooks/send.js";
+import { type Receiver, startReceiver } from "./receiver.js";
+
+const PUBLIC = "93.184.215.14";
+const BLOCKED: Verdict = { isDelivered: false, reason: "private-address" };
+const request = (url: string) => ({ url, headers: { "content-type": "application/json" }, body: "{}" });
+const noSignal = new AbortController().signal;
+
+let receiver: Receiver;
+beforeEach(async () => {
+  receiver = await startReceiver();
+});
+
+describe("addresses", () => {
+  const priv = [
+    ["this host", "0.0.0.0"],
+    ["this network", "0.1.2.3"],
+    ["loopback", "127.0.0.1"],
+    ["loopback, elsewhere in it", "127.255.255.254"],
+    ["private 10/8", "10.0.0.1"],
+    ["private 172.16/12", "172.31.255.255"],
+    ["private 192.168/16", "192.168.1.1"],
+    ["carrier-grade NAT", "100.64.0.1"],
+    ["link-local, where clouds keep credentials", "169.254.169.254"],
+    ["protocol assignments", "192.0.0.1"],
+    ["documentation", "192.0.2.1"],
+    ["benchmarking", "198.18.0.1"],
+    ["multicast", "224.0.0.1"],
+    ["reserved", "240.0.0.1"],
+    ["broadcast", "255.255.255.255"],
+    ["IPv6 unspecified", "::"],
+    ["IPv6 loopback", "::1"],
+    ["IPv4-mapped loopback", "::ffff:127.0.0.1"],
+    ["IPv4-mapped loopback in hex", "::ffff:7f00:1"],
+    ["IPv4-mapped private", "::ffff:10.0.0.1"],
+    ["IPv4-compatible loopback", "::7f00:1"],
+    ["IPv4-translated", "::ffff:0:127.0.0.1"],
+    ["NAT64 of loopback", "64:ff9b::7f00:1"],
+    ["NAT64 for local use", "64:ff9b:1::1"],
+    ["6to4 of loopback", "2002:7f00:1::"],
+    ["Teredo", "2001::1"],
+    ["IPv6 documentation", "2001:db8::1"],
+    ["unique local", "fd00::1"],
+    ["IPv6 link-local", "fe80::1"],
+    ["site-local", "fec0::1"],
+    ["IPv6 multicast", "ff02::1"],
+    ["discard only", "100::1"],
+    ["no address", "example.org"],
+    ["leading zeros", "0177.0.0.1"],
+    ["nothing", ""],
+  ];
+  test.each(priv)("%s is not public: %s", (_, address) => {
+    expect(isPublicAddress(address)).toBe(false);
+  });
+
+  test.each([PUBLIC, "1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1"])("%s is public", (address) => {
+    expect(isPublicAddress(address)).toBe(true);
+  });
+});
+
+describe("URLs of this machine and its networks are never connected to", () => {
+  const hosts = [
+    "127.0.0.1",
+    "127.1",
+    "2130706433",
+    "0x7f000001",
+    "0x7f.1",
+    "017700000001",
+    "0177.0.0.1",
+    "127.0.0.1.",
+    "１２７.０.０.１",
+    "127%2e0.0.1",
+    "0",
+    "0.0.0.0",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]",
+    "[::127.0.0.1]",
+    "[::1]",
+    "[::]",
+    "[0:0:0:0:0:0:0:1]",
+    "[64:ff9b::127.0.0.1]",
+    "[fe80::1]",
+    "[fd00::1]",
+    "localhost",
+    "LOCALHOST",
+    "localhost.",
+    "anything.localhost",
+    "169.254.169.254",
+    "10.0.0.1",
+    "172.16.0.1",
+    "192.168.0.1",
+    "100.64.0.1",
+    "224.0.0.1",
+  ];
+  test.each(hosts)("%s", async (host) => {
+    const url = `http://${host}:${receiver.port}/`;
+    expect(isVisiblyPrivate(new URL(url).hostname)).toBe(true);
+    expect(await httpSender({ allowPrivate: false })(request(url), noSignal)).toEqual(BLOCKED);
+    expect(receiver.connections).toBe(0);
+  });
+
+  test("unless the operator allows it", async () => {
+    const verdict = await httpSender({ allowPrivate: true })(request(receiver.url), noSignal);
+    expect(verdict).toEqual({ isDelivered: true, reason: "204" });
+    const byName = await httpSender({ allowPrivate: true })(
+      request(`http://hook.localhost:${receiver.port}/`),
+      noSignal,
+    );
+    expect(byName).toEqual({ isDelivered: true, reason: "204" });
+    expect(receiver.received[1]!.headers.host).toBe(`hook.localhost:${receiver.port}`);
+  });
+});
+
+describe("names", () => {
+  const url = () => `http://rebinding.example:${receiver.port}/`;
+
+  test.each([
+    ["a private address", ["127.0.0.1"]],
+    ["a private IPv6 address", ["::1"]],
+    ["an IPv4-mapped one", ["::ffff:127.0.0.1"]],
+    ["a public one and a private one", [PUBLIC, "127.0.0.1"]],
+    ["something that is no address", ["rebinding.example"]],
+  ])("that resolve to %s are not connected to", async (_, addresses) => {
+    const send = httpSender({ allowPrivate: false, resolve: async () => addresses });
+    expect(await send(request(url()), noSignal)).toEqual(BLOCKED);
+    expect(receiver.connections).toBe(0);
+  });
+
+  test("that resolve to a public address first and to a private one second are caught at the second", async () => {
+    const answers = [[PUBLIC], ["127.0.0.1"]];
+    const controller = new AbortController();
+    const send = httpSender({
+      allowPrivate: false,
+      resolve: async () => {
+        // The first attempt ends before a packet leaves this machine.
+        if (answers.length === 2) controller.abort();
+        return answers.shift()!;
+      },
+    });
+    expect(await send(request(url()), controller.signal)).toEqual({ isDelivered: false, reason: "timeout" });
+    expect(await send(request(url()), noSignal)).toEqual(BLOCKED);
+    expect(answers).toEqual([]);
+    expect(receiver.connections).toBe(0);
+  });
+
+  test("that end up elsewhere than at what was checked get nothing written", async () => {
+    const lying = Object.assign([PUBLIC], { slice: () => ["127.0.0.1"] });
+    const send = httpSender({ allowPrivate: false, resolve: async () => lying });
+    expect(await send(request(url()), noSignal)).toEqual(BLOCKED);
+    expect(receiver.received).toEqual([]);
+  });
+
+  test("without addresses fail", async () => {
+    const send = httpSender({ allowPrivate: true, resolve: async () => [] });
+    expect(await send(request(url()), noSignal)).toEqual({ isDelivered: false, reason: "unknown-host" });
+    const failing = Object.assign(new Error("no such name"), { code: "ENOTFOUND" });
+    const lost = httpSender({ allowPrivate: true, resolve: () => Promise.reject(failing) });
+    expect(await lost(request(url()), noSignal)).toEqual({ isDelivered: false, reason: "ENOTFOUND" });
+  });
+
+  test("are connected to at the address that was checked, whichever it is", async () => {
+    const send = httpSender({ allowPrivate: true, resolve: async () => ["127.0.0.1"] });
+    expect(await send(request(`${url()}a/path?and=query`), noSignal)).toEqual({ isDelivered: true, reason: "204" });
+    expect(receiver.received[0]).toMatchObject({
+      path: "/a/path?and=query",
+      headers: { host: `rebinding.example:${receiver.port}`, "content-length": "2" },
+    });
+  });
+});
+
+describe("answers", () => {
+  const send = httpSender({ allowPrivate: true });
+
+  test.each([
+    [200, true],
+    [201, true],
+    [204, true],
+    [299, true],
+    [304, false],
+    [400, false],
+    [401, false],
+    [404, false],
+    [410, false],
+    [429, false],
+    [500, false],
+    [503, false],
+  ])("%i: delivered is %s", async (status, isDelivered) => {
+    receiver.answer = (response) => response.writeHead(status).end();
+    expect(await send(request(receiver.url), noSignal)).toEqual({ isDelivered, reason: `${status}` });
+  });
+
+  test.each([301, 302, 303, 307, 308])("%i is not followed, wherever it leads", async (status) => {
+    const inside = await startReceiver();
+    receiver.answer = (response) => response.writeHead(status, { location: `${inside.url}/admin` }).end();
+    expect(await send(request(receiver.url), noSignal)).toEqual({ isDelivered: false, reason: `${status}` });
+    expect(inside.connections).toBe(0);
+  });
+
+  test("without end are not read to the end", async () => {
+    let written = 0;
+    receiver.answer = (response) => {
+      const flood = () => {
+        while (!response.destroyed && response.write(Buffer.alloc(65_536))) written += 65_536;
+      };
+      response.writeHead(200).on("drain", flood);
+      flood();
+    };
+    expect(await send(request(receiver.url), noSignal)).toEqual({ isDelivered: true, reason: "200" });
+    expect(written).toBeLessThan(32 * 1024 * 1024);
+  });
+
+  test("that never come end with the attempt", async () => {
+    const controller = new AbortController();
+    receiver.answer = () => controller.abort();
+    expect(await send(request(receiver.url), controller.signal)).toEqual({ isDelivered: false, reason: "timeout" });
+  });
+
+  test("whose body never ends count by their status", async () => {
+    const controller = new AbortController();
+    receiver.answer = (response) => {
+      response.writeHead(200).write("a");
+      setTimeout(() => controller.abort(), 50);
+    };
+    expect(await send(request(receiver.url), controller.signal)).toEqual({ isDelivered: true, reason: "200" });
+  });
+
+  test("that are no HTTP are failures", async () => {
+    const server = createTcpServer((socket) => socket.end("SSH-2.0-OpenSSH_9.2\r\n")).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const verdict = await send(request(`http://127.0.0.1:${port}/`), noSignal);
+    expect(verdict).toMatchObject({ isDelivered: false, reason: expect.stringMatching(/^HPE_/) });
+    server.close();
+  });
+
+  test("nobody listens: a failure", async () => {
+    const verdict = await send(request("http://127.0.0.1:1/"), noSignal);
+    expect(verdict).toEqual({ isDelivered: false, reason: "ECONNREFUSED" });
+  });
+
+  test("plain HTTP where TLS is meant is a failure, and nothing is sent over it", async () => {
+    const verdict = await send(request(`https://127.0.0.1:${receiver.port}/`), noSignal);
+    expect(verdict.isDelivered).toBe(false);
+    expect(receiver.received).toEqual([]);
+  });
+});

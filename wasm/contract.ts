@@ -1,0 +1,62 @@
+/**
+ * The contract of the hashing kernels: what the rest of the log asks of them, whichever one the machine can run.
+ * Nodes and digests are 32 raw bytes here; the hex that the tree hashes are defined over exists only inside a kernel.
+ */
+
+/** The two hash versions ("lenses") of the tree; `spec.md`, Merkle hashing. */
+export type TreeVersion = 1 | 2;
+
+/**
+ * Complete nodes of one tree level, in index order; `hashes` holds 32 bytes a node, the first at index `firstIndex`.
+ */
+export interface NodeRun {
+  readonly level: number;
+  readonly firstIndex: number;
+  readonly hashes: Uint8Array;
+}
+
+/** What `Kernel.extend` made of `k` new leaves on a tree of `size` leaves. All arrays are the caller's own copies. */
+export interface Extension {
+  /** Roots of the complete subtrees of the new size, lowest level first, 32 bytes each. */
+  readonly peaks: Uint8Array;
+  /** Root of every size from `size + 1` to `size + k`, 32 bytes each; empty when no roots were asked for. */
+  readonly roots: Uint8Array;
+  /** The new complete nodes of levels 0, 8, 16, … (the levels that tiles store), lowest level first; level 0 always. */
+  readonly runs: readonly NodeRun[];
+}
+
+/** Incremental SHA-256 (FIPS 180-4). Any number may be in progress at once. */
+export interface Sha256 {
+  /**
+   * Throws `TypeError` unless `data` is a Uint8Array, and `Error` after `digest`. The bytes are taken at once, not
+   * kept.
+   */
+  update(data: Uint8Array): this;
+  /** 32 bytes; the object is finished afterwards, and every further call throws `Error`. */
+  digest(): Uint8Array;
+}
+
+/**
+ * One implementation of the hashing contract; SIMD and scalar agree bit for bit. Node and digest arguments are 32 raw
+ * bytes each and may be views of any buffer at any offset; every result is the caller's own copy. Calls are synchronous
+ * and keep nothing. Every method throws `TypeError` for an argument of the wrong type and `RangeError` for one of the
+ * right type that is out of range (a wrong length, a version other than 1 and 2), before it does anything.
+ */
+export interface Kernel {
+  readonly name: "simd" | "scalar";
+  sha256(data: Uint8Array): Uint8Array;
+  createSha256(): Sha256;
+  leaf(digest: Uint8Array, version: TreeVersion): Uint8Array;
+  node(left: Uint8Array, right: Uint8Array, version: TreeVersion): Uint8Array;
+  /** Leaf hashes of `digests` (32·n bytes) → 32·n bytes. */
+  leaves(digests: Uint8Array, version: TreeVersion): Uint8Array;
+  /** Parents of `nodes` taken in pairs (64·n bytes) → 32·n bytes. */
+  parents(nodes: Uint8Array, version: TreeVersion): Uint8Array;
+  /** Every level above 2^r `nodes`, from their parents up to the one root, concatenated: 32·(2^r − 1) bytes. */
+  subtree(nodes: Uint8Array, version: TreeVersion): Uint8Array;
+  /**
+   * Appends leaves for `digests` to the tree of `size` leaves with the given peaks (lowest level first). Without roots
+   * it costs one node hash a leaf; with roots, up to one more a leaf and level of the tree.
+   */
+  extend(size: number, peaks: Uint8Array, digests: Uint8Array, version: TreeVersion, withRoots: boolean): Extension;
+}

@@ -1,0 +1,70 @@
+/**
+ * The compiled kernels as JavaScript sees them: functions over fixed areas of one WebAssembly memory.
+ * The areas are described in `assembly/layout.ts`, `assembly/extend.ts` and `assembly/stream.ts`.
+ */
+
+interface Exports {
+  readonly memory: WebAssembly.Memory;
+  readonly CAPACITY: WebAssembly.Global<"i32">;
+  readonly EXTEND_CAPACITY: WebAssembly.Global<"i32">;
+  readonly INPUT: WebAssembly.Global<"i32">;
+  readonly OUTPUT: WebAssembly.Global<"i32">;
+  readonly LEAVES: WebAssembly.Global<"i32">;
+  readonly PEAKS: WebAssembly.Global<"i32">;
+  readonly RUNS: WebAssembly.Global<"i32">;
+  readonly STREAM: WebAssembly.Global<"i32">;
+  hashLeaves(count: number, version: number): void;
+  hashNodes(count: number, version: number): void;
+  extend(size: number, count: number, version: number, withRoots: number): void;
+  restart(): void;
+  absorb(blocks: number): void;
+  finish(length: number, total: number): void;
+}
+
+/** One instance of a kernel. Addresses are offsets in `memory`, capacities are counts of 32-byte nodes. */
+export interface KernelModule {
+  /** All of the instance's memory. It never grows, so this view stays valid. */
+  readonly memory: Uint8Array<ArrayBuffer>;
+  readonly capacity: number;
+  readonly extendCapacity: number;
+  readonly input: number;
+  readonly output: number;
+  readonly leaves: number;
+  readonly peaks: number;
+  readonly runs: number;
+  readonly stream: number;
+  readonly hashLeaves: Exports["hashLeaves"];
+  readonly hashNodes: Exports["hashNodes"];
+  readonly extend: Exports["extend"];
+  readonly restart: Exports["restart"];
+  readonly absorb: Exports["absorb"];
+  readonly finish: Exports["finish"];
+}
+
+/** Bytes of a base64 text, without help from Node. */
+export function decode(base64: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+}
+
+/** Compiles and instantiates a kernel, synchronously, so that importing this package needs no `await`. */
+export function instantiate(bytes: Uint8Array<ArrayBuffer>): KernelModule {
+  const instance = new WebAssembly.Instance(new WebAssembly.Module(bytes));
+  const wasm = instance.exports as unknown as Exports;
+  return {
+    memory: new Uint8Array(wasm.memory.buffer as ArrayBuffer),
+    capacity: wasm.CAPACITY.value,
+    extendCapacity: wasm.EXTEND_CAPACITY.value,
+    input: wasm.INPUT.value,
+    output: wasm.OUTPUT.value,
+    leaves: wasm.LEAVES.value,
+    peaks: wasm.PEAKS.value,
+    runs: wasm.RUNS.value,
+    stream: wasm.STREAM.value,
+    hashLeaves: wasm.hashLeaves,
+    hashNodes: wasm.hashNodes,
+    extend: wasm.extend,
+    restart: wasm.restart,
+    absorb: wasm.absorb,
+    finish: wasm.finish,
+  };
+}
