@@ -9,8 +9,12 @@ import { type Kernel, kernel, type NodeRun, type TreeVersion } from "../../wasm/
 import { CairnlogError } from "../error.js";
 import type { TileChange } from "../store/changeset.js";
 import type { Store } from "../store/store.js";
+import { Recent } from "./recent.js";
 
 export const TILE_WIDTH = 256;
+/** Tiles read lately, 8 KiB each, and nodes recomputed from tiles, some 150 bytes each: 1 MiB and 5 MiB a lens. */
+const KEPT_TILES = 128;
+const KEPT_NODES = 32_768;
 export const TILE_LEVELS = 8;
 const HASH = 32;
 
@@ -34,6 +38,8 @@ export class Tree {
   #open: OpenTile[] = [];
   /** Full tiles on their way to disk, by `level/index`. */
   readonly #sealed = new Map<string, Uint8Array>();
+  readonly #tiles = new Recent<Uint8Array>(KEPT_TILES);
+  readonly #nodes = new Recent<Uint8Array>(KEPT_NODES);
 
   constructor(version: TreeVersion, store: Store, hasher: Kernel = kernel) {
     this.version = version;
@@ -52,6 +58,8 @@ export class Tree {
   restore(size: number, tail: Uint8Array): void {
     this.#size = size;
     this.#sealed.clear();
+    this.#tiles.clear();
+    this.#nodes.clear();
     this.#open = [];
     for (let level = 0; level === 0 || nodesAt(size, level) > 0; level++) {
       const nodes = nodesAt(size, level);
@@ -117,7 +125,7 @@ export class Tree {
     if (!tile)
       throw new CairnlogError(
         "corrupt-log",
-        `Tile ${index} of level ${level} (tree version ${this.version}) is missing. Run cairnlog fsck.`,
+        `Tile ${index} of level ${level} (tree version ${this.version}) is missing: the data directory is damaged. Restore it from a backup.`,
       );
     return tile;
   }
@@ -126,11 +134,18 @@ export class Tree {
   tile(tileLevel: number, index: number): Uint8Array {
     const open = this.#open[tileLevel];
     if (open?.index === index) return open.hashes.subarray(0, open.count * HASH);
-    return this.#sealed.get(`${tileLevel}/${index}`) ?? this.#stored(tileLevel, index);
+    const key = `${tileLevel}/${index}`;
+    return this.#sealed.get(key) ?? this.#tiles.get(key, () => this.#stored(tileLevel, index));
   }
 
-  /** The complete node (level, index), 32 bytes. The caller must know that it is complete. */
+  /** The complete node (level, index), 32 bytes, not to be written to. The caller must know that it is complete. */
   node(level: number, index: number): Uint8Array {
+    // A node on a tile's own level is read, not made.
+    if (level % TILE_LEVELS === 0) return this.#make(level, index);
+    return this.#nodes.get(`${level}/${index}`, () => this.#make(level, index));
+  }
+
+  #make(level: number, index: number): Uint8Array {
     const tileLevel = Math.floor(level / TILE_LEVELS);
     const width = 2 ** (level % TILE_LEVELS);
     const first = index * width;
