@@ -85,7 +85,7 @@ export class Post {
 
   /** Moves the clock, and lets every timer run at its time. */
   pass(seconds: number): void {
-    const end = this.world.now + seconds * 1_000_000;
+    const end = this.world.now + Math.round(seconds * 1_000_000);
     for (;;) {
       const [next] = [...this.#timers].filter(({ at }) => at <= end).sort((a, b) => a.at - b.at);
       if (!next) break;
@@ -96,9 +96,10 @@ export class Post {
     this.world.now = end;
   }
 
-  /** Waits for what does not depend on the clock: commits. */
+  /** Waits until `condition` holds and the deliverer knows: a row is seen a moment before its writer is told. */
   async until(condition: () => boolean): Promise<void> {
     await expect.poll(condition, { interval: 1, timeout: 20_000 }).toBe(true);
+    await this.quiet();
   }
 
   /** Waits until nothing moves but with the clock. */
