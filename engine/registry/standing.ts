@@ -74,12 +74,9 @@ function judgeSuccession({ record, successors, chainHolds }: Signer, time: strin
   if (!chainHolds) return { status: "invalid", details: "The key was succeeded, but its succession chain is broken." };
   const chain = successors.map(({ fingerprint }) => fingerprint).join(", then by ");
   const further = successors.length === MAX_SUCCESSORS ? ", and perhaps further keys" : "";
-  if (record.ended_at! <= time)
-    return {
-      status: "warning",
-      details: `The key was succeeded at ${record.ended_at}, before the attestation, by ${chain}${further}.${word}`,
-    };
-  return { status: "valid", details: `The key was succeeded since, by ${chain}${further}.${word}` };
+  // Valid either way: the holder of the old key is the holder of the new one. The details leave the rest to the reader.
+  const when = record.ended_at! <= time ? `at ${record.ended_at}, before the attestation` : "since";
+  return { status: "valid", details: `The key was succeeded ${when}, by ${chain}${further}.${word}` };
 }
 
 /** Times compare as text in canonical form; only entries of version 1 may hold others. */
