@@ -1,35 +1,13 @@
 /**
  * Roots, inclusion proofs and consistency proofs of any size under either lens, from complete nodes alone.
- * Shapes: `design.md` §3. Padding ("the last node, paired with itself") exists only here and in the verifier.
+ * Shapes: `design.md` §3.
  */
-import { kernel } from "../../wasm/index.js";
 import { CairnlogError } from "../error.js";
-import { coverPositions, height, peakPositions, width } from "../verify/merkle.js";
+import { coverPositions, peakPositions } from "../verify/merkle.js";
 import type { Tree } from "./tree.js";
 
-const hex = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("hex");
-
-/**
- * The last node of every level of the tree of `size` leaves that is *not* complete, by level, up to the root.
- * Empty for a power of two, whose root is complete.
- */
-function paddedNodes(tree: Tree, size: number): Map<number, Uint8Array> {
-  const padded = new Map<number, Uint8Array>();
-  let { level, index } = peakPositions(size).at(-1)!;
-  let last = tree.node(level, index);
-  for (const top = height(size); level < top; level++) {
-    const isRight = index % 2 === 1;
-    last = kernel.node(isRight ? tree.node(level, index - 1) : last, last, tree.version);
-    index = Math.floor(index / 2);
-    padded.set(level + 1, last);
-  }
-  return padded;
-}
-
 /** Root of the first `size` leaves, 32 bytes; `size` >= 1. */
-export function rootAt(tree: Tree, size: number): Uint8Array {
-  return paddedNodes(tree, size).get(height(size)) ?? tree.node(height(size), 0);
-}
+export const rootAt = (tree: Tree, size: number): Uint8Array => tree.rightEdge(size).root;
 
 export interface InclusionPath {
   readonly leafHash: string;
@@ -42,20 +20,20 @@ export interface InclusionPath {
 export function inclusionPath(tree: Tree, leafIndex: number, size: number): InclusionPath {
   if (!(leafIndex >= 0 && leafIndex < size && size <= tree.size))
     throw new CairnlogError("invalid-input", `A tree of ${size} leaves has no leaf ${leafIndex}.`);
-  const padded = paddedNodes(tree, size);
+  const { rootHex, padded } = tree.rightEdge(size);
   const auditPath: string[] = [];
   let index = leafIndex;
-  for (let level = 0; level < height(size); level++) {
+  // Nodes on the level, all and complete ones.
+  let nodes = size;
+  let complete = size;
+  for (let level = 0; nodes > 1; level++) {
     const sibling = index % 2 === 1 ? index - 1 : index + 1;
-    const nodes = width(level, size);
-    if (sibling < nodes) {
-      const isPadded = sibling === nodes - 1 && (sibling + 1) * 2 ** level > size;
-      auditPath.push(hex(isPadded ? padded.get(level)! : tree.node(level, sibling)));
-    }
+    if (sibling < nodes) auditPath.push(sibling < complete ? tree.nodeHex(level, sibling) : padded.get(level)!);
     index = Math.floor(index / 2);
+    nodes = Math.ceil(nodes / 2);
+    complete = Math.floor(complete / 2);
   }
-  const root = padded.get(height(size)) ?? tree.node(height(size), 0);
-  return { leafHash: hex(tree.node(0, leafIndex)), rootHash: hex(root), auditPath };
+  return { leafHash: tree.nodeHex(0, leafIndex), rootHash: rootHex, auditPath };
 }
 
 export interface ConsistencyPath {
@@ -72,10 +50,10 @@ export function consistencyPath(tree: Tree, from: number, to: number): Consisten
   if (!(from >= 1 && from <= to && to <= tree.size))
     throw new CairnlogError("invalid-input", `There is no consistency proof from size ${from} to size ${to}.`);
   const nodes = (positions: readonly { level: number; index: number }[]) =>
-    positions.map(({ level, index }) => hex(tree.node(level, index)));
+    positions.map(({ level, index }) => tree.nodeHex(level, index));
   return {
-    fromRoot: hex(rootAt(tree, from)),
-    toRoot: hex(rootAt(tree, to)),
+    fromRoot: tree.rightEdge(from).rootHex,
+    toRoot: tree.rightEdge(to).rootHex,
     peaks: nodes(peakPositions(from)),
     extension: nodes(coverPositions(from, to)),
   };

@@ -9,17 +9,36 @@ import { type Kernel, kernel, type NodeRun, type TreeVersion } from "../../wasm/
 import { CairnlogError } from "../error.js";
 import type { TileChange } from "../store/changeset.js";
 import type { Store } from "../store/store.js";
+import { height, peakPositions } from "../verify/merkle.js";
 import { Recent } from "./recent.js";
 
 export const TILE_WIDTH = 256;
-/** Tiles read lately, 8 KiB each, and nodes recomputed from tiles, some 150 bytes each: 1 MiB and 5 MiB a lens. */
-const KEPT_TILES = 128;
-const KEPT_NODES = 32_768;
+/**
+ * What is kept of what proofs asked for lately, a lens: full tiles with all nodes over them (32 KiB of text each, 5 MiB),
+ * tiles alone (8 KiB each), nodes of the newest tiles (some 150 bytes each), and right edges (some 3 KiB each).
+ */
+const KEPT_SUBTREES = 160;
+const KEPT_TILES = 32;
+const KEPT_NODES = 4096;
+const KEPT_EDGES = 64;
 export const TILE_LEVELS = 8;
 const HASH = 32;
+const HEX = 2 * HASH;
+
+/** Hex text of hashes. */
+export const hex = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("hex");
 
 /** Complete nodes of a tile level in a tree of `size` leaves. */
 export const nodesAt = (size: number, tileLevel: number): number => Math.floor(size / TILE_WIDTH ** tileLevel);
+
+/** The nodes of a tree of some size that are last on their level and not complete. */
+export interface RightEdge {
+  readonly root: Uint8Array;
+  readonly rootHex: string;
+  /** Hex by level; no entry where the last node is complete. */
+  readonly padded: ReadonlyMap<number, string>;
+}
 
 /** The newest, unfinished tile of a level. */
 interface OpenTile {
@@ -40,6 +59,8 @@ export class Tree {
   readonly #sealed = new Map<string, Uint8Array>();
   readonly #tiles = new Recent<Uint8Array>(KEPT_TILES);
   readonly #nodes = new Recent<Uint8Array>(KEPT_NODES);
+  readonly #subtrees = new Recent<string>(KEPT_SUBTREES);
+  readonly #edges = new Recent<RightEdge>(KEPT_EDGES);
 
   constructor(version: TreeVersion, store: Store, hasher: Kernel = kernel) {
     this.version = version;
@@ -60,6 +81,8 @@ export class Tree {
     this.#sealed.clear();
     this.#tiles.clear();
     this.#nodes.clear();
+    this.#subtrees.clear();
+    this.#edges.clear();
     this.#open = [];
     for (let level = 0; level === 0 || nodesAt(size, level) > 0; level++) {
       const nodes = nodesAt(size, level);
@@ -143,6 +166,44 @@ export class Tree {
     // A node on a tile's own level is read, not made.
     if (level % TILE_LEVELS === 0) return this.#make(level, index);
     return this.#nodes.get(`${level}/${index}`, () => this.#make(level, index));
+  }
+
+  /** The same as hex. */
+  nodeHex(level: number, index: number): string {
+    const tileLevel = Math.floor(level / TILE_LEVELS);
+    const width = TILE_WIDTH / 2 ** (level % TILE_LEVELS);
+    const tileIndex = Math.floor(index / width);
+    if (this.#open[tileLevel]?.index === tileIndex) return hex(this.node(level, index));
+    // 256 hashes, then the 128 of the level above, and so on.
+    const at = (2 * TILE_WIDTH - 2 * width + (index % width)) * HEX;
+    return this.#subtree(tileLevel, tileIndex).slice(at, at + HEX);
+  }
+
+  /** A full tile and every node over it, level by level, as hex: to make one node of it costs as much as to make all. */
+  #subtree(tileLevel: number, tileIndex: number): string {
+    return this.#subtrees.get(`${tileLevel}/${tileIndex}`, () => {
+      const tile = this.tile(tileLevel, tileIndex);
+      return hex(tile) + hex(this.#kernel.subtree(tile, this.version));
+    });
+  }
+
+  /**
+   * The right edge of the tree of the first `size` leaves. Padding ("the last node, paired with itself") exists only
+   * here and in the verifier.
+   */
+  rightEdge(size: number): RightEdge {
+    return this.#edges.get(`${size}`, () => {
+      const padded = new Map<number, string>();
+      let { level, index } = peakPositions(size).at(-1)!;
+      let root = this.node(level, index);
+      for (const top = height(size); level < top; level++) {
+        const isRight = index % 2 === 1;
+        root = this.#kernel.node(isRight ? this.node(level, index - 1) : root, root, this.version);
+        index = Math.floor(index / 2);
+        padded.set(level + 1, hex(root));
+      }
+      return { root, rootHex: hex(root), padded };
+    });
   }
 
   #make(level: number, index: number): Uint8Array {

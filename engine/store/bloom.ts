@@ -11,25 +11,43 @@ export function createBloom(terms: number): Uint8Array {
   return new Uint8Array(Math.max(8, Math.ceil((terms * BITS_PER_TERM) / 8)));
 }
 
-/** The key of a term is a hash already: two of its words make all probes (Kirsch and Mitzenmacher). */
-function* probes(term: string, bits: number): Iterable<number> {
-  const word = (at: number) =>
-    (term.charCodeAt(at) |
-      (term.charCodeAt(at + 1) << 8) |
-      (term.charCodeAt(at + 2) << 16) |
-      (term.charCodeAt(at + 3) << 24)) >>>
-    0;
-  const start = word(TERM_BYTES - 8);
-  const step = word(TERM_BYTES - 4) | 1;
-  for (let i = 0; i < PROBES; i++) yield (start + i * (step >>> 0)) % bits;
+export function addToBloom(bloom: Uint8Array, term: string): void {
+  setBits(bloom, wordOf(term, TERM_BYTES - 8), wordOf(term, TERM_BYTES - 4));
 }
 
-export function addToBloom(bloom: Uint8Array, term: string): void {
-  for (const bit of probes(term, bloom.length * 8)) bloom[bit >>> 3]! |= 1 << (bit & 7);
+/** The same for a term that lies at `at` in a block of records. */
+export function addRecordToBloom(bloom: Uint8Array, block: Buffer, at: number): void {
+  setBits(bloom, block.readUInt32LE(at + TERM_BYTES - 8), block.readUInt32LE(at + TERM_BYTES - 4));
 }
 
 /** False only when the term was never added. */
 export function mayContain(bloom: Uint8Array, term: string): boolean {
-  for (const bit of probes(term, bloom.length * 8)) if (!(bloom[bit >>> 3]! & (1 << (bit & 7)))) return false;
+  const bits = bloom.length * 8;
+  const step = stepOf(wordOf(term, TERM_BYTES - 4));
+  let probe = wordOf(term, TERM_BYTES - 8);
+  for (let i = 0; i < PROBES; i++, probe += step) {
+    const bit = probe % bits;
+    if (!(bloom[bit >>> 3]! & (1 << (bit & 7)))) return false;
+  }
   return true;
 }
+
+/** The key of a term is a hash already: two of its words make all probes (Kirsch and Mitzenmacher). */
+function setBits(bloom: Uint8Array, start: number, word: number): void {
+  const bits = bloom.length * 8;
+  const step = stepOf(word);
+  let probe = start;
+  for (let i = 0; i < PROBES; i++, probe += step) {
+    const bit = probe % bits;
+    bloom[bit >>> 3]! |= 1 << (bit & 7);
+  }
+}
+
+const stepOf = (word: number): number => (word | 1) >>> 0;
+
+const wordOf = (term: string, at: number): number =>
+  (term.charCodeAt(at) |
+    (term.charCodeAt(at + 1) << 8) |
+    (term.charCodeAt(at + 2) << 16) |
+    (term.charCodeAt(at + 3) << 24)) >>>
+  0;

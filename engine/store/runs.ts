@@ -3,13 +3,27 @@
  * so that byte order is (kind, key, index). Blocks hold a fixed number of records, so a rank is a place.
  */
 import type { Database } from "lmdb";
-import { addToBloom, createBloom } from "./bloom.js";
+import { addRecordToBloom, addToBloom, createBloom } from "./bloom.js";
 import { BLOOM_KINDS, type RunRow } from "./schema.js";
 import { TERM_BYTES } from "./term.js";
 
 export const RECORD_BYTES = 24;
 /** 681 records and LMDB's own header fill four pages exactly. */
 export const BLOCK_RECORDS = 681;
+
+const WORD_BYTES = 4;
+const RECORD_WORDS = RECORD_BYTES / WORD_BYTES;
+
+/** A block in memory, which can be copied by words. */
+export interface RecordBlock {
+  readonly bytes: Buffer;
+  readonly words: Uint32Array;
+}
+
+function newBlock(): RecordBlock {
+  const words = new Uint32Array(BLOCK_RECORDS * RECORD_WORDS);
+  return { bytes: Buffer.from(words.buffer), words };
+}
 
 export type PostingBlocks = Database<Buffer, [run: number, block: number]>;
 
@@ -82,8 +96,10 @@ export class RunReader {
   }
 
   /** A copy of one block, for merging. */
-  copyBlock(run: Run, number: number): Buffer {
-    return Buffer.from(this.#block(run, number).subarray(0, RECORD_BYTES * BLOCK_RECORDS));
+  copyBlock(run: Run, number: number): RecordBlock {
+    const block = newBlock();
+    block.bytes.set(this.#block(run, number).subarray(0, RECORD_BYTES * BLOCK_RECORDS));
+    return block;
   }
 }
 
@@ -91,30 +107,37 @@ export class RunReader {
 export class RunBuilder {
   readonly #write: (block: number, records: Buffer) => void;
   readonly bloom: Uint8Array;
-  #block = Buffer.allocUnsafe(RECORD_BYTES * BLOCK_RECORDS);
+  #block: Buffer;
+  #words: Uint32Array;
   #filled = 0;
   #blocks = 0;
   count = 0;
-  #lastTerm = "";
 
   /** @param bloomTerms upper bound of the number of distinct terms that enter the Bloom filter */
   constructor(bloomTerms: number, write: (block: number, records: Buffer) => void) {
     this.bloom = createBloom(bloomTerms);
     this.#write = write;
+    ({ bytes: this.#block, words: this.#words } = newBlock());
   }
 
-  add(term: string, index: number): void {
-    const at = this.#slot();
-    this.#block.write(term, at, TERM_BYTES, "latin1");
-    writeIndex(this.#block, at + TERM_BYTES, index);
-    this.#filter(term);
+  /** A term's indexes must arrive together. */
+  add(term: string, indexes: readonly number[]): void {
+    for (const index of indexes) {
+      const at = this.#slot();
+      // Some 20 ns; a call of `write` is 80.
+      for (let i = 0; i < TERM_BYTES; i++) this.#block[at + i] = term.charCodeAt(i);
+      writeIndex(this.#block, at + TERM_BYTES, index);
+    }
+    if (BLOOM_KINDS.has(term.charCodeAt(0))) addToBloom(this.bloom, term);
   }
 
-  /** Copies the record at `at` of another block. */
-  copy(source: Buffer, at: number): void {
-    const to = this.#slot();
-    source.copy(this.#block, to, at, at + RECORD_BYTES);
-    if (BLOOM_KINDS.has(source[at]!)) this.#filter(source.toString("latin1", at, at + TERM_BYTES));
+  /** Copies record number `position` of another block. */
+  copy(source: RecordBlock, position: number): void {
+    const to = this.#slot() / WORD_BYTES;
+    const { words } = source;
+    for (let i = 0, from = position * RECORD_WORDS; i < RECORD_WORDS; i++) this.#words[to + i] = words[from + i]!;
+    const at = position * RECORD_BYTES;
+    if (BLOOM_KINDS.has(source.bytes[at]!)) addRecordToBloom(this.bloom, source.bytes, at);
   }
 
   #slot(): number {
@@ -123,15 +146,9 @@ export class RunBuilder {
     return RECORD_BYTES * this.#filled++;
   }
 
-  #filter(term: string): void {
-    if (!BLOOM_KINDS.has(term.charCodeAt(0)) || term === this.#lastTerm) return;
-    this.#lastTerm = term;
-    addToBloom(this.bloom, term);
-  }
-
   #flush(): void {
     this.#write(this.#blocks++, this.#block.subarray(0, RECORD_BYTES * this.#filled));
-    this.#block = Buffer.allocUnsafe(RECORD_BYTES * BLOCK_RECORDS);
+    ({ bytes: this.#block, words: this.#words } = newBlock());
     this.#filled = 0;
   }
 

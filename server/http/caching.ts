@@ -2,7 +2,7 @@
  * What others may keep of an answer, and for how long. Tags are made from the bytes that are served, so nothing that
  * changes an answer can be forgotten in its tag.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { Answer } from "./answer.js";
 
 /**
@@ -27,7 +27,7 @@ const ENTITY_TAG = /(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g;
  * the header as sent, names its tag).
  */
 export function kept(answer: Answer, keep: Keep, ifNoneMatch: string): Answer {
-  const etag = `"${createHash("sha256").update(answer.body).digest("base64url")}"`;
+  const etag = `"${hash("sha256", answer.body, "base64url")}"`;
   const headers = { ...answer.headers, etag, "cache-control": DIRECTIVES[keep] };
   if (names(ifNoneMatch, etag)) return new Answer(Buffer.alloc(0), { status: 304, headers });
   return new Answer(answer.body, { status: answer.status, contentType: answer.contentType, headers });

@@ -7,6 +7,9 @@ import ipaddr from "ipaddr.js";
 /** The address of a socket whose other end is gone already. */
 const UNKNOWN = "unknown";
 
+/** An IPv4 address as the operating system writes it. */
+const PLAIN = /^[\d.]+$/;
+
 /** A network: its address and the number of leading bits that count. */
 export type Network = ReturnType<typeof ipaddr.parseCIDR>;
 
@@ -23,6 +26,8 @@ export function parseNetwork(text: string): Network | undefined {
  * @param forwarded all `X-Forwarded-For` headers, joined by commas
  */
 export function clientAddress(socket: string, forwarded: string, trusted: readonly Network[]): string {
+  // Most requests: nothing to parse, which took 4 % of a read.
+  if (!trusted.length && PLAIN.test(socket)) return socket;
   if (!ipaddr.isValid(socket)) return UNKNOWN;
   let client = ipaddr.process(socket);
   const hops = forwarded.split(",");
