@@ -2,6 +2,7 @@
 import type { Batch } from "../store/batch.js";
 import type { Store } from "../store/store.js";
 import type { Entry } from "../verify/entry.js";
+import type { TreeVersion } from "../verify/merkle.js";
 import type { TreeHead } from "../verify/treehead.js";
 import { formatTimestamp } from "./clock.js";
 
@@ -41,6 +42,11 @@ export class EntryReader {
     if (!batch) return undefined;
     const at = (index - batch.firstIndex) * 32;
     return batch.digests.toString("hex", at, at + 32);
+  }
+
+  /** The lens of the stored head of a tree size; undefined where there is none. */
+  headVersion(treeSize: number): TreeVersion | undefined {
+    return this.#batch(treeSize - 1)?.headInfo?.treeVersion;
   }
 
   /** The stored head of a tree size; undefined where there is none. */

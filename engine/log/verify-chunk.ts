@@ -3,6 +3,7 @@
  * from the peaks that the stored tiles give and ends by comparing its own with those that the tiles give there, so if
  * every stretch holds, the whole does.
  */
+import { hash } from "node:crypto";
 import { kernel, type TreeVersion } from "../../wasm/index.js";
 import { verifySync } from "../crypto/signatures.js";
 import { importPublicKey, type ServerKey } from "../crypto/spki.js";
@@ -40,6 +41,7 @@ export interface ChunkReport {
 }
 
 const HASH = 32;
+const sha256 = (preimage: Uint8Array): Buffer => hash("sha256", preimage, "buffer");
 /** The one environment this worker has open. */
 let open: { readonly path: string; readonly store: Store } | null = null;
 
@@ -103,7 +105,7 @@ class Chunk {
         previous = undefined;
         continue;
       }
-      for (const problem of checkEntry(entry)) this.#entryError(entry.id, problem.code, problem.message);
+      for (const problem of checkEntry(entry, sha256)) this.#entryError(entry.id, problem.code, problem.message);
       if (entry.id !== entryId(index))
         this.#entryError(entry.id, "id-mismatch", `The entry has the place of id ${entryId(index)}.`);
       if (this.#reader.digest(index) !== entry.entry_hash)
@@ -170,7 +172,7 @@ class Chunk {
 
   #hasHeads(version: TreeVersion): boolean {
     for (let size = this.#task.from + 1; size <= this.#task.to; size++)
-      if (this.#reader.head(size)?.tree_version === version) return true;
+      if (this.#reader.headVersion(size) === version) return true;
     return false;
   }
 

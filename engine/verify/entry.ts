@@ -61,9 +61,12 @@ export interface EntryProblem {
 const V2_PREFIX = utf8("service.log.entry.v2\0");
 const TIMESTAMP =
   /^(\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.(\d{1,6}))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
+/** Canonical already, on a day that every month has: nothing to convert. Eleven in twelve of our own. */
+const PLAINLY_CANONICAL = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z$/;
 
+const sha2_256 = (preimage: Uint8Array): Uint8Array => kernel.sha256(preimage);
 const DIGESTS: Readonly<Record<string, (preimage: Uint8Array) => Uint8Array>> = {
-  "sha2-256": (preimage) => kernel.sha256(preimage),
+  "sha2-256": sha2_256,
   "sha2-512": (preimage) => sha512(preimage),
   "sha3-256": (preimage) => sha3_256(preimage),
   blake3: (preimage) => blake3(preimage),
@@ -94,7 +97,9 @@ const ENTRY = objectOf(
  * hashed form could not hold them), a year that leaves 0000–9999.
  */
 export function canonicalTimestamp(timestamp: unknown): string | undefined {
-  const match = typeof timestamp === "string" ? TIMESTAMP.exec(timestamp) : null;
+  if (typeof timestamp !== "string") return undefined;
+  if (PLAINLY_CANONICAL.test(timestamp)) return timestamp;
+  const match = TIMESTAMP.exec(timestamp);
   if (match === null) return undefined;
   const [, local = "", fraction = "", sign, hours = "0", minutes = "0"] = match;
   const localMs = Date.parse(`${local}Z`);
@@ -135,8 +140,9 @@ export function entryHash(entry: Pick<Entry, "payload" | "previous_hash" | "time
  * Everything that is wrong with an entry taken by itself (links to its neighbours are not looked at); empty when its
  * `entry_hash` and every one of its `entry_hashes` are what its content gives. Unknown members are ignored. Never
  * throws: the entry may be any JSON value.
+ * @param sha256 another implementation to hash with: that of Node takes 1 µs for an entry where the kernel takes 5
  */
-export function checkEntry(entry: Entry): EntryProblem[] {
+export function checkEntry(entry: Entry, sha256: (preimage: Uint8Array) => Uint8Array = sha2_256): EntryProblem[] {
   const misfit = ENTRY(entry, "");
   if (misfit !== undefined) return [{ code: "malformed-entry", message: misfit }];
   let preimage: Uint8Array;
@@ -146,14 +152,15 @@ export function checkEntry(entry: Entry): EntryProblem[] {
     return [{ code: "malformed-entry", message: (error as Error).message }];
   }
   const problems: EntryProblem[] = [];
-  if (toHex(kernel.sha256(preimage)) !== entry.entry_hash) {
+  const sha256Hex = toHex(sha256(preimage));
+  if (sha256Hex !== entry.entry_hash) {
     problems.push({ code: "hash-mismatch", message: "The content of the entry does not hash to its entry_hash." });
   }
   for (const { algorithm, digest_hex } of entry.entry_hashes) {
     const digest = Object.hasOwn(DIGESTS, algorithm) ? DIGESTS[algorithm] : undefined;
     if (digest === undefined) {
       problems.push({ code: "unknown-digest", message: `The digest algorithm ${algorithm} cannot be checked.` });
-    } else if (toHex(digest(preimage)) !== digest_hex) {
+    } else if ((digest === sha2_256 ? sha256Hex : toHex(digest(preimage))) !== digest_hex) {
       problems.push({ code: "digest-mismatch", message: `The ${algorithm} digest does not fit the entry's content.` });
     }
   }
