@@ -44,19 +44,36 @@ async function fastifyEcho(bytes: number): Promise<Echo> {
   return { name: "fastify echo", port: (app.server.address() as AddressInfo).port, close: () => app.close() };
 }
 
+async function listening(name: string, app: uWS.TemplatedApp): Promise<Echo> {
+  const socket = await new Promise<uWS.us_listen_socket>((resolve, reject) => {
+    app.listen(HOST, 0, (bound) => (bound ? resolve(bound) : reject(new Error("uWS cannot listen"))));
+  });
+  const close = async () => {
+    app.close();
+  };
+  return { name, port: uWS.us_socket_local_port(socket as unknown as uWS.us_socket), close };
+}
+
 async function uwsEcho(bytes: number): Promise<Echo> {
   const body = Buffer.from(bodyOf(bytes));
   const app = uWS.App();
   app.get("/*", (response) => {
     response.cork(() => response.writeHeader("content-type", TYPE).end(body));
   });
-  const socket = await new Promise<uWS.us_listen_socket>((resolve, reject) => {
-    app.listen(HOST, 0, (listening) => (listening ? resolve(listening) : reject(new Error("uWS cannot listen"))));
+  return listening("bare uWS echo", app);
+}
+
+/** Bare uWS that takes the body of a POST and answers it: what HTTP alone costs an attestation. */
+export async function openReceiver(bytes: number): Promise<Echo> {
+  const body = Buffer.from(bodyOf(bytes));
+  const app = uWS.App();
+  app.post("/*", (response) => {
+    response.onAborted(() => {});
+    response.onData((_, isLast) => {
+      if (isLast) response.cork(() => response.writeHeader("content-type", TYPE).end(body));
+    });
   });
-  const close = async () => {
-    app.close();
-  };
-  return { name: "bare uWS echo", port: uWS.us_socket_local_port(socket as unknown as uWS.us_socket), close };
+  return listening("bare uWS receiver", app);
 }
 
 /** All three, listening; bare uWS first. */
