@@ -154,6 +154,11 @@ export class Postings {
         if (term >= low && term <= high) for (const index of asArray(indexes)) yield { term, index };
   }
 
+  /** Waits, if more than `entries` have not become a run yet, until the disk has caught up with them. */
+  async relieved(entries: number): Promise<void> {
+    while (this.#flushing && this.#memory.to - this.#memory.from > entries) await this.#flushing;
+  }
+
   /** Waits until nothing is being flushed or merged. @throws what the background work failed with */
   async settle(): Promise<void> {
     while (this.#flushing || this.#merging) await (this.#flushing ?? this.#merging);

@@ -70,6 +70,8 @@ export interface Store {
     end?: Key,
     window?: RowWindow,
   ): Iterable<{ key: KeyOf<T>; row: RowOf<T> }>;
+  /** The row with the greatest key that is not above `key`, in a table whose keys are numbers. */
+  floor<T extends TableName>(table: T, key: KeyOf<T> & number): { key: KeyOf<T>; row: RowOf<T> } | undefined;
   /** The batch that holds the entry at `index`, or undefined. Its bytes are a copy and stay valid. */
   batchAt(index: number): Batch | undefined;
   lastBatch(): Batch | undefined;
@@ -107,7 +109,7 @@ class LmdbStore implements Store {
 
   constructor({ path, mapSize = DEFAULT_MAP_SIZE, readOnly = false }: StoreOptions) {
     const maxDbs = RECORD_TABLES.length + BYTE_TABLES.length;
-    this.#env = open<unknown, Key>({ path, mapSize, maxDbs, readOnly, overlappingSync: false });
+    this.#env = open<unknown, Key>({ path, mapSize, maxDbs, readOnly, noSubdir: false, overlappingSync: false });
     this.#records = new Map(RECORD_TABLES.map((name) => [name, this.#env.openDB({ name, ...RECORDS })]));
     this.#batches = this.#bytes("batches");
     this.#tiles = this.#bytes("tiles");
@@ -134,6 +136,12 @@ class LmdbStore implements Store {
   ): Iterable<{ key: KeyOf<T>; row: RowOf<T> }> {
     const options = { start, end, ...window } as RangeOptions;
     for (const { key, value } of this.#table(table).getRange(options)) yield { key, row: value };
+  }
+
+  floor<T extends TableName>(table: T, key: KeyOf<T> & number): { key: KeyOf<T>; row: RowOf<T> } | undefined {
+    for (const { key: found, value } of this.#table(table).getRange({ start: key, reverse: true, limit: 1 }))
+      return { key: found, row: value };
+    return undefined;
   }
 
   batchAt(index: number): Batch | undefined {
