@@ -2,6 +2,7 @@
  * The embeddable log: append, read, prove, verify, close. No HTTP, no environment variables, no process-wide state;
  * any number of logs in one process.
  */
+import { existsSync } from "node:fs";
 import { createDigests, type DigestName } from "../crypto/digests.js";
 import { createPool, type Pool } from "../crypto/pool.js";
 import { CairnlogError } from "../error.js";
@@ -46,6 +47,11 @@ export interface LogOptions {
   /** Bytes of address space, and the size the data can grow to. */
   readonly mapSize?: number;
   readonly clock?: Clock;
+  /**
+   * Another process writes this log, and this one reads it: as it is now, and after each `refresh` as it is then. The
+   * signer is asked for nothing; `publicOperatorKey` will do.
+   */
+  readonly readOnly?: boolean;
 }
 
 export interface ConsistencyProof {
@@ -62,15 +68,19 @@ export interface ConsistencyProof {
 
 /**
  * Opens or creates a log. The time this takes does not depend on the size of the log.
- * @throws CairnlogError `storage-failed`, `corrupt-log`; `wrong-operator` when another key signed this log's heads
+ * @throws CairnlogError `storage-failed`, `corrupt-log`; `wrong-operator` when another key signed this log's heads;
+ *   `not-found` when it is to be read only, and is not there
  */
 export async function openLog(options: LogOptions): Promise<Log> {
+  if (options.readOnly && !existsSync(options.path))
+    throw new CairnlogError("not-found", `There is no log in ${options.path} to be read.`);
   return startLog(openStore(options), options);
 }
 
 /** `openLog` over a store that is open already. */
 export async function startLog(store: Store, options: LogOptions): Promise<Log> {
   try {
+    if (options.readOnly) store.pin();
     await checkMeta(store, options);
     const secondaryDigests = options.digests?.length ? await createDigests(options.digests) : null;
     return new Log(store, options, secondaryDigests);
@@ -80,9 +90,10 @@ export async function startLog(store: Store, options: LogOptions): Promise<Log> 
   }
 }
 
-async function checkMeta(store: Store, { signer, clock = systemClock }: LogOptions): Promise<void> {
+async function checkMeta(store: Store, { signer, readOnly, path, clock = systemClock }: LogOptions): Promise<void> {
   const meta = store.get("meta", "log");
   const keyId = signer.fingerprint;
+  if (!meta && readOnly) throw new CairnlogError("not-found", `There is no log in ${path} to be read yet.`);
   if (!meta) {
     const row = { format: FORMAT, key_id: keyId, created_at: formatTimestamp(clock()) };
     await store.commit({ firstIndex: 0, batch: null, rows: [{ table: "meta", key: "log", row }], tiles: [] });
@@ -119,7 +130,7 @@ export class Log {
     this.#reader = new EntryReader(store);
     this.#seams = new Seams(store, (leafIndex) => microsOf(this.#reader.entry(leafIndex)!.timestamp));
     this.#frontier = new Frontier(store);
-    this.#postings = new Postings(store.postings);
+    this.#postings = new Postings(store.postings, options.readOnly);
     this.anchors = new Anchors(store, (command) => this.execute(command));
     this.#restore();
     this.#sequencer = new Sequencer({
@@ -146,6 +157,18 @@ export class Log {
     this.anchors.restore();
     catchUp(this.#postings, this.#reader, this.#frontier.size, this.#projection);
     this.#size = this.#frontier.size;
+  }
+
+  /**
+   * Shows what another process has written meanwhile. Only for a log that was opened to be read, which shows one moment
+   * until then: between two calls nothing that was shown changes. Entries that it kept from the disk are freed late, so
+   * call it at least every few seconds.
+   */
+  refresh(): void {
+    if (!this.#options.readOnly) throw new RangeError("the log was opened to be written");
+    this.#store.pin();
+    this.#postings.reload();
+    this.#restore();
   }
 
   /** Entries in the log, all of them on disk. */
@@ -181,6 +204,8 @@ export class Log {
 
   /** Runs a command: a synchronous function that reads state, may refuse by throwing, writes rows and appends events. */
   execute<T>(command: Command<T>): Promise<Committed<T>> {
+    if (this.#options.readOnly)
+      return Promise.reject(new CairnlogError("signer-unavailable", "This log is written elsewhere; here it is read."));
     return this.#sequencer.submit(command);
   }
 
