@@ -11,6 +11,7 @@ export {
   HistoryWriter,
   openHistory,
 } from "./log/history.js";
+export { type ImportOptions, type ImportReport, type ImportSource, importEntries } from "./log/import.js";
 export { type ConsistencyProof, type Log, type LogOptions, openLog } from "./log/log.js";
 export type { EventInput } from "./log/projection.js";
 export type { Receipt } from "./log/sequencer.js";

@@ -157,6 +157,11 @@ export class HistoryWriter {
     return this.#size;
   }
 
+  /** Id of the newest entry on disk; 0 on an empty log. */
+  get lastId(): number {
+    return this.#last.id;
+  }
+
   /** Entry hash of the newest entry on disk, hex; null on an empty log. */
   get lastHash(): string | null {
     return this.#last.entryHash;

@@ -21,8 +21,8 @@ import { instantOf, microsOf } from "./instant.js";
 import type { LoggedEvent } from "./projection.js";
 import { type Edge, EMPTY_EDGE } from "./seams.js";
 
-/** Entries longer than this are refused: 64 of the largest requests that the service takes by default. */
-export const MAX_ENTRY_BYTES = 64 * 2 ** 20;
+/** Longer entries are refused: sixteen times the largest request that the service takes unless told otherwise. */
+export const MAX_ENTRY_BYTES = 16 * 2 ** 20;
 
 /** What the next entry is checked against. */
 export interface Predecessor extends Edge {
@@ -51,6 +51,7 @@ export function predecessorOf(entry: Entry): Predecessor {
 
 /** Something about history that is no error. */
 export interface HistoryWarning {
+  readonly leafIndex: number;
   readonly id: number;
   readonly code: "v1-after-v2" | "unknown-digest" | "unreadable-proof";
   /** A sentence. */
@@ -77,8 +78,6 @@ const ENTRY = objectOf(
   { chain_version: where("1 or 2", (v) => v === 1 || v === 2), ots_proof: nullable(text) },
   "ignored",
 );
-
-const warning = (id: number, code: HistoryWarning["code"], message: string): HistoryWarning => ({ id, code, message });
 
 type Digest = (preimage: string) => string;
 
@@ -116,10 +115,11 @@ export class HistoryReader {
           ? "The first entry of a log has previous_hash null: this history lacks its beginning."
           : "previous_hash is not the entry_hash of the entry before: an entry is missing, or was changed.",
       );
-    const instant = instantOf(entry.timestamp) ?? refuse("The timestamp is not an ISO 8601 date and time.");
+    const canonical = canonicalTimestamp(entry.timestamp);
+    const instant =
+      canonical ?? instantOf(entry.timestamp) ?? refuse("The timestamp is not an ISO 8601 date and time.");
     const micros = parseTimestamp(instant);
     if (!Number.isSafeInteger(micros)) refuse("The timestamp is not between the years 1685 and 2255.");
-    const canonical = canonicalTimestamp(entry.timestamp);
     if (version === 2) checkOrder(previous, canonical);
 
     const canonicalPayload = canonicalJson(payload);
@@ -128,6 +128,7 @@ export class HistoryReader {
       refuse(`The content does not hash to entry_hash (as chain version ${version}).`);
     const unknown = this.#checkDigests(entry_hashes, entry_hash, preimage);
     const otsProof = proof ?? proofOf(entry);
+    const warning = (code: HistoryWarning["code"], message: string) => ({ leafIndex, id, code, message });
     return {
       id,
       micros,
@@ -140,13 +141,13 @@ export class HistoryReader {
       otsProof,
       warnings: [
         ...(version === 1 && previous.chainVersion === 2
-          ? [warning(id, "v1-after-v2", "A version 1 entry follows a version 2 entry.")]
+          ? [warning("v1-after-v2", "A version 1 entry follows a version 2 entry.")]
           : []),
         ...unknown.map((name) =>
-          warning(id, "unknown-digest", `The digest algorithm ${JSON.stringify(name)} is not known: not checked.`),
+          warning("unknown-digest", `The digest algorithm ${JSON.stringify(name)} is not known: not checked.`),
         ),
         ...(otsProof && !isProofOf(otsProof, Buffer.from(entry_hash, "hex"))
-          ? [warning(id, "unreadable-proof", "ots_proof is not a .ots file about this entry; it is kept as it is.")]
+          ? [warning("unreadable-proof", "ots_proof is not a .ots file about this entry; it is kept as it is.")]
           : []),
       ],
     };

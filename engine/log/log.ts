@@ -246,6 +246,11 @@ export class Log {
     return json && this.anchors.join(leafIndex, json);
   }
 
+  /** The leaf index of the first entry with a higher id than this one; the size of the log if there is none. */
+  leafIndexAfter(id: number): number {
+    return this.#seams.leafIndexFrom(id + 1, this.#size);
+  }
+
   /** The entry with this id, or undefined. */
   entry(id: number): Entry | undefined {
     const leafIndex = this.leafIndexOf(id);

@@ -27,6 +27,8 @@ export interface Criteria {
   readonly document?: string;
   /** These leaf indexes only: stretches, ascending and apart from one another. */
   readonly within?: readonly Stretch[];
+  /** Leaf indexes from here on only. */
+  readonly from?: number;
 }
 
 export interface Matches {
@@ -52,8 +54,8 @@ export function findMatches(sources: Sources, criteria: Criteria, offset: number
   const lists = criteriaLists(sources, criteria);
   let total = 0;
   const indexes: number[] = [];
-  for (const stretch of criteria.within ?? [{ from: 0, to: sources.size }]) {
-    const { count, at } = matchesIn(stretch, lists);
+  for (const { from, to } of criteria.within ?? [{ from: 0, to: sources.size }]) {
+    const { count, at } = matchesIn({ from: Math.min(to, Math.max(from, criteria.from ?? 0)), to }, lists);
     const first = Math.max(0, offset - total);
     for (let rank = first; rank < count && indexes.length < limit; rank++) indexes.push(at(rank));
     total += count;

@@ -46,20 +46,20 @@ export class Seams {
   /** The leaf index of the entry with this id, in a log of `size` entries; undefined when there is none. */
   leafIndexOf(id: number, size: number): number | undefined {
     if (!Number.isSafeInteger(id) || id < 1) return undefined;
+    const leafIndex = this.leafIndexFrom(id, size);
+    return leafIndex < size && this.leafIndexFrom(id + 1, size) > leafIndex ? leafIndex : undefined;
+  }
+
+  /** The leaf index of the first entry whose id is `id` (at least 1) or higher; `size` if there is none. */
+  leafIndexFrom(id: number, size: number): number {
     if (!this.#last || id >= this.#last.id) {
       const leafIndex = this.#last ? this.#last.leafIndex + id - this.#last.id : id - 1;
-      return leafIndex < size ? leafIndex : undefined;
+      return Math.min(leafIndex, size);
     }
     const seam = this.#store.floor("seams", id);
     const leafIndex = seam ? seam.row.leaf_index + id - seam.key : id - 1;
     const [next] = this.#store.range("seams", id + 1, Number.MAX_SAFE_INTEGER, { limit: 1 });
-    return next && leafIndex >= next.row.leaf_index ? undefined : leafIndex;
-  }
-
-  /** The id of the entry at a leaf index, where that follows without a search; undefined within imported history. */
-  idAt(leafIndex: number): number | undefined {
-    if (!this.#last) return leafIndex + 1;
-    return leafIndex >= this.#last.leafIndex ? this.#last.id + leafIndex - this.#last.leafIndex : undefined;
+    return Math.min(leafIndex, next?.row.leaf_index ?? size, size);
   }
 
   /**

@@ -153,7 +153,7 @@ export class Claims {
   }
 
   #view({ id, timestamp, event_type, payload, entry_hashes }: Entry): ClaimEntry {
-    const digests = this.#log.entry(id - 1)?.entry_hashes ?? [];
+    const digests = this.#log.entryAt(this.#log.leafIndexOf(id)! - 1)?.entry_hashes ?? [];
     const previous_hashes = digests.map(({ algorithm, digest_hex }) => ({ algorithm, digest_hex }));
     return { id, timestamp, event_type, payload, previous_hashes, entry_hashes };
   }

@@ -3,6 +3,7 @@
  * are public; the rows find them, and their entries say what was asked.
  */
 import { CairnlogError } from "../error.js";
+import { instantOf } from "../log/instant.js";
 import type { Log } from "../log/log.js";
 import type { RequestList, RequestRow, RequestStatus } from "../store/schema.js";
 import { isObject, type JsonObject } from "../verify/shape.js";
@@ -105,7 +106,7 @@ export class RequestQueries {
       responder_fingerprint: payload.responder_fingerprint as string,
       attestation_id: textOrNull(payload.attestation_id),
       reason: textOrNull(payload.reason),
-      responded_at: timestamp,
+      responded_at: instantOf(timestamp) ?? timestamp,
       log_entry_id: entryId,
       leaf_index: this.#log.leafIndexOf(entryId)!,
     };

@@ -349,7 +349,8 @@ export const DERIVED_TABLES = [
   "requestNonces",
   "policies",
 ] as const satisfies readonly TableName[];
-const PRIVATE_TABLES = [
+/** Which tables do not: they are copied, or lost. */
+export const PRIVATE_TABLES = [
   "anchors",
   "anchorWork",
   "anchorTotals",

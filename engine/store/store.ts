@@ -91,6 +91,8 @@ export interface Store {
    * another process, which may replace rows at any time. While a moment is shown, no page that it can see is used again.
    */
   pin(): void;
+  /** Ids of the other processes that have this environment open and have read from it; of those that live. */
+  otherProcesses(): number[];
   /** Lets the reads that follow see all that is committed. A thread that never yields would read one snapshot for ever. */
   refresh(): void;
   close(): Promise<void>;
@@ -255,6 +257,12 @@ class LmdbStore implements Store {
       },
       close: () => transaction.done(),
     };
+  }
+
+  otherProcesses(): number[] {
+    this.#env.readerCheck();
+    const pids = [...this.#env.readerList().matchAll(/^\s*(\d+)\s/gm)].map(([, pid]) => Number(pid));
+    return [...new Set(pids)].filter((pid) => pid !== process.pid);
   }
 
   pin(): void {
