@@ -8,7 +8,7 @@ import { CairnlogError } from "../error.js";
 import { pack, unpack } from "./packing.js";
 import type { Pool } from "./pool.js";
 import { generatePrivateKey, type PrivateKey, privateKey, signSync } from "./private-key.js";
-import type { ServerKey } from "./spki.js";
+import { importPublicKey, type ServerKey } from "./spki.js";
 
 /**
  * Up to this many heads are signed on the calling thread. A task of the pool costs some 120 µs of CPU on both sides
@@ -37,6 +37,21 @@ export function operatorKey(pem: string, pool?: Pool): OperatorKey {
     public: key.public,
     sign: async (messages) =>
       pool && messages.length > INLINE_SIGNATURES ? signInPool(pool, pem, messages) : signInline(key, messages),
+  };
+}
+
+/**
+ * The operator of a log that is only read here: everybody's signatures can be checked, and none be made.
+ * @throws CairnlogError `invalid-key`; later, whenever it is asked to sign, `signer-unavailable`
+ */
+export function publicOperatorKey(pem: string): OperatorKey {
+  const key = importPublicKey(pem);
+  return {
+    fingerprint: key.fingerprint,
+    public: key,
+    sign: async () => {
+      throw new CairnlogError("signer-unavailable", "Only the public half of the operator key is here.");
+    },
   };
 }
 

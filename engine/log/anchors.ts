@@ -4,6 +4,7 @@
  */
 import type { AnchorRow, AnchorTotals } from "../store/schema.js";
 import type { Store } from "../store/store.js";
+import type { StateWriter } from "./projection.js";
 import type { Committed } from "./sequencer.js";
 import type { Command } from "./transaction.js";
 
@@ -74,25 +75,34 @@ export class Anchors {
    * @throws CairnlogError as `Log.execute` does
    */
   async replace(leafIndex: number, base: Uint8Array | undefined, next: AnchorChange): Promise<boolean> {
-    const { proof, status, isSettled } = next;
     const { value } = await this.#execute((transaction) => {
       const stored = transaction.get("anchors", leafIndex);
       if (!isSame(stored?.proof, base)) return false;
-      const { timestamp } = transaction;
-      const anchored_at = stored?.anchored_at ?? timestamp;
-      const updated_at = stored && isSame(stored.proof, proof) ? stored.updated_at : timestamp;
-      const totals = { ...(transaction.get("anchorTotals", TOTALS_KEY) ?? NO_ANCHORS) };
-      if (stored) totals[stored.status]--;
-      totals[status]++;
-      totals.newest = Math.max(totals.newest, leafIndex);
-      transaction.put("anchors", leafIndex, { proof, status, anchored_at, updated_at });
-      transaction.put("anchorTotals", TOTALS_KEY, totals);
-      transaction.put("anchorWork", leafIndex, isSettled ? undefined : { status, anchored_at });
+      putAnchor(transaction, leafIndex, next, transaction.timestamp);
       return true;
     });
     this.restore();
     return value;
   }
+}
+
+/** Writes the rows of an anchor that comes, or changes, at `now` (canonical form). */
+export function putAnchor(
+  state: StateWriter,
+  leafIndex: number,
+  { proof, status, isSettled }: AnchorChange,
+  now: string,
+): void {
+  const stored = state.get("anchors", leafIndex);
+  const anchored_at = stored?.anchored_at ?? now;
+  const updated_at = stored && isSame(stored.proof, proof) ? stored.updated_at : now;
+  const totals = { ...(state.get("anchorTotals", TOTALS_KEY) ?? NO_ANCHORS) };
+  if (stored) totals[stored.status]--;
+  totals[status]++;
+  totals.newest = Math.max(totals.newest, leafIndex);
+  state.put("anchors", leafIndex, { proof, status, anchored_at, updated_at });
+  state.put("anchorTotals", TOTALS_KEY, totals);
+  state.put("anchorWork", leafIndex, isSettled ? undefined : { status, anchored_at });
 }
 
 const isSame = (a: Uint8Array | undefined, b: Uint8Array | undefined): boolean =>

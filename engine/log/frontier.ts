@@ -5,7 +5,9 @@
 import { CairnlogError } from "../error.js";
 import type { TileChange } from "../store/changeset.js";
 import type { Store } from "../store/store.js";
-import { parseTimestamp } from "./clock.js";
+import type { Entry } from "../verify/entry.js";
+import type { TreeVersion } from "../verify/merkle.js";
+import { microsOf } from "./instant.js";
 import { TILE_WIDTH, Tree } from "./tree.js";
 
 const HASH = 32;
@@ -19,6 +21,8 @@ export class Frontier {
   size = 0;
   /** Hex; null on an empty log. */
   lastHash: string | null = null;
+  /** Id of the newest entry; 0 on an empty log. */
+  lastId = 0;
   /** Microseconds; no later entry or head is earlier. */
   lastTimestamp = 0;
 
@@ -35,10 +39,12 @@ export class Frontier {
     const last = this.#store.lastBatch();
     this.size = last ? last.firstIndex + last.count : 0;
     this.lastHash = last ? last.digests.subarray(-HASH).toString("hex") : null;
+    this.lastId = 0;
     this.lastTimestamp = 0;
     if (last) {
-      const entry = JSON.parse(last.entry(last.count - 1).toString("utf8")) as { timestamp: string };
-      this.lastTimestamp = Math.max(parseTimestamp(entry.timestamp), last.head(last.count - 1)?.timestamp ?? 0);
+      const { id, timestamp } = JSON.parse(last.entry(last.count - 1).toString("utf8")) as Entry;
+      this.lastId = id;
+      this.lastTimestamp = Math.max(microsOf(timestamp), last.head(last.count - 1)?.timestamp ?? 0);
     }
     const tail = this.#digests(this.size - (this.size % TILE_WIDTH), this.size);
     this.trees[1].restore(this.size, tail);
@@ -58,13 +64,17 @@ export class Frontier {
 
   /**
    * Extends both trees by the digests of new entries.
-   * @returns the root of every new size under the signing lens, and the tiles to write
+   * @param lens of which the root of every new size is wanted; null for none
+   * @returns those roots, and the tiles to write
    */
-  extend(digests: Uint8Array): { readonly roots: Uint8Array; readonly tiles: TileChange[] } {
-    const signing = this.trees[SIGNING_VERSION].extend(digests, true);
-    const other = this.trees[1].extend(digests, false);
+  extend(
+    digests: Uint8Array,
+    lens: TreeVersion | null = SIGNING_VERSION,
+  ): { readonly roots: Uint8Array; readonly tiles: TileChange[] } {
+    const first = this.trees[1].extend(digests, lens === 1);
+    const second = this.trees[2].extend(digests, lens === 2);
     this.size += digests.length / HASH;
-    return { roots: signing.roots, tiles: [...signing.tiles, ...other.tiles] };
+    return { roots: lens === 1 ? first.roots : second.roots, tiles: [...second.tiles, ...first.tiles] };
   }
 
   written(tiles: readonly TileChange[]): void {

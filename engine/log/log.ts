@@ -2,10 +2,10 @@
  * The embeddable log: append, read, prove, verify, close. No HTTP, no environment variables, no process-wide state;
  * any number of logs in one process.
  */
+import { existsSync } from "node:fs";
 import { createDigests, type DigestName } from "../crypto/digests.js";
 import { createPool, type Pool } from "../crypto/pool.js";
 import { CairnlogError } from "../error.js";
-import { Layer } from "../store/changeset.js";
 import { type PostingList, Postings } from "../store/postings.js";
 import { FORMAT, type Key, type KeyOf, type RowOf, type TableName } from "../store/schema.js";
 import { openStore, type RowWindow, type Snapshot, type Store } from "../store/store.js";
@@ -15,14 +15,15 @@ import type { TreeVersion } from "../verify/merkle.js";
 import type { TreeHead } from "../verify/treehead.js";
 import { Anchors } from "./anchors.js";
 import { type Clock, formatTimestamp, systemClock } from "./clock.js";
-import { leafIndexOf } from "./entry.js";
 import { freshHead } from "./freshhead.js";
 import { Frontier, SIGNING_VERSION } from "./frontier.js";
+import { microsOf } from "./instant.js";
 import { type EventInput, noProjection, type Projection } from "./projection.js";
 import { consistencyPath, inclusionPath } from "./proofs.js";
 import { type Criteria, findMatches, type Matches } from "./query.js";
 import { EntryReader } from "./reader.js";
-import { addStoredTerms, compareRows, rebuildState, storedEvent } from "./rebuild.js";
+import { catchUp, compareRows, rebuildState } from "./rebuild.js";
+import { Seams, type Stretch } from "./seams.js";
 import { type Committed, DEFAULT_QUEUE_LIMIT, type Receipt, Sequencer } from "./sequencer.js";
 import type { Signer } from "./signer.js";
 import { publishedTile } from "./tiles.js";
@@ -46,6 +47,11 @@ export interface LogOptions {
   /** Bytes of address space, and the size the data can grow to. */
   readonly mapSize?: number;
   readonly clock?: Clock;
+  /**
+   * Another process writes this log, and this one reads it: as it is now, and after each `refresh` as it is then. The
+   * signer is asked for nothing; `publicOperatorKey` will do.
+   */
+  readonly readOnly?: boolean;
 }
 
 export interface ConsistencyProof {
@@ -62,15 +68,19 @@ export interface ConsistencyProof {
 
 /**
  * Opens or creates a log. The time this takes does not depend on the size of the log.
- * @throws CairnlogError `storage-failed`, `corrupt-log`; `wrong-operator` when another key signed this log's heads
+ * @throws CairnlogError `storage-failed`, `corrupt-log`; `wrong-operator` when another key signed this log's heads;
+ *   `not-found` when it is to be read only, and is not there
  */
 export async function openLog(options: LogOptions): Promise<Log> {
+  if (options.readOnly && !existsSync(options.path))
+    throw new CairnlogError("not-found", `There is no log in ${options.path} to be read.`);
   return startLog(openStore(options), options);
 }
 
 /** `openLog` over a store that is open already. */
 export async function startLog(store: Store, options: LogOptions): Promise<Log> {
   try {
+    if (options.readOnly) store.pin();
     await checkMeta(store, options);
     const secondaryDigests = options.digests?.length ? await createDigests(options.digests) : null;
     return new Log(store, options, secondaryDigests);
@@ -80,9 +90,10 @@ export async function startLog(store: Store, options: LogOptions): Promise<Log> 
   }
 }
 
-async function checkMeta(store: Store, { signer, clock = systemClock }: LogOptions): Promise<void> {
+async function checkMeta(store: Store, { signer, readOnly, path, clock = systemClock }: LogOptions): Promise<void> {
   const meta = store.get("meta", "log");
   const keyId = signer.fingerprint;
+  if (!meta && readOnly) throw new CairnlogError("not-found", `There is no log in ${path} to be read yet.`);
   if (!meta) {
     const row = { format: FORMAT, key_id: keyId, created_at: formatTimestamp(clock()) };
     await store.commit({ firstIndex: 0, batch: null, rows: [{ table: "meta", key: "log", row }], tiles: [] });
@@ -101,6 +112,7 @@ export class Log {
   readonly #postings: Postings;
   readonly #frontier: Frontier;
   readonly #reader: EntryReader;
+  readonly #seams: Seams;
   readonly #projection: Projection;
   readonly #sequencer: Sequencer;
   /** Proofs from outside, joined to the entries that have one. */
@@ -116,8 +128,9 @@ export class Log {
     this.#options = options;
     this.#projection = options.projection ?? noProjection;
     this.#reader = new EntryReader(store);
+    this.#seams = new Seams(store, (leafIndex) => microsOf(this.#reader.entry(leafIndex)!.timestamp));
     this.#frontier = new Frontier(store);
-    this.#postings = new Postings(store.postings);
+    this.#postings = new Postings(store.postings, options.readOnly);
     this.anchors = new Anchors(store, (command) => this.execute(command));
     this.#restore();
     this.#sequencer = new Sequencer({
@@ -140,13 +153,22 @@ export class Log {
   #restore(): void {
     this.#projection.onRestore?.();
     this.#frontier.restore();
+    this.#seams.restore();
     this.anchors.restore();
-    const { size } = this.#frontier;
-    const layer = new Layer();
-    for (let index = this.#postings.size; index < size; index++)
-      addStoredTerms(storedEvent(this.#reader, index)!, this.#projection, layer);
-    if (size > this.#postings.size) this.#postings.add(size, layer.terms);
-    this.#size = size;
+    catchUp(this.#postings, this.#reader, this.#frontier.size, this.#projection);
+    this.#size = this.#frontier.size;
+  }
+
+  /**
+   * Shows what another process has written meanwhile. Only for a log that was opened to be read, which shows one moment
+   * until then: between two calls nothing that was shown changes. Entries that it kept from the disk are freed late, so
+   * call it at least every few seconds.
+   */
+  refresh(): void {
+    if (!this.#options.readOnly) throw new RangeError("the log was opened to be written");
+    this.#store.pin();
+    this.#postings.reload();
+    this.#restore();
   }
 
   /** Entries in the log, all of them on disk. */
@@ -182,6 +204,8 @@ export class Log {
 
   /** Runs a command: a synchronous function that reads state, may refuse by throwing, writes rows and appends events. */
   execute<T>(command: Command<T>): Promise<Committed<T>> {
+    if (this.#options.readOnly)
+      return Promise.reject(new CairnlogError("signer-unavailable", "This log is written elsewhere; here it is read."));
     return this.#sequencer.submit(command);
   }
 
@@ -207,7 +231,13 @@ export class Log {
 
   /** The entry with this id as it is served (JSON), or undefined. */
   entryJson(id: number): Buffer | undefined {
-    return this.entryJsonAt(leafIndexOf(id));
+    const leafIndex = this.leafIndexOf(id);
+    return leafIndex === undefined ? undefined : this.entryJsonAt(leafIndex);
+  }
+
+  /** The leaf index of the entry with this id, or undefined: imported history may leave ids out. */
+  leafIndexOf(id: number): number | undefined {
+    return this.#seams.leafIndexOf(id, this.#size);
   }
 
   /** The entry at this leaf index as it is served (JSON), or undefined. */
@@ -216,16 +246,27 @@ export class Log {
     return json && this.anchors.join(leafIndex, json);
   }
 
+  /** The leaf index of the first entry with a higher id than this one; the size of the log if there is none. */
+  leafIndexAfter(id: number): number {
+    return this.#seams.leafIndexFrom(id + 1, this.#size);
+  }
+
   /** The entry with this id, or undefined. */
   entry(id: number): Entry | undefined {
-    const json = this.entryJson(id);
+    const leafIndex = this.leafIndexOf(id);
+    return leafIndex === undefined ? undefined : this.entryAt(leafIndex);
+  }
+
+  /** The entry at this leaf index, or undefined. */
+  entryAt(leafIndex: number): Entry | undefined {
+    const json = this.entryJsonAt(leafIndex);
     return json && (JSON.parse(json.toString("utf8")) as Entry);
   }
 
-  /** Entries in order, from the one with id `from` on; those appended meanwhile included. */
-  *entries(from = 1): Iterable<Entry> {
-    for (let id = from; ; id++) {
-      const entry = this.entry(id);
+  /** Entries in order, from this leaf index on; those appended meanwhile included. */
+  *entries(from = 0): Iterable<Entry> {
+    for (let leafIndex = from; ; leafIndex++) {
+      const entry = this.entryAt(leafIndex);
       if (!entry) return;
       yield entry;
     }
@@ -244,23 +285,16 @@ export class Log {
   }
 
   /**
-   * The first leaf index whose entry is not before `timestamp` (canonical form); the size of the log if there is none.
-   * Timestamps ascend, so this is a binary search.
+   * The entries made in [from, to), in microseconds since the epoch: stretches of leaf indexes, ascending. Appended
+   * entries ascend in time and are found by a binary search; imported history costs as many as it has steps back in time.
    */
-  firstAt(timestamp: string): number {
-    let low = 0;
-    let high = this.#size;
-    while (low < high) {
-      const middle = Math.floor((low + high) / 2);
-      if (this.#reader.entry(middle)!.timestamp < timestamp) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+  between(from: number, to: number): readonly Stretch[] {
+    return this.#seams.between(from, to, this.#size);
   }
 
   /** The newest entry, or null on an empty log. */
   head(): Entry | null {
-    return this.#size ? this.entry(this.#size)! : null;
+    return this.#size ? this.entryAt(this.#size - 1)! : null;
   }
 
   /** The signed head of a tree size (default: the newest), or null where there is none. */

@@ -19,7 +19,7 @@ export interface EventInput {
 export interface LoggedEvent extends EventInput {
   readonly id: number;
   readonly leafIndex: number;
-  /** Canonical form; never before that of the entry before it. */
+  /** Canonical form, also where an imported entry spells it otherwise. */
   readonly timestamp: string;
 }
 

@@ -9,6 +9,7 @@ import { hashedTerm, hashTerm, hexPrefixTerm, textPrefixTerm } from "../store/te
 import type { Entry } from "../verify/entry.js";
 import { arrayList, disjointUnion, type IndexList, intersection } from "./index-list.js";
 import { SEARCH_FIELDS } from "./projection.js";
+import type { Stretch } from "./seams.js";
 
 /** All that are given must hold. */
 export interface Criteria {
@@ -24,9 +25,10 @@ export interface Criteria {
   readonly term?: string;
   /** The entry's `document_hash`, bare or prefixed. */
   readonly document?: string;
-  /** Leaf indexes [from, to) only. */
+  /** These leaf indexes only: stretches, ascending and apart from one another. */
+  readonly within?: readonly Stretch[];
+  /** Leaf indexes from here on only. */
   readonly from?: number;
-  readonly to?: number;
 }
 
 export interface Matches {
@@ -49,23 +51,28 @@ const PREFIX = "sha256:";
 
 /** Matches number `offset` to `offset + limit` of those that `criteria` select, and how many there are in all. */
 export function findMatches(sources: Sources, criteria: Criteria, offset: number, limit: number): Matches {
-  const from = Math.max(0, criteria.from ?? 0);
-  const to = Math.min(sources.size, criteria.to ?? sources.size);
   const lists = criteriaLists(sources, criteria);
-  if (from >= to) return { total: 0, indexes: [] };
-  const [only] = lists;
-  if (!only) return page(to - from, offset, limit, (rank) => from + rank);
-  if (lists.length === 1) {
-    const first = only.seek(from);
-    return page(only.seek(to) - first, offset, limit, (rank) => only.at(first + rank));
+  let total = 0;
+  const indexes: number[] = [];
+  for (const { from, to } of criteria.within ?? [{ from: 0, to: sources.size }]) {
+    const { count, at } = matchesIn({ from: Math.min(to, Math.max(from, criteria.from ?? 0)), to }, lists);
+    const first = Math.max(0, offset - total);
+    for (let rank = first; rank < count && indexes.length < limit; rank++) indexes.push(at(rank));
+    total += count;
   }
-  const indexes = [...intersection(lists, from, to)];
-  return { total: indexes.length, indexes: indexes.slice(offset, offset + limit) };
+  return { total, indexes };
 }
 
-function page(total: number, offset: number, limit: number, at: (rank: number) => number): Matches {
-  const count = Math.max(0, Math.min(limit, total - offset));
-  return { total, indexes: Array.from({ length: count }, (_, i) => at(offset + i)) };
+/** What all lists have in one stretch: how many, and the index of each. */
+function matchesIn({ from, to }: Stretch, lists: readonly IndexList[]): { count: number; at(rank: number): number } {
+  const [only] = lists;
+  if (!only) return { count: to - from, at: (rank) => from + rank };
+  if (lists.length === 1) {
+    const first = only.seek(from);
+    return { count: only.seek(to) - first, at: (rank) => only.at(first + rank) };
+  }
+  const indexes = [...intersection(lists, from, to)];
+  return { count: indexes.length, at: (rank) => indexes[rank]! };
 }
 
 function criteriaLists(sources: Sources, criteria: Criteria): IndexList[] {

@@ -152,7 +152,7 @@ export class Sequencer {
     const { frontier } = this.#parts;
     const layer = new Layer();
     const firstIndex = frontier.size;
-    const transaction = new BatchTransaction(this.#parts, this.#layers, layer, firstIndex);
+    const transaction = new BatchTransaction(this.#parts, this.#layers, layer, frontier);
     const { drafts } = transaction;
     const ran: Ran[] = [];
     const queue = this.#queue;
@@ -187,6 +187,7 @@ export class Sequencer {
       const { id, timestamp, event_type } = event;
       const entry = finishEntry({ id, timestamp, event_type, canonicalPayload }, frontier.lastHash, secondaryDigests);
       frontier.lastHash = entry.entryHash;
+      frontier.lastId = id;
       digests.write(entry.entryHash, 32 * i, "hex");
       addLogTerms(event, layer);
       for (const digest of entry.digests) addDigestTerm(digest, event.leafIndex, layer);

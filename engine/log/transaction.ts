@@ -3,7 +3,7 @@ import type { Layer } from "../store/changeset.js";
 import type { Postings } from "../store/postings.js";
 import type { Store } from "../store/store.js";
 import { canonicalJson } from "../verify/canonical.js";
-import { entryId } from "./entry.js";
+import type { Frontier } from "./frontier.js";
 import type { EventInput, LoggedEvent, Projection, StateWriter } from "./projection.js";
 import { LayeredState } from "./state.js";
 
@@ -26,6 +26,7 @@ export class BatchTransaction extends LayeredState implements Transaction {
   timestamp = "";
   readonly drafts: Draft[] = [];
   readonly #firstIndex: number;
+  readonly #firstId: number;
   readonly #layer: Layer;
   readonly #projection: Projection;
 
@@ -34,17 +35,24 @@ export class BatchTransaction extends LayeredState implements Transaction {
     parts: { readonly store: Store; readonly postings: Postings; readonly projection: Projection },
     layers: readonly Layer[],
     layer: Layer,
-    firstIndex: number,
+    { size, lastId }: Pick<Frontier, "size" | "lastId">,
   ) {
     super(parts.store, parts.postings, [...layers, layer]);
     this.#projection = parts.projection;
     this.#layer = layer;
-    this.#firstIndex = firstIndex;
+    this.#firstIndex = size;
+    this.#firstId = lastId + 1;
   }
 
   append({ event_type, payload }: EventInput): LoggedEvent {
     const leafIndex = this.#firstIndex + this.drafts.length;
-    const event: LoggedEvent = { event_type, payload, id: entryId(leafIndex), leafIndex, timestamp: this.timestamp };
+    const event: LoggedEvent = {
+      event_type,
+      payload,
+      id: this.#firstId + this.drafts.length,
+      leafIndex,
+      timestamp: this.timestamp,
+    };
     this.drafts.push({ event, canonicalPayload: canonicalJson(payload) });
     this.#projection.apply(event, this);
     this.#projection.onAppend?.(event, this);

@@ -11,7 +11,7 @@ import { openStore, type Store } from "../store/store.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../verify/entry.js";
 import { peakPositions } from "../verify/merkle.js";
 import { treeHeadMessage } from "../verify/treehead.js";
-import { entryId } from "./entry.js";
+import { microsOf } from "./instant.js";
 import { EntryReader } from "./reader.js";
 import { TILE_WIDTH, Tree } from "./tree.js";
 
@@ -101,13 +101,17 @@ class Chunk {
     for (let index = from; index < to; index++) {
       const entry = this.#read(index);
       if (!entry) {
-        this.#entryError(entryId(index), "missing-entry", "The entry cannot be read.");
+        this.errors.push({
+          id: null,
+          tree_size: index + 1,
+          code: "missing-entry",
+          message: `The entry at leaf ${index} cannot be read.`,
+        });
         previous = undefined;
         continue;
       }
-      for (const problem of checkEntry(entry, sha256)) this.#entryError(entry.id, problem.code, problem.message);
-      if (entry.id !== entryId(index))
-        this.#entryError(entry.id, "id-mismatch", `The entry has the place of id ${entryId(index)}.`);
+      this.#checkContent(entry);
+      this.#checkPlace(previous, entry, index);
       if (this.#reader.digest(index) !== entry.entry_hash)
         this.#entryError(entry.id, "digest-mismatch", "The batch holds another digest than the entry.");
       this.#digests.write(entry.entry_hash, HASH * (index - from), "hex");
@@ -116,6 +120,26 @@ class Chunk {
       if (previous) this.#checkOrder(previous, entry);
       previous = entry;
     }
+  }
+
+  #checkContent(entry: Entry): void {
+    // Nothing says that it is wrong: imported history may carry digests that are not known here.
+    for (const { code, message } of checkEntry(entry, sha256))
+      if (code === "unknown-digest") this.warnings.push({ id: entry.id, tree_size: null, code, message });
+      else this.#entryError(entry.id, code, message);
+  }
+
+  /** Ids are dense, but where imported history has a seam. */
+  #checkPlace(previous: Entry | undefined, entry: Entry, index: number): void {
+    const { id } = entry;
+    const isNext = index === 0 ? id === 1 : !previous || id === previous.id + 1;
+    const isBehind = previous !== undefined && microsOf(entry.timestamp) < microsOf(previous.timestamp);
+    const isSeam = (!isNext || isBehind) && this.#store.get("seams", id)?.leaf_index === index;
+    if (!isNext && !isSeam)
+      this.#entryError(id, "id-mismatch", `The id does not follow that of the entry before, at leaf ${index}.`);
+    else if (isBehind && !isSeam)
+      this.#entryError(id, "seam-missing", "The entry is earlier than the one before, and no row says so.");
+    if (previous && id <= previous.id) this.#entryError(id, "id-mismatch", "The id does not ascend.");
   }
 
   #read(index: number): Entry | undefined {
@@ -193,10 +217,12 @@ class Chunk {
   }
 
   #checkHeads(version: TreeVersion, roots: Buffer): void {
+    const isSparse = this.#store.get("meta", "log")?.sparse_heads === true;
     let previous = this.#reader.head(this.#task.from)?.timestamp;
     for (let size = this.#task.from + 1; size <= this.#task.to; size++) {
       const head = this.#reader.head(size);
-      if (!head && previous !== undefined) this.#treeError(size, "head-missing", "There is no head of this size.");
+      if (!head && previous !== undefined && !isSparse)
+        this.#treeError(size, "head-missing", "There is no head of this size.");
       if (head?.tree_version !== version) continue;
       const at = HASH * (size - this.#task.from - 1);
       if (head.root_hash !== roots.toString("hex", at, at + HASH))

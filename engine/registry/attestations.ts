@@ -7,7 +7,6 @@ import type { OperatorKey } from "../crypto/operator-key.js";
 import { importPublicKey, type ServerKey } from "../crypto/spki.js";
 import type { SignatureVerifier } from "../crypto/verifier.js";
 import { CairnlogError } from "../error.js";
-import { entryId } from "../log/entry.js";
 import type { Log } from "../log/log.js";
 import type { Receipt } from "../log/sequencer.js";
 import type { Transaction } from "../log/transaction.js";
@@ -176,7 +175,7 @@ export class Attestations {
       return answer({ ...signed.payload, timestamp: receipt.timestamp }, pseudonym, receipt, false);
     }
     // The command was answered when all that it read was on disk.
-    const entry = this.#log.entry(entryId(earlier))!;
+    const entry = this.#log.entryAt(earlier)!;
     const event = completeAttestation(entry);
     const isSame =
       event?.signer_key_fingerprint === signed.key.fingerprint &&

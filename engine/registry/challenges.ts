@@ -94,7 +94,7 @@ export class Challenges {
     this.#lifetime = parts.ttlSeconds * 1_000_000;
   }
 
-  /** Challenges held at the moment, used and expired ones included. */
+  /** Challenges held at the used and expired ones included. */
   get size(): number {
     return this.#issued.size;
   }

@@ -4,7 +4,6 @@
  */
 import { CairnlogError } from "../error.js";
 import type { Clock } from "../log/clock.js";
-import { entryId } from "../log/entry.js";
 import type { Log } from "../log/log.js";
 import { type ClaimPayload, commitmentKind, readClaimPayload, verifyClaimCommitment } from "../verify/claims.js";
 import { isHexHash } from "../verify/encoding.js";
@@ -115,12 +114,12 @@ export class Claims {
     const total = found.length;
     const start = (page - 1) * perPage;
     const count = Math.max(0, Math.min(perPage, total - start));
-    // Ids before the first pause: the list is valid until the next append only.
-    const ids = Array.from({ length: count }, (_, rank) => entryId(found.at(start + rank)));
+    // Indexes before the first pause: the list is valid until the next append only.
+    const indexes = Array.from({ length: count }, (_, rank) => found.at(start + rank));
     const entries: Buffer[] = [];
-    for (const [i, id] of ids.entries()) {
+    for (const [i, leafIndex] of indexes.entries()) {
       if (i % SLICE === SLICE - 1) await breathe();
-      entries.push(Buffer.from(JSON.stringify(this.#view(this.#log.entry(id)!))));
+      entries.push(Buffer.from(JSON.stringify(this.#view(this.#log.entryAt(leafIndex)!))));
     }
     return { entries, page, per_page: perPage, total };
   }
@@ -154,7 +153,7 @@ export class Claims {
   }
 
   #view({ id, timestamp, event_type, payload, entry_hashes }: Entry): ClaimEntry {
-    const digests = this.#log.entry(id - 1)?.entry_hashes ?? [];
+    const digests = this.#log.entryAt(this.#log.leafIndexOf(id)! - 1)?.entry_hashes ?? [];
     const previous_hashes = digests.map(({ algorithm, digest_hex }) => ({ algorithm, digest_hex }));
     return { id, timestamp, event_type, payload, previous_hashes, entry_hashes };
   }

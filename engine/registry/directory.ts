@@ -3,7 +3,6 @@
  * postings to entries to rows, so that no table is scanned and every page costs what it shows.
  */
 
-import { entryId } from "../log/entry.js";
 import type { Log } from "../log/log.js";
 import type { PostingList } from "../store/postings.js";
 import type { KeyRow } from "../store/schema.js";
@@ -96,10 +95,10 @@ function exactPage(log: Log, list: PostingList, { page, perPage }: Required<Pagi
 
 /** The row of the key that the entry at `leafIndex` created. */
 function createdRow(log: Log, leafIndex: number): KeyRow | undefined {
-  const id = entryId(leafIndex);
-  const fingerprint = log.entry(id)?.payload.fingerprint;
+  const entry = log.entryAt(leafIndex);
+  const fingerprint = entry?.payload.fingerprint;
   const row = isFingerprint(fingerprint) ? log.row("keys", fingerprint) : undefined;
-  return row?.log_entry_id === id ? row : undefined;
+  return row?.log_entry_id === entry?.id ? row : undefined;
 }
 
 /** @throws CairnlogError `invalid-input` for a page below 1 or not 1 to 200 a page */

@@ -8,7 +8,7 @@ import type { EndorsementCategory, EndorsementRow } from "../store/schema.js";
 import { canonicalJson } from "../verify/canonical.js";
 import { canonicalTimestamp } from "../verify/entry.js";
 import { isObject, type JsonObject } from "../verify/shape.js";
-import { isFingerprint, moment } from "./keyevents.js";
+import { isFingerprint } from "./keyevents.js";
 
 export const ENDORSEMENT_OFFER = "endorsement_offer";
 export const ENDORSEMENT_ACCEPTANCE = "endorsement_acceptance";
@@ -90,7 +90,7 @@ export function applyOffer(event: LoggedEvent, state: StateWriter): void {
     valid_until: validUntil,
     institutional_metadata: isObject(metadata) ? canonicalJson(metadata) : null,
     external_identifiers: isIdentifierList(identifiers) ? canonicalJson(identifiers) : null,
-    offered_at: moment(event),
+    offered_at: event.timestamp,
     accepted_at: null,
     acceptance_entry_id: null,
     ended_at: null,
@@ -105,7 +105,7 @@ export function applyOffer(event: LoggedEvent, state: StateWriter): void {
 export function applyAcceptance(event: LoggedEvent, state: StateWriter): void {
   const row = offerOf(event, state);
   if (!row || row.accepted_at !== null) return;
-  putEndorsement(state, { ...row, accepted_at: moment(event), acceptance_entry_id: event.id });
+  putEndorsement(state, { ...row, accepted_at: event.timestamp, acceptance_entry_id: event.id });
   const pair = [row.endorser_fingerprint, row.endorsed_fingerprint, row.category] as [string, string, string];
   state.put("endorsementPairs", pair, { ...state.get("endorsementPairs", pair)!, accepted: true });
 }
@@ -127,7 +127,7 @@ export function applyAlert(event: LoggedEvent, state: StateWriter): void {
   const { reason, evidence = null } = event.payload;
   if (!isFingerprint(endorser) || !isFingerprint(compromised) || typeof reason !== "string") return;
   if (evidence !== null && typeof evidence !== "string") return;
-  const row = { endorser_fingerprint: endorser, reason, evidence, filed_at: moment(event) };
+  const row = { endorser_fingerprint: endorser, reason, evidence, filed_at: event.timestamp };
   state.put("revocationAlerts", [compromised, event.id], row);
 }
 
@@ -148,7 +148,7 @@ function end(
   if (!row) return;
   const { note } = event.payload;
   const end_note = typeof note === "string" ? note : null;
-  putEndorsement(state, { ...row, ended_at: moment(event), end_kind: kind, end_note });
+  putEndorsement(state, { ...row, ended_at: event.timestamp, end_kind: kind, end_note });
 }
 
 /** Writes a row and the two edges that are cut out of it. */

@@ -2,7 +2,6 @@
  * What has happened to the endorsement graph lately: whether the entries since some size of the log name one of a set of
  * keys. Taken from the postings by event type, so nothing has to listen to appends, and appends pay nothing for it.
  */
-import { entryId } from "../log/entry.js";
 import type { Log } from "../log/log.js";
 import { POSTING } from "../store/schema.js";
 import { hashedTerm } from "../store/term.js";
@@ -47,7 +46,7 @@ export function isTouchedSince(log: Log, size: number, keys: ReadonlySet<string>
     const list = log.postings(term);
     for (let rank = list.seek(size); rank < list.length; rank++) {
       if (++read > MAX_READ) return true;
-      const { payload } = log.entry(entryId(list.at(rank)))!;
+      const { payload } = log.entryAt(list.at(rank))!;
       // Members of imported history may be anything; what is no fingerprint is in no set.
       if (FIELDS.some((field) => keys.has(payload[field] as string))) return true;
     }

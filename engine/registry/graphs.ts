@@ -26,7 +26,7 @@ export interface GraphSettings {
   readonly bounds?: GraphBounds;
   /** Seconds for which a graph is kept. */
   readonly cacheSeconds?: number;
-  /** Seconds since some moment, for the bound on time. */
+  /** Seconds since some for the bound on time. */
   readonly stopwatch?: () => number;
 }
 

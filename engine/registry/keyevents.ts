@@ -72,18 +72,13 @@ export function newRow(
     pseudonym,
     algorithm: key.algorithm,
     status: "active",
-    registered_at: moment(event),
+    registered_at: event.timestamp,
     expires_at: expiresAt,
     log_entry_id: event.id,
     successor_fingerprint: null,
     predecessor_fingerprint: predecessor,
     ended_at: null,
   };
-}
-
-/** Rows hold times that compare as text; only version 1 entries may be spelt otherwise, and nothing binds their times. */
-export function moment({ timestamp }: LoggedEvent): string {
-  return canonicalTimestamp(timestamp) ?? timestamp;
 }
 
 /** Appends the registration of a key that has no row; `apply` writes the row. Part of a command. */

@@ -4,7 +4,6 @@
  */
 import { CairnlogError } from "../error.js";
 import { type Clock, formatTimestamp } from "../log/clock.js";
-import { leafIndexOf } from "../log/entry.js";
 import type { Log } from "../log/log.js";
 import type { PolicyRow } from "../store/schema.js";
 import { canonicalTimestamp } from "../verify/entry.js";
@@ -132,14 +131,18 @@ export class Policies {
   view(fingerprint: string): PolicyView {
     const { fingerprint: target } = this.#keys.find(fingerprint);
     const { active, scheduled } = policiesAt(this.#log.row("policies", target), formatTimestamp(this.#clock()));
-    return { target_fingerprint: target, active: served(target, active), scheduled: served(target, scheduled) };
+    return {
+      target_fingerprint: target,
+      active: this.#served(target, active),
+      scheduled: this.#served(target, scheduled),
+    };
   }
-}
 
-function served(target: string, row: PolicyRow | null): RequestPolicy | null {
-  if (!row) return null;
-  const predicates = JSON.parse(row.predicates) as JsonObject;
-  return { target_fingerprint: target, ...row, predicates, leaf_index: leafIndexOf(row.log_entry_id) };
+  #served(target: string, row: PolicyRow | null): RequestPolicy | null {
+    if (!row) return null;
+    const predicates = JSON.parse(row.predicates) as JsonObject;
+    return { target_fingerprint: target, ...row, predicates, leaf_index: this.#log.leafIndexOf(row.log_entry_id)! };
+  }
 }
 
 function readAction(value: unknown, faults: Faults): PolicyRow["default_action_on_failure"] | undefined {

@@ -25,15 +25,7 @@ import {
   ENDORSEMENT_WITHDRAWAL,
   REVOCATION_ALERT,
 } from "./endorsementevents.js";
-import {
-  createdKey,
-  isFingerprint,
-  KEY_REGISTRATION,
-  KEY_REVOCATION,
-  KEY_SUCCESSION,
-  moment,
-  newRow,
-} from "./keyevents.js";
+import { createdKey, isFingerprint, KEY_REGISTRATION, KEY_REVOCATION, KEY_SUCCESSION, newRow } from "./keyevents.js";
 import { foldPseudonym } from "./pseudonym.js";
 import { APPLY_REQUESTS } from "./requestevents.js";
 
@@ -91,7 +83,7 @@ function applySuccession(event: LoggedEvent, state: StateWriter): void {
   const old = isFingerprint(old_fingerprint) ? state.get("keys", old_fingerprint) : undefined;
   if (!created || old?.status !== "active" || state.get("keys", created.key.fingerprint)) return;
   const { fingerprint } = created.key;
-  const ended = { status: "succeeded", successor_fingerprint: fingerprint, ended_at: moment(event) } as const;
+  const ended = { status: "succeeded", successor_fingerprint: fingerprint, ended_at: event.timestamp } as const;
   state.put("keys", old.fingerprint, { ...old, ...ended });
   state.put("keys", fingerprint, newRow(created, event, old.fingerprint));
 }
@@ -100,5 +92,5 @@ function applyRevocation(event: LoggedEvent, state: StateWriter): void {
   const { fingerprint } = event.payload;
   const row = isFingerprint(fingerprint) ? state.get("keys", fingerprint) : undefined;
   if (row?.status === "active")
-    state.put("keys", row.fingerprint, { ...row, status: "revoked", ended_at: moment(event) });
+    state.put("keys", row.fingerprint, { ...row, status: "revoked", ended_at: event.timestamp });
 }

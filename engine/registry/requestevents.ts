@@ -8,7 +8,7 @@ import type { PolicyRow, RequestList, RequestRow, TargetPolicies } from "../stor
 import { canonicalTimestamp } from "../verify/entry.js";
 import type { JsonObject } from "../verify/shape.js";
 import { Faults, fits } from "./input.js";
-import { isFingerprint, moment } from "./keyevents.js";
+import { isFingerprint } from "./keyevents.js";
 import { type Predicates, readPredicates } from "./predicatelanguage.js";
 
 export const ATTESTATION_REQUEST = "attestation_request";
@@ -64,7 +64,7 @@ function requestRow(event: LoggedEvent): RequestRow | undefined {
     attestation_type,
     status,
     deadline,
-    created_at: moment(event),
+    created_at: event.timestamp,
     log_entry_id: event.id,
     response_entry_id: null,
   };
@@ -103,7 +103,7 @@ function applyPolicy(event: LoggedEvent, state: StateWriter): void {
   const action = POLICY_ACTIONS.find((name) => name === default_action_on_failure);
   const from = canonicalTimestamp(event.payload.effective_from);
   if (!isFingerprint(target) || !predicates || !action || from === undefined) return;
-  const now = moment(event);
+  const now = event.timestamp;
   const { active } = policiesAt(state.get("policies", target), now);
   if (active && from <= active.effective_from) return;
   const policy: PolicyRow = {

@@ -3,7 +3,7 @@
  * are public; the rows find them, and their entries say what was asked.
  */
 import { CairnlogError } from "../error.js";
-import { leafIndexOf } from "../log/entry.js";
+import { instantOf } from "../log/instant.js";
 import type { Log } from "../log/log.js";
 import type { RequestList, RequestRow, RequestStatus } from "../store/schema.js";
 import { isObject, type JsonObject } from "../verify/shape.js";
@@ -67,7 +67,7 @@ export class RequestQueries {
     if (!row) throw new CairnlogError("not-found", "There is no request with this id.");
     const { nonce, intent_statement, claims, policy_entry_id } = this.#log.entry(row.log_entry_id)!.payload;
     return {
-      ...summary(row),
+      ...this.#summary(row),
       nonce: nonce as string,
       intent_statement: textOrNull(intent_statement),
       claims: isObject(claims) ? claims : {},
@@ -95,7 +95,7 @@ export class RequestQueries {
     const table = role === "target" ? "requestsByTarget" : "requestsByRequester";
     const end: [string, RequestList, number] = [fingerprint, list, Number.MAX_SAFE_INTEGER];
     const rows = this.#log.rows(table, [fingerprint, list, 0], end, { offset, limit: perPage });
-    const requests = rows.map(({ row: { request_id } }) => summary(this.#log.row("requests", request_id)!));
+    const requests = rows.map(({ row: { request_id } }) => this.#summary(this.#log.row("requests", request_id)!));
     return { requests, page, per_page: perPage, total };
   }
 
@@ -106,15 +106,15 @@ export class RequestQueries {
       responder_fingerprint: payload.responder_fingerprint as string,
       attestation_id: textOrNull(payload.attestation_id),
       reason: textOrNull(payload.reason),
-      responded_at: timestamp,
+      responded_at: instantOf(timestamp) ?? timestamp,
       log_entry_id: entryId,
-      leaf_index: leafIndexOf(entryId),
+      leaf_index: this.#log.leafIndexOf(entryId)!,
     };
   }
-}
 
-function summary({ response_entry_id: _, ...row }: RequestRow): RequestSummary {
-  return { ...row, leaf_index: leafIndexOf(row.log_entry_id) };
+  #summary({ response_entry_id: _, ...row }: RequestRow): RequestSummary {
+    return { ...row, leaf_index: this.#log.leafIndexOf(row.log_entry_id)! };
+  }
 }
 
 /** Imported history may hold anything where a text belongs. */

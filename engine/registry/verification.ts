@@ -5,7 +5,6 @@
 import { importPublicKey } from "../crypto/spki.js";
 import type { SignatureVerifier } from "../crypto/verifier.js";
 import { CairnlogError } from "../error.js";
-import { entryId } from "../log/entry.js";
 import type { Log } from "../log/log.js";
 import { type Attestation, type Coverage, normaliseContentHash } from "../verify/manifest.js";
 import { attestationIdTerm, namedAttestation } from "./attestationevents.js";
@@ -206,7 +205,7 @@ export class Verification {
     let relabelled: string | undefined;
     for (let rank = 0; rank < list.length; rank++) {
       const leafIndex = list.at(rank);
-      const entry = this.#log.entry(entryId(leafIndex))!;
+      const entry = this.#log.entryAt(leafIndex)!;
       const event = namedAttestation(entry);
       if (event?.attestation_id !== attestation.id) continue;
       const differences = [

@@ -53,6 +53,7 @@ interface MemoryRun {
 export class Postings {
   readonly #tables: PostingTables;
   readonly #reader: RunReader;
+  readonly #isReader: boolean;
   /** Oldest first; their ranges of leaf indexes join without gap. */
   #runs: readonly Run[];
   #nextRunId: number;
@@ -64,13 +65,32 @@ export class Postings {
   #closed = false;
   #failure: unknown;
 
-  constructor(tables: PostingTables) {
+  /** @param isReader another process writes the log: runs are taken as they are found, and none is made */
+  constructor(tables: PostingTables, isReader = false) {
     this.#tables = tables;
-    this.#reader = new RunReader(tables.blocks);
-    this.#runs = tables.runs().sort((a, b) => a.from - b.from);
-    this.#nextRunId = tables.removeOrphans(new Set(this.#runs.map((run) => run.id)));
+    this.#reader = new RunReader(tables);
+    this.#isReader = isReader;
+    this.#runs = this.#storedRuns();
+    // A run that a reader does not know may be one that the writer is just making.
+    this.#nextRunId = isReader ? 0 : tables.removeOrphans(new Set(this.#runs.map((run) => run.id)));
+    this.#memory = this.#afterRuns();
+  }
+
+  #storedRuns(): readonly Run[] {
+    return this.#tables.runs().sort((a, b) => a.from - b.from);
+  }
+
+  #afterRuns(): MemoryRun {
     const from = this.#runs.at(-1)?.to ?? 0;
-    this.#memory = { from, to: from, terms: new Map() };
+    return { from, to: from, terms: new Map() };
+  }
+
+  /** Takes the runs that the writer has made since. What was in memory and is in none of them must be added again. */
+  reload(): void {
+    const runs = this.#storedRuns();
+    if (runs.map(({ id }) => id).join() === this.#runs.map(({ id }) => id).join()) return;
+    this.#runs = runs;
+    this.#memory = this.#afterRuns();
   }
 
   /** Leaf index after the last entry whose postings are held. */
@@ -154,6 +174,11 @@ export class Postings {
         if (term >= low && term <= high) for (const index of asArray(indexes)) yield { term, index };
   }
 
+  /** Waits, if more than `entries` have not become a run yet, until the disk has caught up with them. */
+  async relieved(entries: number): Promise<void> {
+    while (this.#flushing && this.#memory.to - this.#memory.from > entries) await this.#flushing;
+  }
+
   /** Waits until nothing is being flushed or merged. @throws what the background work failed with */
   async settle(): Promise<void> {
     while (this.#flushing || this.#merging) await (this.#flushing ?? this.#merging);
@@ -168,7 +193,7 @@ export class Postings {
   }
 
   #maintain(): void {
-    if (this.#closed || this.#failure) return;
+    if (this.#closed || this.#failure || this.#isReader) return;
     const failed = (cause: unknown) => {
       this.#failure = cause;
     };

@@ -2,9 +2,9 @@
  * Sorted runs: immutable postings on disk. A record is a term and the leaf index of an entry, 17 + 7 bytes, big-endian,
  * so that byte order is (kind, key, index). Blocks hold a fixed number of records, so a rank is a place.
  */
-import type { Database } from "lmdb";
 import { addRecordToBloom, addToBloom, createBloom } from "./bloom.js";
 import { BLOOM_KINDS, type RunRow } from "./schema.js";
+import type { PostingTables } from "./store.js";
 import { TERM_BYTES } from "./term.js";
 
 export const RECORD_BYTES = 24;
@@ -24,8 +24,6 @@ function newBlock(): RecordBlock {
   const words = new Uint32Array(BLOCK_RECORDS * RECORD_WORDS);
   return { bytes: Buffer.from(words.buffer), words };
 }
-
-export type PostingBlocks = Database<Buffer, [run: number, block: number]>;
 
 /** A live run: its row, kept in memory, under its id. */
 export interface Run extends RunRow {
@@ -53,14 +51,14 @@ const readTerm = (block: Buffer, position: number): string =>
 
 /** Reads runs. Blocks are read in place: nothing returned here points into LMDB's memory. */
 export class RunReader {
-  readonly #blocks: PostingBlocks;
+  readonly #tables: Pick<PostingTables, "block">;
 
-  constructor(blocks: PostingBlocks) {
-    this.#blocks = blocks;
+  constructor(tables: Pick<PostingTables, "block">) {
+    this.#tables = tables;
   }
 
   #block(run: Run, number: number): Buffer {
-    return this.#blocks.getBinaryFast([run.id, number])!;
+    return this.#tables.block(run.id, number)!;
   }
 
   /** How many records of the run sort before `target`: a binary search over blocks, then within one. */

@@ -32,6 +32,19 @@ export interface LogMeta {
   readonly key_id: string;
   /** When the log was made, canonical form: since then its operator key speaks for it. */
   readonly created_at: string;
+  /** Present when entries without a head follow one with a head, as in a copy that did not fetch every head. */
+  readonly sparse_heads?: true;
+}
+
+/**
+ * An entry of imported history that does not follow the one before it as appended entries do: its id is not the next one,
+ * or its timestamp is earlier. From one seam to the next ids are dense and timestamps ascend.
+ */
+export interface SeamRow {
+  readonly leaf_index: number;
+  /** When the entry was made, in microseconds, and the one before it; 0 before the first. */
+  readonly starts_at: number;
+  readonly before: number;
 }
 
 /** One immutable sorted run of postings: the leaf indexes [from, to), `count` records in blocks of table `postings`. */
@@ -255,6 +268,8 @@ export interface Tables {
   meta: { key: string; row: LogMeta };
   /** By run id. A run is live while its row is here; blocks without one are left-overs of an interrupted merge. */
   runs: { key: number; row: RunRow };
+  /** By entry id. */
+  seams: { key: number; row: SeamRow };
   /** By fingerprint. */
   keys: { key: string; row: KeyRow };
   /** By the entry id of the offer. */
@@ -320,6 +335,7 @@ export type RowOf<T extends TableName> = Tables[T]["row"];
 
 /** Which tables follow from the entries; `rebuild` empties and refills exactly these. */
 export const DERIVED_TABLES = [
+  "seams",
   "keys",
   "endorsements",
   "endorsementsByEndorser",
@@ -333,7 +349,8 @@ export const DERIVED_TABLES = [
   "requestNonces",
   "policies",
 ] as const satisfies readonly TableName[];
-const PRIVATE_TABLES = [
+/** Which tables do not: they are copied, or lost. */
+export const PRIVATE_TABLES = [
   "anchors",
   "anchorWork",
   "anchorTotals",

@@ -6,7 +6,7 @@
  * 0.33 ms against 0.45 ms for put and flush on the machine this was measured on.)
  */
 import { mkdirSync } from "node:fs";
-import { type Database, open, type RangeOptions, type RootDatabase } from "lmdb";
+import { type Database, open, type RangeOptions, type RootDatabase, type Transaction } from "lmdb";
 import { Encoder } from "msgpackr";
 import { CairnlogError } from "../error.js";
 import { Batch } from "./batch.js";
@@ -29,13 +29,14 @@ export interface StoreOptions {
   readonly path: string;
   /** Bytes of address space, and the size the data can grow to. */
   readonly mapSize?: number;
-  /** For worker threads of the process that holds the writer. */
+  /** For whoever does not hold the writer. */
   readonly readOnly?: boolean;
 }
 
 /** What `Postings` needs of the store. */
 export interface PostingTables {
-  readonly blocks: Database<Buffer, [number, number]>;
+  /** A block of a run, to be read at once: the next one may take its place. */
+  block(run: number, number: number): Buffer | undefined;
   runs(): Run[];
   /** Removes blocks of runs that are not live; returns the next free run id. */
   removeOrphans(live: ReadonlySet<number>): number;
@@ -70,6 +71,8 @@ export interface Store {
     end?: Key,
     window?: RowWindow,
   ): Iterable<{ key: KeyOf<T>; row: RowOf<T> }>;
+  /** The row with the greatest key that is not above `key`, in a table whose keys are numbers. */
+  floor<T extends TableName>(table: T, key: KeyOf<T> & number): { key: KeyOf<T>; row: RowOf<T> } | undefined;
   /** The batch that holds the entry at `index`, or undefined. Its bytes are a copy and stay valid. */
   batchAt(index: number): Batch | undefined;
   lastBatch(): Batch | undefined;
@@ -83,6 +86,13 @@ export interface Store {
   readonly postings: PostingTables;
   /** Reads of one moment, for work that takes several turns of the event loop. */
   snapshot(): Snapshot;
+  /**
+   * Shows all reads that follow one moment, that of the newest commit, until the next call. For readers beside a writer of
+   * another process, which may replace rows at any time. While a moment is shown, no page that it can see is used again.
+   */
+  pin(): void;
+  /** Ids of the other processes that have this environment open and have read from it; of those that live. */
+  otherProcesses(): number[];
   /** Lets the reads that follow see all that is committed. A thread that never yields would read one snapshot for ever. */
   refresh(): void;
   close(): Promise<void>;
@@ -104,10 +114,12 @@ class LmdbStore implements Store {
   readonly #batches: Database<Buffer, number>;
   readonly #tiles: Database<Buffer, [treeVersion: number, level: number, index: number]>;
   readonly postings: PostingTables;
+  /** The moment that reads see; without one, each sees what is newest. */
+  #pinned: Transaction | undefined;
 
   constructor({ path, mapSize = DEFAULT_MAP_SIZE, readOnly = false }: StoreOptions) {
     const maxDbs = RECORD_TABLES.length + BYTE_TABLES.length;
-    this.#env = open<unknown, Key>({ path, mapSize, maxDbs, readOnly, overlappingSync: false });
+    this.#env = open<unknown, Key>({ path, mapSize, maxDbs, readOnly, noSubdir: false, overlappingSync: false });
     this.#records = new Map(RECORD_TABLES.map((name) => [name, this.#env.openDB({ name, ...RECORDS })]));
     this.#batches = this.#bytes("batches");
     this.#tiles = this.#bytes("tiles");
@@ -123,7 +135,11 @@ class LmdbStore implements Store {
   }
 
   get<T extends TableName>(table: T, key: KeyOf<T>): RowOf<T> | undefined {
-    return this.#table(table).get(key);
+    return this.#table(table).get(key, this.#at);
+  }
+
+  get #at(): { readonly transaction?: Transaction } {
+    return this.#pinned ? { transaction: this.#pinned } : {};
   }
 
   *range<T extends TableName>(
@@ -132,8 +148,19 @@ class LmdbStore implements Store {
     end?: Key,
     window?: RowWindow,
   ): Iterable<{ key: KeyOf<T>; row: RowOf<T> }> {
-    const options = { start, end, ...window } as RangeOptions;
+    const options = { start, end, ...window, ...this.#at } as RangeOptions;
     for (const { key, value } of this.#table(table).getRange(options)) yield { key, row: value };
+  }
+
+  floor<T extends TableName>(table: T, key: KeyOf<T> & number): { key: KeyOf<T>; row: RowOf<T> } | undefined {
+    for (const { key: found, value } of this.#table(table).getRange({
+      start: key,
+      reverse: true,
+      limit: 1,
+      ...this.#at,
+    }))
+      return { key: found, row: value };
+    return undefined;
   }
 
   batchAt(index: number): Batch | undefined {
@@ -146,13 +173,13 @@ class LmdbStore implements Store {
   }
 
   #batchBefore(index: number): Batch | undefined {
-    for (const { key, value } of this.#batches.getRange({ start: index, reverse: true, limit: 1 }))
+    for (const { key, value } of this.#batches.getRange({ start: index, reverse: true, limit: 1, ...this.#at }))
       return new Batch(key, value);
     return undefined;
   }
 
   tile(treeVersion: 1 | 2, level: number, index: number): Buffer | undefined {
-    return this.#tiles.getBinary([treeVersion, level, index]);
+    return this.#tiles.get([treeVersion, level, index], this.#at);
   }
 
   async commit(changes: ChangeSet): Promise<void> {
@@ -188,9 +215,11 @@ class LmdbStore implements Store {
     const put = (run: number, list: readonly [number, Buffer][]) => {
       for (const [block, records] of list) blocks.put([run, block], records);
     };
+    // Its type leaves the options out.
+    const readBlock: Database<Buffer, [number, number]>["get"] = blocks.getBinaryFast.bind(blocks);
     return {
-      blocks,
-      runs: () => [...runs.getRange()].map(({ key, value }) => ({ ...value, id: key })),
+      block: (run, number) => readBlock([run, number], this.#at),
+      runs: () => [...runs.getRange(this.#at)].map(({ key, value }) => ({ ...value, id: key })),
       removeOrphans: (live) => {
         // From run to run, not from block to block: the cost is that of the runs, of which there are few.
         for (let next = 1; ; ) {
@@ -230,11 +259,26 @@ class LmdbStore implements Store {
     };
   }
 
+  otherProcesses(): number[] {
+    this.#env.readerCheck();
+    const pids = [...this.#env.readerList().matchAll(/^\s*(\d+)\s/gm)].map(([, pid]) => Number(pid));
+    return [...new Set(pids)].filter((pid) => pid !== process.pid);
+  }
+
+  pin(): void {
+    const previous = this.#pinned;
+    // Otherwise it would hand out the transaction that is in use.
+    this.#env.resetReadTxn();
+    this.#pinned = this.#env.useReadTransaction();
+    previous?.done();
+  }
+
   refresh(): void {
     this.#env.resetReadTxn();
   }
 
   async close(): Promise<void> {
+    this.#pinned?.done();
     await this.#env.close();
   }
 }

@@ -33,7 +33,8 @@ export const TREE_HEAD_MEMBERS = {
   tree_version: where("1 or 2", (value) => value === 1 || value === 2),
 };
 
-const TREE_HEAD = objectOf(TREE_HEAD_MEMBERS, {}, "ignored");
+/** A tree head, whatever else it holds. */
+export const TREE_HEAD = objectOf(TREE_HEAD_MEMBERS, {}, "ignored");
 
 /** The bytes that a tree head's signature covers: UTF-8 of `root_hash:tree_size:timestamp`. */
 export function treeHeadMessage(rootHash: string, treeSize: number, timestamp: string): Uint8Array {

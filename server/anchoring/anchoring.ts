@@ -5,15 +5,16 @@
  */
 import { randomBytes } from "node:crypto";
 import { CairnlogError } from "../../engine/error.js";
-import { type Clock, parseTimestamp, systemClock } from "../../engine/log/clock.js";
-import { entryId, leafIndexOf } from "../../engine/log/entry.js";
+import { isProofOf, openPromises, statusOf } from "../../engine/log/anchorproof.js";
+import { type Clock, systemClock } from "../../engine/log/clock.js";
+import { microsOf } from "../../engine/log/instant.js";
 import type { Log } from "../../engine/log/log.js";
 import type { AnchorRow } from "../../engine/store/schema.js";
 import type { Entry, EntryDigest } from "../../engine/verify/entry.js";
 import { OtsTimestamp } from "../../engine/verify/ots.js";
 import type { Logger } from "../http/logger.js";
 import { Calendar, CalendarError } from "./calendar.js";
-import { blinded, extended, openPromises, statusOf } from "./proof.js";
+import { blinded, extended } from "./proof.js";
 import { Upgrades } from "./upgrades.js";
 
 /** What the reference client uses. */
@@ -93,7 +94,7 @@ export class Anchoring {
   anchor(): Promise<Anchored> {
     const entry = this.#log.head();
     if (!entry) return Promise.reject(new CairnlogError("precondition-failed", "No entries to anchor"));
-    const leafIndex = leafIndexOf(entry.id);
+    const leafIndex = this.#log.leafIndexOf(entry.id)!;
     const running = this.#running.get(leafIndex);
     if (running) return running;
     const anchoring = this.#anchor(leafIndex, entry).finally(() => this.#running.delete(leafIndex));
@@ -103,14 +104,16 @@ export class Anchoring {
 
   async #anchor(leafIndex: number, entry: Entry): Promise<Anchored> {
     const row = this.#log.anchors.row(leafIndex);
-    const isWaiting = row?.status === "pending" && this.#since(row.updated_at) >= DAY_MICROS;
+    const digest = Buffer.from(entry.entry_hash, "hex");
+    // A proof that came with imported history may be in any format; such a one stays as it is.
+    const isWaiting =
+      row?.status === "pending" && this.#since(row.updated_at) >= DAY_MICROS && isProofOf(row.proof, digest);
     if (row && !isWaiting) return anchored(entry, row.proof);
     if (!this.#calendars.length)
       throw new CairnlogError(
         "calendars-unavailable",
         "No calendar is configured. Set SERVICE_OTS_CALENDARS to the addresses of OpenTimestamps calendars.",
       );
-    const digest = Buffer.from(entry.entry_hash, "hex");
     const nonce = randomBytes(NONCE_BYTES);
     const answers = await this.#submit(blinded(new OtsTimestamp(digest), nonce).message);
     for (;;) {
@@ -156,10 +159,10 @@ export class Anchoring {
     const row = this.#log.anchors.row(newest);
     const entries = this.#log.size - (newest + 1);
     // What was never anchored has been waiting since it began.
-    const since = row?.anchored_at ?? this.#log.entry(1)?.timestamp;
+    const since = row?.anchored_at ?? this.#log.entryAt(0)?.timestamp;
     const isDue = entries >= DUE_ENTRIES || (entries > 0 && since !== undefined && this.#since(since) >= DAY_MICROS);
     return {
-      anchored_entry_id: row ? entryId(newest) : null,
+      anchored_entry_id: row ? this.#log.entryAt(newest)!.id : null,
       anchored_at: row?.anchored_at ?? null,
       proof_status: row?.status ?? "none",
       entries_since_anchor: entries,
@@ -167,9 +170,9 @@ export class Anchoring {
     };
   }
 
-  /** Microseconds since a canonical timestamp. */
+  /** Microseconds since a timestamp. */
   #since(timestamp: string): number {
-    return this.#clock() - parseTimestamp(timestamp);
+    return this.#clock() - microsOf(timestamp);
   }
 }
 

@@ -1,16 +1,8 @@
 /**
- * The `.ots` file of an anchored entry, as bytes: how it grows by what calendars answer, and what is still missing in it.
+ * The `.ots` file of an anchored entry, as bytes: how it grows by what calendars answer.
  * Calendars write most of it, so an addition that would break a limit is refused and what was there stays.
  */
-import type { AnchorChange } from "../../engine/log/anchors.js";
-import { OtsTimestamp, otsCommitments, parseOtsFile, serialiseOtsFile } from "../../engine/verify/ots.js";
-
-/** A message that some calendar has promised to see into Bitcoin, with no way to a block below it. */
-export interface OpenPromise {
-  readonly message: Uint8Array;
-  /** Who promised: what the proof says, which is what some calendar said. */
-  readonly uris: readonly string[];
-}
+import { OtsTimestamp, parseOtsFile, serialiseOtsFile } from "../../engine/verify/ots.js";
 
 /** The node whose message calendars get to see: of the digest itself they learn nothing. */
 export function blinded(root: OtsTimestamp, nonce: Uint8Array): OtsTimestamp {
@@ -37,18 +29,3 @@ export function extended(
 export function nodesOf(root: OtsTimestamp, message: Uint8Array): OtsTimestamp[] {
   return [...root.nodes()].filter((node) => Buffer.compare(node.message, message) === 0);
 }
-
-/** The promises of a proof that no calendar has kept yet. */
-export function openPromises(proof: Uint8Array): OpenPromise[] {
-  return [...parseOtsFile(proof).timestamp.nodes()].flatMap((node) => {
-    const uris = node.attestations.flatMap((attestation) => (attestation.kind === "pending" ? [attestation.uri] : []));
-    return uris.length && !isConfirmed(node) ? [{ message: node.message, uris }] : [];
-  });
-}
-
-/** How far a proof has come. */
-export function statusOf(proof: Uint8Array): AnchorChange["status"] {
-  return isConfirmed(parseOtsFile(proof).timestamp) ? "confirmed" : "pending";
-}
-
-const isConfirmed = (node: OtsTimestamp): boolean => otsCommitments(node).some(({ kind }) => kind === "bitcoin");

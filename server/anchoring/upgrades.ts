@@ -4,13 +4,14 @@
  * ever more rarely as it ages, and none is given up while nothing else proves the entry.
  */
 import { CairnlogError } from "../../engine/error.js";
+import { type OpenPromise, openPromises, statusOf } from "../../engine/log/anchorproof.js";
 import type { UnsettledAnchor } from "../../engine/log/anchors.js";
 import { type Clock, parseTimestamp } from "../../engine/log/clock.js";
 import type { Log } from "../../engine/log/log.js";
 import type { OtsTimestamp } from "../../engine/verify/ots.js";
 import type { Logger } from "../http/logger.js";
 import { type Calendar, CalendarError } from "./calendar.js";
-import { extended, nodesOf, type OpenPromise, openPromises, statusOf } from "./proof.js";
+import { extended, nodesOf } from "./proof.js";
 
 /** For how long after the first Bitcoin proof of an anchor the other calendars are asked for theirs. */
 const SPARE_PROOFS_MICROS = 7 * 86_400 * 1_000_000;

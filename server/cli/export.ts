@@ -1,6 +1,5 @@
 /**
- * `cairnlog export`: writes the entries of a log to a file, however many. One request reaches 10,000 entries at most, so it
- * goes from window to window: each begins at the moment at which the last one ended.
+ * `cairnlog export`: writes the entries of a log to a file, however many: each page begins where the last one ended.
  */
 
 import { once } from "node:events";
@@ -10,12 +9,10 @@ import { finished } from "node:stream/promises";
 import type { Entry } from "../../engine/verify/index.js";
 import { csvHeader, csvLine } from "../export/csv.js";
 import { startProgress } from "./progress.js";
-import { connect, type Service, ServiceError } from "./service.js";
+import { connect, type Service } from "./service.js";
 import { readArguments, required, type Subcommand, UsageError } from "./usage.js";
 
 const PAGE_SIZE = 1000;
-/** Pages that one window reaches. */
-const WINDOW_PAGES = 10;
 
 interface Page {
   readonly entries: readonly Entry[];
@@ -80,31 +77,19 @@ async function exportEntries(
   filters: URLSearchParams,
   write: (entries: readonly Entry[]) => Promise<void>,
 ): Promise<number> {
-  const window = new URLSearchParams(filters);
+  const query = new URLSearchParams([...filters, ["page_size", `${PAGE_SIZE}`]]);
   let count = 0;
-  let last: Entry | undefined;
   let progress: ReturnType<typeof startProgress> | undefined;
   try {
     for (;;) {
-      const before = last;
-      for (let page = 1; page <= WINDOW_PAGES; page++) {
-        const query = new URLSearchParams([...window, ["page", `${page}`], ["page_size", `${PAGE_SIZE}`]]);
-        const { entries, total } = await service.get<Page>(`/audit/export?${query}`);
-        progress ??= startProgress("Exporting:", total);
-        // A window begins with the entries of the moment at which the one before it ended.
-        const fresh = last ? entries.filter((entry) => entry.id > last!.id) : entries;
-        await write(fresh);
-        count += fresh.length;
-        last = fresh.at(-1) ?? last;
-        progress.update(count);
-        if (entries.length < PAGE_SIZE) return count;
-      }
-      if (last === before)
-        throw new ServiceError(
-          200,
-          `More than ${WINDOW_PAGES * PAGE_SIZE} entries have one timestamp, ${last?.timestamp}.`,
-        );
-      window.set("start_date", last!.timestamp);
+      const { entries, total } = await service.get<Page>(`/audit/export?${query}`);
+      progress ??= startProgress("Exporting:", total);
+      await write(entries);
+      count += entries.length;
+      progress.update(count);
+      const last = entries.at(-1);
+      if (!last || entries.length < PAGE_SIZE) return count;
+      query.set("after_id", `${last.id}`);
     }
   } finally {
     progress?.end();

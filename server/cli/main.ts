@@ -13,6 +13,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Subcommand>>> = {
   keygen: async () => (await import("./keygen.js")).keygen,
   attest: async () => (await import("./attest.js")).attest,
   verify: async () => (await import("./verify.js")).verify,
+  import: async () => (await import("./import.js")).importLog,
   export: async () => (await import("./export.js")).exportLog,
   claim: async () => (await import("./claim.js")).claim,
   webhook: async () => (await import("./webhook.js")).webhook,

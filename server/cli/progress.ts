@@ -11,8 +11,15 @@ export interface Progress {
   end(): void;
 }
 
-/** @param format spells an amount, e.g. bytes as "1.2 GB" */
-export function startProgress(label: string, total: number, format: (amount: number) => string = String): Progress {
+/**
+ * @param total null where it is not known: then there is no bar
+ * @param format spells an amount, e.g. bytes as "1.2 GB"
+ */
+export function startProgress(
+  label: string,
+  total: number | null,
+  format: (amount: number) => string = String,
+): Progress {
   const stream = process.stderr;
   const started = Date.now();
   const interval = stream.isTTY ? BAR_INTERVAL_MS : LINE_INTERVAL_MS;
@@ -24,10 +31,12 @@ export function startProgress(label: string, total: number, format: (amount: num
       if (now - shown < interval) return;
       shown = now;
       const share = total ? Math.min(1, done / total) : 1;
-      const text = `${label} ${format(done)} of ${format(total)} (${Math.floor(share * 100)} %)`;
+      const part = total === null ? "" : ` of ${format(total)} (${Math.floor(share * 100)} %)`;
+      const text = `${label} ${format(done)}${part}`;
       if (stream.isTTY) {
         const filled = Math.round(share * BAR_WIDTH);
-        stream.write(`\r\x1b[K[${"#".repeat(filled)}${"-".repeat(BAR_WIDTH - filled)}] ${text}`);
+        const bar = total === null ? "" : `[${"#".repeat(filled)}${"-".repeat(BAR_WIDTH - filled)}] `;
+        stream.write(`\r\x1b[K${bar}${text}`);
         drawn = true;
       } else stream.write(`${text}\n`);
     },

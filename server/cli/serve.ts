@@ -1,7 +1,7 @@
 /** `cairnlog serve`: runs the service until it is told to stop. */
-import { CairnlogError } from "../../engine/error.js";
-import { describeSettings, readSettings, type Settings, startServer } from "../index.js";
-import { readArguments, type Subcommand, UsageError } from "./usage.js";
+import { describeSettings, startServer } from "../index.js";
+import { settingsOf } from "./environment.js";
+import { readArguments, type Subcommand } from "./usage.js";
 
 const settingLines = describeSettings().map(({ name, fallback, about }) => `  ${name} (${fallback})\n      ${about}`);
 
@@ -21,7 +21,7 @@ Example:
   PORT=8080 SERVICE_DATA_DIR=/var/lib/cairnlog cairnlog serve`,
   async run(argv) {
     const { values } = readArguments(argv, { json: { type: "boolean", default: false } });
-    const server = await startServer(settings());
+    const server = await startServer(settingsOf());
     const stop = stopSignal();
     const { url, operatorFingerprint, dataDir } = server;
     console.log(
@@ -34,15 +34,6 @@ Example:
     return 0;
   },
 };
-
-function settings(): Settings {
-  try {
-    return readSettings(process.env);
-  } catch (error) {
-    if (error instanceof CairnlogError) throw new UsageError(error.message, { cause: error });
-    throw error;
-  }
-}
 
 /** Resolves at the first SIGINT or SIGTERM; the second one ends the process at once. */
 function stopSignal(): Promise<void> {

@@ -5,7 +5,7 @@ import type { Http } from "./http.js";
 import { pages } from "./pages.js";
 import type { Authority } from "./session.js";
 import type { AlertReceipt, Endorsement, EndorsementQuery, EndorsementReceipt, OfferEndorsement } from "./types.js";
-import { asLogged, leafOf, type ProvenEntry, type Watch } from "./watch.js";
+import { asLogged, type ProvenEntry, type Watch } from "./watch.js";
 
 /** An offer by the signer's key. */
 export type Offer = Omit<OfferEndorsement, "endorser_fingerprint" | "auth">;
@@ -31,7 +31,7 @@ export class EndorsementsClient {
     const auth = await this.#authority.proof();
     const body = { ...offer, endorser_fingerprint: fingerprint, endorsed_fingerprint, auth };
     const { id } = await this.#http.post(Entry, "/endorsements/offer", body);
-    return this.#watch.recorded(id, leafOf(id), floor, {
+    return this.#watch.recorded(id, null, floor, {
       event_type: "endorsement_offer",
       payload: {
         endorser_key_fingerprint: fingerprint,
@@ -86,7 +86,7 @@ export class EndorsementsClient {
       auth: await this.#authority.proof(),
     });
     const { id } = receipt.log_entry;
-    await this.#watch.recorded(id, leafOf(id), floor, {
+    await this.#watch.recorded(id, null, floor, {
       event_type: "endorser_revocation_alert",
       payload: {
         endorser_key_fingerprint: fingerprint,
@@ -121,7 +121,7 @@ export class EndorsementsClient {
     const auth = await this.#authority.proof();
     const receipt = await this.#http.post(wire.EndorsementReceipt, `/endorsements/${path}`, { ...body, auth });
     const { id } = receipt.log_entry;
-    await this.#watch.recorded(id, leafOf(id), floor, { event_type, payload });
+    await this.#watch.recorded(id, null, floor, { event_type, payload });
     return receipt;
   }
 }

@@ -4,7 +4,7 @@ import * as wire from "../wire/log.js";
 import type { Http, Query } from "./http.js";
 import { pages } from "./pages.js";
 import type { LogQuery } from "./types.js";
-import { leafOf, type ProvenEntry, type Watch } from "./watch.js";
+import type { ProvenEntry, Watch } from "./watch.js";
 
 /** Which entries `LogReader.entries` lists; without any, all. */
 export type EntryFilter = Pick<LogQuery, "event_type" | "tags" | "search">;
@@ -33,7 +33,7 @@ export class LogReader {
 
   /** An entry, proven to lie in the tree of the newest head. @throws ClientError */
   async entry(id: number): Promise<ProvenEntry> {
-    return this.#watch.proven(id, leafOf(id), await this.#watch.floor());
+    return this.#watch.proven(id, null, await this.#watch.floor());
   }
 
   /** The proof of a leaf, checked; under the newest head, or under that of an earlier size. @throws ClientError */

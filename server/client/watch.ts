@@ -34,9 +34,6 @@ export interface ProvenEntry {
   readonly head: TreeHead;
 }
 
-/** Where the entry of an id lies: the log numbers its entries from 1, without gaps. */
-export const leafOf = (entryId: number): number => entryId - 1;
-
 /** A fingerprint in any spelling as the log writes it; what is none stays as it is, for the service to refuse. */
 export const asLogged = (fingerprint: string): string => normaliseContentHash(fingerprint) ?? fingerprint;
 
@@ -104,13 +101,14 @@ export class Watch {
 
   /**
    * The entry of a receipt that this client has just asked for, with its proof.
+   * @param leafIndex where the receipt says that it lies; null where it does not say
    * @param floor what `floor()` was before the request: a new entry that lies below is an old one
    * @throws ClientError `log-misbehaved`
    */
-  async recorded(entryId: number, leafIndex: number, floor: number, expected: Expected): Promise<ProvenEntry> {
+  async recorded(entryId: number, leafIndex: number | null, floor: number, expected: Expected): Promise<ProvenEntry> {
     const proven = await this.owed(this.proven(entryId, leafIndex, floor), {});
     const { entry, head: shown, proof } = proven;
-    if (leafIndex < floor)
+    if (proof.leaf_index < floor)
       throw await this.misbehaved("The receipt names an entry that is older than it.", { shown, proof, entry });
     const { event_type, payload } = expected;
     const differing = Object.keys(payload).find((name) => !same(entry.payload[name], payload[name]));
@@ -122,13 +120,21 @@ export class Watch {
     return proven;
   }
 
-  /** An entry with the proof that it lies under the newest head. @throws ClientError `log-misbehaved`; `not-found` */
-  async proven(entryId: number, leafIndex: number, floor: number): Promise<ProvenEntry> {
-    const [entry, proof] = await Promise.all([this.entry(entryId), this.#newestProof(leafIndex)]);
+  /**
+   * An entry with the proof that it lies under the newest head.
+   * @param leafIndex null where it is not known: an id tells no place, for imported history may leave ids out
+   * @throws ClientError `log-misbehaved`; `not-found`
+   */
+  async proven(entryId: number, leafIndex: number | null, floor: number): Promise<ProvenEntry> {
+    const [entry, proof] = await Promise.all([
+      this.entry(entryId),
+      leafIndex === null ? this.#http.get(wire.InclusionProof, `/log/${entryId}/proof`) : this.#newestProof(leafIndex),
+    ]);
     const head = proof.sth;
     if (head === null) throw await this.misbehaved("The log has no head for its size.", { proof, entry });
     await this.accept(head, floor);
-    if (!isIncluded(entry.entry_hash, leafIndex, proof, head))
+    const claimed = leafIndex ?? proof.leaf_index;
+    if (proof.leaf_index !== claimed || !isIncluded(entry.entry_hash, claimed, proof, head))
       throw await this.misbehaved(`The proof does not lead from entry ${entryId} to the tree head.`, {
         shown: head,
         proof,

@@ -12,6 +12,9 @@ export const AuditExportQuery = Type.Object({
   document_hash: Type.Optional(Type.String({ minLength: 1, description: "Bare, or with `sha256:`." })),
   start_date: Type.Optional(Type.String({ description: "A date or a date-time with an offset." })),
   end_date: Type.Optional(Type.String({ description: "The same; a date includes its whole day." })),
+  after_id: Type.Optional(
+    Type.Integer({ minimum: 0, description: "Entries with a higher id only: where the last export ended." }),
+  ),
   page: Type.Integer({ minimum: 1, default: 1, description: `page × page_size is at most ${EXPORT_REACH}.` }),
   page_size: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }),
 });
@@ -22,7 +25,7 @@ export const AuditExport = Type.Object(
     page: Type.Integer(),
     page_size: Type.Integer(),
     total: Type.Integer({ description: "Entries that match, also those out of reach." }),
-    truncated: Type.Boolean({ description: `Whether more than ${EXPORT_REACH} match: then narrow the dates.` }),
+    truncated: Type.Boolean({ description: `Whether more than ${EXPORT_REACH} match: then go on with after_id.` }),
   },
   { title: "AuditExport" },
 );

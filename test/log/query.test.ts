@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Entry, EventInput } from "#cairnlog/engine/index.js";
+import { parseTimestamp } from "#cairnlog/engine/log/clock.js";
 import type { Criteria } from "#cairnlog/engine/log/query.js";
 import { openTestLog } from "./harness.js";
 
@@ -149,14 +150,11 @@ test("dates narrow a query to a stretch of the log", async () => {
     times.push((await log.append({ event_type: n % 2 ? "odd" : "even", payload: {} })).timestamp);
     now += 1_000_000;
   }
-  expect(log.firstAt(times[0]!)).toBe(0);
-  expect(log.firstAt(times[17]!)).toBe(17);
-  expect(log.firstAt("9999-01-01T00:00:00.000000Z")).toBe(30);
-  const { total, entries } = log.find(
-    { eventTypes: ["odd"], from: log.firstAt(times[10]!), to: log.firstAt(times[20]!) },
-    0,
-    50,
-  );
+  const at = (n: number) => parseTimestamp(times[n]!);
+  expect(log.between(at(0), at(17))).toEqual([{ from: 0, to: 17 }]);
+  expect(log.between(at(17), Number.POSITIVE_INFINITY)).toEqual([{ from: 17, to: 30 }]);
+  expect(log.between(at(29) + 1, Number.POSITIVE_INFINITY)).toEqual([]);
+  const { total, entries } = log.find({ eventTypes: ["odd"], within: log.between(at(10), at(20)) }, 0, 50);
   expect(total).toBe(5);
   expect(JSON.parse(entries[0]!.toString()).id).toBe(12);
 });

@@ -27,12 +27,13 @@ export function auditExportRoutes(log: Log): Route[] {
         if (page * page_size > EXPORT_REACH)
           throw new CairnlogError(
             "invalid-input",
-            `page × page_size must not pass ${EXPORT_REACH}. Narrow start_date and end_date to reach further entries.`,
+            `page × page_size must not pass ${EXPORT_REACH}. Narrow start_date and end_date, or go on with after_id, to reach further entries.`,
           );
         const criteria: Criteria = {
           ...EXPORT_SCOPES[query.scope as ExportScope],
           ...(query.fingerprint === undefined ? {} : { fingerprint: query.fingerprint }),
           ...(query.document_hash === undefined ? {} : { document: query.document_hash }),
+          ...(query.after_id === undefined ? {} : { from: log.leafIndexAfter(query.after_id) }),
           ...dateRange(log, query.start_date, query.end_date),
         };
         const { indexes, total } = log.match(criteria, (page - 1) * page_size, page_size);

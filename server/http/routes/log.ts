@@ -1,4 +1,5 @@
 /** The transparency log: entries, tree heads, proofs, verification. */
+import type { Static } from "typebox";
 import type { OperatorKey } from "../../../engine/crypto/operator-key.js";
 import { CairnlogError } from "../../../engine/error.js";
 import type { Log } from "../../../engine/log/log.js";
@@ -36,7 +37,7 @@ function entryRoutes(log: Log): Route[] {
         const entry = log.head();
         if (!entry) return { head: null, entry_count: 0 };
         const { id, entry_hash, event_type, timestamp } = entry;
-        return { head: { id, entry_hash, event_type, timestamp }, entry_count: id };
+        return { head: { id, entry_hash, event_type, timestamp }, entry_count: log.size };
       },
     }),
     route({
@@ -94,11 +95,23 @@ function treeRoutes(log: Log): Route[] {
       handle({ params, query }) {
         if (params.leaf_index >= log.size)
           throw new CairnlogError("not-found", `The log has no leaf ${params.leaf_index}.`);
-        const { tree_size: treeSize, tree_version } = query;
-        return log.inclusionProof(params.leaf_index, {
-          ...(treeSize === undefined ? {} : { treeSize }),
-          ...(tree_version === undefined ? {} : { treeVersion: tree_version as TreeVersion }),
-        });
+        return inclusionProof(log, params.leaf_index, query);
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/log/{entry_id}/proof",
+      summary: "The same for an entry by its id; ids say nothing of places where history was imported",
+      params: EntryParams,
+      query: ProofQuery,
+      answer: InclusionProof,
+      refusals: [404],
+      limit: "general",
+      keep: ({ query }) => (query.tree_size === undefined ? "revalidate" : "forever"),
+      handle({ params, query }) {
+        const leafIndex = log.leafIndexOf(params.entry_id);
+        if (leafIndex === undefined) throw new CairnlogError("not-found", `The log has no entry ${params.entry_id}.`);
+        return inclusionProof(log, leafIndex, query);
       },
     }),
     route({
@@ -112,6 +125,14 @@ function treeRoutes(log: Log): Route[] {
       handle: ({ query }) => log.consistencyProof(query.from, query.to, query.tree_version as TreeVersion | undefined),
     }),
   ];
+}
+
+function inclusionProof(log: Log, leafIndex: number, query: Static<typeof ProofQuery>) {
+  const { tree_size: treeSize, tree_version } = query;
+  return log.inclusionProof(leafIndex, {
+    ...(treeSize === undefined ? {} : { treeSize }),
+    ...(tree_version === undefined ? {} : { treeVersion: tree_version as TreeVersion }),
+  });
 }
 
 function treeHead(log: Log, treeSize: number) {
