@@ -2,7 +2,7 @@
 import Type from "typebox";
 import { Fingerprint, nullable, Timestamp } from "./common.js";
 
-export const CredentialType = Type.Enum(["software", "hardware"]);
+export const CredentialType = Type.Enum(["software", "hardware"], { description: "Where the key is kept." });
 
 const CREDENTIAL_INPUT = {
   credential_type: CredentialType,
@@ -52,12 +52,12 @@ export const EnrollCredential = Type.Object(
 
 export const Credential = Type.Object(
   {
-    id: Type.String(),
+    id: Type.String({ description: "UUID." }),
     key_fingerprint: Fingerprint,
     credential_type: CredentialType,
-    device_label: Type.String(),
-    hardware_backed: Type.Boolean(),
-    status: Type.Enum(["active", "revoked"]),
+    device_label: Type.String({ description: "As given." }),
+    hardware_backed: Type.Boolean({ description: "Whether it is known, or believed, to be kept in hardware." }),
+    status: Type.Enum(["active", "revoked"], { description: "Recovery revokes." }),
     created_at: Timestamp,
     revoked_at: nullable(Timestamp),
   },
@@ -65,7 +65,14 @@ export const Credential = Type.Object(
 );
 
 const OPENED = {
-  user: Type.Object({ id: Type.String(), display_name: Type.String(), created_at: Timestamp }, { title: "User" }),
+  user: Type.Object(
+    {
+      id: Type.String({ description: "UUID." }),
+      display_name: Type.String({ description: "As given; the `pseudonym` that recovery takes." }),
+      created_at: Timestamp,
+    },
+    { title: "User" },
+  ),
   credential: Credential,
   recovery_key: Type.String({ description: "Shown this once and kept nowhere." }),
 };

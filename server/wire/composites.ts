@@ -14,13 +14,14 @@ const CompositePart = Type.Object(
   { title: "CompositePart" },
 );
 
+const TITLE = Type.String({ description: "Of the whole; 1 to 500 characters." });
 const PARTS = Type.Array(CompositePart, { description: "1 to 1000, in order." });
 
-export const AssembleComposite = Type.Object({ title: Type.String(), parts: PARTS }, { title: "AssembleComposite" });
+export const AssembleComposite = Type.Object({ title: TITLE, parts: PARTS }, { title: "AssembleComposite" });
 
 export const Composite = Type.Object(
   {
-    title: Type.String(),
+    title: TITLE,
     parts: PARTS,
     composite_hash: Type.String({
       description: "SHA-256 over the canonical JSON of `{parts: [content_hash…], title}`.",

@@ -8,14 +8,10 @@ export const Category = Type.Enum(["x-service:human_attestation", "x-service:ins
   description: "Personal knowledge of an identity, or verification by an organisation.",
 });
 
-export const EndorsementStatus = Type.Enum([
-  "offered",
-  "pending_activation",
-  "active",
-  "expired",
-  "withdrawn",
-  "acceptance_revoked",
-]);
+export const EndorsementStatus = Type.Enum(
+  ["offered", "pending_activation", "active", "expired", "withdrawn", "acceptance_revoked"],
+  { description: "`pending_activation`: accepted, and the activation delay is not over yet." },
+);
 
 const ValidUntil = Type.String({ description: "ISO 8601: a date, which is the last day in UTC, or a date-time." });
 
@@ -89,7 +85,7 @@ export const Endorsement = Type.Object(
     activates_at: nullable(Timestamp),
     valid_until: nullable(ValidUntil),
     ended_at: nullable(Timestamp),
-    end_note: nullable(Type.String()),
+    end_note: nullable(Type.String({ description: "Why it ended." })),
     discount: Type.Number({ minimum: 0, maximum: 1, description: "Below 1 while its endorser is over capacity." }),
     institutional_metadata: nullable(Metadata),
     external_identifiers: nullable(Identifiers),
@@ -102,7 +98,10 @@ export const EndorsementReceipt = Type.Object(
   { title: "EndorsementReceipt" },
 );
 
-export const EndorsementPage = pageOf({ endorsements: Type.Array(Endorsement) }, "EndorsementPage");
+export const EndorsementPage = pageOf(
+  { endorsements: Type.Array(Endorsement, { description: "Oldest offer first." }) },
+  "EndorsementPage",
+);
 
 export const EndorsementQuery = Type.Object({
   status: Type.Optional(EndorsementStatus),
@@ -115,8 +114,8 @@ export const RevocationAlert = Type.Object(
     alert_entry_id: EntryId,
     endorser_fingerprint: Fingerprint,
     compromised_fingerprint: Fingerprint,
-    reason: Type.String(),
-    evidence: nullable(Type.String()),
+    reason: Type.String({ description: "As given." }),
+    evidence: nullable(Type.String({ description: "As given." })),
     filed_at: Timestamp,
   },
   { title: "RevocationAlert" },
@@ -124,18 +123,19 @@ export const RevocationAlert = Type.Object(
 
 export const AlertReceipt = Type.Object({ alert: RevocationAlert, log_entry: Entry }, { title: "AlertReceipt" });
 
-export const AlertPage = pageOf({ alerts: Type.Array(RevocationAlert) }, "AlertPage");
+export const AlertPage = pageOf({ alerts: Type.Array(RevocationAlert, { description: "Oldest first." }) }, "AlertPage");
 
 export const IdentifierTypes = Type.Object(
   {
     identifier_types: Type.Array(
       Type.Object({
-        type: Type.String(),
-        label: Type.String(),
+        type: Type.String({ description: "The `type` of an external identifier." }),
+        label: Type.String({ description: "For people." }),
         pattern: Type.String({ description: "ECMAScript regular expression over the whole value." }),
-        example: Type.String(),
+        example: Type.String({ description: "One that fits." }),
         url_template: nullable(Type.String({ description: "`{value}` stands for the value." })),
       }),
+      { description: "All that are known." },
     ),
   },
   { title: "IdentifierTypes" },

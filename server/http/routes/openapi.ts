@@ -1,6 +1,7 @@
 /** The description of the interface, for programs. */
 import Type from "typebox";
-import { openApi } from "../openapi.js";
+import { json } from "../answer.js";
+import { openApi } from "../openapi/document.js";
 import { type Route, route } from "../route.js";
 
 /** `GET /api/v1/openapi.json`: describes `others` and itself. */
@@ -9,10 +10,11 @@ export function openApiRoute(others: readonly Route[]): Route {
     method: "GET",
     path: "/api/v1/openapi.json",
     summary: "This document",
-    answer: Type.Object({ openapi: Type.String() }),
+    answer: Type.Object({ openapi: Type.String() }, { additionalProperties: true }),
     limit: "general",
+    keep: () => "revalidate",
     handle: () => document,
   });
-  const document = openApi([...others, self]) as { openapi: string };
+  const document = json(openApi([...others, self]));
   return self;
 }
