@@ -131,8 +131,8 @@ function success(route: Route, example: Example | undefined, named: Named): Json
 const describe = (schema: TSchema): string | undefined => (schema as { readonly description?: string }).description;
 
 function limitWords(name: keyof typeof LIMITS): string {
-  const { requests, seconds, about } = LIMITS[name];
-  return `Counts as one of ${about}: ${requests} in ${seconds} seconds for each address unless set otherwise.`;
+  const { requests, seconds } = LIMITS[name];
+  return `Limit \`${name}\`: ${requests} requests in ${seconds} seconds for each address unless set otherwise.`;
 }
 
 function parametersOf(
