@@ -23,7 +23,7 @@ export const OpenAccount = Type.Object(
     email: Type.String({ description: "At most 254 octets. Kept off the log and never returned." }),
     ...CREDENTIAL_INPUT,
   },
-  { title: "OpenAccount" },
+  { title: "OpenAccount", description: "The account, and the key that is to be its first credential." },
 );
 
 export const RecoverAccount = Type.Object(
@@ -32,7 +32,10 @@ export const RecoverAccount = Type.Object(
     recovery_key: Type.String({ description: "Compared without regard to case and hyphens." }),
     ...CREDENTIAL_INPUT,
   },
-  { title: "RecoverAccount" },
+  {
+    title: "RecoverAccount",
+    description: "The account, its recovery key, and the key that replaces every credential.",
+  },
 );
 
 export const EnrollCredential = Type.Object(
@@ -47,7 +50,10 @@ export const EnrollCredential = Type.Object(
         "(`service.credential.enroll.v1`), challenge_id, issuing_fingerprint and key_fingerprint, all as sent.",
     }),
   },
-  { title: "EnrollCredential" },
+  {
+    title: "EnrollCredential",
+    description: "The new key, its answer to a challenge, and the signature of the key that vouches for it.",
+  },
 );
 
 export const Credential = Type.Object(

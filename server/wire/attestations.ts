@@ -51,7 +51,7 @@ export const SubmitAttestation = Type.Object(
     intent_statement: Type.Optional(nullable(Type.String({ description: "At most 4096 characters." }))),
     password: Type.Optional(nullable(Type.String({ description: "When one is set for the key." }))),
   },
-  { title: "SubmitAttestation" },
+  { title: "SubmitAttestation", description: "The manifest, the key and its signature." },
 );
 
 export const AttestationReceipt = Type.Object(
@@ -79,7 +79,10 @@ export const SignDocument = Type.Object(
       nullable(Type.String({ description: "Base64, over `signing_payload`; absent in the first step." })),
     ),
   },
-  { title: "SignDocument" },
+  {
+    title: "SignDocument",
+    description: "The document and the key; in the second step the signature over what the first step answered, too.",
+  },
 );
 
 export const PreparedDocument = Type.Object(

@@ -17,7 +17,7 @@ export const ChallengeRequest = Type.Object(
       }),
     ),
   },
-  { title: "ChallengeRequest" },
+  { title: "ChallengeRequest", description: "The key that is to be proven, and what for." },
 );
 
 export const Challenge = Type.Object(
@@ -38,7 +38,7 @@ export const Login = Type.Object(
     challenge_signature: ChallengeSignature,
     password: Type.Optional(nullable(Type.String({ description: "When one is set for the key." }))),
   },
-  { title: "Login" },
+  { title: "Login", description: "The signed challenge, and the password of a key that has one." },
 );
 
 export const LoginResult = Type.Object(
@@ -76,7 +76,7 @@ export const SetPassword = Type.Object(
     password: Type.String({ description: "8 to 1024 characters." }),
     current_password: Type.Optional(nullable(Type.String({ description: "Needed when one is set already." }))),
   },
-  { title: "SetPassword" },
+  { title: "SetPassword", description: "The signed challenge and the new password." },
 );
 
 export const PasswordSet = Type.Object(

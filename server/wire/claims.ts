@@ -37,7 +37,7 @@ export const PostClaim = Type.Object(
       { description: "Sealed by the poster; what it says is known to its recipient alone." },
     ),
   },
-  { title: "PostClaim" },
+  { title: "PostClaim", description: "The sealed claim." },
 );
 
 export const ClaimReceipt = Type.Object(
@@ -101,7 +101,10 @@ export const RevealClaim = Type.Object(
     plaintext: Type.Object({}, { description: "Bytes as `{data: base64}`. Used for the comparison and not kept." }),
     commitment_key: Type.Optional(nullable(Type.String({ description: "64 hexadecimal characters; not kept." }))),
   },
-  { title: "RevealClaim" },
+  {
+    title: "RevealClaim",
+    description: "What the claim is said to hold. It is compared and not kept; checking it offline discloses nothing.",
+  },
 );
 
 export const Revealed = Type.Object(

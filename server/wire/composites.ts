@@ -17,7 +17,10 @@ const CompositePart = Type.Object(
 const TITLE = Type.String({ description: "Of the whole; 1 to 500 characters." });
 const PARTS = Type.Array(CompositePart, { description: "1 to 1000, in order." });
 
-export const AssembleComposite = Type.Object({ title: TITLE, parts: PARTS }, { title: "AssembleComposite" });
+export const AssembleComposite = Type.Object(
+  { title: TITLE, parts: PARTS },
+  { title: "AssembleComposite", description: "The parts, in order." },
+);
 
 export const Composite = Type.Object(
   {
@@ -30,4 +33,7 @@ export const Composite = Type.Object(
   { title: "Composite" },
 );
 
-export const AssembledComposite = Type.Object({ composite: Composite }, { title: "AssembledComposite" });
+export const AssembledComposite = Type.Object(
+  { composite: Composite },
+  { title: "AssembledComposite", description: "A composite document, as it was assembled." },
+);

@@ -28,8 +28,8 @@ const Identifiers = Type.Array(
 const Note = Type.String({ description: "1 to 1000 characters." });
 
 /** A body with a proof of the key that acts; a session does not serve. */
-const proven = <T extends TProperties>(properties: T, title: string) =>
-  Type.Object({ ...properties, auth: AuthProof }, { title });
+const proven = <T extends TProperties>(properties: T, title: string, description: string) =>
+  Type.Object({ ...properties, auth: AuthProof }, { title, description });
 
 export const OfferEndorsement = proven(
   {
@@ -41,11 +41,13 @@ export const OfferEndorsement = proven(
     external_identifiers: Type.Optional(nullable(Identifiers)),
   },
   "OfferEndorsement",
+  "Who endorses whom, as what, and a proof of the endorser.",
 );
 
 export const AcceptEndorsement = proven(
   { offer_entry_id: EntryId, endorsed_fingerprint: Fingerprint, note: Type.Optional(nullable(Note)) },
   "AcceptEndorsement",
+  "The offer, and a proof of the endorsed key.",
 );
 
 export const WithdrawEndorsement = proven(
@@ -56,11 +58,13 @@ export const WithdrawEndorsement = proven(
     note: Note,
   },
   "WithdrawEndorsement",
+  "The offer or endorsement, why it ends, and a proof of the endorser.",
 );
 
 export const RevokeAcceptance = proven(
   { endorsed_fingerprint: Fingerprint, original_offer_entry_id: EntryId, note: Note },
   "RevokeAcceptance",
+  "The endorsement, why it ends, and a proof of the endorsed key.",
 );
 
 export const FileAlert = proven(
@@ -71,6 +75,7 @@ export const FileAlert = proven(
     evidence: Type.Optional(nullable(Type.String({ description: "At most 5000 characters." }))),
   },
   "FileAlert",
+  "The compromised key, what happened, and a proof of a key that it endorsed or that endorsed it.",
 );
 
 export const Endorsement = Type.Object(

@@ -74,7 +74,7 @@ export const RegisterKey = Type.Object(
       { description: "What goes into the log." },
     ),
   },
-  { title: "RegisterKey" },
+  { title: "RegisterKey", description: "The key and its holder's name." },
 );
 
 export const KeyRegistered = Type.Object(
@@ -114,7 +114,10 @@ export const SucceedKey = Type.Object(
     ),
     ...AUTH,
   },
-  { title: "SucceedKey" },
+  {
+    title: "SucceedKey",
+    description: "The old key, the new one, and a proof of the old one unless there is a session.",
+  },
 );
 
 export const KeySucceeded = Type.Object(
@@ -124,7 +127,7 @@ export const KeySucceeded = Type.Object(
 
 export const RevokeKey = Type.Object(
   { payload: Type.Object({ fingerprint: Fingerprint }, { description: "What goes into the log." }), ...AUTH },
-  { title: "RevokeKey" },
+  { title: "RevokeKey", description: "The key, and a proof of it unless there is a session." },
 );
 
 export const KeyRevoked = Type.Object(

@@ -30,7 +30,10 @@ export const CreateRequest = Type.Object(
     ),
     ...AUTH,
   },
-  { title: "CreateAttestationRequest" },
+  {
+    title: "CreateAttestationRequest",
+    description: "Whom one asks, for what, and a proof of the requester unless there is a session.",
+  },
 );
 
 const SUMMARY = {
@@ -96,7 +99,10 @@ export const Respond = Type.Object(
     reason: optional(Type.String({ description: "At most 4096 characters." })),
     ...AUTH,
   },
-  { title: "RespondToAttestationRequest" },
+  {
+    title: "RespondToAttestationRequest",
+    description: "The answer, and a proof of the responder unless there is a session.",
+  },
 );
 
 export const RequestResponse = Type.Object(
@@ -126,7 +132,7 @@ export const PublishPolicy = Type.Object(
     ),
     ...AUTH,
   },
-  { title: "PublishRequestPolicy" },
+  { title: "PublishRequestPolicy", description: "The policy, and a proof of its key unless there is a session." },
 );
 
 const POLICY = {

@@ -98,12 +98,15 @@ export const TrustPolicy = Type.Object(POLICY, { title: "TrustPolicy" });
 
 export const CreateTrustConfig = Type.Object(
   { fingerprint: Fingerprint, ...POLICY, auth: Type.Optional(nullable(AuthProof)) },
-  { title: "CreateTrustConfig" },
+  {
+    title: "CreateTrustConfig",
+    description: "Whom the key trusts, how far, and a proof of it unless there is a session.",
+  },
 );
 
 export const RevokeTrustConfig = Type.Object(
   { fingerprint: Fingerprint, auth: Type.Optional(nullable(AuthProof)) },
-  { title: "RevokeTrustConfig" },
+  { title: "RevokeTrustConfig", description: "The key, and a proof of it unless there is a session." },
 );
 
 export const TrustConfig = Type.Object(

@@ -13,7 +13,10 @@ export const VerifyManifest = Type.Object(
     ),
     trust_config: Type.Optional(nullable(TrustPolicy)),
   },
-  { title: "VerifyManifest" },
+  {
+    title: "VerifyManifest",
+    description: "The manifest, the hash of its source, and whose trust counts, if anybody's.",
+  },
 );
 
 const LayerStatus = Type.Enum(["valid", "invalid", "warning", "not_evaluated"], {

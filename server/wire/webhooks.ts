@@ -32,7 +32,7 @@ export const Subscribe = Type.Object(
       ),
     ),
   },
-  { title: "Subscribe" },
+  { title: "Subscribe", description: "Where to deliver, which events, and the secret that signs the deliveries." },
 );
 
 export const Webhook = Type.Object(

@@ -48,7 +48,7 @@ export interface Operation {
   readonly description: string;
   readonly security: readonly Readonly<Record<string, unknown>>[];
   readonly parameters?: readonly Parameter[];
-  readonly requestBody?: { readonly content: Content };
+  readonly requestBody?: { readonly description: string; readonly content: Content };
   readonly responses: Readonly<Record<string, Response>>;
 }
 

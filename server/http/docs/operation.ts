@@ -21,7 +21,7 @@ export function operationHtml(place: Place): Html {
 <p class="name"><a id="${operationId}" href="#${operationId}">${operationId}</a></p>
 ${description && prose(description)}
 ${parametersHtml(parameters)}
-${requestBody && [html`<h4>Body</h4>`, contentHtml(requestBody.content, place, "in")]}
+${requestBody && [html`<h4>Body</h4>`, prose(requestBody.description), contentHtml(requestBody.content, place, "in")]}
 <h4>Request</h4>
 ${example("curl", curlOf(place))}
 <h4>Answers</h4>

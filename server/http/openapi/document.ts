@@ -17,7 +17,8 @@ Bodies are JSON objects in UTF-8; unknown members and unknown query parameters a
 A key is named by its fingerprint: \`sha256:\` and the SHA-256 of its DER SubjectPublicKeyInfo in hexadecimal.
 
 Every GET answers HEAD too, with the same headers and no body. A path that does not know a method answers 405 with \`Allow\`;
-a path that nobody knows answers 404. Refusals are problem documents (RFC 9457) whose member \`code\` is stable.
+a path that nobody knows answers 404. Refusals are problem documents (RFC 9457) whose member \`code\` is stable. What is no
+HTTP, or has headers that are too long, is refused without one, and the connection is closed.
 
 Each client address has so many requests in each window; the RateLimit headers of every answer say how many are left.
 A probe (\`/livez\`, \`/readyz\`, \`/metrics\`) is never refused.`;
@@ -96,7 +97,7 @@ function operation(route: Route, named: Named): Json {
   ];
   const requestBody = body && {
     required: true,
-    description: describe(body) ?? "A JSON object.",
+    description: describe(body),
     content: { "application/json": { schema: named(body), ...(example?.body ? { example: example.body } : {}) } },
   };
   return {

@@ -30,16 +30,17 @@ export function descriptionRoutes(others: readonly Route[]): Route[] {
   });
   const document = openApi([...others, self]);
   const answer = json(document);
-  const page = docsPage(document as unknown as Document);
+  const page = () => docsPage(document as unknown as Document);
   return [
     self,
     pageRoute("/docs", "The interface, for people", page, "text/html; charset=utf-8"),
-    pageRoute("/docs/style.css", "The style sheet of that", DOCS_STYLE, "text/css; charset=utf-8"),
+    pageRoute("/docs/style.css", "The style sheet of that", () => DOCS_STYLE, "text/css; charset=utf-8"),
   ];
 }
 
-function pageRoute(path: string, summary: string, text: string, contentType: string): Route {
-  const answer = new Answer(Buffer.from(text), { contentType, headers: HEADERS });
+/** A page that is made when it is first asked for: that takes as long as a start may, and few ask. */
+function pageRoute(path: string, summary: string, text: () => string, contentType: string): Route {
+  let answer: Answer | undefined;
   return route({
     method: "GET",
     path,
@@ -48,6 +49,9 @@ function pageRoute(path: string, summary: string, text: string, contentType: str
     answerType: contentType,
     limit: "general",
     keep: () => "revalidate",
-    handle: () => answer,
+    handle() {
+      answer ??= new Answer(Buffer.from(text()), { contentType, headers: HEADERS });
+      return answer;
+    },
   });
 }
