@@ -8,26 +8,25 @@ import { afterAll, expect, test } from "vitest";
 import { cairnlog, scratchFolder, startService } from "./service.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const readme = readFileSync(join(root, "README.md"), "utf8");
+const read = (path: string) => readFileSync(join(root, path), "utf8");
+const readme = read("README.md");
 const folder = scratchFolder();
 afterAll(() => folder.remove());
 const run = promisify(execFile);
 
-/** The code block of this language that follows the marker. */
-function marked(language: string): string {
-  const block = readme
+/** The code blocks of this language that follow a marker. */
+const marked = (text: string, language: string): string[] =>
+  text
     .split("<!-- run by test/docs.test.ts -->")
     .slice(1)
     .map((rest) => /^\s*```(\w+)\n([\s\S]*?)```/.exec(rest))
-    .find((match) => match?.[1] === language);
-  return block![2]!;
-}
+    .flatMap((match) => (match?.[1] === language ? [match[2]!] : []));
 
 test("a key, a signature and a request made with openssl and curl alone are accepted", async () => {
   const service = await startService(join(folder.path, "data"));
   try {
     copyFileSync(join(root, "README.md"), join(folder.path, "README.md"));
-    const { stdout } = await run("bash", ["-euc", marked("sh")], {
+    const { stdout } = await run("bash", ["-euc", marked(readme, "sh")[0]!], {
       cwd: folder.path,
       env: { ...process.env, SERVER: service.url },
     });
@@ -40,11 +39,29 @@ test("a key, a signature and a request made with openssl and curl alone are acce
   }
 });
 
+test("docs/http.md: a session and a detached proof made with openssl and curl alone are accepted", async () => {
+  const text = read("docs/http.md");
+  const service = await startService(join(folder.path, "http"));
+  try {
+    const { stdout } = await run("bash", ["-euo", "pipefail", "-c", marked(text, "sh").join("\n")], {
+      cwd: folder.path,
+      env: { ...process.env, SERVER: service.url },
+    });
+    const [missing, page, inbox, revoked] = stdout.trim().split("\n");
+    expect(text).toContain(`\`\`\`json\n${missing}\n`);
+    expect(JSON.parse(page!)).toMatchObject({ entries: [], page: 1, per_page: 2, total: 0 });
+    expect(JSON.parse(inbox!)).toMatchObject({ notifications: [] });
+    expect(JSON.parse(revoked!)).toMatchObject({ status: "revoked", log_entry_id: 2 });
+  } finally {
+    await service.stop();
+  }
+});
+
 test("the embedding example runs in a project of its own", async () => {
   const project = join(folder.path, "project");
   mkdirSync(join(project, "node_modules"), { recursive: true });
   symlinkSync(root, join(project, "node_modules", "cairnlog"));
-  writeFileSync(join(project, "main.mjs"), marked("js"));
+  writeFileSync(join(project, "main.mjs"), marked(readme, "js")[0]!);
   const { stdout } = await run(process.execPath, ["main.mjs"], { cwd: project });
   expect(stdout).toBe("true true\n");
 });

@@ -291,8 +291,7 @@ function withoutRoute(resource: Resource, request: Request): Answer {
   if (!isKnown(resource, request))
     throw new CairnlogError("not-found", "There is no such route. GET /api/v1/openapi.json lists all.");
   const allow = methods.join(", ");
-  if (method !== "OPTIONS")
-    throw new HttpError(405, "method-not-allowed", `This path answers ${allow} only.`, { allow });
+  if (method !== "OPTIONS") throw new HttpError("method-not-allowed", `This path answers ${allow} only.`, { allow });
   const cors = {
     "access-control-allow-methods": "GET, HEAD",
     "access-control-allow-headers": "*",

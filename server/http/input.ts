@@ -48,18 +48,18 @@ function decimal(name: string, text: string): number {
 
 /** A JSON body that is an object, unchecked beyond that. */
 export function parseBody(bytes: Buffer): Values {
-  if (!isUtf8(bytes)) throw new HttpError(400, "malformed-json", "The body is not UTF-8.");
-  if (bytes.length === 0) throw new HttpError(400, "malformed-json", "The body is empty; it must be a JSON object.");
+  if (!isUtf8(bytes)) throw new HttpError("malformed-json", "The body is not UTF-8.");
+  if (bytes.length === 0) throw new HttpError("malformed-json", "The body is empty; it must be a JSON object.");
   let body: unknown;
   try {
     body = parseIJson(bytes.toString("utf8"));
   } catch (error) {
     if (error instanceof CairnlogError && error.code === "invalid-input")
-      throw new HttpError(400, "malformed-json", error.message);
+      throw new HttpError("malformed-json", error.message);
     throw error;
   }
   if (typeof body !== "object" || body === null || Array.isArray(body))
-    throw new HttpError(400, "not-an-object", "The body must be a JSON object.");
+    throw new HttpError("not-an-object", "The body must be a JSON object.");
   return body as Values;
 }
 

@@ -52,15 +52,31 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
   "wrong-operator": { status: 500, detail: "The service is not set up rightly." },
 };
 
+/** The codes that only HTTP has. */
+const HTTP_CODES = {
+  "malformed-json": 400,
+  "not-an-object": 400,
+  "method-not-allowed": 405,
+  "rate-limited": 429,
+  "internal-error": 500,
+} as const;
+
+/** Every code that refusals of a status carry. */
+export function codesOf(status: number): string[] {
+  const engine = Object.entries(REFUSALS).flatMap(([code, refusal]) => (refusal.status === status ? [code] : []));
+  const http = Object.entries(HTTP_CODES).flatMap(([code, of]) => (of === status ? [code] : []));
+  return [...new Set([...http, ...engine])];
+}
+
 /** A refusal that only HTTP knows. */
 export class HttpError extends Error {
   readonly status: number;
-  readonly code: string;
+  readonly code: keyof typeof HTTP_CODES;
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(status: number, code: string, detail: string, headers: Readonly<Record<string, string>> = {}) {
+  constructor(code: keyof typeof HTTP_CODES, detail: string, headers: Readonly<Record<string, string>> = {}) {
     super(detail);
-    this.status = status;
+    this.status = HTTP_CODES[code];
     this.code = code;
     this.headers = headers;
   }
@@ -68,7 +84,7 @@ export class HttpError extends Error {
 
 /** The limit `name` is exhausted. */
 export const rateLimited = (name: string, seconds: number): HttpError =>
-  new HttpError(429, "rate-limited", `The limit "${name}" is used up. Try again in ${seconds} seconds.`, {
+  new HttpError("rate-limited", `The limit "${name}" is used up. Try again in ${seconds} seconds.`, {
     "retry-after": `${seconds}`,
   });
 

@@ -10,6 +10,12 @@ import type { Request } from "./request.js";
 
 export type Method = "GET" | "POST" | "DELETE";
 
+/**
+ * What a request must show: a Bearer session, the operator's, a proof in the member `auth`, either of the two, or a
+ * signed challenge at the top of its body.
+ */
+export type Proving = "session" | "operator" | "proof" | "session-or-proof" | "challenge";
+
 /** What a handler gets: checked values. */
 export interface Context<
   P extends TObject = TObject,
@@ -42,6 +48,8 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
    * is checked: its refusals go before those of the schemas.
    */
   readonly authorize?: (asking: { readonly request: Request; readonly body: unknown }) => Promise<W>;
+  /** What `authorize`, or the handler itself, asks of the request; absent where anybody may. */
+  readonly proving?: Proving;
   /** Parameters of the path, in order. */
   readonly params?: P;
   readonly query?: Q;
@@ -51,7 +59,9 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
   readonly status?: 200 | 201;
   /** Media type of the answer; JSON when absent. */
   readonly answerType?: string;
-  /** Statuses of refusals beyond those that follow from the row: 400, 413, 422, 429, 500. */
+  /** What may be asked for instead, by its media type. */
+  readonly otherAnswers?: Readonly<Record<string, TSchema>>;
+  /** Statuses of refusals beyond those that follow from the row (`openapi/responses.ts`). */
   readonly refusals?: readonly number[];
   /** The limit that counts requests to it; null for probes, which are never refused. */
   readonly limit: LimitName | null;

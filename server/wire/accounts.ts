@@ -2,7 +2,7 @@
 import Type from "typebox";
 import { Fingerprint, nullable, Timestamp } from "./common.js";
 
-export const CredentialType = Type.Enum(["software", "hardware"]);
+export const CredentialType = Type.Enum(["software", "hardware"], { description: "Where the key is kept." });
 
 const CREDENTIAL_INPUT = {
   credential_type: CredentialType,
@@ -23,7 +23,7 @@ export const OpenAccount = Type.Object(
     email: Type.String({ description: "At most 254 octets. Kept off the log and never returned." }),
     ...CREDENTIAL_INPUT,
   },
-  { title: "OpenAccount" },
+  { title: "OpenAccount", description: "The account, and the key that is to be its first credential." },
 );
 
 export const RecoverAccount = Type.Object(
@@ -32,7 +32,10 @@ export const RecoverAccount = Type.Object(
     recovery_key: Type.String({ description: "Compared without regard to case and hyphens." }),
     ...CREDENTIAL_INPUT,
   },
-  { title: "RecoverAccount" },
+  {
+    title: "RecoverAccount",
+    description: "The account, its recovery key, and the key that replaces every credential.",
+  },
 );
 
 export const EnrollCredential = Type.Object(
@@ -47,17 +50,20 @@ export const EnrollCredential = Type.Object(
         "(`service.credential.enroll.v1`), challenge_id, issuing_fingerprint and key_fingerprint, all as sent.",
     }),
   },
-  { title: "EnrollCredential" },
+  {
+    title: "EnrollCredential",
+    description: "The new key, its answer to a challenge, and the signature of the key that vouches for it.",
+  },
 );
 
 export const Credential = Type.Object(
   {
-    id: Type.String(),
+    id: Type.String({ description: "UUID." }),
     key_fingerprint: Fingerprint,
     credential_type: CredentialType,
-    device_label: Type.String(),
-    hardware_backed: Type.Boolean(),
-    status: Type.Enum(["active", "revoked"]),
+    device_label: Type.String({ description: "As given." }),
+    hardware_backed: Type.Boolean({ description: "Whether it is known, or believed, to be kept in hardware." }),
+    status: Type.Enum(["active", "revoked"], { description: "Recovery revokes." }),
     created_at: Timestamp,
     revoked_at: nullable(Timestamp),
   },
@@ -65,7 +71,14 @@ export const Credential = Type.Object(
 );
 
 const OPENED = {
-  user: Type.Object({ id: Type.String(), display_name: Type.String(), created_at: Timestamp }, { title: "User" }),
+  user: Type.Object(
+    {
+      id: Type.String({ description: "UUID." }),
+      display_name: Type.String({ description: "As given; the `pseudonym` that recovery takes." }),
+      created_at: Timestamp,
+    },
+    { title: "User" },
+  ),
   credential: Credential,
   recovery_key: Type.String({ description: "Shown this once and kept nowhere." }),
 };

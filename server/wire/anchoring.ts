@@ -19,7 +19,7 @@ export const AnchorStatus = Type.Object(
     proof_status: Type.Enum(["none", "pending", "confirmed"], {
       description: "Of the newest anchored entry; `confirmed`: its proof names a Bitcoin block.",
     }),
-    entries_since_anchor: Type.Integer({ minimum: 0 }),
+    entries_since_anchor: Type.Integer({ minimum: 0, description: "Entries behind the newest anchored one." }),
     anchor_due: Type.Boolean({ description: "Advice: 1000 entries or 24 hours have gone by since." }),
   },
   { title: "AnchorStatus" },

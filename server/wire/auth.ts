@@ -1,6 +1,6 @@
 /** Authentication: challenges, sessions, passwords, and the proof that write routes take in place of a session. */
 import Type from "typebox";
-import { Fingerprint, nullable, Timestamp } from "./common.js";
+import { Fingerprint, nullable, Pseudonym, Timestamp } from "./common.js";
 
 const ChallengeId = Type.String({ description: "From POST /auth/challenge." });
 
@@ -17,12 +17,12 @@ export const ChallengeRequest = Type.Object(
       }),
     ),
   },
-  { title: "ChallengeRequest" },
+  { title: "ChallengeRequest", description: "The key that is to be proven, and what for." },
 );
 
 export const Challenge = Type.Object(
   {
-    challenge_id: Type.String(),
+    challenge_id: Type.String({ description: "UUID." }),
     nonce: Type.String({
       description:
         "`service.auth.v1:<purpose>:<fingerprint>:<43 base64url characters>`; sign nothing that reads otherwise.",
@@ -38,14 +38,14 @@ export const Login = Type.Object(
     challenge_signature: ChallengeSignature,
     password: Type.Optional(nullable(Type.String({ description: "When one is set for the key." }))),
   },
-  { title: "Login" },
+  { title: "Login", description: "The signed challenge, and the password of a key that has one." },
 );
 
 export const LoginResult = Type.Object(
   {
     token: Type.String({ description: "JWT, for `Authorization: Bearer`." }),
     fingerprint: Fingerprint,
-    pseudonym: Type.String(),
+    pseudonym: Pseudonym,
     expires_at: Timestamp,
   },
   { title: "LoginResult" },
@@ -63,7 +63,7 @@ export const AuthProof = Type.Object(
     challenge_signature: ChallengeSignature,
     recovery: Type.Optional(Type.Boolean({ description: "Whether the challenge was asked for with `recovery`." })),
   },
-  { title: "AuthProof" },
+  { title: "AuthProof", description: "A challenge for this one write, signed by the key that acts." },
 );
 
 /** The member `auth` of a body. Absent or null where the request carries a session. */
@@ -76,10 +76,10 @@ export const SetPassword = Type.Object(
     password: Type.String({ description: "8 to 1024 characters." }),
     current_password: Type.Optional(nullable(Type.String({ description: "Needed when one is set already." }))),
   },
-  { title: "SetPassword" },
+  { title: "SetPassword", description: "The signed challenge and the new password." },
 );
 
 export const PasswordSet = Type.Object(
-  { fingerprint: Fingerprint, password_set: Type.Literal(true) },
+  { fingerprint: Fingerprint, password_set: Type.Literal(true, { description: "Always true." }) },
   { title: "PasswordSet" },
 );

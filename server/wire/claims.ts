@@ -1,6 +1,7 @@
 /** Encrypted claims. */
 import Type from "typebox";
 import { EntryId, HexHash, LeafIndex, nullable, PAGE_QUERY, pageOf } from "./common.js";
+import { EntryDigests } from "./log.js";
 
 const LookupKey = Type.String({ description: "32 to 128 lower-case hexadecimal characters." });
 
@@ -21,17 +22,22 @@ const member = (description: string) => Type.Unknown({ description });
  */
 export const PostClaim = Type.Object(
   {
-    payload: Type.Object({
-      commitment_alg: Type.Optional(member(MEMBERS.commitment_alg)),
-      ephemeral_public_key: Type.Optional(member(MEMBERS.ephemeral_public_key)),
-      nonce: Type.Optional(member(MEMBERS.nonce)),
-      ciphertext: Type.Optional(member(MEMBERS.ciphertext)),
-      commitment: Type.Optional(member(MEMBERS.commitment)),
-      lookup_key: Type.Optional(member(MEMBERS.lookup_key)),
-      recipient_fingerprint: Type.Optional(member("Fingerprint of the key that opens it; leave it out to hide that.")),
-    }),
+    payload: Type.Object(
+      {
+        commitment_alg: Type.Optional(member(MEMBERS.commitment_alg)),
+        ephemeral_public_key: Type.Optional(member(MEMBERS.ephemeral_public_key)),
+        nonce: Type.Optional(member(MEMBERS.nonce)),
+        ciphertext: Type.Optional(member(MEMBERS.ciphertext)),
+        commitment: Type.Optional(member(MEMBERS.commitment)),
+        lookup_key: Type.Optional(member(MEMBERS.lookup_key)),
+        recipient_fingerprint: Type.Optional(
+          member("Fingerprint of the key that opens it; leave it out to hide that."),
+        ),
+      },
+      { description: "Sealed by the poster; what it says is known to its recipient alone." },
+    ),
   },
-  { title: "PostClaim" },
+  { title: "PostClaim", description: "The sealed claim." },
 );
 
 export const ClaimReceipt = Type.Object(
@@ -50,10 +56,17 @@ export const ClaimPayload = Type.Object(
   {
     commitment_alg: Type.Optional(Type.Unknown({ description: "Absent from entries older than keyed commitments." })),
   },
-  { title: "ClaimPayload", description: "Opaque but to its recipient; members as in PostClaim." },
+  {
+    title: "ClaimPayload",
+    additionalProperties: true,
+    description: "Opaque but to its recipient; members as in PostClaim.",
+  },
 );
 
-const Digest = { algorithm: Type.String(), digest_hex: Type.String() };
+const Digest = {
+  algorithm: Type.String({ description: "`sha2-256`, for one." }),
+  digest_hex: Type.String({ description: "Lower-case hexadecimal." }),
+};
 
 export const ClaimEntry = Type.Object(
   {
@@ -62,12 +75,15 @@ export const ClaimEntry = Type.Object(
     event_type: Type.String({ description: "Always `encrypted_claim`." }),
     payload: ClaimPayload,
     previous_hashes: Type.Array(Type.Object(Digest), { description: "Of the previous entry; empty for the first." }),
-    entry_hashes: Type.Array(Type.Object({ ...Digest, is_primary: Type.Boolean() })),
+    entry_hashes: EntryDigests,
   },
   { title: "ClaimEntry" },
 );
 
-export const ClaimPage = pageOf({ entries: Type.Array(ClaimEntry) }, "ClaimPage");
+export const ClaimPage = pageOf(
+  { entries: Type.Array(ClaimEntry, { description: "Oldest first; empty when there is none." }) },
+  "ClaimPage",
+);
 
 export const ClaimQuery = Type.Object({
   lookup_key: Type.String({
@@ -85,7 +101,10 @@ export const RevealClaim = Type.Object(
     plaintext: Type.Object({}, { description: "Bytes as `{data: base64}`. Used for the comparison and not kept." }),
     commitment_key: Type.Optional(nullable(Type.String({ description: "64 hexadecimal characters; not kept." }))),
   },
-  { title: "RevealClaim" },
+  {
+    title: "RevealClaim",
+    description: "What the claim is said to hold. It is compared and not kept; checking it offline discloses nothing.",
+  },
 );
 
 export const Revealed = Type.Object(

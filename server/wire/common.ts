@@ -15,7 +15,11 @@ export const HexHash = Type.String({ pattern: "^[0-9a-f]{64}$", description: "SH
 
 export const Timestamp = Type.String({ description: "ISO 8601 date and time, UTC.", format: "date-time" });
 
-export const Algorithm = Type.Enum(["ed25519", "ecdsa-p256", "rsa-2048"]);
+export const Algorithm = Type.Enum(["ed25519", "ecdsa-p256", "rsa-2048"], {
+  description: "Of a key; `ed25519` is recommended, `rsa-2048` is for keys that exist already.",
+});
+
+export const Pseudonym = Type.String({ description: "Display name of the key's holder; not unique." });
 
 export const EntryId = Type.Integer({ minimum: 0, description: "Id of a log entry; the first is 1." });
 
@@ -24,19 +28,24 @@ export const LeafIndex = Type.Integer({ minimum: 0, description: "Position in th
 export const TreeSize = Type.Integer({ minimum: 0, description: "Number of leaves of a tree." });
 
 /** The lens of the Merkle tree. */
-export const TreeVersion = Type.Enum([1, 2]);
+export const TreeVersion = Type.Enum([1, 2], { description: "How the tree is hashed: 2 tells leaves from nodes." });
 
 /** `page` and `per_page`, the query of every list. */
 export const PAGE_QUERY = {
   page: Type.Integer({ minimum: 1, default: 1, description: "Counted from 1." }),
-  per_page: Type.Integer({ minimum: 1, maximum: 200, default: 50 }),
+  per_page: Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "Items on a page." }),
 };
 
 export const PageQuery = Type.Object(PAGE_QUERY);
 
 /** A page of a list under the member that `items` names. */
 export function pageOf<T extends TProperties>(items: T, title: string) {
-  return Type.Object({ ...items, page: Type.Integer(), per_page: Type.Integer(), total: Type.Integer() }, { title });
+  const paging = {
+    page: Type.Integer({ description: "As asked for." }),
+    per_page: Type.Integer({ description: "As asked for." }),
+    total: Type.Integer({ description: "Items on all pages." }),
+  };
+  return Type.Object({ ...items, ...paging }, { title });
 }
 
 /** `schema`, or null. */

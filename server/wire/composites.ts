@@ -14,13 +14,17 @@ const CompositePart = Type.Object(
   { title: "CompositePart" },
 );
 
+const TITLE = Type.String({ description: "Of the whole; 1 to 500 characters." });
 const PARTS = Type.Array(CompositePart, { description: "1 to 1000, in order." });
 
-export const AssembleComposite = Type.Object({ title: Type.String(), parts: PARTS }, { title: "AssembleComposite" });
+export const AssembleComposite = Type.Object(
+  { title: TITLE, parts: PARTS },
+  { title: "AssembleComposite", description: "The parts, in order." },
+);
 
 export const Composite = Type.Object(
   {
-    title: Type.String(),
+    title: TITLE,
     parts: PARTS,
     composite_hash: Type.String({
       description: "SHA-256 over the canonical JSON of `{parts: [content_hash…], title}`.",
@@ -29,4 +33,7 @@ export const Composite = Type.Object(
   { title: "Composite" },
 );
 
-export const AssembledComposite = Type.Object({ composite: Composite }, { title: "AssembledComposite" });
+export const AssembledComposite = Type.Object(
+  { composite: Composite },
+  { title: "AssembledComposite", description: "A composite document, as it was assembled." },
+);

@@ -8,14 +8,10 @@ export const Category = Type.Enum(["x-service:human_attestation", "x-service:ins
   description: "Personal knowledge of an identity, or verification by an organisation.",
 });
 
-export const EndorsementStatus = Type.Enum([
-  "offered",
-  "pending_activation",
-  "active",
-  "expired",
-  "withdrawn",
-  "acceptance_revoked",
-]);
+export const EndorsementStatus = Type.Enum(
+  ["offered", "pending_activation", "active", "expired", "withdrawn", "acceptance_revoked"],
+  { description: "`pending_activation`: accepted, and the activation delay is not over yet." },
+);
 
 const ValidUntil = Type.String({ description: "ISO 8601: a date, which is the last day in UTC, or a date-time." });
 
@@ -32,8 +28,8 @@ const Identifiers = Type.Array(
 const Note = Type.String({ description: "1 to 1000 characters." });
 
 /** A body with a proof of the key that acts; a session does not serve. */
-const proven = <T extends TProperties>(properties: T, title: string) =>
-  Type.Object({ ...properties, auth: AuthProof }, { title });
+const proven = <T extends TProperties>(properties: T, title: string, description: string) =>
+  Type.Object({ ...properties, auth: AuthProof }, { title, description });
 
 export const OfferEndorsement = proven(
   {
@@ -45,11 +41,13 @@ export const OfferEndorsement = proven(
     external_identifiers: Type.Optional(nullable(Identifiers)),
   },
   "OfferEndorsement",
+  "Who endorses whom, as what, and a proof of the endorser.",
 );
 
 export const AcceptEndorsement = proven(
   { offer_entry_id: EntryId, endorsed_fingerprint: Fingerprint, note: Type.Optional(nullable(Note)) },
   "AcceptEndorsement",
+  "The offer, and a proof of the endorsed key.",
 );
 
 export const WithdrawEndorsement = proven(
@@ -60,11 +58,13 @@ export const WithdrawEndorsement = proven(
     note: Note,
   },
   "WithdrawEndorsement",
+  "The offer or endorsement, why it ends, and a proof of the endorser.",
 );
 
 export const RevokeAcceptance = proven(
   { endorsed_fingerprint: Fingerprint, original_offer_entry_id: EntryId, note: Note },
   "RevokeAcceptance",
+  "The endorsement, why it ends, and a proof of the endorsed key.",
 );
 
 export const FileAlert = proven(
@@ -75,6 +75,7 @@ export const FileAlert = proven(
     evidence: Type.Optional(nullable(Type.String({ description: "At most 5000 characters." }))),
   },
   "FileAlert",
+  "The compromised key, what happened, and a proof of a key that it endorsed or that endorsed it.",
 );
 
 export const Endorsement = Type.Object(
@@ -89,7 +90,7 @@ export const Endorsement = Type.Object(
     activates_at: nullable(Timestamp),
     valid_until: nullable(ValidUntil),
     ended_at: nullable(Timestamp),
-    end_note: nullable(Type.String()),
+    end_note: nullable(Type.String({ description: "Why it ended." })),
     discount: Type.Number({ minimum: 0, maximum: 1, description: "Below 1 while its endorser is over capacity." }),
     institutional_metadata: nullable(Metadata),
     external_identifiers: nullable(Identifiers),
@@ -102,7 +103,10 @@ export const EndorsementReceipt = Type.Object(
   { title: "EndorsementReceipt" },
 );
 
-export const EndorsementPage = pageOf({ endorsements: Type.Array(Endorsement) }, "EndorsementPage");
+export const EndorsementPage = pageOf(
+  { endorsements: Type.Array(Endorsement, { description: "Oldest offer first." }) },
+  "EndorsementPage",
+);
 
 export const EndorsementQuery = Type.Object({
   status: Type.Optional(EndorsementStatus),
@@ -115,8 +119,8 @@ export const RevocationAlert = Type.Object(
     alert_entry_id: EntryId,
     endorser_fingerprint: Fingerprint,
     compromised_fingerprint: Fingerprint,
-    reason: Type.String(),
-    evidence: nullable(Type.String()),
+    reason: Type.String({ description: "As given." }),
+    evidence: nullable(Type.String({ description: "As given." })),
     filed_at: Timestamp,
   },
   { title: "RevocationAlert" },
@@ -124,18 +128,19 @@ export const RevocationAlert = Type.Object(
 
 export const AlertReceipt = Type.Object({ alert: RevocationAlert, log_entry: Entry }, { title: "AlertReceipt" });
 
-export const AlertPage = pageOf({ alerts: Type.Array(RevocationAlert) }, "AlertPage");
+export const AlertPage = pageOf({ alerts: Type.Array(RevocationAlert, { description: "Oldest first." }) }, "AlertPage");
 
 export const IdentifierTypes = Type.Object(
   {
     identifier_types: Type.Array(
       Type.Object({
-        type: Type.String(),
-        label: Type.String(),
+        type: Type.String({ description: "The `type` of an external identifier." }),
+        label: Type.String({ description: "For people." }),
         pattern: Type.String({ description: "ECMAScript regular expression over the whole value." }),
-        example: Type.String(),
+        example: Type.String({ description: "One that fits." }),
         url_template: nullable(Type.String({ description: "`{value}` stands for the value." })),
       }),
+      { description: "All that are known." },
     ),
   },
   { title: "IdentifierTypes" },

@@ -1,14 +1,20 @@
 /** Whether the service is there. */
 import Type from "typebox";
 
-export const Health = Type.Object({ status: Type.Literal("ok"), version: Type.String() }, { title: "Health" });
+export const Health = Type.Object(
+  {
+    status: Type.Literal("ok", { description: "Always `ok`." }),
+    version: Type.String({ description: "Of the service." }),
+  },
+  { title: "Health" },
+);
 
 export const Ready = Type.Object(
   {
-    status: Type.Literal("ok"),
+    status: Type.Literal("ok", { description: "Always `ok`." }),
     warnings: Type.Optional(Type.Array(Type.String(), { description: "What the operator should know of." })),
   },
   { title: "Ready" },
 );
 
-export const Alive = Type.Object({ status: Type.Literal("ok") }, { title: "Alive" });
+export const Alive = Type.Object({ status: Type.Literal("ok", { description: "Always `ok`." }) }, { title: "Alive" });

@@ -9,15 +9,18 @@ import {
   LeafIndex,
   nullable,
   PAGE_QUERY,
+  Pseudonym,
   pageOf,
   Timestamp,
 } from "./common.js";
 
-export const KeyStatus = Type.Enum(["active", "succeeded", "revoked", "expired"]);
+export const KeyStatus = Type.Enum(["active", "succeeded", "revoked", "expired"], {
+  description: "Of a key; only an active one signs anything new.",
+});
 
 const SUMMARY = {
   fingerprint: Fingerprint,
-  pseudonym: Type.String(),
+  pseudonym: Pseudonym,
   algorithm: Algorithm,
   status: KeyStatus,
   registered_at: Timestamp,
@@ -26,7 +29,10 @@ const SUMMARY = {
 
 export const KeySummary = Type.Object(SUMMARY, { title: "KeySummary" });
 
-export const KeyPage = pageOf({ keys: Type.Array(KeySummary) }, "KeyPage");
+export const KeyPage = pageOf(
+  { keys: Type.Array(KeySummary, { description: "In order of registration." }) },
+  "KeyPage",
+);
 
 export const KeyDetail = Type.Object(
   {
@@ -58,20 +64,23 @@ export const KeySearchQuery = Type.Object({
 
 export const RegisterKey = Type.Object(
   {
-    payload: Type.Object({
-      public_key: Type.String({ description: "PEM block PUBLIC KEY (SubjectPublicKeyInfo). Never a private key." }),
-      pseudonym: Type.String({ description: "Display name: 1 to 200 characters, no control characters." }),
-      key_algorithm: Algorithm,
-      expiration_date: Type.Optional(nullable(Timestamp)),
-    }),
+    payload: Type.Object(
+      {
+        public_key: Type.String({ description: "PEM block PUBLIC KEY (SubjectPublicKeyInfo). Never a private key." }),
+        pseudonym: Type.String({ description: "Display name: 1 to 200 characters, no control characters." }),
+        key_algorithm: Algorithm,
+        expiration_date: Type.Optional(nullable(Timestamp)),
+      },
+      { description: "What goes into the log." },
+    ),
   },
-  { title: "RegisterKey" },
+  { title: "RegisterKey", description: "The key and its holder's name." },
 );
 
 export const KeyRegistered = Type.Object(
   {
     fingerprint: Fingerprint,
-    pseudonym: Type.String(),
+    pseudonym: Pseudonym,
     algorithm: Algorithm,
     log_entry_id: EntryId,
     leaf_index: LeafIndex,
@@ -85,24 +94,30 @@ const PLACE = { log_entry_id: EntryId, leaf_index: LeafIndex, entry_hash: HexHas
 
 export const SucceedKey = Type.Object(
   {
-    payload: Type.Object({
-      old_fingerprint: Fingerprint,
-      new_public_key: Type.String({ description: "PEM block PUBLIC KEY. Never a private key." }),
-      new_algorithm: Algorithm,
-      pseudonym: Type.Optional(nullable(Type.String({ description: "The old key's, when absent." }))),
-      expiration_date: Type.Optional(nullable(Timestamp)),
-      new_key_signature: Type.Optional(
-        nullable(
-          Type.String({
-            description:
-              "Base64, by the new key over `service.key.succession.v1:<old fingerprint>:<new fingerprint>`: shows that it is held, too.",
-          }),
+    payload: Type.Object(
+      {
+        old_fingerprint: Fingerprint,
+        new_public_key: Type.String({ description: "PEM block PUBLIC KEY. Never a private key." }),
+        new_algorithm: Algorithm,
+        pseudonym: Type.Optional(nullable(Type.String({ description: "The old key's, when absent." }))),
+        expiration_date: Type.Optional(nullable(Timestamp)),
+        new_key_signature: Type.Optional(
+          nullable(
+            Type.String({
+              description:
+                "Base64, by the new key over `service.key.succession.v1:<old fingerprint>:<new fingerprint>`: shows that it is held, too.",
+            }),
+          ),
         ),
-      ),
-    }),
+      },
+      { description: "What goes into the log." },
+    ),
     ...AUTH,
   },
-  { title: "SucceedKey" },
+  {
+    title: "SucceedKey",
+    description: "The old key, the new one, and a proof of the old one unless there is a session.",
+  },
 );
 
 export const KeySucceeded = Type.Object(
@@ -111,11 +126,11 @@ export const KeySucceeded = Type.Object(
 );
 
 export const RevokeKey = Type.Object(
-  { payload: Type.Object({ fingerprint: Fingerprint }), ...AUTH },
-  { title: "RevokeKey" },
+  { payload: Type.Object({ fingerprint: Fingerprint }, { description: "What goes into the log." }), ...AUTH },
+  { title: "RevokeKey", description: "The key, and a proof of it unless there is a session." },
 );
 
 export const KeyRevoked = Type.Object(
-  { fingerprint: Fingerprint, status: Type.Literal("revoked"), ...PLACE },
+  { fingerprint: Fingerprint, status: Type.Literal("revoked", { description: "For ever." }), ...PLACE },
   { title: "KeyRevoked" },
 );

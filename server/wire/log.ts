@@ -14,14 +14,23 @@ import {
 } from "./common.js";
 
 export const EntryDigests = Type.Array(
-  Type.Object({ algorithm: Type.String(), digest_hex: Type.String(), is_primary: Type.Boolean() }),
+  Type.Object({
+    algorithm: Type.String({ description: "`sha2-256`, for one." }),
+    digest_hex: Type.String({ description: "Lower-case hexadecimal." }),
+    is_primary: Type.Boolean({ description: "Whether it is the `entry_hash`." }),
+  }),
+  { description: "Every digest of the entry." },
 );
+
+const EventType = Type.String({ description: "What happened; of an attestation its predicate URL." });
+
+const EntryTime = Type.String({ description: "ISO 8601; hashed in version 2." });
 
 export const Entry = Type.Object(
   {
     id: EntryId,
-    timestamp: Type.String({ description: "ISO 8601; hashed in version 2." }),
-    event_type: Type.String(),
+    timestamp: EntryTime,
+    event_type: EventType,
     payload: Type.Object({}, { description: "Content of the event; may carry `tags`, an array of strings." }),
     previous_hash: nullable(HexHash),
     entry_hash: HexHash,
@@ -58,14 +67,17 @@ export const AuditTrailQuery = Type.Object({
   tags: Type.Optional(Tags),
 });
 
-export const EntryPage = pageOf({ entries: Type.Array(Entry) }, "EntryPage");
+export const EntryPage = pageOf({ entries: Type.Array(Entry, { description: "Oldest first." }) }, "EntryPage");
 
 export const LogHead = Type.Object(
   {
     head: nullable(
-      Type.Object({ id: EntryId, entry_hash: HexHash, event_type: Type.String(), timestamp: Type.String() }),
+      Type.Object(
+        { id: EntryId, entry_hash: HexHash, event_type: EventType, timestamp: EntryTime },
+        { description: "The newest entry; null when there is none." },
+      ),
     ),
-    entry_count: Type.Integer({ minimum: 0 }),
+    entry_count: Type.Integer({ minimum: 0, description: "Entries in the log." }),
   },
   { title: "LogHead" },
 );
@@ -103,8 +115,8 @@ export const ConsistencyProof = Type.Object(
     tree_version: TreeVersion,
     from_root: HexHash,
     to_root: HexHash,
-    peaks: Type.Array(HexHash),
-    extension: Type.Array(HexHash),
+    peaks: Type.Array(HexHash, { description: "The largest full subtrees of the earlier tree, left to right." }),
+    extension: Type.Array(HexHash, { description: "The full subtrees of what came since, left to right." }),
     from_sth: nullable(TreeHead),
     to_sth: nullable(TreeHead),
   },
@@ -114,22 +126,26 @@ export const ConsistencyProof = Type.Object(
 const Finding = Type.Object({
   id: nullable(EntryId),
   tree_size: nullable(TreeSize),
-  code: Type.String(),
-  message: Type.String(),
+  code: Type.String({ description: "Stable, for programs." }),
+  message: Type.String({ description: "What does not hold." }),
 });
 
 export const VerifyReport = Type.Object(
   {
-    valid: Type.Boolean(),
-    entry_count: Type.Integer({ minimum: 0 }),
-    errors: Type.Array(Finding),
-    warnings: Type.Array(Finding),
+    valid: Type.Boolean({ description: "Whether there is no error." }),
+    entry_count: Type.Integer({ minimum: 0, description: "Entries examined." }),
+    errors: Type.Array(Finding, { description: "What breaks the log." }),
+    warnings: Type.Array(Finding, { description: "What is odd and breaks nothing." }),
   },
   { title: "VerifyReport" },
 );
 
 export const OperatorPublicKey = Type.Object(
-  { fingerprint: Fingerprint, algorithm: Type.String(), public_key: Type.String({ description: "PEM." }) },
+  {
+    fingerprint: Fingerprint,
+    algorithm: Type.String({ description: "ed25519, ecdsa-p256 or rsa-2048." }),
+    public_key: Type.String({ description: "PEM." }),
+  },
   { title: "OperatorPublicKey" },
 );
 
@@ -172,7 +188,7 @@ export const ProofQuery = Type.Object({
 });
 
 export const ConsistencyQuery = Type.Object({
-  from: Type.Integer({ minimum: 1 }),
+  from: Type.Integer({ minimum: 1, description: "Size of the earlier tree." }),
   to: Type.Optional(Type.Integer({ minimum: 1, description: "Default: the current size." })),
   tree_version: Type.Optional(Type.Integer({ minimum: 1, maximum: 2, description: "Default: 2." })),
 });

@@ -7,9 +7,15 @@ const optional = <T extends Parameters<typeof nullable>[0]>(schema: T) => Type.O
 
 const Own = Type.String({ description: "At most 256 characters; whose proof it is, when absent or empty." });
 const RequestId = Type.String({ description: "UUID." });
-const Status = Type.Enum(["open", "held", "accepted", "declined"]);
-const Decision = Type.Enum(["accept", "decline"]);
-const Action = Type.Enum(["allow", "decline", "hold"]);
+const Status = Type.Enum(["open", "held", "accepted", "declined"], {
+  description: "`held`: the policy leaves it to the target.",
+});
+const Decision = Type.Enum(["accept", "decline"], { description: "The answer." });
+const AttestationId = Type.String({ description: "The attestation that was given; null when declined." });
+const Reason = Type.String({ description: "As given." });
+const AttestationType = Type.String({ description: "What is asked for." });
+const Predicates = Type.Object({}, { description: "As published." });
+const Action = Type.Enum(["allow", "decline", "hold"], { description: "What becomes of a request that fails it." });
 
 export const CreateRequest = Type.Object(
   {
@@ -24,7 +30,10 @@ export const CreateRequest = Type.Object(
     ),
     ...AUTH,
   },
-  { title: "CreateAttestationRequest" },
+  {
+    title: "CreateAttestationRequest",
+    description: "Whom one asks, for what, and a proof of the requester unless there is a session.",
+  },
 );
 
 const SUMMARY = {
@@ -36,25 +45,28 @@ const SUMMARY = {
   leaf_index: LeafIndex,
   requester_fingerprint: Fingerprint,
   target_fingerprint: Fingerprint,
-  attestation_type: Type.String(),
+  attestation_type: AttestationType,
 };
 
-const RecordedResponse = Type.Object({
-  decision: Decision,
-  responder_fingerprint: Type.String({ description: "The operator's, where a policy answered by itself." }),
-  attestation_id: nullable(Type.String()),
-  reason: nullable(Type.String()),
-  responded_at: Timestamp,
-  log_entry_id: EntryId,
-  leaf_index: LeafIndex,
-});
+const RecordedResponse = Type.Object(
+  {
+    decision: Decision,
+    responder_fingerprint: Type.String({ description: "The operator's, where a policy answered by itself." }),
+    attestation_id: nullable(AttestationId),
+    reason: nullable(Reason),
+    responded_at: Timestamp,
+    log_entry_id: EntryId,
+    leaf_index: LeafIndex,
+  },
+  { description: "The answer; null while there is none." },
+);
 
 export const AttestationRequest = Type.Object(
   {
     ...SUMMARY,
-    nonce: Type.String(),
-    intent_statement: nullable(Type.String()),
-    claims: Type.Object({}),
+    nonce: Type.String({ description: "The requester's." }),
+    intent_statement: nullable(Type.String({ description: "What it is for." })),
+    claims: Type.Object({}, { description: "As sent; empty when absent." }),
     policy_entry_id: nullable(EntryId),
     response: nullable(RecordedResponse),
   },
@@ -62,7 +74,11 @@ export const AttestationRequest = Type.Object(
 );
 
 export const RequestPage = pageOf(
-  { requests: Type.Array(Type.Object(SUMMARY, { title: "AttestationRequestSummary" })) },
+  {
+    requests: Type.Array(Type.Object(SUMMARY, { title: "AttestationRequestSummary" }), {
+      description: "Oldest first.",
+    }),
+  },
   "AttestationRequestPage",
 );
 
@@ -83,17 +99,20 @@ export const Respond = Type.Object(
     reason: optional(Type.String({ description: "At most 4096 characters." })),
     ...AUTH,
   },
-  { title: "RespondToAttestationRequest" },
+  {
+    title: "RespondToAttestationRequest",
+    description: "The answer, and a proof of the responder unless there is a session.",
+  },
 );
 
 export const RequestResponse = Type.Object(
   {
     request_id: RequestId,
-    status: Type.Enum(["accepted", "declined"]),
+    status: Type.Enum(["accepted", "declined"], { description: "Of the request from now on." }),
     decision: Decision,
     responder_fingerprint: Fingerprint,
-    attestation_id: nullable(Type.String()),
-    reason: nullable(Type.String()),
+    attestation_id: nullable(AttestationId),
+    reason: nullable(Reason),
     log_entry_id: EntryId,
     leaf_index: LeafIndex,
   },
@@ -113,12 +132,12 @@ export const PublishPolicy = Type.Object(
     ),
     ...AUTH,
   },
-  { title: "PublishRequestPolicy" },
+  { title: "PublishRequestPolicy", description: "The policy, and a proof of its key unless there is a session." },
 );
 
 const POLICY = {
   target_fingerprint: Fingerprint,
-  predicates: Type.Object({}),
+  predicates: Predicates,
   default_action_on_failure: Action,
   effective_from: Timestamp,
   published_at: Timestamp,
@@ -129,7 +148,7 @@ const POLICY = {
 export const RequestPolicy = Type.Object(POLICY, { title: "RequestPolicy" });
 
 export const PolicyPublished = Type.Object(
-  { ...POLICY, status: Type.Enum(["active", "scheduled"]) },
+  { ...POLICY, status: Type.Enum(["active", "scheduled"], { description: "Whether it is in force already." }) },
   { title: "RequestPolicyPublished" },
 );
 

@@ -1,11 +1,11 @@
 /** Trust: the graph of endorsements, trust configurations, and how the service trusts a key. */
 import Type from "typebox";
 import { AuthProof } from "./auth.js";
-import { EntryId, Fingerprint, nullable, pageOf, Timestamp } from "./common.js";
+import { EntryId, Fingerprint, nullable, Pseudonym, pageOf, Timestamp } from "./common.js";
 import { Category, EndorsementStatus } from "./endorsements.js";
 import { KeyStatus } from "./keys.js";
 
-const Fraction = Type.Number({ minimum: 0, maximum: 1 });
+const Fraction = Type.Number({ minimum: 0, maximum: 1, description: "From 0 to 1." });
 
 export const GraphQuery = Type.Object({
   max_depth: Type.Integer({ minimum: 0, maximum: 8, default: 3, description: "Hops from the root." }),
@@ -27,7 +27,7 @@ export const GraphQuery = Type.Object({
 export const GraphNode = Type.Object(
   {
     fingerprint: Fingerprint,
-    pseudonym: Type.String(),
+    pseudonym: Pseudonym,
     status: KeyStatus,
     depth: Type.Integer({ minimum: 0, description: "Hops from the root, in whichever direction." }),
   },
@@ -50,11 +50,11 @@ export const GraphEdge = Type.Object(
 export const Graph = Type.Object(
   {
     root: Fingerprint,
-    nodes: Type.Array(GraphNode),
-    edges: Type.Array(GraphEdge),
+    nodes: Type.Array(GraphNode, { description: "Keys, nearest first." }),
+    edges: Type.Array(GraphEdge, { description: "Endorsements between them." }),
     truncated: Type.Boolean({ description: "Whether there may be more within `max_depth`." }),
-    depth_reached: Type.Integer({ minimum: 0 }),
-    cached: Type.Boolean(),
+    depth_reached: Type.Integer({ minimum: 0, description: "Depth of the farthest node." }),
+    cached: Type.Boolean({ description: "Whether it was worked out for an earlier request." }),
   },
   { title: "Graph" },
 );
@@ -65,12 +65,12 @@ export const TrustStatus = Type.Object(
     key_status: KeyStatus,
     received: Type.Record(Type.String(), Type.Integer(), { description: "Endorsements by status." }),
     issued: Type.Record(Type.String(), Type.Integer(), { description: "Endorsements by status." }),
-    capacity: Type.Integer({ minimum: 0 }),
+    capacity: Type.Integer({ minimum: 0, description: "Endorsements that it may issue without a discount." }),
     capacity_used: Type.Integer({ minimum: 0, description: "Active endorsements issued." }),
     over_capacity: Type.Boolean({ description: "Then each of its endorsements is discounted." }),
     trust_level: Fraction,
-    may_endorse: Type.Boolean(),
-    alerts: Type.Integer({ minimum: 0 }),
+    may_endorse: Type.Boolean({ description: "Whether it is trusted enough to endorse." }),
+    alerts: Type.Integer({ minimum: 0, description: "Alerts that it is compromised." }),
   },
   { title: "TrustStatus" },
 );
@@ -98,17 +98,20 @@ export const TrustPolicy = Type.Object(POLICY, { title: "TrustPolicy" });
 
 export const CreateTrustConfig = Type.Object(
   { fingerprint: Fingerprint, ...POLICY, auth: Type.Optional(nullable(AuthProof)) },
-  { title: "CreateTrustConfig" },
+  {
+    title: "CreateTrustConfig",
+    description: "Whom the key trusts, how far, and a proof of it unless there is a session.",
+  },
 );
 
 export const RevokeTrustConfig = Type.Object(
   { fingerprint: Fingerprint, auth: Type.Optional(nullable(AuthProof)) },
-  { title: "RevokeTrustConfig" },
+  { title: "RevokeTrustConfig", description: "The key, and a proof of it unless there is a session." },
 );
 
 export const TrustConfig = Type.Object(
   {
-    id: Type.Integer({ minimum: 1 }),
+    id: Type.Integer({ minimum: 1, description: "Counted from 1." }),
     fingerprint: Fingerprint,
     direct_signer_anchors: Anchors,
     endorser_anchors: Anchors,
@@ -116,25 +119,28 @@ export const TrustConfig = Type.Object(
     max_depth: Depth,
     decay_per_hop: Decay,
     category_weights: Weights,
-    status: Type.Enum(["active", "superseded", "revoked"]),
+    status: Type.Enum(["active", "superseded", "revoked"], { description: "A key has one active one at most." }),
     created_at: Timestamp,
   },
   { title: "TrustConfig" },
 );
 
-export const TrustConfigPage = pageOf({ trust_configs: Type.Array(TrustConfig) }, "TrustConfigPage");
+export const TrustConfigPage = pageOf(
+  { trust_configs: Type.Array(TrustConfig, { description: "Oldest first." }) },
+  "TrustConfigPage",
+);
 
 /** Layer 3 of one attestation. */
 export const TrustVerdict = Type.Object(
   {
-    status: Type.Enum(["valid", "warning", "not_evaluated"]),
-    details: Type.String(),
+    status: Type.Enum(["valid", "warning", "not_evaluated"], { description: "`warning`: below the threshold." }),
+    details: Type.String({ description: "A sentence." }),
     score: nullable(Fraction),
     threshold: nullable(Fraction),
     paths: Type.Array(
       Type.Object({
         anchor: Fingerprint,
-        kind: Type.Enum(["direct", "endorsed"]),
+        kind: Type.Enum(["direct", "endorsed"], { description: "Whether the anchor is the signer itself." }),
         weight: Fraction,
         score: Fraction,
         hops: Type.Array(
@@ -145,6 +151,7 @@ export const TrustVerdict = Type.Object(
             offer_entry_id: EntryId,
             factor: Type.Number({ minimum: 0, maximum: 1, description: "Category weight × discount × decay." }),
           }),
+          { description: "Endorsements from the anchor to the signer; none when it is the signer." },
         ),
       }),
       { description: "The best way from each anchor, best first, five at most." },

@@ -32,17 +32,17 @@ export const Subscribe = Type.Object(
       ),
     ),
   },
-  { title: "Subscribe" },
+  { title: "Subscribe", description: "Where to deliver, which events, and the secret that signs the deliveries." },
 );
 
 export const Webhook = Type.Object(
   {
-    id: Type.Integer(),
-    url: Type.String(),
+    id: Type.Integer({ description: "Counted from 1." }),
+    url: Type.String({ description: "As given." }),
     events: Events,
     key_fingerprint: nullable(Fingerprint),
     document_hash: nullable(DocumentHash),
-    active: Type.Boolean(),
+    active: Type.Boolean({ description: "False once it was ended." }),
     healthy: Type.Boolean({ description: "False after ten failures in a row, until the next success." }),
     retry_count: Type.Integer({ minimum: 0, description: "Failures since the last success." }),
     created_at: nullable(Timestamp),
@@ -52,4 +52,6 @@ export const Webhook = Type.Object(
 
 export const WebhookList = Type.Array(Webhook);
 
-export const WebhookParams = Type.Object({ webhook_id: Type.Integer({ minimum: 0 }) });
+export const WebhookParams = Type.Object({
+  webhook_id: Type.Integer({ minimum: 0, description: "`id` of a subscription." }),
+});

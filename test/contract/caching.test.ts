@@ -129,11 +129,12 @@ test("the OpenAPI document tells tags and 304 wherever they occur, and nowhere e
     "/api/v1/log/tile/{version}/{level}/{index_p}/{width}",
     "/api/v1/log/tile/{version}/{level}/{index}",
     "/api/v1/log/{entry_id}",
+    "/api/v1/openapi.json",
   ]);
   for (const path of kept) {
     const { responses, parameters } = paths[path].get;
     for (const status of ["200", "304"])
-      expect(Object.keys(responses[status].headers)).toEqual(["ETag", "Cache-Control"]);
+      expect(Object.keys(responses[status].headers)).toEqual(expect.arrayContaining(["ETag", "Cache-Control"]));
     expect(responses["304"].content).toBeUndefined();
     expect(parameters).toContainEqual(expect.objectContaining({ name: "If-None-Match", in: "header" }));
   }

@@ -17,7 +17,7 @@ import { Gate } from "#cairnlog/server/http/gate.js";
 import { Metrics } from "#cairnlog/server/http/metrics.js";
 import { type Route, route } from "#cairnlog/server/http/route.js";
 import { routeTable } from "#cairnlog/server/http/routes/index.js";
-import { openApiRoute } from "#cairnlog/server/http/routes/openapi.js";
+import { descriptionRoutes } from "#cairnlog/server/http/routes/openapi.js";
 import { Sessions } from "#cairnlog/server/http/sessions.js";
 import { TestService, temporaryFolder } from "./harness.js";
 import type { Algorithm } from "./signers.js";
@@ -78,7 +78,7 @@ export async function startControlled(
   const metrics = new Metrics(registry.log);
   const anchoring = new Anchoring({ log: registry.log, logger: pino({ level: "silent" }), clock, ...calendars });
   const served = routeTable(registry, operator, metrics, { sessions, gate }, anchoring).filter(
-    ({ path }) => path !== "/api/v1/openapi.json",
+    ({ path }) => path !== "/api/v1/openapi.json" && !path.startsWith("/docs"),
   );
   const routes = [...served, ...gateRoutes(gate)];
   const sink = new Writable({
@@ -88,7 +88,7 @@ export async function startControlled(
     },
   });
   const http = new HttpServer({
-    routes: [...routes, openApiRoute(routes)],
+    routes: [...routes, ...descriptionRoutes(routes)],
     limits: null,
     trustedProxies: [],
     maxBodyBytes: 1 << 20,

@@ -5,11 +5,12 @@ import type { Criteria } from "../../../engine/log/query.js";
 import { EXPORT_SCOPES, type ExportScope } from "../../../engine/registry/auditexport.js";
 import type { Entry } from "../../../engine/verify/entry.js";
 import { csvHeader, csvLine } from "../../export/csv.js";
-import { AuditExport, AuditExportQuery, EXPORT_REACH } from "../../wire/audit-export.js";
+import { AuditCsv, AuditExport, AuditExportQuery, EXPORT_REACH } from "../../wire/audit-export.js";
 import { StreamedAnswer } from "../answer.js";
 import { dateRange } from "../dates.js";
 import { type Route, route } from "../route.js";
 
+const CSV_TYPE = "text/csv; charset=utf-8";
 /** Entries per chunk: some 100 KB. */
 const CHUNK_ENTRIES = 64;
 
@@ -21,6 +22,7 @@ export function auditExportRoutes(log: Log): Route[] {
       summary: "Entries of a scope, a key, a document or a period, as JSON or CSV",
       query: AuditExportQuery,
       answer: AuditExport,
+      otherAnswers: { [CSV_TYPE]: AuditCsv },
       limit: "general",
       handle({ query }) {
         const { page, page_size, format } = query;
@@ -38,7 +40,7 @@ export function auditExportRoutes(log: Log): Route[] {
         };
         const { indexes, total } = log.match(criteria, (page - 1) * page_size, page_size);
         const entries = chunked(log, indexes);
-        if (format === "csv") return new StreamedAnswer(csv(entries), { contentType: "text/csv; charset=utf-8" });
+        if (format === "csv") return new StreamedAnswer(csv(entries), { contentType: CSV_TYPE });
         const rest = { page, page_size, total, truncated: total > EXPORT_REACH };
         return new StreamedAnswer(jsonDocument(entries, rest), {});
       },

@@ -25,9 +25,10 @@ export function authRoutes(
       method: "POST",
       path: "/api/v1/auth/login",
       summary: "Exchange a signed challenge for a session token",
+      proving: "challenge",
       body: Login,
       answer: LoginResult,
-      refusals: [403, 404, 409, 410, 503],
+      refusals: [403, 404, 409, 410],
       limit: "general",
       async handle({ body: { challenge_id, challenge_signature, password } }) {
         const answer = { challengeId: challenge_id, signature: challenge_signature };
@@ -40,8 +41,9 @@ export function authRoutes(
       method: "POST",
       path: "/api/v1/auth/renew",
       summary: "Exchange a session token for a fresh one",
+      proving: "session",
       answer: LoginResult,
-      refusals: [401, 403, 503],
+      refusals: [401, 403],
       limit: "general",
       handle: ({ request }) => sessions.renew(request.authorization),
     }),
@@ -49,10 +51,11 @@ export function authRoutes(
       method: "POST",
       path: "/api/v1/auth/password",
       summary: "Set or change the password of a key",
+      proving: "challenge",
       authorize: ({ body }) => gate.challengedKey(body),
       body: SetPassword,
       answer: PasswordSet,
-      refusals: [403, 404, 409, 410, 503],
+      refusals: [403, 404, 409, 410],
       limit: "general",
       async handle({ body, proof: { fingerprint } }) {
         await passwords.set(fingerprint, body);

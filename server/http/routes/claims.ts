@@ -21,6 +21,7 @@ export function claimRoutes({ claims }: Pick<Registry, "claims">, gate: Gate): R
       method: "POST",
       path: "/api/v1/claims",
       summary: "Post an encrypted claim",
+      proving: "session",
       async authorize(asking) {
         const proof = await gate.sessionKey(asking);
         claims.checkPoster(proof.fingerprint);
@@ -28,7 +29,7 @@ export function claimRoutes({ claims }: Pick<Registry, "claims">, gate: Gate): R
       },
       body: PostClaim,
       answer: ClaimReceipt,
-      refusals: [401, 403, 503],
+      refusals: [401, 403],
       limit: "general",
       handle: ({ body, proof }) => within("/payload", claims.post(body.payload, proof.fingerprint)),
     }),
@@ -58,6 +59,7 @@ export function claimRoutes({ claims }: Pick<Registry, "claims">, gate: Gate): R
       method: "POST",
       path: "/api/v1/claims/{entry_id}/reveal",
       summary: "Whether a claim commits to a plaintext; checking it offline discloses nothing",
+      proving: "session",
       authorize: (asking) => gate.sessionKey(asking),
       params: ClaimParams,
       body: RevealClaim,

@@ -22,7 +22,7 @@ import type { Gate, Proof } from "../gate.js";
 import type { Request } from "../request.js";
 import { type Route, route } from "../route.js";
 
-const WRITE_REFUSALS = [401, 403, 404, 409, 410, 503];
+const WRITE_REFUSALS = [401, 403, 404, 409, 410];
 
 type Parts = Pick<Registry, "endorsements" | "endorsementQueries">;
 
@@ -43,6 +43,7 @@ function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
       method: "POST",
       path: "/api/v1/endorsements/offer",
       summary: "Offer an endorsement to another key",
+      proving: "proof",
       authorize,
       body: OfferEndorsement,
       answer: Entry,
@@ -57,6 +58,7 @@ function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
       method: "POST",
       path: "/api/v1/endorsements/accept",
       summary: "Accept an offer; it takes effect after the activation delay",
+      proving: "proof",
       authorize,
       body: AcceptEndorsement,
       answer: EndorsementReceipt,
@@ -69,6 +71,7 @@ function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
       method: "POST",
       path: "/api/v1/endorsements/withdraw",
       summary: "Take an offer or an endorsement back",
+      proving: "proof",
       authorize,
       body: WithdrawEndorsement,
       answer: EndorsementReceipt,
@@ -81,6 +84,7 @@ function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
       method: "POST",
       path: "/api/v1/endorsements/revoke-acceptance",
       summary: "End an endorsement that the key accepted",
+      proving: "proof",
       authorize,
       body: RevokeAcceptance,
       answer: EndorsementReceipt,
@@ -93,6 +97,7 @@ function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
       method: "POST",
       path: "/api/v1/endorsements/revocation-alert",
       summary: "Warn that a key, which one endorsed or was endorsed by, is compromised",
+      proving: "proof",
       authorize,
       body: FileAlert,
       answer: AlertReceipt,
@@ -113,7 +118,7 @@ function readRoutes({ endorsementQueries }: Parts): Route[] {
       params: KeyParams,
       query: EndorsementQuery,
       answer: EndorsementPage,
-      refusals: [404, 503],
+      refusals: [404],
       limit: "general",
       handle: ({ params, query: { per_page: perPage, ...query } }) =>
         endorsementQueries.received(params.fingerprint, { ...query, perPage }),
@@ -125,7 +130,7 @@ function readRoutes({ endorsementQueries }: Parts): Route[] {
       params: KeyParams,
       query: EndorsementQuery,
       answer: EndorsementPage,
-      refusals: [404, 503],
+      refusals: [404],
       limit: "general",
       handle: ({ params, query: { per_page: perPage, ...query } }) =>
         endorsementQueries.issued(params.fingerprint, { ...query, perPage }),

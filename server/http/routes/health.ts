@@ -50,7 +50,6 @@ export function healthRoutes(
       path: "/readyz",
       summary: "Whether the newest entry has a valid tree head and the operator key can sign",
       answer: Ready,
-      refusals: [503],
       limit: null,
       async handle() {
         if (!(await isReady()))

@@ -21,7 +21,7 @@ import { keyRoutes } from "./keys.js";
 import { logRoutes } from "./log.js";
 import { logQueryRoutes } from "./log-queries.js";
 import { mirrorRoutes } from "./mirrors.js";
-import { openApiRoute } from "./openapi.js";
+import { descriptionRoutes } from "./openapi.js";
 import { requestRoutes } from "./requests.js";
 import { trustRoutes } from "./trust.js";
 import { verifyRoutes } from "./verify.js";
@@ -62,5 +62,5 @@ export function routeTable(
     ...inboxRoutes(registry, gate),
     ...webhookRoutes(registry, gate),
   ];
-  return [...routes, openApiRoute(routes)];
+  return [...routes, ...descriptionRoutes(routes)];
 }

@@ -19,7 +19,7 @@ export function mirrorRoutes(log: Log, checkpoints: Checkpoints): Route[] {
       summary: "The newest tree head as a signed note; of logs whose operator key is Ed25519",
       answer: CheckpointNote,
       answerType: NOTE_TYPE,
-      refusals: [404, 503],
+      refusals: [404],
       limit: "general",
       keep: () => "revalidate",
       handle: async () => new Answer(Buffer.from(await checkpoints.newest()), { contentType: NOTE_TYPE }),

@@ -23,7 +23,7 @@ import { type Route, route } from "../route.js";
 
 type Parts = Pick<Registry, "requests" | "policies">;
 
-const WRITE_REFUSALS = [401, 403, 404, 409, 410, 503];
+const WRITE_REFUSALS = [401, 403, 404, 409, 410];
 
 export function requestRoutes(parts: Parts, gate: Gate): Route[] {
   return [...readRoutes(parts), ...writeRoutes(parts, gate)];
@@ -41,6 +41,7 @@ function writeRoutes({ requests, policies }: Parts, gate: Gate): Route[] {
       method: "POST",
       path: "/api/v1/log/attestation-requests",
       summary: "Ask another key, or one's own, for an attestation",
+      proving: "session-or-proof",
       authorize: provenAs("requester_fingerprint"),
       body: CreateRequest,
       answer: AttestationRequest,
@@ -52,6 +53,7 @@ function writeRoutes({ requests, policies }: Parts, gate: Gate): Route[] {
       method: "POST",
       path: "/api/v1/log/attestation-requests/{request_id}/respond",
       summary: "Accept or decline a request",
+      proving: "session-or-proof",
       authorize: provenAs("responder_fingerprint"),
       params: RequestParams,
       body: Respond,
@@ -64,6 +66,7 @@ function writeRoutes({ requests, policies }: Parts, gate: Gate): Route[] {
       method: "POST",
       path: "/api/v1/log/request-policies",
       summary: "Publish the policy by which requests to one's key are filtered",
+      proving: "session-or-proof",
       authorize: provenAs("target_fingerprint"),
       body: PublishPolicy,
       answer: PolicyPublished,

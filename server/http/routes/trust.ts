@@ -19,7 +19,7 @@ import { type Route, route } from "../route.js";
 
 /** Rows that are made into JSON at one time: well below a millisecond. */
 const ROWS = 512;
-const WRITE_REFUSALS = [401, 403, 404, 409, 410, 503];
+const WRITE_REFUSALS = [401, 403, 404, 409, 410];
 
 type Parts = Pick<Registry, "graphs" | "keys" | "trust" | "trustConfigs" | "endorsementQueries">;
 
@@ -36,7 +36,7 @@ function graphRoutes({ graphs, keys, trust, endorsementQueries }: Parts): Route[
       params: KeyParams,
       query: GraphQuery,
       answer: Graph,
-      refusals: [404, 503],
+      refusals: [404],
       limit: "general",
       handle: async ({ params, query: { max_depth: maxDepth, ...filter } }) =>
         graphJson(await graphs.around(params.fingerprint, { maxDepth, ...filter })),
@@ -47,7 +47,7 @@ function graphRoutes({ graphs, keys, trust, endorsementQueries }: Parts): Route[
       summary: "A key's endorsements by status, and how the service trusts it",
       params: KeyParams,
       answer: TrustStatus,
-      refusals: [404, 503],
+      refusals: [404],
       limit: "general",
       async handle({ params }) {
         const { fingerprint, status: key_status } = keys.find(params.fingerprint);
@@ -91,6 +91,7 @@ function configWriteRoutes({ trustConfigs }: Parts, gate: Gate): Route[] {
       method: "POST",
       path: "/api/v1/trust-configs",
       summary: "Store a trust configuration in place of the key's active one",
+      proving: "session-or-proof",
       authorize,
       body: CreateTrustConfig,
       answer: TrustConfig,
@@ -102,6 +103,7 @@ function configWriteRoutes({ trustConfigs }: Parts, gate: Gate): Route[] {
       method: "POST",
       path: "/api/v1/trust-configs/revoke",
       summary: "Revoke the key's active trust configuration",
+      proving: "session-or-proof",
       authorize,
       body: RevokeTrustConfig,
       answer: TrustConfig,

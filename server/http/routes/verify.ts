@@ -12,7 +12,7 @@ export function verifyRoutes({ verification }: Pick<Registry, "verification">): 
       summary: "Verify a manifest in layers; the source itself is never sent",
       body: VerifyManifest,
       answer: VerificationResult,
-      refusals: [404, 503],
+      refusals: [404],
       limit: "general",
       handle: ({ body }) => verifyComposite(verification, body),
     }),

@@ -1,0 +1,74 @@
+/** The parts of our own OpenAPI document that the page reads. */
+
+export interface Schema {
+  readonly $ref?: string;
+  readonly type?: string;
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly default?: unknown;
+  readonly format?: string;
+  readonly pattern?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly patternProperties?: Readonly<Record<string, Schema>>;
+}
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: "path" | "query" | "header";
+  readonly required: boolean;
+  readonly description: string;
+  readonly schema: Schema;
+  readonly example?: unknown;
+}
+
+export interface Media {
+  readonly schema: Schema;
+  readonly example?: unknown;
+}
+export type Content = Readonly<Record<string, Media>>;
+
+export interface Response {
+  readonly $ref?: string;
+  readonly description: string;
+  readonly content?: Content;
+}
+
+export interface Operation {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly description: string;
+  readonly security: readonly Readonly<Record<string, unknown>>[];
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly description: string; readonly content: Content };
+  readonly responses: Readonly<Record<string, Response>>;
+}
+
+export interface Document {
+  readonly info: {
+    readonly title: string;
+    readonly version: string;
+    readonly summary: string;
+    readonly description: string;
+    readonly license: { readonly name: string };
+  };
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly responses: Readonly<Record<string, Response>>;
+    readonly headers: Readonly<Record<string, { readonly description: string; readonly example: unknown }>>;
+    readonly securitySchemes: { readonly session: { readonly description: string } };
+  };
+}
+
+/** The last part of a reference: the name of what it refers to. */
+export const nameOf = (reference: string): string => reference.slice(reference.lastIndexOf("/") + 1);

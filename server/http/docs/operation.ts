@@ -1,0 +1,92 @@
+/** One operation as HTML: what it takes, what it answers, and a request that one can run. */
+import { type Html, html, type Part, prose, words } from "./markup.js";
+import { type Content, nameOf, type Operation, type Parameter, type Response, type Schema } from "./model.js";
+import { type Direction, membersOf, row, typeOf } from "./schema.js";
+
+export interface Place {
+  /** Lower case. */
+  readonly method: string;
+  readonly path: string;
+  readonly operation: Operation;
+  readonly schemas: Readonly<Record<string, Schema>>;
+}
+
+export function operationHtml(place: Place): Html {
+  const { method, path, operation } = place;
+  const { operationId, summary, description, parameters = [], requestBody, responses } = operation;
+  return html`<details class="operation">
+<summary><h3><span class="method ${method}">${method.toUpperCase()}</span> <code class="path">${pathHtml(path)}</code>
+<span class="summary">${words(summary)}</span></h3></summary>
+<div class="body">
+<p class="name"><a id="${operationId}" href="#${operationId}">${operationId}</a></p>
+${description && prose(description)}
+${parametersHtml(parameters)}
+${requestBody && [html`<h4>Body</h4>`, prose(requestBody.description), contentHtml(requestBody.content, place, "in")]}
+<h4>Request</h4>
+${example("curl", curlOf(place))}
+<h4>Answers</h4>
+${Object.entries(responses).map(([status, response]) => responseHtml(status, response, place))}
+</div>
+</details>`;
+}
+
+/** A path that may break before each of its parts. */
+const pathHtml = (path: string): Part[] =>
+  path
+    .split("/")
+    .slice(1)
+    .map((part) => html`<wbr>/${part}`);
+
+function parametersHtml(parameters: readonly Parameter[]): Part {
+  const places = ["path", "query", "header"] as const;
+  return places.map((where) => {
+    const rows = parameters.filter((parameter) => parameter.in === where);
+    if (!rows.length) return null;
+    return html`<h4>In the ${where}</h4><dl class="members">${rows.map(({ name, schema, required, description }) =>
+      row(name, { ...schema, description }, required, "in"),
+    )}</dl>`;
+  });
+}
+
+/** A problem is described once, under the answers that all operations share. */
+function responseHtml(status: string, { $ref, description, content }: Response, place: Place): Html {
+  const kind = status < "300" ? "good" : status < "400" ? "kept" : "bad";
+  const label = html`<span class="status ${kind}">${status}</span>`;
+  if ($ref) return html`<p class="answer">${label} <a href="#answer-${nameOf($ref)}">${nameOf($ref)}</a></p>`;
+  return html`<div class="answer">${label} ${words(description)}${content && contentHtml(content, place, "out")}</div>`;
+}
+
+function contentHtml(content: Content, { schemas }: Place, direction: Direction): Part[] {
+  return Object.entries(content).map(([type, media]) => {
+    const resolved = media.schema.$ref ? schemas[nameOf(media.schema.$ref)]! : media.schema;
+    return html`<p class="media"><code>${type}</code> ${typeOf(media.schema)}</p>
+${membersOf(resolved, direction)}${direction === "out" && media.example !== undefined && example("Example", textOf(media.example))}`;
+  });
+}
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
+
+export const example = (title: string, text: string): Html =>
+  html`<details class="example"${title === "curl" && html` open`}><summary>${title}</summary><pre tabindex="0"><code>${text}</code></pre></details>`;
+
+/** A request that was granted once, as a line for a shell; the parts that nobody else can know are variables. */
+function curlOf({ method, path, operation }: Place): string {
+  const { parameters = [], requestBody, responses, security } = operation;
+  const value = (parameter: Parameter) => encodeURIComponent(String(parameter.example)).replaceAll("%3A", ":");
+  const given = parameters.filter((parameter) => parameter.example !== undefined);
+  const filled = path.replace(/\{(\w+)\}/g, (_, name) => value(given.find((one) => one.name === name)!));
+  const query = given.filter((one) => one.in === "query").map((one) => `${one.name}=${value(one)}`);
+  const body = requestBody?.content["application/json"]?.example;
+  const takesSession = security.some((scheme) => "session" in scheme) && !hasProof(body);
+  const isBytes = responses[200]?.content?.["application/octet-stream"] !== undefined;
+  const parts = [
+    `curl "$SERVER${filled}${query.length ? `?${query.join("&")}` : ""}"`,
+    ...(method === "get" || body ? [] : [`-X ${method.toUpperCase()}`]),
+    ...(takesSession ? [`-H "Authorization: Bearer $TOKEN"`] : []),
+    ...(isBytes ? ["--output tile"] : []),
+    ...(body ? [`-d @- <<'JSON'\n${textOf(body)}\nJSON`] : []),
+  ];
+  return parts.join(" \\\n  ");
+}
+
+const hasProof = (body: unknown): boolean => typeof body === "object" && body !== null && "auth" in body;

@@ -1,0 +1,175 @@
+/** The OpenAPI 3.1 document, made from the route table: schemas are JSON Schema already. */
+import type { TObject, TSchema } from "typebox";
+import { VERSION } from "../../version.js";
+import { REASONS } from "../answer.js";
+import { LIMITS } from "../limits.js";
+import type { Proving, Route } from "../route.js";
+import { AREAS, areaOf } from "./areas.js";
+import { EXAMPLES, type Example } from "./examples.js";
+import { ALWAYS_SENT, HEADERS, headerRefs, problemRef, problemResponses, refusalsOf } from "./responses.js";
+
+export type Json = Readonly<Record<string, unknown>>;
+type Named = (schema: unknown) => unknown;
+
+const ABOUT = `A public, append-only log of keys, attestations and endorsements. Every entry has its own signed tree head.
+
+Bodies are JSON objects in UTF-8; unknown members and unknown query parameters are ignored. Timestamps are ISO 8601.
+A key is named by its fingerprint: \`sha256:\` and the SHA-256 of its DER SubjectPublicKeyInfo in hexadecimal.
+
+Every GET answers HEAD too, with the same headers and no body. A path that does not know a method answers 405 with \`Allow\`;
+a path that nobody knows answers 404. Refusals are problem documents (RFC 9457) whose member \`code\` is stable. What is no
+HTTP, or has headers that are too long, is refused without one, and the connection is closed.
+
+Each client address has so many requests in each window; the RateLimit headers of every answer say how many are left.
+A probe (\`/livez\`, \`/readyz\`, \`/metrics\`) is never refused.`;
+
+const SESSION = {
+  type: "http",
+  scheme: "bearer",
+  bearerFormat: "JWT",
+  description: `A session of a key: sign the nonce of POST /auth/challenge, exchange it for a token at POST /auth/login.
+It lasts an hour unless set otherwise, and dies with its key.
+
+In its place some writes take a detached proof, the member \`auth\` of the body: a challenge of the purpose \`general\`
+(POST /auth/challenge), signed by the key that acts. It serves once, for this one write. What it consists of is the schema
+\`AuthProof\`. Where both are there, the proof counts.`,
+};
+
+/** What a route asks of its caller, in words and as OpenAPI has it; a proof in the body is no scheme that OpenAPI knows. */
+const PROVING: Readonly<Record<Proving, { readonly words: string; readonly security: readonly Json[] }>> = {
+  session: { words: "Needs a session.", security: [{ session: [] }] },
+  operator: { words: "Needs a session of the operator key.", security: [{ session: [] }] },
+  proof: { words: "Needs a proof in the member `auth`; a session does not serve.", security: [] },
+  challenge: { words: "Needs a signed challenge in the body.", security: [] },
+  "session-or-proof": {
+    words: "Needs a session, or a proof in the member `auth`.",
+    security: [{ session: [] }, {}],
+  },
+};
+
+const IF_NONE_MATCH = {
+  name: "If-None-Match",
+  in: "header",
+  required: false,
+  description: "Tags of answers that the client has; one that is still right is answered with 304.",
+  schema: { type: "string" },
+};
+
+/** The document for a table of routes. */
+export function openApi(routes: readonly Route[]): Json {
+  const schemas = new Map<string, unknown>();
+  const named = (schema: unknown) => hoist(schema, schemas);
+  const responses = problemResponses(named);
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const route of routes) {
+    paths[route.path] ??= {};
+    paths[route.path]![route.method.toLowerCase()] = operation(route, named);
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "cairnlog",
+      version: VERSION,
+      summary: "A transparency log and attestation service.",
+      description: ABOUT,
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: "/", description: "The service that this document came from." }],
+    tags: AREAS.map(({ name, description }) => ({ name, description })),
+    paths,
+    components: {
+      schemas: Object.fromEntries([...schemas].sort(([a], [b]) => (a < b ? -1 : 1))),
+      responses,
+      headers: HEADERS,
+      securitySchemes: { session: SESSION },
+    },
+  };
+}
+
+function operation(route: Route, named: Named): Json {
+  const { method, path, summary, params, query, body, proving, limit, status = 200 } = route;
+  const id = operationId(method, path);
+  const example = EXAMPLES[id];
+  const parameters = [
+    ...parametersOf(params, "path", named, example?.params),
+    ...parametersOf(query, "query", named, example?.query),
+    ...(route.keep ? [IF_NONE_MATCH] : []),
+  ];
+  const requestBody = body && {
+    required: true,
+    description: describe(body),
+    content: { "application/json": { schema: named(body), ...(example?.body ? { example: example.body } : {}) } },
+  };
+  return {
+    operationId: id,
+    tags: [areaOf(path)],
+    summary,
+    description: [proving && PROVING[proving].words, limit && limitWords(limit)].filter(Boolean).join(" "),
+    security: proving ? PROVING[proving].security : [],
+    ...(parameters.length ? { parameters } : {}),
+    ...(requestBody ? { requestBody } : {}),
+    responses: {
+      [status]: success(route, example, named),
+      ...(route.keep ? { 304: { description: "The client has the answer.", headers: headerRefs(kept(route)) } } : {}),
+      ...Object.fromEntries(refusalsOf(route).map((status) => [status, problemRef(status)])),
+    },
+  };
+}
+
+const kept = ({ keep }: Route) => [...(keep ? ["ETag"] : []), ...ALWAYS_SENT];
+
+function success(route: Route, example: Example | undefined, named: Named): Json {
+  const { answer, answerType = "application/json", otherAnswers = {}, status = 200 } = route;
+  const others = Object.entries(otherAnswers).map(([type, schema]) => [type, { schema: named(schema) }]);
+  const shown = example && { example: example.answer };
+  return {
+    description: describe(answer) ?? REASONS[status],
+    headers: headerRefs(kept(route)),
+    content: { [answerType]: { schema: named(answer), ...shown }, ...Object.fromEntries(others) },
+  };
+}
+
+const describe = (schema: TSchema): string | undefined => (schema as { readonly description?: string }).description;
+
+function limitWords(name: keyof typeof LIMITS): string {
+  const { requests, seconds } = LIMITS[name];
+  return `Limit \`${name}\`: ${requests} requests in ${seconds} seconds for each address unless set otherwise.`;
+}
+
+function parametersOf(
+  schema: TObject | undefined,
+  where: "path" | "query",
+  named: Named,
+  examples: Readonly<Record<string, unknown>> = {},
+): Json[] {
+  if (!schema) return [];
+  // TypeBox leaves `required` away where nothing is.
+  const required: readonly string[] = schema.required ?? [];
+  return Object.entries(schema.properties).map(([name, property]) => ({
+    name,
+    in: where,
+    required: required.includes(name) && !Object.hasOwn(property, "default"),
+    description: describe(property),
+    schema: named(property),
+    ...(Object.hasOwn(examples, name) ? { example: examples[name] } : {}),
+  }));
+}
+
+/** `GET /api/v1/log/{entry_id}` → `get_log_entry_id` */
+export const operationId = (method: string, path: string): string =>
+  `${method.toLowerCase()}_${path
+    .replace(/^\/api\/v1/, "")
+    .match(/\w+/g)!
+    .join("_")
+    .replaceAll("-", "_")}`;
+
+/** `schema` with every titled schema in it moved to `schemas` and referred to. */
+function hoist(schema: unknown, schemas: Map<string, unknown>): unknown {
+  if (Array.isArray(schema)) return schema.map((item) => hoist(item, schemas));
+  if (typeof schema !== "object" || schema === null) return schema;
+  const { title } = schema as TSchema & { title?: unknown };
+  const copy = () => Object.fromEntries(Object.entries(schema).map(([name, part]) => [name, hoist(part, schemas)]));
+  if (typeof title !== "string") return copy();
+  if (!schemas.has(title)) schemas.set(title, copy());
+  return { $ref: `#/components/schemas/${title}` };
+}

@@ -1,0 +1,166 @@
+/** Of the OpenAPI document: what every answer carries, and every refusal that a route can answer with. */
+import type { TObject, TSchema } from "typebox";
+import { Problem } from "../../wire/errors.js";
+import { REASONS } from "../answer.js";
+import { codesOf } from "../problems.js";
+import type { Route } from "../route.js";
+
+interface Header {
+  readonly required: boolean;
+  readonly description: string;
+  readonly schema: { readonly type: "string" | "integer" };
+  readonly example: string | number;
+}
+
+const LIMITED = "Absent where limits are off.";
+
+/** Every header of ours. */
+export const HEADERS = {
+  "X-Request-Id": {
+    required: true,
+    description:
+      "The client's `X-Request-Id`, if it is 1 to 128 of A-Z a-z 0-9 . _ -, or one of ours; it is in the log.",
+    schema: { type: "string" },
+    example: "6d8f1c86-3f1f-4f0e-9b7e-1d0a2c9f5e11",
+  },
+  "X-Content-Type-Options": {
+    required: true,
+    description: "Always `nosniff`.",
+    schema: { type: "string" },
+    example: "nosniff",
+  },
+  "Cache-Control": {
+    required: true,
+    description:
+      "`no-store`, but where the answer carries a tag: there `immutable` when it can never change, otherwise `no-cache`, " +
+      "which is to ask by its tag.",
+    schema: { type: "string" },
+    example: "no-cache",
+  },
+  ETag: {
+    required: true,
+    description: "Strong; made from the bytes of the answer.",
+    schema: { type: "string" },
+    example: '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"',
+  },
+  RateLimit: {
+    required: false,
+    description: `Requests left (\`r\`) and seconds until all are back (\`t\`). ${LIMITED}`,
+    schema: { type: "string" },
+    example: '"general";r=99;t=60',
+  },
+  "RateLimit-Policy": {
+    required: false,
+    description: `The limit: requests (\`q\`) in a window of seconds (\`w\`). ${LIMITED}`,
+    schema: { type: "string" },
+    example: '"general";q=100;w=60',
+  },
+  "RateLimit-Limit": {
+    required: false,
+    description: `Requests allowed in the window. ${LIMITED}`,
+    schema: { type: "integer" },
+    example: 100,
+  },
+  "RateLimit-Remaining": {
+    required: false,
+    description: `Requests left. ${LIMITED}`,
+    schema: { type: "integer" },
+    example: 99,
+  },
+  "RateLimit-Reset": {
+    required: false,
+    description: `Seconds until all are back. ${LIMITED}`,
+    schema: { type: "integer" },
+    example: 60,
+  },
+  "Access-Control-Allow-Origin": {
+    required: false,
+    description: "`*`, of GET and HEAD: pages of any origin may read. Absent from writes.",
+    schema: { type: "string" },
+    example: "*",
+  },
+  "Access-Control-Expose-Headers": {
+    required: false,
+    description: "`*`, of GET and HEAD.",
+    schema: { type: "string" },
+    example: "*",
+  },
+  "Retry-After": {
+    required: true,
+    description: "Seconds after which to try again.",
+    schema: { type: "integer" },
+    example: 30,
+  },
+  "WWW-Authenticate": {
+    required: true,
+    description: "Always `Bearer`.",
+    schema: { type: "string" },
+    example: "Bearer",
+  },
+} as const satisfies Readonly<Record<string, Header>>;
+
+export type HeaderName = keyof typeof HEADERS;
+
+const ONLY_SOME: ReadonlySet<string> = new Set<HeaderName>(["ETag", "Retry-After", "WWW-Authenticate"]);
+
+/** The headers that every answer may carry. */
+export const ALWAYS_SENT = Object.keys(HEADERS).filter((name) => !ONLY_SOME.has(name));
+
+export const headerRefs = (names: readonly string[]) =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+
+/** What a refusal means, by its status. */
+const MEANINGS: Readonly<Record<number, { readonly means: string; readonly headers?: readonly HeaderName[] }>> = {
+  400: { means: "The body is not a JSON object, or it asks for what is not done any more." },
+  401: { means: "Neither a session that holds nor a proof.", headers: ["WWW-Authenticate"] },
+  403: { means: "Who asks may not do that: another key, a key that has ended, a proof that does not hold." },
+  404: { means: "What the path or the body names is not there." },
+  409: { means: "It collides with what is there already." },
+  410: { means: "It was there, and its time is over." },
+  413: { means: "The body is larger than the service takes; 1 MiB unless set otherwise." },
+  422: { means: "A parameter or a member of the body does not fit; `errors` names which." },
+  429: { means: "A limit is used up.", headers: ["Retry-After"] },
+  500: { means: "A fault of the service; its log knows more under the request id." },
+  502: { means: "No calendar took the digest; nothing was written." },
+  503: { means: "The service cannot do it at the moment.", headers: ["Retry-After"] },
+};
+
+const componentName = (status: number) => REASONS[status]!.replaceAll(" ", "");
+
+export const problemRef = (status: number) => ({ $ref: `#/components/responses/${componentName(status)}` });
+
+/** Every refusal as a component. */
+export function problemResponses(named: (schema: unknown) => unknown): Record<string, unknown> {
+  const problem = named(Problem) as { readonly $ref: string };
+  return Object.fromEntries(
+    Object.entries(MEANINGS).map(([text, { means, headers = [] }]) => {
+      const status = Number(text);
+      const codes = codesOf(status);
+      const schema = { ...problem, properties: { status: { const: status }, code: { enum: codes } } };
+      const example = { type: "about:blank", title: REASONS[status], status, detail: means, code: codes[0] };
+      const content = { "application/problem+json": { schema, example } };
+      const description = `${REASONS[status]}. ${means}`;
+      return [componentName(status), { description, headers: headerRefs([...ALWAYS_SENT, ...headers]), content }];
+    }),
+  );
+}
+
+/** The statuses of a route's refusals, ascending. Whatever is asked while the service shuts down is answered with 503. */
+export function refusalsOf({ params, query, body, limit, refusals = [] }: Route): number[] {
+  const statuses = new Set([...refusals, 500, 503]);
+  if (limit) statuses.add(429);
+  // A part of a path that is not validly encoded names nothing.
+  if (params) statuses.add(404);
+  if (query || body || (params && !takesAnyText(params))) statuses.add(422);
+  if (body) statuses.add(400).add(413);
+  return [...statuses].sort((a, b) => a - b);
+}
+
+const ANNOTATIONS = new Set(["type", "title", "description", "examples", "default"]);
+
+/** Whether every text fits every member. */
+const takesAnyText = ({ properties }: TObject): boolean =>
+  Object.values(properties).every(
+    (schema: TSchema & { type?: unknown }) =>
+      schema.type === "string" && Object.keys(schema).every((keyword) => ANNOTATIONS.has(keyword)),
+  );

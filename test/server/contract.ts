@@ -1,0 +1,106 @@
+/** The OpenAPI document as a judge: what it does not promise of an answer, no answer may have. */
+import { Compile } from "typebox/schema";
+import { expect } from "vitest";
+
+// biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is walked as it comes
+export type Document = any;
+
+/** Headers that belong to the connection and the message, not to the interface. */
+const OF_THE_TRANSPORT = new Set(["connection", "content-length", "content-type", "date", "keep-alive"]);
+OF_THE_TRANSPORT.add("transfer-encoding").add("uwebsockets");
+
+const PROBLEM = { $ref: "#/components/schemas/Problem" };
+
+export class Contract {
+  readonly document: Document;
+  readonly #schemas: Document;
+  readonly #checks = new Map<string, ReturnType<typeof Compile>>();
+  readonly #templates: readonly { readonly path: string; readonly pattern: RegExp }[];
+
+  constructor(document: Document) {
+    this.document = document;
+    this.#schemas = closed(document.components.schemas);
+    // Fixed parts go before parameters.
+    this.#templates = Object.keys(document.paths)
+      .sort((a, b) => a.split("{").length - b.split("{").length)
+      .map((path) => ({ path, pattern: new RegExp(`^${path.replace(/\{\w+\}/g, "[^/]+")}$`) }));
+  }
+
+  /** The operation that answers a path; undefined where there is none. */
+  operation(method: string, path: string): Document {
+    const template = this.#templates.find(({ pattern }) => pattern.test(path));
+    return template && this.document.paths[template.path][method === "HEAD" ? "get" : method.toLowerCase()];
+  }
+
+  /** A response object, looked up where it is a reference. */
+  response(operation: Document, status: number): Document {
+    return this.#resolved(operation.responses[status]);
+  }
+
+  /** Asserts that an answer is promised: its status, its headers, its type and every member of its body. */
+  expectPromised(method: string, path: string, response: Response, body: unknown): void {
+    const operation = this.operation(method, path);
+    const { status, headers } = response;
+    const said = `${method} ${path} answered ${status}`;
+    const mediaType = essence(headers.get("content-type") ?? "");
+    if (!operation) {
+      if (body !== undefined) this.#expectFits(PROBLEM, body, said);
+      return;
+    }
+    const promised = this.response(operation, status);
+    expect(promised, `${said}: ${JSON.stringify(body)}`).toBeDefined();
+    this.#expectHeaders(promised.headers ?? {}, headers, said);
+    if (!mediaType) return;
+    const types = Object.keys(promised.content ?? {});
+    const type = types.find((type) => essence(type) === mediaType);
+    expect(type, `${said} as ${mediaType}; promised: ${types}`).toBeDefined();
+    if (body !== undefined) this.#expectFits(promised.content[type!].schema, body, said);
+  }
+
+  /** What `schema` finds wrong with a value, members that it does not name included. */
+  faults(schema: Document, value: unknown): unknown[] {
+    const key = JSON.stringify(schema);
+    if (!this.#checks.has(key))
+      this.#checks.set(key, Compile({ ...closed(schema), components: { schemas: this.#schemas } }));
+    const [fits, errors] = this.#checks.get(key)!.Errors(value);
+    return fits ? [] : errors;
+  }
+
+  #expectFits(schema: Document, value: unknown, said: string): void {
+    expect(this.faults(schema, value), `${said}: ${JSON.stringify(value)}`).toEqual([]);
+  }
+
+  #expectHeaders(promised: Document, headers: Headers, said: string): void {
+    const names = new Set(Object.keys(promised).map((name) => name.toLowerCase()));
+    for (const [name] of headers)
+      expect(names.has(name) || OF_THE_TRANSPORT.has(name), `${said} with ${name}`).toBe(true);
+    for (const name of names)
+      if (this.#header(promised, name).required) expect(headers.get(name), `${said} without ${name}`).not.toBeNull();
+  }
+
+  #header(promised: Document, name: string): Document {
+    const [, header] = Object.entries(promised).find(([key]) => key.toLowerCase() === name)!;
+    return this.#resolved(header);
+  }
+
+  #resolved(part: Document): Document {
+    if (!part?.$ref) return part;
+    return part.$ref
+      .split("/")
+      .slice(1)
+      .reduce((node: Document, name: string) => node[name], this.document);
+  }
+}
+
+/** A media type without its parameters. */
+const essence = (mediaType: string) => mediaType.split(";")[0]!.trim().toLowerCase();
+
+/** `schema` with no room for members that it does not name, except where it says that there may be others. */
+function closed(schema: Document): Document {
+  if (Array.isArray(schema)) return schema.map(closed);
+  if (typeof schema !== "object" || schema === null) return schema;
+  const copy = Object.fromEntries(Object.entries(schema).map(([name, part]) => [name, closed(part)]));
+  const names = typeof schema.properties === "object" ? Object.keys(schema.properties) : [];
+  if (schema.type === "object" && names.length) copy.additionalProperties ??= false;
+  return copy;
+}
