@@ -32,18 +32,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       display_name: "Ada Lovelace",
       email: "ada@example.org",
       credential_type: "hardware",
-      key_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+      key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "09cb32ed-0703-463b-9fbc-6d96332c7e38",
+        id: "60a259f5-fcca-4292-84a8-06ad107730e9",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "be9711c4-6c9a-4bb9-8ffb-a57c1c26fa09",
-        key_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+        id: "679cea48-1e2c-410b-b6d2-77f9ba29aacd",
+        key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -51,26 +51,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "7101S-KJ5C7-ZREJC-YR6PQ-4ZZ0D-X5023-E0ZFM-CV5XN",
+      recovery_key: "170FQ-W2RZD-EF19J-HV0V3-EHX52-ZCD31-VF9ZK-5SW09",
     },
   },
   post_users_recover: {
     body: {
       pseudonym: "Ada Lovelace",
-      recovery_key: "7101S-KJ5C7-ZREJC-YR6PQ-4ZZ0D-X5023-E0ZFM-CV5XN",
+      recovery_key: "170FQ-W2RZD-EF19J-HV0V3-EHX52-ZCD31-VF9ZK-5SW09",
       credential_type: "hardware",
-      key_fingerprint: "sha256:3deccd983458d2d1860ac4013c8842dd0ebb76035fafc844709e65b75682e505",
+      key_fingerprint: "sha256:a6ab0e0df0c95b8e0613601e983b380b8df0c11aef5c59ac756666d3654c3484",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "09cb32ed-0703-463b-9fbc-6d96332c7e38",
+        id: "60a259f5-fcca-4292-84a8-06ad107730e9",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "c1e25797-b9a9-4573-ab19-a098dd5c24c0",
-        key_fingerprint: "sha256:3deccd983458d2d1860ac4013c8842dd0ebb76035fafc844709e65b75682e505",
+        id: "ca0e3d5a-ea62-4000-b34d-f4d1d81c1f0b",
+        key_fingerprint: "sha256:a6ab0e0df0c95b8e0613601e983b380b8df0c11aef5c59ac756666d3654c3484",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -78,24 +78,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "3DWHE-RKX1P-Z22R9-WE9QH-5QSXQ-BN6SA-8BN5T-5KA9C",
+      recovery_key: "12MF4-CV678-ZY9TW-5BH70-EWEZ8-KF2GW-WA4PC-68WE2",
       revoked_credentials: 2,
     },
   },
   post_credentials_enroll: {
     body: {
-      challenge_id: "011de365-d033-4e83-829b-4b71c9637a1b",
-      issuing_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
-      key_fingerprint: "sha256:190dacd8ee8fdf1fd3df46cdfb9ef449772f7ba6913e37563a17005969fdd873",
+      challenge_id: "08b0095f-89a7-404b-9234-9ee4d7cd4a8f",
+      issuing_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      key_fingerprint: "sha256:3884491f1d62fbb793c1efe2cbda32eabd3f5e4c65d9647f712d3cdd892b575c",
       credential_type: "hardware",
       device_label: "Second security key",
-      challenge_signature: "sSFZNn7fc/TjJZxEncMo07Sx2iiu0x3FvH+hX3RsDAypus12p0lnAJuspi2LXL6ktt7A6U47dREmqVN8FtLxBw==",
-      chain_signature: "YjVC2b1AK7RUwGmUo2LF0zyrdicIYCuggXx+3HxqSk201GAMiw8492C2JGDNyEMg0Xqg/R3ffZi2ZKVSLqTJDQ==",
+      challenge_signature: "QkJlqWfIv7MZfPebbTrUCaTDm/Tg5OWxSXPaLGGiJbgDD3Ehvh1UPITlaUpJ5c4WtUEKtPW18kzFSQXq29IzBw==",
+      chain_signature: "ZvfeewISCjiEvClLLKReedFCUy5f82DZZF0l1g6/ymkl/xwrdv6TDyxgY4gGR252NItkVeZfOKWcmkMANBl3Dg==",
     },
     answer: {
       credential: {
-        id: "686af33e-effe-4e34-a936-e7a8a3f5e033",
-        key_fingerprint: "sha256:190dacd8ee8fdf1fd3df46cdfb9ef449772f7ba6913e37563a17005969fdd873",
+        id: "676c1e03-7860-488c-bbee-7a8ab82c565d",
+        key_fingerprint: "sha256:3884491f1d62fbb793c1efe2cbda32eabd3f5e4c65d9647f712d3cdd892b575c",
         credential_type: "hardware",
         device_label: "Second security key",
         status: "active",
@@ -110,7 +110,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+          fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -118,7 +118,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           expires_at: null,
         },
         {
-          fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+          fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
           pseudonym: "Grace",
           algorithm: "ecdsa-p256",
           status: "active",
@@ -136,7 +136,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+          fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -150,11 +150,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint: {
-    params: { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2" },
+    params: { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519" },
     answer: {
-      fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA9fQjbt6zcUCadJwfh6GY3Bo93QmFwm/L0K6S53aaktY=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAEqFUePWEihwZY340iJ7Bgrhup8owEXWUE2mojHL6sgc=\n-----END PUBLIC KEY-----\n",
       pseudonym: "Ada",
       algorithm: "ed25519",
       status: "active",
@@ -166,9 +166,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint_status: {
-    params: { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2" },
+    params: { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519" },
     answer: {
-      fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
       status: "active",
       expires_at: null,
       successor_fingerprint: null,
@@ -178,75 +178,75 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     body: {
       payload: {
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA9fQjbt6zcUCadJwfh6GY3Bo93QmFwm/L0K6S53aaktY=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAEqFUePWEihwZY340iJ7Bgrhup8owEXWUE2mojHL6sgc=\n-----END PUBLIC KEY-----\n",
         pseudonym: "Ada",
         key_algorithm: "ed25519",
       },
     },
     answer: {
-      fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
       pseudonym: "Ada",
       algorithm: "ed25519",
       log_entry_id: 1,
       leaf_index: 0,
-      entry_hash: "38da5267c424c4899844461728abf36fd7f047c6649e6b634089fe1992d8d010",
+      entry_hash: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
     },
   },
   post_keys_succeed: {
     body: {
       payload: {
-        old_fingerprint: "sha256:f538fcc87d60df35dba3f4b871a95c0fcbe6e290386ee2db5eb202fc4a7179f8",
+        old_fingerprint: "sha256:0ee240a78dd1178b4f8bab22bd29be18aadede429c3f046349b9ea24fcc655fb",
         new_public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAEj8mJgySe9TxThL1CWY6RP8ywWT1uQu4W9VqQreQd4o=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAA7z1UgJzBEj0PXcFY4kJM5YLnyIw2xBiXQANhUKS+R8=\n-----END PUBLIC KEY-----\n",
         new_algorithm: "ed25519",
       },
       auth: {
-        challenge_id: "a86f77be-c5a4-44bf-8338-18883f1a82ce",
-        challenge_signature: "CttsxUk4JQBb79KhiyQQUPueAHJxZZgKJAifk88phYVj4FaP3f7Z2irLHdA1wfeUyVZSp/MopoHGTGn5CviqBw==",
+        challenge_id: "40f3f146-3cc2-496f-bb64-ec152453e63b",
+        challenge_signature: "i4Aou7drSKtlwifs2XNg3kjbPTvsyE72rTjjWsGds5FbLG6z4GR4FC8FYy6TFRM6HxDbzT9eHKv/3CbkR3lbCg==",
       },
     },
     answer: {
-      old_fingerprint: "sha256:f538fcc87d60df35dba3f4b871a95c0fcbe6e290386ee2db5eb202fc4a7179f8",
-      new_fingerprint: "sha256:ffa91c6f642a7ec09f45f3164ac5f2923627815c8cb9f8df10149ff96f339dee",
+      old_fingerprint: "sha256:0ee240a78dd1178b4f8bab22bd29be18aadede429c3f046349b9ea24fcc655fb",
+      new_fingerprint: "sha256:8159ba42f1bec3521bd02776947ca61b6c17105da98b9399c70c19f1fd24807e",
       log_entry_id: 5,
       leaf_index: 4,
-      entry_hash: "96bb367d6043e907022fd965f086a74c1a368504d996ea35af1002102d5bf322",
+      entry_hash: "6f0eda552ef654788a737329c1e2f4d7ac1a03e29bac8bdd3fc271c6dee37a6c",
     },
   },
   post_keys_revoke: {
     body: {
-      payload: { fingerprint: "sha256:ffa91c6f642a7ec09f45f3164ac5f2923627815c8cb9f8df10149ff96f339dee" },
+      payload: { fingerprint: "sha256:8159ba42f1bec3521bd02776947ca61b6c17105da98b9399c70c19f1fd24807e" },
       auth: {
-        challenge_id: "9a299457-7184-4f5c-89d2-315e304d0efa",
-        challenge_signature: "6ky37u4Z8mziGqFTDKmBhQw9C4N/qy2GChEqhKp41aGPoIzhrWBWHjETxNsIKjv1l/nCyv2gdl5TUtl226CQCA==",
+        challenge_id: "37e04e37-8486-4c50-9dd2-f72b62c716e4",
+        challenge_signature: "8WWIP7BBaFUI/WTEgtQLf2lzqd7lCVVDHVCvC+BsVepF6K4lKMwm1deeGjQHX05Z56h6hz2jyGiPCp7PHMuHBQ==",
       },
     },
     answer: {
-      fingerprint: "sha256:ffa91c6f642a7ec09f45f3164ac5f2923627815c8cb9f8df10149ff96f339dee",
+      fingerprint: "sha256:8159ba42f1bec3521bd02776947ca61b6c17105da98b9399c70c19f1fd24807e",
       status: "revoked",
       log_entry_id: 6,
       leaf_index: 5,
-      entry_hash: "25f80c2379850da41be2dd479aca443d4afcd30d4228d975fea4e19b4a8f78fc",
+      entry_hash: "69470bc74aef4d8361928133fd76639f5ccf9c6da081e164de1b09e2a260ee8e",
     },
   },
   post_auth_challenge: {
-    body: { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2", purpose: "login" },
+    body: { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", purpose: "login" },
     answer: {
-      challenge_id: "fdd03fe4-552b-41e8-a798-67453ff3712e",
+      challenge_id: "3b4c00b7-1950-439b-9610-457209a91c89",
       nonce:
-        "service.auth.v1:login:sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2:ZK_ZZHURV3p5ESWIGFvAI1b_ngGEweTrc-9DGz_AqYc",
+        "service.auth.v1:login:sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519:B0h69ZFQgLrE6Wa5gRpvGNVJJUNeU6Q1U8NA8is9hqk",
       expires_at: "2025-01-01T00:05:00.000000Z",
     },
   },
   post_auth_login: {
     body: {
-      challenge_id: "fdd03fe4-552b-41e8-a798-67453ff3712e",
-      challenge_signature: "gRI3sgCA7j+jMI52sSsiNQ7rKyszhtZYxmsdGzTglWQjPrb2t4rlUC2x/Oc7LFzvifntAISsSZO0IGTUrU9JBw==",
+      challenge_id: "3b4c00b7-1950-439b-9610-457209a91c89",
+      challenge_signature: "PnYUOn/xb5jmAUG+uSYmNzeR6nq0Sc/jLxmXus+gXSYBQZ9HDQfwmubjtm3KE8v0oauow3XY9IUIKYWGDM9mBw==",
     },
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6YWVjNzQ3MDhhMjBjNmQ4ODBlY2JmOTI1NTViYjFmY2Q5NDk4MGE3ZWVmNmNiM2JkNjRiYzYwOGU5OTVkZWUzNSIsInN1YiI6InNoYTI1Njo5OTdkZWJiMzQ4NDE5MGVkZmEwZDE3YjYzYjMwNTI3Mjk1YjU3MzNjNWY3ZDkyZGJiZTQ2MTI0OTk5ZWU5NGMyIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjE2MDI4ZGQzLTE2ODUtNDY5YS1iNWMwLTBhODYxNjFjY2EwMiIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.T5mlrsxu7IuQc0OdLCDU_ZelGrN8StvCGqzH2g0hT-99fMLEdtjJKfJ-h63MBLQUDDYDNH_6jHqGhwAaaiN7CQ",
-      fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZTc0ZDI0OWY1M2Q3Y2Y2MzdjMDBkNjA4YWJmMmMyY2Y2ZTQzMGEwYzMxOGJjYzcxYzVlMjNhYjVlNjg2OGY3YSIsInN1YiI6InNoYTI1Njo2NmNmNzhhOWU5ZGMxNzZjMDFjMGNkODgzNDg0ZmVlNzFmYWFkZmI5ZmFkNWUwNjE3MDc3NDBkYmI5NzcwNTE5IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjU1M2YxMzI2LTQ3NWMtNDlmMC1iMmRiLTZkMGQ3MjYzNmU4YSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.OtOQGI0wfoo7XSfV7lbf5MXycBNWu7jxcfBLBqs8ihoqsYw-iPzp4NScEgkfVHSLrOrfzMPQ3uTO11eOldYfBw",
+      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -254,20 +254,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_renew: {
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6YWVjNzQ3MDhhMjBjNmQ4ODBlY2JmOTI1NTViYjFmY2Q5NDk4MGE3ZWVmNmNiM2JkNjRiYzYwOGU5OTVkZWUzNSIsInN1YiI6InNoYTI1Njo5OTdkZWJiMzQ4NDE5MGVkZmEwZDE3YjYzYjMwNTI3Mjk1YjU3MzNjNWY3ZDkyZGJiZTQ2MTI0OTk5ZWU5NGMyIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjIyYzkwZWE4LTg3ODMtNDI4My05ZTBjLWQxOWIzOGU4NzkxNSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.BkZtlsC8_JpmoRq7zbUOAFUTNBrwrYClMxsqanotMia6vH052VpbmN0oOw24tvWSvXigs1HLcPpSyO1AUfIKDQ",
-      fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZTc0ZDI0OWY1M2Q3Y2Y2MzdjMDBkNjA4YWJmMmMyY2Y2ZTQzMGEwYzMxOGJjYzcxYzVlMjNhYjVlNjg2OGY3YSIsInN1YiI6InNoYTI1Njo2NmNmNzhhOWU5ZGMxNzZjMDFjMGNkODgzNDg0ZmVlNzFmYWFkZmI5ZmFkNWUwNjE3MDc3NDBkYmI5NzcwNTE5IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjM0Y2VlZDM2LTQ0NjQtNDY4My1iMzFhLTdiMDkwZTQzMGI2MSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.GptSn_3CCzEd7xeSaW2Yhh70crElCvaVjxS2_MLXJi5Dx3gywvfS5rjfRLKqmDZJC_hVv-xFT3aJYBJyIj9QCQ",
+      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
   },
   post_auth_password: {
     body: {
-      challenge_id: "e1191d1a-e009-45d3-b4e7-6d9ced805d2d",
-      challenge_signature: "X9HKsXejKpfJUjai/cS2IJ70ILt9BOZlD3EFUBlah0wt0spC22DQfXn2K5TEBONmEnBpoYSm0UTm3q5m7XhzCw==",
+      challenge_id: "99487111-fadd-4529-b91b-c06e6c2d09d4",
+      challenge_signature: "19RU8CG1Xe7Ro4yeOZGg23s4RVdtcrBqqzEzWGH09/L1zZhGKo6gl8tXfdBunEN3I3sF0cTKjC1P1qgYvqYCBw==",
       password: "correct horse battery",
     },
     answer: {
-      fingerprint: "sha256:bfaad9cf63e65c1adfa212c6f35ba111ee8700c1e5bc62ab129cae315df225c5",
+      fingerprint: "sha256:09c0f1d4476a751392ff1712aad4bec64f4d784a93c18bdf2e17619ec399cda4",
       password_set: true,
     },
   },
@@ -282,33 +282,33 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         attestations: [],
       },
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA9fQjbt6zcUCadJwfh6GY3Bo93QmFwm/L0K6S53aaktY=\n-----END PUBLIC KEY-----\n",
-      signature: "rWRXKWs4QE6jF6EpSqiOycvfFO08wVbJs2uKF2eH2IdRDKauLaS8GiSrd5Eo41K8BMDZeokSj435g6g6UnZWDA==",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAEqFUePWEihwZY340iJ7Bgrhup8owEXWUE2mojHL6sgc=\n-----END PUBLIC KEY-----\n",
+      signature: "j0CeyQsWs0dFZwWxK/Zg7SglQz22K04KTBNnfTXMQ8AAsTUqyqOP/dakb1tZRpKrws/Zkeql2+HW6Eh6mfmDDA==",
       intent_statement: "I wrote it.",
     },
     answer: {
       attestation: {
-        id: "f794879f-eacd-482e-a3e3-afd08e630187",
+        id: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
         type: "authorship",
         scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-        signer_key_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+        signer_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
         signature_algorithm: "ed25519",
-        signature: "rWRXKWs4QE6jF6EpSqiOycvfFO08wVbJs2uKF2eH2IdRDKauLaS8GiSrd5Eo41K8BMDZeokSj435g6g6UnZWDA==",
+        signature: "j0CeyQsWs0dFZwWxK/Zg7SglQz22K04KTBNnfTXMQ8AAsTUqyqOP/dakb1tZRpKrws/Zkeql2+HW6Eh6mfmDDA==",
         timestamp: "2025-01-01T00:06:00.000000Z",
         intent_statement: "I wrote it.",
       },
-      fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
       pseudonym: "Ada",
       log_entry_id: 13,
       leaf_index: 12,
-      entry_hash: "eaa1271ad14e4eddc4d552fdb9b125d590391e8c825d88832f4f217d8f430024",
+      entry_hash: "1ba6c1f3d896b97d7239b2e2587b33f939d9f21af5a63e984b0934fd8a53354f",
       manifest_hash: "38f0c85d6331fd79023d1cd40a3908b665272ec2077277686ac55af17b1b6494",
       sth: {
         tree_size: 13,
-        root_hash: "a0c1c77a408d11e88441fd76a687c5b7892966343a7e4dcd7cc1f8a4eb15fde8",
-        signature: "ncXF8iPUdZpXXN4z3bwA96zu6b+Zvh8Opk7iusQLS5hrkJUv9W5fx3dvgyeB7aJsilSxYNc3c5FzE9h69qoGAA==",
+        root_hash: "d0dee6499c028fa4ced3d1e8a7fbd4b852f1a200154023a6ab3ace290b1e684b",
+        signature: "XV4Fu3Ssie7SeHQn+LOhaHKDYwfocaTpfnNXg3cVgpupgkTRvq7kavKOGKFl2RzBudJNKBQSeltKr1URGSdCCw==",
         timestamp: "2025-01-01T00:06:00.000000Z",
-        key_id: "sha256:aec74708a20c6d880ecbf92555bb1fcd94980a7eef6cb3bd64bc608e995dee35",
+        key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
         tree_version: 2,
       },
       duplicate: false,
@@ -320,7 +320,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
       tags: ["report"],
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEUs9fpUTEgnvKOKmB97TfUF5S8feK\ngQYkHD37cxoDSOX7Lo38Z2TYc/OBbm30nmt8VstOsMnnWxWxdNgfejNpfA==\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEnhpuwuBy6xwak9XfZI36lH3xhJ4O\nLULqNY012uux8SJ2TTGlUyxdHWVMJviKS1M9BfSrjWC0gzlJh8zdUkhmYw==\n-----END PUBLIC KEY-----\n",
       attestation_type: "editorial_review",
     },
     answer: {
@@ -341,7 +341,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       head: {
         id: 14,
-        entry_hash: "e03e603d5ce2478c9b769abfec311247f160c2a0bf9fe35c4cb58ae40f1d0670",
+        entry_hash: "a6a194da02d462bfe4b3c6c55bd6bc61b378a6cd2586edd40d6b544267c27640",
         event_type: "https://x-service.example/predicates/authorship/v1",
         timestamp: "2025-01-01T00:06:00.000000Z",
       },
@@ -356,19 +356,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       event_type: "key_registration",
       payload: {
         expiration_date: null,
-        fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+        fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
         key_algorithm: "ed25519",
         pseudonym: "Ada",
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA9fQjbt6zcUCadJwfh6GY3Bo93QmFwm/L0K6S53aaktY=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAEqFUePWEihwZY340iJ7Bgrhup8owEXWUE2mojHL6sgc=\n-----END PUBLIC KEY-----\n",
       },
       previous_hash: null,
-      entry_hash: "38da5267c424c4899844461728abf36fd7f047c6649e6b634089fe1992d8d010",
+      entry_hash: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "38da5267c424c4899844461728abf36fd7f047c6649e6b634089fe1992d8d010",
+          digest_hex: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
           is_primary: true,
         },
       ],
@@ -377,10 +377,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_log_sth: {
     answer: {
       tree_size: 14,
-      root_hash: "8e25a7b9bab203b0ddaa39ed471a8ddc6d2e893bba39959fc7fb5f35551a8ea3",
-      signature: "4xTdPSNlTmVOWjJeRHSKF4xiQthb8ETPf1dGQVeID6x4IKTr7+T8PCc2QR3+HSolZQeqYvBm5SAgF5LtVXqFCw==",
+      root_hash: "003e5fa6005d0cd1b88f19eb66c904666545d68f76af49d2c3f2530430734856",
+      signature: "6fnE9/6Fz5WNOdreLxxREQjeJpXtsRAfrpIJS9KvG4IQcLzsGboL4a31FSYd8EJbwS816mWzek5e/ExLG6PmAQ==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:aec74708a20c6d880ecbf92555bb1fcd94980a7eef6cb3bd64bc608e995dee35",
+      key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
       tree_version: 2,
     },
   },
@@ -388,10 +388,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     params: { tree_size: 3 },
     answer: {
       tree_size: 3,
-      root_hash: "35668c8c9ece78f9d8cbd1720e9848763f825a6c51ee7e3e9e03bf8e1ecb231e",
-      signature: "th7R8EHjLI2v/gbe9/WsYs0wjbmnfJ2WUgGUc3qgRhLgMdvq72obblR70gASsocD8hbBcKtrxOa1Cogxhh4VBw==",
+      root_hash: "c41de7190098d0fec4988e6e1c5ae23a6ef56208a96530d482b6052de5b69cb2",
+      signature: "kzM5tLt1dpVzaTVn9q1TvghkLPtSJVHdTsYaERwpFpWr+p+mszEETmPEApRMbQtyrO07jMR6sFk/4inPQ992Dw==",
       timestamp: "2025-01-01T00:00:00.000000Z",
-      key_id: "sha256:aec74708a20c6d880ecbf92555bb1fcd94980a7eef6cb3bd64bc608e995dee35",
+      key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
       tree_version: 2,
     },
   },
@@ -402,20 +402,45 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "0867d2d7594eb156d2bfd1134a7277c09ddbf861c11534be6d531ad9beba1c43",
-      root_hash: "1a339820ee3de64324a8959b39c3bebfe86677126b52f514b1e35b3b112d60cf",
+      leaf_hash: "7e2c3fd9a1c890860585e65760fd7b46933cc3978c01d7770ebd43c02164dace",
+      root_hash: "1b992151f4c059fa82194bddb9e222a6915df8b7c969ab0d57886c9687b40b4d",
       audit_path: [
-        "be6f25dca8609319758d29294b2238d4e69fcb110e15b327843a5dcca69ae9a8",
-        "43c84f92444974a7ed93c9bf2f3671600b170711ecca5d9e20531e9969d2d750",
-        "874404a1469b9fc6f37f4f4cbd57ab516a4ebe6bdf5ac7d62386faf748837cd5",
+        "500376989b4a456a9adbd9f182b8e3a06b3f22c00d87e6ae17632db2087cc1ab",
+        "17e1cbc5064aecfe53dcb7aa8a5412abb6dfb4d7d42e507c1408efb65a038e91",
+        "76cbc9099426b2d7927ce7c8fc9a5f02d3344285dbe56b0baf3bc5a0ae02c205",
       ],
-      entry_hash: "c64d7ec235a88dd4eef22d41f97bb4a4d7735affbf93960d9ae620c48f024125",
+      entry_hash: "e4d81428b7179b62f61c3a38a0ecf401bedd7a4de8d5436b91b1477a6bfff324",
       sth: {
         tree_size: 5,
-        root_hash: "1a339820ee3de64324a8959b39c3bebfe86677126b52f514b1e35b3b112d60cf",
-        signature: "23N2B1jYEv8KCX1QQwxsNQt/JJa9U8gZDyi+h9xJBmMUEhUW4abnzazGTOhqfSDVYKb8gX9Tc9Mx/jLNKjnDAg==",
+        root_hash: "1b992151f4c059fa82194bddb9e222a6915df8b7c969ab0d57886c9687b40b4d",
+        signature: "qZIPkVT3/qaemzFmueEElOL7JDeIPPBcCcTpcTNV4jgij5Rq4JWTg1XJdUrxBVJC7VywT+iQVQjt/yJKmEHTBg==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:aec74708a20c6d880ecbf92555bb1fcd94980a7eef6cb3bd64bc608e995dee35",
+        key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
+        tree_version: 2,
+      },
+    },
+  },
+  get_log_entry_id_proof: {
+    params: { entry_id: 3 },
+    query: { tree_size: 5 },
+    answer: {
+      leaf_index: 2,
+      tree_size: 5,
+      tree_version: 2,
+      leaf_hash: "7e2c3fd9a1c890860585e65760fd7b46933cc3978c01d7770ebd43c02164dace",
+      root_hash: "1b992151f4c059fa82194bddb9e222a6915df8b7c969ab0d57886c9687b40b4d",
+      audit_path: [
+        "500376989b4a456a9adbd9f182b8e3a06b3f22c00d87e6ae17632db2087cc1ab",
+        "17e1cbc5064aecfe53dcb7aa8a5412abb6dfb4d7d42e507c1408efb65a038e91",
+        "76cbc9099426b2d7927ce7c8fc9a5f02d3344285dbe56b0baf3bc5a0ae02c205",
+      ],
+      entry_hash: "e4d81428b7179b62f61c3a38a0ecf401bedd7a4de8d5436b91b1477a6bfff324",
+      sth: {
+        tree_size: 5,
+        root_hash: "1b992151f4c059fa82194bddb9e222a6915df8b7c969ab0d57886c9687b40b4d",
+        signature: "qZIPkVT3/qaemzFmueEElOL7JDeIPPBcCcTpcTNV4jgij5Rq4JWTg1XJdUrxBVJC7VywT+iQVQjt/yJKmEHTBg==",
+        timestamp: "2025-01-01T00:00:00.000000Z",
+        key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
         tree_version: 2,
       },
     },
@@ -426,30 +451,30 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       from_size: 3,
       to_size: 6,
       tree_version: 2,
-      from_root: "35668c8c9ece78f9d8cbd1720e9848763f825a6c51ee7e3e9e03bf8e1ecb231e",
-      to_root: "915a36cbf5732e66e17c9c8bf04107da691295e901b2ada7d3bf7a70bfef98df",
+      from_root: "c41de7190098d0fec4988e6e1c5ae23a6ef56208a96530d482b6052de5b69cb2",
+      to_root: "7550208c2602ca1ecda8703bb04175eec396033125965ce47c45151a44e4d87a",
       peaks: [
-        "43c84f92444974a7ed93c9bf2f3671600b170711ecca5d9e20531e9969d2d750",
-        "0867d2d7594eb156d2bfd1134a7277c09ddbf861c11534be6d531ad9beba1c43",
+        "17e1cbc5064aecfe53dcb7aa8a5412abb6dfb4d7d42e507c1408efb65a038e91",
+        "7e2c3fd9a1c890860585e65760fd7b46933cc3978c01d7770ebd43c02164dace",
       ],
       extension: [
-        "be6f25dca8609319758d29294b2238d4e69fcb110e15b327843a5dcca69ae9a8",
-        "9c62fd88972b2a71dd340e9d47c33b6a624fe27ba5370d188b79cd0dc08999c9",
+        "500376989b4a456a9adbd9f182b8e3a06b3f22c00d87e6ae17632db2087cc1ab",
+        "8cb56959b72968806a2cdb6eacdcbad3a4b97613563261dea250f0c3957524af",
       ],
       from_sth: {
         tree_size: 3,
-        root_hash: "35668c8c9ece78f9d8cbd1720e9848763f825a6c51ee7e3e9e03bf8e1ecb231e",
-        signature: "th7R8EHjLI2v/gbe9/WsYs0wjbmnfJ2WUgGUc3qgRhLgMdvq72obblR70gASsocD8hbBcKtrxOa1Cogxhh4VBw==",
+        root_hash: "c41de7190098d0fec4988e6e1c5ae23a6ef56208a96530d482b6052de5b69cb2",
+        signature: "kzM5tLt1dpVzaTVn9q1TvghkLPtSJVHdTsYaERwpFpWr+p+mszEETmPEApRMbQtyrO07jMR6sFk/4inPQ992Dw==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:aec74708a20c6d880ecbf92555bb1fcd94980a7eef6cb3bd64bc608e995dee35",
+        key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
         tree_version: 2,
       },
       to_sth: {
         tree_size: 6,
-        root_hash: "915a36cbf5732e66e17c9c8bf04107da691295e901b2ada7d3bf7a70bfef98df",
-        signature: "qkADXMkOeIuoz3LAUL/o2jbDyeTmrM0jE3hriBQrFmf8rRPbYtYDhvD9NtGFutVuPSWgwEnd4MX+yacQKZrgDQ==",
+        root_hash: "7550208c2602ca1ecda8703bb04175eec396033125965ce47c45151a44e4d87a",
+        signature: "KufkBzi6oZyZvI1b+WBBysZHIbzzMk57bNAToxkV8PBD+5LdBujp1QeAsQ8wfA4IYvOgzMP8Uenf3CatRr7JDA==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:aec74708a20c6d880ecbf92555bb1fcd94980a7eef6cb3bd64bc608e995dee35",
+        key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
         tree_version: 2,
       },
     },
@@ -457,15 +482,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_verify: { answer: { valid: true, entry_count: 14, errors: [], warnings: [] } },
   get_log_operator_key: {
     answer: {
-      fingerprint: "sha256:aec74708a20c6d880ecbf92555bb1fcd94980a7eef6cb3bd64bc608e995dee35",
+      fingerprint: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
       algorithm: "ed25519",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAE0lR9A2ufpAxWZ08Pto5RTIt3I/T9g0bRlZFYICnqP8=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAoVI+NDmJTxjhQnUhUBTN/IgvBobEcTNrvhTmaxkQuXs=\n-----END PUBLIC KEY-----\n",
     },
   },
   get_log_checkpoint: {
     answer:
-      "cairnlog/aec74708a20c6d88\n14\njiWnubqyA7DdqjntRxqN3G0uiTu6OZWfx/tfNVUajqM=\n\n— cairnlog/aec74708a20c6d88 hd/3SgdLNG0jGR9VZ+vMkizo4dq3lg4HjP9SIujS4B9e06Gjd6Sz+wgDYnUkY51vgjT59/j16c4olcgWZtMlEe1AGAw=\n",
+      "cairnlog/e74d249f53d7cf63\n14\nAD5fpgBdDNG4jxnrZskEZmVF1o92r0nSw/JTBDBzSFY=\n\n— cairnlog/e74d249f53d7cf63 Z8xUnXtN98gz3SOJQxIo4vfyKmNc2CUGRJtqj+whmYfSj0K6S0hA9rulRZ5LzDWtWGXdCT1MifrSw9t6+g1b/Vd7swg=\n",
   },
   get_log_tile_version_level_index: { params: { version: 2, level: 0, index: 0 } },
   get_log_tile_version_level_index_p_width: { params: { version: 2, level: 0, index_p: "1.p", width: 4 } },
@@ -475,12 +500,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "e03e603d5ce2478c9b769abfec311247f160c2a0bf9fe35c4cb58ae40f1d0670",
+          digest_hex: "a6a194da02d462bfe4b3c6c55bd6bc61b378a6cd2586edd40d6b544267c27640",
           is_primary: true,
         },
       ],
       ots_proof:
-        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEI4D5gPVziR4ybdpq/7DESR/FgwqC/n+NcTLWK5A8dBnDwELdSaAQxMiGarg8tyxekFdoI8QRlAAAA8AhIU6Fj7xcF3gCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
+        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIpqGU2gLUYr/ks8bFW9a8YbN4ps0lhu3UDWtUQmfCdkDwEGXNCt0IlNoF4k7xWZ+oRloI8QRlAAAA8AjHwRzRdAw+RQCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
     },
   },
   get_log_anchor_status: {
@@ -495,10 +520,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_sth_sign: {
     answer: {
       tree_size: 14,
-      root_hash: "8e25a7b9bab203b0ddaa39ed471a8ddc6d2e893bba39959fc7fb5f35551a8ea3",
-      signature: "4xTdPSNlTmVOWjJeRHSKF4xiQthb8ETPf1dGQVeID6x4IKTr7+T8PCc2QR3+HSolZQeqYvBm5SAgF5LtVXqFCw==",
+      root_hash: "003e5fa6005d0cd1b88f19eb66c904666545d68f76af49d2c3f2530430734856",
+      signature: "6fnE9/6Fz5WNOdreLxxREQjeJpXtsRAfrpIJS9KvG4IQcLzsGboL4a31FSYd8EJbwS816mWzek5e/ExLG6PmAQ==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:aec74708a20c6d880ecbf92555bb1fcd94980a7eef6cb3bd64bc608e995dee35",
+      key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
       tree_version: 2,
     },
   },
@@ -512,19 +537,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           event_type: "key_registration",
           payload: {
             expiration_date: null,
-            fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+            fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
             key_algorithm: "ed25519",
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA9fQjbt6zcUCadJwfh6GY3Bo93QmFwm/L0K6S53aaktY=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAEqFUePWEihwZY340iJ7Bgrhup8owEXWUE2mojHL6sgc=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "38da5267c424c4899844461728abf36fd7f047c6649e6b634089fe1992d8d010",
+          entry_hash: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "38da5267c424c4899844461728abf36fd7f047c6649e6b634089fe1992d8d010",
+              digest_hex: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
               is_primary: true,
             },
           ],
@@ -536,7 +561,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_by_fingerprint_fingerprint: {
-    params: { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2" },
+    params: { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519" },
     query: { per_page: 1 },
     answer: {
       entries: [
@@ -546,19 +571,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           event_type: "key_registration",
           payload: {
             expiration_date: null,
-            fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+            fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
             key_algorithm: "ed25519",
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA9fQjbt6zcUCadJwfh6GY3Bo93QmFwm/L0K6S53aaktY=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAEqFUePWEihwZY340iJ7Bgrhup8owEXWUE2mojHL6sgc=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "38da5267c424c4899844461728abf36fd7f047c6649e6b634089fe1992d8d010",
+          entry_hash: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "38da5267c424c4899844461728abf36fd7f047c6649e6b634089fe1992d8d010",
+              digest_hex: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
               is_primary: true,
             },
           ],
@@ -571,7 +596,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_audit_trail: {
     query: {
-      fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
       start_date: "2025-01-01",
       per_page: 1,
     },
@@ -583,19 +608,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           event_type: "key_registration",
           payload: {
             expiration_date: null,
-            fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+            fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
             key_algorithm: "ed25519",
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA9fQjbt6zcUCadJwfh6GY3Bo93QmFwm/L0K6S53aaktY=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAEqFUePWEihwZY340iJ7Bgrhup8owEXWUE2mojHL6sgc=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "38da5267c424c4899844461728abf36fd7f047c6649e6b634089fe1992d8d010",
+          entry_hash: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "38da5267c424c4899844461728abf36fd7f047c6649e6b634089fe1992d8d010",
+              digest_hex: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
               is_primary: true,
             },
           ],
@@ -608,15 +633,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_offer: {
     body: {
-      endorser_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
-      endorsed_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+      endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
       category: "x-service:institutional_endorsement",
       valid_until: "2027-01-01",
       institutional_metadata: { name: "University of Example" },
       external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
       auth: {
-        challenge_id: "3c5a354a-0252-4761-8d71-f3f4c831ba6a",
-        challenge_signature: "za7WQq8HkAT6GFPcwNhN85k6MBzbnhJaNbO4gB1DvoTzxGtlq0ref2J6CLFhja91a0TNsmdbubpOBfbWUpbSBw==",
+        challenge_id: "40babd4a-31f3-4a00-ae29-284b96eb5aac",
+        challenge_signature: "GB/N/AWQ9bC/nHBttY1Gp27X9TSunsZhgUa23WOJEK1787eWNlOOWl6H0wzENPQC0up0Jc/BCl0dkZekOtxIDQ==",
       },
     },
     answer: {
@@ -625,19 +650,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       event_type: "endorsement_offer",
       payload: {
         category: "x-service:institutional_endorsement",
-        endorsed_key_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
-        endorser_key_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+        endorsed_key_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+        endorser_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
         external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
         institutional_metadata: { name: "University of Example" },
         valid_until: "2027-01-01",
       },
-      previous_hash: "31e0dd9e656860dd6d198513951666ef9842b89af3c8bac61fbb3556517e1603",
-      entry_hash: "6a509aa0353646c07e83849089bb627eb0419fa0f4eecb4f3a09d4d225579c5c",
+      previous_hash: "0f17293cad528607ecf855e97e369e1fe8ff3a91128513346de5a11bced20ec5",
+      entry_hash: "0fb467a1a1e7317032cf32af2443ff7e22f1da902dae1046411577d63a8f518f",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "6a509aa0353646c07e83849089bb627eb0419fa0f4eecb4f3a09d4d225579c5c",
+          digest_hex: "0fb467a1a1e7317032cf32af2443ff7e22f1da902dae1046411577d63a8f518f",
           is_primary: true,
         },
       ],
@@ -646,18 +671,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_endorsements_accept: {
     body: {
       offer_entry_id: 275,
-      endorsed_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+      endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
       auth: {
-        challenge_id: "f03ef293-91b2-4112-aebf-f5d4c2097a61",
+        challenge_id: "30183775-80fb-4144-ab78-af244b5ad241",
         challenge_signature:
-          "MEUCIQDf3Sm9DtlQfKX2AZ6hTpWWoJU4s5M1UQk2784mq7F5/AIgc4tC9p6R5IuJf8FToS9WNww+JHtLePmJWYY96taiCBQ=",
+          "MEQCIAfN86B+6ZmCh2WYCKeCN+QrFspfsyAJTrT/uX4gvfQqAiADCxT+1mouxwMt5FbwoOa5sY96zLOxejZgmW/FaZQpgA==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 275,
-        endorser_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
-        endorsed_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+        endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+        endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
         category: "x-service:institutional_endorsement",
         status: "pending_activation",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -676,21 +701,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_acceptance",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
-          endorser_key_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+          endorsed_key_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+          endorser_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
           note: null,
           offer_entry_id: 275,
           valid_until: "2027-01-01",
         },
-        previous_hash: "6a509aa0353646c07e83849089bb627eb0419fa0f4eecb4f3a09d4d225579c5c",
-        entry_hash: "573128650b4a273a5dbcc491463236d1e43a056b685e3694d315900d16168245",
+        previous_hash: "0fb467a1a1e7317032cf32af2443ff7e22f1da902dae1046411577d63a8f518f",
+        entry_hash: "f6c6d027046ac86681f07f3df43b1703cf620c51812aaca1cd07f68af607455d",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "573128650b4a273a5dbcc491463236d1e43a056b685e3694d315900d16168245",
+            digest_hex: "f6c6d027046ac86681f07f3df43b1703cf620c51812aaca1cd07f68af607455d",
             is_primary: true,
           },
         ],
@@ -699,20 +724,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_withdraw: {
     body: {
-      endorser_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
-      endorsed_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+      endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
       original_offer_entry_id: 280,
       note: "A mistake.",
       auth: {
-        challenge_id: "c082c3a9-627d-4880-a8ba-11a72bf6b1e6",
-        challenge_signature: "08pA2ysQT5dVeASmQbbq+K7RCL3TZ3/JJxTsoaBxdOX/aZlV6hNeZwmv54hjpSkC6zCSkpzaypHF2Q8QfG8XAA==",
+        challenge_id: "039b828e-092e-4063-8784-43f4fac359b2",
+        challenge_signature: "pI+dpegMJOpAapI9UUDYhI8xM02IIBV789aVMiDBSJVBRpdfiYbwnrTZR/sV7HbSSBQN3BkNyDfhHnJch8nKDA==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 280,
-        endorser_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
-        endorsed_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+        endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+        endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
         category: "x-service:human_attestation",
         status: "withdrawn",
         offered_at: "2025-01-02T00:07:00.000000Z",
@@ -731,21 +756,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_withdrawal",
         payload: {
           category: "x-service:human_attestation",
-          endorsed_key_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
-          endorser_key_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+          endorsed_key_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+          endorser_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
           note: "A mistake.",
           offer_entry_id: 280,
           valid_until: "2027-01-01",
         },
-        previous_hash: "ffc7378e64fd9c38cb04e092f0004e48d20fbafa900e9e546518d951ced43783",
-        entry_hash: "81b439e11b0ff6a50f5f499a209e9d8734ddebc359dd05434e0ff79a6490bcc0",
+        previous_hash: "f8b8f764b57792b1ea0c7edd363d930a21ba9742f01b55ca59bbc2ef8e6ecb05",
+        entry_hash: "d3eb70ae95419e1a433ab308139c517293461cf7db33e71825e7778aca75076a",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "81b439e11b0ff6a50f5f499a209e9d8734ddebc359dd05434e0ff79a6490bcc0",
+            digest_hex: "d3eb70ae95419e1a433ab308139c517293461cf7db33e71825e7778aca75076a",
             is_primary: true,
           },
         ],
@@ -754,20 +779,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revoke_acceptance: {
     body: {
-      endorsed_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+      endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
       original_offer_entry_id: 275,
       note: "We no longer work together.",
       auth: {
-        challenge_id: "5e734739-3876-4d99-95ab-cd176142306d",
+        challenge_id: "07b80b34-47d9-4d98-a0f9-7cedb055eefd",
         challenge_signature:
-          "MEQCICx3A90wYFDOJfLOqoXii8a1Ye7omIVrvLTSRhoTaMMQAiBTyvzuIDOQQB5kVsemphmIJc0dr/74Y96IAEiCsA9Dew==",
+          "MEQCIEW2/1n9xAF2RBkzlWfu4YAm2Wcm04ZxIwF0jySHhXDPAiBmmpcSYC0IjdtIZeB92sGMeZ6fAPsw/ubgSvZldZtRJA==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 275,
-        endorser_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
-        endorsed_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+        endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+        endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
         category: "x-service:institutional_endorsement",
         status: "acceptance_revoked",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -786,21 +811,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "acceptance_revocation",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
-          endorser_key_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+          endorsed_key_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+          endorser_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
           note: "We no longer work together.",
           offer_entry_id: 275,
           valid_until: "2027-01-01",
         },
-        previous_hash: "efc9e267d6e073305be4bd881672bff3517282be04ff01b01dacd0b0f6680564",
-        entry_hash: "348a7a61b0e9b162f0532fc500783622bd08f18d33ae4b65b159ae174d1c6926",
+        previous_hash: "dac101b50ae60689c6800a54fa7563f649c2e40d9d3c496c404ae3751c579ec5",
+        entry_hash: "805cbaea16b026c60ee022e8c9f288f43f2c65816d8446060657205ec2686935",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "348a7a61b0e9b162f0532fc500783622bd08f18d33ae4b65b159ae174d1c6926",
+            digest_hex: "805cbaea16b026c60ee022e8c9f288f43f2c65816d8446060657205ec2686935",
             is_primary: true,
           },
         ],
@@ -809,19 +834,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revocation_alert: {
     body: {
-      endorser_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
-      compromised_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+      endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      compromised_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
       reason: "The laptop with the key was stolen.",
       auth: {
-        challenge_id: "66eb130e-4c57-4fcf-8f73-681b480efed6",
-        challenge_signature: "/PWPZjsptvu1I5wcErBKCS9u+3p5O+icjvYckipy07e/q6/0IF7TZSvnDYv/fNUZvOH17fswFXjeNpWKeK4DDg==",
+        challenge_id: "d1c9edc5-45a9-492c-90bc-bca22f36cb6c",
+        challenge_signature: "NDkr7zoMwpNqEZhGvK7B8FTeweVrIYTHZ78TcaTK6VJGVB5XINsHFlN/9x5H1FQV0xTadU1Ea4zv9uTNz0kTBg==",
       },
     },
     answer: {
       alert: {
         alert_entry_id: 278,
-        compromised_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
-        endorser_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+        compromised_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+        endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
         reason: "The laptop with the key was stolen.",
         evidence: null,
         filed_at: "2025-01-02T00:07:00.000000Z",
@@ -831,18 +856,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         timestamp: "2025-01-02T00:07:00.000000Z",
         event_type: "endorser_revocation_alert",
         payload: {
-          compromised_key_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
-          endorser_key_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+          compromised_key_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+          endorser_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
           evidence: null,
           reason: "The laptop with the key was stolen.",
         },
-        previous_hash: "38b0b53da30090b64c6459811b0ca2e1106f16774a87430c359716c8bcf48cf3",
-        entry_hash: "efc9e267d6e073305be4bd881672bff3517282be04ff01b01dacd0b0f6680564",
+        previous_hash: "ed7cd06f5a6c9e04ea154d72a3afa87d891c8a2e3ff9528a01a8319f9784b621",
+        entry_hash: "dac101b50ae60689c6800a54fa7563f649c2e40d9d3c496c404ae3751c579ec5",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "efc9e267d6e073305be4bd881672bff3517282be04ff01b01dacd0b0f6680564",
+            digest_hex: "dac101b50ae60689c6800a54fa7563f649c2e40d9d3c496c404ae3751c579ec5",
             is_primary: true,
           },
         ],
@@ -850,13 +875,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint: {
-    params: { fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921" },
+    params: { fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 275,
-          endorser_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
-          endorsed_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+          endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+          endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -876,14 +901,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_issued: {
-    params: { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2" },
+    params: { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519" },
     query: { status: "active" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 275,
-          endorser_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
-          endorsed_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+          endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+          endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -903,13 +928,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_revocation_alerts_fingerprint: {
-    params: { fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921" },
+    params: { fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521" },
     answer: {
       alerts: [
         {
           alert_entry_id: 278,
-          compromised_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
-          endorser_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+          compromised_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+          endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
           reason: "The laptop with the key was stolen.",
           evidence: null,
           filed_at: "2025-01-02T00:07:00.000000Z",
@@ -941,19 +966,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_graph_fingerprint: {
-    params: { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2" },
+    params: { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519" },
     query: { max_depth: 2 },
     answer: {
-      root: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+      root: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
       nodes: [
         {
-          fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+          fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
           pseudonym: "Ada",
           status: "active",
           depth: 0,
         },
         {
-          fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+          fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
           pseudonym: "Grace",
           status: "active",
           depth: 1,
@@ -961,8 +986,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       ],
       edges: [
         {
-          from: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
-          to: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+          from: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+          to: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
           category: "x-service:institutional_endorsement",
           status: "active",
           offer_entry_id: 275,
@@ -976,9 +1001,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_status: {
-    params: { fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921" },
+    params: { fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521" },
     answer: {
-      fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+      fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
       key_status: "active",
       received: { offered: 0, pending_activation: 0, active: 1, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
       issued: { offered: 0, pending_activation: 0, active: 0, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
@@ -995,14 +1020,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       trust_configs: [
         {
           id: 1,
-          fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+          fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
           category_weights: { "x-service:institutional_endorsement": 0.8 },
           decay_per_hop: 0.5,
           direct_signer_anchors: [
-            { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2", weight: 1 },
+            { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 1 },
           ],
           endorser_anchors: [
-            { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2", weight: 0.9 },
+            { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 0.9 },
           ],
           max_depth: 4,
           minimum_threshold: 0.4,
@@ -1017,26 +1042,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_trust_configs: {
     body: {
-      fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
       direct_signer_anchors: [
-        { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2", weight: 1 },
+        { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2", weight: 0.9 },
+        { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 0.9 },
       ],
       minimum_threshold: 0.4,
       category_weights: { "x-service:institutional_endorsement": 0.8 },
     },
     answer: {
       id: 1,
-      fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2", weight: 1 },
+        { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2", weight: 0.9 },
+        { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1045,17 +1070,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_trust_configs_fingerprint: {
-    params: { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2" },
+    params: { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519" },
     answer: {
       id: 1,
-      fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2", weight: 1 },
+        { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2", weight: 0.9 },
+        { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1064,17 +1089,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_trust_configs_revoke: {
-    body: { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2" },
+    body: { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519" },
     answer: {
       id: 1,
-      fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2", weight: 1 },
+        { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2", weight: 0.9 },
+        { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1092,12 +1117,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
         attestations: [
           {
-            id: "f794879f-eacd-482e-a3e3-afd08e630187",
+            id: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
             type: "authorship",
             scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-            signer_key_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+            signer_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
             signature_algorithm: "ed25519",
-            signature: "rWRXKWs4QE6jF6EpSqiOycvfFO08wVbJs2uKF2eH2IdRDKauLaS8GiSrd5Eo41K8BMDZeokSj435g6g6UnZWDA==",
+            signature: "j0CeyQsWs0dFZwWxK/Zg7SglQz22K04KTBNnfTXMQ8AAsTUqyqOP/dakb1tZRpKrws/Zkeql2+HW6Eh6mfmDDA==",
             timestamp: "2025-01-01T00:06:00.000000Z",
             intent_statement: "I wrote it.",
           },
@@ -1111,8 +1136,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       overall_status: "valid",
       attestations: [
         {
-          id: "f794879f-eacd-482e-a3e3-afd08e630187",
-          signer_key_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+          id: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
+          signer_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
           layer1: { status: "valid", details: "The signature verifies; it covers the document." },
           layer2: { status: "valid", details: "The key is active, and was when the attestation was made." },
           covers: "document",
@@ -1126,9 +1151,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             kind: "document",
             title: "Annual report",
           },
-          { id: "f794879f-eacd-482e-a3e3-afd08e630187", kind: "attestation", type: "authorship", status: "valid" },
+          { id: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1", kind: "attestation", type: "authorship", status: "valid" },
           {
-            id: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+            id: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
             kind: "key",
             pseudonym: "Ada",
             status: "active",
@@ -1136,12 +1161,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         ],
         edges: [
           {
-            from: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
-            to: "f794879f-eacd-482e-a3e3-afd08e630187",
+            from: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+            to: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
             kind: "signed",
           },
           {
-            from: "f794879f-eacd-482e-a3e3-afd08e630187",
+            from: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
             to: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             kind: "attests",
           },
@@ -1165,12 +1190,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             },
             attestations: [
               {
-                id: "f794879f-eacd-482e-a3e3-afd08e630187",
+                id: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
                 type: "authorship",
                 scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                signer_key_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+                signer_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
                 signature_algorithm: "ed25519",
-                signature: "rWRXKWs4QE6jF6EpSqiOycvfFO08wVbJs2uKF2eH2IdRDKauLaS8GiSrd5Eo41K8BMDZeokSj435g6g6UnZWDA==",
+                signature: "j0CeyQsWs0dFZwWxK/Zg7SglQz22K04KTBNnfTXMQ8AAsTUqyqOP/dakb1tZRpKrws/Zkeql2+HW6Eh6mfmDDA==",
                 timestamp: "2025-01-01T00:06:00.000000Z",
                 intent_statement: "I wrote it.",
               },
@@ -1196,12 +1221,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "f794879f-eacd-482e-a3e3-afd08e630187",
+                  id: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+                  signer_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
                   signature_algorithm: "ed25519",
-                  signature: "rWRXKWs4QE6jF6EpSqiOycvfFO08wVbJs2uKF2eH2IdRDKauLaS8GiSrd5Eo41K8BMDZeokSj435g6g6UnZWDA==",
+                  signature: "j0CeyQsWs0dFZwWxK/Zg7SglQz22K04KTBNnfTXMQ8AAsTUqyqOP/dakb1tZRpKrws/Zkeql2+HW6Eh6mfmDDA==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1234,12 +1259,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "f794879f-eacd-482e-a3e3-afd08e630187",
+                  id: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+                  signer_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
                   signature_algorithm: "ed25519",
-                  signature: "rWRXKWs4QE6jF6EpSqiOycvfFO08wVbJs2uKF2eH2IdRDKauLaS8GiSrd5Eo41K8BMDZeokSj435g6g6UnZWDA==",
+                  signature: "j0CeyQsWs0dFZwWxK/Zg7SglQz22K04KTBNnfTXMQ8AAsTUqyqOP/dakb1tZRpKrws/Zkeql2+HW6Eh6mfmDDA==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1272,13 +1297,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
                 },
                 attestations: [
                   {
-                    id: "f794879f-eacd-482e-a3e3-afd08e630187",
+                    id: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
                     type: "authorship",
                     scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                    signer_key_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
+                    signer_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
                     signature_algorithm: "ed25519",
                     signature:
-                      "rWRXKWs4QE6jF6EpSqiOycvfFO08wVbJs2uKF2eH2IdRDKauLaS8GiSrd5Eo41K8BMDZeokSj435g6g6UnZWDA==",
+                      "j0CeyQsWs0dFZwWxK/Zg7SglQz22K04KTBNnfTXMQ8AAsTUqyqOP/dakb1tZRpKrws/Zkeql2+HW6Eh6mfmDDA==",
                     timestamp: "2025-01-01T00:06:00.000000Z",
                     intent_statement: "I wrote it.",
                   },
@@ -1294,8 +1319,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
       },
       signing_payload:
-        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiJmNzk0ODc5Zi1lYWNkLTQ4MmUtYTNlMy1hZmQwOGU2MzAxODciLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJyV1JYS1dzNFFFNmpGNkVwU3FpT3ljdmZGTzA4d1ZiSnMydUtGMmVIMklkUkRLYXVMYVM4R2lTcmQ1RW80MUs4Qk1EWmVva1NqNDM1ZzZnNlVuWldEQT09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2Ojk5N2RlYmIzNDg0MTkwZWRmYTBkMTdiNjNiMzA1MjcyOTViNTczM2M1ZjdkOTJkYmJlNDYxMjQ5OTllZTk0YzIiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
-      manifest_hash: "280d78498e9304c235982bc88964241324ee6e71f8557b04d78e86e6bfd339d1",
+        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiIyMDlmY2U4MC00YWFkLTRmNGQtYjhkYi1hNTUwMGJhN2EzZjEiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJqMENleVFzV3MwZEZad1d4Sy9aZzdTZ2xRejIySzA0S1RCTm5mVFhNUThBQXNUVXF5cU9QL2Rha2IxdFpScEtyd3MvWmtlcWwyK0hXNkVoNm1mbUREQT09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OjY2Y2Y3OGE5ZTlkYzE3NmMwMWMwY2Q4ODM0ODRmZWU3MWZhYWRmYjlmYWQ1ZTA2MTcwNzc0MGRiYjk3NzA1MTkiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
+      manifest_hash: "958ad127e496b7ae29cad5a2042f93e5f28a0dfdc0b5762b3b2fe77137a5a745",
     },
   },
   get_audit_export: {
@@ -1307,26 +1332,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-01T00:06:00.000000Z",
           event_type: "https://x-service.example/predicates/editorial-review/v1",
           payload: {
-            attestation_id: "1cdfa733-978a-43dd-b193-52a74deb2268",
+            attestation_id: "d68e7490-b972-4783-88f9-0b194ef75faf",
             attestation_type: "editorial_review",
             document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             document_title: "Annual report",
             intent_statement: null,
             manifest_hash: "38f0c85d6331fd79023d1cd40a3908b665272ec2077277686ac55af17b1b6494",
             signature:
-              "MEUCIDRKLvjMq1pZBNRCEGvJWhdB6Xvlwo7u6X6TfF6pNt9BAiEAuQyFv76XfZePoq9H8RxWDzjFL0jJorqSl8mwThRh4ME=",
+              "MEUCIAis7va3tlT3moDXsGvrrWWJNBiM/BJ1bebWNNqe8k2RAiEAl+9q3XVfl2BSpfDbfFsVpyhsiCLiK8w4yiUBzqbBceU=",
             signature_algorithm: "ecdsa-p256",
-            signer_key_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+            signer_key_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
             tags: ["report"],
             timestamp: "2025-01-01T00:06:00.000000Z",
           },
-          previous_hash: "46329ff9394cb91d4943409827e26b9a937ba3f9639d1d231e8f9b3183e1c12a",
-          entry_hash: "4f66c13088ea076318b8590846b9cc6f0c4bd6f2fd0198120034a17a32a4332e",
+          previous_hash: "ecf9ea64ee26110421224565762c14ff23fcbe3c1ad0ac1f1949b3d3eeafefa1",
+          entry_hash: "68f5af42a5b9fc4648d53ffa381c5ebc4e9cfbfc05e44d65a1e2fa27a24da136",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "4f66c13088ea076318b8590846b9cc6f0c4bd6f2fd0198120034a17a32a4332e",
+              digest_hex: "68f5af42a5b9fc4648d53ffa381c5ebc4e9cfbfc05e44d65a1e2fa27a24da136",
               is_primary: true,
             },
           ],
@@ -1343,24 +1368,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         commitment_alg: "hmac-sha256-ecdh-v1",
         ephemeral_public_key:
-          "BDGFafUF8d7t4MyVeORrX+jVxoT4ESJp/jwXm65Pqvl+yOUSGCMWXouOu2HzAY8OpPb4qd/9dHnEe62dBi/rKa0=",
-        commitment: "3ffcecdb414aca3a0beb34e003e97f11def8baaa14d460f1098ae02783a5cbfa",
-        lookup_key: "ff4f8aa0c78aeb7f1b109a01db136501b22662586b59541f9bf1bde3e9fee543",
-        nonce: "VYIr8XjJX/5k1Ekg",
-        ciphertext: "b4a+ue+255uQY31+HVLrnQ2/MmtuO/gR3SN98JlLH1Hm0e73kq2/nT801hxzMltCZ1aZ",
-        recipient_fingerprint: "sha256:2f5699118efff35a486f4ce0169be8bbe4bbdbf57755be4bdc4ee3575a306447",
+          "BD19Yzx68vbdDDGfT7xPRipRKxQKOA6gMa6f0HTqdQFX3l41GB/fE6ZA6C6mXyX/mCDwmgIqpn16XlXBgVik/Fs=",
+        commitment: "584920d67e17743dd4d5f7f2fcb31cdab88479c8cf65c42544e6cfc8d20a12dd",
+        lookup_key: "28430ad960e82c91cfe5e213582d66438b8875014f4a0ffa47ce20d579d45c1f",
+        nonce: "EfH4vmNirKXvJu/N",
+        ciphertext: "Bj2OSu7m+ph8Oc2ArN4ctJH5Iq67I5HM2EkUcxfPN8BmcU5iBM5MjkDjTRE+RMu7PIHx",
+        recipient_fingerprint: "sha256:9dad9366bb1b74cb21fa45e0a3fc11256a0e3df85f3d426de8ddf6a4912cb22e",
       },
     },
     answer: {
       entry_id: 286,
-      commitment: "3ffcecdb414aca3a0beb34e003e97f11def8baaa14d460f1098ae02783a5cbfa",
-      lookup_key: "ff4f8aa0c78aeb7f1b109a01db136501b22662586b59541f9bf1bde3e9fee543",
+      commitment: "584920d67e17743dd4d5f7f2fcb31cdab88479c8cf65c42544e6cfc8d20a12dd",
+      lookup_key: "28430ad960e82c91cfe5e213582d66438b8875014f4a0ffa47ce20d579d45c1f",
       leaf_index: 285,
       log_entry_id: 286,
     },
   },
   get_claims: {
-    query: { lookup_key: "ff4f8aa0c78aeb7f1b109a01db136501b22662586b59541f9bf1bde3e9fee543" },
+    query: { lookup_key: "28430ad960e82c91cfe5e213582d66438b8875014f4a0ffa47ce20d579d45c1f" },
     answer: {
       entries: [
         {
@@ -1368,22 +1393,22 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-02T00:07:00.000000Z",
           event_type: "encrypted_claim",
           payload: {
-            ciphertext: "b4a+ue+255uQY31+HVLrnQ2/MmtuO/gR3SN98JlLH1Hm0e73kq2/nT801hxzMltCZ1aZ",
-            commitment: "3ffcecdb414aca3a0beb34e003e97f11def8baaa14d460f1098ae02783a5cbfa",
+            ciphertext: "Bj2OSu7m+ph8Oc2ArN4ctJH5Iq67I5HM2EkUcxfPN8BmcU5iBM5MjkDjTRE+RMu7PIHx",
+            commitment: "584920d67e17743dd4d5f7f2fcb31cdab88479c8cf65c42544e6cfc8d20a12dd",
             commitment_alg: "hmac-sha256-ecdh-v1",
             ephemeral_public_key:
-              "BDGFafUF8d7t4MyVeORrX+jVxoT4ESJp/jwXm65Pqvl+yOUSGCMWXouOu2HzAY8OpPb4qd/9dHnEe62dBi/rKa0=",
-            lookup_key: "ff4f8aa0c78aeb7f1b109a01db136501b22662586b59541f9bf1bde3e9fee543",
-            nonce: "VYIr8XjJX/5k1Ekg",
-            recipient_fingerprint: "sha256:2f5699118efff35a486f4ce0169be8bbe4bbdbf57755be4bdc4ee3575a306447",
+              "BD19Yzx68vbdDDGfT7xPRipRKxQKOA6gMa6f0HTqdQFX3l41GB/fE6ZA6C6mXyX/mCDwmgIqpn16XlXBgVik/Fs=",
+            lookup_key: "28430ad960e82c91cfe5e213582d66438b8875014f4a0ffa47ce20d579d45c1f",
+            nonce: "EfH4vmNirKXvJu/N",
+            recipient_fingerprint: "sha256:9dad9366bb1b74cb21fa45e0a3fc11256a0e3df85f3d426de8ddf6a4912cb22e",
           },
           previous_hashes: [
-            { algorithm: "sha2-256", digest_hex: "0d683209274e33360e3793584095995d7bf883032cd5940a8b4a9d418f538107" },
+            { algorithm: "sha2-256", digest_hex: "678b20e1405b3b720f113ed710520ba0fb316b2f18cfc7efce1906eb42a22468" },
           ],
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "ab8bef8007e9084dee54cc0792680c8581dbfc5391ef4af3338bbb94b8d98a59",
+              digest_hex: "8cd4b0f75a4688a74cf4304e21dec93fda79e0b2a73f33abe7701fc404ad82e2",
               is_primary: true,
             },
           ],
@@ -1397,31 +1422,31 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_claims_entry_id: {
     params: { entry_id: 286 },
     answer: {
-      ciphertext: "b4a+ue+255uQY31+HVLrnQ2/MmtuO/gR3SN98JlLH1Hm0e73kq2/nT801hxzMltCZ1aZ",
-      commitment: "3ffcecdb414aca3a0beb34e003e97f11def8baaa14d460f1098ae02783a5cbfa",
+      ciphertext: "Bj2OSu7m+ph8Oc2ArN4ctJH5Iq67I5HM2EkUcxfPN8BmcU5iBM5MjkDjTRE+RMu7PIHx",
+      commitment: "584920d67e17743dd4d5f7f2fcb31cdab88479c8cf65c42544e6cfc8d20a12dd",
       commitment_alg: "hmac-sha256-ecdh-v1",
-      ephemeral_public_key: "BDGFafUF8d7t4MyVeORrX+jVxoT4ESJp/jwXm65Pqvl+yOUSGCMWXouOu2HzAY8OpPb4qd/9dHnEe62dBi/rKa0=",
-      lookup_key: "ff4f8aa0c78aeb7f1b109a01db136501b22662586b59541f9bf1bde3e9fee543",
-      nonce: "VYIr8XjJX/5k1Ekg",
-      recipient_fingerprint: "sha256:2f5699118efff35a486f4ce0169be8bbe4bbdbf57755be4bdc4ee3575a306447",
+      ephemeral_public_key: "BD19Yzx68vbdDDGfT7xPRipRKxQKOA6gMa6f0HTqdQFX3l41GB/fE6ZA6C6mXyX/mCDwmgIqpn16XlXBgVik/Fs=",
+      lookup_key: "28430ad960e82c91cfe5e213582d66438b8875014f4a0ffa47ce20d579d45c1f",
+      nonce: "EfH4vmNirKXvJu/N",
+      recipient_fingerprint: "sha256:9dad9366bb1b74cb21fa45e0a3fc11256a0e3df85f3d426de8ddf6a4912cb22e",
     },
   },
   post_claims_entry_id_reveal: {
     params: { entry_id: 286 },
     body: {
       plaintext: { salary: 52000, name: "Zoë 🪨" },
-      commitment_key: "0e30ffb829fc0c76ca0736758e4b1cc6fc0cb4447b7e42331d950a982dbb4ac4",
+      commitment_key: "d840081254c039091963d619f1209c0cf48686a1bc059ce370f7e37b02c1064d",
     },
     answer: { valid: true },
   },
   get_log_attestation_requests: {
-    query: { target: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921", status: "open" },
+    query: { target: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521", status: "open" },
     answer: {
       requests: [
         {
-          request_id: "7bcfce40-6df9-437c-9431-96b1917c213d",
-          requester_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
-          target_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+          request_id: "9d2fad37-4f9b-49f5-970f-c2b9be1ef48f",
+          requester_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+          target_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
           attestation_type: "peer_review",
           status: "open",
           deadline: "2025-01-16T00:07:00.000000Z",
@@ -1437,16 +1462,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_attestation_requests: {
     body: {
-      target_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+      target_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
       attestation_type: "peer_review",
       nonce: "request-2025-0001",
       intent_statement: "Please review the annual report.",
       claims: { document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
     },
     answer: {
-      request_id: "7bcfce40-6df9-437c-9431-96b1917c213d",
-      requester_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
-      target_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+      request_id: "9d2fad37-4f9b-49f5-970f-c2b9be1ef48f",
+      requester_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      target_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
       attestation_type: "peer_review",
       status: "open",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1461,11 +1486,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_attestation_requests_request_id: {
-    params: { request_id: "7bcfce40-6df9-437c-9431-96b1917c213d" },
+    params: { request_id: "9d2fad37-4f9b-49f5-970f-c2b9be1ef48f" },
     answer: {
-      request_id: "7bcfce40-6df9-437c-9431-96b1917c213d",
-      requester_fingerprint: "sha256:997debb3484190edfa0d17b63b30527295b5733c5f7d92dbbe46124999ee94c2",
-      target_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+      request_id: "9d2fad37-4f9b-49f5-970f-c2b9be1ef48f",
+      requester_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      target_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
       attestation_type: "peer_review",
       status: "declined",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1478,7 +1503,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       policy_entry_id: 282,
       response: {
         decision: "decline",
-        responder_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+        responder_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
         attestation_id: null,
         reason: "No time before summer.",
         responded_at: "2025-01-02T00:07:00.000000Z",
@@ -1488,11 +1513,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_request_policies_fingerprint: {
-    params: { fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921" },
+    params: { fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521" },
     answer: {
-      target_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+      target_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
       active: {
-        target_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+        target_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
         predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
         default_action_on_failure: "decline",
         effective_from: "2025-01-02T00:07:00.000000Z",
@@ -1504,12 +1529,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_log_attestation_requests_request_id_respond: {
-    params: { request_id: "7bcfce40-6df9-437c-9431-96b1917c213d" },
+    params: { request_id: "9d2fad37-4f9b-49f5-970f-c2b9be1ef48f" },
     body: { decision: "decline", reason: "No time before summer." },
     answer: {
-      request_id: "7bcfce40-6df9-437c-9431-96b1917c213d",
+      request_id: "9d2fad37-4f9b-49f5-970f-c2b9be1ef48f",
       status: "declined",
-      responder_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+      responder_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
       decision: "decline",
       attestation_id: null,
       reason: "No time before summer.",
@@ -1519,12 +1544,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_request_policies: {
     body: {
-      target_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+      target_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
     },
     answer: {
-      target_fingerprint: "sha256:0144de5a919afd1626e81a3dab4ff9ee0f409de508e31f05b01cf085baa76921",
+      target_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
       published_at: "2025-01-02T00:07:00.000000Z",
@@ -1541,7 +1566,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         {
           id: 283,
           kind: "attestation_request",
-          request_id: "7bcfce40-6df9-437c-9431-96b1917c213d",
+          request_id: "9d2fad37-4f9b-49f5-970f-c2b9be1ef48f",
           created_at: "2025-01-02T00:07:00.000000Z",
           read: false,
         },
@@ -1556,7 +1581,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       id: 283,
       kind: "attestation_request",
-      request_id: "7bcfce40-6df9-437c-9431-96b1917c213d",
+      request_id: "9d2fad37-4f9b-49f5-970f-c2b9be1ef48f",
       created_at: "2025-01-02T00:07:00.000000Z",
       read: true,
     },
