@@ -57,6 +57,43 @@ test("docs/http.md: a session and a detached proof made with openssl and curl al
   }
 });
 
+test("docs/check-receipt.sh checks a receipt with openssl, python3 and curl, in under 80 lines, and is not fooled", async () => {
+  const script = join(root, "docs", "check-receipt.sh");
+  expect(readFileSync(script, "utf8").trimEnd().split("\n").length).toBeLessThan(80);
+  const file = join(folder.path, "letter.txt");
+  writeFileSync(file, "Dear Ada,\n");
+  const data = join(folder.path, "checked");
+  const service = await startService(data);
+  try {
+    const key = join(folder.path, "letter.pem");
+    await cairnlog(["keygen", "--out", key]);
+    await cairnlog(["attest", file, "--key", key, "--server", service.url]);
+    const check = (...url: string[]) => run("bash", [script, file, join(data, "operator.pub.pem"), ...url]);
+    const { stdout } = await check(service.url);
+    expect(stdout.match(/^holds: /gm)).toHaveLength(11);
+
+    const path = `${file}.attestation.json`;
+    const bundle = JSON.parse(readFileSync(path, "utf8"));
+    const otherBase64 = (text: string) => (text.startsWith("A") ? "B" : "A") + text.slice(1);
+    const lies: [what: string, from: string, to: string][] = [
+      ["the manifest is of this file", bundle.manifest.document.content_hash, `sha256:${"0".repeat(64)}`],
+      ["the entry is of this manifest and this signature", '"title":"letter.txt"', '"title":"other.txt"'],
+      ["the entry's hash is that of its content", bundle.attestation.id, "other"],
+      ["the entry is leaf 0 of the tree of 2 leaves", '"leaf_index":1', '"leaf_index":0'],
+      ["the entry is leaf 1 of the tree of 2 leaves", bundle.proof.audit_path[0], "0".repeat(64)],
+      ["the signature over the head", bundle.tree_head.timestamp, "2020-01-01T00:00:00.000000Z"],
+      ["the signature over the head", bundle.tree_head.signature, otherBase64(bundle.tree_head.signature)],
+    ];
+    for (const [name, from, to] of lies) {
+      writeFileSync(path, JSON.stringify(bundle).replaceAll(from, to));
+      const refused = await check().catch((error: { stdout: string; stderr: string }) => error);
+      expect(refused.stdout + refused.stderr).toContain(`does not hold: ${name}`);
+    }
+  } finally {
+    await service.stop();
+  }
+});
+
 test("the embedding example runs in a project of its own", async () => {
   const project = join(folder.path, "project");
   mkdirSync(join(project, "node_modules"), { recursive: true });
