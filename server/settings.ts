@@ -243,6 +243,12 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
 export const operatorKeyPath = ({ operatorKey, dataDir }: Settings): string =>
   operatorKey ?? join(dataDir, "operator.pem");
 
+/** Path of its public key, which is written for people on this machine, and is all that a mirror has of it. */
+export const operatorPublicKeyPath = (dataDir: string): string => join(dataDir, "operator.pub.pem");
+
+/** Path of the newest checkpoint in a mirror's data directory: the log's own, since a mirror cannot sign. */
+export const checkpointPath = (dataDir: string): string => join(dataDir, "checkpoint.txt");
+
 /** The settings as people read them: a line for each. */
 export function describeSettings(): { name: string; fallback: string; about: string }[] {
   return Object.values(TABLE).map(({ name, fallback, about, ...rest }: Setting<unknown>) => ({
