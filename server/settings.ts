@@ -63,6 +63,12 @@ const TABLE = {
     about: "directory of the log; created when there is none",
     read: (text) => resolve(text),
   } satisfies Setting<string>,
+  readOnly: {
+    name: "SERVICE_READ_ONLY",
+    fallback: "off",
+    about: "on or off; on serves the mirror that a monitor keeps in the data directory, and refuses every write",
+    read: onOff,
+  },
   operatorKey: {
     name: "SERVICE_OPERATOR_KEY",
     fallback: "",
