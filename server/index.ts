@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { HardwareRoots, openHardwareRoots } from "../engine/crypto/hardware.js";
 import { type OperatorKey, openOperatorKey } from "../engine/crypto/operator-key.js";
-import { createPool } from "../engine/crypto/pool.js";
+import { createPool, type Pool } from "../engine/crypto/pool.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph.js";
 import { openRegistry, type Registry } from "../engine/registry/registry.js";
 import { Anchoring } from "./anchoring/anchoring.js";
@@ -17,7 +17,8 @@ import { Metrics } from "./http/metrics.js";
 import { DECLARATIONS_BELIEVED } from "./http/routes/health.js";
 import { type Access, routeTable } from "./http/routes/index.js";
 import { Sessions } from "./http/sessions.js";
-import { operatorKeyPath, type Settings } from "./settings.js";
+import { MirroredLog, mirroredOperator } from "./mirror.js";
+import { operatorKeyPath, operatorPublicKeyPath, type Settings } from "./settings.js";
 import { Deliverer } from "./webhooks/deliverer.js";
 import { httpSender } from "./webhooks/send.js";
 
@@ -36,7 +37,7 @@ export interface RunningServer {
 }
 
 /**
- * Opens the log of `settings` and serves it.
+ * Opens the log of `settings` and serves it; with `readOnly`, a mirror that a monitor keeps.
  * @throws CairnlogError as `openRegistry`, `openOperatorKey` and `openHardwareRoots` do; `precondition-failed` when it
  *   cannot listen
  */
@@ -49,15 +50,14 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
     for (const step of opened.splice(0).reverse()) await step();
   };
   try {
-    mkdirSync(dataDir, { recursive: true });
-    const operator = openOperatorKey(operatorKeyPath(settings), pool);
-    // For people on this machine to pin; the key itself is what the log's own heads are checked with.
-    writeFileSync(join(dataDir, "operator.pub.pem"), operator.public.pem);
+    const { readOnly } = settings;
+    const operator = readOnly ? mirroredOperator(dataDir) : ownOperator(settings, pool);
     const hardwareRoots = settings.hardwareRoots ? openHardwareRoots(settings.hardwareRoots) : new HardwareRoots();
     const registry = await openRegistry({
       path: join(dataDir, "log"),
       operator,
       pool,
+      readOnly,
       predicateBase,
       hardwareRoots,
       challengeTtlSeconds: settings.challengeTtlSeconds,
@@ -83,27 +83,41 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
       send: httpSender({ allowPrivate: settings.webhookAllowPrivate }),
       logger,
     });
-    deliverer.start();
-    opened.push(() => deliverer.stop());
+    const mirrored = readOnly ? new MirroredLog(registry.log, dataDir, logger) : null;
+    if (mirrored) opened.push(async () => mirrored.close());
+    else {
+      deliverer.start();
+      opened.push(() => deliverer.stop());
+    }
     const metrics = new Metrics(registry.log);
     metrics.watchDeliveries(deliverer, registry.webhooks.outbox);
     const anchoring = new Anchoring({ log: registry.log, calendars: settings.otsCalendars, logger });
     const access = accessOf(settings, registry, operator);
-    const routes = routeTable(registry, operator, metrics, access, anchoring, settings.logName ?? undefined);
+    const logName = settings.logName ?? undefined;
+    const routes = routeTable(registry, operator, metrics, access, anchoring, logName, mirrored);
     const http = new HttpServer({ routes, limits: limitsOf(settings), trustedProxies, maxBodyBytes, metrics, logger });
     const port = await http.listen(host, settings.port);
     opened.push(() => http.close());
-    anchoring.start(settings.otsUpgradeIntervalSeconds);
+    if (!readOnly) anchoring.start(settings.otsUpgradeIntervalSeconds);
     // Before the connections: who waits for a calendar is told at once.
     opened.push(() => anchoring.stop());
     const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
     logger.info({ url, operator: operator.fingerprint, dataDir, entries: registry.log.size }, "listening");
-    if (hardwareRoots.isEmpty) logger.warn(DECLARATIONS_BELIEVED);
+    if (hardwareRoots.isEmpty && !readOnly) logger.warn(DECLARATIONS_BELIEVED);
     return { address: { host, port }, url, operatorFingerprint: operator.fingerprint, dataDir, registry, close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** The operator key of a log that is written here, made on first use. */
+function ownOperator(settings: Settings, pool: Pool): OperatorKey {
+  mkdirSync(settings.dataDir, { recursive: true });
+  const operator = openOperatorKey(operatorKeyPath(settings), pool);
+  // For people on this machine to pin; the key itself is what the log's own heads are checked with.
+  writeFileSync(operatorPublicKeyPath(settings.dataDir), operator.public.pem);
+  return operator;
 }
 
 function accessOf({ sessionTtlSeconds: ttlSeconds }: Settings, registry: Registry, operator: OperatorKey): Access {

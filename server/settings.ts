@@ -63,6 +63,12 @@ const TABLE = {
     about: "directory of the log; created when there is none",
     read: (text) => resolve(text),
   } satisfies Setting<string>,
+  readOnly: {
+    name: "SERVICE_READ_ONLY",
+    fallback: "off",
+    about: "on or off; on serves the mirror that a monitor keeps in the data directory, and refuses every write",
+    read: onOff,
+  },
   operatorKey: {
     name: "SERVICE_OPERATOR_KEY",
     fallback: "",
@@ -242,6 +248,12 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
 /** Path of the operator key's file. */
 export const operatorKeyPath = ({ operatorKey, dataDir }: Settings): string =>
   operatorKey ?? join(dataDir, "operator.pem");
+
+/** Path of its public key, which is written for people on this machine, and is all that a mirror has of it. */
+export const operatorPublicKeyPath = (dataDir: string): string => join(dataDir, "operator.pub.pem");
+
+/** Path of the newest checkpoint in a mirror's data directory: the log's own, since a mirror cannot sign. */
+export const checkpointPath = (dataDir: string): string => join(dataDir, "checkpoint.txt");
 
 /** The settings as people read them: a line for each. */
 export function describeSettings(): { name: string; fallback: string; about: string }[] {

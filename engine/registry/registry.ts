@@ -61,6 +61,8 @@ export interface RegistryOptions {
   /** Whether webhooks may have addresses that are not on the public internet; they may not when absent. */
   readonly webhookAllowPrivate?: boolean;
   readonly clock?: Clock;
+  /** Whether another process writes the log; then nothing is written here, and `operator` need not be able to sign. */
+  readonly readOnly?: boolean;
 }
 
 export interface Registry {
@@ -93,10 +95,11 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry> 
   const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S, passwordTries = DEFAULT_PASSWORD_TRIES } = options;
   const { hardwareRoots: roots = new HardwareRoots(), claimReveals: reveals = DEFAULT_CLAIM_REVEALS } = options;
   const limit = queueLimit === undefined ? {} : { queueLimit };
+  const { readOnly = false } = options;
   const { webhookAllowPrivate: allowPrivate = false } = options;
   const subscribers = new Subscribers();
   const meaning = subscribers.extend(projection);
-  const log = await openLog({ path, signer: operator, pool, projection: meaning, clock, ...limit });
+  const log = await openLog({ path, signer: operator, pool, projection: meaning, clock, readOnly, ...limit });
   const keys = new Keys({ log, operator, clock });
   const verifier = new SignatureVerifier(pool);
   // One for all that is hashed slowly: each keeps a worker free for signatures.

@@ -25,6 +25,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Subcommand>>> = {
   request: async () => (await import("./request.js")).request,
   respond: async () => (await import("./respond.js")).respond,
   log: async () => (await import("./log.js")).log,
+  monitor: async () => (await import("./monitor.js")).monitor,
 };
 
 async function main([name, ...argv]: readonly string[]): Promise<number> {

@@ -7,10 +7,16 @@ const settingLines = describeSettings().map(({ name, fallback, about }) => `  ${
 
 export const serve: Subcommand = {
   summary: "run the service",
-  help: `cairnlog serve [--json]
+  help: `cairnlog serve [--data DIR] [--read-only] [--json]
 
 Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;
 with --json as one line of JSON. SIGINT or SIGTERM ends it after everything accepted is answered.
+
+Options:
+  --data DIR   the data directory, instead of SERVICE_DATA_DIR
+  --read-only  serve the mirror that cairnlog monitor keeps there (DIR/mirror of its --state), also while it goes on;
+               without a private key, and refusing every write. The same as SERVICE_READ_ONLY=on
+  --json       say where it listens as one line of JSON
 
 It is set up by environment variables; defaults in parentheses:
 ${settingLines.join("\n")}
@@ -20,8 +26,18 @@ Exit codes: 0 ended as told; 1 could not start; 2 the command or a setting was n
 Example:
   PORT=8080 SERVICE_DATA_DIR=/var/lib/cairnlog cairnlog serve`,
   async run(argv) {
-    const { values } = readArguments(argv, { json: { type: "boolean", default: false } });
-    const server = await startServer(settingsOf());
+    const { values } = readArguments(argv, {
+      data: { type: "string" },
+      "read-only": { type: "boolean", default: false },
+      json: { type: "boolean", default: false },
+    });
+    const server = await startServer(
+      settingsOf({
+        ...process.env,
+        ...(values.data === undefined ? {} : { SERVICE_DATA_DIR: values.data }),
+        ...(values["read-only"] ? { SERVICE_READ_ONLY: "on" } : {}),
+      }),
+    );
     const stop = stopSignal();
     const { url, operatorFingerprint, dataDir } = server;
     console.log(

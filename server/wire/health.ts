@@ -5,6 +5,7 @@ export const Health = Type.Object(
   {
     status: Type.Literal("ok", { description: "Always `ok`." }),
     version: Type.String({ description: "Of the service." }),
+    read_only: Type.Optional(Type.Literal(true, { description: "Present on a mirror, which takes no writes." })),
   },
   { title: "Health" },
 );

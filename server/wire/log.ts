@@ -94,6 +94,17 @@ export const TreeHead = Type.Object(
   { title: "TreeHead" },
 );
 
+/** Sizes from `from` on, `limit` of them; the log has no head of sizes that it imported. */
+export const TreeHeadsQuery = Type.Object({
+  from: Type.Integer({ minimum: 1, default: 1, description: "The first size." }),
+  limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Sizes, not heads." }),
+});
+
+export const TreeHeads = Type.Object(
+  { heads: Type.Array(TreeHead, { description: "Ascending; a size without a head is left out." }) },
+  { title: "TreeHeads", description: "The heads of a range of sizes, each the first that was signed of its size." },
+);
+
 export const InclusionProof = Type.Object(
   {
     leaf_index: LeafIndex,

@@ -23,6 +23,8 @@ export class LyingProxy {
   twist: ((path: string, body: Json) => Json) | null = null;
   /** Status to send with a lie instead of the service's. */
   status: number | null = null;
+  /** Answers instead of the service where it returns true. */
+  seize: ((path: string, response: ServerResponse) => boolean) | null = null;
   /** `METHOD path` of everything that was asked, newest last. */
   readonly asked: string[] = [];
   readonly #server: Server;
@@ -47,6 +49,7 @@ export class LyingProxy {
   repent(): void {
     this.lie = null;
     this.twist = null;
+    this.seize = null;
     this.status = null;
   }
 
@@ -56,6 +59,7 @@ export class LyingProxy {
     const text = Buffer.concat(chunks).toString("utf8");
     const path = request.url!.replace("/api/v1", "");
     this.asked.push(`${request.method} ${path}`);
+    if (this.seize?.(path, response)) return;
     let body = text ? JSON.parse(text) : undefined;
     if (body && this.twist) body = this.twist(path, body);
     const { authorization } = request.headers;
@@ -64,11 +68,12 @@ export class LyingProxy {
       headers: authorization ? { authorization } : {},
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    const truth = await answer.json();
+    const contentType = answer.headers.get("content-type") ?? "application/json";
+    const truth = /\bjson$/.test(contentType) ? await answer.json() : await answer.text();
     const told = this.lie ? this.lie(path, truth, body) : truth;
     const lied = this.lie !== null && JSON.stringify(told) !== JSON.stringify(truth);
     response.writeHead(lied && this.status !== null ? this.status : answer.status, {
-      "content-type": answer.headers.get("content-type") ?? "application/json",
+      "content-type": contentType,
     });
     response.end(typeof told === "string" ? told : JSON.stringify(told));
   }

@@ -131,6 +131,18 @@ describe("tree heads", () => {
     expect((await service.get("/log/sth")).body).toEqual((await service.get(`/log/sth/${SIZE}`)).body);
   });
 
+  test("those of a range of sizes come together, as each is served by itself", async () => {
+    const single = await Promise.all([5, 6, 7].map(async (size) => (await service.get(`/log/sth/${size}`)).text));
+    expect((await service.get("/log/heads?from=5&limit=3")).text).toBe(`{"heads":[${single.join()}]}`);
+    const sizes = async (query: string) =>
+      (await service.get(`/log/heads${query}`)).body.heads.map((head: Head) => head.tree_size);
+    expect(await sizes("")).toEqual(digests.map((_, i) => i + 1));
+    expect(await sizes(`?from=${SIZE}&limit=1000`)).toEqual([SIZE]);
+    expect(await sizes("?from=9007199254740991&limit=1000")).toEqual([]);
+    for (const query of ["from=0", "limit=0", "limit=1001", "from=x"])
+      expectProblem(await service.get(`/log/heads?${query}`), 422, "invalid-input");
+  });
+
   test("of sizes that never were are 404, of sizes that are none 422", async () => {
     for (const size of ["0", "13", "4294967296", "9007199254740991"])
       expectProblem(await service.get(`/log/sth/${size}`), 404, "not-found");

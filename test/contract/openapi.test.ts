@@ -233,6 +233,7 @@ describe("every operation answers as it should", () => {
     await ask("get_log", 200, { query: { per_page: 1, event_type: "key_registration" } });
     await ask("get_log_entry_id", 200, { params: { entry_id: 1 } });
     await ask("get_log_sth_tree_size", 200, { params: { tree_size: 3 } });
+    await ask("get_log_heads", 200, { query: { from: 3, limit: 1 } });
     await ask("get_log_proof_leaf_index", 200, { params: { leaf_index: 2 }, query: { tree_size: 5 } });
     await ask("get_log_entry_id_proof", 200, { params: { entry_id: 3 }, query: { tree_size: 5 } });
     await ask("get_log_consistency", 200, { query: { from: 3, to: 6 } });

@@ -395,6 +395,21 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       tree_version: 2,
     },
   },
+  get_log_heads: {
+    query: { from: 3, limit: 1 },
+    answer: {
+      heads: [
+        {
+          tree_size: 3,
+          root_hash: "c41de7190098d0fec4988e6e1c5ae23a6ef56208a96530d482b6052de5b69cb2",
+          signature: "kzM5tLt1dpVzaTVn9q1TvghkLPtSJVHdTsYaERwpFpWr+p+mszEETmPEApRMbQtyrO07jMR6sFk/4inPQ992Dw==",
+          timestamp: "2025-01-01T00:00:00.000000Z",
+          key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
+          tree_version: 2,
+        },
+      ],
+    },
+  },
   get_log_proof_leaf_index: {
     params: { leaf_index: 2 },
     query: { tree_size: 5 },

@@ -22,6 +22,7 @@ import { logRoutes } from "./log.js";
 import { logQueryRoutes } from "./log-queries.js";
 import { mirrorRoutes } from "./mirrors.js";
 import { descriptionRoutes } from "./openapi.js";
+import { readOnly } from "./read-only.js";
 import { requestRoutes } from "./requests.js";
 import { trustRoutes } from "./trust.js";
 import { verifyRoutes } from "./verify.js";
@@ -33,7 +34,7 @@ export interface Access {
   readonly gate: Gate;
 }
 
-/** Everything that the service answers. */
+/** Everything that the service answers. @param mirrored checkpoints of a log that is only read here */
 export function routeTable(
   registry: Registry,
   operator: OperatorKey,
@@ -41,15 +42,16 @@ export function routeTable(
   { sessions, gate }: Access,
   anchoring: Anchoring,
   logName = defaultLogName(operator.fingerprint),
+  mirrored: Pick<Checkpoints, "newest"> | null = null,
 ): Route[] {
-  const routes = [
-    ...healthRoutes(registry, operator, metrics),
+  const all = [
+    ...healthRoutes(registry, operator, metrics, mirrored !== null),
     ...accountRoutes(registry),
     ...keyRoutes(registry, gate),
     ...authRoutes(registry, sessions, gate),
     ...attestationRoutes(registry),
     ...logRoutes(registry.log, operator),
-    ...mirrorRoutes(registry.log, new Checkpoints(registry.log, operator, logName)),
+    ...mirrorRoutes(registry.log, mirrored ?? new Checkpoints(registry.log, operator, logName)),
     ...anchoringRoutes(registry.log, anchoring, gate),
     ...logQueryRoutes(registry.log, registry.keys),
     ...endorsementRoutes(registry, gate),
@@ -62,5 +64,6 @@ export function routeTable(
     ...inboxRoutes(registry, gate),
     ...webhookRoutes(registry, gate),
   ];
+  const routes = mirrored ? readOnly(all) : all;
   return [...routes, ...descriptionRoutes(routes)];
 }

@@ -16,6 +16,8 @@ import {
   ProofQuery,
   TreeHead,
   TreeHeadParams,
+  TreeHeads,
+  TreeHeadsQuery,
   VerifyReport,
 } from "../../wire/log.js";
 import { Answer } from "../answer.js";
@@ -81,6 +83,23 @@ function treeRoutes(log: Log): Route[] {
       limit: "general",
       keep: () => "forever",
       handle: ({ params }) => treeHead(log, params.tree_size),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/log/heads",
+      summary: "The first signed tree heads of a range of sizes",
+      query: TreeHeadsQuery,
+      answer: TreeHeads,
+      limit: "general",
+      handle({ query: { from, limit } }) {
+        const heads = [];
+        const end = Math.min(from + limit - 1, log.size);
+        for (let size = from; size <= end; size++) {
+          const head = log.treeHead(size);
+          if (head) heads.push(head);
+        }
+        return { heads };
+      },
     }),
     route({
       method: "GET",

@@ -11,7 +11,7 @@ import { type Route, route } from "../route.js";
 const NOTE_TYPE = "text/plain; charset=utf-8";
 const TILE_TYPE = "application/octet-stream";
 
-export function mirrorRoutes(log: Log, checkpoints: Checkpoints): Route[] {
+export function mirrorRoutes(log: Log, checkpoints: Pick<Checkpoints, "newest">): Route[] {
   return [
     route({
       method: "GET",

@@ -1,0 +1,70 @@
+/**
+ * A log that is written elsewhere and served from here: what `cairnlog monitor` mirrors, while it runs or after. There is no
+ * private key, so nothing is signed: heads are the stored ones, and the checkpoint is the log's own as it was mirrored.
+ */
+import { readFileSync } from "node:fs";
+import { type OperatorKey, publicOperatorKey } from "../engine/crypto/operator-key.js";
+import { CairnlogError } from "../engine/error.js";
+import type { Log } from "../engine/log/log.js";
+import type { Logger } from "./http/logger.js";
+import { checkpointPath, operatorPublicKeyPath } from "./settings.js";
+
+/** Milliseconds that this process may be behind the one that writes. */
+const REFRESH_MS = 1_000;
+
+/** The public half of the key of the log in a data directory. @throws CairnlogError `not-found`, `invalid-key` */
+export function mirroredOperator(dataDir: string): OperatorKey {
+  const path = operatorPublicKeyPath(dataDir);
+  const pem = readIfThere(path);
+  if (pem === null)
+    throw new CairnlogError("not-found", `There is no ${path}: this is not the data directory of a mirror.`);
+  return publicOperatorKey(pem);
+}
+
+export class MirroredLog {
+  readonly #log: Log;
+  readonly #dataDir: string;
+  readonly #logger: Pick<Logger, "error">;
+  readonly #timer: NodeJS.Timeout;
+
+  /** Follows what is written to `log`, which was opened to be read, until it is closed. */
+  constructor(log: Log, dataDir: string, logger: Pick<Logger, "error">) {
+    this.#log = log;
+    this.#dataDir = dataDir;
+    this.#logger = logger;
+    this.#timer = setInterval(() => this.#refresh(), REFRESH_MS);
+  }
+
+  /**
+   * The newest checkpoint that was mirrored.
+   * @throws CairnlogError `not-found` without one, or while it is ahead of the entries shown here
+   */
+  async newest(): Promise<string> {
+    const note = readIfThere(checkpointPath(this.#dataDir));
+    // A reader must never see a head that is behind a checkpoint it has seen.
+    if (note === null || Number(note.split("\n")[1]) > this.#log.size)
+      throw new CairnlogError("not-found", "This mirror has no checkpoint. GET /api/v1/log/sth gives its tree head.");
+    return note;
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #refresh(): void {
+    try {
+      this.#log.refresh();
+    } catch (error) {
+      this.#logger.error({ err: error }, "the mirror cannot be read; what was read before is still served");
+    }
+  }
+}
+
+function readIfThere(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}

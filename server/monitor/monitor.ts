@@ -1,0 +1,349 @@
+/**
+ * Following one log over HTTP. Each round takes the newest head, fetches every entry up to it with the head of every size,
+ * checks all of it, and compares some of what was mirrored before with what is served now. Everything that is received was
+ * chosen by whoever answers; the folder alone is trusted.
+ *
+ * If we crash here: the newest head that held is on disk before anything is built on it, the mirror grows by whole,
+ * verified pages, and events are told before it is noted that they were.
+ */
+import { randomInt } from "node:crypto";
+import type { Static, TSchema } from "typebox";
+import {
+  canonicalJson,
+  type Entry,
+  type PublicKey,
+  parsePublicKey,
+  type TreeHead,
+  verifyCheckpoint,
+  verifyTreeHead,
+} from "../../engine/verify/index.js";
+import { Http, type Query } from "../client/http.js";
+import { ClientError, type Evidence } from "../client/index.js";
+import { Watch } from "../client/watch.js";
+import * as wire from "../wire/log.js";
+import { Misbehaviour, type Misconduct, type MonitorEvidence } from "./alarm.js";
+import type { MonitorFolder } from "./folder.js";
+import { Mirror } from "./mirror.js";
+import { OversizedAnswer } from "./patience.js";
+import { namedIn } from "./watched.js";
+
+/** Entries a page, and what is asked for instead when a page of them is too long to be borne. */
+const PAGE_SIZES = [200, 20, 1] as const;
+/** Sizes whose heads are asked for together, the most that `GET /log/heads` gives. */
+const HEADS = 1000;
+
+/** Three lines and a signature, whatever they say. */
+const NOTE = /^[^\n]+\n\d+\n[A-Za-z0-9+/]{43}=\n(?:[^\n]+\n)*\n\u2014 /;
+
+export interface MonitorOptions {
+  readonly server: string;
+  readonly folder: MonitorFolder;
+  readonly fetch: typeof fetch;
+  /** PEM; without it the key in the folder counts, or the first one that the service shows. */
+  readonly operatorKey?: string | undefined;
+  /** Fingerprints in the log's spelling. */
+  readonly watched?: ReadonlySet<string>;
+  /** Told of every entry that names a watched key, at least once. */
+  readonly onWatched?: (entry: Entry, fingerprint: string) => Promise<void>;
+  /** Told how far a round has come. */
+  readonly onProgress?: (what: "entries" | "audit", done: number, total: number) => void;
+}
+
+export interface RoundOptions {
+  /** Whether every mirrored entry is compared with what is served, not just one page of them. */
+  readonly audit?: boolean;
+}
+
+export class Monitor {
+  readonly #options: MonitorOptions;
+  readonly #http: Http;
+  readonly #watch: Watch;
+  #mirror: Mirror | null = null;
+
+  /** @throws TypeError for an address that is none; CairnlogError `invalid-key` */
+  constructor(options: MonitorOptions) {
+    this.#options = options;
+    this.#http = new Http(options.server, options.fetch);
+    this.#watch = new Watch(this.#http, options.folder.store, options.operatorKey);
+  }
+
+  /** The newest head that held, of this round or an earlier one. */
+  async newestHead(): Promise<TreeHead | null> {
+    return ((await this.#options.folder.store.load())?.head ?? null) as TreeHead | null;
+  }
+
+  /** Entries mirrored; 0 before the first round. */
+  get size(): number {
+    return this.#mirror?.size ?? 0;
+  }
+
+  /**
+   * One round: everything the log has by now, checked and mirrored.
+   * @throws Misbehaviour; ClientError when the service cannot be asked; CairnlogError `storage-failed`
+   */
+  async round({ audit = false }: RoundOptions = {}): Promise<void> {
+    const key = await this.#pinnedKey();
+    this.#mirror ??= await Mirror.open(this.#options.folder.mirror, key);
+    await this.#tellWatched();
+    // First: what it says was true before the head that comes next.
+    const note = await this.#checkpoint();
+    const head = await this.#newest(key);
+    const before = this.#mirror.size;
+    if (head) await this.#follow(this.#mirror, head);
+    if (note !== null) await this.#takeCheckpoint(this.#mirror, key, note, head);
+    await this.#auditMirror(this.#mirror, key, before, audit);
+  }
+
+  async close(): Promise<void> {
+    await this.#mirror?.close();
+    this.#mirror = null;
+  }
+
+  async #get<S extends TSchema>(schema: S, path: string, query: Query = {}): Promise<Static<S>> {
+    return this.#http.get(schema, path, query);
+  }
+
+  /** The key this log is known under, which is also the one that the service shows. */
+  async #pinnedKey(): Promise<PublicKey> {
+    const pinned = await this.#watch.operatorKey();
+    const { public_key } = await this.#get(wire.OperatorPublicKey, "/log/operator-key");
+    let shown: string | undefined;
+    try {
+      shown = parsePublicKey(public_key).fingerprint;
+    } catch {
+      // No key at all is another one, too.
+    }
+    if (shown === pinned.fingerprint) return pinned;
+    const detail = `The service shows the operator key ${shown ?? "(none)"}; pinned is ${pinned.fingerprint}.`;
+    throw await this.#caught("operator-key", detail, { shownKey: public_key });
+  }
+
+  /** The newest head: signed by the pinned key, not smaller than the last, and going on from it. */
+  async #newest(key: PublicKey): Promise<TreeHead | undefined> {
+    try {
+      return await this.#watch.newest();
+    } catch (error) {
+      if (!(error instanceof ClientError) || !error.evidence) throw error;
+      throw await this.#convicted(key, error.detail, error.evidence);
+    }
+  }
+
+  /** Which kind of lie the client's evidence shows; where two signed heads of one size can be had, with both. */
+  async #convicted(key: PublicKey, detail: string, evidence: Evidence): Promise<Misbehaviour> {
+    const { known, shown } = evidence;
+    if (!shown) return this.#caught("missing-head", detail, evidence);
+    if (!(await verifyTreeHead(shown, key))) return this.#caught("bad-signature", detail, evidence);
+    const ours = this.#mirror?.head(shown.tree_size);
+    if (ours && ours.root_hash !== shown.root_hash)
+      return this.#caught("fork", twoHeads(shown.tree_size), { ...evidence, known: ours });
+    if (known && shown.tree_size < known.tree_size) return this.#caught("shrunken", detail, evidence);
+    // The service's own head of the size we know convicts it without any proof.
+    const theirs = known && (await this.#headOf(known.tree_size));
+    if (theirs && theirs.root_hash !== known.root_hash && (await verifyTreeHead(theirs, key)))
+      return this.#caught("fork", twoHeads(known.tree_size), { ...evidence, shown: theirs });
+    return this.#caught("fork", detail, evidence);
+  }
+
+  /** The head that the service gives for a size now; null where it gives none. */
+  async #headOf(size: number): Promise<TreeHead | null> {
+    return this.#get(wire.TreeHead, `/log/sth/${size}`).catch((error: unknown) => {
+      if (error instanceof ClientError) return null;
+      throw error;
+    });
+  }
+
+  /** Every entry up to a head, page by page. */
+  async #follow(mirror: Mirror, head: TreeHead): Promise<void> {
+    const { onProgress } = this.#options;
+    while (mirror.size < head.tree_size) {
+      const start = mirror.size;
+      const end = Math.min(start + HEADS, head.tree_size);
+      const heads = await this.#heads(start + 1, end - start);
+      while (mirror.size < end) {
+        const entries = await this.#page(mirror.size, end, head);
+        await this.#take(mirror, entries, heads);
+        await this.#tellWatched();
+        onProgress?.("entries", mirror.size, head.tree_size);
+      }
+    }
+    const ours = mirror.head(head.tree_size);
+    if (ours?.root_hash === head.root_hash) return;
+    if (!ours) throw await this.#caught("missing-head", "The newest size has a head, and has none.", { shown: head });
+    throw await this.#caught("fork", twoHeads(head.tree_size), { known: ours, shown: head });
+  }
+
+  async #take(mirror: Mirror, entries: readonly Entry[], heads: ReadonlyMap<number, TreeHead>): Promise<void> {
+    const from = mirror.size;
+    let previous = mirror.entry(from - 1) ?? null;
+    let signed = mirror.head(from) !== undefined;
+    const received: { entry: Entry; head: TreeHead | null }[] = [];
+    for (const [i, entry] of entries.entries()) {
+      const size = from + i + 1;
+      const head = heads.get(size) ?? null;
+      // Imported history has no heads and may have gaps; what was appended since has neither excuse.
+      if (signed && !head)
+        throw await this.#caught("missing-head", `There is a head of size ${size - 1}, but none of ${size}.`, {});
+      if (signed && previous && entry.id !== previous.id + 1)
+        throw await this.#caught("broken-chain", `Entry ${entry.id} comes after entry ${previous.id}.`, {
+          entry,
+          other: previous,
+          shown: head,
+        });
+      signed = head !== null;
+      previous = entry;
+      received.push({ entry, head });
+    }
+    const refusal = await mirror.add(received);
+    if (!refusal) return;
+    const { kind, detail, ...parts } = refusal;
+    throw await this.#caught(kind, `Entry ${refusal.entry.id}: ${detail}`, parts);
+  }
+
+  /** Entries from leaf `from` on, at least one and none beyond `to`; as many as a page gives. */
+  async #page(from: number, to: number, head: TreeHead | null): Promise<Entry[]> {
+    for (const perPage of PAGE_SIZES) {
+      const query = { page: Math.floor(from / perPage) + 1, per_page: perPage };
+      let entries: Entry[];
+      try {
+        entries = (await this.#get(wire.EntryPage, "/log", query)).entries as Entry[];
+      } catch (error) {
+        if (error instanceof ClientError && error.cause instanceof OversizedAnswer && perPage > 1) continue;
+        throw error;
+      }
+      if (entries.length > perPage) throw malformed(`A page of ${perPage} entries has ${entries.length}.`);
+      const wanted = entries.slice(from % perPage, (from % perPage) + to - from);
+      if (wanted.length) return wanted;
+      break;
+    }
+    throw await this.#caught("missing-entry", `The log does not list leaf ${from}, which its head covers.`, {
+      shown: head,
+    });
+  }
+
+  /** The first heads of `count` sizes. */
+  async #heads(from: number, count: number): Promise<ReadonlyMap<number, TreeHead>> {
+    const { heads } = await this.#get(wire.TreeHeads, "/log/heads", { from, limit: count });
+    const bySize = new Map(heads.map((head) => [head.tree_size, head] as const));
+    const isAsked = ({ tree_size }: TreeHead) => tree_size >= from && tree_size < from + count;
+    if (bySize.size !== heads.length || !heads.every(isAsked)) throw malformed("The heads are not those asked for.");
+    return bySize;
+  }
+
+  /** The newest checkpoint as it is served; null where there is none. */
+  async #checkpoint(): Promise<string | null> {
+    const url = `${this.#http.server}/api/v1/log/checkpoint`;
+    const response = await this.#options.fetch(url, { redirect: "error" }).catch((cause: unknown) => {
+      throw new ClientError("no-answer", "The service does not answer when it is asked for its checkpoint.", { cause });
+    });
+    if (response.status === 404) return null;
+    const note = await response.text();
+    // A gateway's page accuses nobody.
+    if (!response.ok || !NOTE.test(note)) throw malformed("The service answers with something else than a checkpoint.");
+    return note;
+  }
+
+  /** A checkpoint must say of its size what the mirror says of it. */
+  async #takeCheckpoint(mirror: Mirror, key: PublicKey, note: string, head: TreeHead | undefined): Promise<void> {
+    const checkpoint = await verifyCheckpoint(note, key, note.slice(0, note.indexOf("\n")));
+    const evidence = { checkpoint: note, shown: head ?? null };
+    if (!checkpoint)
+      throw await this.#caught("bad-signature", "The checkpoint is not signed by the pinned operator key.", evidence);
+    const { treeSize, rootHash } = checkpoint;
+    if (treeSize > mirror.size)
+      throw await this.#caught(
+        "shrunken",
+        `The checkpoint has ${treeSize} leaves, the head that came later has less.`,
+        {
+          ...evidence,
+        },
+      );
+    const known = mirror.head(treeSize);
+    if (known && known.root_hash !== rootHash)
+      throw await this.#caught("fork", `Checkpoint and tree head of size ${treeSize} have different roots.`, {
+        ...evidence,
+        known,
+      });
+    mirror.keepCheckpoint(note);
+  }
+
+  /** Compares mirrored entries, all or one page of them, with what is served for them now. */
+  async #auditMirror(mirror: Mirror, key: PublicKey, size: number, all: boolean): Promise<void> {
+    if (!size) return;
+    const [step] = PAGE_SIZES;
+    const pages = Math.ceil(size / step);
+    const first = all ? 0 : randomInt(pages);
+    const end = all ? size : Math.min(size, (first + 1) * step);
+    for (let from = first * step; from < end; ) {
+      const entries = await this.#page(from, end, null);
+      const heads = await this.#heads(from + 1, entries.length);
+      for (const [i, entry] of entries.entries()) await this.#compare(mirror, key, from + i, entry, heads);
+      from += entries.length;
+      if (all) this.#options.onProgress?.("audit", from, end);
+    }
+  }
+
+  async #compare(
+    mirror: Mirror,
+    key: PublicKey,
+    leafIndex: number,
+    entry: Entry,
+    heads: ReadonlyMap<number, TreeHead>,
+  ): Promise<void> {
+    const ours = mirror.entry(leafIndex)!;
+    const known = mirror.head(leafIndex + 1) ?? null;
+    const shown = heads.get(leafIndex + 1) ?? null;
+    if (content(entry) !== content(ours))
+      throw await this.#caught("changed-entry", `Entry ${ours.id} is not served as it was mirrored.`, {
+        ...(known ? { known } : {}),
+        shown,
+        entry,
+        other: ours,
+      });
+    if (!known) return;
+    const evidence = { known, shown };
+    if (!shown) throw await this.#caught("missing-head", `The head of size ${leafIndex + 1} is gone.`, evidence);
+    const { signature, root_hash, timestamp } = shown;
+    if (signature === known.signature && root_hash === known.root_hash && timestamp === known.timestamp) return;
+    if (!(await verifyTreeHead(shown, key)))
+      throw await this.#caught("bad-signature", `The head of size ${leafIndex + 1} is not signed any more.`, evidence);
+    if (root_hash !== known.root_hash) throw await this.#caught("fork", twoHeads(leafIndex + 1), evidence);
+  }
+
+  /** Tells of watched keys in entries that are on disk, then notes how far it came. */
+  async #tellWatched(): Promise<void> {
+    const { folder, watched, onWatched } = this.#options;
+    const mirror = this.#mirror!;
+    const from = folder.told;
+    if (from === mirror.size) return;
+    for (let index = from; index < mirror.size; index++) {
+      const entry = mirror.entry(index)!;
+      for (const fingerprint of namedIn(entry, watched ?? new Set())) await onWatched?.(entry, fingerprint);
+    }
+    folder.told = mirror.size;
+  }
+
+  /** The error for a log that was caught, with what is known beside what was shown. */
+  async #caught(kind: Misconduct, detail: string, parts: Partial<MonitorEvidence>): Promise<Misbehaviour> {
+    const { pem } = await this.#watch.operatorKey();
+    const nothing = { shown: null, proof: null, entry: null, other: null, shownKey: null, checkpoint: null };
+    return new Misbehaviour(kind, detail, {
+      operatorKey: pem,
+      known: await this.newestHead(),
+      ...nothing,
+      ...parts,
+    });
+  }
+}
+
+const twoHeads = (size: number) => `The operator has signed two different tree heads of size ${size}.`;
+
+/** What must never change of an entry: all but its timestamp proof, which may come late and grow. */
+function content(entry: Entry): string {
+  const { id, timestamp, event_type, payload, previous_hash, entry_hash, chain_version = 1, entry_hashes } = entry;
+  return canonicalJson({
+    ...{ id, timestamp, event_type, payload, previous_hash, entry_hash, chain_version },
+    entry_hashes: entry_hashes.map(({ algorithm, digest_hex, is_primary }) => [algorithm, digest_hex, is_primary]),
+  });
+}
+
+const malformed = (detail: string) => new ClientError("malformed-answer", detail);

@@ -1,0 +1,34 @@
+/** Posting an alarm to an address of the monitor's owner, who answers for where that leads. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Alarm } from "./alarm.js";
+
+const TRIES = 4;
+const FIRST_PAUSE_MS = 1_000;
+const REQUEST_MS = 10_000;
+
+/**
+ * POSTs the alarm as JSON until it is answered with 2xx, a few times at most.
+ * @returns why it was not taken; null when it was
+ */
+export async function post(url: string, alarm: Alarm, firstPauseMs = FIRST_PAUSE_MS): Promise<string | null> {
+  const body = JSON.stringify(alarm);
+  let reason = "";
+  for (let failures = 0; failures < TRIES; failures++) {
+    if (failures) await sleep(firstPauseMs * 2 ** (failures - 1));
+    try {
+      const response = await fetch(url, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body,
+        redirect: "error",
+        signal: AbortSignal.timeout(REQUEST_MS),
+      });
+      await response.body?.cancel();
+      if (response.ok) return null;
+      reason = `it answered ${response.status}`;
+    } catch (error) {
+      reason = (error as Error).name === "TimeoutError" ? "it did not answer" : "nothing answers there";
+    }
+  }
+  return reason;
+}

@@ -1,0 +1,86 @@
+/**
+ * `fetch` for a monitor: waits out rate limits and short outages, and lets nobody who answers fill the memory or hold the
+ * line for ever.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** A page of 200 entries has 2 MB when they are long; the log's longest entries come one by one. */
+export const MAX_ANSWER_BYTES = 16 * 2 ** 20;
+const REQUEST_MS = 60_000;
+/** Tries before an outage is somebody else's business. */
+const TRIES = 5;
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+/** What a service may ask to be waited for in one request, all in all: the default limit renews itself every minute. */
+const MAX_WAIT_MS = 15 * 60_000;
+
+/** An answer that is longer than any honest one. */
+export class OversizedAnswer extends Error {}
+
+export interface PatienceOptions {
+  /** Ends every wait and every request. */
+  readonly signal: AbortSignal;
+  /** Told in a sentence why nothing happens for a while. */
+  readonly say: (sentence: string) => void;
+  /** Milliseconds before the second try; doubled before each further one. A second when absent. */
+  readonly firstPauseMs?: number;
+  /** A minute when absent. */
+  readonly requestMs?: number;
+}
+
+/** Rejects as `fetch` does when it gives up, and with `OversizedAnswer`. */
+export function patientFetch(options: PatienceOptions): typeof fetch {
+  const { signal, say, firstPauseMs = FIRST_PAUSE_MS, requestMs = REQUEST_MS } = options;
+  return async (input, init) => {
+    let waited = 0;
+    for (let failures = 0; ; ) {
+      let response: Response | null = null;
+      let failure: unknown;
+      try {
+        const limits = AbortSignal.any([signal, AbortSignal.timeout(requestMs)]);
+        response = await whole(await fetch(input, { ...init, signal: limits }));
+        if (!isTemporary(response.status)) return response;
+      } catch (error) {
+        if (signal.aborted || error instanceof OversizedAnswer) throw error;
+        failure = error;
+      }
+      const asked = response && secondsAsked(response);
+      const pause = asked ? asked * 1000 : Math.min(LONGEST_PAUSE_MS, firstPauseMs * 2 ** failures);
+      // A limit that names its end is no outage.
+      if (response?.status !== 429 || !asked) failures++;
+      waited += pause;
+      if (failures === TRIES || waited > MAX_WAIT_MS) {
+        if (response) return response;
+        throw failure;
+      }
+      say(`${reason(response)}; trying again in ${Math.ceil(pause / 1000)} s.`);
+      await sleep(pause, undefined, { signal });
+    }
+  };
+}
+
+const isTemporary = (status: number): boolean => status === 429 || status === 502 || status === 503 || status === 504;
+
+function reason(response: Response | null): string {
+  if (!response) return "The service does not answer";
+  return response.status === 429 ? "The service's limit is reached" : `The service answers ${response.status}`;
+}
+
+function secondsAsked(response: Response): number | null {
+  const text = response.headers.get("retry-after");
+  return text !== null && /^\d{1,9}$/.test(text) ? Number(text) : null;
+}
+
+/** The answer with its body read, as far as that is bearable. */
+async function whole(response: Response): Promise<Response> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const part of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    bytes += part.length;
+    // Leaving the loop closes the connection.
+    if (bytes > MAX_ANSWER_BYTES) throw new OversizedAnswer(`The answer is longer than ${MAX_ANSWER_BYTES} bytes.`);
+    parts.push(part);
+  }
+  const { status, headers } = response;
+  return new Response(response.body && Buffer.concat(parts), { status, headers });
+}

@@ -1,0 +1,53 @@
+/** Monitors in this process, and what their alarms must show. */
+import { createPublicKey, verify } from "node:crypto";
+import { expect } from "vitest";
+import type { Entry, TreeHead } from "#cairnlog/engine/verify/index.js";
+import { Misbehaviour, type Misconduct, type MonitorEvidence } from "#cairnlog/server/monitor/alarm.js";
+import { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
+import { Monitor, type MonitorOptions } from "#cairnlog/server/monitor/monitor.js";
+import { patientFetch } from "#cairnlog/server/monitor/patience.js";
+import { temporaryFolder } from "../server/harness.js";
+
+/** Tries come quickly after one another, so that a lie which looks like an outage costs no time. */
+export const hastyFetch = (said: string[] = [], requestMs = 20_000): typeof fetch =>
+  patientFetch({
+    signal: new AbortController().signal,
+    say: (sentence) => said.push(sentence),
+    firstPauseMs: 1,
+    requestMs,
+  });
+
+export function newMonitor(server: string, options: Partial<MonitorOptions> = {}) {
+  const folder = options.folder ?? new MonitorFolder(temporaryFolder());
+  return { folder, monitor: new Monitor({ server, folder, fetch: hastyFetch(), ...options }) };
+}
+
+/** The evidence of the alarm that `work` must end in. */
+export async function caught(work: Promise<unknown>, kind: Misconduct): Promise<MonitorEvidence> {
+  const error = await work.then(
+    () => expect.fail(`it was taken, and is ${kind}`),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof Misbehaviour)) throw error;
+  expect({ kind: error.kind, detail: error.message }).toEqual({ kind, detail: expect.stringMatching(/^.{8,}\.$/s) });
+  expect(error.evidence.operatorKey).toContain("BEGIN PUBLIC KEY");
+  return error.evidence;
+}
+
+/** Whether the evidence's key signed a head; by OpenSSL and nothing of the code under test. */
+export function isSigned({ operatorKey }: MonitorEvidence, head: TreeHead | null): boolean {
+  if (!head) return false;
+  const message = Buffer.from(`${head.root_hash}:${head.tree_size}:${head.timestamp}`);
+  return verify(null, message, createPublicKey(operatorKey), Buffer.from(head.signature, "base64"));
+}
+
+/** Two heads of one size with different roots, both signed: nothing else is needed to convict the operator. */
+export function expectFork(evidence: MonitorEvidence): void {
+  const { known, shown } = evidence;
+  expect([isSigned(evidence, known), isSigned(evidence, shown)]).toEqual([true, true]);
+  expect(shown!.tree_size).toBe(known!.tree_size);
+  expect(shown!.root_hash).not.toBe(known!.root_hash);
+}
+
+/** An entry with other content. */
+export const forged = (entry: Entry): Entry => ({ ...entry, payload: { ...entry.payload, forged: true } });
