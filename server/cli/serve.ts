@@ -5,12 +5,17 @@ import { readArguments, type Subcommand } from "./usage.js";
 
 const settingLines = describeSettings().map(({ name, fallback, about }) => `  ${name} (${fallback})\n      ${about}`);
 
+const OPTIONS = { json: { type: "boolean", default: false } } as const;
+
 export const serve: Subcommand = {
   summary: "run the service",
   help: `cairnlog serve [--json]
 
 Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;
 with --json as one line of JSON. SIGINT or SIGTERM ends it after everything accepted is answered.
+
+Options:
+  --json   one line of JSON
 
 It is set up by environment variables; defaults in parentheses:
 ${settingLines.join("\n")}
@@ -19,8 +24,9 @@ Exit codes: 0 ended as told; 1 could not start; 2 the command or a setting was n
 
 Example:
   PORT=8080 SERVICE_DATA_DIR=/var/lib/cairnlog cairnlog serve`,
+  options: OPTIONS,
   async run(argv) {
-    const { values } = readArguments(argv, { json: { type: "boolean", default: false } });
+    const { values } = readArguments(argv, OPTIONS);
     const server = await startServer(settingsOf());
     const stop = stopSignal();
     const { url, operatorFingerprint, dataDir } = server;
