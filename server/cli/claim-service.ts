@@ -1,13 +1,11 @@
 /** The actions of `cairnlog claim` that a service takes part in: posting what was encrypted, and finding it. */
 import { isObject, type JsonObject } from "../../engine/verify/shape.js";
 import { type Action, listed } from "./actions.js";
-import { CONNECTION_OPTIONS } from "./connection.js";
+import type { CONNECTION_OPTIONS } from "./connection.js";
 import { readObject } from "./objects.js";
-import { only, type Subcommand } from "./usage.js";
+import { only } from "./usage.js";
 
-export const SERVICE_OPTIONS = CONNECTION_OPTIONS satisfies Subcommand["options"];
-
-export const SERVICE_ACTIONS: Readonly<Record<string, Action<typeof SERVICE_OPTIONS>>> = {
+export const SERVICE_ACTIONS: Readonly<Record<string, Action<typeof CONNECTION_OPTIONS>>> = {
   post: (names) => {
     const payload = payloadOf(readObject(only(names, "CLAIM.json")));
     return async (client) => {

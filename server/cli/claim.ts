@@ -17,8 +17,8 @@ import {
 import { parsePublicKey } from "../../engine/verify/index.js";
 import type { JsonObject } from "../../engine/verify/shape.js";
 import { runAction } from "./actions.js";
-import { payloadOf, SERVICE_ACTIONS, SERVICE_OPTIONS } from "./claim-service.js";
-import { CONNECTION_HELP } from "./connection.js";
+import { payloadOf, SERVICE_ACTIONS } from "./claim-service.js";
+import { CONNECTION_HELP, CONNECTION_OPTIONS } from "./connection.js";
 import { readObject } from "./objects.js";
 import { readKey } from "./secrets.js";
 import { chosen, readArguments, required, type Subcommand, UsageError } from "./usage.js";
@@ -89,11 +89,11 @@ Examples:
   cairnlog claim encrypt --to bob.pub.pem --lookup-secret shared.bin --in salary.json --key-out salary.key > claim.json
   cairnlog claim decrypt claim.json --key bob.pem
   cairnlog claim check claim.json --in salary.json --commitment-key salary.key`,
-  options: { ...ENCRYPT, ...DECRYPT, ...CHECK, ...SERVICE_OPTIONS },
+  options: { ...ENCRYPT, ...DECRYPT, ...CHECK, ...CONNECTION_OPTIONS },
   actions: [...Object.keys(ACTIONS), ...Object.keys(SERVICE_ACTIONS)],
   run: async ([action, ...argv]) => {
     if (action !== undefined && Object.hasOwn(SERVICE_ACTIONS, action))
-      return runAction(SERVICE_ACTIONS, SERVICE_OPTIONS, [action, ...argv]);
+      return runAction(SERVICE_ACTIONS, CONNECTION_OPTIONS, [action, ...argv]);
     return chosen(ACTIONS, action)(argv);
   },
 };
