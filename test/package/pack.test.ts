@@ -44,7 +44,8 @@ describe("what is in it", () => {
       ({ path }) => !/^(?:package\.json|README\.md|LICENSE|dist\/(?:engine|server|wasm)\/.+)$/.test(path),
     );
     expect(strange).toEqual([]);
-    const unwanted = /(?:^|\/)(?:(?:test|bench|node_modules)\/|\.)|\.test\.|\.(?:pem|env|ndjson|mdb|tgz)$|(?<!\.d)\.tsx?$/;
+    const unwanted =
+      /(?:^|\/)(?:(?:test|bench|node_modules)\/|\.)|\.test\.|\.(?:pem|env|ndjson|mdb|tgz)$|(?<!\.d)\.tsx?$/;
     expect(packed.files.filter(({ path }) => unwanted.test(path))).toEqual([]);
     expect(packed.size).toBeLessThan(2_000_000);
   });
