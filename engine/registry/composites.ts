@@ -2,10 +2,14 @@
  * Composite documents: parts in an order, one hash over them, one manifest to sign. Each part keeps the manifest it came
  * with, attestations and all, so that a verifier can judge part by part.
  */
-import { hash } from "node:crypto";
-import { canonicalJson } from "../verify/canonical.js";
 import { encodeBase64 } from "../verify/encoding.js";
-import { type Manifest, manifestHash, normaliseContentHash, signingPayload } from "../verify/manifest.js";
+import {
+  compositeHash,
+  type Manifest,
+  manifestHash,
+  normaliseContentHash,
+  signingPayload,
+} from "../verify/manifest.js";
 import { isObject, type JsonObject } from "../verify/shape.js";
 import type { PreparedDocument } from "./documents.js";
 import { boundedText, Faults, members } from "./input.js";
@@ -47,11 +51,6 @@ export interface PartVerdict {
 export interface CompositeVerdict extends VerificationResult {
   /** Present when the document has parts. */
   readonly parts?: readonly PartVerdict[];
-}
-
-/** The hash of a composite; `hashes` in order, as `sha256:` and hex. */
-function compositeHash(title: string, hashes: readonly string[]): string {
-  return `sha256:${hash("sha256", canonicalJson({ parts: hashes, title }), "hex")}`;
 }
 
 /**

@@ -65,3 +65,8 @@ export function normaliseContentHash(hash: unknown): string | undefined {
   const hex = typeof hash === "string" ? CONTENT_HASH.exec(hash)?.[1] : undefined;
   return hex === undefined ? undefined : `sha256:${hex.toLowerCase()}`;
 }
+
+/** The hash of a composite document as `sha256:` and hex; `hashes` are those of its parts in order, of the same form. */
+export function compositeHash(title: string, hashes: readonly string[]): string {
+  return `sha256:${toHex(kernel.sha256(utf8(canonicalJson({ parts: hashes, title }))))}`;
+}

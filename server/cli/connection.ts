@@ -1,38 +1,40 @@
 /** What the subcommands share that speak to a service through the client: their options, and a client made of them. */
 import { readFileSync } from "node:fs";
-import { type PrivateKey, privateKey, signSync } from "../../engine/crypto/private-key.js";
-import { type Client, ClientError, createClient, type Signer } from "../client/index.js";
+import { type Client, ClientError, createClient } from "../client/index.js";
+import { fileSigner, PASSPHRASE_HELP } from "./secrets.js";
 import { StateFolder } from "./state.js";
 import { printable } from "./terminal.js";
 import { required, UsageError } from "./usage.js";
 
-/** For `readArguments`. */
-export const CONNECTION_OPTIONS = {
+/** Of commands that sign nothing. */
+export const READING_OPTIONS = {
   server: { type: "string" },
-  key: { type: "string" },
   "operator-key": { type: "string" },
   state: { type: "string" },
   json: { type: "boolean", default: false },
 } as const;
 
+/** Of commands that act for a key. */
+export const CONNECTION_OPTIONS = {
+  ...READING_OPTIONS,
+  key: { type: "string" },
+  "passphrase-file": { type: "string" },
+} as const;
+
 /** For help texts, after the command's own options. */
-export const CONNECTION_HELP = `  --server URL             address of the service
+export const READING_HELP = `  --server URL             address of the service
   --operator-key FILE.pem  check everything against this operator key; without it, the first one that is seen is believed
   --state DIR              where that key, the last tree head and the session are kept (default: ~/.config/cairnlog)
   --json                   answer in JSON`;
 
+export const CONNECTION_HELP = `${PASSPHRASE_HELP}\n${READING_HELP}`;
+
 export interface ConnectionValues {
   readonly server?: string | undefined;
   readonly key?: string | undefined;
+  readonly "passphrase-file"?: string | undefined;
   readonly "operator-key"?: string | undefined;
   readonly state?: string | undefined;
-}
-
-/** The key of a PEM file as a signer. */
-export function fileSigner(path: string): Signer {
-  const key: PrivateKey = privateKey(readFileSync(path, "utf8"));
-  const { pem, algorithm } = key.public;
-  return { publicKeyPem: pem, algorithm, sign: async (bytes) => signSync(key, bytes) };
 }
 
 /**
@@ -48,7 +50,7 @@ export async function withClient<T>(
   if (!/^https?:\/\//.test(server) || !URL.canParse(server))
     throw new UsageError(`--server must be an address such as http://127.0.0.1:8080, not ${server}`);
   const folder = new StateFolder(server, values.state);
-  const signer = values.key === undefined ? undefined : fileSigner(values.key);
+  const signer = values.key === undefined ? undefined : await fileSigner(values.key, values["passphrase-file"]);
   const kept = folder.loadSession();
   const client = createClient({
     server,

@@ -1,34 +1,30 @@
-/** `cairnlog endorse`: offers endorsements, accepts them, and takes either back. */
-import type { Client, Offer } from "../client/index.js";
-import { CONNECTION_HELP, CONNECTION_OPTIONS, readNumber, report, withClient } from "./connection.js";
-import { readArguments, required, type Subcommand, UsageError } from "./usage.js";
+/** `cairnlog endorse`: offers endorsements, accepts them, takes either back, and tells of those there are. */
+import type { Client, Endorsement, EndorsementReceipt, Offer } from "../client/index.js";
+import { type Action, type Done, listed, runAction } from "./actions.js";
+import { CONNECTION_HELP, CONNECTION_OPTIONS, readNumber } from "./connection.js";
+import { only, required, type Subcommand, UsageError } from "./usage.js";
+
+const OPTIONS = {
+  ...CONNECTION_OPTIONS,
+  category: { type: "string" },
+  "valid-until": { type: "string" },
+  institution: { type: "string" },
+  note: { type: "string" },
+  reason: { type: "string" },
+  evidence: { type: "string" },
+} as const;
 
 const CATEGORIES: Readonly<Record<string, Offer["category"]>> = {
   human: "x-service:human_attestation",
   institutional: "x-service:institutional_endorsement",
 };
 
-interface Values {
-  readonly category?: string | undefined;
-  readonly "valid-until"?: string | undefined;
-  readonly institution?: string | undefined;
-  readonly note?: string | undefined;
-}
-
-/** What was done, for a program and for a reader. */
-interface Done {
-  readonly answer: unknown;
-  readonly text: string;
-}
-
-/** Action → what it does with what stands behind it. Each reads its arguments before anything is sent. */
-const ACTIONS: Readonly<
-  Record<string, (target: string | undefined, values: Values) => (client: Client) => Promise<Done>>
-> = {
-  offer: (target, values) => {
-    const endorsed_fingerprint = required(target, "the FINGERPRINT to endorse");
+const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
+  offer: (names, values) => {
+    const endorsed_fingerprint = only(names, "the FINGERPRINT to endorse");
     const category = CATEGORIES[required(values.category, "--category")];
     if (!category) throw new UsageError(`--category must be ${Object.keys(CATEGORIES).join(" or ")}`);
+    required(values.key, "--key");
     const { institution, "valid-until": validUntil } = values;
     const offer: Offer = {
       endorsed_fingerprint,
@@ -41,41 +37,75 @@ const ACTIONS: Readonly<
       return { answer: entry, text: `offered to ${endorsed_fingerprint}: entry ${entry.id}` };
     };
   },
-  accept: (target, { note }) => {
-    const offer = readNumber(target, "OFFER");
-    return (client) => client.endorsements.accept(offer, note).then(describe);
+  accept: (names, { note, key }) => {
+    const offer = readNumber(only(names, "OFFER"), "OFFER");
+    required(key, "--key");
+    return (client) => client.endorsements.accept(offer, note).then(changed);
   },
-  withdraw: (target, values) => {
-    const offer = readNumber(target, "OFFER");
+  withdraw: (names, values) => {
+    const offer = readNumber(only(names, "OFFER"), "OFFER");
     const note = required(values.note, "--note");
+    required(values.key, "--key");
     return async (client) => {
       const { entry } = await client.log.entry(offer);
       const endorsed = entry.payload.endorsed_key_fingerprint;
       if (typeof endorsed !== "string") throw new UsageError(`entry ${offer} is no offer of an endorsement`);
-      return client.endorsements.withdraw(offer, endorsed, note).then(describe);
+      return client.endorsements.withdraw(offer, endorsed, note).then(changed);
     };
   },
-  "revoke-acceptance": (target, values) => {
-    const offer = readNumber(target, "OFFER");
+  "revoke-acceptance": (names, values) => {
+    const offer = readNumber(only(names, "OFFER"), "OFFER");
     const note = required(values.note, "--note");
-    return (client) => client.endorsements.revokeAcceptance(offer, note).then(describe);
+    required(values.key, "--key");
+    return (client) => client.endorsements.revokeAcceptance(offer, note).then(changed);
+  },
+  alert: (names, values) => {
+    const fingerprint = only(names, "FINGERPRINT");
+    const reason = required(values.reason, "--reason");
+    required(values.key, "--key");
+    return async (client) => {
+      const receipt = await client.endorsements.alert(fingerprint, reason, values.evidence);
+      return { answer: receipt, text: `warned of ${fingerprint}: entry ${receipt.log_entry.id}` };
+    };
+  },
+  received: (names) => {
+    const fingerprint = only(names, "FINGERPRINT");
+    return (client) => listed(client.endorsements.received(fingerprint), line);
+  },
+  issued: (names) => {
+    const fingerprint = only(names, "FINGERPRINT");
+    return (client) => listed(client.endorsements.issued(fingerprint), line);
+  },
+  alerts: (names) => {
+    const fingerprint = only(names, "FINGERPRINT");
+    return (client: Client) =>
+      listed(client.endorsements.alerts(fingerprint), ({ alert_entry_id, endorser_fingerprint, filed_at, reason }) =>
+        [alert_entry_id, filed_at, endorser_fingerprint, reason].join(" "),
+      );
   },
 };
 
-function describe(receipt: Awaited<ReturnType<Client["endorsements"]["accept"]>>): Done {
+function changed(receipt: EndorsementReceipt): Done {
   const { endorsement, log_entry } = receipt;
   const text = `offer ${endorsement.offer_entry_id} is now ${endorsement.status}: entry ${log_entry.id}`;
   return { answer: receipt, text };
 }
 
+function line({ offer_entry_id, endorser_fingerprint, endorsed_fingerprint, category, status }: Endorsement): string {
+  return `${offer_entry_id} ${status} ${category} ${endorser_fingerprint} → ${endorsed_fingerprint}`;
+}
+
 export const endorse: Subcommand = {
-  summary: "offer, accept, withdraw endorsements",
+  summary: "endorsements: offer, accept, withdraw, list, warn",
   help: `cairnlog endorse offer FINGERPRINT --category human|institutional --key KEY.pem --server URL [options]
 cairnlog endorse accept OFFER --key KEY.pem --server URL [--note TEXT] [options]
 cairnlog endorse withdraw OFFER --note TEXT --key KEY.pem --server URL [options]
 cairnlog endorse revoke-acceptance OFFER --note TEXT --key KEY.pem --server URL [options]
+cairnlog endorse alert FINGERPRINT --reason TEXT --key KEY.pem --server URL [options]
+cairnlog endorse received|issued|alerts FINGERPRINT --server URL [options]
 
-Each is signed by KEY and its receipt is checked. OFFER is the number of the offer's log entry.
+The first five are signed by KEY and their receipts are checked. OFFER is the number of the offer's log entry. alert
+warns that a key is compromised, which KEY endorsed or was endorsed by. The last three tell what the service has.
 
 Options:
   --key KEY.pem            the key that acts; it stays here
@@ -83,28 +113,13 @@ Options:
   --valid-until DATE       last day of the endorsement
   --institution NAME       name of the organisation
   --note TEXT              why
+  --reason TEXT            alert: what happened
+  --evidence TEXT          alert: what shows it
 ${CONNECTION_HELP}
 
 Example:
   cairnlog endorse accept 12 --key me.pem --server http://127.0.0.1:8080`,
-  async run([action = "", ...argv]) {
-    const prepare = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined;
-    if (!prepare) throw new UsageError(`say what to do: ${Object.keys(ACTIONS).join(", ")}`);
-    const { values, positionals } = readArguments(
-      argv,
-      {
-        ...CONNECTION_OPTIONS,
-        category: { type: "string" },
-        "valid-until": { type: "string" },
-        institution: { type: "string" },
-        note: { type: "string" },
-      },
-      true,
-    );
-    if (positionals.length > 1) throw new UsageError(`${positionals[1]} is one argument too many`);
-    required(values.key, "--key");
-    const { answer, text } = await withClient(values, prepare(positionals[0], values));
-    report(values, answer, text);
-    return 0;
-  },
+  options: OPTIONS,
+  actions: Object.keys(ACTIONS),
+  run: (argv) => runAction(ACTIONS, OPTIONS, argv),
 };

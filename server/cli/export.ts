@@ -19,6 +19,17 @@ interface Page {
   readonly total: number;
 }
 
+const OPTIONS = {
+  server: { type: "string" },
+  out: { type: "string" },
+  format: { type: "string", default: "ndjson" },
+  scope: { type: "string" },
+  fingerprint: { type: "string" },
+  "document-hash": { type: "string" },
+  "start-date": { type: "string" },
+  "end-date": { type: "string" },
+} as const;
+
 export const exportLog: Subcommand = {
   summary: "write the entries of a log to a file",
   help: `cairnlog export --server URL --out FILE [options]
@@ -27,6 +38,8 @@ Writes entries, oldest first: as NDJSON (one entry a line, as the log serves the
 FILE may be - for standard output.
 
 Options:
+  --server URL             address of the service
+  --out FILE               a new file
   --format ndjson|csv      default ndjson
   --scope SCOPE            all (default), keys, attestations, endorsements, claims, requests
   --fingerprint FP         entries that name this key
@@ -35,17 +48,9 @@ Options:
 
 Example:
   cairnlog export --server http://127.0.0.1:8080 --out log.ndjson`,
+  options: OPTIONS,
   async run(argv) {
-    const { values } = readArguments(argv, {
-      server: { type: "string" },
-      out: { type: "string" },
-      format: { type: "string", default: "ndjson" },
-      scope: { type: "string" },
-      fingerprint: { type: "string" },
-      "document-hash": { type: "string" },
-      "start-date": { type: "string" },
-      "end-date": { type: "string" },
-    });
+    const { values } = readArguments(argv, OPTIONS);
     const service = connect(required(values.server, "--server"));
     const out = required(values.out, "--out");
     const isCsv = values.format === "csv";

@@ -15,6 +15,8 @@ const PIECE_BYTES = 2 ** 20;
 /** Warnings that are printed; `--json` gives more. */
 const SHOWN_WARNINGS = 20;
 
+const OPTIONS = { data: { type: "string" }, json: { type: "boolean", default: false } } as const;
+
 export const importLog: Subcommand = {
   summary: "begin a log with entries that were made elsewhere",
   help: `cairnlog import FILE [--data DIR] [--json]
@@ -35,9 +37,9 @@ Exit codes: 0 imported; 1 refused, the log is empty as before; 2 the command or 
 
 Example:
   cairnlog import history.ndjson --data /var/lib/cairnlog`,
+  options: OPTIONS,
   async run(argv) {
-    const options = { data: { type: "string" }, json: { type: "boolean", default: false } } as const;
-    const { values, positionals } = readArguments(argv, options, true);
+    const { values, positionals } = readArguments(argv, OPTIONS, true);
     const [file, more] = positionals;
     if (file === undefined) throw new UsageError("name the FILE to import, or - for standard input");
     if (more !== undefined) throw new UsageError(`${more} is one argument too many`);

@@ -2,12 +2,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Entry } from "../../engine/verify/index.js";
 import { type Client, ClientError } from "../client/index.js";
-import { CONNECTION_HELP, CONNECTION_OPTIONS, readNumber, report, withClient } from "./connection.js";
+import { READING_HELP, READING_OPTIONS, readNumber, report, withClient } from "./connection.js";
 import { printable } from "./terminal.js";
-import { readArguments, type Subcommand, UsageError } from "./usage.js";
+import { chosen, none, readArguments, type Subcommand, UsageError } from "./usage.js";
 
 const OPTIONS = {
-  ...CONNECTION_OPTIONS,
+  ...READING_OPTIONS,
   "event-type": { type: "string" },
   tags: { type: "string" },
   fingerprint: { type: "string" },
@@ -19,21 +19,38 @@ const OPTIONS = {
 } as const;
 
 type Values = ReturnType<typeof readArguments<typeof OPTIONS>>["values"];
-type Action = (positionals: readonly string[], values: Values) => (client: Client) => Promise<void>;
+/** Resolves to false where what was asked about does not hold. */
+type Action = (positionals: readonly string[], values: Values) => (client: Client) => Promise<unknown>;
 
 /** Action → what it does. Each reads its arguments before anything is sent. */
-const ACTIONS: Readonly<Record<string, Action>> = { show, search, proof, tail };
+const ACTIONS: Readonly<Record<string, Action>> = {
+  show,
+  search,
+  proof,
+  tail,
+  head,
+  consistency,
+  checkpoint,
+  verify: verifyLog,
+};
 
 export const log: Subcommand = {
-  summary: "read the log: show, search, proof, tail",
+  summary: "read the log, and check what is read",
   help: `cairnlog log show ENTRY... --server URL [options]
 cairnlog log search [TERM] --server URL [options]
 cairnlog log proof LEAF --server URL [--tree-size SIZE] [options]
 cairnlog log tail --server URL [-n COUNT] [--follow] [options]
+cairnlog log head --server URL [--tree-size SIZE] [options]
+cairnlog log consistency FROM TO --server URL [options]
+cairnlog log checkpoint --server URL [options]
+cairnlog log verify --server URL [options]
 
 show proves that the entries lie in the tree of the newest signed head; search lists entries, oldest first, that a
 hash or fingerprint beginning with TERM occurs in, and checks their hashes; proof prints the inclusion proof of a
-leaf (counted from 0), checked; tail proves and prints the newest entries, and with --follow those that come.
+leaf (counted from 0), checked; tail proves and prints the newest entries, and with --follow those that come; head
+prints the newest signed head, consistency the proof that the tree of FROM leaves is the beginning of that of TO,
+checkpoint the newest head as a signed note, each checked. verify has the service verify its whole log, which is its word.
+
 Every head must be signed by the operator key and consistent with the last one seen; exit code 1 when it is not.
 
 Options:
@@ -41,20 +58,21 @@ Options:
   --tags TAGS              search: entries with all these tags, separated by commas
   --fingerprint FP         search: entries that name this key, instead of TERM
   --limit COUNT            search: at most so many entries (default: 50)
-  --tree-size SIZE         proof: under the head of an earlier size
+  --tree-size SIZE         proof: under the head of an earlier size; head: that one
   -n, --lines COUNT        tail: how many entries to begin with (default: 10)
   -f, --follow             tail: go on until interrupted
   --interval SECONDS       tail: how often to ask (default: 5)
-${CONNECTION_HELP}; one line for each entry
+${READING_HELP}; one line for each entry
 
 Example:
   cairnlog log tail --follow --server http://127.0.0.1:8080`,
-  async run([action = "", ...argv]) {
-    const prepare = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined;
-    if (!prepare) throw new UsageError(`say what to do: ${Object.keys(ACTIONS).join(", ")}`);
+  options: OPTIONS,
+  actions: Object.keys(ACTIONS),
+  async run([action, ...argv]) {
+    const prepare = chosen(ACTIONS, action);
     const { values, positionals } = readArguments(argv, OPTIONS, true);
-    await withClient(values, prepare(positionals, values));
-    return 0;
+    const holds = await withClient(values, prepare(positionals, values));
+    return holds === false ? 1 : 0;
   },
 };
 
@@ -105,7 +123,7 @@ function proof(positionals: readonly string[], values: Values): (client: Client)
 }
 
 function tail(positionals: readonly string[], values: Values): (client: Client) => Promise<void> {
-  if (positionals.length) throw new UsageError(`${positionals[0]} is one argument too many`);
+  none(positionals);
   const lines = readNumber(values.lines, "--lines");
   const interval = Math.max(1, readNumber(values.interval, "--interval"));
   return async (client) => {
@@ -125,6 +143,44 @@ function tail(positionals: readonly string[], values: Values): (client: Client) 
       }
       if (values.follow) await sleep(interval * 1000, undefined, { signal: interrupted.signal }).catch(() => {});
     } while (values.follow && !interrupted.signal.aborted);
+  };
+}
+
+function head(positionals: readonly string[], values: Values): (client: Client) => Promise<void> {
+  none(positionals);
+  const size = values["tree-size"];
+  const treeSize = size === undefined ? undefined : readNumber(size, "--tree-size");
+  return async (client) => {
+    const signed = treeSize === undefined ? await client.log.head() : await client.log.headOf(treeSize);
+    report(values, signed ?? null, signed ? JSON.stringify(signed, null, 2) : "The log is empty.");
+  };
+}
+
+function consistency(positionals: readonly string[], values: Values): (client: Client) => Promise<void> {
+  const [from, to] = [readNumber(positionals[0], "FROM"), readNumber(positionals[1], "TO")];
+  none(positionals.slice(2));
+  return async (client) => {
+    const shown = await client.log.consistency(from, to);
+    report(values, shown, JSON.stringify(shown, null, 2));
+  };
+}
+
+function checkpoint(positionals: readonly string[], values: Values): (client: Client) => Promise<void> {
+  none(positionals);
+  return async (client) => {
+    const { note, checkpoint: read } = await client.log.checkpoint();
+    report(values, { note, ...read }, note.trimEnd());
+  };
+}
+
+function verifyLog(positionals: readonly string[], values: Values): (client: Client) => Promise<boolean> {
+  none(positionals);
+  return async (client) => {
+    const found = await client.log.verify();
+    const lines = [...found.errors, ...found.warnings].map(({ code, message }) => `${code}: ${message}`);
+    const verdict = `${found.entry_count} entries, ${found.valid ? "valid" : "NOT valid"}`;
+    report(values, found, [verdict, ...lines].join("\n"));
+    return found.valid;
   };
 }
 

@@ -1,7 +1,9 @@
 /** `cairnlog login`: a session token, printed and kept for the commands that can do without the key. */
-import { readFileSync } from "node:fs";
 import { CONNECTION_HELP, CONNECTION_OPTIONS, report, withClient } from "./connection.js";
+import { readSecret } from "./secrets.js";
 import { readArguments, required, type Subcommand } from "./usage.js";
+
+const OPTIONS = { ...CONNECTION_OPTIONS, "password-file": { type: "string" } } as const;
 
 export const login: Subcommand = {
   summary: "sign in and keep the session",
@@ -17,13 +19,12 @@ ${CONNECTION_HELP}
 
 Example:
   TOKEN=$(cairnlog login --key me.pem --server http://127.0.0.1:8080)`,
+  options: OPTIONS,
   async run(argv) {
-    const { values } = readArguments(argv, { ...CONNECTION_OPTIONS, "password-file": { type: "string" } });
+    const { values } = readArguments(argv, OPTIONS);
     required(values.key, "--key");
     const file = values["password-file"];
-    // Never from an argument, which other users of the machine can see.
-    const password =
-      file === undefined ? undefined : readFileSync(file === "-" ? 0 : file, "utf8").replace(/\r?\n$/, "");
+    const password = file === undefined ? undefined : readSecret(file);
     const { session, path } = await withClient(values, async (client, folder) => {
       const opened = await client.login(password);
       return { session: opened, path: folder.saveSession(opened) };

@@ -24,8 +24,18 @@ const COMMANDS: Readonly<Record<string, () => Promise<Subcommand>>> = {
   endorse: async () => (await import("./endorse.js")).endorse,
   request: async () => (await import("./request.js")).request,
   respond: async () => (await import("./respond.js")).respond,
+  inbox: async () => (await import("./inbox.js")).inbox,
+  policy: async () => (await import("./policy.js")).policy,
+  trust: async () => (await import("./trust.js")).trust,
+  keys: async () => (await import("./keys.js")).keys,
   log: async () => (await import("./log.js")).log,
   monitor: async () => (await import("./monitor.js")).monitor,
+  composite: async () => (await import("./composite.js")).composite,
+  password: async () => (await import("./password.js")).password,
+  account: async () => (await import("./account.js")).account,
+  anchor: async () => (await import("./anchor.js")).anchor,
+  bench: async () => (await import("./bench.js")).bench,
+  completion: async () => (await import("./completion.js")).completion(COMMANDS),
 };
 
 async function main([name, ...argv]: readonly string[]): Promise<number> {

@@ -60,6 +60,7 @@ with --once also 4 a watched key was named; 5 the log is stalled.
 
 Example:
   cairnlog monitor https://log.example --state /var/lib/cairnlog-monitor --operator-key operator.pub.pem`,
+  options: OPTIONS,
   async run(argv) {
     const { values, positionals } = readArguments(argv, OPTIONS, true);
     const [server, more] = positionals;

@@ -2,6 +2,8 @@
 import { CONNECTION_HELP, CONNECTION_OPTIONS, report, withClient } from "./connection.js";
 import { readArguments, required, type Subcommand } from "./usage.js";
 
+const OPTIONS = { ...CONNECTION_OPTIONS, pseudonym: { type: "string" }, expires: { type: "string" } } as const;
+
 export const register: Subcommand = {
   summary: "register a key",
   help: `cairnlog register --key KEY.pem --pseudonym NAME --server URL [options]
@@ -16,12 +18,9 @@ ${CONNECTION_HELP}
 
 Example:
   cairnlog register --key me.pem --pseudonym Ada --server http://127.0.0.1:8080`,
+  options: OPTIONS,
   async run(argv) {
-    const { values } = readArguments(argv, {
-      ...CONNECTION_OPTIONS,
-      pseudonym: { type: "string" },
-      expires: { type: "string" },
-    });
+    const { values } = readArguments(argv, OPTIONS);
     required(values.key, "--key");
     const options = { pseudonym: required(values.pseudonym, "--pseudonym"), expirationDate: values.expires };
     const receipt = await withClient(values, (client) => client.keys.register(options));

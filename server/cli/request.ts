@@ -1,9 +1,15 @@
 /** `cairnlog request`: asks another key for an attestation. */
-import { readFileSync } from "node:fs";
-import { parseIJson } from "../../engine/verify/index.js";
-import { isObject } from "../../engine/verify/shape.js";
 import { CONNECTION_HELP, CONNECTION_OPTIONS, report, withClient } from "./connection.js";
+import { readObject } from "./objects.js";
 import { readArguments, required, type Subcommand, UsageError } from "./usage.js";
+
+const OPTIONS = {
+  ...CONNECTION_OPTIONS,
+  type: { type: "string" },
+  intent: { type: "string" },
+  claims: { type: "string" },
+  deadline: { type: "string" },
+} as const;
 
 export const request: Subcommand = {
   summary: "ask another key for an attestation",
@@ -22,25 +28,16 @@ ${CONNECTION_HELP}
 
 Example:
   cairnlog request sha256:… --type peer_review --key me.pem --server http://127.0.0.1:8080`,
+  options: OPTIONS,
   async run(argv) {
-    const { values, positionals } = readArguments(
-      argv,
-      {
-        ...CONNECTION_OPTIONS,
-        type: { type: "string" },
-        intent: { type: "string" },
-        claims: { type: "string" },
-        deadline: { type: "string" },
-      },
-      true,
-    );
+    const { values, positionals } = readArguments(argv, OPTIONS, true);
     if (positionals.length !== 1) throw new UsageError("name one FINGERPRINT to ask");
     const { intent, claims, deadline } = values;
     const asked = {
       target_fingerprint: positionals[0]!,
       attestation_type: required(values.type, "--type"),
       ...(intent === undefined ? {} : { intent_statement: intent }),
-      ...(claims === undefined ? {} : { claims: readClaims(claims) }),
+      ...(claims === undefined ? {} : { claims: readObject(claims) }),
       ...(deadline === undefined ? {} : { deadline }),
     };
     const receipt = await withClient(values, (client) => client.requests.create(asked));
@@ -49,9 +46,3 @@ Example:
     return 0;
   },
 };
-
-function readClaims(file: string): object {
-  const claims = parseIJson(readFileSync(file === "-" ? 0 : file, "utf8"));
-  if (!isObject(claims)) throw new UsageError("--claims must hold an object");
-  return claims;
-}

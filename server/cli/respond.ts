@@ -2,6 +2,8 @@
 import { CONNECTION_HELP, CONNECTION_OPTIONS, report, withClient } from "./connection.js";
 import { readArguments, type Subcommand, UsageError } from "./usage.js";
 
+const OPTIONS = { ...CONNECTION_OPTIONS, attestation: { type: "string" }, reason: { type: "string" } } as const;
+
 export const respond: Subcommand = {
   summary: "accept or decline a request for an attestation",
   help: `cairnlog respond REQUEST accept|decline --server URL [--key KEY.pem] [options]
@@ -17,12 +19,9 @@ ${CONNECTION_HELP}
 
 Example:
   cairnlog respond 0d9e6f0a-… decline --reason "Not my field" --key me.pem --server http://127.0.0.1:8080`,
+  options: OPTIONS,
   async run(argv) {
-    const { values, positionals } = readArguments(
-      argv,
-      { ...CONNECTION_OPTIONS, attestation: { type: "string" }, reason: { type: "string" } },
-      true,
-    );
+    const { values, positionals } = readArguments(argv, OPTIONS, true);
     const [id, decision, more] = positionals;
     if (id === undefined || more !== undefined || (decision !== "accept" && decision !== "decline"))
       throw new UsageError("name one REQUEST, and accept or decline");

@@ -2,6 +2,8 @@
 import { CONNECTION_HELP, CONNECTION_OPTIONS, report, withClient } from "./connection.js";
 import { readArguments, type Subcommand, UsageError } from "./usage.js";
 
+const OPTIONS = { ...CONNECTION_OPTIONS, yes: { type: "boolean", default: false } } as const;
+
 export const revoke: Subcommand = {
   summary: "disable a key for ever",
   help: `cairnlog revoke --yes --server URL [--key KEY.pem] [options]
@@ -16,8 +18,9 @@ ${CONNECTION_HELP}
 
 Example:
   cairnlog revoke --yes --key me.pem --server http://127.0.0.1:8080`,
+  options: OPTIONS,
   async run(argv) {
-    const { values } = readArguments(argv, { ...CONNECTION_OPTIONS, yes: { type: "boolean", default: false } });
+    const { values } = readArguments(argv, OPTIONS);
     if (!values.yes) throw new UsageError("nothing takes a revocation back: say --yes");
     const receipt = await withClient(values, (client) => client.keys.revoke());
     report(values, receipt, `${receipt.fingerprint} is revoked: entry ${receipt.log_entry_id}`);

@@ -5,6 +5,12 @@ import { readArguments, type Subcommand } from "./usage.js";
 
 const settingLines = describeSettings().map(({ name, fallback, about }) => `  ${name} (${fallback})\n      ${about}`);
 
+const OPTIONS = {
+  data: { type: "string" },
+  "read-only": { type: "boolean", default: false },
+  json: { type: "boolean", default: false },
+} as const;
+
 export const serve: Subcommand = {
   summary: "run the service",
   help: `cairnlog serve [--data DIR] [--read-only] [--json]
@@ -25,12 +31,9 @@ Exit codes: 0 ended as told; 1 could not start; 2 the command or a setting was n
 
 Example:
   PORT=8080 SERVICE_DATA_DIR=/var/lib/cairnlog cairnlog serve`,
+  options: OPTIONS,
   async run(argv) {
-    const { values } = readArguments(argv, {
-      data: { type: "string" },
-      "read-only": { type: "boolean", default: false },
-      json: { type: "boolean", default: false },
-    });
+    const { values } = readArguments(argv, OPTIONS);
     const server = await startServer(
       settingsOf({
         ...process.env,

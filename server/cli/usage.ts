@@ -4,16 +4,26 @@ import { type ParseArgsConfig, parseArgs } from "node:util";
 /** A command line that is not understood: the sentence is shown with a pointer to `--help`, exit code 2. */
 export class UsageError extends Error {}
 
+/** Options by name, as `parseArgs` takes them. */
+export type OptionTable = NonNullable<ParseArgsConfig["options"]>;
+
 /** One subcommand. `run` resolves to the exit code: 0 done, 1 failed, 2 not understood. */
 export interface Subcommand {
   readonly summary: string;
   /** Synopsis, options and examples. */
   readonly help: string;
+  /** Every option it takes: what its parser, shell completion and the tests of its help go by. */
+  readonly options: OptionTable;
+  /** Where it does several things: the words of which one comes first. */
+  readonly actions?: readonly string[];
   run(argv: readonly string[]): Promise<number>;
 }
 
+/** What `parseArgs` makes of the options in a table. */
+export type Values<T extends OptionTable> = ReturnType<typeof readArguments<T>>["values"];
+
 /** `parseArgs` in strict mode. @throws UsageError */
-export function readArguments<const T extends NonNullable<ParseArgsConfig["options"]>>(
+export function readArguments<const T extends OptionTable>(
   argv: readonly string[],
   options: T,
   allowPositionals = false,
@@ -30,4 +40,22 @@ export function readArguments<const T extends NonNullable<ParseArgsConfig["optio
 export function required(value: string | undefined, option: string): string {
   if (value === undefined) throw new UsageError(`${option} is missing`);
   return value;
+}
+
+/** The one argument that must be given. @throws UsageError */
+export function only(positionals: readonly string[], name: string): string {
+  none(positionals.slice(1));
+  return required(positionals[0], name);
+}
+
+/** @throws UsageError unless nothing is left */
+export function none(positionals: readonly string[]): void {
+  if (positionals.length) throw new UsageError(`${positionals[0]} is one argument too many`);
+}
+
+/** What a command's first word stands for. @throws UsageError */
+export function chosen<A>(actions: Readonly<Record<string, A>>, word: string | undefined): A {
+  const action = word !== undefined && Object.hasOwn(actions, word) ? actions[word] : undefined;
+  if (action === undefined) throw new UsageError(`say what to do: ${Object.keys(actions).join(", ")}`);
+  return action;
 }

@@ -11,6 +11,12 @@ import {
 import { hashFile } from "./file-hash.js";
 import { readArguments, required, type Subcommand, UsageError } from "./usage.js";
 
+const OPTIONS = {
+  "operator-key": { type: "string" },
+  attestation: { type: "string" },
+  json: { type: "boolean", default: false },
+} as const;
+
 export const verify: Subcommand = {
   summary: "check files and their attestations offline",
   help: `cairnlog verify FILE... --operator-key OPERATOR.pem [--attestation FILE.attestation.json] [--json]
@@ -19,20 +25,18 @@ Checks each FILE against FILE.attestation.json without any connection: that the 
 that the signature holds, that the log entry says so and has the hash it claims, that it is in the tree,
 and that the tree head is signed by the operator key you pinned. Says of each whether it holds.
 
+Options:
+  --operator-key FILE.pem  the operator's public key, from a source that you trust
+  --attestation FILE       the attestation of the one FILE (default: FILE.attestation.json)
+  --json                   one line of JSON for each file
+
 Exit codes: 0 everything holds; 1 something does not; 2 the command was not understood.
 
 Example:
   cairnlog verify report.pdf --operator-key operator.pub.pem`,
+  options: OPTIONS,
   async run(argv) {
-    const { values, positionals: files } = readArguments(
-      argv,
-      {
-        "operator-key": { type: "string" },
-        attestation: { type: "string" },
-        json: { type: "boolean", default: false },
-      },
-      true,
-    );
+    const { values, positionals: files } = readArguments(argv, OPTIONS, true);
     if (!files.length) throw new UsageError("name at least one FILE");
     if (values.attestation !== undefined && files.length > 1) throw new UsageError("--attestation goes with one FILE");
     const operatorKey = parsePublicKey(readFileSync(required(values["operator-key"], "--operator-key"), "utf8"));

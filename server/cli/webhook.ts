@@ -1,140 +1,97 @@
-/** `cairnlog webhook listen`: a receiver that checks deliveries and shows them, for people who write one. */
-import { once } from "node:events";
-import { readFileSync } from "node:fs";
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { CairnlogError } from "../../engine/error.js";
-import { webhookKey } from "../../engine/registry/webhookinput.js";
-import { deliveryFault } from "../webhooks/signature.js";
-import { readArguments, required, type Subcommand, UsageError } from "./usage.js";
+/** `cairnlog webhook`: subscriptions, and a receiver that checks deliveries, for people who write one. */
+import type { Subscribe, Webhook } from "../client/index.js";
+import { type Action, runAction } from "./actions.js";
+import { CONNECTION_HELP, CONNECTION_OPTIONS, readNumber } from "./connection.js";
+import { chosen, none, only, required, type Subcommand } from "./usage.js";
+import { LISTEN_OPTIONS, listenForDeliveries, readWebhookSecret } from "./webhook-listen.js";
 
-/** Deliveries have a few kilobytes; whatever is longer is none. */
-const MAX_BODY_BYTES = 1 << 20;
-const MAX_PORT = 65_535;
+const OPTIONS = {
+  ...CONNECTION_OPTIONS,
+  url: { type: "string" },
+  events: { type: "string" },
+  "key-fingerprint": { type: "string" },
+  "document-hash": { type: "string" },
+  secret: LISTEN_OPTIONS.secret,
+  "secret-file": LISTEN_OPTIONS["secret-file"],
+} as const;
+
+const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
+  add: (names, values) => {
+    none(names);
+    const { events, "key-fingerprint": key_fingerprint, "document-hash": document_hash } = values;
+    const isSigned = values.secret !== undefined || values["secret-file"] !== undefined;
+    const subscription: Subscribe = {
+      url: required(values.url, "--url"),
+      ...(events === undefined ? {} : { events: events.split(",") as NonNullable<Subscribe["events"]> }),
+      ...(key_fingerprint === undefined ? {} : { key_fingerprint }),
+      ...(document_hash === undefined ? {} : { document_hash }),
+      ...(isSigned ? { secret: readWebhookSecret(values) } : {}),
+    };
+    return async (client) => {
+      const answer = await client.webhooks.create(subscription);
+      return { answer, text: line(answer) };
+    };
+  },
+  list: (names) => {
+    none(names);
+    return async (client) => {
+      const answer = await client.webhooks.list();
+      return { answer, text: answer.map(line).join("\n") || "none" };
+    };
+  },
+  remove: (names) => {
+    const id = readNumber(only(names, "ID"), "ID");
+    return async (client) => {
+      const answer = await client.webhooks.remove(id);
+      return { answer, text: `${answer.id} gets no more deliveries` };
+    };
+  },
+};
+
+function line({ id, url, events, healthy, retry_count }: Webhook): string {
+  const state = healthy ? "healthy" : `failing (${retry_count} in a row)`;
+  return `${id} ${url} ${events.join(",") || "all events"} ${state}`;
+}
+
+const LISTEN = { listen: listenForDeliveries };
 
 export const webhook: Subcommand = {
-  summary: "receive webhook deliveries and check them",
-  help: `cairnlog webhook listen --port N (--secret SECRET | --secret-file FILE) [--host ADDRESS] [--json]
+  summary: "subscribe to events; receive deliveries and check them",
+  help: `cairnlog webhook add --url URL [--events NAMES] --server URL [--key KEY.pem] [options]
+cairnlog webhook list --server URL [--key KEY.pem] [options]
+cairnlog webhook remove ID --server URL [--key KEY.pem] [options]
+cairnlog webhook listen --port N (--secret SECRET | --secret-file FILE) [--host ADDRESS] [--json]
 
-Listens, checks the signature of every delivery it gets and prints it, until it is interrupted. A delivery that
+add, list and remove are about the subscriptions of KEY or of the session (cairnlog login).
+
+listen checks the signature of every delivery it gets and prints it, until it is interrupted. A delivery that
 holds is answered with 204, any other with 401. Compare your own receiver with it.
 
 The service delivers to public addresses only, unless SERVICE_WEBHOOK_ALLOW_PRIVATE is on.
 
 Options:
-  --port N            TCP port; 0 takes a free one
-  --host ADDRESS      address to listen on (default: 127.0.0.1)
-  --secret SECRET     the secret of the subscription; other users of this machine can see it
-  --secret-file FILE  a file that holds it
-  --json              one line of JSON for each delivery: {valid, fault, id, timestamp, body}
+  --key KEY.pem            your private key; it stays here
+  --url URL                add: where deliveries go
+  --events NAMES           add: these events only, separated by commas (docs/webhooks.md)
+  --key-fingerprint FP     add: events about this key only
+  --document-hash HASH     add: events about this document only
+  --secret SECRET          the secret of the subscription; other users of this machine can see it
+  --secret-file FILE       a file that holds it
+  --port N                 listen: TCP port; 0 takes a free one
+  --host ADDRESS           listen: address to listen on (default: 127.0.0.1)
+${CONNECTION_HELP};
+                           listen: one line for each delivery, {valid, fault, id, timestamp, body}
 
-Exit codes: 0 interrupted; 1 could not listen; 2 the command was not understood.
+Exit codes: 0 done, or interrupted; 1 refused, or could not listen; 2 the command was not understood.
 
-Example:
+Examples:
+  cairnlog webhook add --url https://example.org/hook --secret-file webhook.secret --key me.pem --server http://127.0.0.1:8080
   cairnlog webhook listen --port 9000 --secret-file webhook.secret`,
-  async run([action, ...argv]) {
-    if (action !== "listen") throw new UsageError("say what to do: listen");
-    const { values } = readArguments(argv, {
-      port: { type: "string" },
-      host: { type: "string", default: "127.0.0.1" },
-      secret: { type: "string" },
-      "secret-file": { type: "string" },
-      json: { type: "boolean", default: false },
-    });
-    const { host, json: asJson, secret: given, "secret-file": file } = values;
-    if ((given === undefined) === (file === undefined)) throw new UsageError("give either --secret or --secret-file");
-    const secret = given ?? readFileSync(file!, "utf8").trim();
-    if (!webhookKey(secret)?.length) throw new UsageError("a secret that begins with whsec_ goes on in base64");
-    const server = receiver(secret, (delivery) => console.log(asJson ? JSON.stringify(delivery) : describe(delivery)));
-    await listen(server, readPort(required(values.port, "--port")), host);
-    const url = addressOf(server, host);
-    console.log(asJson ? JSON.stringify({ url }) : `listening on ${url}`);
-    await new Promise((resolve) => process.once("SIGINT", resolve).once("SIGTERM", resolve));
-    server.close();
-    server.closeAllConnections();
-    return 0;
+  options: { ...OPTIONS, ...LISTEN_OPTIONS },
+  actions: [...Object.keys(ACTIONS), ...Object.keys(LISTEN)],
+  run: ([word, ...argv]) => {
+    if (word === "listen") return listenForDeliveries(argv);
+    chosen({ ...ACTIONS, ...LISTEN }, word);
+    return runAction(ACTIONS, OPTIONS, [word!, ...argv]);
   },
 };
-
-/** What was received. All of it may come from anybody unless `valid`. */
-interface Received {
-  readonly valid: boolean;
-  /** Why it is not valid. */
-  readonly fault: string | null;
-  readonly id: string | null;
-  /** Seconds since the epoch, as sent. */
-  readonly timestamp: string | null;
-  /** Parsed where it is JSON, otherwise text. */
-  readonly body: unknown;
-}
-
-function receiver(secret: string, show: (delivery: Received) => void): Server {
-  return createServer((request, response) => {
-    const answer = (status: number) => response.writeHead(status).end();
-    readBody(request).then(
-      (body) => {
-        if (!body) return answer(413);
-        const delivery = check(secret, request.headers, body);
-        show(delivery);
-        answer(delivery.valid ? 204 : 401);
-      },
-      // The sender went away.
-      () => response.destroy(),
-    );
-  });
-}
-
-/** Undefined for a body that is too long. */
-async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > MAX_BODY_BYTES) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
-function check(secret: string, headers: IncomingHttpHeaders, body: Buffer): Received {
-  const text = (name: string) => [headers[name] ?? []].flat()[0];
-  const [id, timestamp] = [text("webhook-id"), text("webhook-timestamp")];
-  const signed = { id, timestamp, signature: text("webhook-signature") };
-  const fault = deliveryFault(secret, signed, body, Math.floor(Date.now() / 1000)) ?? null;
-  return { valid: fault === null, fault, id: id ?? null, timestamp: timestamp ?? null, body: parsed(body) };
-}
-
-function parsed(body: Buffer): unknown {
-  const text = body.toString("utf8");
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
-
-function describe({ valid, fault, id, body }: Received): string {
-  const text = `${valid ? "valid  " : "INVALID"} ${id ?? "(no id)"}${fault === null ? "" : ` ${fault}`}\n${JSON.stringify(body, null, 2)}`;
-  // Nobody's delivery gets to steer the terminal.
-  return text.replace(/[^\P{Cc}\n]/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
-}
-
-function readPort(text: string): number {
-  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(port <= MAX_PORT)) throw new UsageError(`--port must be a number from 0 to ${MAX_PORT}, not ${text}`);
-  return port;
-}
-
-async function listen(server: Server, port: number, host: string): Promise<void> {
-  server.listen(port, host);
-  try {
-    await once(server, "listening");
-  } catch (cause) {
-    const reason = `Cannot listen on ${host} port ${port}: the port is in use, or the address is not this machine's.`;
-    throw new CairnlogError("precondition-failed", reason, { cause });
-  }
-}
-
-function addressOf(server: Server, host: string): string {
-  return `http://${host.includes(":") ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`;
-}

@@ -11,19 +11,36 @@ import {
   verifyBundle,
 } from "../../engine/verify/index.js";
 import * as attestationWire from "../wire/attestations.js";
+import { Health as HealthSchema } from "../wire/health.js";
 import { InclusionProof } from "../wire/log.js";
 import { VerificationResult as VerificationResultSchema } from "../wire/verification.js";
+import { AccountsClient } from "./accounts.js";
+import { AnchoringClient } from "./anchoring.js";
+import { AuditClient } from "./audit.js";
+import { ClaimsClient } from "./claims.js";
+import { DocumentsClient } from "./documents.js";
 import { EndorsementsClient } from "./endorsements.js";
 import { ClientError } from "./error.js";
 import { Http } from "./http.js";
 import { KeysClient } from "./keys.js";
 import { LogReader } from "./log.js";
+import { PoliciesClient } from "./policies.js";
 import { InboxClient, RequestsClient } from "./requests.js";
 import { Authority } from "./session.js";
 import type { Signer } from "./signer.js";
 import { memoryStore, type Store } from "./store.js";
-import type { AttestationReceipt, Session, SubmitAttestation, VerificationResult, VerifyManifest } from "./types.js";
+import { TrustClient } from "./trust.js";
+import type {
+  AttestationReceipt,
+  Health,
+  PasswordSet,
+  Session,
+  SubmitAttestation,
+  VerificationResult,
+  VerifyManifest,
+} from "./types.js";
 import { Watch } from "./watch.js";
+import { WebhooksClient } from "./webhooks.js";
 
 export interface ClientOptions {
   /** Base address, e.g. `http://127.0.0.1:8080`. */
@@ -71,6 +88,14 @@ export class Client {
   readonly endorsements: EndorsementsClient;
   readonly requests: RequestsClient;
   readonly inbox: InboxClient;
+  readonly policies: PoliciesClient;
+  readonly trust: TrustClient;
+  readonly claims: ClaimsClient;
+  readonly accounts: AccountsClient;
+  readonly documents: DocumentsClient;
+  readonly webhooks: WebhooksClient;
+  readonly audit: AuditClient;
+  readonly anchoring: AnchoringClient;
   readonly #http: Http;
   readonly #watch: Watch;
   readonly #authority: Authority;
@@ -80,11 +105,20 @@ export class Client {
     this.#http = new Http(server, fetcher);
     this.#watch = new Watch(this.#http, store, operatorKey);
     this.#authority = new Authority(this.#http, signer, session);
-    this.log = new LogReader(this.#http, this.#watch);
-    this.keys = new KeysClient(this.#http, this.#watch, this.#authority);
-    this.endorsements = new EndorsementsClient(this.#http, this.#watch, this.#authority);
-    this.requests = new RequestsClient(this.#http, this.#watch, this.#authority);
-    this.inbox = new InboxClient(this.#http, this.#authority);
+    const [http, watch, authority] = [this.#http, this.#watch, this.#authority];
+    this.log = new LogReader(http, watch);
+    this.keys = new KeysClient(http, watch, authority);
+    this.endorsements = new EndorsementsClient(http, watch, authority);
+    this.requests = new RequestsClient(http, watch, authority);
+    this.inbox = new InboxClient(http, authority);
+    this.policies = new PoliciesClient(http, watch, authority);
+    this.trust = new TrustClient(http, authority);
+    this.claims = new ClaimsClient(http, watch, authority);
+    this.accounts = new AccountsClient(http, authority);
+    this.documents = new DocumentsClient(http, authority);
+    this.webhooks = new WebhooksClient(http, authority);
+    this.audit = new AuditClient(http, watch);
+    this.anchoring = new AnchoringClient(http, watch, authority);
   }
 
   /** The session as it was last renewed, to be kept for another client; a secret. */
@@ -95,6 +129,16 @@ export class Client {
   /** Signs in with the signer's key. The session is kept, renewed and, where it ended, begun anew. @throws ClientError */
   login(password?: string): Promise<Session> {
     return this.#authority.login(password);
+  }
+
+  /** Sets the password that signing in and attesting with the signer's key take, or changes it. @throws ClientError */
+  setPassword(password: string, current?: string): Promise<PasswordSet> {
+    return this.#authority.setPassword(password, current);
+  }
+
+  /** Whether the service is there, and which version it is. @throws ClientError */
+  health(): Promise<Health> {
+    return this.#http.get(HealthSchema, "/health");
   }
 
   /**

@@ -4,7 +4,15 @@ import { Entry } from "../wire/log.js";
 import type { Http } from "./http.js";
 import { pages } from "./pages.js";
 import type { Authority } from "./session.js";
-import type { AlertReceipt, Endorsement, EndorsementQuery, EndorsementReceipt, OfferEndorsement } from "./types.js";
+import type {
+  AlertReceipt,
+  Endorsement,
+  EndorsementQuery,
+  EndorsementReceipt,
+  IdentifierType,
+  OfferEndorsement,
+  RevocationAlert,
+} from "./types.js";
 import { asLogged, type ProvenEntry, type Watch } from "./watch.js";
 
 /** An offer by the signer's key. */
@@ -105,6 +113,17 @@ export class EndorsementsClient {
   /** Endorsements that a key issued, oldest offer first. @throws ClientError */
   issued(fingerprint: string, filter: EndorsementFilter = {}): AsyncGenerator<Endorsement, void, undefined> {
     return this.#list(`/endorsements/${encodeURIComponent(fingerprint)}/issued`, filter);
+  }
+
+  /** Alerts on a key, oldest first. @throws ClientError */
+  alerts(fingerprint: string): AsyncGenerator<RevocationAlert, void, undefined> {
+    const path = `/endorsements/revocation-alerts/${encodeURIComponent(fingerprint)}`;
+    return pages(this.#http, { schema: wire.AlertPage, path, member: "alerts" });
+  }
+
+  /** What `external_identifiers` of an offer can be. @throws ClientError */
+  async identifierTypes(): Promise<IdentifierType[]> {
+    return (await this.#http.get(wire.IdentifierTypes, "/identifier-types")).identifier_types;
   }
 
   #list(path: string, filter: EndorsementFilter): AsyncGenerator<Endorsement, void, undefined> {

@@ -36,7 +36,8 @@ export interface ClientErrorOptions {
  * Everything the client throws on purpose. `code` is the service's, or one of the client's own:
  * `no-answer` (nothing came back), `malformed-answer` (not what the API promises), `log-misbehaved` (with `evidence`),
  * `unsafe-challenge` (a nonce that must not be signed), `no-signer`, `operator-key-mismatch` (the pinned key is not the
- * one in the store), `unverifiable-receipt` (recorded in a form that a receipt does not cover).
+ * one in the store), `unverifiable-receipt` (recorded in a form that a receipt does not cover), `out-of-reach` (an export
+ * that the service cannot go on with).
  */
 export class ClientError extends Error {
   /** HTTP status; 0 where there was no answer or the fault lies in what a good answer says. */

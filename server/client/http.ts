@@ -30,30 +30,33 @@ export class Http {
 
   /** @throws ClientError */
   get<S extends TSchema>(schema: S, path: string, query: Query = {}, headers: Headers = {}): Promise<Static<S>> {
-    const pairs = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, `${value}`]]));
-    const search = pairs.length ? `?${new URLSearchParams(pairs)}` : "";
-    return this.#send(schema, path + search, { headers });
+    return this.#json(schema, path + search(query), { headers });
   }
 
   /** @throws ClientError */
   post<S extends TSchema>(schema: S, path: string, body: unknown, headers: Headers = {}): Promise<Static<S>> {
     const content = { "content-type": "application/json", ...headers };
-    return this.#send(schema, path, { method: "POST", headers: content, body: JSON.stringify(body) });
+    return this.#json(schema, path, { method: "POST", headers: content, body: JSON.stringify(body) });
   }
 
-  async #send<S extends TSchema>(schema: S, path: string, init: RequestInit): Promise<Static<S>> {
-    let response: Response;
-    let text: string;
-    try {
-      // A redirect could carry a token or a proof to another host.
-      response = await this.#fetch.call(globalThis, this.server + PREFIX + path, { ...init, redirect: "error" });
-      text = await response.text();
-    } catch (cause) {
-      throw new ClientError("no-answer", `No service answers at ${this.server}. Is it running?`, { cause });
-    }
-    const { status } = response;
-    const body = readAnswer(text);
-    if (!response.ok) throw refusal(status, body, response.headers.get("retry-after"), this.server);
+  /** @throws ClientError */
+  delete<S extends TSchema>(schema: S, path: string, headers: Headers = {}): Promise<Static<S>> {
+    return this.#json(schema, path, { method: "DELETE", headers });
+  }
+
+  /** An answer that is no JSON, as it comes. @throws ClientError */
+  async text(path: string, query: Query = {}): Promise<string> {
+    return new TextDecoder().decode(await this.bytes(path, query));
+  }
+
+  /** The same, as bytes. @throws ClientError */
+  async bytes(path: string, query: Query = {}): Promise<Uint8Array> {
+    return (await this.#send(path + search(query), {})).bytes;
+  }
+
+  async #json<S extends TSchema>(schema: S, path: string, init: RequestInit): Promise<Static<S>> {
+    const { bytes, status } = await this.#send(path, init);
+    const body = readAnswer(bytes);
     // Whoever answers chose every member of it.
     if (!Check(schema, body))
       throw new ClientError("malformed-answer", `${this.server} answered ${path} with something else than promised.`, {
@@ -61,12 +64,32 @@ export class Http {
       });
     return body as Static<S>;
   }
+
+  async #send(path: string, init: RequestInit): Promise<{ readonly bytes: Uint8Array; readonly status: number }> {
+    let response: Response;
+    let bytes: Uint8Array;
+    try {
+      // A redirect could carry a token or a proof to another host.
+      response = await this.#fetch.call(globalThis, this.server + PREFIX + path, { ...init, redirect: "error" });
+      bytes = new Uint8Array(await response.arrayBuffer());
+    } catch (cause) {
+      throw new ClientError("no-answer", `No service answers at ${this.server}. Is it running?`, { cause });
+    }
+    const { status } = response;
+    if (!response.ok) throw refusal(status, readAnswer(bytes), response.headers.get("retry-after"), this.server);
+    return { bytes, status };
+  }
+}
+
+function search(query: Query): string {
+  const pairs = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, `${value}`]]));
+  return pairs.length ? `?${new URLSearchParams(pairs)}` : "";
 }
 
 /** Undefined for what is no I-JSON: no schema takes that. */
-function readAnswer(text: string): unknown {
+function readAnswer(bytes: Uint8Array): unknown {
   try {
-    return parseIJson(text);
+    return parseIJson(new TextDecoder().decode(bytes));
   } catch {
     return undefined;
   }

@@ -6,7 +6,7 @@ import type { Http } from "./http.js";
 import { pages } from "./pages.js";
 import type { Authority } from "./session.js";
 import type { Signer } from "./signer.js";
-import type { KeyDetail, KeyRegistered, KeyRevoked, KeySucceeded, KeySummary } from "./types.js";
+import type { KeyDetail, KeyRegistered, KeyRevoked, KeyStatusView, KeySucceeded, KeySummary } from "./types.js";
 import { asLogged, type Watch } from "./watch.js";
 
 export interface RegisterOptions {
@@ -103,6 +103,11 @@ export class KeysClient {
     if (parsePublicKey(key.public_key).fingerprint !== key.fingerprint || key.fingerprint !== asLogged(fingerprint))
       throw new ClientError("malformed-answer", `The service shows another key than ${fingerprint}.`);
     return key;
+  }
+
+  /** A key's status, without the key. @throws ClientError */
+  status(fingerprint: string): Promise<KeyStatusView> {
+    return this.#http.get(wire.KeyStatusView, `/keys/${encodeURIComponent(fingerprint)}/status`);
   }
 
   /** Keys in order of registration; with a text, those whose pseudonym contains it. @throws ClientError */

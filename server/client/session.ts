@@ -7,7 +7,7 @@ import * as wire from "../wire/auth.js";
 import { ClientError } from "./error.js";
 import type { Headers, Http } from "./http.js";
 import type { Signer } from "./signer.js";
-import type { AuthProof, Session } from "./types.js";
+import type { AuthProof, PasswordSet, Session } from "./types.js";
 
 /** What a challenge may be answered for. */
 export type Purpose = "login" | "general" | "recovery";
@@ -34,7 +34,7 @@ export class Authority {
   #session: Session | undefined;
 
   /** @throws CairnlogError `invalid-key` for a signer whose public key is none */
-  constructor(http: Http, signer: Signer | undefined, session: Session | undefined) {
+  constructor(http: Http, signer: Signer | undefined, session?: Session) {
     this.#http = http;
     this.#signer = signer;
     this.#key = signer && parsePublicKey(signer.publicKeyPem);
@@ -92,6 +92,17 @@ export class Authority {
       ...(password === undefined ? {} : { password }),
     });
     return this.#keep(session);
+  }
+
+  /** Sets the key's password, or changes it. @throws ClientError */
+  async setPassword(password: string, current?: string): Promise<PasswordSet> {
+    const { challenge_id, challenge_signature } = await this.proof();
+    return this.#http.post(wire.PasswordSet, "/auth/password", {
+      challenge_id,
+      challenge_signature,
+      password,
+      ...(current === undefined ? {} : { current_password: current }),
+    });
   }
 
   /** Sends with the session, renewed or begun anew where need be; one that has ended meanwhile is begun anew once. */

@@ -20,6 +20,7 @@ import * as wire from "../wire/log.js";
 import { ClientError, type Evidence } from "./error.js";
 import type { Http } from "./http.js";
 import type { Store } from "./store.js";
+import type { ConsistencyProof } from "./types.js";
 
 /** What an entry has to say, member by member; other members are the log's. */
 export interface Expected {
@@ -85,6 +86,15 @@ export class Watch {
       return undefined;
     }
     await this.accept(head, floor);
+    return head;
+  }
+
+  /** The head that was signed when the tree had `treeSize` leaves, checked. @throws ClientError `not-found` before the first */
+  async headOf(treeSize: number): Promise<TreeHead> {
+    const head = await this.#http.get(wire.TreeHead, `/log/sth/${treeSize}`);
+    await this.accept(head);
+    if (head.tree_size !== treeSize)
+      throw await this.misbehaved(`Asked for the head of size ${treeSize}, the log showed another.`, { shown: head });
     return head;
   }
 
@@ -240,6 +250,15 @@ export class Watch {
       throw await this.misbehaved(`There are two different tree heads of size ${known.tree_size}.`, { shown });
     }
     const [older, newer] = known.tree_size < shown.tree_size ? [known, shown] : [shown, known];
+    await this.consistency(older, newer, shown);
+  }
+
+  /**
+   * The proof that the tree of one checked head is the beginning of that of another.
+   * @param shown the one of the two to blame
+   * @throws ClientError `log-misbehaved`
+   */
+  async consistency(older: TreeHead, newer: TreeHead, shown = newer): Promise<ConsistencyProof> {
     const query = { from: older.tree_size, to: newer.tree_size, tree_version: newer.tree_version };
     const proof = await this.owed(this.#http.get(wire.ConsistencyProof, "/log/consistency", query), { shown });
     // Sizes, roots and lens are those of the signed heads, not those that the proof claims of itself.
@@ -252,11 +271,11 @@ export class Watch {
       toRoot: newer.root_hash,
       treeVersion: newer.tree_version,
     });
-    if (!holds)
-      throw await this.misbehaved(
-        `The tree of ${older.tree_size} leaves is not shown to be the beginning of that of ${newer.tree_size}.`,
-        { shown, proof },
-      );
+    if (holds) return proof;
+    throw await this.misbehaved(
+      `The tree of ${older.tree_size} leaves is not shown to be the beginning of that of ${newer.tree_size}.`,
+      { shown, proof },
+    );
   }
 }
 

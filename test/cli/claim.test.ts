@@ -209,6 +209,6 @@ describe("a command that is not understood", () => {
     const { code, stdout } = await cairnlog(["claim", "encrypt", "--help"]);
     expect(code).toBe(0);
     for (const part of ["Examples:", "Exit codes:", "--key-out", "--lookup-secret"]) expect(stdout).toContain(part);
-    expect((await cairnlog(["--help"])).stdout).toMatch(/^ {2}claim +encrypt, decrypt and check claims$/m);
+    expect((await cairnlog(["--help"])).stdout).toMatch(/^ {2}claim +encrypt, decrypt, check, post and find claims$/m);
   });
 });

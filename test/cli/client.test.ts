@@ -211,6 +211,15 @@ describe("a log that lies", () => {
     expect(statSync(path!).mode & 0o777).toBe(0o600);
   });
 
+  test("is exit code 1 when it says of itself that it does not hold", async () => {
+    const proxy = await LyingProxy.before(service.url);
+    const finding = { id: 1, tree_size: null, code: "hash-mismatch", message: "The entry does not hash to that." };
+    proxy.lie = (path, told) => (path === "/log/verify" ? { ...told, valid: false, errors: [finding] } : told);
+    const { code, stdout } = await cairnlog(["log", "verify", "--server", proxy.url, "--state", at("invalid")]);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^\d+ entries, NOT valid\nhash-mismatch: The entry does not hash to that\.\n$/);
+  });
+
   test("is not followed when its operator key was pinned, or its state was damaged", async () => {
     writeFileSync(at("stranger.pem"), await publicPem());
     expect(await run("log", "tail")).toMatchObject({ code: 0 });

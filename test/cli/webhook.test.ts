@@ -74,8 +74,8 @@ test("it refuses what is not signed with the secret, and prints nothing that ste
 
 describe("what it does not understand is exit code 2 and a sentence", () => {
   test.each([
-    [[], "say what to do: listen"],
-    [["send"], "say what to do: listen"],
+    [[], "say what to do: add, list, remove, listen"],
+    [["send"], "say what to do: add, list, remove, listen"],
     [["listen", "--port", "9000"], "give either --secret or --secret-file"],
     [["listen", "--secret", "x".repeat(16)], "--port is missing"],
     [["listen", "--secret", "x".repeat(16), "--port", "70000"], "--port must be a number from 0 to 65535, not 70000"],

@@ -1,0 +1,110 @@
+/** `cairnlog completion`: scripts by which shells complete the command, made from what the subcommands say of themselves. */
+import { chosen, none, readArguments, type Subcommand } from "./usage.js";
+
+/** A subcommand by its name, as far as a shell is concerned. */
+interface Word {
+  readonly name: string;
+  readonly summary: string;
+  readonly actions: readonly string[];
+  /** With their dashes. */
+  readonly options: readonly string[];
+}
+
+const SHELLS = { bash, zsh, fish };
+
+/** @param commands name → subcommand, this one among them */
+export function completion(commands: Readonly<Record<string, () => Promise<Subcommand>>>): Subcommand {
+  return {
+    summary: "print a completion script for your shell",
+    help: `cairnlog completion bash|zsh|fish
+
+Prints a script by which the shell completes commands, actions, options and file names.
+
+Options:
+  --help   this
+
+Examples:
+  source <(cairnlog completion bash)                                        # in ~/.bashrc
+  cairnlog completion zsh > "\${fpath[1]}/_cairnlog"
+  cairnlog completion fish > ~/.config/fish/completions/cairnlog.fish`,
+    options: {},
+    actions: Object.keys(SHELLS),
+    async run([shell, ...argv]) {
+      const script = chosen(SHELLS, shell);
+      none(readArguments(argv, {}, true).positionals);
+      const words = Object.entries(commands).map(async ([name, load]): Promise<Word> => {
+        const { summary, actions = [], options } = await load();
+        return { name, summary, actions, options: [...Object.keys(options), "help"].map((option) => `--${option}`) };
+      });
+      console.log(script(await Promise.all(words)));
+      return 0;
+    },
+  };
+}
+
+/** In single quotes, as all three shells read them. */
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+function bash(words: readonly Word[]): string {
+  const cases = words.map(
+    ({ name, actions, options }) => `    ${name}) actions='${actions.join(" ")}' options='${options.join(" ")}' ;;`,
+  );
+  return `_cairnlog() {
+  local word=\${COMP_WORDS[COMP_CWORD]} actions= options=
+  COMPREPLY=()
+  if ((COMP_CWORD == 1)); then
+    COMPREPLY=($(compgen -W '${words.map(({ name }) => name).join(" ")} --help --version' -- "$word"))
+    return
+  fi
+  case \${COMP_WORDS[1]} in
+${cases.join("\n")}
+  esac
+  if [[ $word == -* ]]; then
+    COMPREPLY=($(compgen -W "$options" -- "$word"))
+  elif ((COMP_CWORD == 2)) && [[ -n $actions ]]; then
+    COMPREPLY=($(compgen -W "$actions" -- "$word"))
+  fi
+}
+complete -o default -F _cairnlog cairnlog`;
+}
+
+function zsh(words: readonly Word[]): string {
+  const described = words.map(({ name, summary }) => `    ${quoted(`${name}:${summary.replaceAll(":", "\\:")}`)}`);
+  const cases = words.map(
+    ({ name, actions, options }) => `    ${name}) actions=(${actions.join(" ")}) options=(${options.join(" ")}) ;;`,
+  );
+  return `#compdef cairnlog
+_cairnlog() {
+  local -a commands actions options
+  commands=(
+${described.join("\n")}
+  )
+  if ((CURRENT == 2)); then
+    _describe command commands
+    return
+  fi
+  case $words[2] in
+${cases.join("\n")}
+  esac
+  if [[ $PREFIX == -* ]]; then
+    compadd -- $options
+  elif ((CURRENT == 3 && $#actions)); then
+    compadd -- $actions
+  else
+    _files
+  fi
+}
+compdef _cairnlog cairnlog`;
+}
+
+function fish(words: readonly Word[]): string {
+  const lines = words.flatMap(({ name, summary, actions, options }) => {
+    const within = `complete -c cairnlog -n '__fish_seen_subcommand_from ${name}'`;
+    return [
+      `complete -c cairnlog -n __fish_use_subcommand -f -a ${name} -d ${quoted(summary)}`,
+      ...(actions.length ? [`${within} -a '${actions.join(" ")}'`] : []),
+      ...options.map((option) => `${within} -l ${option.slice("--".length)}`),
+    ];
+  });
+  return lines.join("\n");
+}

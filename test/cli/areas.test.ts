@@ -1,0 +1,193 @@
+/**
+ * The commands for accounts, trust, policies, composites, webhooks, claims and the rest, against a service: run in this
+ * process, where a walk through all of them takes a second (`client.test.ts` has how commands begin and end).
+ */
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, expect, test, vi } from "vitest";
+import { encryptClaim } from "#cairnlog/engine/verify/claims.js";
+import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
+import type { Subcommand } from "#cairnlog/server/cli/usage.js";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
+import { newSigner } from "../server/signers.js";
+
+const folder = temporaryFolder();
+const at = (name: string) => join(folder, name);
+let service: TestService;
+let keys = 0;
+beforeAll(async () => {
+  service = await startTestService({
+    SERVICE_DATA_DIR: at("data"),
+    SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S: "0",
+    SERVICE_ENDORSEMENT_MIN_TRUST: "0",
+  });
+});
+
+/** What a command prints, which must end well. */
+async function run(name: string, ...args: string[]): Promise<string> {
+  const module = await import(`#cairnlog/server/cli/${name}.js`);
+  const command = Object.values(module).find((value): value is Subcommand =>
+    Object.hasOwn(value as object, "summary"),
+  )!;
+  const log = vi.spyOn(console, "log").mockImplementation(() => {});
+  try {
+    expect(await command.run([...args, "--server", service.url, "--state", at("state")])).toBe(0);
+    return log.mock.calls.map(([line]) => `${line}`).join("\n");
+  } finally {
+    log.mockRestore();
+  }
+}
+
+/** The same as JSON. */
+const answer = async (name: string, ...args: string[]) => JSON.parse(await run(name, ...args, "--json"));
+
+/** A key that is registered: its file and its fingerprint. */
+async function registered(pseudonym = "Ada") {
+  const signer = newSigner();
+  const key = at(`key-${keys++}.pem`);
+  writeFileSync(key, signer.privateKey);
+  await run("register", "--key", key, "--pseudonym", pseudonym);
+  return { key, fingerprint: signer.fingerprint };
+}
+
+test("account create, enroll and recover", async () => {
+  const [first, second, third] = [await registered(), await registered(), await registered()];
+  const name = ["--name", "Ada Lovelace"];
+  const made = await run(
+    ...([
+      "account",
+      "create",
+      "--key",
+      first.key,
+      ...name,
+      "--email",
+      "ada@example.org",
+      "--label",
+      "a token",
+    ] as const),
+    ...["--hardware", "--recovery-key-out", at("recovery")],
+  );
+  expect(made).toBe(`Ada Lovelace: ${first.fingerprint}\nrecovery key in ${at("recovery")}`);
+  expect(statSync(at("recovery")).mode & 0o777).toBe(0o600);
+  const enrolled = await answer("account", "enroll", "--key", first.key, "--new-key", second.key, "--label", "another");
+  expect(enrolled.credential).toMatchObject({ key_fingerprint: second.fingerprint, credential_type: "hardware" });
+  const recover = [
+    "recover",
+    "--key",
+    third.key,
+    ...name,
+    "--recovery-key-file",
+    at("recovery"),
+    "--label",
+    "a laptop",
+  ];
+  const recovered = await answer("account", ...recover);
+  expect(recovered).toMatchObject({ revoked_credentials: 2, credential: { credential_type: "software" } });
+  expect(recovered.recovery_key).toMatch(/^[0-9A-Z-]{47}$/);
+});
+
+test("trust create, show, list, revoke, standing and graph", async () => {
+  const [ada, bob] = [await registered(), await registered("Bob")];
+  writeFileSync(at("trust.json"), JSON.stringify({ minimum_threshold: 0.5 }));
+  const made = await run("trust", "create", at("trust.json"), "--key", ada.key);
+  expect(made).toMatch(new RegExp(`^configuration \\d+ of ${ada.fingerprint} is active$`));
+  expect(await answer("trust", "show", ada.fingerprint)).toMatchObject({ minimum_threshold: 0.5, status: "active" });
+  expect(await run("trust", "list")).toContain(`active ${ada.fingerprint}`);
+  expect(await answer("trust", "revoke", "--key", ada.key)).toMatchObject({ status: "revoked" });
+  const { id } = await answer("endorse", "offer", bob.fingerprint, "--category", "human", "--key", ada.key);
+  await run("endorse", "accept", `${id}`, "--key", bob.key);
+  expect(await run("trust", "graph", bob.fingerprint, "--max-depth", "1")).toBe(
+    `2 keys\n${ada.fingerprint} → ${bob.fingerprint} x-service:human_attestation active`,
+  );
+  expect(await answer("trust", "standing", bob.fingerprint)).toMatchObject({ received: { active: 1 } });
+  const line = `${id} active x-service:human_attestation ${ada.fingerprint} → ${bob.fingerprint}`;
+  expect(await run("endorse", "received", bob.fingerprint)).toBe(line);
+  expect(await run("endorse", "issued", ada.fingerprint)).toBe(line);
+  await run("endorse", "alert", bob.fingerprint, "--reason", "the laptop was stolen", "--key", ada.key);
+  expect(await run("endorse", "alerts", bob.fingerprint)).toMatch(/ the laptop was stolen$/);
+});
+
+test("policy publish and show, request, inbox list and read", async () => {
+  const [ada, bob] = [await registered(), await registered("Bob")];
+  const predicates = { field: "attestation_type", op: "eq", value: "authorship" };
+  writeFileSync(at("predicates.json"), JSON.stringify(predicates));
+  const published = await run("policy", "publish", at("predicates.json"), "--otherwise", "hold", "--key", bob.key);
+  expect(published).toMatch(new RegExp(`^policy of ${bob.fingerprint}, active, from .*: entry \\d+$`));
+  expect((await answer("policy", "show", bob.fingerprint)).active).toMatchObject({ predicates });
+  const asked = await answer("request", bob.fingerprint, "--type", "peer_review", "--key", ada.key);
+  expect(asked.status).toBe("held");
+  const told = await run("inbox", "list", "--key", bob.key);
+  expect(told).toMatch(new RegExp(`^\\d+ .* attestation_request_held ${asked.request_id} unread$`));
+  await run("inbox", "read", told.split(" ")[0]!, "--key", bob.key);
+  expect(await run("inbox", "list", "--unread", "--key", bob.key)).toBe("none");
+});
+
+test("webhook add, list and remove", async () => {
+  const { key, fingerprint } = await registered();
+  const added = await answer(
+    ...(["webhook", "add", "--url", "https://example.org/hook", "--events", "key.revoked,key.registered"] as const),
+    ...["--key-fingerprint", fingerprint, "--secret", "0123456789abcdef", "--key", key],
+  );
+  expect(added).toMatchObject({ events: ["key.revoked", "key.registered"], key_fingerprint: fingerprint });
+  expect(await run("webhook", "list", "--key", key)).toBe(
+    `${added.id} https://example.org/hook key.revoked,key.registered healthy`,
+  );
+  expect(await run("webhook", "remove", `${added.id}`, "--key", key)).toBe(`${added.id} gets no more deliveries`);
+  expect(await answer("webhook", "list", "--key", key)).toEqual([]);
+});
+
+test("composite assemble and compile, and its manifest attested", async () => {
+  const { key } = await registered();
+  for (const name of ["one.txt", "two.txt"]) writeFileSync(at(name), `This is ${name}.`);
+  const assemble = ["assemble", at("one.txt"), at("two.txt"), "--title", "Both", "--out", at("both.json")];
+  expect(await run("composite", ...assemble)).toBe(at("both.json"));
+  await run("composite", "compile", at("both.json"), "--out", at("manifest.json"));
+  const composite = JSON.parse(readFileSync(at("both.json"), "utf8"));
+  const manifest = JSON.parse(readFileSync(at("manifest.json"), "utf8"));
+  expect(manifest.document).toMatchObject({ title: "Both", content_hash: composite.composite_hash });
+  const { log_entry_id } = await answer("attest", at("manifest.json"), "--manifest", "--key", key);
+  const entry = await answer("log", "show", `${log_entry_id}`);
+  expect(entry.payload).toMatchObject({ document_hash: composite.composite_hash, document_title: "Both" });
+  const bundle = JSON.parse(readFileSync(at("manifest.json.attestation.json"), "utf8"));
+  expect(bundle).toMatchObject({ manifest, entry: { id: log_entry_id } });
+});
+
+test("claim post and list", async () => {
+  const { key } = await registered();
+  const account = ["create", "--key", key, "--name", "Grace", "--email", "g@example.org", "--label", "x", "--hardware"];
+  await run("account", ...account);
+  const recipient = parsePublicKey(newSigner("ecdsa-p256").publicKey);
+  const lookupKey = "ab".repeat(16);
+  const { payload } = encryptClaim({ salary: 52_000 }, { recipient, lookupKey });
+  writeFileSync(at("claim.json"), JSON.stringify(payload));
+  const posted = await run("claim", "post", at("claim.json"), "--key", key);
+  expect(posted).toMatch(new RegExp(`^entry \\d+, to be found under ${lookupKey}$`));
+  expect(await answer("claim", "list", lookupKey)).toMatchObject([{ payload }]);
+});
+
+test("keys list and show", async () => {
+  const { fingerprint } = await registered("Hypatia");
+  expect(await run("keys", "list", "hypat")).toBe(`${fingerprint} ed25519 active Hypatia`);
+  expect((await answer("keys", "list")).length).toBeGreaterThan(1);
+  expect(await answer("keys", "show", fingerprint)).toMatchObject({ fingerprint, pseudonym: "Hypatia" });
+});
+
+test("log head, consistency, checkpoint and verify", async () => {
+  await registered();
+  const head = await answer("log", "head");
+  expect(await answer("log", "head", "--tree-size", "1")).toMatchObject({ tree_size: 1 });
+  expect(await answer("log", "consistency", "1", `${head.tree_size}`)).toMatchObject({ to_root: head.root_hash });
+  expect(await answer("log", "checkpoint")).toMatchObject({ treeSize: head.tree_size, rootHash: head.root_hash });
+  expect(await run("log", "checkpoint")).toContain(`\n${head.tree_size}\n`);
+  expect(await run("log", "verify")).toBe(`${head.tree_size} entries, valid`);
+});
+
+test("anchor status, and now for the operator alone", async () => {
+  expect(await answer("anchor", "status")).toMatchObject({ proof_status: "none" });
+  const { key } = await registered();
+  await expect(run("anchor", "now", "--key", key)).rejects.toMatchObject({ status: 403 });
+  // This service has no calendars.
+  await expect(run("anchor", "now", "--key", at("data/operator.pem"))).rejects.toMatchObject({
+    message: expect.stringContaining("SERVICE_OTS_CALENDARS"),
+  });
+});

@@ -1,0 +1,131 @@
+/** What every command has in common: help, options that are those it takes, exit codes; and completion, made of them. */
+import { execFile } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { promisify } from "node:util";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Subcommand } from "#cairnlog/server/cli/usage.js";
+import { UsageError } from "#cairnlog/server/cli/usage.js";
+import { cairnlog, scratchFolder } from "../service.js";
+
+const isCommand = (value: unknown): value is Subcommand =>
+  typeof value === "object" && value !== null && "summary" in value && "run" in value;
+
+/** A command by its name, from the file of that name. */
+async function load(name: string): Promise<Subcommand> {
+  const module = await import(`#cairnlog/server/cli/${name}.js`);
+  return name === "completion" ? module.completion({}) : Object.values(module).find(isCommand)!;
+}
+
+const { stdout: overview } = await cairnlog(["--help"]);
+const commands = [...overview.matchAll(/^ {2}([a-z-]+) +\S/gm)].map((match) => match[1]!);
+
+test("the overview names the commands", () => {
+  expect(commands).toContain("attest");
+  expect(commands.length).toBeGreaterThan(20);
+});
+
+describe.each(commands)("%s", (name) => {
+  let command: Subcommand;
+  beforeAll(async () => {
+    command = await load(name);
+  });
+
+  test("has a synopsis, options and an example in its help", () => {
+    expect(command.help).toMatch(new RegExp(`^cairnlog ${name}\\b`));
+    expect(command.help).toMatch(/^Options:$/m);
+    expect(command.help).toMatch(new RegExp(`^Examples?:\\n(?:.*\\n)*?.*\\bcairnlog ${name}\\b`, "m"));
+    expect(overview).toContain(command.summary);
+    for (const line of command.help.split("\n")) expect(line.length, line).toBeLessThan(132);
+  });
+
+  test("explains each option that it takes, and no other", () => {
+    const [, section] = /^Options:\n((?: {2,}.*\n?)+)/m.exec(command.help) ?? [];
+    const explained = [...section!.matchAll(/^ {2}(?:-\w, )?(--[a-z-]+(?:, --[a-z-]+)*)/gm)]
+      .flatMap((match) => match[1]!.split(", "))
+      .filter((option) => option !== "--help");
+    expect(explained.sort()).toEqual(
+      Object.keys(command.options)
+        .map((option) => `--${option}`)
+        .sort(),
+    );
+  });
+
+  test("does not take an option that it does not know, nor an action", async () => {
+    const { actions = [] } = command;
+    const begun: (readonly string[])[] = actions.length ? actions.map((action) => [action]) : [[]];
+    for (const words of begun) {
+      const refusal = command.run([...words, "--no-such-option"]).then(
+        () => expect.fail("it was taken"),
+        (error: unknown) => error,
+      );
+      expect(await refusal).toBeInstanceOf(UsageError);
+    }
+    if (!actions.length) return;
+    await expect((async () => command.run(["no-such-action"]))()).rejects.toThrow(/^say what to do: /);
+    for (const action of actions) expect(command.help).toMatch(new RegExp(`^cairnlog ${name} .*\\b${action}\\b`, "m"));
+  });
+});
+
+describe("what is not understood is exit code 2, and a sentence without a stack trace", () => {
+  test.each([
+    [["no-such-command"], /there is no command no-such-command/],
+    [["keygen", "--no-such-option"], /Unknown option '--no-such-option'/],
+    [["log", "no-such-action"], /say what to do/],
+    [["trust", "show"], /FINGERPRINT is missing/],
+    [["completion", "tcsh"], /say what to do: bash, zsh, fish/],
+    [["bench", "--seconds", "0"], /--seconds must be a whole number/],
+  ])("%j", async (args, sentence) => {
+    const { code, stdout, stderr } = await cairnlog(args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toMatch(sentence);
+    expect(stderr).toMatch(/\nTry: cairnlog .*--help\n$/);
+    expect(stderr).not.toMatch(/\n\s+at /);
+  });
+});
+
+describe("completion", () => {
+  let script: string;
+  beforeAll(async () => {
+    script = (await cairnlog(["completion", "bash"])).stdout;
+  });
+
+  /** What bash offers for the last of these words. */
+  async function offered(...words: string[]): Promise<string[]> {
+    const line = words.map((word) => `'${word}'`).join(" ");
+    const ask = `COMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _cairnlog; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const { stdout } = await promisify(execFile)("bash", ["--norc", "-uc", `${script}\n${ask}`]);
+    return stdout.split("\n").filter((word) => word !== "");
+  }
+
+  test("in bash offers commands, actions, options, and leaves file names to bash", async () => {
+    expect(await offered("cairnlog", "")).toEqual([...commands, "--help", "--version"]);
+    expect(await offered("cairnlog", "att")).toEqual(["attest"]);
+    expect(await offered("cairnlog", "endorse", "w")).toEqual(["withdraw"]);
+    expect(await offered("cairnlog", "attest", "report.pdf", "--pass")).toEqual([
+      "--passphrase-file",
+      "--password-file",
+    ]);
+    expect(await offered("cairnlog", "attest", "rep")).toEqual([]);
+    expect(await offered("cairnlog", "nothing", "--")).toEqual([]);
+  });
+
+  test.each(["zsh", "fish"])("in %s names every command, action and option", async (shell) => {
+    const { stdout } = await cairnlog(["completion", shell]);
+    for (const name of commands) {
+      const { actions = [], options } = await load(name);
+      for (const word of [name, ...actions, ...Object.keys(options)]) expect(stdout).toContain(word);
+    }
+  });
+});
+
+test("bench measures, and leaves nothing behind", async () => {
+  const folder = scratchFolder();
+  const { code, stdout } = await cairnlog(["bench", "--seconds", "1", "--dir", folder.path, "--json"]);
+  expect(code).toBe(0);
+  expect(readdirSync(folder.path)).toEqual([]);
+  folder.remove();
+  const { sign_per_s, verify_per_s, appends } = JSON.parse(stdout);
+  expect([sign_per_s, verify_per_s].every((rate) => rate > 1)).toBe(true);
+  expect(appends).toMatchObject([{ in_flight: 1 }, { in_flight: 64 }]);
+  expect(appends.every((row: { per_s: number; of_flush: number }) => row.per_s > 0 && row.of_flush > 0)).toBe(true);
+});

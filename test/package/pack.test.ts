@@ -1,0 +1,143 @@
+/** The package as people get it: packed, installed into an empty project, imported, type-checked, run. */
+import { execFile } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { isAbsolute, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { scratchFolder } from "../service.js";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const folder = scratchFolder();
+const project = join(folder.path, "project");
+const installed = join(project, "node_modules", "cairnlog");
+const run = promisify(execFile);
+afterAll(() => folder.remove());
+
+interface Packed {
+  readonly filename: string;
+  /** Bytes of the tarball. */
+  readonly size: number;
+  readonly files: readonly { readonly path: string }[];
+}
+let packed: Packed;
+beforeAll(async () => {
+  const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", folder.path], { cwd: root });
+  [packed] = JSON.parse(stdout) as [Packed];
+  mkdirSync(project);
+  write("package.json", { name: "consumer", private: true, type: "module", overrides: manifest.overrides });
+  const tarball = join(folder.path, packed.filename);
+  const quiet = ["--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
+  await run("npm", ["install", ...quiet, tarball], { cwd: project });
+});
+
+function write(name: string, content: object | string): void {
+  writeFileSync(join(project, name), typeof content === "string" ? content : JSON.stringify(content));
+}
+
+const entries = Object.keys(manifest.exports).filter((name) => name !== "./package.json");
+
+describe("what is in it", () => {
+  test("compiled code, its licence and its README: no tests, no secrets, and no more than 2 MB", () => {
+    const strange = packed.files.filter(
+      ({ path }) => !/^(?:package\.json|README\.md|LICENSE|dist\/(?:engine|server|wasm)\/.+)$/.test(path),
+    );
+    expect(strange).toEqual([]);
+    const unwanted =
+      /(?:^|\/)(?:(?:test|bench|node_modules)\/|\.)|\.test\.|\.(?:pem|env|ndjson|mdb|tgz)$|(?<!\.d)\.tsx?$/;
+    expect(packed.files.filter(({ path }) => unwanted.test(path))).toEqual([]);
+    expect(packed.size).toBeLessThan(2_000_000);
+  });
+
+  test("source maps hold the sources that they name", () => {
+    const maps = readdirSync(installed, { recursive: true, encoding: "utf8" }).filter(
+      (path) => path.endsWith(".js.map") && !path.includes("node_modules"),
+    );
+    expect(maps.length).toBeGreaterThan(100);
+    for (const path of maps) {
+      const { sources, sourcesContent } = JSON.parse(readFileSync(join(installed, path), "utf8"));
+      expect(sourcesContent, path).toHaveLength(sources.length);
+      expect(sources.filter(isAbsolute), path).toEqual([]);
+    }
+  });
+
+  test("nothing of this machine", () => {
+    for (const { path } of packed.files)
+      expect(readFileSync(join(installed, path), "utf8").includes(root), path).toBe(false);
+  });
+});
+
+test.each(entries)("%s can be imported by Node", async (name) => {
+  const specifier = `cairnlog${name.slice(1)}`;
+  const script = `const names = Object.keys(await import(${JSON.stringify(specifier)})); console.log(names.length > 0);`;
+  const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", script], { cwd: project });
+  expect(stdout).toBe("true\n");
+});
+
+test("the command says its version, and what it can do", async () => {
+  const { stdout } = await run("npx", ["--no-install", "cairnlog", "--version"], { cwd: project });
+  expect(stdout.trim()).toBe(manifest.version);
+  expect((await run("npx", ["--no-install", "cairnlog", "--help"], { cwd: project })).stdout).toContain("attest");
+});
+
+const SERVER_PROGRAM = `
+import { type Log, openLog, openOperatorKey } from "cairnlog";
+import { type RunningServer, readSettings, startServer } from "cairnlog/server";
+const signer = openOperatorKey("operator.pem");
+export const log: Promise<Log> = openLog({ path: "data", signer });
+export const server: Promise<RunningServer> = startServer(readSettings({ PORT: "0" }));
+// @ts-expect-error an append takes an event
+export const wrong = log.then((opened) => opened.append(1));
+`;
+
+const CLIENT_PROGRAM = `
+import { type Attested, type Client, ClientError, createClient, type KeyDetail, webCryptoSigner } from "cairnlog/client";
+import { parsePublicKey, verifyBundle } from "cairnlog/verify";
+import { encryptClaim } from "cairnlog/verify/claims";
+export async function attest(pair: CryptoKeyPair, pem: string): Promise<boolean> {
+  const client: Client = createClient({ server: "http://localhost", signer: await webCryptoSigner(pair) });
+  const { bundle, receipt }: Attested = await client.attest({ title: "A", content_hash: "sha256:00" });
+  const leaf: number = receipt.leaf_index;
+  for await (const key of client.keys.list()) console.log(key.fingerprint satisfies string, leaf);
+  const detail: KeyDetail = await client.keys.find("sha256:00");
+  const { payload } = encryptClaim({ a: 1 }, { recipient: parsePublicKey(detail.public_key), lookupKey: "00" });
+  await client.claims.post({ ...payload }).catch((error: unknown) => error instanceof ClientError && error.code);
+  // @ts-expect-error an entry has no such member
+  console.log((await client.log.entry(1)).entry.colour);
+  return (await verifyBundle(bundle, { fileHash: "00", operatorKey: parsePublicKey(pem) })).valid;
+}
+`;
+
+describe.each([
+  ["nodenext", { module: "nodenext", moduleResolution: "nodenext" }],
+  ["bundler", { module: "esnext", moduleResolution: "bundler" }],
+])("types resolved as %s", (_, resolution) => {
+  const strict = {
+    target: "es2023",
+    strict: true,
+    noEmit: true,
+    skipLibCheck: false,
+    exactOptionalPropertyTypes: true,
+  };
+
+  async function check(options: object, file: string): Promise<string> {
+    write("tsconfig.json", { compilerOptions: { ...strict, ...resolution, ...options }, files: [file] });
+    const tsc = join(root, "node_modules", ".bin", "tsc");
+    return run(tsc, ["--project", "tsconfig.json"], { cwd: project }).then(
+      ({ stdout }) => stdout,
+      (error) => `${error.stdout}${error.stderr}`,
+    );
+  }
+
+  test("of the client, in a project that knows nothing of Node", async () => {
+    write("client.ts", CLIENT_PROGRAM);
+    expect(await check({ types: [], lib: ["es2023", "dom", "dom.iterable"] }, "client.ts")).toBe("");
+  });
+
+  test("of the engine and the service, in one for Node", async () => {
+    write("server.ts", SERVER_PROGRAM);
+    const typeRoots = [join(root, "node_modules", "@types")];
+    expect(await check({ types: ["node"], typeRoots, lib: ["es2023"], skipLibCheck: true }, "server.ts")).toBe("");
+  });
+});
