@@ -1,7 +1,5 @@
 /** The page at /docs: whole, sound, and good to read without scripts on any screen. */
-import axe from "axe-core";
-import { type Browser, type BrowserContextOptions, chromium } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { docsPage } from "#cairnlog/server/http/docs/page.js";
 import { operationsOf } from "../contract/tour.js";
 import type { Document } from "./contract.js";
@@ -89,43 +87,6 @@ describe("the page", () => {
     expect(text).not.toContain("<script");
     expect(text).not.toContain("<b>");
     expect(text).toContain("&#60;script&#62;");
-  });
-});
-
-describe("in a browser", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    const args = ["--no-sandbox", "--disable-gpu"];
-    browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args });
-  });
-  afterAll(() => browser.close());
-
-  async function opened(options: BrowserContextOptions) {
-    const context = await browser.newContext({ ...options, reducedMotion: "reduce" });
-    const tab = await context.newPage();
-    const asked: string[] = [];
-    tab.on("request", (request) => asked.push(new URL(request.url()).pathname));
-    await tab.goto(`${service.url}/docs#post_keys_register`);
-    return { context, tab, asked };
-  }
-
-  test.each([1280, 380])("%i pixels wide and without scripts, it fits, and opens what a link names", async (width) => {
-    const { context, tab, asked } = await opened({ viewport: { width, height: 800 }, javaScriptEnabled: false });
-    expect(asked).toEqual(["/docs", "/docs/style.css"]);
-    const operation = tab.locator("details.operation[open]", { has: tab.locator("#post_keys_register") });
-    await expect.poll(() => operation.count()).toBe(1);
-    expect(await tab.evaluate("document.documentElement.scrollWidth")).toBe(width);
-    await context.close();
-  });
-
-  test.each(["light", "dark"] as const)("%s, it is accessible", async (colorScheme) => {
-    const { context, tab } = await opened({ viewport: { width: 380, height: 800 }, colorScheme });
-    await tab.evaluate(axe.source);
-    const found = await tab.evaluate(`axe.run({ include: ["header", "nav", "details.operation[open]"] })`);
-    const { violations, passes } = found as axe.AxeResults;
-    expect(passes.map(({ id }) => id)).toContain("color-contrast");
-    expect(violations.map(({ id, nodes }) => [id, nodes[0]!.html])).toEqual([]);
-    await context.close();
   });
 });
 

@@ -1,0 +1,39 @@
+/** The page at /docs in a browser: it fits, opens what a link names, and is accessible. */
+import axe from "axe-core";
+import type { BrowserContextOptions } from "playwright-core";
+import { beforeAll, expect, test } from "vitest";
+import { startTestService, type TestService } from "../server/harness.js";
+import { openBrowser } from "./chromium.js";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+
+async function opened(options: BrowserContextOptions) {
+  const context = await (await openBrowser()).newContext({ ...options, reducedMotion: "reduce" });
+  const tab = await context.newPage();
+  const asked: string[] = [];
+  tab.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  await tab.goto(`${service.url}/docs#post_keys_register`);
+  return { context, tab, asked };
+}
+
+test.each([1280, 380])("%i pixels wide and without scripts, it fits, and opens what a link names", async (width) => {
+  const { context, tab, asked } = await opened({ viewport: { width, height: 800 }, javaScriptEnabled: false });
+  expect(asked).toEqual(["/docs", "/docs/style.css"]);
+  const operation = tab.locator("details.operation[open]", { has: tab.locator("#post_keys_register") });
+  await expect.poll(() => operation.count()).toBe(1);
+  expect(await tab.evaluate("document.documentElement.scrollWidth")).toBe(width);
+  await context.close();
+});
+
+test.each(["light", "dark"] as const)("%s, it is accessible", async (colorScheme) => {
+  const { context, tab } = await opened({ viewport: { width: 380, height: 800 }, colorScheme });
+  await tab.evaluate(axe.source);
+  const found = await tab.evaluate(`axe.run({ include: ["header", "nav", "details.operation[open]"] })`);
+  const { violations, passes } = found as axe.AxeResults;
+  expect(passes.map(({ id }) => id)).toContain("color-contrast");
+  expect(violations.map(({ id, nodes }) => [id, nodes[0]!.html])).toEqual([]);
+  await context.close();
+});
