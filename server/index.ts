@@ -1,22 +1,26 @@
 /**
  * `cairnlog/server`: the service over HTTP. Several may run in one process; `close` leaves nothing of one running.
  */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { accessSync, constants, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { HardwareRoots, openHardwareRoots } from "../engine/crypto/hardware.js";
 import { type OperatorKey, openOperatorKey } from "../engine/crypto/operator-key.js";
 import { createPool, type Pool } from "../engine/crypto/pool.js";
+import { CairnlogError } from "../engine/error.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph.js";
 import { openRegistry, type Registry } from "../engine/registry/registry.js";
 import { Anchoring } from "./anchoring/anchoring.js";
 import { HttpServer } from "./http/app.js";
 import { Gate } from "./http/gate.js";
 import { Limits } from "./http/limits.js";
-import { createLogger } from "./http/logger.js";
+import { createLogger, type Logger } from "./http/logger.js";
 import { Metrics } from "./http/metrics.js";
+import { Readiness } from "./http/readiness.js";
 import { DECLARATIONS_BELIEVED } from "./http/routes/health.js";
 import { type Access, routeTable } from "./http/routes/index.js";
 import { Sessions } from "./http/sessions.js";
+import { checkTls, type TlsFiles } from "./http/tls.js";
+import { freeBytes, isReadableByOthers, openFileLimit, possibleConnections } from "./machine.js";
 import { MirroredLog, mirroredOperator } from "./mirror.js";
 import { operatorKeyPath, operatorPublicKeyPath, type Settings } from "./settings.js";
 import { Deliverer } from "./webhooks/deliverer.js";
@@ -27,7 +31,7 @@ export { describeSettings, readSettings, type Settings } from "./settings.js";
 /** A running service. */
 export interface RunningServer {
   readonly address: { readonly host: string; readonly port: number };
-  /** `http://host:port` */
+  /** `http://host:port`; `https:` with a certificate. */
   readonly url: string;
   readonly operatorFingerprint: string;
   readonly dataDir: string;
@@ -42,7 +46,7 @@ export interface RunningServer {
  *   cannot listen
  */
 export async function startServer(settings: Settings): Promise<RunningServer> {
-  const { dataDir, host, predicateBase, trustedProxies, maxBodyBytes } = settings;
+  const { dataDir, host, predicateBase, trustedProxies } = settings;
   const logger = createLogger(settings.logLevel);
   const pool = createPool(settings.workers);
   const opened: (() => Promise<void>)[] = [() => pool.close()];
@@ -50,8 +54,10 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
     for (const step of opened.splice(0).reverse()) await step();
   };
   try {
+    const maxConnections = connectionsOf(settings, logger);
+    const tls = tlsOf(settings, logger);
     const { readOnly } = settings;
-    const operator = readOnly ? mirroredOperator(dataDir) : ownOperator(settings, pool);
+    const operator = readOnly ? mirroredOperator(dataDir) : ownOperator(settings, pool, logger);
     const hardwareRoots = settings.hardwareRoots ? openHardwareRoots(settings.hardwareRoots) : new HardwareRoots();
     const registry = await openRegistry({
       path: join(dataDir, "log"),
@@ -90,18 +96,31 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
       opened.push(() => deliverer.stop());
     }
     const metrics = new Metrics(registry.log);
-    metrics.watchDeliveries(deliverer, registry.webhooks.outbox);
+    opened.push(async () => metrics.close());
+    metrics.watchDeliveries(deliverer, registry.webhooks);
     const anchoring = new Anchoring({ log: registry.log, calendars: settings.otsCalendars, logger });
     const access = accessOf(settings, registry, operator);
+    const { log } = registry;
+    const readiness = new Readiness({ log, operator, freeBytes: () => freeBytes(dataDir), isReadOnly: readOnly });
+    const watch = { metrics, readiness };
     const logName = settings.logName ?? undefined;
-    const routes = routeTable(registry, operator, metrics, access, anchoring, logName, mirrored);
-    const http = new HttpServer({ routes, limits: limitsOf(settings), trustedProxies, maxBodyBytes, metrics, logger });
+    const routes = routeTable(registry, operator, watch, access, anchoring, logName, mirrored);
+    const bounds = { ...settings, maxConnections };
+    const http = new HttpServer({ routes, limits: limitsOf(settings), trustedProxies, bounds, tls, metrics, logger });
+    metrics.watchHttp(http);
+    metrics.watchAnchoring(anchoring);
+    metrics.watchDisk({
+      freeBytes: () => freeBytes(dataDir),
+      get usage() {
+        return log.diskUsage;
+      },
+    });
     const port = await http.listen(host, settings.port);
     opened.push(() => http.close());
     if (!readOnly) anchoring.start(settings.otsUpgradeIntervalSeconds);
     // Before the connections: who waits for a calendar is told at once.
     opened.push(() => anchoring.stop());
-    const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+    const url = `${tls ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
     logger.info({ url, operator: operator.fingerprint, dataDir, entries: registry.log.size }, "listening");
     if (hardwareRoots.isEmpty && !readOnly) logger.warn(DECLARATIONS_BELIEVED);
     return { address: { host, port }, url, operatorFingerprint: operator.fingerprint, dataDir, registry, close };
@@ -112,12 +131,50 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
 }
 
 /** The operator key of a log that is written here, made on first use. */
-function ownOperator(settings: Settings, pool: Pool): OperatorKey {
-  mkdirSync(settings.dataDir, { recursive: true });
-  const operator = openOperatorKey(operatorKeyPath(settings), pool);
+function ownOperator(settings: Settings, pool: Pool, logger: Logger): OperatorKey {
+  openDataDir(settings.dataDir);
+  const file = operatorKeyPath(settings);
+  const operator = openOperatorKey(file, pool);
+  if (isReadableByOthers(file))
+    logger.warn({ file }, "the operator key can be read by others than its owner: set the file's mode to 0600");
   // For people on this machine to pin; the key itself is what the log's own heads are checked with.
   writeFileSync(operatorPublicKeyPath(settings.dataDir), operator.public.pem);
   return operator;
+}
+
+/** @throws CairnlogError `storage-failed` */
+function openDataDir(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true });
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new CairnlogError("storage-failed", `The data directory ${path} cannot be written (${code}).`, { cause });
+  }
+}
+
+/** How many connections are taken. @throws CairnlogError `precondition-failed` */
+function connectionsOf({ maxConnections }: Settings, logger: Logger): number {
+  const possible = possibleConnections(maxConnections);
+  const limit = openFileLimit();
+  if (possible === 0) {
+    const reason = `This process may open ${limit} files, which is too few. Allow it 1024 or more (ulimit -n, LimitNOFILE).`;
+    throw new CairnlogError("precondition-failed", reason);
+  }
+  if (possible < maxConnections)
+    logger.warn(
+      { maxConnections: possible, openFiles: limit },
+      "fewer connections than set: too few files may be open",
+    );
+  return possible;
+}
+
+function tlsOf({ tlsCertificate: certificate, tlsKey: key }: Settings, logger: Logger): TlsFiles | null {
+  if (certificate === null || key === null) return null;
+  const expires = new Date(checkTls({ certificate, key })).toISOString();
+  if (expires <= new Date().toISOString()) logger.warn({ certificate, expires }, "the TLS certificate has expired");
+  else logger.info({ certificate, expires }, "TLS");
+  return { certificate, key };
 }
 
 function accessOf({ sessionTtlSeconds: ttlSeconds }: Settings, registry: Registry, operator: OperatorKey): Access {

@@ -26,6 +26,8 @@ const MAX_PASSWORD_TRIES = 1_000;
 const MAX_TTL_S = 86_400;
 const MAX_GRAPH_S = 3_600;
 const MAX_ACTIVATION_DELAY_S = 365 * 86_400;
+const MAX_REQUEST_TIMEOUT_S = 3_600;
+const MAX_CONNECTIONS = 1_000_000;
 
 /** Each may add 10 kB to a proof. */
 const MAX_CALENDARS = 8;
@@ -214,6 +216,38 @@ const TABLE = {
     about: "largest request body",
     read: integer(1024, 64 * 1024 * 1024),
   },
+  maxPendingBytes: {
+    name: "SERVICE_MAX_PENDING_BYTES",
+    fallback: `${64 * 1024 * 1024}`,
+    about: "request bodies held for all clients together, and as much again of answers that are read slowly",
+    read: integer(1024, 64 * 1024 * 1024 * 1024),
+  },
+  requestTimeoutSeconds: {
+    name: "SERVICE_REQUEST_TIMEOUT_S",
+    fallback: "30",
+    about: "seconds in which a request body must arrive",
+    read: integer(1, MAX_REQUEST_TIMEOUT_S),
+  },
+  maxConnections: {
+    name: "SERVICE_MAX_CONNECTIONS",
+    fallback: "10000",
+    about: "open connections; fewer where the process may not open as many files",
+    read: integer(1, MAX_CONNECTIONS),
+  },
+  tlsCertificate: {
+    name: "SERVICE_TLS_CERT",
+    fallback: "",
+    fallbackShown: "none, and it speaks plain HTTP",
+    about: "PEM file of the service's certificate and those that lead to its root",
+    read: (text) => (text === "" ? null : resolve(text)),
+  } satisfies Setting<string | null>,
+  tlsKey: {
+    name: "SERVICE_TLS_KEY",
+    fallback: "",
+    fallbackShown: "none",
+    about: "PEM file of the certificate's private key",
+    read: (text) => (text === "" ? null : resolve(text)),
+  } satisfies Setting<string | null>,
   logLevel: {
     name: "LOG_LEVEL",
     fallback: "info",
@@ -240,6 +274,10 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       return [key, undefined];
     }
   });
+  if (!env[TABLE.tlsCertificate.name] !== !env[TABLE.tlsKey.name]) {
+    const message = "SERVICE_TLS_CERT and SERVICE_TLS_KEY must be given together.";
+    details.push({ path: TABLE.tlsCertificate.name, message });
+  }
   if (details.length)
     throw new CairnlogError("invalid-input", details.map(({ message }) => message).join(" "), { details });
   return Object.fromEntries(values) as Settings;

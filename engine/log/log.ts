@@ -8,7 +8,7 @@ import { createPool, type Pool } from "../crypto/pool.js";
 import { CairnlogError } from "../error.js";
 import { type PostingList, Postings } from "../store/postings.js";
 import { FORMAT, type Key, type KeyOf, type RowOf, type TableName } from "../store/schema.js";
-import { openStore, type RowWindow, type Snapshot, type Store } from "../store/store.js";
+import { openStore, type RowWindow, type Snapshot, type Store, type StoreUsage } from "../store/store.js";
 import type { InclusionProof } from "../verify/bundleformat.js";
 import type { Entry } from "../verify/entry.js";
 import type { TreeVersion } from "../verify/merkle.js";
@@ -24,7 +24,7 @@ import { type Criteria, findMatches, type Matches } from "./query.js";
 import { EntryReader } from "./reader.js";
 import { catchUp, compareRows, rebuildState } from "./rebuild.js";
 import { Seams, type Stretch } from "./seams.js";
-import { type Committed, DEFAULT_QUEUE_LIMIT, type Receipt, Sequencer } from "./sequencer.js";
+import { type BatchReport, type Committed, DEFAULT_QUEUE_LIMIT, type Receipt, Sequencer } from "./sequencer.js";
 import type { Signer } from "./signer.js";
 import { publishedTile } from "./tiles.js";
 import type { Command } from "./transaction.js";
@@ -121,6 +121,7 @@ export class Log {
   /** Entries on disk. Nothing beyond is shown to anyone. */
   #size = 0;
   #verification: Promise<VerifyReport> | null = null;
+  readonly #closing = new AbortController();
 
   /** Use `openLog`. */
   constructor(store: Store, options: LogOptions, secondaryDigests: Awaited<ReturnType<typeof createDigests>> | null) {
@@ -184,6 +185,29 @@ export class Log {
   /** Appends waiting for their batch. */
   get queued(): number {
     return this.#sequencer.queued;
+  }
+
+  /** How much room the log takes on disk, and may take. */
+  get diskUsage(): StoreUsage {
+    return this.#store.usage();
+  }
+
+  /** Why the newest batch could not be signed or written; null when it could. */
+  get lastFailure(): CairnlogError | null {
+    return this.#sequencer.lastFailure;
+  }
+
+  /** Has `observer` called for every batch with entries that is on disk. It must not throw, and be quick. */
+  observeBatches(observer: (report: BatchReport) => void): void {
+    this.#sequencer.observer = observer;
+  }
+
+  /**
+   * Writes a row that changes nothing, and waits until it is on disk: whether the log can be written now.
+   * @throws CairnlogError as `execute` does
+   */
+  async tryWriting(): Promise<void> {
+    await this.execute((transaction) => transaction.put("meta", "log", transaction.get("meta", "log")!));
   }
 
   /**
@@ -398,7 +422,8 @@ export class Log {
   async #verify(): Promise<VerifyReport> {
     const { path, mapSize, signer } = this.#options;
     const target = { path, size: this.#size, operatorKey: signer.public.pem };
-    return verifyLog(this.#pool, mapSize === undefined ? target : { ...target, mapSize });
+    const { signal } = this.#closing;
+    return verifyLog(this.#pool, mapSize === undefined ? target : { ...target, mapSize }, { signal });
   }
 
   get #pool(): Pool {
@@ -430,8 +455,9 @@ export class Log {
     return differences;
   }
 
-  /** Answers every append that was accepted, then closes. Nothing keeps running. */
+  /** Answers every append that was accepted, then closes; a verification is broken off. Nothing keeps running. */
   async close(): Promise<void> {
+    this.#closing.abort(new CairnlogError("closed", "The log is closed."));
     await this.#sequencer.close();
     await this.#verification?.catch(() => undefined);
     await this.#ownPool?.close();

@@ -48,6 +48,17 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
+/** How one batch went, for those who measure. Times are in seconds. */
+export interface BatchReport {
+  readonly entries: number;
+  /** Running its commands, hashing, extending the trees: the time it kept this thread. */
+  readonly forming: number;
+  /** Until all its heads were signed. */
+  readonly signing: number;
+  /** Until it was on disk. */
+  readonly writing: number;
+}
+
 /** A command that has run: how it ends once its batch is on disk. */
 interface Ran {
   readonly waiting: Waiting;
@@ -68,6 +79,8 @@ interface FormedBatch {
   readonly roots: readonly string[];
   readonly headTimestamp: number;
   readonly tiles: readonly TileChange[];
+  /** Seconds it took to form. */
+  readonly forming: number;
   /** Settle, without ever rejecting, when the batch has left the stage. */
   readonly leftSigning: Promise<void>;
   readonly finished: Promise<void>;
@@ -106,6 +119,10 @@ export class Sequencer {
   #idle: (() => void)[] = [];
   /** Batches that were written since the start. */
   batches = 0;
+  /** Why the newest batch could not be signed or written; null when it could. */
+  lastFailure: CairnlogError | null = null;
+  /** Called for every batch with entries that is on disk. Must not throw. */
+  observer: ((report: BatchReport) => void) | null = null;
 
   constructor(parts: SequencerParts) {
     this.#parts = parts;
@@ -149,6 +166,7 @@ export class Sequencer {
   #form(): void {
     if (this.#formed || !this.#queue.length) return;
     if (this.#failed && !this.#recover()) return;
+    const started = performance.now();
     const { frontier } = this.#parts;
     const layer = new Layer();
     const firstIndex = frontier.size;
@@ -171,7 +189,8 @@ export class Sequencer {
       ran.push({ waiting, outcome, from, to: drafts.length });
     }
     this.#queue = queue.slice(taken);
-    this.#carry(this.#finish(firstIndex, layer, ran, drafts));
+    const finished = this.#finish(firstIndex, layer, ran, drafts);
+    this.#carry({ ...finished, forming: (performance.now() - started) / 1000 });
   }
 
   /** Hashes and links the entries of a batch and extends the trees by them. */
@@ -180,7 +199,7 @@ export class Sequencer {
     layer: Layer,
     ran: readonly Ran[],
     drafts: readonly Draft[],
-  ): Omit<FormedBatch, "leftSigning" | "finished"> {
+  ): Omit<FormedBatch, "forming" | "leftSigning" | "finished"> {
     const { frontier, secondaryDigests, clock } = this.#parts;
     const digests = Buffer.allocUnsafe(32 * drafts.length);
     const entries = drafts.map(({ event, canonicalPayload }, i) => {
@@ -231,13 +250,17 @@ export class Sequencer {
       this.#formed = null;
       this.#schedule();
       this.#checkFailure();
+      const started = performance.now();
       const heads = await this.#sign(batch);
+      const signed = performance.now();
       // A signed batch stays in its stage until the disk is free. Were it to make room sooner, every turn of the event
       // loop would send another small batch to wait for a transaction of its own: 2.3 entries a commit instead of 30.
       await previous?.finished;
       leaveSigning();
       this.#checkFailure();
+      const written = performance.now();
       await this.#write(batch, heads);
+      this.#report(batch, (signed - started) / 1000, (performance.now() - written) / 1000);
       return heads;
     };
     pass()
@@ -246,7 +269,7 @@ export class Sequencer {
         (error) => {
           if (!this.#failed) {
             this.#failed = true;
-            this.#failure = error;
+            this.#failure = this.lastFailure = error;
           }
           for (const { waiting } of batch.ran) waiting.reject(error);
         },
@@ -262,6 +285,10 @@ export class Sequencer {
         this.#schedule();
         if (!this.#queue.length && !this.#inFlight) for (const resolve of this.#idle.splice(0)) resolve();
       });
+  }
+
+  #report({ entries, forming }: FormedBatch, signing: number, writing: number): void {
+    if (entries.length) this.observer?.({ entries: entries.length, forming, signing, writing });
   }
 
   #checkFailure(): void {
@@ -301,6 +328,7 @@ export class Sequencer {
       throw new CairnlogError("storage-failed", "The data directory could not be written.", { cause });
     }
     this.batches++;
+    this.lastFailure = null;
     // From here the entries exist, whatever happens to this process.
     const size = batch.firstIndex + batch.events.length;
     this.#parts.frontier.written(batch.tiles);

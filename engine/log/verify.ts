@@ -22,12 +22,13 @@ export type VerifyTarget = Omit<ChunkTask, "from" | "to">;
 
 /**
  * Re-derives chain, ids, timestamps, both trees, tiles and every stored head of the first `target.size` entries.
- * @param progress called with the number of entries checked so far
+ * @param options.progress called with the number of entries checked so far
+ * @param options.signal breaks it off after the stretches under way; it rejects with the signal's reason then
  */
 export async function verifyLog(
   pool: Pool,
   target: VerifyTarget,
-  progress: (checked: number) => void = () => {},
+  { progress, signal }: { readonly progress?: (checked: number) => void; readonly signal?: AbortSignal } = {},
 ): Promise<VerifyReport> {
   const chunks = Math.ceil(target.size / CHUNK_ENTRIES);
   const reports: ChunkReport[] = new Array(chunks);
@@ -36,12 +37,13 @@ export async function verifyLog(
   // One stretch a worker at a time: the pool's queue stays free for signatures.
   const drain = async () => {
     while (next < chunks) {
+      signal?.throwIfAborted();
       const number = next++;
       const from = number * CHUNK_ENTRIES;
       const to = Math.min(target.size, from + CHUNK_ENTRIES);
       reports[number] = await pool.run<ChunkReport>(CHUNK_MODULE, "verifyChunk", { ...target, from, to });
       checked += to - from;
-      progress(checked);
+      progress?.(checked);
     }
   };
   await Promise.all(Array.from({ length: pool.workers }, drain));

@@ -103,6 +103,11 @@ export class Webhooks {
     return value;
   }
 
+  /** Active subscriptions whose endpoint is unhealthy. */
+  get unhealthy(): number {
+    return this.#log.rows("webhooks", 0, Number.MAX_SAFE_INTEGER).filter(({ row }) => !row.healthy).length;
+  }
+
   /** As `Subscribers.watch`: also called for a subscription that has ended. */
   watch(watcher: (webhookId: number) => void): void {
     this.#subscribers.watch(watcher);

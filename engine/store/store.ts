@@ -58,6 +58,16 @@ export interface Snapshot extends Pick<Store, "get" | "range"> {
   close(): void;
 }
 
+/** How much room the environment takes. */
+export interface StoreUsage {
+  /** Of its file; pages that are free inside it are used again. */
+  readonly fileBytes: number;
+  /** What the file can grow to. */
+  readonly mapBytes: number;
+  /** Open read transactions' slots, of all threads and processes. */
+  readonly readers: number;
+}
+
 /** Reading and committing. Reads see exactly what is durable. */
 export interface Store {
   get<T extends TableName>(table: T, key: KeyOf<T>): RowOf<T> | undefined;
@@ -93,6 +103,7 @@ export interface Store {
   pin(): void;
   /** Ids of the other processes that have this environment open and have read from it; of those that live. */
   otherProcesses(): number[];
+  usage(): StoreUsage;
   /** Lets the reads that follow see all that is committed. A thread that never yields would read one snapshot for ever. */
   refresh(): void;
   close(): Promise<void>;
@@ -108,6 +119,25 @@ export function openStore(options: StoreOptions): Store {
   }
 }
 
+/**
+ * Every write of a transaction has a promise. Only the transaction's own is waited for; when it fails, on a full disk for
+ * one, the others are rejected, too, and a rejection that nobody hears ends the process.
+ */
+function unheard(write: Promise<unknown>): void {
+  write.catch(() => {});
+}
+
+/** What a transaction resolves to. The reason for its failure comes as one more promise, inside of the error. */
+async function settled<T>(transaction: Promise<T>): Promise<T> {
+  try {
+    return await transaction;
+  } catch (error) {
+    const { commitError } = error as { commitError?: Promise<unknown> };
+    if (commitError) unheard(commitError);
+    throw error;
+  }
+}
+
 class LmdbStore implements Store {
   readonly #env: RootDatabase<unknown, Key>;
   readonly #records: ReadonlyMap<TableName, Database<unknown, Key>>;
@@ -119,7 +149,9 @@ class LmdbStore implements Store {
 
   constructor({ path, mapSize = DEFAULT_MAP_SIZE, readOnly = false }: StoreOptions) {
     const maxDbs = RECORD_TABLES.length + BYTE_TABLES.length;
-    this.#env = open<unknown, Key>({ path, mapSize, maxDbs, readOnly, noSubdir: false, overlappingSync: false });
+    // All writes are in transactions of ours. Those that lmdb would gather in a turn have a promise that nobody can hear.
+    const gathering = { overlappingSync: false, eventTurnBatching: false } as const;
+    this.#env = open<unknown, Key>({ path, mapSize, maxDbs, readOnly, noSubdir: false, ...gathering });
     this.#records = new Map(RECORD_TABLES.map((name) => [name, this.#env.openDB({ name, ...RECORDS })]));
     this.#batches = this.#bytes("batches");
     this.#tiles = this.#bytes("tiles");
@@ -185,35 +217,34 @@ class LmdbStore implements Store {
   async commit(changes: ChangeSet): Promise<void> {
     const { batch, firstIndex } = changes;
     const write = () => {
-      if (batch) this.#batches.put(firstIndex, batch);
+      if (batch) unheard(this.#batches.put(firstIndex, batch));
       for (const tile of changes.tiles)
-        this.#tiles.put([tile.treeVersion, tile.level, tile.index], Buffer.from(tile.hashes));
+        unheard(this.#tiles.put([tile.treeVersion, tile.level, tile.index], Buffer.from(tile.hashes)));
       for (const change of changes.rows) this.#put(change);
     };
     if (!batch) return this.#transaction(write);
     // A writer that is behind was at the end of some batch, where the other writer's next batch now begins.
-    const written = await this.#batches.ifNoExists(firstIndex, write);
+    const written = await settled(this.#batches.ifNoExists(firstIndex, write));
     if (!written)
       throw new CairnlogError("storage-failed", "Another process has appended to this log. Only one may write it.");
-    await this.#env.flushed;
+    await settled(this.#env.flushed);
   }
 
   #put({ table, key, row }: RowChange): void {
     const records = this.#table(table);
-    if (row === undefined) records.remove(key as never);
-    else records.put(key as never, row as never);
+    unheard(row === undefined ? records.remove(key as never) : records.put(key as never, row as never));
   }
 
   /** All writes made in `write`, as one transaction; resolves when they are on disk. */
   async #transaction(write: () => void): Promise<void> {
-    await this.#env.batch(write);
-    await this.#env.flushed;
+    await settled(this.#env.batch(write));
+    await settled(this.#env.flushed);
   }
 
   #postingTables(blocks: Database<Buffer, [number, number]>): PostingTables {
     const runs = this.#table("runs");
     const put = (run: number, list: readonly [number, Buffer][]) => {
-      for (const [block, records] of list) blocks.put([run, block], records);
+      for (const [block, records] of list) unheard(blocks.put([run, block], records));
     };
     // Its type leaves the options out.
     const readBlock: Database<Buffer, [number, number]>["get"] = blocks.getBinaryFast.bind(blocks);
@@ -227,20 +258,22 @@ class LmdbStore implements Store {
           if (!first) return next;
           const run = first[0];
           next = run + 1;
-          if (!live.has(run)) for (const key of blocks.getKeys({ start: first, end: [next, 0] })) blocks.remove(key);
+          if (!live.has(run))
+            for (const key of blocks.getKeys({ start: first, end: [next, 0] })) unheard(blocks.remove(key));
         }
       },
       writeBlocks: (run, list) => this.#transaction(() => put(run, list)),
       writeRun: (run, list, row, replaced) =>
         this.#transaction(() => {
           put(run, list);
-          runs.put(run, row);
-          for (const old of replaced) runs.remove(old);
+          unheard(runs.put(run, row));
+          for (const old of replaced) unheard(runs.remove(old));
         }),
       removeBlocks: async (run, count) => {
         for (let from = 0; from < count; from += CLEANUP_ROWS)
           await this.#transaction(() => {
-            for (let block = from; block < Math.min(count, from + CLEANUP_ROWS); block++) blocks.remove([run, block]);
+            for (let block = from; block < Math.min(count, from + CLEANUP_ROWS); block++)
+              unheard(blocks.remove([run, block]));
           });
       },
     };
@@ -271,6 +304,17 @@ class LmdbStore implements Store {
     this.#env.resetReadTxn();
     this.#pinned = this.#env.useReadTransaction();
     previous?.done();
+  }
+
+  usage(): StoreUsage {
+    const stats = this.#env.getStats() as {
+      pageSize: number;
+      lastPageNumber: number;
+      mapSize: number;
+      numReaders: number;
+    };
+    const fileBytes = (stats.lastPageNumber + 1) * stats.pageSize;
+    return { fileBytes, mapBytes: stats.mapSize, readers: stats.numReaders };
   }
 
   refresh(): void {

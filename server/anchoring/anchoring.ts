@@ -58,6 +58,8 @@ export class Anchoring {
   readonly #clock: Clock;
   readonly #upgrades: Upgrades;
   readonly #stop = new AbortController();
+  /** Calendars that were asked to take a digest and gave no usable answer, since the start. */
+  failures = 0;
   /** Leaf index → the anchoring of that entry that is under way. */
   readonly #running = new Map<number, Promise<Anchored>>();
 
@@ -145,6 +147,7 @@ export class Anchoring {
       if (!(outcome.reason instanceof CalendarError)) throw outcome.reason;
       return [`${this.#calendars[i]!.uri} ${outcome.reason.message}`];
     });
+    this.failures += failures.length;
     if (answers.length) {
       for (const failure of failures) this.#logger.warn({ failure }, "a calendar was left out");
       return answers;

@@ -3,6 +3,9 @@ import { describeSettings, startServer } from "../index.js";
 import { settingsOf } from "./environment.js";
 import { readArguments, type Subcommand } from "./usage.js";
 
+/** Seconds after which a service that was told to stop is ended in any case; those who supervise it wait longer. */
+const STOP_SECONDS = 10;
+
 const settingLines = describeSettings().map(({ name, fallback, about }) => `  ${name} (${fallback})\n      ${about}`);
 
 const OPTIONS = {
@@ -16,7 +19,8 @@ export const serve: Subcommand = {
   help: `cairnlog serve [--data DIR] [--read-only] [--json]
 
 Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;
-with --json as one line of JSON. SIGINT or SIGTERM ends it after everything accepted is answered.
+with --json as one line of JSON. SIGINT or SIGTERM ends it after everything accepted is answered, within
+${STOP_SECONDS} seconds; a second one ends it at once. Certificates are read at the start: restart it for new ones.
 
 Options:
   --data DIR   the data directory, instead of SERVICE_DATA_DIR
@@ -27,7 +31,7 @@ Options:
 It is set up by environment variables; defaults in parentheses:
 ${settingLines.join("\n")}
 
-Exit codes: 0 ended as told; 1 could not start; 2 the command or a setting was not understood.
+Exit codes: 0 ended as told; 1 could not start, or could not end in time; 2 the command or a setting was not understood.
 
 Example:
   PORT=8080 SERVICE_DATA_DIR=/var/lib/cairnlog cairnlog serve`,
@@ -49,10 +53,18 @@ Example:
         : `listening on ${url}\noperator ${operatorFingerprint}\ndata ${dataDir}`,
     );
     await stop;
+    const late = setTimeout(abandon, STOP_SECONDS * 1000);
     await server.close();
+    clearTimeout(late);
     return 0;
   },
 };
+
+/** Nothing that was acknowledged is lost: that is on disk. */
+function abandon(): never {
+  console.error("cairnlog: the service did not end in time, and was ended");
+  process.exit(1);
+}
 
 /** Resolves at the first SIGINT or SIGTERM; the second one ends the process at once. */
 function stopSignal(): Promise<void> {

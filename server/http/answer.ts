@@ -1,5 +1,6 @@
 /** Answers: what a handler gives back, and how it is put on the wire. */
 import type { HttpResponse } from "uWebSockets.js";
+import type { PendingBytes, Share } from "./pending.js";
 
 /** An answer in full. A handler that has nothing to say about status or headers returns its JSON value instead. */
 export class Answer {
@@ -59,6 +60,7 @@ export const REASONS: Readonly<Record<number, string>> = {
   403: "Forbidden",
   404: "Not Found",
   405: "Method Not Allowed",
+  408: "Request Timeout",
   409: "Conflict",
   410: "Gone",
   413: "Content Too Large",
@@ -70,20 +72,23 @@ export const REASONS: Readonly<Record<number, string>> = {
 };
 
 /**
- * Writes an answer. What the socket does not take at once is written as it drains, without a copy inside the socket.
- * The caller must not call this once the request was aborted.
+ * Writes an answer. What the socket does not take at once is written as it drains, without a copy inside the socket, and
+ * counts as `pending` until then. The caller must not call this once the request was aborted.
  * @param withBody false for HEAD: the headers as they would be, `content-length` included
  * @param sent called when the last byte has been handed to the operating system; never after an abort
+ * @returns what is held for a client that reads slowly, to be released when the request has ended; null when all is sent
  */
 export function writeAnswer(
   response: HttpResponse,
   answer: Answer,
   common: Readonly<Record<string, string>>,
   withBody: boolean,
+  pending: PendingBytes,
   sent: () => void,
-): void {
+): Share | null {
   const { status, contentType, body, headers } = answer;
   const isEmpty = status === 204 || status === 304;
+  let share: Share | null = null;
   response.cork(() => {
     response.writeStatus(`${status} ${REASONS[status] ?? ""}`);
     for (const name in common) response.writeHeader(name, common[name]!);
@@ -94,22 +99,47 @@ export function writeAnswer(
       response.endWithoutBody();
       return sent();
     }
-    if (answer instanceof StreamedAnswer) return writeChunks(response, answer.chunks, sent);
+    if (answer instanceof StreamedAnswer) {
+      share = writeChunks(response, answer.chunks, pending, sent);
+      return;
+    }
     const [, done] = response.tryEnd(body, body.length);
     if (done) return sent();
+    share = hold(
+      pending.open(() => response.close()),
+      body.length,
+      pending,
+    );
     response.onWritable((offset) => {
       const [taken, finished] = response.tryEnd(body.subarray(offset), body.length);
       if (finished) sent();
       return taken;
     });
   });
+  return share;
+}
+
+/** Room for an answer that a client reads slowly. There is some always: every other one can be given up. */
+function hold(share: Share, bytes: number, { limit }: PendingBytes): Share {
+  share.resize(Math.min(bytes, limit));
+  return share;
 }
 
 /** What the socket does not take at once it keeps; the next chunk is made when that has drained. */
-function writeChunks(response: HttpResponse, chunks: Iterable<Buffer>, sent: () => void): void {
+function writeChunks(
+  response: HttpResponse,
+  chunks: Iterable<Buffer>,
+  pending: PendingBytes,
+  sent: () => void,
+): Share | null {
   const iterator = chunks[Symbol.iterator]();
+  let share: Share | null = null;
   const write = () => {
-    for (let next = iterator.next(); !next.done; next = iterator.next()) if (!response.write(next.value)) return;
+    for (let next = iterator.next(); !next.done; next = iterator.next()) {
+      if (response.write(next.value)) continue;
+      share = hold(share ?? pending.open(() => response.close()), next.value.length, pending);
+      return;
+    }
     response.end();
     sent();
   };
@@ -118,4 +148,5 @@ function writeChunks(response: HttpResponse, chunks: Iterable<Buffer>, sent: () 
     return true;
   });
   write();
+  return share;
 }

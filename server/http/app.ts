@@ -20,14 +20,17 @@ import { checker, parseBody, textReader } from "./input.js";
 import { type Limits, limitHeaders, type Standing } from "./limits.js";
 import type { Logger } from "./logger.js";
 import type { Metrics } from "./metrics.js";
-import { HttpError, problemAnswer, rateLimited } from "./problems.js";
-import { type Request, readBody, readRequest } from "./request.js";
+import { PendingBytes, type Share } from "./pending.js";
+import { HttpError, problemAnswer, rateLimited, refusalCode } from "./problems.js";
+import { type Request, readRequest } from "./request.js";
 import type { Context, Method, Route } from "./route.js";
+import type { TlsFiles } from "./tls.js";
+import { type Upload, type UploadBounds, Uploads } from "./uploads.js";
 
 /** Without it the port would be shared with any other process of this user that asks for it. */
 const EXCLUSIVE_PORT = 1;
-/** How long `close` waits for clients that read their answers slowly. */
-const DRAIN_MS = 10_000;
+/** How long `close` waits for answers that are being made, and for clients that read theirs slowly. */
+const DRAIN_MS = 7_000;
 /** How long browsers may remember a preflight, in seconds. */
 const PREFLIGHT_MAX_AGE = "86400";
 /** Pages of other origins may read what is public; they get to see no answer to these. */
@@ -40,7 +43,12 @@ export interface HttpServerOptions {
   /** Null when nothing is limited. */
   readonly limits: Limits | null;
   readonly trustedProxies: readonly Network[];
-  readonly maxBodyBytes: number;
+  readonly bounds: UploadBounds & {
+    /** Connections beyond which a new one is closed at once. One has one request at a time: the library sees to that. */
+    readonly maxConnections: number;
+  };
+  /** Null for plain HTTP. */
+  readonly tls: TlsFiles | null;
   readonly metrics: Metrics;
   readonly logger: Logger;
 }
@@ -69,6 +77,11 @@ interface Exchange {
   readonly prepared: PreparedRoute | undefined;
   readonly started: number;
   isAborted: boolean;
+  /** From when its body is there until its answer is made. What was aborted then still holds its body. */
+  isHandled: boolean;
+  /** What is held of its body, and of an answer that is read slowly; released at its end. */
+  upload: Upload | null;
+  answer: Share | null;
 }
 
 export class HttpServer {
@@ -79,10 +92,21 @@ export class HttpServer {
   /** Requests that are being handled, or whose answer is not written yet. */
   readonly #active = new Set<Exchange>();
   #drained: (() => void) | null = null;
+  readonly uploads: Uploads;
+  /** Answers that clients read slowly. */
+  readonly answers: PendingBytes;
+  /** Open connections, and those that were closed at once because there were too many. */
+  connections = 0;
+  connectionsRefused = 0;
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
-    this.#app = uWS.App();
+    this.uploads = new Uploads(options.bounds);
+    this.answers = new PendingBytes(options.bounds.maxPendingBytes);
+    this.#app = options.tls
+      ? uWS.SSLApp({ cert_file_name: options.tls.certificate, key_file_name: options.tls.key })
+      : uWS.App();
+    this.#app.filter((response, change) => this.#connected(response, Number(change)));
     for (const resource of resources(options.routes)) {
       const pattern = resource.path.replace(/\{(\w+)\}/g, ":$1");
       this.#app.any(pattern, (response, request) => this.#accept(response, request, resource));
@@ -116,6 +140,11 @@ export class HttpServer {
     });
   }
 
+  /** Requests that are being handled, or whose answer is not written yet. */
+  get inFlight(): number {
+    return this.#active.size;
+  }
+
   /** Takes no more requests, lets those being handled be answered, then closes every connection, idle ones too. */
   async close(): Promise<void> {
     this.#isClosing = true;
@@ -129,38 +158,51 @@ export class HttpServer {
       });
       clearTimeout(timer);
     }
+    this.uploads.close();
     this.#app.close();
+  }
+
+  /** The library says +1 and −1; one that is too many and closed here is told as a −1, too. */
+  #connected(response: HttpResponse, change: number): void {
+    this.connections += change;
+    if (change < 0 || this.connections <= this.#options.bounds.maxConnections) return;
+    this.connectionsRefused++;
+    response.close();
   }
 
   /** Runs in the library's callback: `request` and the body are gone when it returns. */
   #accept(response: HttpResponse, uwsRequest: HttpRequest, resource: Resource): void {
     const started = performance.now();
-    const { trustedProxies, maxBodyBytes } = this.#options;
+    const { trustedProxies } = this.#options;
     const request = readRequest(uwsRequest, response, resource.params.length, trustedProxies);
     const prepared = resource.routes.get(request.method === "HEAD" ? "GET" : request.method);
-    const exchange: Exchange = { response, request, resource, prepared, started, isAborted: false };
+    const upload = prepared?.checkBody ? this.uploads.read(response) : null;
+    const state = { isAborted: false, isHandled: false, upload, answer: null };
+    const exchange: Exchange = { response, request, resource, prepared, started, ...state };
     response.onAborted(() => {
       exchange.isAborted = true;
-      this.#end(exchange);
+      this.#options.metrics.aborted();
+      if (!exchange.isHandled) this.#end(exchange);
     });
-    const body = prepared?.checkBody ? readBody(response, maxBodyBytes) : null;
     // A refusal may come before anybody waits for the body.
-    body?.catch(() => {});
-    this.#serve(exchange, body).catch((error) => {
+    upload?.bytes.catch(() => {});
+    this.#serve(exchange).catch((error) => {
       this.#logFailure(exchange, 500, error);
       if (!exchange.isAborted) response.close();
     });
   }
 
-  async #serve(exchange: Exchange, body: Promise<Buffer> | null): Promise<void> {
-    const { request, resource, prepared } = exchange;
+  async #serve(exchange: Exchange): Promise<void> {
+    const { request, resource, prepared, upload } = exchange;
     let standing: Standing | null = null;
     let answer: Answer;
     try {
       standing = await this.#standing(exchange);
       if (standing?.exceeded) throw rateLimited(standing.name, standing.reset);
       if (prepared) {
-        const bytes = body && (await body);
+        const bytes = upload && (await upload.bytes);
+        if (exchange.isAborted) return;
+        exchange.isHandled = true;
         this.#active.add(exchange);
         if (this.#isClosing) throw new CairnlogError("closed", "The service is shutting down.");
         const context = await readContext(prepared, resource, request, bytes);
@@ -171,8 +213,10 @@ export class HttpServer {
       } else answer = withoutRoute(resource, request);
     } catch (error) {
       answer = problemAnswer(error);
-      if (answer.status >= 500) this.#logFailure(exchange, answer.status, error);
+      this.#options.metrics.refused(refusalCode(error));
+      if (answer.status >= 500 && !isCommonplace(error)) this.#logFailure(exchange, answer.status, error);
     }
+    exchange.isHandled = false;
     this.#write(exchange, answer, standing);
   }
 
@@ -196,8 +240,10 @@ export class HttpServer {
     }
     if (!answer.headers["cache-control"]) headers["cache-control"] = NOT_KEPT;
     if (standing) Object.assign(headers, limitHeaders(standing));
+    if (this.#isClosing) headers.connection = "close";
     this.#active.add(exchange);
-    writeAnswer(response, answer, headers, request.method !== "HEAD", () => this.#sent(exchange, answer.status));
+    const sent = () => this.#sent(exchange, answer.status);
+    exchange.answer = writeAnswer(response, answer, headers, request.method !== "HEAD", this.answers, sent);
   }
 
   #sent(exchange: Exchange, status: number): void {
@@ -210,6 +256,8 @@ export class HttpServer {
   }
 
   #end(exchange: Exchange): void {
+    exchange.upload?.release();
+    exchange.answer?.release();
     if (this.#active.delete(exchange) && !this.#active.size) this.#drained?.();
   }
 
@@ -218,6 +266,10 @@ export class HttpServer {
     this.#options.logger.error({ id, method, route: resource.path, status, err: error }, "request failed");
   }
 }
+
+/** Refusals that come by the thousand when they come; they are counted, and a line for each would be one burden more. */
+const isCommonplace = (error: unknown): boolean =>
+  error instanceof CairnlogError && (error.code === "overloaded" || error.code === "closed");
 
 /** Routes by path. */
 function resources(routes: readonly Route[]): Resource[] {

@@ -36,7 +36,7 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
   "payload-too-large": { status: 413 },
   "rate-limited": { status: 429 },
   "calendars-unavailable": { status: 502 },
-  overloaded: { status: 503, retryAfter: 1, detail: "Too much is waiting to be written; nothing was written. Retry." },
+  overloaded: { status: 503, retryAfter: 1, detail: "The service has too much to do; nothing was written. Retry." },
   closed: { status: 503, retryAfter: 5, detail: "The service is shutting down; nothing was written. Retry." },
   "signer-unavailable": {
     status: 503,
@@ -57,8 +57,10 @@ const HTTP_CODES = {
   "malformed-json": 400,
   "not-an-object": 400,
   "method-not-allowed": 405,
+  "request-timeout": 408,
   "rate-limited": 429,
   "internal-error": 500,
+  "not-ready": 503,
 } as const;
 
 /** Every code that refusals of a status carry. */
@@ -97,8 +99,16 @@ export function problemAnswer(error: unknown): Answer {
     const retry: Record<string, string> = wait === undefined ? {} : { "retry-after": `${wait}` };
     return problem(status, error.code, detail, error.details, { ...headers, ...retry });
   }
-  return problem(500, "internal-error", "Something went wrong in the service. The request id leads to it in its log.");
+  return problem(
+    500,
+    refusalCode(error),
+    "Something went wrong in the service. The request id leads to it in its log.",
+  );
 }
+
+/** The code of the answer to a request that ended in `error`. */
+export const refusalCode = (error: unknown): string =>
+  error instanceof HttpError || error instanceof CairnlogError ? error.code : "internal-error";
 
 function problem(
   status: number,

@@ -5,7 +5,6 @@
 
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import { randomUUID } from "node:crypto";
-import { CairnlogError } from "../../engine/error.js";
 import { clientAddress, type Network } from "./client-address.js";
 
 /** A request id that a client may choose: it goes into headers and logs as it is. */
@@ -57,28 +56,4 @@ function forwardedFor(request: HttpRequest): string {
     if (name === "x-forwarded-for") values.push(value);
   });
   return values.join(",");
-}
-
-/**
- * Collects a body. Must be called before the handler returns.
- * @returns the bytes; rejects with CairnlogError `payload-too-large` as soon as there are more than `limit`; what comes
- *   after that is read and thrown away, so that the client gets to see the answer. Stays pending when the request is
- *   aborted.
- */
-export function readBody(response: HttpResponse, limit: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    let chunks: Buffer[] = [];
-    let length = 0;
-    response.onData((chunk, isLast) => {
-      length += chunk.byteLength;
-      if (length > limit) {
-        chunks = [];
-        reject(new CairnlogError("payload-too-large", `The body is larger than ${limit} bytes.`));
-        return;
-      }
-      // The socket takes its memory back when this returns.
-      chunks.push(Buffer.from(new Uint8Array(chunk)));
-      if (isLast) resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
-    });
-  });
 }

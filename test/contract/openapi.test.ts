@@ -42,6 +42,7 @@ const nothing = ({ path }: Operation) =>
 
 /** Answers that only a fault brings about, and where they are brought about. */
 const NEEDS_A_FAULT: Readonly<Record<number, string>> = {
+  408: "a body that does not arrive in time (test/server/bounds.test.ts)",
   500: "damage to the log (test/log/faults.test.ts)",
   503: "a shutdown, a full queue or an operator key that is away (test/server/shutdown.test.ts, anchoring.test.ts)",
 };

@@ -8,12 +8,12 @@ export interface Acknowledged {
   readonly sth: { readonly tree_size: number; readonly root_hash: string; readonly signature: string };
 }
 
-interface Signer {
+export interface Signer {
   readonly publicKey: string;
   readonly privateKey: KeyObject;
 }
 
-function makeSigner(): Signer {
+export function makeSigner(): Signer {
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");
   return { publicKey: publicKey.export({ type: "spki", format: "pem" }).toString(), privateKey };
 }

@@ -15,6 +15,7 @@ import { Anchoring, type AnchoringOptions } from "#cairnlog/server/anchoring/anc
 import { HttpServer } from "#cairnlog/server/http/app.js";
 import { Gate } from "#cairnlog/server/http/gate.js";
 import { Metrics } from "#cairnlog/server/http/metrics.js";
+import { Readiness } from "#cairnlog/server/http/readiness.js";
 import { type Route, route } from "#cairnlog/server/http/route.js";
 import { routeTable } from "#cairnlog/server/http/routes/index.js";
 import { descriptionRoutes } from "#cairnlog/server/http/routes/openapi.js";
@@ -40,6 +41,8 @@ export interface Controlled {
   now: number;
   /** Whether the provider of the operator key answers. */
   operatorAnswers: boolean;
+  /** Of the disk, as readiness sees it. */
+  freeBytes: number;
   /** Everything that was logged, at the level trace. */
   log(): string;
 }
@@ -62,6 +65,7 @@ export async function startControlled(
   const state = {
     now: Date.parse("2025-01-01T00:00:00Z") * 1000,
     operatorAnswers: true,
+    freeBytes: 2 ** 40,
   };
   const key = operatorKey(privateKey.export({ type: "pkcs8", format: "pem" }).toString());
   const operator: OperatorKey = {
@@ -76,8 +80,10 @@ export async function startControlled(
   const sessions = new Sessions({ operator, keys, ttlSeconds: 3600, clock });
   const gate = new Gate({ challenges, sessions, keys, operator });
   const metrics = new Metrics(registry.log);
+  const readiness = new Readiness({ log: registry.log, operator, freeBytes: () => state.freeBytes });
+  const watch = { metrics, readiness };
   const anchoring = new Anchoring({ log: registry.log, logger: pino({ level: "silent" }), clock, ...calendars });
-  const served = routeTable(registry, operator, metrics, { sessions, gate }, anchoring).filter(
+  const served = routeTable(registry, operator, watch, { sessions, gate }, anchoring).filter(
     ({ path }) => path !== "/api/v1/openapi.json" && !path.startsWith("/docs"),
   );
   const routes = [...served, ...gateRoutes(gate)];
@@ -91,7 +97,8 @@ export async function startControlled(
     routes: [...routes, ...descriptionRoutes(routes)],
     limits: null,
     trustedProxies: [],
-    maxBodyBytes: 1 << 20,
+    bounds: { maxBodyBytes: 1 << 20, maxPendingBytes: 1 << 26, requestTimeoutSeconds: 30, maxConnections: 1000 },
+    tls: null,
     metrics,
     logger: pino({ level: "trace" }, sink),
   });

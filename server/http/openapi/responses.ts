@@ -117,6 +117,7 @@ const MEANINGS: Readonly<Record<number, { readonly means: string; readonly heade
   404: { means: "What the path or the body names is not there." },
   409: { means: "It collides with what is there already." },
   410: { means: "It was there, and its time is over." },
+  408: { means: "The body did not arrive in time; nothing was done." },
   413: { means: "The body is larger than the service takes; 1 MiB unless set otherwise." },
   422: { means: "A parameter or a member of the body does not fit; `errors` names which." },
   429: { means: "A limit is used up.", headers: ["Retry-After"] },
@@ -152,7 +153,7 @@ export function refusalsOf({ params, query, body, limit, refusals = [] }: Route)
   // A part of a path that is not validly encoded names nothing.
   if (params) statuses.add(404);
   if (query || body || (params && !takesAnyText(params))) statuses.add(422);
-  if (body) statuses.add(400).add(413);
+  if (body) statuses.add(400).add(408).add(413);
   return [...statuses].sort((a, b) => a - b);
 }
 

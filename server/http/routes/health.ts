@@ -1,21 +1,12 @@
 /** Probes: is it there, is it alive, can it do its work, what does it measure. */
 import Type from "typebox";
-import type { OperatorKey } from "../../../engine/crypto/operator-key.js";
-import { verifySync } from "../../../engine/crypto/signatures.js";
-import { CairnlogError } from "../../../engine/error.js";
-import type { Log } from "../../../engine/log/log.js";
 import type { Registry } from "../../../engine/registry/registry.js";
-import { decodeBase64, treeHeadMessage } from "../../../engine/verify/index.js";
 import { VERSION } from "../../version.js";
 import { Alive, Health, Ready } from "../../wire/health.js";
 import { Answer } from "../answer.js";
 import type { Metrics } from "../metrics.js";
+import type { Readiness } from "../readiness.js";
 import { type Route, route } from "../route.js";
-
-/** No tree head reads like this: a head's message begins with 64 hexadecimal characters. */
-const PROBE = Buffer.from("service.readiness.probe.v1");
-/** Milliseconds for which a verdict holds: probes are not limited, and each costs two signatures. */
-const VERDICT_MS = 1_000;
 
 /** Told at the start and by `/readyz` while no hardware roots are set. */
 export const DECLARATIONS_BELIEVED =
@@ -23,12 +14,11 @@ export const DECLARATIONS_BELIEVED =
 
 /** `GET /api/v1/health`, `/livez`, `/readyz`, `/metrics`. */
 export function healthRoutes(
-  { log, credentials }: Pick<Registry, "log" | "credentials">,
-  operator: OperatorKey,
+  { credentials }: Pick<Registry, "credentials">,
+  readiness: Readiness,
   metrics: Metrics,
   isReadOnly: boolean,
 ): Route[] {
-  const isReady = readiness(log, operator, isReadOnly);
   return [
     route({
       method: "GET",
@@ -49,17 +39,13 @@ export function healthRoutes(
     route({
       method: "GET",
       path: "/readyz",
-      summary: "Whether the newest entry has a valid tree head and the operator key can sign",
+      summary: "Whether an append would succeed: newest tree head, operator key, disk",
       answer: Ready,
       limit: null,
       async handle() {
-        if (!(await isReady()))
-          throw new CairnlogError(
-            "signer-unavailable",
-            "The operator key cannot sign, or the newest head is not valid.",
-          );
-        const warnings = credentials.believesDeclarations ? { warnings: [DECLARATIONS_BELIEVED] } : {};
-        return { status: "ok", ...warnings } as const;
+        const warnings = [...(await readiness.check())];
+        if (credentials.believesDeclarations) warnings.push(DECLARATIONS_BELIEVED);
+        return { status: "ok", ...(warnings.length ? { warnings } : {}) } as const;
       },
     }),
     route({
@@ -72,30 +58,4 @@ export function healthRoutes(
       handle: async () => new Answer(Buffer.from(await metrics.text()), { contentType: metrics.contentType }),
     }),
   ];
-}
-
-/** Whether an append would succeed now, or on a mirror, whether its head is good; asked at most once in `VERDICT_MS`. */
-function readiness(log: Log, operator: OperatorKey, isReadOnly: boolean): () => Promise<boolean> {
-  let verdict: Promise<boolean> | null = null;
-  let until = 0;
-  return () => {
-    if (!verdict || Date.now() >= until) {
-      until = Date.now() + VERDICT_MS;
-      verdict = examine(log, operator, isReadOnly).catch(() => false);
-    }
-    return verdict;
-  };
-}
-
-async function examine(log: Log, operator: OperatorKey, isReadOnly: boolean): Promise<boolean> {
-  if (log.size) {
-    const head = log.treeHead();
-    const signature = head && decodeBase64(head.signature);
-    if (!signature) return false;
-    const message = treeHeadMessage(head.root_hash, head.tree_size, head.timestamp);
-    if (!verifySync(operator.public, message, signature)) return false;
-  }
-  if (isReadOnly) return true;
-  const [signature] = await operator.sign([PROBE]);
-  return signature !== undefined && verifySync(operator.public, PROBE, signature);
 }

@@ -5,6 +5,7 @@ import type { Registry } from "../../../engine/registry/registry.js";
 import type { Anchoring } from "../../anchoring/anchoring.js";
 import type { Gate } from "../gate.js";
 import type { Metrics } from "../metrics.js";
+import type { Readiness } from "../readiness.js";
 import type { Route } from "../route.js";
 import type { Sessions } from "../sessions.js";
 import { accountRoutes } from "./accounts.js";
@@ -34,18 +35,24 @@ export interface Access {
   readonly gate: Gate;
 }
 
+/** How it goes. */
+export interface Watch {
+  readonly metrics: Metrics;
+  readonly readiness: Readiness;
+}
+
 /** Everything that the service answers. @param mirrored checkpoints of a log that is only read here */
 export function routeTable(
   registry: Registry,
   operator: OperatorKey,
-  metrics: Metrics,
+  { metrics, readiness }: Watch,
   { sessions, gate }: Access,
   anchoring: Anchoring,
   logName = defaultLogName(operator.fingerprint),
   mirrored: Pick<Checkpoints, "newest"> | null = null,
 ): Route[] {
   const all = [
-    ...healthRoutes(registry, operator, metrics, mirrored !== null),
+    ...healthRoutes(registry, readiness, metrics, mirrored !== null),
     ...accountRoutes(registry),
     ...keyRoutes(registry, gate),
     ...authRoutes(registry, sessions, gate),

@@ -1,0 +1,45 @@
+/** What the machine has left of what the service needs: files it may open, room on the disk. */
+import { readdirSync, readFileSync, statfsSync, statSync } from "node:fs";
+
+/** Files beside connections: the log, workers, calendars, webhook endpoints. */
+const OTHER_FILES = 128;
+
+/** How many files this process may have open; null where the system does not say. */
+export function openFileLimit(): number | null {
+  const limit = /^Max open files\s+(\d+)/m.exec(read("/proc/self/limits"))?.[1];
+  return limit === undefined ? null : Number(limit);
+}
+
+/** Files that this process has open; null where the system does not say. */
+export function openFiles(): number | null {
+  try {
+    return readdirSync("/proc/self/fd").length;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * How many connections can be had of the `wanted`: a process that is out of files cannot even refuse one, and spins.
+ * @returns 0 when there are not enough files to run at all
+ */
+export function possibleConnections(wanted: number, limit: number | null = openFileLimit()): number {
+  return limit === null ? wanted : Math.max(0, Math.min(wanted, limit - OTHER_FILES));
+}
+
+/** Bytes free on the disk of `path` for this process. */
+export function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(path);
+  return bavail * bsize;
+}
+
+/** Whether others than its owner may read a file. */
+export const isReadableByOthers = (path: string): boolean => (statSync(path).mode & 0o077) !== 0;
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,60 @@
+/** docs/operating.md and docs/deploy: metrics, settings and paths that they name exist, and the samples are sound. */
+import { execFile, spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { describeSettings } from "#cairnlog/server/index.js";
+import { startTestService } from "./server/harness.js";
+import { newSigner, registration } from "./server/signers.js";
+
+const at = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
+const operating = readFileSync(at("docs/operating.md"), "utf8");
+const sample = (name: string) => readFileSync(at(`docs/deploy/${name}`), "utf8");
+
+test("every metric that is named is measured", async () => {
+  const service = await startTestService();
+  await service.post("/keys/register", registration(newSigner()));
+  await service.get("/nothing");
+  const { text } = await service.send("GET", "/metrics");
+  const measured = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name));
+  const named = new Set(operating.match(/\b(?:cairnlog|process|nodejs)_[a-z_]+[a-z]\b/g));
+  const families = operating.matchAll(/`(cairnlog_(?:http|webhook))_\w+`((?:, `_\w+`)+)/g);
+  for (const [, family, rest] of families)
+    for (const [, name] of rest!.matchAll(/`(_\w+)`/g)) named.add(family! + name!);
+  expect(named.size).toBeGreaterThan(25);
+  for (const name of named) expect(measured, name).toContain(name);
+  for (const name of ["cairnlog_batch_entries_count", 'cairnlog_batch_stage_duration_seconds_count{stage="write"}'])
+    expect(text).toContain(`${name} 1\n`);
+  expect(text).toContain('cairnlog_refusals_total{code="not-found"} 1\n');
+});
+
+test("every setting that is named exists", () => {
+  const known = describeSettings().map(({ name }) => name);
+  for (const text of [operating, ...["cairnlog.service", "Dockerfile", "nginx.conf", "Caddyfile"].map(sample)])
+    for (const name of text.match(/\bSERVICE_[A-Z_]+[A-Z]\b(?!_)/g) ?? []) expect(known, name).toContain(name);
+});
+
+test("the unit runs the service, gives it time to end, and is taken by systemd", () => {
+  const unit = sample("cairnlog.service");
+  const path = /^ExecStart=\S+ \/opt\/cairnlog\/(\S+) serve$/m.exec(unit)![1]!;
+  expect(existsSync(at(path))).toBe(true);
+  expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)![1])).toBeGreaterThan(10);
+  const verified = spawnSync("systemd-analyze", ["verify", at("docs/deploy/cairnlog.service")], { encoding: "utf8" });
+  // Where there is no systemd, there is nothing to ask.
+  if (verified.error) return;
+  const own = verified.stderr.split("\n").filter((line) => line.includes("cairnlog.service"));
+  expect(own.filter((line) => !line.includes("is not executable"))).toEqual([]);
+});
+
+test("the image's health check tells a service that lives from one that does not", async () => {
+  const check = /^ {2}CMD (\[.*\])$/m.exec(sample("Dockerfile"))![1]!;
+  const [command, ...args] = JSON.parse(check) as string[];
+  const service = await startTestService();
+  const { port } = service.server.address;
+  const run = promisify(execFile);
+  const env = { ...process.env, PORT: `${port}` };
+  await run(command!, args, { env });
+  await service.close();
+  await expect(run(command!, args, { env })).rejects.toMatchObject({ code: 1 });
+});

@@ -1,0 +1,51 @@
+/** Clients that take their time, over bare connections. */
+import { connect, type Socket } from "node:net";
+import type { Log } from "#cairnlog/engine/log/log.js";
+
+export interface SlowClient {
+  readonly socket: Socket;
+  /** What has come, as latin1. */
+  received(): string;
+  /** Resolves when the connection has ended, however. */
+  readonly closed: Promise<void>;
+}
+
+/** Connects to a service, and sends `bytes`. A client that is `deaf` reads nothing. */
+export function slowClient(url: string, bytes = "", { deaf = false } = {}): Promise<SlowClient> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  let received = "";
+  const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
+  socket.on("error", () => {});
+  if (deaf) socket.pause();
+  else
+    socket.on("data", (data) => {
+      received += data.toString("latin1");
+    });
+  return new Promise((resolve) => {
+    const ready = () => resolve({ socket, received: () => received, closed });
+    socket.on("connect", () => socket.write(bytes, ready)).on("close", ready);
+  });
+}
+
+/** The head of a request whose body has `length` bytes. */
+export const postHead = (path: string, length: number): string =>
+  `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`;
+
+/** Waits until `isTrue`, looking every few milliseconds; the test's own time-out is the limit. */
+export async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isTrue())) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+/** The value of one line of `/metrics`; its name with labels, as it stands there. */
+export async function metric(url: string, name: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const line = text.split("\n").find((candidate) => candidate.startsWith(`${name} `));
+  return line === undefined ? Number.NaN : Number(line.slice(name.length + 1));
+}
+
+/** Appends 100 entries of 100 KB: a page of them is more than the sockets of both sides hold. */
+export async function fillLog(log: Log): Promise<void> {
+  const text = "x".repeat(100_000);
+  await log.append(Array.from({ length: 100 }, (_, n) => ({ event_type: "note", payload: { n, text } })));
+}
