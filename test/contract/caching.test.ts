@@ -129,6 +129,7 @@ test("the OpenAPI document tells tags and 304 wherever they occur, and nowhere e
     "/api/v1/log/tile/{version}/{level}/{index_p}/{width}",
     "/api/v1/log/tile/{version}/{level}/{index}",
     "/api/v1/log/{entry_id}",
+    "/api/v1/log/{entry_id}/proof",
     "/api/v1/openapi.json",
   ]);
   for (const path of kept) {
