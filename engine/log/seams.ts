@@ -93,6 +93,7 @@ export class Seams {
 
   /** The first leaf index of [low, high) whose entry was not made before `moment`; `high` if there is none. */
   #search(from: number, to: number, moment: number): number {
+    if (moment === Number.POSITIVE_INFINITY) return to;
     let low = from;
     let high = to;
     while (low < high) {

@@ -144,7 +144,8 @@ export class Watch {
     if (head === null) throw await this.misbehaved("The log has no head for its size.", { proof, entry });
     await this.accept(head, floor);
     const claimed = leafIndex ?? proof.leaf_index;
-    if (proof.leaf_index !== claimed || !isIncluded(entry.entry_hash, claimed, proof, head))
+    // Ids ascend from 1, so an entry lies no further on than its id. More no hash says of an id.
+    if (proof.leaf_index !== claimed || claimed >= entryId || !isIncluded(entry.entry_hash, claimed, proof, head))
       throw await this.misbehaved(`The proof does not lead from entry ${entryId} to the tree head.`, {
         shown: head,
         proof,

@@ -267,6 +267,24 @@ describe("receipts", () => {
   });
 });
 
+describe("entries", () => {
+  const isProof = (path: string) => /^\/log\/\d+\/proof$/.test(path);
+
+  test("one that is said to lie where another does", async () => {
+    const { client } = await acquainted();
+    proxy.lie = (path, answer) => (isProof(path) ? { ...answer, leaf_index: answer.leaf_index - 1 } : answer);
+    expect(await conviction(client.log.entry(3))).toMatchObject({ entry: { id: 3 }, proof: { leaf_index: 1 } });
+  });
+
+  test("one that lies further on than its id allows", async () => {
+    const { client } = await acquainted();
+    const later = await (await fetch(`${service.url}/api/v1/log/4`)).json();
+    const proof = await (await fetch(`${service.url}/api/v1/log/4/proof`)).json();
+    proxy.lie = (path, answer) => (path === "/log/2" ? { ...later, id: 2 } : isProof(path) ? proof : answer);
+    expect(await conviction(client.log.entry(2))).toMatchObject({ proof: { leaf_index: 3 } });
+  });
+});
+
 describe("lists", () => {
   test("an entry in them whose content was changed", async () => {
     const { client } = await acquainted();

@@ -1,0 +1,112 @@
+/** Hostile history: whatever an imported entry says, rows, terms and queries come out of it, and no crash. */
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, expect, test } from "vitest";
+import { operatorKey } from "#cairnlog/engine/crypto/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/private-key.js";
+import { CairnlogError } from "#cairnlog/engine/error.js";
+import { openHistory } from "#cairnlog/engine/log/history.js";
+import { projection } from "#cairnlog/engine/registry/projection.js";
+import { chain, line, type Wanted } from "../log/history-entries.js";
+import { closeWorlds, newFolder, nodeSigner, openWorld } from "./world.js";
+
+afterAll(closeWorlds);
+
+const [a, b] = [nodeSigner(), nodeSigner()];
+const TYPES = [
+  ...["key_registration", "key_succession", "key_revocation", "endorsement_offer", "endorsement_acceptance"],
+  ...["endorsement_withdrawal", "acceptance_revocation", "endorser_revocation_alert", "attestation_request"],
+  ...["attestation_request_response", "request_policy", "encrypted_claim", "https://x-service.example/predicates/a"],
+];
+/** Values that mean something somewhere, so that events get past the first check. */
+const plausible = fc.constantFrom<unknown>(
+  ...[a.fingerprint, b.fingerprint, a.pem, b.pem, "ed25519", "Somebody", "2025-01-01T00:00:00Z", "2030-01-01", null],
+  ...[
+    "x-service:human_attestation",
+    1,
+    2,
+    3,
+    4,
+    "accept",
+    "decline",
+    "allow",
+    "active",
+    [],
+    {},
+    { name: "Uni" },
+    ["t"],
+  ],
+  ...["1b4e28ba-2fa1-4d1e-883f-0016d3cca427", "ab".repeat(32), "cd".repeat(16), { field: "claims.x", op: "exists" }],
+);
+const MEMBERS = [
+  ...["fingerprint", "old_fingerprint", "public_key", "pseudonym", "key_algorithm", "expiration_date", "tags"],
+  ...["attestation_id", "signer_key_fingerprint", "document_hash", "manifest_hash", "timestamp", "signature", "nonce"],
+  ...["endorser_key_fingerprint", "endorsed_key_fingerprint", "compromised_key_fingerprint", "category", "note"],
+  ...["valid_until", "institutional_metadata", "external_identifiers", "offer_entry_id", "reason", "lookup_key"],
+  ...["request_id", "requester_fingerprint", "target_fingerprint", "attestation_type", "deadline", "claims", "status"],
+  ...["predicates", "default_action_on_failure", "effective_from", "decision", "responder_fingerprint"],
+];
+const payload = fc.dictionary(
+  fc.constantFrom(...MEMBERS),
+  fc.oneof({ weight: 4, arbitrary: plausible }, fc.jsonValue()),
+  { maxKeys: MEMBERS.length, size: "max" },
+) as fc.Arbitrary<Record<string, unknown>>;
+
+test("any payload under any event type: state is what a rebuild makes, and everything can be asked", {
+  timeout: 120_000,
+}, async () => {
+  const pem = generatePrivateKey("ed25519");
+  const registered = (signer: typeof a): Wanted => ({
+    event_type: "key_registration",
+    payload: { fingerprint: signer.fingerprint, public_key: signer.pem, pseudonym: "P", key_algorithm: "ed25519" },
+  });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.record({ event_type: fc.constantFrom(...TYPES), payload }), { minLength: 5, maxLength: 40 }),
+      async (events) => {
+        const path = join(newFolder(), "log");
+        const entries = chain([registered(a), registered(b), ...events]);
+        const operator = operatorKey(pem);
+        const writer = await openHistory({ path, operatorKey: operator.public.pem, projection, mapSize: 2 ** 28 });
+        await writer.add(entries.map((entry) => ({ entry: line(entry), otsProof: null, head: null })));
+        await writer.close();
+        const world = await openWorld(path, pem);
+        const { log, keys, endorsementQueries, graphs, trust, requests, policies } = world.registry;
+        expect(log.stateDifferences()).toEqual([]);
+        for (const { fingerprint } of [a, b]) {
+          keys.find(fingerprint);
+          await endorsementQueries.received(fingerprint);
+          await endorsementQueries.issued(fingerprint);
+          await endorsementQueries.alerts(fingerprint);
+          await endorsementQueries.statusCounts(fingerprint);
+          await graphs.around(fingerprint);
+          await trust.standing(fingerprint);
+          for (const { request_id } of requests.list({ target: fingerprint }).requests) requests.find(request_id);
+          policies.view(fingerprint);
+        }
+        expect(await log.verify()).toMatchObject({ valid: true });
+        await world.registry.close();
+      },
+    ),
+    { numRuns: 25 },
+  );
+});
+
+test("a damaged line is an entry or a coded error, whatever the damage", async () => {
+  const path = newFolder();
+  const operator = operatorKey(generatePrivateKey("ed25519"));
+  const writer = await openHistory({ path, operatorKey: operator.public.pem, projection, mapSize: 2 ** 28 });
+  const [entry] = chain([{ chain_version: 2, ots_proof: "AAAA", payload: { tags: ["a"], n: 1.5, text: "\u0000ü" } }]);
+  const bytes = line(entry!);
+  await fc.assert(
+    fc.asyncProperty(fc.nat(bytes.length), fc.nat(40), fc.uint8Array({ maxLength: 20 }), async (at, cut, inserted) => {
+      const damaged = Buffer.concat([bytes.subarray(0, at), inserted, bytes.subarray(at + cut)]);
+      await writer.add([{ entry: damaged, otsProof: null, head: null }]).then(
+        () => expect(writer.lastHash).toBe(entry!.entry_hash),
+        (error: unknown) => expect(error).toBeInstanceOf(CairnlogError),
+      );
+    }),
+    { numRuns: 400 },
+  );
+  await writer.close();
+});
