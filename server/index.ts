@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { HardwareRoots, openHardwareRoots } from "../engine/crypto/hardware.js";
 import { type OperatorKey, openOperatorKey } from "../engine/crypto/operator-key.js";
 import { createPool, type Pool } from "../engine/crypto/pool.js";
+import { PublishedHead } from "../engine/log/published.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph.js";
 import { openRegistry, type Registry } from "../engine/registry/registry.js";
 import { Anchoring } from "./anchoring/anchoring.js";
@@ -18,7 +19,7 @@ import { DECLARATIONS_BELIEVED } from "./http/routes/health.js";
 import { type Access, routeTable } from "./http/routes/index.js";
 import { Sessions } from "./http/sessions.js";
 import { MirroredLog, mirroredOperator } from "./mirror.js";
-import { operatorKeyPath, operatorPublicKeyPath, type Settings } from "./settings.js";
+import { operatorKeyPath, operatorPublicKeyPath, publishedHeadPath, type Settings } from "./settings.js";
 import { Deliverer } from "./webhooks/deliverer.js";
 import { httpSender } from "./webhooks/send.js";
 
@@ -78,6 +79,12 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
       webhookAllowPrivate: settings.webhookAllowPrivate,
     });
     opened.push(() => registry.close());
+    if (!readOnly) {
+      const published = new PublishedHead(publishedHeadPath(dataDir), registry.log);
+      published.check();
+      published.start();
+      opened.push(() => published.stop());
+    }
     const deliverer = new Deliverer({
       webhooks: registry.webhooks,
       send: httpSender({ allowPrivate: settings.webhookAllowPrivate }),

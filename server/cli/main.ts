@@ -26,6 +26,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Subcommand>>> = {
   respond: async () => (await import("./respond.js")).respond,
   log: async () => (await import("./log.js")).log,
   monitor: async () => (await import("./monitor.js")).monitor,
+  fsck: async () => (await import("./fsck.js")).fsck,
 };
 
 async function main([name, ...argv]: readonly string[]): Promise<number> {
