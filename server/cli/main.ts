@@ -27,6 +27,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<Subcommand>>> = {
   log: async () => (await import("./log.js")).log,
   monitor: async () => (await import("./monitor.js")).monitor,
   fsck: async () => (await import("./fsck.js")).fsck,
+  backup: async () => (await import("./backup.js")).backup,
+  restore: async () => (await import("./restore.js")).restore,
 };
 
 async function main([name, ...argv]: readonly string[]): Promise<number> {
