@@ -17,12 +17,26 @@ import {
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openOperatorKey } from "#cairnlog/engine/crypto/operator-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/private-key.js";
 import type { Manifest } from "#cairnlog/engine/log/backupformat.js";
+import { importEntries } from "#cairnlog/engine/log/import.js";
+import { projection } from "#cairnlog/engine/registry/projection.js";
 import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema.js";
 import { loadUntilDead } from "../crash/load.js";
-import { buildData, check, copyOf, newFolder, openData, removeFolders, tamper } from "../fsck/everykind.js";
+import {
+  buildData,
+  check,
+  copyOf,
+  newFolder,
+  openData,
+  rebuild,
+  removeFolders,
+  sentences,
+  tamper,
+} from "../fsck/everykind.js";
+import { chain } from "../log/history-entries.js";
 import { newSigner, submission } from "../server/signers.js";
 import { cairnlog, MAIN, startService } from "../service.js";
 
@@ -129,6 +143,29 @@ test("an empty log is backed up and restored, too", async () => {
   const target = join(newFolder(), "data");
   expect(await cairnlog(["restore", to, "--to", target, "--may-fork"])).toMatchObject({ code: 0 });
   expect(existsSync(join(target, "log", "data.mdb"))).toBe(true);
+});
+
+test("imported history is backed up and restored, with its seams and without heads that never were", async () => {
+  const dataDir = newFolder();
+  const operator = openOperatorKey(join(dataDir, "operator.pem"));
+  const entries = chain([{}, { chain_version: null }, { id: 7 }, { chain_version: 2 }, { id: 90, chain_version: 2 }]);
+  await importEntries({ path: join(dataDir, "log"), signer: operator, projection }, entries);
+  const { log, close } = await openData(dataDir, pool);
+  for (let i = 0; i < 3; i++) await log.append({ event_type: "note", payload: { i } });
+  await close();
+  expect(await check(dataDir, pool)).toMatchObject({ ok: true, entries: 8 });
+  const to = join(newFolder(), "backup");
+  await backUp(dataDir, to);
+  const target = newFolder();
+  copyFileSync(join(dataDir, "operator.pem"), join(target, "operator.pem"));
+  expect(await cairnlog(["restore", to, "--to", target, "--may-fork"])).toMatchObject({ code: 0, stderr: "" });
+  expect(await answers(target, 8)).toEqual(await answers(dataDir, 8));
+  expect(await privateRows(target)).toEqual(await privateRows(dataDir));
+
+  await tamper(target, (table) => table("seams").remove(90));
+  expect(sentences(await check(target, pool))).toEqual(["seams 90 is missing on disk."]);
+  expect(await rebuild(target, pool)).toMatchObject({ ok: true });
+  expect(await answers(target, 8)).toEqual(await answers(dataDir, 8));
 });
 
 test("the second backup writes what is new, and touches no older segment", async () => {
