@@ -30,7 +30,8 @@ export type ErrorCode =
   | "commitment-key-missing"
   | "decryption-failed"
   | "calendars-unavailable"
-  | "wrong-operator";
+  | "wrong-operator"
+  | "in-use";
 
 /** One fault in an input: `path` is a JSON Pointer (RFC 6901) into it, `message` a sentence. */
 export interface ErrorDetail {

@@ -7,6 +7,7 @@ import { HardwareRoots, openHardwareRoots } from "../engine/crypto/hardware.js";
 import { type OperatorKey, openOperatorKey } from "../engine/crypto/operator-key.js";
 import { createPool, type Pool } from "../engine/crypto/pool.js";
 import { CairnlogError } from "../engine/error.js";
+import { PublishedHead } from "../engine/log/published.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph.js";
 import { openRegistry, type Registry } from "../engine/registry/registry.js";
 import { Anchoring } from "./anchoring/anchoring.js";
@@ -22,7 +23,7 @@ import { Sessions } from "./http/sessions.js";
 import { checkTls, type TlsFiles } from "./http/tls.js";
 import { freeBytes, isReadableByOthers, openFileLimit, possibleConnections } from "./machine.js";
 import { MirroredLog, mirroredOperator } from "./mirror.js";
-import { operatorKeyPath, operatorPublicKeyPath, type Settings } from "./settings.js";
+import { operatorKeyPath, operatorPublicKeyPath, publishedHeadPath, type Settings } from "./settings.js";
 import { Deliverer } from "./webhooks/deliverer.js";
 import { httpSender } from "./webhooks/send.js";
 
@@ -84,6 +85,12 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
       webhookAllowPrivate: settings.webhookAllowPrivate,
     });
     opened.push(() => registry.close());
+    if (!readOnly) {
+      const published = new PublishedHead(publishedHeadPath(dataDir), registry.log);
+      published.check();
+      published.start();
+      opened.push(() => published.stop());
+    }
     const deliverer = new Deliverer({
       webhooks: registry.webhooks,
       send: httpSender({ allowPrivate: settings.webhookAllowPrivate }),

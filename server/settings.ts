@@ -293,6 +293,9 @@ export const operatorPublicKeyPath = (dataDir: string): string => join(dataDir, 
 /** Path of the newest checkpoint in a mirror's data directory: the log's own, since a mirror cannot sign. */
 export const checkpointPath = (dataDir: string): string => join(dataDir, "checkpoint.txt");
 
+/** Path of the file that keeps the newest head that was shown. */
+export const publishedHeadPath = (dataDir: string): string => join(dataDir, "published.json");
+
 /** The settings as people read them: a line for each. */
 export function describeSettings(): { name: string; fallback: string; about: string }[] {
   return Object.values(TABLE).map(({ name, fallback, about, ...rest }: Setting<unknown>) => ({

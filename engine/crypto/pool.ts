@@ -12,7 +12,7 @@ export interface Pool {
   readonly workers: number;
   /** Calls the function `name` that the module at `url` exports. `transfer` moves buffers instead of copying them. */
   run<T>(url: URL, name: string, input: unknown, transfer?: readonly ArrayBuffer[]): Promise<T>;
-  /** Ends the threads; tasks still running are rejected. */
+  /** Takes no more tasks, waits for those that it has, and ends the threads. */
   close(): Promise<void>;
 }
 
@@ -20,6 +20,7 @@ export interface Pool {
 export function createPool(workers: number = defaultWorkers()): Pool {
   let piscina: Piscina | null = null;
   let closed = false;
+  const running = new Set<Promise<unknown>>();
   const start = (url: URL) =>
     new Piscina({
       filename: url.href,
@@ -33,10 +34,16 @@ export function createPool(workers: number = defaultWorkers()): Pool {
     run<T>(url: URL, name: string, input: unknown, transfer: readonly ArrayBuffer[] = []): Promise<T> {
       if (closed) return Promise.reject(new Error("the worker pool is closed"));
       piscina ??= start(url);
-      return piscina.run(input, { filename: url.href, name, transferList: [...transfer] }) as Promise<T>;
+      const task = piscina.run(input, { filename: url.href, name, transferList: [...transfer] }) as Promise<T>;
+      running.add(task);
+      const done = () => void running.delete(task);
+      task.then(done, done);
+      return task;
     },
     async close() {
       closed = true;
+      // A thread's answer to a task that was taken from it would be an error that nobody can catch.
+      await Promise.allSettled(running);
       await piscina?.destroy();
     },
   };

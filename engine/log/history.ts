@@ -20,6 +20,7 @@ import { Layer, type RowChange, type TileChange } from "../store/changeset.js";
 import { Postings } from "../store/postings.js";
 import { FORMAT } from "../store/schema.js";
 import { openStore, type Store } from "../store/store.js";
+import { takeWriterLock, type WriterLock } from "../store/writerlock.js";
 import { decodeBase64 } from "../verify/encoding.js";
 import { canonicalTimestamp } from "../verify/entry.js";
 import { TREE_HEAD, type TreeHead, treeHeadMessage } from "../verify/treehead.js";
@@ -76,16 +77,19 @@ const MAX_BACKLOG = 4 * 4096;
 
 /**
  * Opens a log to take over history. No signer is needed.
- * @throws CairnlogError `storage-failed`, `corrupt-log`, `invalid-key`; `wrong-operator` for a log of another key
+ * @throws CairnlogError `storage-failed`, `corrupt-log`, `invalid-key`; `wrong-operator` for a log of another key;
+ *   `in-use` when another process has it open to write
  */
 export async function openHistory(options: HistoryOptions): Promise<HistoryWriter> {
   const operator = importPublicKey(options.operatorKey);
   const reader = await createHistoryReader();
+  const lock = await takeWriterLock(options.path);
   const store = openStore(options);
   try {
-    return new HistoryWriter(store, operator, reader, options);
+    return new HistoryWriter(store, operator, reader, options, lock);
   } catch (error) {
     await store.close();
+    await lock.release();
     throw error;
   }
 }
@@ -106,6 +110,7 @@ interface PreparedGroup extends Group {
 
 export class HistoryWriter {
   readonly #store: Store;
+  readonly #lock: WriterLock;
   readonly #operator: ServerKey;
   readonly #projection: Projection;
   readonly #reader: HistoryReader;
@@ -121,8 +126,9 @@ export class HistoryWriter {
   #closed = false;
 
   /** Use `openHistory`. */
-  constructor(store: Store, operator: ServerKey, reader: HistoryReader, options: HistoryOptions) {
+  constructor(store: Store, operator: ServerKey, reader: HistoryReader, options: HistoryOptions, lock: WriterLock) {
     this.#store = store;
+    this.#lock = lock;
     this.#operator = operator;
     this.#reader = reader;
     this.#projection = options.projection ?? noProjection;
@@ -338,6 +344,7 @@ export class HistoryWriter {
     await this.#adding;
     await this.#postings.close();
     await this.#store.close();
+    await this.#lock.release();
   }
 }
 

@@ -6,15 +6,18 @@ import { existsSync } from "node:fs";
 import { createDigests, type DigestName } from "../crypto/digests.js";
 import { createPool, type Pool } from "../crypto/pool.js";
 import { CairnlogError } from "../error.js";
+import { checkFormat, MIGRATIONS, migrate } from "../store/migrations.js";
 import { type PostingList, Postings } from "../store/postings.js";
 import { FORMAT, type Key, type KeyOf, type RowOf, type TableName } from "../store/schema.js";
 import { openStore, type RowWindow, type Snapshot, type Store, type StoreUsage } from "../store/store.js";
+import { takeWriterLock, type WriterLock } from "../store/writerlock.js";
 import type { InclusionProof } from "../verify/bundleformat.js";
 import type { Entry } from "../verify/entry.js";
 import type { TreeVersion } from "../verify/merkle.js";
 import type { TreeHead } from "../verify/treehead.js";
 import { Anchors } from "./anchors.js";
 import { type Clock, formatTimestamp, systemClock } from "./clock.js";
+import { stateDifferences } from "./differences.js";
 import { freshHead } from "./freshhead.js";
 import { Frontier, SIGNING_VERSION } from "./frontier.js";
 import { microsOf } from "./instant.js";
@@ -22,7 +25,7 @@ import { type EventInput, noProjection, type Projection } from "./projection.js"
 import { consistencyPath, inclusionPath } from "./proofs.js";
 import { type Criteria, findMatches, type Matches } from "./query.js";
 import { EntryReader } from "./reader.js";
-import { catchUp, compareRows, rebuildState } from "./rebuild.js";
+import { catchUp, Replay } from "./rebuild.js";
 import { Seams, type Stretch } from "./seams.js";
 import { type BatchReport, type Committed, DEFAULT_QUEUE_LIMIT, type Receipt, Sequencer } from "./sequencer.js";
 import type { Signer } from "./signer.js";
@@ -69,45 +72,71 @@ export interface ConsistencyProof {
 /**
  * Opens or creates a log. The time this takes does not depend on the size of the log.
  * @throws CairnlogError `storage-failed`, `corrupt-log`; `wrong-operator` when another key signed this log's heads;
- *   `not-found` when it is to be read only, and is not there
+ *   `not-found` when it is to be read only, and is not there; `in-use` when it is to be written, and another process has
+ *   it open to write
  */
 export async function openLog(options: LogOptions): Promise<Log> {
   if (options.readOnly && !existsSync(options.path))
     throw new CairnlogError("not-found", `There is no log in ${options.path} to be read.`);
-  return startLog(openStore(options), options);
+  const lock = options.readOnly ? NO_LOCK : await takeWriterLock(options.path);
+  try {
+    return await startLog(openStore(options), options, lock);
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
 }
 
-/** `openLog` over a store that is open already. */
-export async function startLog(store: Store, options: LogOptions): Promise<Log> {
+/** `openLog` over a store that is open already; the log's `close` releases `lock`. */
+export async function startLog(
+  store: Store,
+  options: LogOptions,
+  lock: WriterLock = NO_LOCK,
+  migrations = MIGRATIONS,
+): Promise<Log> {
   try {
     if (options.readOnly) store.pin();
-    await checkMeta(store, options);
+    await checkMeta(store, options, migrations);
     const secondaryDigests = options.digests?.length ? await createDigests(options.digests) : null;
-    return new Log(store, options, secondaryDigests);
+    return new Log(store, options, secondaryDigests, lock);
   } catch (error) {
     await store.close();
     throw error;
   }
 }
 
-async function checkMeta(store: Store, { signer, readOnly, path, clock = systemClock }: LogOptions): Promise<void> {
-  const meta = store.get("meta", "log");
+const NO_LOCK: WriterLock = { release: async () => {} };
+
+async function checkMeta(
+  store: Store,
+  { path, signer, readOnly, clock = systemClock }: LogOptions,
+  migrations: typeof MIGRATIONS,
+): Promise<void> {
   const keyId = signer.fingerprint;
+  const meta = store.get("meta", "log");
   if (!meta && readOnly) throw new CairnlogError("not-found", `There is no log in ${path} to be read yet.`);
   if (!meta) {
     const row = { format: FORMAT, key_id: keyId, created_at: formatTimestamp(clock()) };
     await store.commit({ firstIndex: 0, batch: null, rows: [{ table: "meta", key: "log", row }], tiles: [] });
-  } else if (meta.format !== FORMAT)
-    throw new CairnlogError("corrupt-log", `The log is in format ${meta.format}; this version reads format ${FORMAT}.`);
-  else if (meta.key_id !== keyId)
+    return;
+  }
+  if (meta.key_id !== keyId)
     throw new CairnlogError(
       "wrong-operator",
       `This log is signed by operator key ${meta.key_id}, not by ${keyId}. Give the key that belongs to it, or another data directory.`,
     );
+  if (meta.rebuilding)
+    throw new CairnlogError(
+      "corrupt-log",
+      `A rebuild of the log in ${path} was interrupted. Finish it: cairnlog fsck --rebuild.`,
+    );
+  if (readOnly) checkFormat(meta, migrations.length + 1);
+  else await migrate(store, meta, migrations);
 }
 
 export class Log {
   readonly #store: Store;
+  readonly #lock: WriterLock;
   readonly #options: LogOptions;
   readonly #postings: Postings;
   readonly #frontier: Frontier;
@@ -124,8 +153,14 @@ export class Log {
   readonly #closing = new AbortController();
 
   /** Use `openLog`. */
-  constructor(store: Store, options: LogOptions, secondaryDigests: Awaited<ReturnType<typeof createDigests>> | null) {
+  constructor(
+    store: Store,
+    options: LogOptions,
+    secondaryDigests: Awaited<ReturnType<typeof createDigests>> | null,
+    lock: WriterLock,
+  ) {
     this.#store = store;
+    this.#lock = lock;
     this.#options = options;
     this.#projection = options.projection ?? noProjection;
     this.#reader = new EntryReader(store);
@@ -156,6 +191,7 @@ export class Log {
     this.#frontier.restore();
     this.#seams.restore();
     this.anchors.restore();
+    this.#checkEnd(this.#frontier.size);
     catchUp(this.#postings, this.#reader, this.#frontier.size, this.#projection);
     this.#size = this.#frontier.size;
   }
@@ -170,6 +206,18 @@ export class Log {
     this.#store.pin();
     this.#postings.reload();
     this.#restore();
+  }
+
+  /** A log that lost its newest batches must not go on: it would sign other entries at sizes that have heads already. */
+  #checkEnd(size: number): void {
+    const shrank = (what: string) =>
+      new CairnlogError(
+        "corrupt-log",
+        `The log in ${this.#options.path} shrank: it ends after entry ${size}, but ${what} of later ones are there. Restore the newest backup (cairnlog restore).`,
+      );
+    if (this.#postings.size > size) throw shrank("postings");
+    const firstOpen = Math.floor(size / TILE_WIDTH);
+    if (this.#store.tile(1, 0, firstOpen) || this.#store.tile(2, 0, firstOpen)) throw shrank("tiles");
   }
 
   /** Entries in the log, all of them on disk. */
@@ -433,12 +481,14 @@ export class Log {
   }
 
   /**
-   * Rebuilds derived rows and postings from the entries, in memory, and compares them with what is on disk.
+   * Rebuilds derived rows and postings from the entries, in memory, and compares them with what this log holds: for
+   * logs that fit there. `checkLog` does so for any that is closed.
    * @returns a sentence for each difference; empty when state is what the entries make it
    */
   stateDifferences(): string[] {
-    const rebuilt = rebuildState(this.#reader, this.#size, this.#projection);
-    const differences = compareRows(this.#store, rebuilt);
+    const rebuilt = new Replay(this.#reader, this.#projection);
+    rebuilt.apply(0, this.#size);
+    const differences = [...stateDifferences(this.#store, rebuilt)];
     let postings = 0;
     for (const [term, held] of rebuilt.terms) {
       const indexes = typeof held === "number" ? [held] : held;
@@ -463,5 +513,6 @@ export class Log {
     await this.#ownPool?.close();
     await this.#postings.close();
     await this.#store.close();
+    await this.#lock.release();
   }
 }

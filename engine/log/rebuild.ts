@@ -1,10 +1,13 @@
 /**
- * State from entries alone: what `apply` makes of the whole log, to compare with what is on disk.
+ * State from entries alone: the rows and terms that `apply` makes of them, in order. Memory holds what was made since it
+ * was last taken away, so a log that fits in memory is replayed at once, and any other in steps.
  */
+import { compareKeys } from "lmdb";
 import { Layer } from "../store/changeset.js";
 import type { Postings } from "../store/postings.js";
-import { DERIVED_TABLES } from "../store/schema.js";
+import type { KeyOf, RowOf, TableName } from "../store/schema.js";
 import type { Store } from "../store/store.js";
+import type { RowSource } from "./differences.js";
 import { instantOf, microsOf } from "./instant.js";
 import { addDigestTerm, addLogTerms, type LoggedEvent, type Projection } from "./projection.js";
 import type { EntryReader } from "./reader.js";
@@ -46,40 +49,54 @@ export function catchUp(postings: Postings, reader: EntryReader, size: number, p
   postings.add(size, layer.terms);
 }
 
-/** Derived rows and terms of the first `size` entries, in memory: for logs that fit there. */
-export function rebuildState(reader: EntryReader, size: number, projection: Projection): Layer {
-  const layer = new Layer();
-  const state = new LayeredState(EMPTY_STORE, null, [layer]);
-  let previous = EMPTY_EDGE;
-  for (let index = 0; index < size; index++) {
-    const stored = storedEvent(reader, index);
-    if (!stored) continue;
-    const edge = { id: stored.event.id, micros: microsOf(stored.event.timestamp) };
-    applySeam(previous, edge, index, state);
-    previous = edge;
-    projection.apply(stored.event, state);
-    addStoredTerms(stored, projection, layer);
-  }
-  return layer;
-}
+/** Derived rows and terms of entries, as they are replayed one after the other. */
+export class Replay implements RowSource {
+  readonly #reader: EntryReader;
+  readonly #projection: Projection;
+  readonly #taken: Pick<Store, "get" | "range">;
+  #layer = new Layer();
+  #last = EMPTY_EDGE;
 
-/** Sentences, one for each derived row that differs between disk and `rebuilt`. */
-export function compareRows(store: Pick<Store, "range">, rebuilt: Layer): string[] {
-  const differences: string[] = [];
-  for (const table of DERIVED_TABLES) {
-    const expected = new Map(
-      [...rebuilt.changes(table)].flatMap(({ key, row }) =>
-        row === undefined ? [] : [[JSON.stringify(key), JSON.stringify(row)]],
-      ),
-    );
-    for (const { key, row } of store.range(table)) {
-      const id = JSON.stringify(key);
-      const wanted = expected.get(id);
-      expected.delete(id);
-      if (wanted === undefined) differences.push(`${table} ${id}: on disk, but no entry makes it`);
-      else if (wanted !== JSON.stringify(row)) differences.push(`${table} ${id}: differs from what the entries make`);
-    }
-    for (const id of expected.keys()) differences.push(`${table} ${id}: missing on disk`);
+  /** @param taken where the rows of every layer that is taken are put before the next entry is replayed */
+  constructor(reader: EntryReader, projection: Projection, taken: Pick<Store, "get" | "range"> = EMPTY_STORE) {
+    this.#reader = reader;
+    this.#projection = projection;
+    this.#taken = taken;
   }
-  return differences;
+
+  /** Replays the entries [from, to). @throws what damaged entries make of it */
+  apply(from: number, to: number): void {
+    const state = new LayeredState(this.#taken, null, [this.#layer]);
+    for (let index = from; index < to; index++) {
+      const stored = storedEvent(this.#reader, index);
+      if (!stored) continue;
+      const edge = { id: stored.event.id, micros: microsOf(stored.event.timestamp) };
+      applySeam(this.#last, edge, index, state);
+      this.#last = edge;
+      this.#projection.apply(stored.event, state);
+      addStoredTerms(stored, this.#projection, this.#layer);
+    }
+  }
+
+  /** What was made since the last call, no longer held here. */
+  take(): Layer {
+    const layer = this.#layer;
+    this.#layer = new Layer();
+    return layer;
+  }
+
+  /** Terms that were made and not taken. */
+  get terms(): Layer["terms"] {
+    return this.#layer.terms;
+  }
+
+  /** Keys of the rows that were made and not taken. */
+  keys<T extends TableName>(table: T): Iterable<KeyOf<T>> {
+    const made = [...this.#layer.changes(table)].filter(({ row }) => row !== undefined);
+    return made.map(({ key }) => key as KeyOf<T>).sort(compareKeys);
+  }
+
+  get<T extends TableName>(table: T, key: KeyOf<T>): RowOf<T> | undefined {
+    return this.#layer.change(table, key)?.row;
+  }
 }

@@ -148,7 +148,7 @@ export class Tree {
     if (!tile)
       throw new CairnlogError(
         "corrupt-log",
-        `Tile ${index} of level ${level} (tree version ${this.version}) is missing: the data directory is damaged. Restore it from a backup.`,
+        `Tile ${index} of level ${level} (tree version ${this.version}) is missing: the data directory is damaged. cairnlog fsck --rebuild makes it anew.`,
       );
     return tile;
   }

@@ -34,6 +34,8 @@ export interface LogMeta {
   readonly created_at: string;
   /** Present when entries without a head follow one with a head, as in a copy that did not fetch every head. */
   readonly sparse_heads?: true;
+  /** A rebuild has begun and not ended: derived rows may be anything until it has. */
+  readonly rebuilding?: true;
 }
 
 /**

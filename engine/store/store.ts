@@ -31,7 +31,12 @@ export interface StoreOptions {
   readonly mapSize?: number;
   /** For whoever does not hold the writer. */
   readonly readOnly?: boolean;
+  /** For what is derived, compared and thrown away: nothing waits for the disk, and a crash may leave anything. */
+  readonly isScratch?: boolean;
 }
+
+/** [tree version, tile level, tile index] */
+export type TileKey = [treeVersion: 1 | 2, level: number, index: number];
 
 /** What `Postings` needs of the store. */
 export interface PostingTables {
@@ -44,6 +49,8 @@ export interface PostingTables {
   /** Writes the last blocks and the row of a run and drops the rows it replaces, in one transaction. */
   writeRun(run: number, blocks: readonly [number, Buffer][], row: RunRow, replaced: readonly number[]): Promise<void>;
   removeBlocks(run: number, count: number): Promise<void>;
+  /** Drops every run: no posting is on disk then, and what a start reads of the entries takes their place. */
+  removeRuns(): Promise<void>;
 }
 
 /** A part of a range of rows. */
@@ -83,10 +90,18 @@ export interface Store {
   ): Iterable<{ key: KeyOf<T>; row: RowOf<T> }>;
   /** The row with the greatest key that is not above `key`, in a table whose keys are numbers. */
   floor<T extends TableName>(table: T, key: KeyOf<T> & number): { key: KeyOf<T>; row: RowOf<T> } | undefined;
+  /** Keys of a table from `start` on, ascending: also those of rows that cannot be decoded. */
+  keys<T extends TableName>(table: T, start?: Key): Iterable<KeyOf<T>>;
   /** The batch that holds the entry at `index`, or undefined. Its bytes are a copy and stay valid. */
   batchAt(index: number): Batch | undefined;
   lastBatch(): Batch | undefined;
+  /** Leaf indexes at which batches begin, ascending. */
+  batchKeys(): Iterable<number>;
   tile(treeVersion: 1 | 2, level: number, index: number): Buffer | undefined;
+  /** Keys of the tiles from `start` on, ascending. */
+  tileKeys(start?: TileKey): Iterable<TileKey>;
+  /** Removes tiles that no entries make; resolves when that is on disk. */
+  removeTiles(keys: readonly TileKey[]): Promise<void>;
   /**
    * Writes all of `changes` in one transaction, or nothing.
    * Resolves when it is on disk. When it rejects, it may be on disk all the same: read again before going on.
@@ -142,16 +157,24 @@ class LmdbStore implements Store {
   readonly #env: RootDatabase<unknown, Key>;
   readonly #records: ReadonlyMap<TableName, Database<unknown, Key>>;
   readonly #batches: Database<Buffer, number>;
-  readonly #tiles: Database<Buffer, [treeVersion: number, level: number, index: number]>;
+  readonly #tiles: Database<Buffer, TileKey>;
   readonly postings: PostingTables;
   /** The moment that reads see; without one, each sees what is newest. */
   #pinned: Transaction | undefined;
 
-  constructor({ path, mapSize = DEFAULT_MAP_SIZE, readOnly = false }: StoreOptions) {
+  constructor({ path, mapSize = DEFAULT_MAP_SIZE, readOnly = false, isScratch = false }: StoreOptions) {
     const maxDbs = RECORD_TABLES.length + BYTE_TABLES.length;
     // All writes are in transactions of ours. Those that lmdb would gather in a turn have a promise that nobody can hear.
     const gathering = { overlappingSync: false, eventTurnBatching: false } as const;
-    this.#env = open<unknown, Key>({ path, mapSize, maxDbs, readOnly, noSubdir: false, ...gathering });
+    this.#env = open<unknown, Key>({
+      path,
+      mapSize,
+      maxDbs,
+      readOnly,
+      noSync: isScratch,
+      noSubdir: false,
+      ...gathering,
+    });
     this.#records = new Map(RECORD_TABLES.map((name) => [name, this.#env.openDB({ name, ...RECORDS })]));
     this.#batches = this.#bytes("batches");
     this.#tiles = this.#bytes("tiles");
@@ -195,6 +218,10 @@ class LmdbStore implements Store {
     return undefined;
   }
 
+  keys<T extends TableName>(table: T, start?: Key): Iterable<KeyOf<T>> {
+    return this.#table(table).getKeys({ ...(start === undefined ? {} : { start }), ...this.#at } as RangeOptions);
+  }
+
   batchAt(index: number): Batch | undefined {
     const batch = this.#batchBefore(index);
     return batch && index < batch.firstIndex + batch.count ? batch : undefined;
@@ -202,6 +229,10 @@ class LmdbStore implements Store {
 
   lastBatch(): Batch | undefined {
     return this.#batchBefore(Number.MAX_SAFE_INTEGER);
+  }
+
+  batchKeys(): Iterable<number> {
+    return this.#batches.getKeys();
   }
 
   #batchBefore(index: number): Batch | undefined {
@@ -212,6 +243,16 @@ class LmdbStore implements Store {
 
   tile(treeVersion: 1 | 2, level: number, index: number): Buffer | undefined {
     return this.#tiles.get([treeVersion, level, index], this.#at);
+  }
+
+  tileKeys(start?: TileKey): Iterable<TileKey> {
+    return this.#tiles.getKeys(start === undefined ? {} : { start });
+  }
+
+  removeTiles(keys: readonly TileKey[]): Promise<void> {
+    return this.#transaction(() => {
+      for (const key of keys) this.#tiles.remove(key);
+    });
   }
 
   async commit(changes: ChangeSet): Promise<void> {
@@ -268,6 +309,10 @@ class LmdbStore implements Store {
           put(run, list);
           unheard(runs.put(run, row));
           for (const old of replaced) unheard(runs.remove(old));
+        }),
+      removeRuns: () =>
+        this.#transaction(() => {
+          for (const id of runs.getKeys()) unheard(runs.remove(id));
         }),
       removeBlocks: async (run, count) => {
         for (let from = 0; from < count; from += CLEANUP_ROWS)

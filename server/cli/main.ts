@@ -36,6 +36,9 @@ const COMMANDS: Readonly<Record<string, () => Promise<Subcommand>>> = {
   anchor: async () => (await import("./anchor.js")).anchor,
   bench: async () => (await import("./bench.js")).bench,
   completion: async () => (await import("./completion.js")).completion(COMMANDS),
+  fsck: async () => (await import("./fsck.js")).fsck,
+  backup: async () => (await import("./backup.js")).backup,
+  restore: async () => (await import("./restore.js")).restore,
 };
 
 async function main([name, ...argv]: readonly string[]): Promise<number> {

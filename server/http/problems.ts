@@ -50,6 +50,7 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
   },
   "corrupt-log": { status: 500, detail: "The service found damage in its log." },
   "wrong-operator": { status: 500, detail: "The service is not set up rightly." },
+  "in-use": { status: 500, detail: "The service is not set up rightly." },
 };
 
 /** The codes that only HTTP has. */

@@ -1,0 +1,211 @@
+/** Data directories with rows in every table, and hands that alter their files behind the log's back. */
+import { randomUUID } from "node:crypto";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Database, open } from "lmdb";
+import { openOperatorKey } from "#cairnlog/engine/crypto/operator-key.js";
+import type { Pool } from "#cairnlog/engine/crypto/pool.js";
+import { checkLog, type LogCheckOptions, type LogCheckReport } from "#cairnlog/engine/log/fsck.js";
+import type { EventInput } from "#cairnlog/engine/log/projection.js";
+import { rebuildLog } from "#cairnlog/engine/log/repair.js";
+import type { Transaction } from "#cairnlog/engine/log/transaction.js";
+import { PRIVATE_CHECKS } from "#cairnlog/engine/registry/privatechecks.js";
+import { projection } from "#cairnlog/engine/registry/projection.js";
+import { openRegistry, type Registry } from "#cairnlog/engine/registry/registry.js";
+import { openStore } from "#cairnlog/engine/store/store.js";
+import { nodeSigner, registration } from "../registry/world.js";
+
+const BASE = "https://x-service.example/predicates";
+
+const folders: string[] = [];
+export function removeFolders(): void {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+}
+
+/** An empty directory, removed by `removeFolders`. */
+export function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "cairnlog-fsck-"));
+  folders.push(folder);
+  return folder;
+}
+
+/** A copy of a data directory whose service is stopped. */
+export function copyOf(dataDir: string): string {
+  const copy = join(newFolder(), "data");
+  cpSync(dataDir, copy, { recursive: true });
+  return copy;
+}
+
+/** The registry of a data directory, with its operator key. */
+export function openData(dataDir: string, pool: Pool): Promise<Registry> {
+  const operator = openOperatorKey(join(dataDir, "operator.pem"));
+  writeFileSync(join(dataDir, "operator.pub.pem"), operator.public.pem);
+  return openRegistry({ path: join(dataDir, "log"), operator, pool, predicateBase: BASE });
+}
+
+const notes = (count: number): EventInput[] =>
+  Array.from({ length: count }, (_, i) => ({ event_type: "note", payload: { text: `note ${i}`, tags: [`tag${i}`] } }));
+
+/** Appends something of everything that makes derived rows, and `more` entries. */
+export async function appendEveryKind({ keys, log }: Registry, more: number): Promise<void> {
+  const signers = [nodeSigner(), nodeSigner(), nodeSigner()];
+  for (const [i, signer] of signers.entries()) await keys.register(registration(signer, `holder ${i}`));
+  const [one, two] = signers.map(({ fingerprint }) => fingerprint) as [string, string];
+  const pair = { endorser_key_fingerprint: one, endorsed_key_fingerprint: two };
+  const offer = {
+    event_type: "endorsement_offer",
+    payload: { ...pair, category: "x-service:human_attestation", valid_until: null },
+  };
+  const { log_entry_id: offer_entry_id } = await log.append(offer);
+  const request_id = randomUUID();
+  await log.append([
+    { event_type: "endorsement_acceptance", payload: { ...pair, offer_entry_id, note: null } },
+    {
+      event_type: "endorser_revocation_alert",
+      payload: { endorser_key_fingerprint: one, compromised_key_fingerprint: two, reason: "lost", evidence: null },
+    },
+    {
+      event_type: "attestation_request",
+      payload: {
+        request_id,
+        requester_fingerprint: one,
+        target_fingerprint: two,
+        attestation_type: "authorship",
+        nonce: randomUUID(),
+        intent_statement: null,
+        claims: {},
+        deadline: "2040-01-01T00:00:00Z",
+        status: "open",
+        policy_entry_id: null,
+      },
+    },
+    {
+      event_type: "request_policy",
+      payload: {
+        target_fingerprint: two,
+        predicates: { any: [] },
+        default_action_on_failure: "decline",
+        effective_from: "2025-01-01T00:00:00Z",
+      },
+    },
+    {
+      event_type: `${BASE}/authorship/v1`,
+      payload: {
+        attestation_id: randomUUID(),
+        attestation_type: "authorship",
+        signer_key_fingerprint: one,
+        document_hash: `sha256:${"ab".repeat(32)}`,
+        manifest_hash: "cd".repeat(32),
+        document_title: "A title",
+        signature_algorithm: "ed25519",
+        signature: "AA==",
+        intent_statement: null,
+        timestamp: "2025-01-01T00:00:00.000000Z",
+        tags: [],
+      },
+    },
+  ]);
+  for (let left = more; left > 0; left -= 512) await log.append(notes(Math.min(512, left)));
+}
+
+/** Rows in every private table, as the registry would have written them. */
+export async function addPrivateRows({ log }: Registry): Promise<void> {
+  const { fingerprint } = nodeSigner();
+  const [user, credential] = [randomUUID(), randomUUID()];
+  const created_at = "2025-01-01T00:00:00.000000Z";
+  await log.execute((transaction: Transaction) => {
+    const put: Transaction["put"] = (table, key, row) => transaction.put(table, key, row);
+    const recovery_hash = "$argon2id$r";
+    put("users", user, { id: user, display_name: "Ada", email: "ada@example.org", created_at, recovery_hash });
+    put("userNames", "ada", { user_id: user });
+    put("credentials", [user, credential], {
+      id: credential,
+      user_id: user,
+      key_fingerprint: fingerprint,
+      credential_type: "software",
+      device_label: "laptop",
+      hardware_root: null,
+      status: "active",
+      created_at,
+      revoked_at: null,
+    });
+    put("credentialKeys", fingerprint, { user_id: user, credential_id: credential });
+    put("passwords", fingerprint, { hash: "$argon2id$p" });
+    const policy = "{}";
+    put("trustConfigs", 1, { fingerprint, status: "superseded", created_at, policy });
+    put("trustConfigs", 2, { fingerprint, status: "active", created_at, policy });
+    put("trustConfigHeads", fingerprint, { id: 2 });
+    put("trustConfigHeads", "", { id: 2 });
+    const request_id = randomUUID();
+    for (const id of [1, 2])
+      put("notifications", [fingerprint, id], { kind: "attestation_request", request_id, created_at, read: id === 1 });
+    put("inboxes", fingerprint, { count: 2 });
+    put("quotas", ["request-policy", fingerprint], { started_at: created_at, used: 3 });
+    put("webhooks", 7, {
+      url: "https://example.org/hook",
+      events: ["key.registered"],
+      key_fingerprint: null,
+      document_hash: null,
+      secret: "a secret of sixteen and more",
+      owner_fingerprint: fingerprint,
+      healthy: true,
+      retry_count: 0,
+      next_probe_at: null,
+      created_at,
+    });
+    put("counters", "webhook", { last: 7 });
+    put("outbox", [7, 1], { event: "key.registered", attempt: 0, next_attempt_at: null, created_at });
+    put("outboxCounts", 7, { count: 1 });
+  });
+  const proof = Buffer.from("a proof \0 of bytes");
+  await log.anchors.replace(3, undefined, { proof, status: "pending", isSettled: false });
+  await log.anchors.replace(5, undefined, { proof, status: "confirmed", isSettled: true });
+}
+
+/** A stopped data directory with rows in every table and some `more` entries. */
+export async function buildData(pool: Pool, more: number): Promise<string> {
+  const dataDir = newFolder();
+  const registry = await openData(dataDir, pool);
+  await appendEveryKind(registry, more);
+  await addPrivateRows(registry);
+  await registry.close();
+  return dataDir;
+}
+
+/** Lends the tables of a stopped log as they are on disk, records decoded and bytes not. */
+export async function tamper(
+  dataDir: string,
+  change: (table: (name: string) => Database, bytes: (name: string) => Database<Buffer>) => Promise<unknown>,
+): Promise<void> {
+  const env = open({ path: join(dataDir, "log"), maxDbs: 50, mapSize: 2 ** 30 });
+  const bytes = (name: string) => env.openDB({ name, encoding: "binary" }) as Database<Buffer>;
+  await change((name) => env.openDB({ name }), bytes);
+  await env.flushed;
+  await env.close();
+}
+
+async function withStore<T>(
+  dataDir: string,
+  pool: Pool,
+  work: (store: ReturnType<typeof openStore>, options: LogCheckOptions) => Promise<T>,
+): Promise<T> {
+  const path = join(dataDir, "log");
+  const operatorKey = openOperatorKey(join(dataDir, "operator.pem")).public.pem;
+  const store = openStore({ path });
+  try {
+    return await work(store, { path, operatorKey, projection, privateChecks: PRIVATE_CHECKS, pool });
+  } finally {
+    await store.close();
+  }
+}
+
+export const check = (dataDir: string, pool: Pool): Promise<LogCheckReport> => withStore(dataDir, pool, checkLog);
+
+/** Checks, rebuilds, and checks again. */
+export const rebuild = (dataDir: string, pool: Pool, signal?: AbortSignal): Promise<LogCheckReport> =>
+  withStore(dataDir, pool, async (store, options) =>
+    rebuildLog(store, await checkLog(store, options), signal ? { ...options, signal } : options),
+  );
+
+export const sentences = ({ differences }: LogCheckReport): string[] => differences.map(({ message }) => message);
