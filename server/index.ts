@@ -14,6 +14,7 @@ import { Gate } from "./http/gate.js";
 import { Limits } from "./http/limits.js";
 import { createLogger } from "./http/logger.js";
 import { Metrics } from "./http/metrics.js";
+import { explorerRoutes } from "./http/routes/explorer.js";
 import { DECLARATIONS_BELIEVED } from "./http/routes/health.js";
 import { type Access, routeTable } from "./http/routes/index.js";
 import { Sessions } from "./http/sessions.js";
@@ -94,7 +95,10 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
     const anchoring = new Anchoring({ log: registry.log, calendars: settings.otsCalendars, logger });
     const access = accessOf(settings, registry, operator);
     const logName = settings.logName ?? undefined;
-    const routes = routeTable(registry, operator, metrics, access, anchoring, logName, mirrored);
+    const routes = [
+      ...routeTable(registry, operator, metrics, access, anchoring, logName, mirrored),
+      ...(settings.explorer ? explorerRoutes() : []),
+    ];
     const http = new HttpServer({ routes, limits: limitsOf(settings), trustedProxies, maxBodyBytes, metrics, logger });
     const port = await http.listen(host, settings.port);
     opened.push(() => http.close());
