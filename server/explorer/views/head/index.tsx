@@ -1,10 +1,53 @@
-import { Empty, Heading } from "../../components/index.js";
+/** The head of the log: what it is, what was proven of it, and what joined it last. */
+import { Card, Empty, Heading, Problem, useNow } from "../../components/index.js";
+import { useCell } from "../../state/cell.js";
+import { failure, lookNow, sight } from "../../state/watching.js";
+import { AnchoringCard } from "./AnchoringCard.js";
+import { HeadCard } from "./HeadCard.js";
+import { OperatorCard } from "./OperatorCard.js";
+import { RecentCard } from "./RecentCard.js";
+import "./head.css";
 
 export default function HeadView() {
+  const seen = useCell(sight);
+  const failed = useCell(failure);
+  if (seen.status === "looking" && failed)
+    return (
+      <>
+        <Heading title="Head of the log" />
+        <Problem error={failed} retry={() => void lookNow()} />
+      </>
+    );
+  const head = seen.status === "proven" ? seen.head : undefined;
   return (
-    <>
-      <Heading title="Head" />
-      <Empty title="Not there yet." />
-    </>
+    <div class="stack">
+      <div class="view-head">
+        <Heading title="Head of the log" />
+        {seen.status === "proven" && <LookedAt at={seen.at} />}
+      </div>
+      <HeadCard head={head} />
+      {head === null ? (
+        <Card title="Newest entries">
+          <Empty title="Nothing has been recorded yet">
+            Entries appear here as they are made: <code>cairnlog attest FILE</code> makes one.
+          </Empty>
+        </Card>
+      ) : (
+        <RecentCard head={head} />
+      )}
+      <div class="columns">
+        <OperatorCard />
+        <AnchoringCard isEmpty={head === null} />
+      </div>
+    </div>
+  );
+}
+
+function LookedAt({ at }: { readonly at: number }) {
+  const seconds = Math.max(0, Math.round((useNow() - at) / 1000));
+  return (
+    <p class="soft looked">
+      <span class="pulse" aria-hidden="true" /> Checked {seconds < 2 ? "just now" : `${seconds} s ago`}
+    </p>
   );
 }
