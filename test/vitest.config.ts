@@ -4,6 +4,8 @@ export default defineConfig({
   test: {
     root: new URL("..", import.meta.url).pathname,
     include: ["test/**/*.test.ts"],
+    // These need the registry and a browser, which `npm test` does without.
+    exclude: ["test/package/**", "test/browser/**"],
     // Native addons and worker threads do not survive being loaded in vitest's own threads.
     pool: "forks",
     testTimeout: 60_000,

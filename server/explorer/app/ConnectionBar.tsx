@@ -14,12 +14,10 @@ export function ConnectionBar() {
       <div class="connection-inner">
         <p>
           <strong>{isLimited ? "Too many requests." : "The service does not answer as it should."}</strong>{" "}
-          {isLimited
-            ? "What you see is what was proven last."
-            : `${failed.detail} What you see is what was proven last.`}
+          {isLimited ? "This address has asked as much as the service allows for now." : failed.detail}
         </p>
         {failed.retryAfter ? (
-          <Countdown key={`${failed.retryAfter}`} seconds={failed.retryAfter} done={again} />
+          <Countdown seconds={failed.retryAfter} since={failed} done={again} />
         ) : (
           <button type="button" class="button" onClick={again}>
             Try again

@@ -57,7 +57,9 @@ function Standing() {
       ? ["warning", "No answer"]
       : seen.status === "looking"
         ? ["neutral", "Checking"]
-        : ["good", "Proven"];
+        : seen.head
+          ? ["good", "Proven"]
+          : ["neutral", "Empty"];
   return (
     <a class={`standing standing-${tone}`} href="#/" aria-label={`State of the log: ${text}`}>
       <ShieldIcon />

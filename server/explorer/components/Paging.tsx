@@ -29,7 +29,7 @@ export function Paging({ page, pages, what, addressOf }: PagingProps) {
           )}
           <a
             href={addressOf(each)}
-            aria-label={`Page ${each} of ${pages}`}
+            aria-label={`Page ${NUMBER.format(each)} of ${NUMBER.format(pages)}`}
             {...(each === page ? { "aria-current": "page" as const } : {})}
           >
             {NUMBER.format(each)}

@@ -1,6 +1,6 @@
 /** What stands where contents would: nothing there, not there yet, could not be had. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { ClientError } from "../../client/index.js";
 import type { Task } from "../state/task.js";
 import { AlarmIcon } from "./icons.js";
@@ -42,7 +42,7 @@ export function Problem({ error, retry }: ProblemProps) {
         <AlarmIcon /> {title}
       </p>
       <p class="state-text">{text}</p>
-      {retry && (wait ? <Countdown key={`${wait}`} seconds={wait} done={retry} /> : <RetryButton retry={retry} />)}
+      {retry && (wait ? <Countdown seconds={wait} since={error} done={retry} /> : <RetryButton retry={retry} />)}
     </div>
   );
 }
@@ -53,8 +53,16 @@ const RetryButton = ({ retry }: { readonly retry: () => void }) => (
   </button>
 );
 
-export function Countdown({ seconds, done }: { readonly seconds: number; readonly done: () => void }) {
-  const [end] = useState(() => Date.now() + seconds * 1000);
+export interface CountdownProps {
+  readonly seconds: number;
+  /** What it counts from: another one begins anew. */
+  readonly since: unknown;
+  /** At the end, and when the reader does not want to wait. */
+  done(): void;
+}
+
+export function Countdown({ seconds, since, done }: CountdownProps) {
+  const end = useMemo(() => Date.now() + seconds * 1000, [seconds, since]);
   const left = Math.max(0, Math.ceil((end - useNow()) / 1000));
   useEffect(() => {
     if (left === 0) done();

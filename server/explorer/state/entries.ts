@@ -26,15 +26,26 @@ export async function provenEntries(head: TreeHead, from: number, to: number): P
   const entries = await listed("/log", {}, from, to);
   for (const [i, entry] of entries.entries()) {
     const previous = entries[i - 1];
-    if (entry.id !== from + i + 1 || (previous && entry.previous_hash !== previous.entry_hash))
+    if (previous && (entry.previous_hash !== previous.entry_hash || entry.id <= previous.id))
       throw caught(`Entry ${entry.id} does not follow on the one before it.`, entry);
   }
   const last = entries.at(-1);
   // Each hash covers the one before it, so the last one's place in the tree is that of all.
   const proof = await client.log.proof(to - 1, head.tree_size);
-  if (!last || last.id !== to || proof.entry_hash !== last.entry_hash)
+  if (entries.length !== to - from || !last || proof.entry_hash !== last.entry_hash)
     throw caught("The entries that the service lists are not those of the tree.", last ?? null);
   return entries.reverse();
+}
+
+/**
+ * The entries on either side of a leaf, where there are any; their content is checked. Ids of an imported history may have
+ * gaps, so its neighbours' ids do not follow from an entry's own.
+ * @throws ClientError
+ */
+export async function neighbours(leafIndex: number): Promise<{ previous: Entry | null; next: Entry | null }> {
+  const from = Math.max(0, leafIndex - 1);
+  const around = await listed("/log", {}, from, leafIndex + 2);
+  return { previous: leafIndex > 0 ? (around[0] ?? null) : null, next: around[leafIndex - from + 1] ?? null };
 }
 
 /** The same of those entries of a list that match; that none is missing, nothing shows. @throws ClientError */

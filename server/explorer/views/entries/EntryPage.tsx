@@ -1,5 +1,6 @@
 /** One entry, proven: its hash from its content, its place in the tree from its hash, the tree from the signed head. */
 
+import type { Entry } from "../../../../engine/verify/index.js";
 import type { ProvenEntry } from "../../../client/index.js";
 import { ClientError } from "../../../client/index.js";
 import {
@@ -13,10 +14,11 @@ import {
   saveJson,
 } from "../../components/index.js";
 import { useCell } from "../../state/cell.js";
+import { neighbours } from "../../state/entries.js";
 import { addressOf } from "../../state/location.js";
 import { client } from "../../state/service.js";
-import { useTask } from "../../state/task.js";
-import { operator, sight } from "../../state/watching.js";
+import { type Task, useTask } from "../../state/task.js";
+import { operator } from "../../state/watching.js";
 import { ContentCard } from "./ContentCard.js";
 import { HashCard } from "./HashCard.js";
 import { NoSuchEntry } from "./NoSuchEntry.js";
@@ -28,6 +30,8 @@ const NUMBER = new Intl.NumberFormat();
 export function EntryPage({ id }: { readonly id: number }) {
   const task = useTask(() => client.log.entry(id), [id]);
   const { value: proven, error } = task;
+  const leaf = proven?.proof.leaf_index;
+  const around = useTask(async () => (leaf === undefined ? undefined : neighbours(leaf)), [leaf]);
   const title = `Entry ${NUMBER.format(id)}`;
   if (error instanceof ClientError && error.status === 404) return <NoSuchEntry id={id} />;
   if (error !== undefined)
@@ -45,20 +49,23 @@ export function EntryPage({ id }: { readonly id: number }) {
           {proven && <Badge tone={eventLabel(proven.entry).tone}>{eventLabel(proven.entry).label}</Badge>}
           <p class="entry-about">{proven ? eventSubject(proven.entry) : "\u00a0"}</p>
         </div>
-        <Neighbours id={id} />
+        <Steps previous={around.value?.previous ?? null} next={around.value?.next ?? null} />
       </div>
-      {proven ? <Parts {...proven} /> : <Placeholders />}
+      {proven ? <Parts proven={proven} around={around} /> : <Placeholders />}
     </div>
   );
 }
 
-function Parts({ entry, proof, head }: ProvenEntry) {
+type Around = Awaited<ReturnType<typeof neighbours>> | undefined;
+
+function Parts({ proven, around }: { readonly proven: ProvenEntry; readonly around: Task<Around> }) {
+  const { entry, proof, head } = proven;
   const key = useCell(operator);
   const save = () =>
     saveJson(`entry-${entry.id}.proof.json`, { entry, proof, tree_head: head, operator_key: key?.pem ?? null });
   return (
     <>
-      <SummaryCard entry={entry} head={head} />
+      <SummaryCard proven={proven} around={around} />
       <ContentCard entry={entry} />
       <HashCard entry={entry} />
       <TreeCard proof={proof} head={head} />
@@ -86,21 +93,19 @@ function Placeholders() {
   );
 }
 
-function Neighbours({ id }: { readonly id: number }) {
-  const seen = useCell(sight);
-  const size = seen.status === "proven" ? (seen.head?.tree_size ?? 0) : 0;
+function Steps({ previous, next }: { readonly previous: Entry | null; readonly next: Entry | null }) {
   return (
     <nav class="neighbours" aria-label="Neighbouring entries">
-      <Neighbour id={id - 1} isThere={id > 1} label="Previous" />
-      <Neighbour id={id + 1} isThere={id < size} label="Next" />
+      <Step to={previous} label="Previous" />
+      <Step to={next} label="Next" />
     </nav>
   );
 }
 
-function Neighbour({ id, isThere, label }: { readonly id: number; readonly isThere: boolean; readonly label: string }) {
-  if (!isThere) return <span class="button button-off">{label}</span>;
+function Step({ to, label }: { readonly to: Entry | null; readonly label: string }) {
+  if (!to) return <span class="button button-off">{label}</span>;
   return (
-    <a class="button" href={addressOf(["entries", id])} aria-label={`${label} entry, ${id}`}>
+    <a class="button" href={addressOf(["entries", to.id])} aria-label={`${label} entry, ${to.id}`}>
       {label}
     </a>
   );

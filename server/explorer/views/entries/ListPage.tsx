@@ -97,13 +97,14 @@ function Assurance({ shown }: { readonly shown: Shown }) {
     <div class="assurance">
       {shown.isProven ? (
         <Verdict holds>
-          All {shown.entries.length} are proven: each one's content hashes to its hash, each hash covers the one before
-          it, and the newest lies in the tree of {NUMBER.format(shown.head)} leaves.
+          {shown.entries.length === 1 ? "It is" : `All ${shown.entries.length} are`} proven: what an entry says hashes
+          to its hash, each hash covers the one before it, and the newest of them lies in the tree that the operator
+          signed.
         </Verdict>
       ) : (
         <Verdict holds>
-          Each one's content hashes to its hash. That the service left none out, nothing can show; open one to prove
-          that it is in the log.
+          What each says hashes to its hash. That none was left out, nothing can show; open one to prove that it is in
+          the log.
         </Verdict>
       )}
     </div>

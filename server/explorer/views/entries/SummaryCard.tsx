@@ -1,13 +1,21 @@
 /** What holds of an entry, in sentences, each checked in this page. */
-import { checkOtsProof, type Entry, type TreeHead } from "../../../../engine/verify/index.js";
+import { checkOtsProof, type Entry } from "../../../../engine/verify/index.js";
+import type { ProvenEntry } from "../../../client/index.js";
 import { Card, Facts, Hash, Time, Verdict } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
-import { client } from "../../state/service.js";
-import { useTask } from "../../state/task.js";
+import type { Task } from "../../state/task.js";
 
+const leaves = (count: number): string => `${NUMBER.format(count)} ${count === 1 ? "leaf" : "leaves"}`;
 const NUMBER = new Intl.NumberFormat();
 
-export function SummaryCard({ entry, head }: { readonly entry: Entry; readonly head: TreeHead }) {
+type Around = { readonly previous: Entry | null } | undefined;
+
+export interface SummaryCardProps {
+  readonly proven: ProvenEntry;
+  readonly around: Task<Around>;
+}
+
+export function SummaryCard({ proven: { entry, proof, head }, around }: SummaryCardProps) {
   const { ots_proof } = entry;
   const anchor = ots_proof === undefined ? null : checkOtsProof(ots_proof, entry.entry_hash);
   return (
@@ -15,10 +23,10 @@ export function SummaryCard({ entry, head }: { readonly entry: Entry; readonly h
       <div class="verdicts">
         <Verdict holds>Its content hashes to its entry hash.</Verdict>
         <Verdict holds>
-          It is leaf {NUMBER.format(entry.id - 1)} of the tree of {NUMBER.format(head.tree_size)} leaves, whose head the
-          operator signed <Time at={head.timestamp} as="age" />.
+          It is leaf {NUMBER.format(proof.leaf_index)} of the tree of {leaves(head.tree_size)}, whose head the operator
+          signed <Time at={head.timestamp} as="age" />.
         </Verdict>
-        <Link entry={entry} />
+        <Link entry={entry} isFirst={proof.leaf_index === 0} around={around} />
         {anchor && <Verdict holds={anchor.ok}>{anchor.detail}</Verdict>}
       </div>
       <Facts
@@ -39,18 +47,17 @@ export function SummaryCard({ entry, head }: { readonly entry: Entry; readonly h
 }
 
 /** Whether the hash of the entry before it is the one that this entry's hash covers. */
-function Link({ entry }: { readonly entry: Entry }) {
-  const { id, previous_hash } = entry;
-  const task = useTask(async () => (id > 1 ? client.log.entry(id - 1) : null), [id]);
-  if (id === 1)
+function Link({ entry, isFirst, around }: { entry: Entry; isFirst: boolean; around: Task<Around> }) {
+  const { previous_hash } = entry;
+  if (isFirst)
     return <Verdict holds={previous_hash === null}>It is the first: its hash covers no entry before it.</Verdict>;
-  const before = <a href={addressOf(["entries", id - 1])}>entry {NUMBER.format(id - 1)}</a>;
-  if (task.error !== undefined)
-    return <p class="soft">Entry {NUMBER.format(id - 1)} could not be fetched to compare.</p>;
-  if (!task.value) return <p class="soft verdict-waiting">Comparing with the entry before it…</p>;
+  if (around.error !== undefined) return <p class="soft">The entry before it could not be fetched to compare.</p>;
+  const previous = around.value?.previous;
+  if (!previous) return <p class="soft verdict-waiting">Comparing with the entry before it…</p>;
   return (
-    <Verdict holds={task.value.entry.entry_hash === previous_hash}>
-      Its hash covers that of {before}, and through it every entry before.
+    <Verdict holds={previous.entry_hash === previous_hash}>
+      Its hash covers that of <a href={addressOf(["entries", previous.id])}>entry {NUMBER.format(previous.id)}</a>, and
+      through it every entry before.
     </Verdict>
   );
 }

@@ -10,6 +10,7 @@ import { TreeDrawing } from "./TreeDrawing.js";
 const CLIMB_MS = 5_000;
 const SLOWEST_MS = 450;
 const NUMBER = new Intl.NumberFormat();
+const counted = (count: number, what: string): string => `${NUMBER.format(count)} ${what}${count === 1 ? "" : "s"}`;
 
 export interface TreeCardProps {
   readonly proof: InclusionProof;
@@ -30,39 +31,49 @@ export function TreeCard({ proof, head }: TreeCardProps) {
         </button>
       }
     >
-      <p class="soft">
-        Leaf {NUMBER.format(proof.leaf_index)} of {NUMBER.format(head.tree_size)}, {top}{" "}
-        {top === 1 ? "level" : "levels"} below the root. From the bottom up, each coloured hash is computed here from
-        the two below it; the {NUMBER.format(proof.audit_path.length)} plain ones came with the proof.
-      </p>
-      <div class="tree-frame" ref={frame}>
-        <TreeDrawing ascent={ascent} top={top} proof={proof} />
-      </div>
-      <dl class="roots">
-        <div>
-          <dt class="soft">Root computed here</dt>
-          <dd>
-            {root ? <Hash value={root} label="computed root" show="whole" /> : <span class="soft">computing…</span>}
-          </dd>
+      <div class="tree-layout">
+        <div class="tree-frame" ref={frame}>
+          <TreeDrawing ascent={ascent} top={top} proof={proof} />
         </div>
-        <div>
-          <dt class="soft">Root that the operator signed</dt>
-          <dd>
-            <Hash value={head.root_hash} label="signed root" show="whole" />
-          </dd>
+        <div class="tree-words">
+          <p class="soft">
+            {top === 0 ? (
+              "It is the only leaf, and so the root."
+            ) : (
+              <>
+                Leaf {NUMBER.format(proof.leaf_index)} of {NUMBER.format(head.tree_size)}, {counted(top, "level")} below
+                the root. From the bottom up, each coloured hash is computed here from the two below it;{" "}
+                {counted(proof.audit_path.length, "plain one")} came with the proof.
+              </>
+            )}
+          </p>
+          <dl class="roots">
+            <div>
+              <dt class="soft">Root computed here</dt>
+              <dd>
+                {root ? <Hash value={root} label="computed root" show="whole" /> : <span class="soft">computing…</span>}
+              </dd>
+            </div>
+            <div>
+              <dt class="soft">Root that the operator signed</dt>
+              <dd>
+                <Hash value={head.root_hash} label="signed root" show="whole" />
+              </dd>
+            </div>
+          </dl>
+          <div class="tree-verdict">
+            {root && (
+              <Verdict holds={root === head.root_hash}>
+                {root === head.root_hash ? "They are the same: the entry is in the log." : "They differ."}
+              </Verdict>
+            )}
+          </div>
+          <details>
+            <summary>Every hash on the way, as text</summary>
+            <Way ascent={ascent} />
+          </details>
         </div>
-      </dl>
-      <div class="tree-verdict">
-        {root && (
-          <Verdict holds={root === head.root_hash}>
-            {root === head.root_hash ? "They are the same: the entry is in the log." : "They differ."}
-          </Verdict>
-        )}
       </div>
-      <details>
-        <summary>Every hash on the way, as text</summary>
-        <Way ascent={ascent} />
-      </details>
     </Card>
   );
 }

@@ -13,6 +13,8 @@ const ROW = 62;
 const COLUMN = { left: 0, right: WIDTH - BOX.width } as const;
 const MIDDLE = (WIDTH - BOX.width) / 2;
 const TOP = 8;
+/** Below the leaves, for their names. */
+const BOTTOM = 22;
 
 export interface TreeDrawingProps {
   readonly ascent: Ascent;
@@ -22,7 +24,7 @@ export interface TreeDrawingProps {
 }
 
 export function TreeDrawing({ ascent, top, proof }: TreeDrawingProps) {
-  const high = TOP + top * ROW + BOX.height + 8;
+  const high = TOP + top * ROW + BOX.height + BOTTOM;
   const rowOf = (level: number) => TOP + (top - level) * ROW;
   const levels = Array.from({ length: top + 1 }, (_, level) => ({
     level,
@@ -78,7 +80,7 @@ interface LevelProps {
 
 function Level({ rung, x, y, isRoot, isLeaf }: LevelProps) {
   const other = x === COLUMN.left ? COLUMN.right : COLUMN.left;
-  const name = isRoot ? "root" : isLeaf ? "leaf" : "";
+  const name = isLeaf ? "this entry" : "";
   return (
     <>
       <Box x={x} y={y} hash={rung?.hash} kind={rung ? "computed" : "waiting"} name={name} />
@@ -111,7 +113,7 @@ function Box({ x, y, hash, kind, name }: BoxProps) {
         {hash === undefined ? "" : shortened(hash, 5)}
       </text>
       {name !== "" && (
-        <text class="tree-name" x={BOX.width / 2} y={-4} text-anchor="middle">
+        <text class="tree-name" x={BOX.width / 2} y={BOX.height + 15} text-anchor="middle">
           {name}
         </text>
       )}

@@ -9,8 +9,14 @@ import { lastVisit, operator } from "../../state/watching.js";
 
 const NUMBER = new Intl.NumberFormat();
 
-/** Undefined while it is being looked for; null for an empty log. */
-export function HeadCard({ head }: { readonly head: TreeHead | null | undefined }) {
+export interface HeadCardProps {
+  /** Undefined while it is being looked for; null for an empty log. */
+  readonly head: TreeHead | null | undefined;
+  /** When it was proven last, in milliseconds since 1970. */
+  readonly provenAt: number;
+}
+
+export function HeadCard({ head, provenAt }: HeadCardProps) {
   return (
     <section class="card head-card" aria-label="The newest tree head">
       <div class="head-size">
@@ -27,7 +33,7 @@ export function HeadCard({ head }: { readonly head: TreeHead | null | undefined 
         </p>
       </div>
       <div class="head-proof">
-        <Proofs head={head} />
+        <Proofs head={head} provenAt={provenAt} />
         <div class="head-root">
           <span class="soft">Root</span>
           {head ? (
@@ -41,14 +47,16 @@ export function HeadCard({ head }: { readonly head: TreeHead | null | undefined 
   );
 }
 
-function Proofs({ head }: { readonly head: TreeHead | null | undefined }) {
+function Proofs({ head, provenAt }: HeadCardProps) {
   const key = useCell(operator);
   const raised = useCell(alarm);
-  if (raised)
+  if (raised && provenAt < Date.parse(raised.raised_at))
     return (
       <div class="head-verdicts">
         <Verdict holds={false}>The newest head is not believed: see the alarm above.</Verdict>
-        <p class="soft">Shown here is the last head that was proven.</p>
+        <p class="soft">
+          {head ? "Shown here is the last head that was proven." : "No head of this log was proven before."}
+        </p>
       </div>
     );
   if (head === undefined) return <p class="head-verdicts soft">Fetching the head and checking it…</p>;

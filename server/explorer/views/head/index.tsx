@@ -1,7 +1,8 @@
 /** The head of the log: what it is, what was proven of it, and what joined it last. */
-import { Card, Empty, Heading, Problem, useNow } from "../../components/index.js";
+import { Card, Empty, Heading, useNow } from "../../components/index.js";
+import { alarm } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
-import { failure, lookNow, sight } from "../../state/watching.js";
+import { failure, lastVisit, sight } from "../../state/watching.js";
 import { AnchoringCard } from "./AnchoringCard.js";
 import { HeadCard } from "./HeadCard.js";
 import { OperatorCard } from "./OperatorCard.js";
@@ -11,21 +12,22 @@ import "./head.css";
 export default function HeadView() {
   const seen = useCell(sight);
   const failed = useCell(failure);
+  const raised = useCell(alarm);
   if (seen.status === "looking" && failed)
     return (
       <>
         <Heading title="Head of the log" />
-        <Problem error={failed} retry={() => void lookNow()} />
+        <Empty title="Nothing is known of the log yet">It is shown here as soon as the service answers.</Empty>
       </>
     );
-  const head = seen.status === "proven" ? seen.head : undefined;
+  const head = seen.status === "proven" ? seen.head : raised ? lastVisit?.head : undefined;
   return (
     <div class="stack">
       <div class="view-head">
         <Heading title="Head of the log" />
         {seen.status === "proven" && <LookedAt at={seen.at} />}
       </div>
-      <HeadCard head={head} />
+      <HeadCard head={head} provenAt={seen.status === "proven" ? seen.at : 0} />
       {head === null ? (
         <Card title="Newest entries">
           <Empty title="Nothing has been recorded yet">
