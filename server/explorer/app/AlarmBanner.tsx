@@ -2,6 +2,7 @@
 import { AlarmIcon, DownloadIcon } from "../components/icons.js";
 import { Hash, saveJson, Time } from "../components/index.js";
 import { type Alarm, beginAnew, putAway } from "../state/alarm.js";
+import { lookNow } from "../state/watching.js";
 
 export function AlarmBanner({ alarm }: { readonly alarm: Alarm }) {
   return (
@@ -39,7 +40,7 @@ export function AlarmBanner({ alarm }: { readonly alarm: Alarm }) {
           >
             <DownloadIcon /> Save the evidence
           </button>
-          <button type="button" class="button" onClick={putAway}>
+          <button type="button" class="button" onClick={lookAgain}>
             Put the alarm away
           </button>
           <button
@@ -55,6 +56,12 @@ export function AlarmBanner({ alarm }: { readonly alarm: Alarm }) {
       </div>
     </section>
   );
+}
+
+/** A log that still misbehaves raises it again at once. */
+function lookAgain(): void {
+  putAway();
+  void lookNow();
 }
 
 const FORGET =

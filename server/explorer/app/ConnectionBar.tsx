@@ -10,7 +10,7 @@ export function ConnectionBar() {
   if (!failed) return null;
   const isLimited = failed.code === "rate-limited";
   return (
-    <div class="connection">
+    <section class="connection" aria-label="Connection">
       <div class="connection-inner">
         <p>
           <strong>{isLimited ? "Too many requests." : "The service does not answer as it should."}</strong>{" "}
@@ -24,6 +24,6 @@ export function ConnectionBar() {
           </button>
         )}
       </div>
-    </div>
+    </section>
   );
 }

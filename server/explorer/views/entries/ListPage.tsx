@@ -10,6 +10,8 @@ import { sight } from "../../state/watching.js";
 import { Filters } from "./Filters.js";
 
 const PER_PAGE = 25;
+/** The beginning of a hash without the name of its algorithm. */
+const BARE_HASH = /^[0-9a-f]{1,63}$/i;
 const NUMBER = new Intl.NumberFormat();
 
 /** A page, and whether this page of ours proved that it is the log's. */
@@ -147,8 +149,15 @@ function NothingHere({ filter, total, lastPage }: { filter: EntryFilter; total: 
     );
   return (
     <Empty title="No entry matches.">
-      Tags match whole and must all be there; a search is the beginning of a hash or a fingerprint.{" "}
-      <a href="#/entries">Show all entries</a>
+      <p>Tags match whole and must all be there; a search is the beginning of a hash or a fingerprint.</p>
+      {BARE_HASH.test(filter.search ?? "") && (
+        <p>
+          {/* Payloads hold these with their prefix, and a beginning must be one. */}
+          <a href={addressOf(["entries"], { ...filter, search: `sha256:${filter.search}` })}>
+            Look for documents and keys that begin so
+          </a>
+        </p>
+      )}
     </Empty>
   );
 }
