@@ -1,5 +1,5 @@
 /** Name of the log, how it stands, the views, light and dark. */
-import { MoonIcon, ShieldIcon, SunIcon, SystemIcon } from "../components/icons.js";
+import { AlarmIcon, MoonIcon, ShieldIcon, SunIcon, SystemIcon } from "../components/icons.js";
 import { ROUTES } from "../routes.js";
 import { alarm } from "../state/alarm.js";
 import { useCell } from "../state/cell.js";
@@ -62,7 +62,7 @@ function Standing() {
           : ["neutral", "Empty"];
   return (
     <a class={`standing standing-${tone}`} href="#/" aria-label={`State of the log: ${text}`}>
-      <ShieldIcon />
+      {raised ? <AlarmIcon /> : <ShieldIcon />}
       <span class="standing-text">{text}</span>
     </a>
   );

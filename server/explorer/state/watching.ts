@@ -23,8 +23,8 @@ const SOONEST = 2_000;
 const LATEST = 15_000;
 const LATEST_AFTER_FAILURE = 60_000;
 const SLOWING = 1.5;
-/** A look that finds a new head also takes a proof and a list. */
-const REQUESTS_A_LOOK = 3;
+/** A look that finds a new head also takes two proofs and a list. */
+const REQUESTS_A_LOOK = 4;
 
 export const sight = new Cell<Sight>({ status: "looking" });
 /** Why the last look failed; null when it did not. */
@@ -42,6 +42,7 @@ let delay = SOONEST;
 let timer: ReturnType<typeof setTimeout> | undefined;
 let isLooking = false;
 let isKeyCompared = false;
+let isNameSought = false;
 
 export function startWatching(): void {
   document.addEventListener("visibilitychange", () => {
@@ -75,7 +76,7 @@ async function look(): Promise<void> {
   sight.value = { status: "proven", head, at: Date.now() };
   remember("visit", { head, seen_at: new Date().toISOString(), pinned_at: pinnedAt } satisfies Visit);
   delay = head && head.tree_size !== known ? SOONEST : Math.min(delay * SLOWING, LATEST);
-  if (head && logName.value === null) void learnName().catch(() => {});
+  if (head && !isNameSought) void learnName();
 }
 
 /** Looks whether the service still shows the key that was pinned; the first one it ever showed is. */
@@ -93,10 +94,11 @@ async function compareKeys(): Promise<void> {
   );
 }
 
-/** A name that the operator's signature covers, or none. */
+/** A name that the operator's signature covers; without one the page shows the service's address. Asked for once. */
 async function learnName(): Promise<void> {
-  const response = await fetch("/api/v1/log/checkpoint");
-  if (!response.ok || !operator.value) return;
+  isNameSought = true;
+  const response = await fetch("/api/v1/log/checkpoint").catch(() => null);
+  if (!response?.ok || !operator.value) return;
   const note = await response.text();
   const name = note.slice(0, note.indexOf("\n"));
   if (await verifyCheckpoint(note, operator.value, name)) logName.value = name;

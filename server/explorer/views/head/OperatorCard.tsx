@@ -25,9 +25,11 @@ export function OperatorCard() {
             ]}
           />
           <p class="soft note">
-            {lastVisit
-              ? "The service still shows the key that this browser pinned."
-              : "Believed because the service showed it first: compare it with the fingerprint that the operator published elsewhere."}
+            {raised?.keys
+              ? "The service shows another key: see the alarm above."
+              : lastVisit
+                ? "The service still shows the key that this browser pinned."
+                : "Believed because the service showed it first: compare it with the fingerprint that the operator published elsewhere."}
           </p>
         </>
       ) : (
