@@ -1,10 +1,16 @@
 /** Entries in a browser: listed newest first, found, and each proven step by step. */
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Readable } from "node:stream";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
+import { openOperatorKey } from "#cairnlog/engine/crypto/operator-key.js";
+import { importEntries } from "#cairnlog/engine/index.js";
+import { projection } from "#cairnlog/engine/registry/projection.js";
 import { entryHash, leafHash, parsePublicKey, verifyInclusion, verifyTreeHead } from "#cairnlog/engine/verify/index.js";
 import { newClient } from "../client/clients.js";
-import { startTestService, type TestService } from "../server/harness.js";
+import { chain } from "../log/history-entries.js";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { expectReadable, expectReadableEverywhere, Reader, TELEPHONE } from "./explorer.js";
 
 const PER_PAGE = 25;
@@ -188,6 +194,34 @@ describe("one entry", () => {
     await page.getByRole("heading", { name: "Entry 1", level: 1 }).waitFor();
     await page.goto(`${single.url}/#/entries/one`);
     await page.getByText("is no number of an entry.").waitFor();
+    await reader.leave();
+  });
+
+  test("of an imported history is proven by the rules of its version", async () => {
+    const dataDir = temporaryFolder();
+    const signer = openOperatorKey(join(dataDir, "operator.pem"));
+    const history = chain([{ chain_version: null }, {}, { payload: { artifact: "old" } }, { chain_version: 2 }]);
+    const lines = Buffer.from(history.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
+    await importEntries({ path: join(dataDir, "log"), signer, projection }, Readable.from([lines]));
+    const imported = await startTestService({ SERVICE_DATA_DIR: dataDir });
+    const reader = await Reader.arrive();
+    const page = await reader.open(imported.url, "#/entries");
+    await page.getByText("All 4 are proven").waitFor();
+    for (const [id, version, bytes] of [
+      [1, 1, '{"n":0}'],
+      [3, 1, `{"artifact":"old"}${history[1]!.entry_hash}`],
+      [4, 2, "service.log.entry.v2\\0"],
+    ] as const) {
+      await page.goto(`${imported.url}/#/entries/${id}`);
+      await page.getByRole("heading", { name: `Entry ${id}`, level: 1 }).waitFor();
+      const making = page.getByRole("region", { name: "How its hash is made" });
+      await making.getByText(`version ${version}`).waitFor();
+      expect((await making.locator("pre").innerText()).startsWith(bytes)).toBe(true);
+      await making.getByRole("button", { name: `Copy computed hash ${history[id - 1]!.entry_hash}` }).waitFor();
+      await page.locator("svg.tree").scrollIntoViewIfNeeded();
+      await page.getByText("They are the same: the entry is in the log.").waitFor();
+      await page.getByText(version === 1 ? "Version 1 covers neither" : "is not covered by the hash").waitFor();
+    }
     await reader.leave();
   });
 

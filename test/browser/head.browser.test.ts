@@ -157,8 +157,8 @@ describe("a log that was rewritten", () => {
     const alarm = page.getByRole("alert", { name: "Alarm" });
     await turnInto(page, honest);
     await alarm.getByText("The tree head has 5 leaves, which is less than the 8 there must be.").waitFor();
-    await alarm.getByRole("button", { name: "Put the alarm away" }).click();
     await turnInto(page, emptied);
+    await alarm.getByRole("button", { name: "Put the alarm away" }).click();
     await alarm.getByText("The log shows no head any more.").waitFor();
     await reader.leave();
   });

@@ -23,7 +23,7 @@ export function App() {
       <footer class="foot">
         <p>
           What carries a tick was recomputed in this browser, from what the service sent.{" "}
-          <a href="/api/v1/openapi.json">API</a>
+          <a href="/docs">The interface behind this page</a>
         </p>
       </footer>
       <Announcer />
