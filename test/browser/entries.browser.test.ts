@@ -225,6 +225,22 @@ describe("one entry", () => {
     await reader.leave();
   });
 
+  test("beside which the service lists others than those of the tree is caught", async () => {
+    const reader = await Reader.arrive();
+    await reader.context.route(/\/api\/v1\/log\?/, async (route) => {
+      const response = await route.fetch();
+      const page = await response.json();
+      // Entries that are whole in themselves, in another order.
+      await route.fulfill({ response, json: { ...page, entries: page.entries.reverse() } });
+    });
+    const page = await reader.open(service.url, "#/entries/7");
+    await page
+      .getByRole("alert", { name: "Alarm" })
+      .getByText("The service lists another entry 7 than it shows.")
+      .waitFor();
+    await reader.leave();
+  });
+
   test("whose content was changed is caught, in the list and by itself", async () => {
     for (const address of ["#/entries", "#/entries/2"]) {
       const reader = await Reader.arrive();

@@ -212,6 +212,20 @@ describe("when the service cannot answer", () => {
     await reader.leave();
   });
 
+  test("with a view's code, the page offers to be loaded again", async () => {
+    const reader = await Reader.arrive();
+    const page = await reader.open(service.url);
+    await page.getByText("app-11.tar.gz").waitFor();
+    await reader.context.route("**/explorer/keys-*", (route) => route.abort());
+    await page.getByRole("link", { name: "Keys", exact: true }).click();
+    await page.getByText("This view could not be loaded.").waitFor();
+    await expectReadable(page);
+    await reader.context.unroute("**/explorer/keys-*");
+    await page.getByRole("button", { name: "Load the page again" }).click();
+    await page.getByRole("heading", { name: "Keys", level: 1 }).waitFor();
+    await reader.leave();
+  });
+
   test("because too much was asked, it counts down to the next try", async () => {
     const limited = await startTestService({ SERVICE_RATE_LIMITS: "on", SERVICE_RATE_LIMIT_GENERAL: "3" });
     await append(limited, 2);

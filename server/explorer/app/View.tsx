@@ -1,7 +1,7 @@
 /** The view that the address names: its code is fetched when it is first wanted. */
 import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Empty, Heading, Loading, Problem } from "../components/index.js";
+import { Empty, Heading, Loading } from "../components/index.js";
 import { ROUTES, type ViewProps, type ViewRoute } from "../routes.js";
 import { arrivals } from "../state/arrivals.js";
 import { useCell } from "../state/cell.js";
@@ -13,19 +13,18 @@ export function View() {
   const { path, query } = useCell(place);
   const route = ROUTES.find(({ name }) => name === (path[0] ?? ""));
   const [loaded, setLoaded] = useState<Loaded | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [attempt, setAttempt] = useState(0);
+  const [isLost, setLost] = useState(false);
   useEffect(() => {
     let isWanted = true;
-    setError(null);
+    setLost(false);
     route?.load().then(
       (module) => isWanted && setLoaded({ route, component: module.default }),
-      (reason: unknown) => isWanted && setError(reason),
+      () => isWanted && setLost(true),
     );
     return () => {
       isWanted = false;
     };
-  }, [route, attempt]);
+  }, [route]);
   useArrival(path.join("/"));
   if (!route)
     return (
@@ -36,7 +35,18 @@ export function View() {
         </Empty>
       </>
     );
-  if (error) return <Problem error={error} retry={() => setAttempt(attempt + 1)} />;
+  if (isLost)
+    return (
+      <>
+        <Heading title={route.label} />
+        <Empty title="This view could not be loaded.">
+          <p>The service does not answer, or has a newer version of this page.</p>
+          <button type="button" class="button" onClick={() => window.location.reload()}>
+            Load the page again
+          </button>
+        </Empty>
+      </>
+    );
   if (loaded?.route !== route) return <Loading what={route.label} rows={8} />;
   const Component = loaded.component;
   return <Component path={path.slice(1)} query={query} />;

@@ -31,7 +31,7 @@ export function useCell<T>(cell: Cell<T>): T {
   const [value, setValue] = useState(() => ({ now: cell.value }));
   useEffect(() => {
     // It may have changed between drawing and this.
-    setValue({ now: cell.value });
+    setValue((held) => (Object.is(held.now, cell.value) ? held : { now: cell.value }));
     return cell.watch((now) => setValue({ now }));
   }, [cell]);
   return value.now;

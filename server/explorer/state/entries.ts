@@ -38,14 +38,25 @@ export async function provenEntries(head: TreeHead, from: number, to: number): P
 }
 
 /**
- * The entries on either side of a leaf, where there are any; their content is checked. Ids of an imported history may have
- * gaps, so its neighbours' ids do not follow from an entry's own.
- * @throws ClientError
+ * The entries before and after one that was proven, where there are any; their content is checked, and that the hashes of the
+ * three follow on one another. Ids of an imported history may have gaps, so they do not follow from the entry's own.
+ * @throws ClientError `log-misbehaved`
  */
-export async function neighbours(leafIndex: number): Promise<{ previous: Entry | null; next: Entry | null }> {
+export async function neighbours(
+  entry: Entry,
+  leafIndex: number,
+): Promise<{ readonly previous: Entry | null; readonly next: Entry | null }> {
   const from = Math.max(0, leafIndex - 1);
   const around = await listed("/log", {}, from, leafIndex + 2);
-  return { previous: leafIndex > 0 ? (around[0] ?? null) : null, next: around[leafIndex - from + 1] ?? null };
+  const [listedEntry, next = null] = around.slice(leafIndex - from);
+  const previous = leafIndex > 0 ? around[0]! : null;
+  if (listedEntry?.entry_hash !== entry.entry_hash)
+    throw caught(`The service lists another entry ${entry.id} than it shows.`, entry);
+  if ((previous?.entry_hash ?? null) !== entry.previous_hash)
+    throw caught(`Entry ${entry.id} does not follow on the one before it.`, entry);
+  if (next && next.previous_hash !== entry.entry_hash)
+    throw caught(`Entry ${next.id} does not follow on the one before it.`, next);
+  return { previous, next };
 }
 
 /** The same of those entries of a list that match; that none is missing, nothing shows. @throws ClientError */

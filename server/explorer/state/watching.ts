@@ -113,10 +113,13 @@ async function lookFailed(error: unknown): Promise<void> {
     failure.value = null;
     return;
   }
-  if (!(error instanceof ClientError)) throw error;
-  if (!failure.value) announce(error.detail);
-  failure.value = error;
-  delay = error.retryAfter ? error.retryAfter * 1000 : Math.min(delay * 2, LATEST_AFTER_FAILURE);
+  const reason =
+    error instanceof ClientError
+      ? error
+      : new ClientError("page-failed", `This page failed: ${error}`, { cause: error });
+  if (!failure.value) announce(reason.detail);
+  failure.value = reason;
+  delay = reason.retryAfter ? reason.retryAfter * 1000 : Math.min(delay * 2, LATEST_AFTER_FAILURE);
 }
 
 /** Nobody looks at a hidden page. Half of what this address may ask is left to the reader's own clicks. */

@@ -30,8 +30,10 @@ const NUMBER = new Intl.NumberFormat();
 export function EntryPage({ id }: { readonly id: number }) {
   const task = useTask(() => client.log.entry(id), [id]);
   const { value: proven, error } = task;
-  const leaf = proven?.proof.leaf_index;
-  const around = useTask(async () => (leaf === undefined ? undefined : neighbours(leaf)), [leaf]);
+  const around = useTask(
+    async () => (proven ? neighbours(proven.entry, proven.proof.leaf_index) : undefined),
+    [proven],
+  );
   const title = `Entry ${NUMBER.format(id)}`;
   if (error instanceof ClientError && error.status === 404) return <NoSuchEntry id={id} />;
   if (error !== undefined)

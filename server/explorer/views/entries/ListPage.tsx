@@ -1,6 +1,7 @@
 /** All entries, or those that match, newest first. */
 import { useRef } from "preact/hooks";
 import { Card, Empty, EntryList, Heading, Loading, Paging, Problem, Verdict } from "../../components/index.js";
+import { alarm } from "../../state/alarm.js";
 import { announce } from "../../state/announcements.js";
 import { useCell } from "../../state/cell.js";
 import { type EntryFilter, matchingEntries, provenEntries, type Stretch } from "../../state/entries.js";
@@ -22,6 +23,8 @@ export function ListPage({ query }: { readonly query: URLSearchParams }) {
   const page = pageOf(query);
   const task = useShown(filter, page);
   const { value: shown, error } = task;
+  const raised = useCell(alarm);
+  const seen = useCell(sight);
   const pages = shown ? Math.max(1, Math.ceil(shown.total / PER_PAGE)) : 1;
   const at = (number: number) => addressOf(["entries"], { ...filter, page: number > 1 ? number : undefined });
   return (
@@ -38,6 +41,8 @@ export function ListPage({ query }: { readonly query: URLSearchParams }) {
         <div class="list-body" aria-busy={task.isBusy}>
           {error !== undefined ? (
             <Problem error={error} retry={task.retry} />
+          ) : shown === undefined && raised && seen.status === "looking" ? (
+            <Empty title="Nothing is listed while the alarm stands.">No head of this log is believed.</Empty>
           ) : shown === undefined ? (
             <Loading what="entries" rows={12} />
           ) : shown.entries.length === 0 ? (

@@ -48,14 +48,12 @@ export function SummaryCard({ proven: { entry, proof, head }, around }: SummaryC
 
 /** Whether the hash of the entry before it is the one that this entry's hash covers. */
 function Link({ entry, isFirst, around }: { entry: Entry; isFirst: boolean; around: Task<Around> }) {
-  const { previous_hash } = entry;
-  if (isFirst)
-    return <Verdict holds={previous_hash === null}>It is the first: its hash covers no entry before it.</Verdict>;
-  if (around.error !== undefined) return <p class="soft">The entry before it could not be fetched to compare.</p>;
+  if (isFirst) return <Verdict holds>It is the first: its hash covers no entry before it.</Verdict>;
+  if (around.error !== undefined) return <p class="soft">The entry before it could not be had to compare.</p>;
   const previous = around.value?.previous;
   if (!previous) return <p class="soft verdict-waiting">Comparing with the entry before it…</p>;
   return (
-    <Verdict holds={previous.entry_hash === previous_hash}>
+    <Verdict holds={previous.entry_hash === entry.previous_hash}>
       Its hash covers that of <a href={addressOf(["entries", previous.id])}>entry {NUMBER.format(previous.id)}</a>, and
       through it every entry before.
     </Verdict>
