@@ -1,10 +1,11 @@
 #!/usr/bin/env node
-// Builds the package: AssemblyScript kernels → base64 in wasm/kernel.generated.ts → TypeScript → dist/.
+// Builds the package: AssemblyScript kernels → base64 in wasm/kernel.generated.ts → TypeScript → dist/, and the explorer.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { buildExplorer } from "./explorer.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const bin = (name) => join(root, "node_modules", ".bin", name);
@@ -28,3 +29,4 @@ try {
 
 rmSync(join(root, "dist"), { recursive: true, force: true });
 run(bin("tsc"), ["--project", "tsconfig.json"]);
+await buildExplorer();

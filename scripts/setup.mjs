@@ -40,9 +40,8 @@ function build(folder, sources, make) {
 }
 
 install(root);
-build(join(root, "dist"), ["wasm", "engine", "server", "tsconfig.json", "package-lock.json", "scripts/build.mjs"], () =>
-  run(process.execPath, ["scripts/build.mjs"]),
-);
+const built = ["wasm", "engine", "server", "tsconfig.json", "package-lock.json", "scripts"];
+build(join(root, "dist"), built, () => run(process.execPath, ["scripts/build.mjs"]));
 if (process.argv[2] === "bench") {
   install(join(root, "bench"));
   build(join(root, "bench", "dist"), ["bench", "dist/.built"], () =>

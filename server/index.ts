@@ -17,6 +17,7 @@ import { Limits } from "./http/limits.js";
 import { createLogger, type Logger } from "./http/logger.js";
 import { Metrics } from "./http/metrics.js";
 import { Readiness } from "./http/readiness.js";
+import { explorerRoutes } from "./http/routes/explorer.js";
 import { DECLARATIONS_BELIEVED } from "./http/routes/health.js";
 import { type Access, routeTable } from "./http/routes/index.js";
 import { Sessions } from "./http/sessions.js";
@@ -111,7 +112,10 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
     const readiness = new Readiness({ log, operator, freeBytes: () => freeBytes(dataDir), isReadOnly: readOnly });
     const watch = { metrics, readiness };
     const logName = settings.logName ?? undefined;
-    const routes = routeTable(registry, operator, watch, access, anchoring, logName, mirrored);
+    const routes = [
+      ...routeTable(registry, operator, watch, access, anchoring, logName, mirrored),
+      ...(settings.explorer ? explorerRoutes() : []),
+    ];
     const bounds = { ...settings, maxConnections };
     const http = new HttpServer({ routes, limits: limitsOf(settings), trustedProxies, bounds, tls, metrics, logger });
     metrics.watchHttp(http);

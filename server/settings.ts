@@ -210,6 +210,12 @@ const TABLE = {
     about: "on or off; on lets webhooks call addresses that are not public, this machine's own among them",
     read: onOff,
   },
+  explorer: {
+    name: "SERVICE_EXPLORER",
+    fallback: "on",
+    about: "on or off; off leaves out the page that shows the log at /",
+    read: onOff,
+  },
   maxBodyBytes: {
     name: "SERVICE_MAX_BODY_BYTES",
     fallback: `${1024 * 1024}`,

@@ -27,10 +27,19 @@ const ENTITY_TAG = /(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g;
  * the header as sent, names its tag).
  */
 export function kept(answer: Answer, keep: Keep, ifNoneMatch: string): Answer {
-  const etag = `"${hash("sha256", answer.body, "base64url")}"`;
-  const headers = { ...answer.headers, etag, "cache-control": DIRECTIVES[keep] };
-  if (names(ifNoneMatch, etag)) return new Answer(Buffer.alloc(0), { status: 304, headers });
-  return new Answer(answer.body, { status: answer.status, contentType: answer.contentType, headers });
+  return unlessHeld(tagged(answer, keep), ifNoneMatch);
+}
+
+/** `answer` with its tag and its directive. */
+export function tagged({ body, status, contentType, headers }: Answer, keep: Keep): Answer {
+  const etag = `"${hash("sha256", body, "base64url")}"`;
+  return new Answer(body, { status, contentType, headers: { ...headers, etag, "cache-control": DIRECTIVES[keep] } });
+}
+
+/** A tagged answer, or 304 without a body for a client that has it. */
+export function unlessHeld(answer: Answer, ifNoneMatch: string): Answer {
+  const { headers } = answer;
+  return names(ifNoneMatch, headers.etag!) ? new Answer(Buffer.alloc(0), { status: 304, headers }) : answer;
 }
 
 /** RFC 9110 §13.1.2: any of the tags, compared without their `W/`, or `*`. */

@@ -26,6 +26,8 @@ export interface Request {
   readonly authorization: string;
   /** The `If-None-Match` header as sent; empty without one. */
   readonly ifNoneMatch: string;
+  /** The `Accept-Encoding` header as sent; empty without one. */
+  readonly acceptEncoding: string;
 }
 
 /** Copies what the handlers need. */
@@ -46,6 +48,7 @@ export function readRequest(
     address: clientAddress(socket, trusted.length ? forwardedFor(request) : "", trusted),
     authorization: request.getHeader("authorization"),
     ifNoneMatch: request.getHeader("if-none-match"),
+    acceptEncoding: request.getHeader("accept-encoding"),
   };
 }
 

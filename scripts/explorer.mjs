@@ -1,0 +1,49 @@
+#!/usr/bin/env node
+// Builds the explorer: server/explorer → dist/server/explorer, each file also compressed, for the service to send as it is.
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { build } from "vite";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const out = join(root, "dist", "server", "explorer");
+
+export async function buildExplorer() {
+  await build({
+    configFile: false,
+    root: join(root, "server", "explorer"),
+    // The page stands at /, what it asks for below /explorer/; every name there carries a hash.
+    base: "/",
+    publicDir: false,
+    logLevel: "warn",
+    oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+    build: {
+      outDir: out,
+      emptyOutDir: true,
+      target: "es2022",
+      // The content security policy takes no data: scripts, and every browser that runs the page preloads modules.
+      assetsInlineLimit: 0,
+      modulePreload: { polyfill: false },
+      assetsDir: "explorer",
+      chunkSizeWarningLimit: 1000,
+    },
+  });
+  compress(out);
+}
+
+function compress(folder) {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) {
+      compress(path);
+      continue;
+    }
+    const content = readFileSync(path);
+    const params = { [constants.BROTLI_PARAM_SIZE_HINT]: content.length };
+    writeFileSync(`${path}.br`, brotliCompressSync(content, { params }));
+    writeFileSync(`${path}.gz`, gzipSync(content, { level: 9 }));
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await buildExplorer();

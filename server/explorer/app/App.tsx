@@ -1,0 +1,41 @@
+/** The shell around every view. */
+import { alarm } from "../state/alarm.js";
+import { announcement } from "../state/announcements.js";
+import { useCell } from "../state/cell.js";
+import { AlarmBanner } from "./AlarmBanner.js";
+import { ConnectionBar } from "./ConnectionBar.js";
+import { Header } from "./Header.js";
+import { View } from "./View.js";
+
+export function App() {
+  const raised = useCell(alarm);
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
+        Skip to content
+      </button>
+      <Header />
+      {raised && <AlarmBanner alarm={raised} />}
+      <ConnectionBar />
+      <main id="main" tabIndex={-1}>
+        <View />
+      </main>
+      <footer class="foot">
+        <p>
+          What carries a tick was recomputed in this browser, from what the service sent.{" "}
+          <a href="/docs">The interface behind this page</a>
+        </p>
+      </footer>
+      <Announcer />
+    </>
+  );
+}
+
+function Announcer() {
+  const text = useCell(announcement);
+  return (
+    <div class="visually-hidden" aria-live="polite" role="status">
+      {text}
+    </div>
+  );
+}

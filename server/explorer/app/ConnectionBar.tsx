@@ -1,0 +1,29 @@
+/** Said in every view while the service does not answer, or answers that it was asked too much. */
+import { Countdown } from "../components/states.js";
+import { useCell } from "../state/cell.js";
+import { failure, lookNow } from "../state/watching.js";
+
+const again = () => void lookNow();
+
+export function ConnectionBar() {
+  const failed = useCell(failure);
+  if (!failed) return null;
+  const isLimited = failed.code === "rate-limited";
+  return (
+    <section class="connection" aria-label="Connection">
+      <div class="connection-inner">
+        <p>
+          <strong>{isLimited ? "Too many requests." : "The service does not answer as it should."}</strong>{" "}
+          {isLimited ? "This address has asked as much as the service allows for now." : failed.detail}
+        </p>
+        {failed.retryAfter ? (
+          <Countdown seconds={failed.retryAfter} since={failed} done={again} />
+        ) : (
+          <button type="button" class="button" onClick={again}>
+            Try again
+          </button>
+        )}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,86 @@
+/** Name of the log, how it stands, the views, light and dark. */
+import { AlarmIcon, MoonIcon, ShieldIcon, SunIcon, SystemIcon } from "../components/icons.js";
+import { ROUTES } from "../routes.js";
+import { alarm } from "../state/alarm.js";
+import { useCell } from "../state/cell.js";
+import { addressOf, place } from "../state/location.js";
+import { changeTheme, type Theme, theme } from "../state/theme.js";
+import { failure, logName, sight } from "../state/watching.js";
+
+const THEMES: Readonly<Record<Theme, { readonly label: string; readonly icon: () => preact.JSX.Element }>> = {
+  system: { label: "Colours: as the system has them", icon: SystemIcon },
+  light: { label: "Colours: light", icon: SunIcon },
+  dark: { label: "Colours: dark", icon: MoonIcon },
+};
+
+export function Header() {
+  const name = useCell(logName);
+  const current = useCell(place).path[0] ?? "";
+  return (
+    <header class="top">
+      <div class="top-inner">
+        <a class="brand" href="#/">
+          <Cairn />
+          <span class="brand-text">
+            <span class="brand-name">{name ?? window.location.host}</span>
+            <span class="brand-kind">Transparency log</span>
+          </span>
+        </a>
+        <nav class="views" aria-label="Views">
+          {ROUTES.map((route) => (
+            <a
+              key={route.name}
+              href={addressOf([route.name].filter(Boolean))}
+              {...(route.name === current ? { "aria-current": "page" as const } : {})}
+            >
+              {route.label}
+            </a>
+          ))}
+        </nav>
+        <div class="top-end">
+          <Standing />
+          <ThemeButton />
+        </div>
+      </div>
+    </header>
+  );
+}
+
+/** In two words, wherever the reader is. */
+function Standing() {
+  const seen = useCell(sight);
+  const failed = useCell(failure);
+  const raised = useCell(alarm);
+  const [tone, text] = raised
+    ? ["bad", "Alarm"]
+    : failed
+      ? ["warning", "No answer"]
+      : seen.status === "looking"
+        ? ["neutral", "Checking"]
+        : seen.head
+          ? ["good", "Proven"]
+          : ["neutral", "Empty"];
+  return (
+    <a class={`standing standing-${tone}`} href="#/" aria-label={`State of the log: ${text}`}>
+      {raised ? <AlarmIcon /> : <ShieldIcon />}
+      <span class="standing-text">{text}</span>
+    </a>
+  );
+}
+
+function ThemeButton() {
+  const { label, icon: Icon } = THEMES[useCell(theme)];
+  return (
+    <button type="button" class="icon-button" aria-label={label} title={label} onClick={changeTheme}>
+      <Icon />
+    </button>
+  );
+}
+
+const Cairn = () => (
+  <svg class="cairn" viewBox="0 0 32 32" width="32" height="32" aria-hidden="true">
+    <ellipse cx="16" cy="25" rx="12" ry="4.2" />
+    <ellipse cx="16.8" cy="16.6" rx="8.6" ry="3.7" />
+    <ellipse cx="15.4" cy="9.2" rx="5.4" ry="3.1" />
+  </svg>
+);

@@ -1,0 +1,63 @@
+/** The view that the address names: its code is fetched when it is first wanted. */
+import type { ComponentType } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Empty, Heading, Loading } from "../components/index.js";
+import { ROUTES, type ViewProps, type ViewRoute } from "../routes.js";
+import { arrivals } from "../state/arrivals.js";
+import { useCell } from "../state/cell.js";
+import { place } from "../state/location.js";
+
+type Loaded = { readonly route: ViewRoute; readonly component: ComponentType<ViewProps> };
+
+export function View() {
+  const { path, query } = useCell(place);
+  const route = ROUTES.find(({ name }) => name === (path[0] ?? ""));
+  const [loaded, setLoaded] = useState<Loaded | null>(null);
+  const [isLost, setLost] = useState(false);
+  useEffect(() => {
+    let isWanted = true;
+    setLost(false);
+    route?.load().then(
+      (module) => isWanted && setLoaded({ route, component: module.default }),
+      () => isWanted && setLost(true),
+    );
+    return () => {
+      isWanted = false;
+    };
+  }, [route]);
+  useArrival(path.join("/"));
+  if (!route)
+    return (
+      <>
+        <Heading title="Nothing here" />
+        <Empty title="This address names no view.">
+          <a href="#/">To the head of the log</a>
+        </Empty>
+      </>
+    );
+  if (isLost)
+    return (
+      <>
+        <Heading title={route.label} />
+        <Empty title="This view could not be loaded.">
+          <p>The service does not answer, or has a newer version of this page.</p>
+          <button type="button" class="button" onClick={() => window.location.reload()}>
+            Load the page again
+          </button>
+        </Empty>
+      </>
+    );
+  if (loaded?.route !== route) return <Loading what={route.label} rows={8} />;
+  const Component = loaded.component;
+  return <Component path={path.slice(1)} query={query} />;
+}
+
+/** Another path is another page to the reader: its beginning is shown, and its heading takes the focus. */
+function useArrival(path: string): void {
+  const shown = useRef(path);
+  if (shown.current !== path) {
+    shown.current = path;
+    arrivals.expect();
+    window.scrollTo(0, 0);
+  }
+}

@@ -1,0 +1,45 @@
+/** A hash or fingerprint: short on the screen, whole on the clipboard. */
+import { useEffect, useState } from "preact/hooks";
+import { announce } from "../state/announcements.js";
+import { copyText } from "./clipboard.js";
+import { CheckIcon, CopyIcon } from "./icons.js";
+
+const COPIED_MS = 1_600;
+
+export interface HashProps {
+  readonly value: string;
+  /** What it is, for people who hear the page: "entry hash". */
+  readonly label: string;
+  /** Characters shown at the beginning and at the end; `whole` shows all of them, broken into lines where they must be. */
+  readonly show?: number | "whole";
+}
+
+/** A button that copies the value. */
+export function Hash({ value, label, show = 8 }: HashProps) {
+  const [isCopied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!isCopied) return undefined;
+    const timer = setTimeout(() => setCopied(false), COPIED_MS);
+    return () => clearTimeout(timer);
+  }, [isCopied]);
+  const copy = async () => {
+    const done = await copyText(value);
+    setCopied(done);
+    announce(done ? `The ${label} was copied.` : `The ${label} could not be copied.`);
+  };
+  return (
+    <button type="button" class={`hash ${show === "whole" ? "hash-whole" : ""}`} title={value} onClick={copy}>
+      <span class="visually-hidden">Copy {label} </span>
+      <code>{show === "whole" ? value : shortened(value, show)}</code>
+      <span class="hash-icon" aria-hidden="true">
+        {isCopied ? <CheckIcon /> : <CopyIcon />}
+      </span>
+    </button>
+  );
+}
+
+/** Beginning and end of a hash; the prefix `sha256:` is told by the label. */
+export function shortened(value: string, show = 8): string {
+  const bare = value.replace(/^sha256:/, "");
+  return bare.length <= 2 * show + 1 ? bare : `${bare.slice(0, show)}…${bare.slice(-show)}`;
+}

@@ -1,0 +1,24 @@
+/** Copying, also where the page was not loaded over HTTPS and browsers withhold the clipboard's own interface. */
+
+/** @returns whether it is on the clipboard */
+export async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copyBySelection(text);
+  }
+}
+
+function copyBySelection(text: string): boolean {
+  const area = document.createElement("textarea");
+  const focused = document.activeElement;
+  area.value = text;
+  area.className = "visually-hidden";
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  if (focused instanceof HTMLElement) focused.focus();
+  return done;
+}

@@ -1,0 +1,16 @@
+/** Files that the page makes itself. */
+
+/** Has the browser save `value` as JSON under a name. */
+export function saveJson(name: string, value: unknown): void {
+  saveFile(name, `${JSON.stringify(value, null, 2)}\n`, "application/json");
+}
+
+export function saveFile(name: string, content: string, type: string): void {
+  const url = URL.createObjectURL(new Blob([content], { type }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  // The download has the content by then in every browser.
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}

@@ -1,0 +1,114 @@
+/** One entry, proven: its hash from its content, its place in the tree from its hash, the tree from the signed head. */
+
+import type { Entry } from "../../../../engine/verify/index.js";
+import type { ProvenEntry } from "../../../client/index.js";
+import { ClientError } from "../../../client/index.js";
+import {
+  Badge,
+  Card,
+  DownloadIcon,
+  eventLabel,
+  eventSubject,
+  Heading,
+  Problem,
+  saveJson,
+} from "../../components/index.js";
+import { useCell } from "../../state/cell.js";
+import { neighbours } from "../../state/entries.js";
+import { addressOf } from "../../state/location.js";
+import { client } from "../../state/service.js";
+import { type Task, useTask } from "../../state/task.js";
+import { operator } from "../../state/watching.js";
+import { ContentCard } from "./ContentCard.js";
+import { HashCard } from "./HashCard.js";
+import { NoSuchEntry } from "./NoSuchEntry.js";
+import { SummaryCard } from "./SummaryCard.js";
+import { TreeCard } from "./TreeCard.js";
+
+const NUMBER = new Intl.NumberFormat();
+
+export function EntryPage({ id }: { readonly id: number }) {
+  const task = useTask(() => client.log.entry(id), [id]);
+  const { value: proven, error } = task;
+  const around = useTask(
+    async () => (proven ? neighbours(proven.entry, proven.proof.leaf_index) : undefined),
+    [proven],
+  );
+  const title = `Entry ${NUMBER.format(id)}`;
+  if (error instanceof ClientError && error.status === 404) return <NoSuchEntry id={id} />;
+  if (error !== undefined)
+    return (
+      <>
+        <Heading title={title} />
+        <Problem error={error} retry={task.retry} />
+      </>
+    );
+  return (
+    <div class="stack">
+      <div class="view-head">
+        <div class="entry-title">
+          <Heading title={title} />
+          {proven && <Badge tone={eventLabel(proven.entry).tone}>{eventLabel(proven.entry).label}</Badge>}
+          <p class="entry-about">{proven ? eventSubject(proven.entry) : "\u00a0"}</p>
+        </div>
+        <Steps previous={around.value?.previous ?? null} next={around.value?.next ?? null} />
+      </div>
+      {proven ? <Parts proven={proven} around={around} /> : <Placeholders />}
+    </div>
+  );
+}
+
+type Around = Awaited<ReturnType<typeof neighbours>> | undefined;
+
+function Parts({ proven, around }: { readonly proven: ProvenEntry; readonly around: Task<Around> }) {
+  const { entry, proof, head } = proven;
+  const key = useCell(operator);
+  const save = () =>
+    saveJson(`entry-${entry.id}.proof.json`, { entry, proof, tree_head: head, operator_key: key?.pem ?? null });
+  return (
+    <>
+      <SummaryCard proven={proven} around={around} />
+      <ContentCard entry={entry} />
+      <HashCard entry={entry} />
+      <TreeCard proof={proof} head={head} />
+      <p>
+        <button type="button" class="button" onClick={save}>
+          <DownloadIcon /> Download the proof
+        </button>
+      </p>
+    </>
+  );
+}
+
+/** As high as what will stand there. */
+function Placeholders() {
+  return (
+    <>
+      {["Proven in this page", "Content", "How its hash is made"].map((title) => (
+        <Card key={title} title={title} class="placeholder">
+          <span class="skeleton" />
+          <span class="skeleton" />
+          <span class="skeleton" />
+        </Card>
+      ))}
+    </>
+  );
+}
+
+function Steps({ previous, next }: { readonly previous: Entry | null; readonly next: Entry | null }) {
+  return (
+    <nav class="neighbours" aria-label="Neighbouring entries">
+      <Step to={previous} label="Previous" />
+      <Step to={next} label="Next" />
+    </nav>
+  );
+}
+
+function Step({ to, label }: { readonly to: Entry | null; readonly label: string }) {
+  if (!to) return <span class="button button-off">{label}</span>;
+  return (
+    <a class="button" href={addressOf(["entries", to.id])} aria-label={`${label} entry, ${to.id}`}>
+      {label}
+    </a>
+  );
+}

@@ -1,0 +1,84 @@
+/** What is looked for. It goes into the address, so that a search can be kept and sent. */
+import { useState } from "preact/hooks";
+import { EVENT_TYPES, SearchIcon } from "../../components/index.js";
+import type { EntryFilter } from "../../state/entries.js";
+import { addressOf, goTo } from "../../state/location.js";
+
+/** Whole numbers are taken for entries: no hash is that short and means one thing. */
+const ENTRY_ID = /^#?([1-9]\d{0,9})$/;
+
+export interface FiltersProps {
+  readonly filter: EntryFilter;
+  readonly total: number | undefined;
+}
+
+export function Filters({ filter, total }: FiltersProps) {
+  const [search, setSearch] = useState(filter.search ?? "");
+  const [eventType, setEventType] = useState(filter.event_type ?? "");
+  const [tags, setTags] = useState(filter.tags ?? "");
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const id = ENTRY_ID.exec(search.trim())?.[1];
+    if (id !== undefined && !eventType && !tags) goTo(addressOf(["entries", id]));
+    else goTo(addressOf(["entries"], { search: search.trim(), event_type: eventType.trim(), tags: tags.trim() }));
+  };
+  const isFiltered = Object.keys(filter).length > 0;
+  return (
+    <search>
+      <form class="filters" onSubmit={submit}>
+        <Field
+          label="Hash, fingerprint, or number of an entry"
+          value={search}
+          change={setSearch}
+          placeholder={total ? `e.g. 9f86d081 or ${total}` : "e.g. 9f86d081"}
+          class="filters-search"
+        />
+        <Field label="Event type" value={eventType} change={setEventType} placeholder="any" list="event-types" />
+        <Field label="Tags" value={tags} change={setTags} placeholder="any, e.g. release,2026" />
+        <datalist id="event-types">
+          {EVENT_TYPES.map((type) => (
+            <option key={type} value={type} />
+          ))}
+        </datalist>
+        <div class="filters-actions">
+          <button type="submit" class="button button-strong">
+            <SearchIcon /> Find
+          </button>
+          {isFiltered && (
+            <a class="button" href="#/entries">
+              Show all
+            </a>
+          )}
+        </div>
+      </form>
+    </search>
+  );
+}
+
+interface FieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly placeholder: string;
+  readonly list?: string;
+  readonly class?: string;
+  change(value: string): void;
+}
+
+function Field({ label, value, placeholder, list, class: name = "", change }: FieldProps) {
+  return (
+    <label class={`field ${name}`}>
+      <span>{label}</span>
+      <input
+        class="input"
+        type="text"
+        value={value}
+        placeholder={placeholder}
+        autocomplete="off"
+        autocapitalize="off"
+        spellcheck={false}
+        {...(list === undefined ? {} : { list })}
+        onInput={(event) => change(event.currentTarget.value)}
+      />
+    </label>
+  );
+}

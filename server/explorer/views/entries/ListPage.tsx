@@ -1,0 +1,185 @@
+/** All entries, or those that match, newest first. */
+import { useRef } from "preact/hooks";
+import { Card, Empty, EntryList, Heading, Loading, Paging, Problem, Verdict } from "../../components/index.js";
+import { alarm } from "../../state/alarm.js";
+import { announce } from "../../state/announcements.js";
+import { useCell } from "../../state/cell.js";
+import { type EntryFilter, matchingEntries, provenEntries, type Stretch } from "../../state/entries.js";
+import { addressOf } from "../../state/location.js";
+import { type Task, useTask } from "../../state/task.js";
+import { sight } from "../../state/watching.js";
+import { Filters } from "./Filters.js";
+
+const PER_PAGE = 25;
+/** The beginning of a hash without the name of its algorithm. */
+const BARE_HASH = /^[0-9a-f]{1,63}$/i;
+const NUMBER = new Intl.NumberFormat();
+
+/** A page, and whether this page of ours proved that it is the log's. */
+type Shown = Stretch & { readonly isProven: boolean; readonly head: number };
+
+export function ListPage({ query }: { readonly query: URLSearchParams }) {
+  const filter = filterOf(query);
+  const page = pageOf(query);
+  const task = useShown(filter, page);
+  const { value: shown, error } = task;
+  const raised = useCell(alarm);
+  const seen = useCell(sight);
+  const pages = shown ? Math.max(1, Math.ceil(shown.total / PER_PAGE)) : 1;
+  const at = (number: number) => addressOf(["entries"], { ...filter, page: number > 1 ? number : undefined });
+  return (
+    <div class="stack">
+      <div class="view-head">
+        <Heading title="Entries" />
+        <Newer shown={shown} isFiltered={isFiltered(filter)} reload={task.retry} />
+      </div>
+      <Filters filter={filter} total={shown?.total} key={`${JSON.stringify(filter)}`} />
+      <Card
+        title={isFiltered(filter) ? "Matching entries" : "All entries"}
+        aside={shown && <span class="number">{countOf(shown.total)}</span>}
+      >
+        <div class="list-body" aria-busy={task.isBusy}>
+          {error !== undefined ? (
+            <Problem error={error} retry={task.retry} />
+          ) : shown === undefined && raised && seen.status === "looking" ? (
+            <Empty title="Nothing is listed while the alarm stands.">No head of this log is believed.</Empty>
+          ) : shown === undefined ? (
+            <Loading what="entries" rows={12} />
+          ) : shown.entries.length === 0 ? (
+            <NothingHere filter={filter} total={shown.total} lastPage={at(pages)} />
+          ) : (
+            <>
+              <EntryList entries={shown.entries} />
+              <Assurance shown={shown} />
+            </>
+          )}
+        </div>
+      </Card>
+      <Paging page={Math.min(page, pages)} pages={pages} what="entries" addressOf={at} />
+    </div>
+  );
+}
+
+/**
+ * The page in question. The total stays what it was when the list was opened, so that pages do not shift under the reader
+ * while the log grows.
+ */
+function useShown(filter: EntryFilter, page: number): Task<Shown> {
+  const seen = useCell(sight);
+  const pinned = useRef<{ readonly filter: string; readonly total: number } | null>(null);
+  const name = JSON.stringify(filter);
+  const isReady = seen.status === "proven";
+  const task = useTask(async () => {
+    if (!isReady) return undefined;
+    const shown = await load(filter, page, pinned.current?.filter === name ? pinned.current.total : undefined);
+    pinned.current = { filter: name, total: shown.total };
+    announce(`${countOf(shown.total)}. Page ${page}.`);
+    return shown;
+  }, [name, page, isReady]);
+  const retry = () => {
+    pinned.current = null;
+    task.retry();
+  };
+  return { ...task, retry };
+}
+
+async function load(filter: EntryFilter, page: number, total: number | undefined): Promise<Shown> {
+  const seen = sight.value;
+  const head = seen.status === "proven" ? seen.head : null;
+  const skip = (page - 1) * PER_PAGE;
+  if (isFiltered(filter)) {
+    const size = total === undefined ? {} : { total };
+    const stretch = await matchingEntries({ path: "/log", filter }, { skip, count: PER_PAGE, ...size });
+    return { ...stretch, isProven: false, head: head?.tree_size ?? 0 };
+  }
+  const size = total ?? head?.tree_size ?? 0;
+  const to = Math.max(0, size - skip);
+  const entries = head && to > 0 ? await provenEntries(head, Math.max(0, to - PER_PAGE), to) : [];
+  return { entries, total: size, isProven: true, head: head?.tree_size ?? 0 };
+}
+
+/** What was checked of the entries above, and what could not be. */
+function Assurance({ shown }: { readonly shown: Shown }) {
+  return (
+    <div class="assurance">
+      {shown.isProven ? (
+        <Verdict holds>
+          {shown.entries.length === 1 ? "It is" : `All ${shown.entries.length} are`} proven: what an entry says hashes
+          to its hash, each hash covers the one before it, and the newest of them lies in the tree that the operator
+          signed.
+        </Verdict>
+      ) : (
+        <Verdict holds>
+          What each says hashes to its hash. That none was left out, nothing can show; open one to prove that it is in
+          the log.
+        </Verdict>
+      )}
+    </div>
+  );
+}
+
+/** The list stands still; this says that there is more. */
+function Newer({
+  shown,
+  isFiltered,
+  reload,
+}: {
+  readonly shown: Shown | undefined;
+  readonly isFiltered: boolean;
+  reload(): void;
+}) {
+  const seen = useCell(sight);
+  const size = seen.status === "proven" ? (seen.head?.tree_size ?? 0) : 0;
+  const joined = shown ? size - (isFiltered ? shown.head : shown.total) : 0;
+  if (joined <= 0) return <span class="newer" />;
+  return (
+    <button type="button" class="button newer" onClick={reload}>
+      {isFiltered ? "The log has grown: look again" : `Show ${NUMBER.format(joined)} newer`}
+    </button>
+  );
+}
+
+function NothingHere({ filter, total, lastPage }: { filter: EntryFilter; total: number; lastPage: string }) {
+  if (total > 0)
+    return (
+      <Empty title="The list is not that long.">
+        <a href={lastPage}>To its last page</a>
+      </Empty>
+    );
+  if (!isFiltered(filter))
+    return (
+      <Empty title="Nothing has been recorded yet">
+        Entries appear here as they are made: <code>cairnlog attest FILE</code> makes one.
+      </Empty>
+    );
+  return (
+    <Empty title="No entry matches.">
+      <p>Tags match whole and must all be there; a search is the beginning of a hash or a fingerprint.</p>
+      {BARE_HASH.test(filter.search ?? "") && (
+        <p>
+          {/* Payloads hold these with their prefix, and a beginning must be one. */}
+          <a href={addressOf(["entries"], { ...filter, search: `sha256:${filter.search}` })}>
+            Look for documents and keys that begin so
+          </a>
+        </p>
+      )}
+    </Empty>
+  );
+}
+
+const isFiltered = (filter: EntryFilter): boolean => Object.keys(filter).length > 0;
+
+const countOf = (total: number): string => `${NUMBER.format(total)} ${total === 1 ? "entry" : "entries"}`;
+
+function filterOf(query: URLSearchParams): EntryFilter {
+  const pairs = ["event_type", "tags", "search"].flatMap((name) => {
+    const value = query.get(name)?.trim();
+    return value ? [[name, value]] : [];
+  });
+  return Object.fromEntries(pairs) as EntryFilter;
+}
+
+function pageOf(query: URLSearchParams): number {
+  const text = query.get("page") ?? "1";
+  return /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 1;
+}

@@ -1,0 +1,61 @@
+/** What holds of an entry, in sentences, each checked in this page. */
+import { checkOtsProof, type Entry } from "../../../../engine/verify/index.js";
+import type { ProvenEntry } from "../../../client/index.js";
+import { Card, Facts, Hash, Time, Verdict } from "../../components/index.js";
+import { addressOf } from "../../state/location.js";
+import type { Task } from "../../state/task.js";
+
+const leaves = (count: number): string => `${NUMBER.format(count)} ${count === 1 ? "leaf" : "leaves"}`;
+const NUMBER = new Intl.NumberFormat();
+
+type Around = { readonly previous: Entry | null } | undefined;
+
+export interface SummaryCardProps {
+  readonly proven: ProvenEntry;
+  readonly around: Task<Around>;
+}
+
+export function SummaryCard({ proven: { entry, proof, head }, around }: SummaryCardProps) {
+  const { ots_proof } = entry;
+  const anchor = ots_proof === undefined ? null : checkOtsProof(ots_proof, entry.entry_hash);
+  return (
+    <Card title="Proven in this page">
+      <div class="verdicts">
+        <Verdict holds>Its content hashes to its entry hash.</Verdict>
+        <Verdict holds>
+          It is leaf {NUMBER.format(proof.leaf_index)} of the tree of {leaves(head.tree_size)}, whose head the operator
+          signed <Time at={head.timestamp} as="age" />.
+        </Verdict>
+        <Link entry={entry} isFirst={proof.leaf_index === 0} around={around} />
+        {anchor && <Verdict holds={anchor.ok}>{anchor.detail}</Verdict>}
+      </div>
+      <Facts
+        facts={[
+          ["Recorded", <Time key="time" at={entry.timestamp} />],
+          ["Entry hash", <Hash key="hash" value={entry.entry_hash} label="entry hash" show="whole" />],
+          ["Event type", <code key="type">{entry.event_type}</code>],
+          ["Chain version", `${entry.chain_version ?? 1}`],
+        ]}
+      />
+      <p class="soft note">
+        {(entry.chain_version ?? 1) === 2
+          ? "The event type is not covered by the hash: it is the service's word."
+          : "Version 1 covers neither the time nor the event type: they are the service's word."}
+      </p>
+    </Card>
+  );
+}
+
+/** Whether the hash of the entry before it is the one that this entry's hash covers. */
+function Link({ entry, isFirst, around }: { entry: Entry; isFirst: boolean; around: Task<Around> }) {
+  if (isFirst) return <Verdict holds>It is the first: its hash covers no entry before it.</Verdict>;
+  if (around.error !== undefined) return <p class="soft">The entry before it could not be had to compare.</p>;
+  const previous = around.value?.previous;
+  if (!previous) return <p class="soft verdict-waiting">Comparing with the entry before it…</p>;
+  return (
+    <Verdict holds={previous.entry_hash === entry.previous_hash}>
+      Its hash covers that of <a href={addressOf(["entries", previous.id])}>entry {NUMBER.format(previous.id)}</a>, and
+      through it every entry before.
+    </Verdict>
+  );
+}

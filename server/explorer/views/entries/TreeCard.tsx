@@ -1,0 +1,130 @@
+/** Where an entry lies in the tree: the way up to the root, each hash computed as one looks. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { height, type InclusionProof, type TreeHead } from "../../../../engine/verify/index.js";
+import { Card, Hash, Verdict } from "../../components/index.js";
+import { announce } from "../../state/announcements.js";
+import { type Ascent, begin, climb } from "./ascent.js";
+import { TreeDrawing } from "./TreeDrawing.js";
+
+/** The whole way takes about this long, however high the tree. */
+const CLIMB_MS = 5_000;
+const SLOWEST_MS = 450;
+const NUMBER = new Intl.NumberFormat();
+const counted = (count: number, what: string): string => `${NUMBER.format(count)} ${what}${count === 1 ? "" : "s"}`;
+
+export interface TreeCardProps {
+  readonly proof: InclusionProof;
+  readonly head: TreeHead;
+}
+
+export function TreeCard({ proof, head }: TreeCardProps) {
+  const frame = useRef<HTMLDivElement>(null);
+  const { ascent, replay } = useClimb(proof, head, frame);
+  const top = height(head.tree_size);
+  const root = ascent.isComplete ? ascent.rungs.at(-1)!.hash : undefined;
+  return (
+    <Card
+      title="Where it lies in the tree"
+      aside={
+        <button type="button" class="button" onClick={replay} disabled={!ascent.isComplete}>
+          Compute again
+        </button>
+      }
+    >
+      <div class="tree-layout">
+        <div class="tree-frame" ref={frame}>
+          <TreeDrawing ascent={ascent} top={top} proof={proof} />
+        </div>
+        <div class="tree-words">
+          <p class="soft">
+            {top === 0 ? (
+              "It is the only leaf, and so the root."
+            ) : (
+              <>
+                Leaf {NUMBER.format(proof.leaf_index)} of {NUMBER.format(head.tree_size)}, {counted(top, "level")} below
+                the root. From the bottom up, each coloured hash is computed here from the two below it;{" "}
+                {counted(proof.audit_path.length, "plain one")} came with the proof.
+              </>
+            )}
+          </p>
+          <dl class="roots">
+            <div>
+              <dt class="soft">Root computed here</dt>
+              <dd>
+                {root ? <Hash value={root} label="computed root" show="whole" /> : <span class="soft">computing…</span>}
+              </dd>
+            </div>
+            <div>
+              <dt class="soft">Root that the operator signed</dt>
+              <dd>
+                <Hash value={head.root_hash} label="signed root" show="whole" />
+              </dd>
+            </div>
+          </dl>
+          <div class="tree-verdict">
+            {root && (
+              <Verdict holds={root === head.root_hash}>
+                {root === head.root_hash ? "They are the same: the entry is in the log." : "They differ."}
+              </Verdict>
+            )}
+          </div>
+          <details>
+            <summary>Every hash on the way, as text</summary>
+            <Way ascent={ascent} />
+          </details>
+        </div>
+      </div>
+    </Card>
+  );
+}
+
+/** Climbs once the drawing is in sight; all at once for readers who want no motion. */
+function useClimb(proof: InclusionProof, head: TreeHead, frame: { readonly current: HTMLElement | null }) {
+  const [ascent, setAscent] = useState<Ascent>(() => begin(proof, head));
+  const [isInSight, setInSight] = useState(false);
+  useEffect(() => {
+    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && setInSight(true));
+    if (frame.current) observer.observe(frame.current);
+    return () => observer.disconnect();
+  }, [frame]);
+  useEffect(() => {
+    if (!isInSight || ascent.isComplete) return undefined;
+    if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      let climbed = ascent;
+      while (!climbed.isComplete) climbed = climb(climbed, proof, head);
+      setAscent(climbed);
+      return undefined;
+    }
+    const pause = Math.min(SLOWEST_MS, CLIMB_MS / height(head.tree_size));
+    const timer = setTimeout(() => setAscent(climb(ascent, proof, head)), pause);
+    return () => clearTimeout(timer);
+  }, [isInSight, ascent, proof, head]);
+  const replay = () => {
+    announce("Computing the way to the root again.");
+    setAscent(begin(proof, head));
+  };
+  return { ascent, replay };
+}
+
+function Way({ ascent }: { readonly ascent: Ascent }) {
+  return (
+    <ol class="way">
+      {ascent.rungs.map(({ level, index, hash, partner }) => (
+        <li key={level}>
+          <span class="soft">
+            Level {level}, node {NUMBER.format(index)}
+          </span>
+          <Hash value={hash} label={`hash of level ${level}`} show={12} />
+          {partner && (
+            <span class="soft">
+              {partner.from === "self"
+                ? "has nothing beside it and is hashed with itself"
+                : `is hashed with its ${partner.side} neighbour`}
+            </span>
+          )}
+          {partner?.from === "proof" && <Hash value={partner.hash} label={`sibling on level ${level}`} show={12} />}
+        </li>
+      ))}
+    </ol>
+  );
+}

@@ -1,0 +1,20 @@
+/** The entries of the log: `#/entries` lists them, `#/entries/5` shows one. */
+import { Empty, Heading } from "../../components/index.js";
+import type { ViewProps } from "../../routes.js";
+import { EntryPage } from "./EntryPage.js";
+import { ListPage } from "./ListPage.js";
+import "./entries.css";
+
+export default function EntriesView({ path, query }: ViewProps) {
+  const [id] = path;
+  if (id === undefined) return <ListPage query={query} />;
+  if (/^[1-9]\d{0,14}$/.test(id)) return <EntryPage key={id} id={Number(id)} />;
+  return (
+    <>
+      <Heading title="No such entry" />
+      <Empty title={`“${id}” is no number of an entry.`}>
+        <a href="#/entries">To all entries</a>
+      </Empty>
+    </>
+  );
+}

@@ -1,0 +1,59 @@
+/** Whether the log is anchored in Bitcoin, which would hold the operator to it even with the key in other hands. */
+import { checkOtsProof } from "../../../../engine/verify/index.js";
+import { AnchorStatus } from "../../../wire/anchoring.js";
+import { Badge, Card, Empty, Facts, TaskView, Time, type Tone, Verdict } from "../../components/index.js";
+import { addressOf } from "../../state/location.js";
+import { client, http } from "../../state/service.js";
+import { useTask } from "../../state/task.js";
+
+const NUMBER = new Intl.NumberFormat();
+const STATUS: Readonly<Record<string, readonly [label: string, tone: Tone]>> = {
+  none: ["Not anchored", "neutral"],
+  pending: ["Waiting for Bitcoin", "warning"],
+  confirmed: ["In Bitcoin", "good"],
+};
+
+async function anchoring() {
+  const status = await http.get(AnchorStatus, "/log/anchor-status");
+  if (status.anchored_entry_id === null) return { status, verdict: null };
+  const { entry } = await client.log.entry(status.anchored_entry_id);
+  return { status, verdict: entry.ots_proof === undefined ? null : checkOtsProof(entry.ots_proof, entry.entry_hash) };
+}
+
+export function AnchoringCard({ isEmpty }: { readonly isEmpty: boolean }) {
+  const task = useTask(anchoring, [isEmpty]);
+  const [label, tone] = STATUS[task.value?.status.proof_status ?? ""] ?? ["…", "neutral"];
+  return (
+    <Card title="Anchoring" aside={<Badge tone={tone}>{label}</Badge>}>
+      <TaskView task={task} what="anchoring status" rows={3}>
+        {({ status, verdict }) =>
+          status.anchored_entry_id === null ? (
+            <Empty title="Not anchored yet">
+              An operator who anchors the log puts its newest hash into Bitcoin, so that nobody can back-date it.
+            </Empty>
+          ) : (
+            <>
+              <Facts
+                facts={[
+                  [
+                    "Entry",
+                    <a key="entry" href={addressOf(["entries", status.anchored_entry_id])}>
+                      {NUMBER.format(status.anchored_entry_id)}
+                    </a>,
+                  ],
+                  status.anchored_at !== null && ["Anchored", <Time key="at" at={status.anchored_at} />],
+                  ["Entries since", NUMBER.format(status.entries_since_anchor)],
+                ]}
+              />
+              {verdict && (
+                <div class="note">
+                  <Verdict holds={verdict.ok}>{verdict.detail}</Verdict>
+                </div>
+              )}
+            </>
+          )
+        }
+      </TaskView>
+    </Card>
+  );
+}

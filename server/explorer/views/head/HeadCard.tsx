@@ -1,0 +1,106 @@
+/** Size and root of the newest head, and the three things that this page proves of it. */
+import type { TreeHead } from "../../../../engine/verify/index.js";
+import { kernel } from "../../../../wasm/index.js";
+import { Hash, Time, Verdict } from "../../components/index.js";
+import { alarm } from "../../state/alarm.js";
+import { useCell } from "../../state/cell.js";
+import { memoryLasts } from "../../state/memory.js";
+import { lastVisit, operator } from "../../state/watching.js";
+
+const NUMBER = new Intl.NumberFormat();
+
+export interface HeadCardProps {
+  /** Undefined while it is being looked for; null for an empty log. */
+  readonly head: TreeHead | null | undefined;
+  /** When it was proven last, in milliseconds since 1970. */
+  readonly provenAt: number;
+}
+
+export function HeadCard({ head, provenAt }: HeadCardProps) {
+  return (
+    <section class="card head-card" aria-label="The newest tree head">
+      <div class="head-size">
+        <p class="head-count number">{head === undefined ? "…" : NUMBER.format(head?.tree_size ?? 0)}</p>
+        <p class="soft">{head?.tree_size === 1 ? "entry" : "entries"}</p>
+        <p class="head-signed soft">
+          {head ? (
+            <>
+              Head signed <Time at={head.timestamp} as="age" />
+            </>
+          ) : (
+            "\u00a0"
+          )}
+        </p>
+      </div>
+      <div class="head-proof">
+        <Proofs head={head} provenAt={provenAt} />
+        <div class="head-root">
+          <span class="soft">Root</span>
+          {head ? (
+            <Hash value={head.root_hash} label="root hash" show="whole" />
+          ) : (
+            <span class="soft">{head === null ? "none before the first entry" : "…"}</span>
+          )}
+        </div>
+      </div>
+    </section>
+  );
+}
+
+function Proofs({ head, provenAt }: HeadCardProps) {
+  const key = useCell(operator);
+  const raised = useCell(alarm);
+  if (raised && provenAt < Date.parse(raised.raised_at))
+    return (
+      <div class="head-verdicts">
+        <Verdict holds={false}>The newest head is not believed: see the alarm above.</Verdict>
+        <p class="soft">
+          {head ? "Shown here is the last head that was proven." : "No head of this log was proven before."}
+        </p>
+      </div>
+    );
+  if (head === undefined) return <p class="head-verdicts soft">Fetching the head and checking it…</p>;
+  if (head === null)
+    return <p class="head-verdicts soft">The log is empty. Its first head will be signed with its first entry.</p>;
+  return (
+    <div class="head-verdicts">
+      <Verdict holds>
+        <strong>Signed</strong> by the operator key ({key?.algorithm}); the signature was checked in this page.
+      </Verdict>
+      <Verdict holds>
+        <History head={head} />
+      </Verdict>
+      <details class="soft">
+        <summary>By which code</summary>
+        <p>
+          The signature by <code>verifyTreeHead</code>, the consistency of heads by <code>verifyConsistency</code> of{" "}
+          <code>cairnlog/verify</code>, the package that works offline. Hashes are computed by the service's own
+          WebAssembly kernel ({kernel.name === "simd" ? "SIMD" : "scalar"}), running here.
+        </p>
+      </details>
+    </div>
+  );
+}
+
+/** What the consistency proof shows, in the reader's terms. */
+function History({ head }: { readonly head: TreeHead }) {
+  const before = lastVisit?.head;
+  if (!lastVisit)
+    return (
+      <>
+        <strong>First visit.</strong>{" "}
+        {memoryLasts()
+          ? "From now on this browser remembers the head, and every later one must be proven to extend it."
+          : "This browser keeps nothing, so only heads seen while this page is open can be compared."}
+      </>
+    );
+  const joined = head.tree_size - (before?.tree_size ?? 0);
+  return (
+    <>
+      <strong>Nothing has been rewritten</strong> since you last looked on <Time at={lastVisit.seen_at} />
+      {joined > 0
+        ? `: ${NUMBER.format(joined)} ${joined === 1 ? "entry was" : "entries were"} added behind the ${NUMBER.format(before?.tree_size ?? 0)} there were.`
+        : ", and nothing was added."}
+    </>
+  );
+}

@@ -1,0 +1,30 @@
+/** The newest entries, as they come. */
+import { useRef } from "preact/hooks";
+import type { TreeHead } from "../../../../engine/verify/index.js";
+import { Card, EntryList, Loading, Problem } from "../../components/index.js";
+import { provenEntries } from "../../state/entries.js";
+import { useTask } from "../../state/task.js";
+
+const SHOWN = 8;
+
+export function RecentCard({ head }: { readonly head: TreeHead | undefined }) {
+  const task = useTask(
+    async () => (head ? provenEntries(head, Math.max(0, head.tree_size - SHOWN), head.tree_size) : undefined),
+    [head?.tree_size],
+  );
+  // What was there when the view was opened is not news.
+  const opened = useRef<number | undefined>(undefined);
+  opened.current ??= head?.tree_size;
+  const { value: entries, error } = task;
+  return (
+    <Card title="Newest entries" aside={<a href="#/entries">All entries</a>} class="recent">
+      {error !== undefined && !entries ? (
+        <Problem error={error} retry={task.retry} />
+      ) : entries ? (
+        <EntryList entries={entries} {...(opened.current === undefined ? {} : { newAfter: opened.current })} />
+      ) : (
+        <Loading what="entries" rows={SHOWN} />
+      )}
+    </Card>
+  );
+}

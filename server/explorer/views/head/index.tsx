@@ -1,0 +1,55 @@
+/** The head of the log: what it is, what was proven of it, and what joined it last. */
+import { Card, Empty, Heading, useNow } from "../../components/index.js";
+import { alarm } from "../../state/alarm.js";
+import { useCell } from "../../state/cell.js";
+import { failure, lastVisit, sight } from "../../state/watching.js";
+import { AnchoringCard } from "./AnchoringCard.js";
+import { HeadCard } from "./HeadCard.js";
+import { OperatorCard } from "./OperatorCard.js";
+import { RecentCard } from "./RecentCard.js";
+import "./head.css";
+
+export default function HeadView() {
+  const seen = useCell(sight);
+  const failed = useCell(failure);
+  const raised = useCell(alarm);
+  if (seen.status === "looking" && failed)
+    return (
+      <>
+        <Heading title="Head of the log" />
+        <Empty title="Nothing is known of the log yet">It is shown here as soon as the service answers.</Empty>
+      </>
+    );
+  const head = seen.status === "proven" ? seen.head : raised ? lastVisit?.head : undefined;
+  return (
+    <div class="stack">
+      <div class="view-head">
+        <Heading title="Head of the log" />
+        {seen.status === "proven" && <LookedAt at={seen.at} />}
+      </div>
+      <HeadCard head={head} provenAt={seen.status === "proven" ? seen.at : 0} />
+      {head === null ? (
+        <Card title="Newest entries">
+          <Empty title="Nothing has been recorded yet">
+            Entries appear here as they are made: <code>cairnlog attest FILE</code> makes one.
+          </Empty>
+        </Card>
+      ) : (
+        <RecentCard head={head} />
+      )}
+      <div class="columns">
+        <OperatorCard />
+        <AnchoringCard isEmpty={head === null} />
+      </div>
+    </div>
+  );
+}
+
+function LookedAt({ at }: { readonly at: number }) {
+  const seconds = Math.max(0, Math.round((useNow() - at) / 1000));
+  return (
+    <p class="soft looked">
+      <span class="pulse" aria-hidden="true" /> Checked {seconds < 2 ? "just now" : `${seconds} s ago`}
+    </p>
+  );
+}

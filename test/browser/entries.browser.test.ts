@@ -1,0 +1,261 @@
+/** Entries in a browser: listed newest first, found, and each proven step by step. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import type { Page } from "playwright-core";
+import { beforeAll, describe, expect, test } from "vitest";
+import { openOperatorKey } from "#cairnlog/engine/crypto/operator-key.js";
+import { importEntries } from "#cairnlog/engine/index.js";
+import { projection } from "#cairnlog/engine/registry/projection.js";
+import { entryHash, leafHash, parsePublicKey, verifyInclusion, verifyTreeHead } from "#cairnlog/engine/verify/index.js";
+import { newClient } from "../client/clients.js";
+import { chain } from "../log/history-entries.js";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
+import { expectReadable, expectReadableEverywhere, Reader, TELEPHONE } from "./explorer.js";
+
+const PER_PAGE = 25;
+const COUNT = 61;
+
+let service: TestService;
+let fingerprint: string;
+beforeAll(async () => {
+  service = await startTestService();
+  const author = newClient(service.url);
+  fingerprint = author.fingerprint;
+  await author.client.keys.register({ pseudonym: "Ada" });
+  const content_hash = `sha256:${"ab".repeat(32)}`;
+  await author.client.attest({ title: "On computable numbers", content_hash, tags: ["paper"] });
+  const rest = Array.from({ length: COUNT - 2 }, (_, i) => ({
+    event_type: i % 2 ? "test.odd" : "test.even",
+    payload: { artifact: `build ${i + 3}`, tags: i % 10 ? ["nightly"] : ["nightly", "release"] },
+  }));
+  await service.server.registry.log.append(rest);
+});
+
+const numbers = async (page: Page) => (await page.locator(".entry-id").allInnerTexts()).map(Number);
+const from = (newest: number, count: number) => Array.from({ length: count }, (_, i) => newest - i);
+
+describe("the list", () => {
+  test("fits every screen and every reader", () =>
+    expectReadableEverywhere(service.url, "#/entries", "proven: what an entry says"));
+
+  test("is newest first, a page at a time, and every page is proven", async () => {
+    const reader = await Reader.arrive();
+    const page = await reader.open(service.url, "#/entries");
+    await page.getByText("All 25 are proven").waitFor();
+    expect(await numbers(page)).toEqual(from(COUNT, PER_PAGE));
+    await page.getByRole("link", { name: "Next page" }).click();
+    await page.getByRole("link", { name: "Page 2 of 3", exact: true }).and(page.locator("[aria-current]")).waitFor();
+    await page.getByText("build 36").waitFor();
+    expect(await numbers(page)).toEqual(from(COUNT - PER_PAGE, PER_PAGE));
+    await page.getByRole("link", { name: "Page 3 of 3" }).click();
+    await page.getByText("All 11 are proven").waitFor();
+    expect(await numbers(page)).toEqual(from(11, 11));
+    await page.goBack();
+    await page.getByText("build 36").waitFor();
+    await reader.leave();
+  });
+
+  test("stands still while the log grows, and says that there is more", async () => {
+    const growing = await startTestService();
+    const append = (count: number) =>
+      growing.server.registry.log.append(Array.from({ length: count }, () => ({ event_type: "test", payload: {} })));
+    await append(30);
+    const reader = await Reader.arrive();
+    const page = await reader.open(growing.url, "#/entries");
+    await page.getByText("All 25 are proven").waitFor();
+    await append(3);
+    const more = page.getByRole("button", { name: "Show 3 newer" });
+    await more.waitFor();
+    await page.getByRole("link", { name: "Next page" }).click();
+    await page.getByText("All 5 are proven").waitFor();
+    expect(await numbers(page)).toEqual(from(5, 5));
+    await page.getByRole("link", { name: "Previous page" }).click();
+    await more.click();
+    await page.locator(".entry-id").first().and(page.getByText("33")).waitFor();
+    await reader.leave();
+  });
+
+  test("is filtered by type, by tags, and by the beginning of a hash", async () => {
+    const reader = await Reader.arrive();
+    const page = await reader.open(service.url, "#/entries");
+    await page.getByLabel("Event type").fill("test.even");
+    await page.getByLabel("Tags").fill("release,nightly");
+    await page.getByRole("button", { name: "Find" }).click();
+    await page.getByText("6 entries", { exact: true }).waitFor();
+    expect(await numbers(page)).toEqual([53, 43, 33, 23, 13, 3]);
+    await page.getByText("What each says hashes to its hash.").waitFor();
+    await expectReadable(page);
+    await page.getByRole("link", { name: "Show all" }).click();
+    await page.getByText("All 25 are proven").waitFor();
+    const search = page.getByLabel("Hash, fingerprint, or number of an entry");
+    await search.fill("ab".repeat(6));
+    await search.press("Enter");
+    await page.getByRole("link", { name: "Look for documents and keys that begin so" }).click();
+    await page.getByText("On computable numbers").waitFor();
+    await page.getByLabel("Hash, fingerprint, or number of an entry").fill("ffffffffffff");
+    await page.getByRole("button", { name: "Find" }).click();
+    await page.getByText("No entry matches.").waitFor();
+    await page.getByLabel("Hash, fingerprint, or number of an entry").fill("17");
+    await page.getByRole("button", { name: "Find" }).click();
+    await page.getByRole("heading", { name: "Entry 17", level: 1 }).waitFor();
+    await reader.leave();
+  });
+
+  test("of an empty log says so, and a page that it has not leads to its last", async () => {
+    const empty = await startTestService();
+    const reader = await Reader.arrive({ viewport: TELEPHONE });
+    const page = await reader.open(empty.url, "#/entries");
+    await page.getByText("Nothing has been recorded yet").waitFor();
+    await expectReadable(page);
+    const far = await reader.open(service.url, "#/entries?page=99");
+    await far.getByRole("link", { name: "To its last page" }).click();
+    await far.getByText("All 11 are proven").waitFor();
+    await reader.leave();
+  });
+});
+
+describe("one entry", () => {
+  test("fits every screen and every reader", () =>
+    expectReadableEverywhere(service.url, "#/entries/2", "through it every entry before"));
+
+  test("is proven on the screen: its hash, the one before it, its way to the signed root", async () => {
+    const reader = await Reader.arrive();
+    const page = await reader.open(service.url, "#/entries/2");
+    await page.getByText("through it every entry before").waitFor();
+    const { body: entry } = await service.get("/log/2");
+    const { body: proof } = await service.get("/log/proof/1");
+    const making = page.getByRole("region", { name: "How its hash is made" });
+    expect(await making.innerText()).toContain("service.log.entry.v2\\0");
+    await making.getByRole("button", { name: `Copy computed hash ${entryHash(entry)}` }).waitFor();
+    await making.getByText("They are the same.").waitFor();
+    const tree = page.getByRole("region", { name: "Where it lies in the tree" });
+    await tree.scrollIntoViewIfNeeded();
+    await tree.getByText("They are the same: the entry is in the log.").waitFor();
+    await tree.getByRole("button", { name: `Copy computed root ${proof.root_hash}` }).waitFor();
+    expect(await tree.locator("svg .tree-box-computed").count()).toBe(7);
+    expect(await tree.locator("svg .tree-box-proof").count()).toBe(6);
+    await tree.getByText("Every hash on the way, as text").click();
+    const leaf = leafHash(entry.entry_hash, 2);
+    await tree.getByRole("button", { name: `Copy hash of level 0 ${leaf.slice(0, 12)}` }).waitFor();
+    await page.getByRole("link", { name: fingerprint }).waitFor();
+    await page.getByRole("link", { name: "Next entry, 3" }).click();
+    await page.getByRole("heading", { name: "Entry 3", level: 1 }).waitFor();
+    await page.getByRole("link", { name: "Previous entry, 2" }).waitFor();
+    await reader.leave();
+  });
+
+  test("climbs the tree level by level for who likes motion", async () => {
+    const reader = await Reader.arrive({ reducedMotion: "no-preference" });
+    const page = await reader.open(service.url, "#/entries/61");
+    const tree = page.getByRole("region", { name: "Where it lies in the tree" });
+    await tree.scrollIntoViewIfNeeded();
+    await tree.getByText("They are the same: the entry is in the log.").waitFor();
+    // The last of 61 is hashed with itself: nothing stands on its right.
+    expect(await tree.locator("svg .tree-box-self").count()).toBe(2);
+    await tree.getByRole("button", { name: "Compute again" }).click();
+    await tree.getByText("computing…").waitFor();
+    await tree.getByText("They are the same: the entry is in the log.").waitFor();
+    await reader.leave();
+  });
+
+  test("gives a proof that holds without the page", async () => {
+    const reader = await Reader.arrive();
+    const page = await reader.open(service.url, "#/entries/2");
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Download the proof" }).click(),
+    ]);
+    expect(download.suggestedFilename()).toBe("entry-2.proof.json");
+    const { entry, proof, tree_head, operator_key } = JSON.parse(readFileSync(await download.path(), "utf8"));
+    const key = parsePublicKey(operator_key);
+    expect(key.fingerprint).toBe(service.server.operatorFingerprint);
+    expect(await verifyTreeHead(tree_head, key)).toBe(true);
+    const { leaf_index: leafIndex, audit_path: auditPath } = proof;
+    const { tree_size: treeSize, root_hash: rootHash, tree_version: treeVersion } = tree_head;
+    expect(verifyInclusion({ leaf: entryHash(entry), leafIndex, treeSize, auditPath, rootHash, treeVersion })).toBe(
+      true,
+    );
+    await reader.leave();
+  });
+
+  test("alone in its log is its root, and one that is not there leads to the newest", async () => {
+    const single = await startTestService();
+    await single.server.registry.log.append([{ event_type: "test", payload: { artifact: "only" } }]);
+    const reader = await Reader.arrive();
+    const page = await reader.open(single.url, "#/entries/1");
+    await page.getByText("It is the only leaf, and so the root.").waitFor();
+    await page.getByText("It is the first: its hash covers no entry before it.").waitFor();
+    await page.getByText("They are the same: the entry is in the log.").waitFor();
+    await page.goto(`${single.url}/#/entries/9`);
+    await page.getByText("The log has no such entry.").waitFor();
+    await expectReadable(page);
+    await page.getByRole("link", { name: "entry 1" }).click();
+    await page.getByRole("heading", { name: "Entry 1", level: 1 }).waitFor();
+    await page.goto(`${single.url}/#/entries/one`);
+    await page.getByText("is no number of an entry.").waitFor();
+    await reader.leave();
+  });
+
+  test("of an imported history is proven by the rules of its version", async () => {
+    const dataDir = temporaryFolder();
+    const signer = openOperatorKey(join(dataDir, "operator.pem"));
+    const history = chain([{ chain_version: null }, {}, { payload: { artifact: "old" } }, { chain_version: 2 }]);
+    const lines = Buffer.from(history.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
+    await importEntries({ path: join(dataDir, "log"), signer, projection }, Readable.from([lines]));
+    const imported = await startTestService({ SERVICE_DATA_DIR: dataDir });
+    const reader = await Reader.arrive();
+    const page = await reader.open(imported.url, "#/entries");
+    await page.getByText("All 4 are proven").waitFor();
+    for (const [id, version, bytes] of [
+      [1, 1, '{"n":0}'],
+      [3, 1, `{"artifact":"old"}${history[1]!.entry_hash}`],
+      [4, 2, "service.log.entry.v2\\0"],
+    ] as const) {
+      await page.goto(`${imported.url}/#/entries/${id}`);
+      await page.getByRole("heading", { name: `Entry ${id}`, level: 1 }).waitFor();
+      const making = page.getByRole("region", { name: "How its hash is made" });
+      await making.getByText(`version ${version}`).waitFor();
+      expect((await making.locator("pre").innerText()).startsWith(bytes)).toBe(true);
+      await making.getByRole("button", { name: `Copy computed hash ${history[id - 1]!.entry_hash}` }).waitFor();
+      await page.locator("svg.tree").scrollIntoViewIfNeeded();
+      await page.getByText("They are the same: the entry is in the log.").waitFor();
+      await page.getByText(version === 1 ? "Version 1 covers neither" : "is not covered by the hash").waitFor();
+    }
+    await reader.leave();
+  });
+
+  test("beside which the service lists others than those of the tree is caught", async () => {
+    const reader = await Reader.arrive();
+    await reader.context.route(/\/api\/v1\/log\?/, async (route) => {
+      const response = await route.fetch();
+      const page = await response.json();
+      // Entries that are whole in themselves, in another order.
+      await route.fulfill({ response, json: { ...page, entries: page.entries.reverse() } });
+    });
+    const page = await reader.open(service.url, "#/entries/7");
+    await page
+      .getByRole("alert", { name: "Alarm" })
+      .getByText("The service lists another entry 7 than it shows.")
+      .waitFor();
+    await reader.leave();
+  });
+
+  test("whose content was changed is caught, in the list and by itself", async () => {
+    for (const address of ["#/entries", "#/entries/2"]) {
+      const reader = await Reader.arrive();
+      await reader.context.route(/\/api\/v1\/log(?:\?|\/2$)/, async (route) => {
+        const response = await route.fetch();
+        const body = (await response.text())
+          .replaceAll("build 60", "build 6O")
+          .replaceAll("On computable", "Un computable");
+        await route.fulfill({ response, body });
+      });
+      const page = await reader.open(service.url, address);
+      const alarm = page.getByRole("alert", { name: "Alarm" });
+      await alarm.getByText("does not hash to its entry_hash").waitFor();
+      expect(await page.getByText(/build 6O|Un computable/).count()).toBe(0);
+      await reader.leave();
+    }
+  });
+});

@@ -1,0 +1,78 @@
+/** The explorer in a browser of its own, and what every view must hold to. */
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core";
+import { expect } from "vitest";
+import { openBrowser } from "./chromium.js";
+
+export const DESKTOP = { width: 1280, height: 900 };
+export const TELEPHONE = { width: 360, height: 740 };
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** A reader: cookies, storage and cache of his own. */
+export class Reader {
+  readonly context: BrowserContext;
+  /** What went wrong in pages without anybody seeing it; refusals of the service are not wrong. */
+  readonly complaints: string[] = [];
+
+  private constructor(context: BrowserContext) {
+    this.context = context;
+  }
+
+  /** Wants no motion unless `options` say so: drawings are complete at once. */
+  static async arrive(options: BrowserContextOptions = {}): Promise<Reader> {
+    const browser = await openBrowser();
+    const context = await browser.newContext({
+      viewport: DESKTOP,
+      reducedMotion: "reduce",
+      locale: "en-GB",
+      ...options,
+    });
+    return new Reader(context);
+  }
+
+  /** Opens an address of the explorer at `url`. */
+  async open(url: string, address = "#/"): Promise<Page> {
+    const page = await this.context.newPage();
+    page.on("pageerror", (error) => this.complaints.push(error.message));
+    page.on("console", (message) => {
+      if (message.type() === "error" && !message.text().startsWith("Failed to load resource"))
+        this.complaints.push(message.text());
+    });
+    await page.goto(`${url}/${address}`);
+    return page;
+  }
+
+  async leave(): Promise<void> {
+    await this.context.close();
+    expect(this.complaints).toEqual([]);
+  }
+}
+
+/** Nothing that axe knows to be a barrier, and nothing wider than the screen. */
+export async function expectReadable(page: Page): Promise<void> {
+  await page.evaluate(`${AXE};0`);
+  const violations = await page.evaluate(async () => {
+    const axe = (globalThis as unknown as { axe: typeof import("axe-core") }).axe;
+    const { violations } = await axe.run();
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(" ")).join(", ")}`);
+  });
+  expect(violations).toEqual([]);
+  const [needed, given] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+  expect(needed).toBeLessThanOrEqual(given!);
+}
+
+/** An address in both colour schemes, on a desktop and on a telephone. `ready` is what the view shows when it is complete. */
+export async function expectReadableEverywhere(url: string, address: string, ready: string): Promise<void> {
+  for (const options of [
+    { colorScheme: "light", viewport: DESKTOP },
+    { colorScheme: "dark", viewport: TELEPHONE },
+  ] as const) {
+    const reader = await Reader.arrive(options);
+    const page = await reader.open(url, address);
+    await page.getByText(ready).first().waitFor();
+    await expectReadable(page);
+    await reader.leave();
+  }
+}

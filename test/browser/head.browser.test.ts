@@ -1,0 +1,304 @@
+/** The head of the log in a browser: proven there, remembered there, and an alarm when it does not hold. */
+import { copyFileSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { beforeAll, describe, expect, test } from "vitest";
+import { parsePublicKey, verifyConsistency, verifyTreeHead } from "#cairnlog/engine/verify/index.js";
+import type { Evidence } from "#cairnlog/server/client/index.js";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
+import { expectReadable, expectReadableEverywhere, Reader } from "./explorer.js";
+
+const append = ({ server }: TestService, count: number, artifact = "app") =>
+  server.registry.log.append(
+    Array.from({ length: count }, (_, i) => ({
+      event_type: "build",
+      payload: { artifact: `${artifact}-${i}.tar.gz` },
+    })),
+  );
+
+const fingerprintOf = ({ server }: TestService): string => server.operatorFingerprint;
+
+/** Requests of the page to the API go to another service, as if the first had become it. */
+const turnInto = (page: Page, other: TestService) =>
+  page.context().route("**/api/v1/**", async (route) => {
+    const { pathname, search } = new URL(route.request().url());
+    await route.fulfill({ response: await route.fetch({ url: other.url + pathname + search }) });
+  });
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ SERVICE_LOG_NAME: "log.example.org/test" });
+  await append(service, 12);
+});
+
+test("it fits every screen and every reader", () => expectReadableEverywhere(service.url, "#/", "app-11.tar.gz"));
+
+test("shows the head, says what was checked of it, and by what", async () => {
+  const reader = await Reader.arrive();
+  const page = await reader.open(service.url);
+  const { body: head } = await service.get("/log/sth");
+  await page.getByText("the signature was checked in this page").waitFor();
+  const card = page.getByRole("region", { name: "The newest tree head" });
+  expect(await card.innerText()).toContain("12\n");
+  expect(await card.innerText()).toContain(head.root_hash);
+  expect(await page.getByRole("region", { name: "Operator key" }).innerText()).toContain(fingerprintOf(service));
+  expect(await page.getByRole("region", { name: "Anchoring" }).innerText()).toContain("Not anchored");
+  expect(await page.getByRole("banner").innerText()).toMatch(/log\.example\.org\/test[\s\S]*Proven/);
+  await card.getByText("By which code").click();
+  await card.getByText("verifyConsistency").waitFor();
+  await reader.leave();
+});
+
+test("an empty log is one, and its first entry appears by itself", async () => {
+  const empty = await startTestService();
+  const reader = await Reader.arrive();
+  const page = await reader.open(empty.url);
+  await page.getByText("Nothing has been recorded yet").waitFor();
+  await expectReadable(page);
+  await append(empty, 1, "first");
+  await page.getByText("first-0.tar.gz").waitFor();
+  await page.getByText("the signature was checked in this page").waitFor();
+  await reader.leave();
+});
+
+test("what is recorded while one looks appears, and nothing else moves the focus", async () => {
+  const growing = await startTestService();
+  await append(growing, 3);
+  const reader = await Reader.arrive();
+  const page = await reader.open(growing.url);
+  await page.getByText("app-2.tar.gz").waitFor();
+  await page.getByRole("link", { name: "All entries" }).focus();
+  await append(growing, 1, "live");
+  await page.getByText("live-0.tar.gz").waitFor();
+  expect(
+    await page.getByRole("link", { name: "All entries" }).evaluate((link) => link === document.activeElement),
+  ).toBe(true);
+  await reader.leave();
+});
+
+test("the second visit proves that nothing was rewritten since the first", async () => {
+  const growing = await startTestService();
+  await append(growing, 5);
+  const reader = await Reader.arrive();
+  const first = await reader.open(growing.url);
+  await first.getByText("First visit.").waitFor();
+  await first.close();
+  await append(growing, 4);
+  const second = await reader.open(growing.url);
+  const said = second.getByText("Nothing has been rewritten");
+  await said.waitFor();
+  expect(await said.locator("..").innerText()).toMatch(
+    /since you last looked on .+: 4 entries were added behind the 5/,
+  );
+  await second.getByText("The service still shows the key that this browser pinned.").waitFor();
+  await reader.leave();
+});
+
+describe("a log that was rewritten", () => {
+  let honest: TestService;
+  let forked: TestService;
+  let emptied: TestService;
+  beforeAll(async () => {
+    const [one, other, third] = [temporaryFolder(), temporaryFolder(), temporaryFolder()];
+    honest = await startTestService({ SERVICE_DATA_DIR: one });
+    for (const folder of [other, third]) copyFileSync(join(one, "operator.pem"), join(folder, "operator.pem"));
+    forked = await startTestService({ SERVICE_DATA_DIR: other });
+    emptied = await startTestService({ SERVICE_DATA_DIR: third });
+    await append(honest, 5);
+    await append(forked, 8, "rewritten");
+  });
+
+  test("raises an alarm that stays, with evidence that convicts the operator", async () => {
+    const reader = await Reader.arrive();
+    const page = await reader.open(honest.url);
+    await page.getByText("app-4.tar.gz").waitFor();
+    await turnInto(page, forked);
+    const alarm = page.getByRole("alert", { name: "Alarm" });
+    await alarm.getByText("This log has been caught").waitFor();
+    await expectReadable(page);
+    expect(await page.getByRole("banner").innerText()).toContain("Alarm");
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      alarm.getByRole("button", { name: "Save the evidence" }).click(),
+    ]);
+    const { operatorKey, known, shown, proof } = JSON.parse(readFileSync(await download.path(), "utf8")) as Evidence;
+    const key = parsePublicKey(operatorKey);
+    expect(key.fingerprint).toBe(fingerprintOf(honest));
+    expect([known!.tree_size, shown!.tree_size]).toEqual([5, 8]);
+    expect(await verifyTreeHead(known!, key)).toBe(true);
+    expect(await verifyTreeHead(shown!, key)).toBe(true);
+    const { peaks, extension } = proof as { peaks: string[]; extension: string[] };
+    const claim = {
+      fromSize: 5,
+      toSize: 8,
+      fromRoot: known!.root_hash,
+      toRoot: shown!.root_hash,
+      treeVersion: 2,
+    } as const;
+    expect(verifyConsistency({ ...claim, peaks, extension })).toBe(false);
+
+    // Neither another page nor a service that behaves again takes it away; the reader does.
+    await page.context().unroute("**/api/v1/**");
+    await page.reload();
+    await alarm.waitFor();
+    await page.getByText("Nothing has been rewritten").waitFor();
+    await alarm.getByRole("button", { name: "Put the alarm away" }).click();
+    await alarm.waitFor({ state: "detached" });
+    await page.reload();
+    await page.getByText("Nothing has been rewritten").waitFor();
+    expect(await alarm.count()).toBe(0);
+    await reader.leave();
+  });
+
+  test("is caught when it is shorter than it was, and when it is gone", async () => {
+    const reader = await Reader.arrive();
+    const page = await reader.open(forked.url);
+    await page.getByText("rewritten-7.tar.gz").waitFor();
+    const alarm = page.getByRole("alert", { name: "Alarm" });
+    await turnInto(page, honest);
+    await alarm.getByText("The tree head has 5 leaves, which is less than the 8 there must be.").waitFor();
+    await turnInto(page, emptied);
+    await alarm.getByRole("button", { name: "Put the alarm away" }).click();
+    await alarm.getByText("The log shows no head any more.").waitFor();
+    await reader.leave();
+  });
+
+  test("under another key is shouted about with both fingerprints, and only the reader begins anew", async () => {
+    const stranger = await startTestService();
+    await append(stranger, 6);
+    const reader = await Reader.arrive({ viewport: { width: 360, height: 740 } });
+    const page = await reader.open(honest.url);
+    await page.getByText("First visit.").waitFor();
+    await page.close();
+    const again = await reader.context.newPage();
+    await turnInto(again, stranger);
+    await again.goto(honest.url);
+    const alarm = again.getByRole("alert", { name: "Alarm" });
+    await alarm.getByText("The operator key has changed").waitFor();
+    expect(await alarm.innerText()).toContain(fingerprintOf(honest));
+    expect(await alarm.innerText()).toContain(fingerprintOf(stranger));
+    await expectReadable(again);
+    again.on("dialog", (dialog) => void dialog.accept());
+    await alarm.getByRole("button", { name: "Forget this log and begin anew" }).click();
+    await again.getByText("First visit.").waitFor();
+    expect(await again.getByRole("region", { name: "Operator key" }).innerText()).toContain(fingerprintOf(stranger));
+    expect(await alarm.count()).toBe(0);
+    await reader.leave();
+  });
+});
+
+describe("when the service cannot answer", () => {
+  test("the page says so, keeps what was proven, and goes on by itself", async () => {
+    const reader = await Reader.arrive();
+    const page = await reader.open(service.url);
+    await page.getByText("app-11.tar.gz").waitFor();
+    await page.context().route("**/api/v1/**", (route) => route.abort());
+    await page.getByText("The service does not answer as it should.").waitFor();
+    await expectReadable(page);
+    expect(await page.getByRole("banner").innerText()).toContain("No answer");
+    await page.getByText("app-11.tar.gz").waitFor();
+    await page.context().unroute("**/api/v1/**");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByText("The service does not answer as it should.").waitFor({ state: "detached" });
+    await reader.leave();
+  });
+
+  test("from the beginning, nothing is claimed", async () => {
+    const reader = await Reader.arrive();
+    await reader.context.route("**/api/v1/**", (route) => route.abort());
+    const page = await reader.open(service.url);
+    await page.getByText("Nothing is known of the log yet").waitFor();
+    expect(await page.getByText("Proven").count()).toBe(0);
+    await reader.leave();
+  });
+
+  test("with a view's code, the page offers to be loaded again", async () => {
+    const reader = await Reader.arrive();
+    const page = await reader.open(service.url);
+    await page.getByText("app-11.tar.gz").waitFor();
+    await reader.context.route("**/explorer/keys-*", (route) => route.abort());
+    await page.getByRole("link", { name: "Keys", exact: true }).click();
+    await page.getByText("This view could not be loaded.").waitFor();
+    await expectReadable(page);
+    await reader.context.unroute("**/explorer/keys-*");
+    await page.getByRole("button", { name: "Load the page again" }).click();
+    await page.getByRole("heading", { name: "Keys", level: 1 }).waitFor();
+    await reader.leave();
+  });
+
+  test("because too much was asked, it counts down to the next try", async () => {
+    const limited = await startTestService({ SERVICE_RATE_LIMITS: "on", SERVICE_RATE_LIMIT_GENERAL: "3" });
+    await append(limited, 2);
+    const reader = await Reader.arrive();
+    const page = await reader.open(limited.url, "#/entries/1");
+    await page
+      .getByText(/Trying again in \d+ s/)
+      .first()
+      .waitFor();
+    await page.getByText("Too many requests").first().waitFor();
+    await expectReadable(page);
+    await reader.leave();
+  });
+});
+
+test("colours follow the system until the reader chooses, and then the choice", async () => {
+  const colour = (page: Page) => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  const reader = await Reader.arrive({ colorScheme: "dark" });
+  const page = await reader.open(service.url);
+  const dark = await colour(page);
+  await page.getByRole("button", { name: "Colours: as the system has them" }).click();
+  const light = await colour(page);
+  expect(light).not.toBe(dark);
+  await page.reload();
+  expect(await colour(page)).toBe(light);
+  await page.getByRole("button", { name: "Colours: light" }).click();
+  expect(await colour(page)).toBe(dark);
+  await page.getByRole("button", { name: "Colours: dark" }).click();
+  await page.emulateMedia({ colorScheme: "light" });
+  expect(await colour(page)).toBe(light);
+  await reader.leave();
+});
+
+test("by keyboard: past the header, to a view, and a hash onto the clipboard", async () => {
+  const reader = await Reader.arrive({ permissions: ["clipboard-read", "clipboard-write"] });
+  const page = await reader.open(service.url);
+  await page.getByText("app-11.tar.gz").waitFor();
+  const focused = () => page.evaluate(() => document.activeElement?.id || document.activeElement?.textContent);
+  await page.keyboard.press("Tab");
+  expect(await focused()).toBe("Skip to content");
+  await page.keyboard.press("Enter");
+  expect(await focused()).toBe("main");
+  await page.getByRole("button", { name: "Copy root hash" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("The root hash was copied.").waitFor({ state: "attached" });
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(
+    (await service.get("/log/sth")).body.root_hash,
+  );
+  await page.getByRole("link", { name: "Entries", exact: true }).press("Enter");
+  await page.getByRole("heading", { name: "Entries", level: 1 }).waitFor();
+  expect(await focused()).toBe("Entries");
+  expect(await page.title()).toMatch(/^Entries/);
+  await reader.leave();
+});
+
+test("the policy lets nothing else in: neither scripts of the page nor requests elsewhere", async () => {
+  const reader = await Reader.arrive();
+  const page = await reader.open(service.url);
+  await page.getByText("app-11.tar.gz").waitFor();
+  const blocked = await page.evaluate(async () => {
+    const violations: string[] = [];
+    document.addEventListener("securitypolicyviolation", ({ effectiveDirective }) =>
+      violations.push(effectiveDirective),
+    );
+    const script = document.createElement("script");
+    script.textContent = "globalThis.injected = true";
+    document.head.append(script);
+    await fetch("http://127.0.0.1:9/").catch(() => {});
+    await new Promise((resolve) => setTimeout(resolve));
+    return { violations, injected: "injected" in globalThis };
+  });
+  expect(blocked.violations).toContain("script-src-elem");
+  expect(blocked.violations).toContain("connect-src");
+  expect(blocked.injected).toBe(false);
+  await reader.context.close();
+});
