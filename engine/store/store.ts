@@ -120,6 +120,10 @@ class LmdbStore implements Store {
   constructor({ path, mapSize = DEFAULT_MAP_SIZE, readOnly = false }: StoreOptions) {
     const maxDbs = RECORD_TABLES.length + BYTE_TABLES.length;
     this.#env = open<unknown, Key>({ path, mapSize, maxDbs, readOnly, noSubdir: false, overlappingSync: false });
+    // lmdb gathers the writes of a turn of the event loop under a promise of its own, made right after this event. When the
+    // disk fails it is rejected; with nobody listening there, that would end the process.
+    const listen = () => queueMicrotask(() => void this.#env.committed.then(undefined, () => {}));
+    this.#env.on("beforecommit", listen);
     this.#records = new Map(RECORD_TABLES.map((name) => [name, this.#env.openDB({ name, ...RECORDS })]));
     this.#batches = this.#bytes("batches");
     this.#tiles = this.#bytes("tiles");
@@ -192,7 +196,7 @@ class LmdbStore implements Store {
     };
     if (!batch) return this.#transaction(write);
     // A writer that is behind was at the end of some batch, where the other writer's next batch now begins.
-    const written = await this.#batches.ifNoExists(firstIndex, write);
+    const written = await this.#committed(this.#batches.ifNoExists(firstIndex, write));
     if (!written)
       throw new CairnlogError("storage-failed", "Another process has appended to this log. Only one may write it.");
     await this.#env.flushed;
@@ -206,8 +210,21 @@ class LmdbStore implements Store {
 
   /** All writes made in `write`, as one transaction; resolves when they are on disk. */
   async #transaction(write: () => void): Promise<void> {
-    await this.#env.batch(write);
+    await this.#committed(this.#env.batch(write));
     await this.#env.flushed;
+  }
+
+  /**
+   * What `commit` gives. When the disk fails, lmdb rejects with an error that carries another promise, `commitError`, which
+   * may be rejected with the disk's own error a moment later: that would end the process, too.
+   */
+  async #committed<T>(commit: Promise<T>): Promise<T> {
+    try {
+      return await commit;
+    } catch (cause) {
+      (cause as { commitError?: Promise<unknown> }).commitError?.catch(() => {});
+      throw cause;
+    }
   }
 
   #postingTables(blocks: Database<Buffer, [number, number]>): PostingTables {
