@@ -264,7 +264,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     const body = { url: `${scene.hookUrl}s`, events: ["key.revoked"], key_fingerprint: signer.fingerprint };
     const { id } = await service.send("/webhooks", body, { token });
     ledger.holds("webhooks", id, { owner_fingerprint: signer.fingerprint });
-    if (random.chance(0.9)) {
+    if (random.chance(0.98)) {
       ledger.changing("webhooks", id);
       await service.send(`/webhooks/${id}`, null, { token, method: "DELETE" });
       ledger.lacks("webhooks", id);

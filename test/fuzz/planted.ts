@@ -9,11 +9,11 @@ export const SERVICE_FAULTS: readonly PlantedFault[] = [
     replacement: "export function parseIJson(text) {\n    if (text.includes('\"__proto__\"')) undefined.member;",
   },
   {
-    name: "keeps 100 KB of every request",
+    name: "keeps 400 KB of every request",
     file: "server/http/request.js",
     text: "export function readRequest(",
     replacement:
-      "const kept = [];\nexport function readRequest(...args) { kept.push(Buffer.alloc(100_000, 1)); return readIt(...args); }\nfunction readIt(",
+      "const kept = [];\nexport function readRequest(...args) { kept.push(Buffer.alloc(400_000, 1)); return readIt(...args); }\nfunction readIt(",
   },
   {
     name: "never answers a request whose query names a parameter twice",

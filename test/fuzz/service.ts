@@ -13,8 +13,9 @@ import { type Input, type Output, send } from "./wire.js";
 import { World } from "./world.js";
 
 const CONCURRENCY = 12;
-/** By how much resident memory may grow from a third of the run to its end: caches fill, the heap breathes. */
-const GROWTH_BYTES = 160 * 2 ** 20;
+/** By how much resident memory may grow after the first third of the run. */
+const GROWTH_BYTES = 128 * 2 ** 20;
+const MEASURE_MS = 1_000;
 const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 export interface ServiceFuzzOptions {
@@ -122,7 +123,7 @@ class ServiceFuzz {
     report.operations = Object.values<object>(this.#world.document.paths).flatMap(Object.keys).length;
     const started = Date.now();
     let next = 0;
-    let early = 0;
+    let settled = 0;
     const isOver = () => Date.now() - started > seconds * 1000 || signal?.aborted || report.findings.length > 0;
     const work = async () => {
       while (!isOver()) {
@@ -132,17 +133,20 @@ class ServiceFuzz {
         progress?.(report.inputs);
       }
     };
-    const measuring = setTimeout(
-      async () => {
-        early = await this.#memory().catch(() => 0);
-      },
-      (seconds * 1000) / 3,
-    );
+    // In the first third caches fill and the heap finds its size; what comes later must not exceed that by much.
+    const measure = async () => {
+      const resident = await this.#memory();
+      const growth = resident - settled;
+      if (Date.now() - started < (seconds * 1000) / 3) settled = Math.max(settled, resident);
+      else if (settled && growth > GROWTH_BYTES)
+        report.findings.push({ problem: `memory grew by ${Math.round(growth / 2 ** 20)} MiB` });
+    };
+    const measuring = setInterval(() => void measure().catch(() => {}), MEASURE_MS);
     const failed = (error: Error) => report.findings.push({ problem: `the fuzzer itself: ${error.stack}` });
     await Promise.all(Array.from({ length: CONCURRENCY }, () => work().catch(failed)));
-    clearTimeout(measuring);
+    clearInterval(measuring);
     if (report.findings.length) return;
-    await this.#checkHealth(early);
+    await this.#checkHealth();
   }
 
   async #try(input: Input): Promise<void> {
@@ -161,16 +165,13 @@ class ServiceFuzz {
     return Number(/^process_resident_memory_bytes (\S+)/m.exec(text)?.[1]);
   }
 
-  async #checkHealth(early: number): Promise<void> {
+  async #checkHealth(): Promise<void> {
     const { findings } = this.#report;
     const { service } = this.#world;
     const { status } = await service.send("/health", null, { method: "GET" });
     if (status !== "ok") findings.push({ problem: `the service says of its health: ${status}` });
     const { valid, errors } = await service.send("/log/verify", {});
     if (!valid) findings.push({ problem: `the log does not verify: ${JSON.stringify(errors.slice(0, 3))}` });
-    const growth = (await this.#memory()) - early;
-    if (early && growth > GROWTH_BYTES)
-      findings.push({ problem: `memory grew by ${Math.round(growth / 2 ** 20)} MiB` });
   }
 }
 
