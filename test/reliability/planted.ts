@@ -57,7 +57,7 @@ export async function selfTest(
   for (const fault of faults) {
     const found = await withPlanted(fault, (dist) => look(dist, fault));
     console.log(
-      `${found.length ? "found" : "MISSED"}  ${fault.name}${found.length ? `: ${found[0]!.slice(0, 160)}` : ""}`,
+      `${found.length ? "found" : "MISSED"}  ${fault.name}${found.length ? `: ${found[0]!.split("\n")[0]!.slice(0, 160)}` : ""}`,
     );
     if (!found.length) missed.push(fault.name);
   }
