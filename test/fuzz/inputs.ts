@@ -1,6 +1,6 @@
 /** Inputs for the service: valid requests of every route of its OpenAPI document, changed in one place or in several. */
 import type { Random } from "../reliability/random.js";
-import type { Document } from "../server/promised.js";
+import { type Document, resolved } from "../server/promised.js";
 import { mutateBytes, mutateText, mutateValue, nastyText } from "./mutate.js";
 import { SchemaValues } from "./schema.js";
 import type { Input } from "./wire.js";
@@ -65,7 +65,8 @@ export class Inputs {
     };
   }
 
-  #target(path: string, { parameters = [] }: Document, random: Random): string {
+  #target(path: string, document: Document, random: Random): string {
+    const parameters = (document.parameters ?? []).map((one: Document) => resolved(this.#world.document, one));
     const value = (parameter: Document) => {
       const sampled = String(this.#values.sample(parameter.schema, random.below(2 ** 31)));
       const hinted = this.#world.hints(parameter.name);

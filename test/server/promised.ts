@@ -1,4 +1,4 @@
-/** Whether an answer is what the service's own OpenAPI document promises. */
+/** Whether an answer is what the service's own OpenAPI document promises, for programs that run without vitest. */
 import { Compile } from "typebox/schema";
 
 // biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is walked as it comes
@@ -13,6 +13,13 @@ export function operationAt(document: Document, method: string, path: string): D
   return template === undefined ? undefined : document.paths[template][method.toLowerCase()];
 }
 
+/** A part of the document, looked up where it is a reference. */
+export function resolved(document: Document, part: Document): Document {
+  if (!part?.$ref) return part;
+  const names: string[] = part.$ref.split("/").slice(1);
+  return names.reduce((node, name) => node[name], document);
+}
+
 const compiled = new WeakMap<object, ReturnType<typeof Compile>>();
 
 /** A sentence about what is wrong with a JSON answer; null when it is as promised. */
@@ -24,7 +31,8 @@ export function brokenPromise(
 ): string | null {
   const { status, mediaType, body } = answer;
   const operation = operationAt(document, method === "HEAD" ? "GET" : method, path);
-  const promised = operation?.responses[status]?.content[mediaType]?.schema;
+  const content = resolved(document, operation?.responses[status])?.content ?? {};
+  const promised = Object.entries<Document>(content).find(([type]) => type.split(";")[0] === mediaType)?.[1].schema;
   if (operation && !promised)
     return `${method} ${path} answered ${status}, which is not promised: ${JSON.stringify(body)}`;
   const schema = promised ?? document.components.schemas.Problem;
