@@ -34,8 +34,8 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "forgets after a restart by what the newest entries are found",
-    file: "engine/log/log.js",
-    text: "for (let index = this.#postings.size; index < size; index++)",
+    file: "engine/log/rebuild.js",
+    text: "for (let index = postings.size; index < size; index++)",
     replacement: "for (let index = size; index < size; index++)",
   },
   {

@@ -93,6 +93,8 @@ export async function fuzzService(options: ServiceFuzzOptions): Promise<ServiceF
   try {
     const world = await World.build(service.url, readFileSync(join(folder.path, "operator.pem"), "utf8"));
     await new ServiceFuzz(options, world, Number(new URL(service.url).port), report).run();
+    // A service that hangs does not stop, either.
+    if (report.findings.length) return report;
     if (service.process.exitCode !== null) report.findings.push({ problem: "the service ended" });
     else if ((await service.stop()) !== 0) report.findings.push({ problem: "the service does not stop as it should" });
   } finally {
@@ -154,8 +156,9 @@ class ServiceFuzz {
     const output = await send(this.#port, input);
     report.inputs++;
     report.statuses[output.status] = (report.statuses[output.status] ?? 0) + 1;
-    if (output.status >= 200 && output.status < 300)
-      report.reached.add(`${input.method} ${routeOf(this.#world, input)}`);
+    const { method, path } = input;
+    const template = output.status === 200 || output.status === 201 ? routeOf(this.#world, path) : undefined;
+    if (template && method !== "HEAD") report.reached.add(`${method} ${template}`);
     const problem = judge(this.#world, input, output);
     if (problem) report.findings.push({ problem, input });
   }
@@ -175,8 +178,8 @@ class ServiceFuzz {
   }
 }
 
-function routeOf({ document }: World, { path }: Input): string {
+function routeOf({ document }: World, path: string): string | undefined {
   const plain = path.split("?")[0]!;
   const templates = Object.keys(document.paths).sort((a, b) => a.split("{").length - b.split("{").length);
-  return templates.find((template) => new RegExp(`^${template.replace(/\{\w+\}/g, "[^/]+")}$`).test(plain)) ?? plain;
+  return templates.find((template) => new RegExp(`^${template.replace(/\{\w+\}/g, "[^/]+")}$`).test(plain));
 }
