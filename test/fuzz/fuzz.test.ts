@@ -9,7 +9,7 @@ import { fuzzParsers, judgeParser, loadTargets } from "./parsers.js";
 import { PARSER_FAULTS, SERVICE_FAULTS } from "./planted.js";
 import { fuzzService } from "./service.js";
 
-const SECONDS = 10;
+const SECONDS = 8;
 const SEED = 1;
 
 test("the service answers whatever it is sent as it promises", { timeout: 120_000 }, async () => {
