@@ -128,9 +128,15 @@ class Crash {
       if (round % CREW_ROUNDS === 0) this.#crew.renew();
       // In every third round deliveries are not answered: they must be made again by a later service.
       this.#outside.answers = !random.chance(1 / 3);
-      const load = this.#crew.work(connection, random.fork());
+      let isOver = false;
+      const load = this.#crew.work(connection, random.fork()).finally(() => {
+        isOver = true;
+      });
+      // Requests are counted as well as time, so that a slow machine is not killed before it has done anything.
+      const enough = connection.answered + random.between(30, 300);
       // A worker that found something wrong ends the round; the kill that follows ends the others.
-      const killed = sleep(random.between(100, 1_000)).then(async () => {
+      const killed = sleep(random.between(50, 400)).then(async () => {
+        while (connection.answered < enough && !isOver) await sleep(2);
         if (moment === "while stopping") {
           connection.isStopping = true;
           service.process.kill("SIGTERM");
