@@ -9,7 +9,7 @@ import canonicalize from "canonicalize";
 import { Random } from "../reliability/random.js";
 import { newManifest, newSigner, sha256 } from "../server/signers.js";
 import { newRecipient, seal } from "../verify/ecies.js";
-import { ED25519_ID, P256_ID, pem, spki } from "../verify/keys.js";
+import { ED25519_ID, ED25519_ORDER, fromLittleEndian, littleEndian, P256_ID, pem, spki } from "../verify/keys.js";
 import { append, bitcoin, detached, hex, pending, prepend } from "../verify/otsbytes.js";
 import { mutateBytes, mutateText, mutateValue, nastyText } from "./mutate.js";
 
@@ -93,6 +93,12 @@ export async function loadTargets(dist: string): Promise<Target[]> {
   const operator = verify.parsePublicKey(ed.publicKey);
   const message = Buffer.from("cairn");
   const digest = Buffer.from(sha256("cairn"), "hex");
+  // The same signature with an S that is not reduced.
+  const reduced = Buffer.from(ed.sign(message), "base64");
+  const unreduced = Buffer.concat([
+    reduced.subarray(0, 32),
+    littleEndian(fromLittleEndian(reduced.subarray(32)) + ED25519_ORDER),
+  ]).toString("base64");
   const manifest = newManifest();
   const keys = [ed.publicKey, ec.publicKey, rsaPem].map(
     (one) => [verify.parsePublicKey(one), importPublicKey(one)] as const,
@@ -146,6 +152,8 @@ export async function loadTargets(dist: string): Promise<Target[]> {
         rsaPem,
         pem(spki(ED25519_ID, Buffer.alloc(32, 9))),
         pem(spki(P256_ID, recipient.point)),
+        // A length in two bytes where one is enough.
+        pem(Buffer.concat([Buffer.from([0x30, 0x81]), Buffer.from(operator.der).subarray(1)])),
       ],
       run(input) {
         const portable = attempt(() => verify.parsePublicKey(text(input)));
@@ -175,9 +183,12 @@ export async function loadTargets(dist: string): Promise<Target[]> {
     {
       name: "signatures",
       isBytes: true,
-      samples: [ed.sign(message), ec.sign(message), sign("sha256", message, rsa.privateKey).toString("base64")].map(
-        (one) => Buffer.from(one, "base64").toString("latin1"),
-      ),
+      samples: [
+        ed.sign(message),
+        unreduced,
+        ec.sign(message),
+        sign("sha256", message, rsa.privateKey).toString("base64"),
+      ].map((one) => Buffer.from(one, "base64").toString("latin1")),
       async run(input) {
         for (const [portable, server] of keys) {
           const verdicts = [await verify.verifySignature(portable, message, input), verifySync(server, message, input)];
