@@ -49,10 +49,10 @@ export const PARSER_FAULTS: readonly PlantedFault[] = [
     replacement: "if (false)",
   },
   {
-    name: "takes an Ed25519 S that is not reduced, offline only",
+    name: "takes another hash under RSA signatures, offline only",
     file: "engine/verify/signature.js",
-    text: "if (s >= Point.Fn.ORDER)\n        return false;",
-    replacement: "",
+    text: 'hash: "SHA-256" }',
+    replacement: 'hash: "SHA-1" }',
   },
   {
     name: "reads an address in time that grows with the square of its length",
