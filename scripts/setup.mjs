@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Makes a checkout ready to run: installs what package-lock.json names and builds, each only when it is out of date.
-// `node scripts/setup.mjs bench` also prepares the benchmarks, whose peers live in bench/package.json.
+// `node scripts/setup.mjs bench` also prepares the benchmarks, whose peers live in bench/package.json, and
+// `node scripts/setup.mjs harness` the programs of test/crash, test/fuzz and test/soak.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -23,7 +24,8 @@ function* files(path) {
   if (statSync(path).isFile()) yield path;
   else
     for (const name of readdirSync(path).sort())
-      if (name !== "node_modules" && name !== "dist" && !name.includes(".generated.")) yield* files(join(path, name));
+      if (!["node_modules", "dist", "build"].includes(name) && !name.includes(".generated."))
+        yield* files(join(path, name));
 }
 
 /** Runs `make` unless the sources still hash to what `folder/.built` holds. */
@@ -48,3 +50,7 @@ if (process.argv[2] === "bench") {
     run(join(root, "node_modules", ".bin", "tsc"), ["--project", "bench/tsconfig.json"]),
   );
 }
+if (process.argv[2] === "harness")
+  build(join(root, "test", "build"), ["test", "bench", "dist/.built"], () =>
+    run(join(root, "node_modules", ".bin", "tsc"), ["--project", "test/harness.tsconfig.json"]),
+  );

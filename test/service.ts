@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-export const MAIN = fileURLToPath(new URL("../dist/server/cli/main.js", import.meta.url));
+export const MAIN = fileURLToPath(import.meta.resolve("#cairnlog/server/cli/main.js"));
 
 // What the command remembers of services must outlive no test, and be nobody's own.
 const configuration = mkdtempSync(join(tmpdir(), "cairnlog-config-"));
@@ -21,9 +21,26 @@ export interface RunningService {
   stop(): Promise<number | null>;
 }
 
-/** Starts `cairnlog serve` on a free port, without rate limits unless `environment` says otherwise. */
-export async function startService(dataDir: string, environment: NodeJS.ProcessEnv = {}): Promise<RunningService> {
-  const child = spawn(process.execPath, [MAIN, "serve", "--json"], {
+export interface ServiceOptions {
+  /** The command to run: that of another build. */
+  readonly main?: string;
+  /** Put before `node`: a program that runs it under limits, or looks over its shoulder. */
+  readonly wrapper?: readonly string[];
+  /** Gets the process before it listens. */
+  readonly started?: (child: ChildProcess) => void;
+}
+
+/**
+ * Starts `cairnlog serve` on a free port, without rate limits unless `environment` says otherwise.
+ * @throws Error when it ends before it listens
+ */
+export async function startService(
+  dataDir: string,
+  environment: NodeJS.ProcessEnv = {},
+  { main = MAIN, wrapper = [], started = () => {} }: ServiceOptions = {},
+): Promise<RunningService> {
+  const [command, ...args] = [...wrapper, process.execPath, main, "serve", "--json"];
+  const child = spawn(command!, args, {
     env: {
       ...process.env,
       PORT: "0",
@@ -34,7 +51,12 @@ export async function startService(dataDir: string, environment: NodeJS.ProcessE
     },
     stdio: ["ignore", "pipe", "inherit"],
   });
-  const [line] = (await once(createInterface({ input: child.stdout! }), "line")) as [string];
+  started(child);
+  const listening = once(createInterface({ input: child.stdout! }), "line");
+  const ended = once(child, "exit").then(([code, signal]) => {
+    throw new Error(`the service ended before it listened: ${signal ?? `exit code ${code}`}`);
+  });
+  const [line] = (await Promise.race([listening, ended])) as [string];
   const { url } = JSON.parse(line) as { url: string };
   return {
     url,

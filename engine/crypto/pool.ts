@@ -3,6 +3,7 @@
  */
 import { availableParallelism } from "node:os";
 import { Piscina } from "piscina";
+import { CairnlogError } from "../error.js";
 
 /** Threads when nothing is said: leave one core to the sequencer. */
 export const defaultWorkers = (): number => Math.max(1, availableParallelism() - 1);
@@ -10,7 +11,10 @@ export const defaultWorkers = (): number => Math.max(1, availableParallelism() -
 /** Runs exported functions of worker modules. Several logs may share one. */
 export interface Pool {
   readonly workers: number;
-  /** Calls the function `name` that the module at `url` exports. `transfer` moves buffers instead of copying them. */
+  /**
+   * Calls the function `name` that the module at `url` exports. `transfer` moves buffers instead of copying them.
+   * @throws CairnlogError `closed`; `worker-failed` when the function threw, or its thread died
+   */
   run<T>(url: URL, name: string, input: unknown, transfer?: readonly ArrayBuffer[]): Promise<T>;
   /** Takes no more tasks, waits for those that it has, and ends the threads. */
   close(): Promise<void>;
@@ -24,21 +28,28 @@ export function createPool(workers: number = defaultWorkers()): Pool {
   const start = (url: URL) =>
     new Piscina({
       filename: url.href,
-      minThreads: 0,
+      // One stays: where a thread died, tasks behind it would otherwise wait until somebody brings another task.
+      minThreads: 1,
       maxThreads: workers,
       idleTimeout: 30_000,
       concurrentTasksPerWorker: 1,
+    }).on("error", () => {
+      // A thread that dies without a task is replaced; unheard, the event would end the process.
     });
   return {
     workers,
-    run<T>(url: URL, name: string, input: unknown, transfer: readonly ArrayBuffer[] = []): Promise<T> {
-      if (closed) return Promise.reject(new Error("the worker pool is closed"));
+    async run<T>(url: URL, name: string, input: unknown, transfer: readonly ArrayBuffer[] = []): Promise<T> {
+      if (closed) throw new CairnlogError("closed", "The worker pool is closed.");
       piscina ??= start(url);
       const task = piscina.run(input, { filename: url.href, name, transferList: [...transfer] }) as Promise<T>;
       running.add(task);
-      const done = () => void running.delete(task);
-      task.then(done, done);
-      return task;
+      try {
+        return await task;
+      } catch (cause) {
+        throw new CairnlogError("worker-failed", "A worker thread failed; what it was to do is not done.", { cause });
+      } finally {
+        running.delete(task);
+      }
     },
     async close() {
       closed = true;

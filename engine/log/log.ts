@@ -5,6 +5,7 @@
 import { existsSync } from "node:fs";
 import { createDigests, type DigestName } from "../crypto/digests.js";
 import { createPool, type Pool } from "../crypto/pool.js";
+import { importPublicKey } from "../crypto/spki.js";
 import { CairnlogError } from "../error.js";
 import { checkFormat, MIGRATIONS, migrate } from "../store/migrations.js";
 import { type PostingList, Postings } from "../store/postings.js";
@@ -174,6 +175,7 @@ export class Log {
       postings: this.#postings,
       frontier: this.#frontier,
       signer: options.signer,
+      operatorKey: importPublicKey(options.signer.public.pem),
       projection: this.#projection,
       clock: options.clock ?? systemClock,
       secondaryDigests,

@@ -9,6 +9,8 @@
  * told anything that the disk does not hold. If signing or writing fails, the batch and all that were built on it fail
  * with it, and memory is read from disk again: a failed write may be there all the same.
  */
+import { verifySync } from "../crypto/signatures.js";
+import type { ServerKey } from "../crypto/spki.js";
 import { CairnlogError } from "../error.js";
 import { type BatchHeads, packBatch } from "../store/batch.js";
 import { type ChangeSet, Layer, type TileChange } from "../store/changeset.js";
@@ -91,6 +93,8 @@ export interface SequencerParts {
   readonly postings: Postings;
   readonly frontier: Frontier;
   readonly signer: Signer;
+  /** The signer's public key. */
+  readonly operatorKey: ServerKey;
   readonly projection: Projection;
   readonly clock: Clock;
   readonly secondaryDigests: SecondaryDigests | null;
@@ -304,6 +308,7 @@ export class Sequencer {
     let signatures: readonly Uint8Array[];
     try {
       signatures = await signer.sign(messages);
+      this.#checkSigned(messages, signatures);
     } catch (cause) {
       throw new CairnlogError("signer-unavailable", "The operator key cannot sign, so nothing was appended.", {
         cause,
@@ -317,6 +322,18 @@ export class Sequencer {
       key_id: signer.fingerprint,
       tree_version: SIGNING_VERSION,
     }));
+  }
+
+  /**
+   * What a signer answers goes on disk for ever, and it may be a token behind a driver. One signature of the batch is
+   * verified, for 50 µs, and of the others the length: an answer of another key or for another call cannot pass.
+   */
+  #checkSigned(messages: readonly Uint8Array[], signatures: readonly Uint8Array[]): void {
+    const last = signatures[messages.length - 1];
+    const areAlike = signatures.every((one) => one instanceof Uint8Array && one.length === last?.length);
+    const isSigned = last !== undefined && verifySync(this.#parts.operatorKey, messages.at(-1)!, last);
+    if (signatures.length !== messages.length || !areAlike || !isSigned)
+      throw new RangeError("The signer did not answer with its signature of each head.");
   }
 
   async #write(batch: FormedBatch, heads: readonly TreeHead[]): Promise<void> {

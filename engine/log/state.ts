@@ -3,6 +3,7 @@
  * of the batch being formed, under that of the command itself.
  */
 import { compareKeys } from "lmdb";
+import { CairnlogError } from "../error.js";
 import type { Layer } from "../store/changeset.js";
 import type { Postings } from "../store/postings.js";
 import type { Key, KeyOf, RowOf, TableName } from "../store/schema.js";
@@ -26,12 +27,13 @@ export class LayeredState implements StateWriter {
       const change = this.#layers[i]!.change(table, key);
       if (change) return change.row;
     }
-    return this.#store.get(table, key);
+    return reading(() => this.#store.get(table, key));
   }
 
   range<T extends TableName>(table: T, start: Key, end: Key): { key: KeyOf<T>; row: RowOf<T> }[] {
     const rows = new Map<string, { key: KeyOf<T>; row: RowOf<T> | undefined }>();
-    for (const { key, row } of this.#store.range(table, start, end)) rows.set(JSON.stringify(key), { key, row });
+    for (const { key, row } of reading(() => [...this.#store.range(table, start, end)]))
+      rows.set(JSON.stringify(key), { key, row });
     for (const layer of this.#layers)
       for (const { key, row } of layer.changes(table))
         if (compareKeys(key, start) >= 0 && compareKeys(key, end) < 0)
@@ -53,5 +55,14 @@ export class LayeredState implements StateWriter {
       if (indexes !== undefined) return typeof indexes === "number" ? indexes : indexes[0];
     }
     return undefined;
+  }
+}
+
+/** A command that cannot read its state is told so in the log's own words, not in those of the disk. */
+function reading<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    throw new CairnlogError("storage-failed", "The data directory cannot be read.", { cause });
   }
 }

@@ -112,6 +112,8 @@ export class Postings {
 
   /** Takes the postings of the entries [size, to), which are on disk by now. */
   add(to: number, terms: ReadonlyMap<string, Indexes>): void {
+    // Writing failed before: entries come in again, so the disk may take a run again, too.
+    this.#failure = undefined;
     const { terms: memory } = this.#memory;
     for (const [term, indexes] of terms) {
       const held = memory.get(term);
@@ -196,8 +198,9 @@ export class Postings {
     if (this.#closed || this.#failure || this.#isReader) return;
     const failed = (cause: unknown) => {
       this.#failure = cause;
+      this.#adopt();
     };
-    if (!this.#flushing && this.#memory.to - this.#memory.from >= FLUSH_ENTRIES)
+    if (!this.#flushing && (this.#frozen || this.#memory.to - this.#memory.from >= FLUSH_ENTRIES))
       this.#flushing = this.#flush()
         .catch(failed)
         .finally(() => {
@@ -214,10 +217,24 @@ export class Postings {
         });
   }
 
+  /** A write that failed may be on disk all the same: the runs there are those that count. */
+  #adopt(): void {
+    this.#runs = this.#tables.runs().sort((a, b) => a.from - b.from);
+    if (this.#frozen && this.#frozen.to <= (this.#runs.at(-1)?.to ?? 0)) this.#frozen = null;
+  }
+
+  /** Takes a run that is on disk, where `#adopt` may have found it already, in place of those that it was made of. */
+  #take(run: Run, replaced: readonly Run[]): void {
+    const gone = new Set([run, ...replaced].map(({ id }) => id));
+    this.#runs = [...this.#runs.filter(({ id }) => !gone.has(id)), run].sort((a, b) => a.from - b.from);
+  }
+
   async #flush(): Promise<void> {
-    const memory = this.#memory;
-    this.#frozen = memory;
-    this.#memory = { from: memory.to, to: memory.to, terms: new Map() };
+    const memory = this.#frozen ?? this.#memory;
+    if (!this.#frozen) {
+      this.#frozen = memory;
+      this.#memory = { from: memory.to, to: memory.to, terms: new Map() };
+    }
 
     // By kind and first byte of the key: many small sorts cost half of one large one, and between kinds the event loop
     // can breathe, where sorting all 40,000 terms at once would hold the sequencer for tens of milliseconds.
@@ -245,7 +262,7 @@ export class Postings {
     builder.finish();
     const row: RunRow = { level: 0, from: memory.from, to: memory.to, count: builder.count, bloom: builder.bloom };
     await this.#tables.writeRun(id, blocks, row, []);
-    this.#runs = [...this.#runs, { ...row, id }];
+    this.#take({ ...row, id }, []);
     this.#frozen = null;
   }
 
@@ -292,8 +309,7 @@ export class Postings {
       row,
       inputs.map((run) => run.id),
     );
-    const at = this.#runs.indexOf(inputs[0]!);
-    this.#runs = [...this.#runs.slice(0, at), { ...row, id }, ...this.#runs.slice(at + inputs.length)];
+    this.#take({ ...row, id }, inputs);
     for (const run of inputs) {
       await this.#tables.removeBlocks(run.id, Math.ceil(run.count / BLOCK_RECORDS));
       if (this.#closed) return;

@@ -48,6 +48,7 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
     retryAfter: 10,
     detail: "The log could not be written. Look whether your entry is there before you try again.",
   },
+  "worker-failed": { status: 503, retryAfter: 1, detail: "A worker of the service failed. Retry." },
   "corrupt-log": { status: 500, detail: "The service found damage in its log." },
   "wrong-operator": { status: 500, detail: "The service is not set up rightly." },
   "in-use": { status: 500, detail: "The service is not set up rightly." },

@@ -24,7 +24,6 @@ import type { Manifest } from "#cairnlog/engine/log/backupformat.js";
 import { importEntries } from "#cairnlog/engine/log/import.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
 import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema.js";
-import { loadUntilDead } from "../crash/load.js";
 import {
   buildData,
   check,
@@ -37,6 +36,7 @@ import {
   tamper,
 } from "../fsck/everykind.js";
 import { chain } from "../log/history-entries.js";
+import { attestUntilGone } from "../server/attesting.js";
 import { newSigner, submission } from "../server/signers.js";
 import { cairnlog, MAIN, startService } from "../service.js";
 
@@ -202,7 +202,7 @@ test("backups under load hold a moment of the log each", { timeout: 120_000 }, a
   const to = join(newFolder(), "backup");
   const service = await startService(dataDir);
   const exited = once(service.process, "exit");
-  const load = loadUntilDead(service.url, 0, 4);
+  const load = attestUntilGone(service.url, 4);
   const isBegun = async () => (await fetch(`${service.url}/api/v1/log/sth`)).status;
   await expect.poll(isBegun, { timeout: 60_000 }).toBe(200);
   const sizes: number[] = [];

@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, test } from "vitest";
-import { type Acknowledged, attestationBody, makeSigner } from "../crash/load.js";
 import { cairnlog, MAIN, scratchFolder, startService } from "../service.js";
+import { type Acknowledged, attest } from "./attesting.js";
 import { metric, slowClient, until } from "./sockets.js";
 
 const folder = scratchFolder();
@@ -37,10 +37,6 @@ async function startLimited(line: string, dataDir: string) {
   const [first] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
   return { child, url: JSON.parse(first).url as string, log: () => log };
 }
-
-const attest = (url: string, title: string) =>
-  fetch(`${url}/api/v1/attestations`, { method: "POST", body: JSON.stringify(attestationBody(signer, title)) });
-const signer = makeSigner();
 
 async function expectWhole(url: string, acknowledged: readonly Acknowledged[]): Promise<void> {
   const report = await (await fetch(`${url}/api/v1/log/verify`, { method: "POST" })).json();

@@ -1,0 +1,72 @@
+/** Requests that may be cut off at any moment, and nothing else. */
+import type { TestSigner } from "../server/signers.js";
+import type { Ledger } from "./ledger.js";
+
+/** The service is gone, or going: what was asked may have happened or not. */
+export class CutOff extends Error {}
+
+/** The service answered, and not what it should have. */
+export class WrongAnswer extends Error {}
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of every shape
+export type Answer = any;
+
+export interface Expectation {
+  readonly token?: string;
+  /** The status that is right; 200 when absent. */
+  readonly status?: number;
+  readonly method?: string;
+}
+
+export class Connection {
+  readonly url: string;
+  readonly #ledger: Ledger;
+  /** Set when the service was told to stop: from then on it may refuse. */
+  isStopping = false;
+  answered = 0;
+
+  constructor(url: string, ledger: Ledger) {
+    this.url = url;
+    this.#ledger = ledger;
+  }
+
+  /** @throws CutOff; WrongAnswer */
+  async send(
+    path: string,
+    body: object | null,
+    { token, status = 200, method = "POST" }: Expectation = {},
+  ): Promise<Answer> {
+    let response: Response;
+    let answer: Answer;
+    try {
+      response = await fetch(`${this.url}/api/v1${path}`, {
+        method,
+        headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+        ...(body && method === "POST" ? { body: JSON.stringify(body) } : {}),
+      });
+      answer = await response.json();
+    } catch (error) {
+      if (error instanceof TypeError || error instanceof SyntaxError) throw new CutOff(path, { cause: error });
+      throw error;
+    }
+    this.answered++;
+    if (this.isStopping && response.status === 503) throw new CutOff(path);
+    if (response.status !== status)
+      throw new WrongAnswer(`${method} ${path} answered ${response.status}, not ${status}: ${JSON.stringify(answer)}`);
+    if (method !== "GET" && status < 300) {
+      const route = `${method} ${path.replace(/\/(?:\d+|[0-9a-f-]{36})(?=\/|$)/g, "/{id}")}`;
+      this.#ledger.writes.set(route, (this.#ledger.writes.get(route) ?? 0) + 1);
+    }
+    return answer;
+  }
+
+  /** A signed challenge. */
+  async proof(signer: TestSigner, more: object = {}): Promise<{ challenge_id: string; challenge_signature: string }> {
+    const { challenge_id, nonce } = await this.send("/auth/challenge", { fingerprint: signer.fingerprint, ...more });
+    return { challenge_id, challenge_signature: signer.sign(nonce) };
+  }
+
+  async login(signer: TestSigner, more: object = {}): Promise<string> {
+    return (await this.send("/auth/login", { ...(await this.proof(signer)), ...more })).token;
+  }
+}

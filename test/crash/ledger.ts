@@ -1,0 +1,59 @@
+/** What the service has said to be done. All of it must be there after any crash, word for word. */
+import type { Key, KeyOf, TableName } from "#cairnlog/engine/store/schema.js";
+import type { TreeHead } from "#cairnlog/engine/verify/index.js";
+
+/** The parts of an answer that say where an entry is. */
+export interface Receipt {
+  readonly log_entry_id: number;
+  readonly leaf_index?: number;
+  readonly entry_hash?: string;
+  readonly sth?: TreeHead | null;
+}
+
+export interface Acknowledged extends Receipt {
+  /** Members that the entry's payload must have. */
+  readonly says: Readonly<Record<string, unknown>>;
+}
+
+/** A row that must be there with these members; absent `row`: that must not be there. */
+export interface RowFact {
+  readonly table: TableName;
+  readonly key: Key;
+  readonly row?: Readonly<Record<string, unknown>> | undefined;
+}
+
+export class Ledger {
+  readonly entries: Acknowledged[] = [];
+  /** Values of payload members that belong to what was refused: they must be nowhere in the log. */
+  readonly refused = new Set<string>();
+  readonly #rows = new Map<string, RowFact>();
+  /** Acknowledged entries that the webhook must be told of. */
+  readonly told: number[] = [];
+  /** Writes that were acknowledged, by route. */
+  readonly writes = new Map<string, number>();
+
+  add(receipt: Receipt, says: Acknowledged["says"] = {}): void {
+    const { log_entry_id, leaf_index, entry_hash, sth } = receipt;
+    const where = { ...(leaf_index === undefined ? {} : { leaf_index }), ...(entry_hash ? { entry_hash } : {}) };
+    this.entries.push({ log_entry_id, ...where, ...(sth ? { sth } : {}), says });
+  }
+
+  /** A row that is there from now on. */
+  holds<T extends TableName>(table: T, key: KeyOf<T>, row: Readonly<Record<string, unknown>>): void {
+    this.#rows.set(`${table} ${JSON.stringify(key)}`, { table, key: key as Key, row });
+  }
+
+  /** A row that is gone from now on. */
+  lacks<T extends TableName>(table: T, key: KeyOf<T>): void {
+    this.#rows.set(`${table} ${JSON.stringify(key)}`, { table, key: key as Key });
+  }
+
+  /** A change of the row is on its way: until it is acknowledged, either state is right. */
+  changing<T extends TableName>(table: T, key: KeyOf<T>): void {
+    this.#rows.delete(`${table} ${JSON.stringify(key)}`);
+  }
+
+  get rows(): Iterable<RowFact> {
+    return this.#rows.values();
+  }
+}

@@ -1,0 +1,51 @@
+/** What the service talks to: a webhook endpoint and a timestamp calendar, on this machine. */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { hash, hex, pending, prepend } from "../verify/otsbytes.js";
+
+export class Outside {
+  readonly #server = createServer((request, response) => void this.#serve(request, response));
+  /** Entries of which a delivery was taken. */
+  readonly delivered = new Set<number>();
+  /** Whether deliveries are answered; otherwise they wait until the service is gone. */
+  answers = true;
+
+  static async open(): Promise<Outside> {
+    const outside = new Outside();
+    outside.#server.listen(0, "127.0.0.1");
+    await once(outside.#server, "listening");
+    return outside;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let body: Buffer;
+    try {
+      body = Buffer.concat((await request.toArray()) as Buffer[]);
+    } catch {
+      // The service was killed while it sent.
+      return;
+    }
+    if (request.url === "/digest") response.end(this.#promise(body));
+    else if (request.url !== "/hook") response.writeHead(404).end();
+    else if (this.answers) {
+      this.delivered.add((JSON.parse(body.toString()) as { data: { entry_id: number } }).data.entry_id);
+      response.writeHead(204).end();
+    }
+  }
+
+  /** As an OpenTimestamps calendar answers a digest: what it will do, and where to ask for it. */
+  #promise(digest: Buffer): Buffer {
+    const salted = prepend(hash("sha256", digest).subarray(0, 8));
+    return hex(salted, "08", "00", pending(this.url));
+  }
+}

@@ -1,0 +1,131 @@
+/** Faults that rounds of crashes must find, when planted in the service. */
+import type { PlantedFault } from "../reliability/planted.js";
+
+export const CRASH_FAULTS: readonly PlantedFault[] = [
+  {
+    name: "acknowledges before the commit",
+    file: "engine/store/store.js",
+    text: "const written = await this.#committed(this.#batches.ifNoExists(firstIndex, write));",
+    replacement: "const written = true; setTimeout(() => this.#batches.ifNoExists(firstIndex, write), 5);",
+  },
+  {
+    name: "writes state in a transaction after that of the batch",
+    file: "engine/store/store.js",
+    text: "for (const change of changes.rows)\n                this.#put(change);",
+    replacement: "setTimeout(() => { for (const change of changes.rows) this.#put(change); }, 2);",
+  },
+  {
+    name: "loses a row of state",
+    file: "engine/log/sequencer.js",
+    text: "rows: batch.layer.rows(), tiles }",
+    replacement: "rows: batch.layer.rows().slice(batch.firstIndex % 7 === 3 ? 1 : 0), tiles }",
+  },
+  {
+    name: "stores the first head of a batch for all of its sizes",
+    file: "engine/log/sequencer.js",
+    text: 'root: Buffer.from(head.root_hash, "hex"),',
+    replacement: 'root: Buffer.from(heads[0].root_hash, "hex"),',
+  },
+  {
+    name: "gives the last id out again after a restart",
+    file: "engine/log/frontier.js",
+    text: "this.size = last ? last.firstIndex + last.count : 0;",
+    replacement: "this.size = last ? last.firstIndex + last.count - (last.count > 1 ? 1 : 0) : 0;",
+  },
+  {
+    name: "forgets after a restart by what the newest entries are found",
+    file: "engine/log/rebuild.js",
+    text: "for (let index = postings.size; index < size; index++)",
+    replacement: "for (let index = size; index < size; index++)",
+  },
+  {
+    name: "counts a delivery as made before the endpoint has answered",
+    file: "server/webhooks/deliverer.js",
+    text: "const { isDelivered, reason } = await this.#send(request, controller.signal);",
+    replacement:
+      "this.#send(request, controller.signal).catch(() => {}); const { isDelivered, reason } = { isDelivered: true };",
+  },
+  {
+    name: "writes an entry without the delivery that it causes",
+    file: "engine/registry/subscribers.js",
+    text: "addToOutbox(id, told, event, state)",
+    replacement: "(event.id % 7 === 0 || addToOutbox(id, told, event, state))",
+  },
+  {
+    name: "counts a notification that it does not write",
+    file: "engine/registry/inbox.js",
+    text: 'transaction.put("notifications", [fingerprint, id], { kind, request_id, created_at, read: false });',
+    replacement: "",
+  },
+  {
+    name: "keeps a password in memory only",
+    file: "engine/registry/passwords.js",
+    text: 'transaction.put("passwords", fingerprint, { hash });',
+    replacement: "",
+  },
+  {
+    name: "serves heads that are signed anew",
+    file: "engine/log/log.js",
+    text: "return (treeSize <= this.#size && this.#reader.head(treeSize)) || null;",
+    replacement:
+      "const head = treeSize <= this.#size && this.#reader.head(treeSize); return head ? { ...head, timestamp: new Date().toISOString() } : null;",
+  },
+  {
+    name: "records an attestation again when it is sent again",
+    file: "engine/registry/attestations.js",
+    text: ": transaction.first(sameAttestationTerm(key.fingerprint, signed.manifestHash, eventType));",
+    replacement: ": undefined;",
+  },
+];
+
+/** Faults that the injected failures must find. */
+export const ENGINE_FAULTS: readonly PlantedFault[] = [
+  {
+    name: "stores whatever the signer answers",
+    file: "engine/log/sequencer.js",
+    text: "this.#checkSigned(messages, signatures);",
+    replacement: "",
+  },
+  {
+    name: "goes on from memory when a commit has failed",
+    file: "engine/log/sequencer.js",
+    text: "this.#parts.restore();",
+    replacement: "",
+  },
+  {
+    name: "lets batches pass that were built on one that failed",
+    file: "engine/log/sequencer.js",
+    text: "if (this.#failed)\n            throw this.#failure;",
+    replacement: "",
+  },
+  {
+    name: "keeps the events of a command that was refused",
+    file: "engine/log/transaction.js",
+    text: "this.drafts.length = events;",
+    replacement: "",
+  },
+  {
+    name: "gives postings up when they cannot be written once",
+    file: "engine/store/postings.js",
+    text: "this.#failure = undefined;",
+    replacement: "",
+  },
+  {
+    name: "writes postings again that were on disk all the same",
+    file: "engine/store/postings.js",
+    text: "this.#adopt();",
+    replacement: "",
+  },
+  {
+    name: "leaves tasks behind a worker that died",
+    file: "engine/crypto/pool.js",
+    text: "minThreads: 1,",
+    replacement: "minThreads: 0,",
+  },
+  {
+    name: "passes the error of a dead worker on",
+    file: "engine/crypto/pool.js",
+    text: 'throw new CairnlogError("worker-failed", "A worker thread failed; what it was to do is not done.", { cause });',
+    replacement: "throw cause;",
+  },
+];

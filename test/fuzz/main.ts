@@ -1,0 +1,97 @@
+/** `npm run fuzz`: wrong requests to a real service, wrong texts to everything that reads them. */
+import { writeFileSync } from "node:fs";
+import { startProgress } from "#cairnlog/server/cli/progress.js";
+import { anySeed, readCommand, wholeNumber } from "../reliability/command.js";
+import { DIST, selfTest } from "../reliability/planted.js";
+import { asInput, keep, readCorpus, SERVICE } from "./corpus.js";
+import { fuzzParsers } from "./parsers.js";
+import { PARSER_FAULTS, SERVICE_FAULTS } from "./planted.js";
+import { fuzzService } from "./service.js";
+
+const help = `npm run fuzz -- [OPTIONS]
+
+Makes valid requests of every route from the service's own OpenAPI document and from its signers, changes them, and sends
+them to a service that it starts: each must be answered as the document promises, never by a 500, and the log must verify
+at the end. Then does the same to what reads keys, signatures, timestamps, notes, bundles, claims, policies.
+
+Options:
+  --seconds S    How long, half of it for each; default 120.
+  --seed N       Makes the inputs of an earlier run again, in their order.
+  --self-test    Plants faults in copies of the build, and fails unless every one of them is found.
+  --json FILE    Writes the figures.
+
+An input that fails is kept in test/fuzz/corpus, and sent first from then on, also by npm test.
+Exit code: 0 nothing was found, 1 something was, 2 the command line is not understood.
+
+Examples:
+  npm run fuzz
+  npm run fuzz -- --seconds 3600 --json fuzz.json
+  npm run fuzz -- --seed 4711 --seconds 60`;
+
+const options = readCommand(help, {
+  seconds: { type: "string" },
+  seed: { type: "string" },
+  "self-test": { type: "boolean" },
+  json: { type: "string" },
+});
+const seconds = wholeNumber("seconds", options.seconds, 120) / 2;
+const seed = wholeNumber("seed", options.seed, anySeed());
+const stopped = new AbortController();
+process.once("SIGINT", () => stopped.abort());
+
+/** Seconds in which a planted fault must be found; most are in the first. */
+const SELF_TEST_SECONDS = 45;
+
+/** Progress in seconds: nobody knows how many inputs there will be. */
+function watch<T>(label: string, run: (progress: () => void) => Promise<T>): Promise<T> {
+  const started = Date.now();
+  const bar = startProgress(label, seconds, (amount) => `${Math.floor(amount)} s`);
+  return run(() => bar.update((Date.now() - started) / 1000)).finally(() => bar.end());
+}
+
+async function testItself(): Promise<number> {
+  const run = { seed, seconds: SELF_TEST_SECONDS };
+  const inService = await selfTest(SERVICE_FAULTS, async (dist) =>
+    (await fuzzService({ ...run, dist })).findings.map(({ problem }) => problem),
+  );
+  const inParsers = await selfTest(PARSER_FAULTS, async (dist) =>
+    (await fuzzParsers({ ...run, dist })).findings.map(({ problem }) => problem),
+  );
+  return inService.length + inParsers.length ? 1 : 0;
+}
+
+async function main(): Promise<number> {
+  console.log(`seed ${seed}`);
+  if (options["self-test"]) return testItself();
+  const common = { seed, seconds, dist: DIST, signal: stopped.signal };
+  const corpus = readCorpus().filter(({ target }) => target === SERVICE);
+  const service = await watch("service", (progress) =>
+    fuzzService({ ...common, corpus: corpus.map(asInput), progress }),
+  );
+  const statuses = Object.entries(service.statuses).map(([status, count]) => `${status}: ${count}`);
+  console.log(
+    `service: ${service.inputs} requests (${statuses.join(", ")}), ${service.reached.size} routes reached with success`,
+  );
+  for (const { problem, input } of service.findings) {
+    console.error(problem);
+    if (!input) continue;
+    const { body, ...request } = input;
+    const kept = { note: problem.slice(0, 200), target: SERVICE, request, bytes: body?.toString("base64") ?? null };
+    console.error(`kept: ${keep(`service-${seed}-${service.inputs}`, kept)}`);
+  }
+  const parsers = await watch("parsers", (progress) => fuzzParsers({ ...common, progress }));
+  console.log(`parsers: ${parsers.inputs} inputs for ${parsers.targets} readers`);
+  for (const { problem, target, input } of parsers.findings) {
+    console.error(problem);
+    const kept = { note: problem.slice(0, 200), target, bytes: input.toString("base64") };
+    console.error(`kept: ${keep(`parser-${seed}-${parsers.inputs}`, kept)}`);
+  }
+  const { reached, ...figures } = service;
+  const report = { seed, seconds: 2 * seconds, service: { ...figures, reached: [...reached].sort() }, parsers };
+  if (options.json) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`);
+  const found = service.findings.length + parsers.findings.length;
+  if (found) console.error(`again: npm run fuzz -- --seed ${seed} --seconds ${2 * seconds}`);
+  return found ? 1 : 0;
+}
+
+process.exit(await main());

@@ -1,0 +1,69 @@
+/** Faults that fuzzing must find: in the service, and in what reads strangers' texts. */
+import type { PlantedFault } from "../reliability/planted.js";
+
+export const SERVICE_FAULTS: readonly PlantedFault[] = [
+  {
+    name: "throws a TypeError on a member __proto__",
+    file: "engine/verify/ijson.js",
+    text: "export function parseIJson(text) {",
+    replacement: "export function parseIJson(text) {\n    if (text.includes('\"__proto__\"')) undefined.member;",
+  },
+  {
+    name: "keeps 400 KB of every request",
+    file: "server/http/request.js",
+    text: "export function readRequest(",
+    replacement:
+      "const kept = [];\nexport function readRequest(...args) { kept.push(Buffer.alloc(400_000, 1)); return readIt(...args); }\nfunction readIt(",
+  },
+  {
+    name: "never answers a request whose query names a parameter twice",
+    file: "server/http/input.js",
+    text: "if (seen.has(name))",
+    replacement: "for (; seen.has(name); );\n            if (false)",
+  },
+  {
+    name: "takes any request id",
+    file: "server/http/request.js",
+    text: "id: SANE_ID.test(id) ? id : randomUUID(),",
+    replacement: "id: id || randomUUID(),",
+  },
+  {
+    name: "answers another type than it promises",
+    file: "engine/registry/directory.js",
+    text: "return { rows, page, per_page: perPage, total };",
+    replacement: "return { rows, page, per_page: String(perPage), total };",
+  },
+  {
+    name: "lets a body through that is no object",
+    file: "server/http/input.js",
+    text: 'if (typeof body !== "object" || body === null || Array.isArray(body))',
+    replacement: "if (false)",
+  },
+];
+
+export const PARSER_FAULTS: readonly PlantedFault[] = [
+  {
+    name: "takes DER lengths that are not minimal",
+    file: "engine/verify/der.js",
+    text: "if (length < (count === 1 ? 0x80 : 0x100))",
+    replacement: "if (false)",
+  },
+  {
+    name: "takes another hash under RSA signatures, offline only",
+    file: "engine/verify/signature.js",
+    text: 'hash: "SHA-256" }',
+    replacement: 'hash: "SHA-1" }',
+  },
+  {
+    name: "reads an address in time that grows with the square of its length",
+    file: "engine/registry/email.js",
+    text: "export function isEmail(value) {",
+    replacement: "export function isEmail(value) {\n    if (/.+\\u0001$/s.test(value)) return false;",
+  },
+  {
+    name: "throws a RangeError on a truncated timestamp",
+    file: "engine/verify/otsops.js",
+    text: 'throw otsError("The OpenTimestamps proof ends too early.");',
+    replacement: 'throw new RangeError("too early");',
+  },
+];

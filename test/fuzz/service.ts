@@ -1,0 +1,185 @@
+/**
+ * Fuzzing of a real service: every request is answered, in time, as the OpenAPI document promises and never by a 500;
+ * memory stays bounded, and at the end the log verifies.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { mainOf } from "../reliability/planted.js";
+import { Random } from "../reliability/random.js";
+import { brokenPromise } from "../server/promised.js";
+import { scratchFolder, startService } from "../service.js";
+import { Inputs } from "./inputs.js";
+import { type Input, type Output, send } from "./wire.js";
+import { World } from "./world.js";
+
+const CONCURRENCY = 12;
+/** By how much resident memory may grow after the first third of the run. */
+const GROWTH_BYTES = 128 * 2 ** 20;
+const MEASURE_MS = 1_000;
+const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+export interface ServiceFuzzOptions {
+  readonly seed: number;
+  readonly seconds: number;
+  readonly dist: string;
+  readonly progress?: (inputs: number) => void;
+  readonly signal?: AbortSignal;
+  /** Sent first, of an earlier run. */
+  readonly corpus?: readonly Input[];
+}
+
+export interface Finding {
+  readonly problem: string;
+  readonly input?: Input;
+}
+
+export interface ServiceFuzzReport {
+  inputs: number;
+  /** Answers by status. */
+  readonly statuses: Record<number, number>;
+  /** Routes that answered with success, and all there are. */
+  readonly reached: Set<string>;
+  operations: number;
+  readonly findings: Finding[];
+}
+
+/** What is wrong with an answer; null when nothing is. */
+export function judge(world: World, input: Input, output: Output): string | null {
+  const { method, path } = input;
+  const name = `${method} ${path.slice(0, 200)}`;
+  const { status, head, headers, body } = output;
+  if (status === -1 || (status === 0 && isPlain(input))) return `${name} was not answered`;
+  // What is not HTTP is refused by the library below, by an answer of its own or none at all.
+  const isHttp =
+    /^[A-Z]+$/.test(method) && /^\/[\x21-\x7e]*$/.test(path) && method !== "BREW" && head.includes("x-request-id");
+  if (!isHttp) return status === 500 ? `${name} answered 500` : null;
+  if (status >= 500 && !isExcused(path, status, body))
+    return `${name} answered ${status}: ${body.toString().slice(0, 300)}`;
+  if (headers.has("x-injected")) return `${name}: a header was injected`;
+  if (!SANE_ID.test(headers.get("x-request-id") ?? ""))
+    return `${name} has the request id ${headers.get("x-request-id")}`;
+  const mediaType = headers.get("content-type") ?? "";
+  if (!/^application\/(problem\+)?json$/.test(mediaType) || method === "HEAD" || !body.length) return null;
+  let value: unknown;
+  try {
+    value = JSON.parse(body.toString("utf8"));
+  } catch {
+    return `${name} answered what is no JSON: ${body.toString().slice(0, 200)}`;
+  }
+  if (/\bat .*\.js:|node:internal|\/dist\//.test(body.toString("latin1")) && status >= 400)
+    return `${name} tells of its code`;
+  return brokenPromise(world.document, method, path.split("?")[0]!, { status, mediaType, body: value });
+}
+
+/** Whether every HTTP server must understand it. */
+function isPlain({ method, path, headers }: Input): boolean {
+  const isPlainText = (text: string) => /^[\x20-\x7e]*$/.test(text) && text.length < 2_000;
+  return (
+    /^(GET|POST|DELETE)$/.test(method) && /^\/[\x21-\x7e]*$/.test(path) && [path, ...headers.flat()].every(isPlainText)
+  );
+}
+
+/** No calendar is set up; passwords and trust may have too many waiting. */
+function isExcused(path: string, status: number, body: Buffer): boolean {
+  if (status === 502) return path.startsWith("/api/v1/log/anchor");
+  return status === 503 && body.includes('"code":"overloaded"');
+}
+
+export async function fuzzService(options: ServiceFuzzOptions): Promise<ServiceFuzzReport> {
+  const folder = scratchFolder();
+  const report: ServiceFuzzReport = { inputs: 0, statuses: {}, reached: new Set(), operations: 0, findings: [] };
+  const environment = { LOG_LEVEL: "fatal", SERVICE_OTS_CALENDARS: "http://127.0.0.1:9" };
+  const service = await startService(folder.path, environment, { main: mainOf(options.dist) });
+  try {
+    const world = await World.build(service.url, readFileSync(join(folder.path, "operator.pem"), "utf8"));
+    await new ServiceFuzz(options, world, Number(new URL(service.url).port), report).run();
+    // A service that hangs does not stop, either.
+    if (report.findings.length) return report;
+    if (service.process.exitCode !== null) report.findings.push({ problem: "the service ended" });
+    else if ((await service.stop()) !== 0) report.findings.push({ problem: "the service does not stop as it should" });
+  } finally {
+    service.process.kill("SIGKILL");
+    folder.remove();
+  }
+  return report;
+}
+
+class ServiceFuzz {
+  readonly #options: ServiceFuzzOptions;
+  readonly #world: World;
+  readonly #port: number;
+  readonly #report: ServiceFuzzReport;
+
+  constructor(options: ServiceFuzzOptions, world: World, port: number, report: ServiceFuzzReport) {
+    this.#options = options;
+    this.#world = world;
+    this.#port = port;
+    this.#report = report;
+  }
+
+  async run(): Promise<void> {
+    const { seed, seconds, signal, progress, corpus = [] } = this.#options;
+    const report = this.#report;
+    for (const input of corpus) await this.#try(input);
+    const inputs = new Inputs(this.#world);
+    report.operations = Object.values<object>(this.#world.document.paths).flatMap(Object.keys).length;
+    const started = Date.now();
+    let next = 0;
+    let settled = 0;
+    const isOver = () => Date.now() - started > seconds * 1000 || signal?.aborted || report.findings.length > 0;
+    const work = async () => {
+      while (!isOver()) {
+        const number = next++;
+        // Each input has a seed of its own: it can be made again without those before it.
+        await this.#try(await inputs.make(new Random(seed * 1_000_003 + number)));
+        progress?.(report.inputs);
+      }
+    };
+    // In the first third caches fill and the heap finds its size; what comes later must not exceed that by much.
+    const measure = async () => {
+      const resident = await this.#memory();
+      const growth = resident - settled;
+      if (Date.now() - started < (seconds * 1000) / 3) settled = Math.max(settled, resident);
+      else if (settled && growth > GROWTH_BYTES)
+        report.findings.push({ problem: `memory grew by ${Math.round(growth / 2 ** 20)} MiB` });
+    };
+    const measuring = setInterval(() => void measure().catch(() => {}), MEASURE_MS);
+    const failed = (error: Error) => report.findings.push({ problem: `the fuzzer itself: ${error.stack}` });
+    await Promise.all(Array.from({ length: CONCURRENCY }, () => work().catch(failed)));
+    clearInterval(measuring);
+    if (report.findings.length) return;
+    await this.#checkHealth();
+  }
+
+  async #try(input: Input): Promise<void> {
+    const report = this.#report;
+    const output = await send(this.#port, input);
+    report.inputs++;
+    report.statuses[output.status] = (report.statuses[output.status] ?? 0) + 1;
+    const { method, path } = input;
+    const template = output.status === 200 || output.status === 201 ? routeOf(this.#world, path) : undefined;
+    if (template && method !== "HEAD") report.reached.add(`${method} ${template}`);
+    const problem = judge(this.#world, input, output);
+    if (problem) report.findings.push({ problem, input });
+  }
+
+  async #memory(): Promise<number> {
+    const text = await (await fetch(`${this.#world.service.url}/metrics`)).text();
+    return Number(/^process_resident_memory_bytes (\S+)/m.exec(text)?.[1]);
+  }
+
+  async #checkHealth(): Promise<void> {
+    const { findings } = this.#report;
+    const { service } = this.#world;
+    const { status } = await service.send("/health", null, { method: "GET" });
+    if (status !== "ok") findings.push({ problem: `the service says of its health: ${status}` });
+    const { valid, errors } = await service.send("/log/verify", {});
+    if (!valid) findings.push({ problem: `the log does not verify: ${JSON.stringify(errors.slice(0, 3))}` });
+  }
+}
+
+function routeOf({ document }: World, path: string): string | undefined {
+  const plain = path.split("?")[0]!;
+  const templates = Object.keys(document.paths).sort((a, b) => a.split("{").length - b.split("{").length);
+  return templates.find((template) => new RegExp(`^${template.replace(/\{\w+\}/g, "[^/]+")}$`).test(plain));
+}

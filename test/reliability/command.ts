@@ -1,0 +1,35 @@
+/** The command line that the harnesses share. */
+import { type ParseArgsConfig, parseArgs } from "node:util";
+
+type Options = NonNullable<ParseArgsConfig["options"]>;
+type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T; strict: true }>>["values"];
+
+/** Reads `process.argv`; `--help` and what is not understood end the process. */
+export function readCommand<const T extends Options>(help: string, options: T): Values<T> {
+  try {
+    const all = { ...options, help: { type: "boolean", short: "h" } } as const;
+    const { values } = parseArgs({ options: all, strict: true });
+    if ((values as { help?: boolean }).help) {
+      console.log(help);
+      process.exit(0);
+    }
+    return values as Values<T>;
+  } catch (error) {
+    refuse((error as Error).message);
+  }
+}
+
+/** A whole number from 0 on; `fallback` when the option is absent. */
+export function wholeNumber(name: string, text: string | undefined, fallback: number): number {
+  if (text === undefined) return fallback;
+  if (!/^\d{1,15}$/.test(text)) refuse(`--${name} must be a whole number, not ${text}`);
+  return Number(text);
+}
+
+export function refuse(message: string): never {
+  console.error(`${message}\nTry --help.`);
+  process.exit(2);
+}
+
+/** A seed that was not chosen, small enough to be typed again. */
+export const anySeed = (): number => Math.floor(Math.random() * 1_000_000);

@@ -1,0 +1,66 @@
+/**
+ * Planted faults: a copy of what was built, with one text of it replaced by a wrong one. A harness that does not find
+ * every one of them is not to be believed when it finds nothing.
+ */
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** The build under test: the folder that holds `engine`, `server` and `wasm`, compiled. */
+export const DIST = dirname(dirname(fileURLToPath(import.meta.resolve("#cairnlog/engine/index.js"))));
+
+export interface PlantedFault {
+  readonly name: string;
+  /** Compiled file below the build. */
+  readonly file: string;
+  /** Occurs exactly once in it. */
+  readonly text: string;
+  readonly replacement: string;
+}
+
+/** The command of a build. */
+export const mainOf = (dist: string): string => join(dist, "server", "cli", "main.js");
+
+/**
+ * Runs `look` with a copy of the build in which `fault` was planted.
+ * @throws Error when the text to replace is not there exactly once: the code has moved on, and the list must follow
+ */
+export async function withPlanted<T>(fault: PlantedFault, look: (dist: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), "cairnlog-planted-"));
+  try {
+    const root = dirname(DIST);
+    const dist = join(folder, "dist");
+    cpSync(DIST, dist, { recursive: true });
+    cpSync(join(root, "package.json"), join(folder, "package.json"));
+    symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
+    const path = join(dist, fault.file);
+    const parts = readFileSync(path, "utf8").split(fault.text);
+    if (parts.length !== 2)
+      throw new Error(`${fault.name}: the text to replace is ${parts.length - 1} times in ${fault.file}`);
+    writeFileSync(path, parts.join(fault.replacement));
+    return await look(dist);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Plants each fault in turn. `look` gives what it found: a sentence for each problem, and none is the failure here.
+ * @returns names of the faults that were not found
+ */
+export async function selfTest(
+  faults: readonly PlantedFault[],
+  look: (dist: string, fault: PlantedFault) => Promise<readonly string[]>,
+): Promise<string[]> {
+  const missed: string[] = [];
+  for (const fault of faults) {
+    const found = await withPlanted(fault, (dist) => look(dist, fault));
+    console.log(
+      `${found.length ? "found" : "MISSED"}  ${fault.name}${found.length ? `: ${found[0]!.split("\n")[0]!.slice(0, 160)}` : ""}`,
+    );
+    if (!found.length) missed.push(fault.name);
+  }
+  console.log(`${faults.length - missed.length} of ${faults.length} planted faults were found`);
+  return missed;
+}

@@ -1,0 +1,51 @@
+/** Whether something grows without end: a line through the samples of each stretch between restarts. */
+
+export interface Sample {
+  /** Seconds since the start. */
+  readonly at: number;
+  /** Counts the services, one after each restart. */
+  readonly service: number;
+  readonly rss: number;
+  readonly descriptors: number;
+  /** Since the beginning of the run. */
+  readonly requests: number;
+  readonly disk: number;
+  /** Milliseconds, of the requests since the last sample; NaN without any. */
+  readonly p50: number;
+  readonly p99: number;
+  readonly perSecond: number;
+}
+
+/** Of a stretch, the part that is left out: caches fill and the heap finds its size. */
+const WARM_UP = 1 / 3;
+
+/** By how much the line through `points` rises from its beginning to its end. */
+export function rise(points: readonly { readonly x: number; readonly y: number }[]): number {
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [x, y] = [mean(points.map((point) => point.x)), mean(points.map((point) => point.y))];
+  const squares = points.reduce((sum, point) => sum + (point.x - x) ** 2, 0);
+  const products = points.reduce((sum, point) => sum + (point.x - x) * (point.y - y), 0);
+  return squares ? (products / squares) * (points.at(-1)!.x - points[0]!.x) : 0;
+}
+
+/** Sentences, one for each stretch and value that rises by more than `share` of its mean and more than `slack`. */
+export function drifts(
+  samples: readonly Sample[],
+  what: "rss" | "descriptors",
+  share: number,
+  slack: number,
+): string[] {
+  const services = [...new Set(samples.map(({ service }) => service))];
+  return services.flatMap((service) => {
+    const stretch = samples.filter((sample) => sample.service === service);
+    const settled = stretch.slice(Math.floor(stretch.length * WARM_UP));
+    if (settled.length < 5) return [];
+    const points = settled.map((sample) => ({ x: sample.at, y: sample[what] }));
+    const mean = points.reduce((sum, { y }) => sum + y, 0) / points.length;
+    const risen = rise(points);
+    const isDrift = risen > share * mean && risen > slack;
+    return isDrift
+      ? [`${what} rose by ${Math.round(risen)} from a mean of ${Math.round(mean)} in service ${service}`]
+      : [];
+  });
+}

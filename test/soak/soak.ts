@@ -1,0 +1,186 @@
+/** A service under steady mixed load for long, with restarts: does anything grow, or slow down, that should not? */
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Monitor } from "../crash/checks.js";
+import { Connection, type Expectation } from "../crash/connection.js";
+import { type Acknowledged, Ledger, type Receipt } from "../crash/ledger.js";
+import { Crew, operatorSigner, type Scene, subscribeTo } from "../crash/load.js";
+import { Outside } from "../crash/outside.js";
+import { Random } from "../reliability/random.js";
+import { newSigner } from "../server/signers.js";
+import { type RunningService, scratchFolder, startService } from "../service.js";
+import { drifts, type Sample } from "./drift.js";
+
+const WORKERS = 16;
+const RESTARTS = 3;
+/** Of what the service was measured to take. */
+const SHARE = 0.7;
+const CAPACITY_SECONDS = 10;
+const SAMPLES = 240;
+/** Receipts that are kept for the end: one of so many. */
+const KEPT = 50;
+/** Resident memory may rise by so much of itself, and so many bytes, in a stretch between restarts. */
+const RSS = { share: 0.25, slack: 48 * 2 ** 20 };
+/** Clients may hold two connections for each worker. */
+const DESCRIPTORS = { share: 0.1, slack: 2 * WORKERS };
+
+export interface SoakOptions {
+  readonly seed: number;
+  readonly seconds: number;
+  readonly progress?: (seconds: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface SoakReport {
+  readonly seed: number;
+  /** Requests a second, closed loop. */
+  capacity: number;
+  requests: number;
+  restarts: number;
+  readonly samples: Sample[];
+  readonly problems: string[];
+}
+
+/** Keeps some receipts: those of hours would take more memory than the service. */
+class SamplingLedger extends Ledger {
+  #added = 0;
+
+  override add(receipt: Receipt, says?: Acknowledged["says"]): void {
+    if (this.#added++ % KEPT === 0) super.add(receipt, says);
+  }
+}
+
+/** Sends no more than `rate` requests a second, and takes the time of each. */
+class PacedConnection extends Connection {
+  readonly #pace: Pace;
+
+  constructor(url: string, ledger: Ledger, pace: Pace) {
+    super(url, ledger);
+    this.#pace = pace;
+  }
+
+  override async send(path: string, body: object | null, expectation?: Expectation) {
+    await this.#pace.turn();
+    const started = performance.now();
+    const answer = await super.send(path, body, expectation);
+    this.#pace.latencies.push(performance.now() - started);
+    return answer;
+  }
+}
+
+class Pace {
+  /** Requests a second. */
+  rate = Number.POSITIVE_INFINITY;
+  latencies: number[] = [];
+  requests = 0;
+  #next = 0;
+
+  async turn(): Promise<void> {
+    const now = performance.now();
+    // What could not be sent in time is not made up for: the load is steady.
+    this.#next = Math.max(now, this.#next + 1000 / this.rate);
+    if (this.#next > now) await sleep(this.#next - now);
+    this.requests++;
+  }
+}
+
+const quantile = (sorted: readonly number[], share: number): number =>
+  sorted[Math.floor(sorted.length * share)] ?? Number.NaN;
+
+export async function soak({ seed, seconds, progress, signal }: SoakOptions): Promise<SoakReport> {
+  const folder = scratchFolder();
+  const outside = await Outside.open();
+  const random = new Random(seed);
+  const ledger = new SamplingLedger();
+  const hookUrl = `${outside.url}/hook`;
+  const scene: Scene = { ledger, watched: newSigner(), submitted: [], hookUrl, operator: null };
+  const crew = new Crew(scene, WORKERS);
+  const pace = new Pace();
+  const report: SoakReport = { seed, capacity: 0, requests: 0, restarts: 0, samples: [], problems: [] };
+  const environment = { LOG_LEVEL: "fatal", SERVICE_WEBHOOK_ALLOW_PRIVATE: "on", SERVICE_OTS_CALENDARS: outside.url };
+  const file = (name: string) => readFileSync(join(folder.path, name), "utf8");
+  let service = await startService(folder.path, environment);
+  try {
+    let connection = new PacedConnection(service.url, ledger, pace);
+    scene.operator = operatorSigner(file("operator.pem"));
+    await subscribeTo(scene, connection);
+    const monitor = new Monitor(file("operator.pub.pem"));
+
+    let failure: Error | null = null;
+    const load = () =>
+      crew.work(connection, random.fork()).catch((error: Error) => {
+        failure ??= error;
+      });
+    let working = load();
+    const capacityOver = Date.now() + Math.min(CAPACITY_SECONDS, seconds / 4) * 1000;
+    const before = pace.requests;
+    const measured = performance.now();
+    while (Date.now() < capacityOver && !failure) await sleep(100);
+    report.capacity = ((pace.requests - before) * 1000) / (performance.now() - measured);
+    pace.rate = SHARE * report.capacity;
+
+    const started = performance.now();
+    const elapsed = () => (performance.now() - started) / 1000;
+    const interval = seconds / SAMPLES;
+    let restarts = 0;
+    for (let n = 1; n <= SAMPLES && !failure && !signal?.aborted; n++) {
+      await sleep(Math.max(0, (n * interval - elapsed()) * 1000));
+      report.samples.push(takeSample(service, folder.path, restarts, elapsed(), interval, pace));
+      progress?.(elapsed());
+      if (n % Math.floor(SAMPLES / (RESTARTS + 1)) !== 0 || restarts === RESTARTS) continue;
+      connection.isStopping = true;
+      const exitCode = await service.stop();
+      if (exitCode !== 0) report.problems.push(`the service stopped with exit code ${exitCode}`);
+      await working;
+      service = await startService(folder.path, environment);
+      connection = new PacedConnection(service.url, ledger, pace);
+      crew.renew();
+      restarts++;
+      working = load();
+    }
+    report.restarts = restarts;
+    report.requests = pace.requests;
+    if (failure) report.problems.push((failure as Error).stack ?? String(failure));
+    connection.isStopping = true;
+    if ((await service.stop()) !== 0) report.problems.push("the service does not stop as it should");
+    await working;
+
+    service = await startService(folder.path, environment);
+    report.problems.push(...(await monitor.check(new Connection(service.url, ledger), ledger, random)));
+    await service.stop();
+    report.problems.push(...drifts(report.samples, "rss", RSS.share, RSS.slack));
+    report.problems.push(...drifts(report.samples, "descriptors", DESCRIPTORS.share, DESCRIPTORS.slack));
+  } finally {
+    service.process.kill("SIGKILL");
+    await outside.close();
+    folder.remove();
+  }
+  return report;
+}
+
+/** What Linux says of the process, and what the clients saw since the last sample. */
+function takeSample(
+  service: RunningService,
+  dataDir: string,
+  restarts: number,
+  at: number,
+  interval: number,
+  pace: Pace,
+): Sample {
+  const { pid } = service.process;
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const sorted = pace.latencies.sort((a, b) => a - b);
+  pace.latencies = [];
+  return {
+    at,
+    service: restarts,
+    rss: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024,
+    descriptors: readdirSync(`/proc/${pid}/fd`).length,
+    disk: statSync(join(dataDir, "log", "data.mdb")).blocks * 512,
+    p50: quantile(sorted, 0.5),
+    p99: quantile(sorted, 0.99),
+    perSecond: sorted.length / interval,
+    requests: pace.requests,
+  };
+}
