@@ -75,6 +75,8 @@ const accountOf = (signer: TestSigner, credential_type = "software") => ({
   device_label: "a token",
 });
 
+let recovering: ReturnType<Connection["send"]> = Promise.resolve({});
+
 async function openAccount({ ledger, service }: Pick<Work, "ledger" | "service">, signer: TestSigner, type?: string) {
   const body = accountOf(signer, type);
   const { user, credential, recovery_key } = await service.send("/users", body, { status: 201 });
@@ -279,7 +281,10 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     const { display_name: _, email: __, ...replacement } = accountOf(await register(work));
     ledger.changing("credentials", [user.id, credential.id]);
     const recovery = { pseudonym: body.display_name, recovery_key, ...replacement };
-    const recovered = await service.send("/users/recover", recovery);
+    const recover = () => service.send("/users/recover", recovery);
+    // A try counts as a wrong one until it is judged, and five from one address are all there are.
+    recovering = recovering.then(recover, recover);
+    const recovered = await recovering;
     ledger.holds("credentials", [user.id, credential.id], { status: "revoked" });
     ledger.holds("credentials", [user.id, recovered.credential.id], { status: "active" });
   },
