@@ -46,6 +46,21 @@ export class LogReader {
     return this.#watch.headOf(treeSize);
   }
 
+  /**
+   * The heads that were signed of the sizes from `from` on, `limit` (at most 1000) sizes of them, each checked: signed, and
+   * the beginning of the last head seen. Sizes of imported history have none.
+   * @throws ClientError `log-misbehaved`
+   */
+  async heads(from: number, limit: number): Promise<readonly TreeHead[]> {
+    const { heads } = await this.#http.get(wire.TreeHeads, "/log/heads", { from, limit });
+    for (const [i, head] of heads.entries()) {
+      await this.#watch.accept(head);
+      if (head.tree_size < from || head.tree_size >= from + limit || head.tree_size <= (heads[i - 1]?.tree_size ?? 0))
+        throw await this.#watch.misbehaved("The log showed other heads than those asked for.", { shown: head });
+    }
+    return heads;
+  }
+
   /** The newest entry in outline, and how many there are: the service's word. @throws ClientError */
   summary(): Promise<LogHead> {
     return this.#http.get(wire.LogHead, "/log/head");

@@ -313,6 +313,7 @@ describe("the log", () => {
     expect(await client.log.summary()).toMatchObject({ entry_count: head.tree_size, head: { id: head.tree_size } });
     expect((await client.log.checkpoint()).checkpoint).toMatchObject({ treeSize: head.tree_size });
     expect((await client.log.headOf(2)).tree_size).toBe(2);
+    expect((await client.log.heads(2, 2)).map(({ tree_size }) => tree_size)).toEqual([2, 3]);
     expect(await client.log.consistency(2, head.tree_size)).toMatchObject({ from_size: 2, to_size: head.tree_size });
     expect(await failure(client.log.headOf(1e6))).toMatchObject({ status: 404 });
     expect(await client.log.tile(2, 0, 0, 2)).toHaveLength(64);
@@ -339,6 +340,8 @@ describe("the log", () => {
     const other = (await service.get("/log/sth/3")).body;
     proxy.lie = (path, answer) => (path === "/log/sth/2" ? other : answer);
     expect(await conviction(client.log.headOf(2))).toMatchObject({ shown: other });
+    proxy.lie = (path, answer) => (path.startsWith("/log/heads") ? { heads: [other, other] } : answer);
+    expect(await conviction(client.log.heads(2, 2))).toMatchObject({ shown: other });
     proxy.repent();
   });
 });
