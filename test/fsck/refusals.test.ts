@@ -42,7 +42,7 @@ const dropNewest = (dataDir: string, count: number) =>
 
 test("another operator key is refused", async () => {
   const dataDir = copyOf(data);
-  writeFileSync(join(dataDir, "other.pem"), generatePrivateKey("ed25519"));
+  writeFileSync(join(dataDir, "other.pem"), generatePrivateKey("ed25519"), { mode: 0o600 });
   const said = await refusal(dataDir, { SERVICE_OPERATOR_KEY: join(dataDir, "other.pem") });
   expect(said).toMatch(/^cairnlog: This log is signed by operator key sha256:\w+, not by sha256:\w+\. Give the key/);
 });
