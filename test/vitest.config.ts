@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -8,6 +9,8 @@ export default defineConfig({
     exclude: ["test/package/**", "test/browser/**"],
     // Native addons and worker threads do not survive being loaded in vitest's own threads.
     pool: "forks",
+    // Many tests wait, for a child process or a disk; vitest would leave one of two cores idle.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // What is tested is what ships: the compiled files, loaded by Node itself.

@@ -5,7 +5,7 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   {
     name: "acknowledges before the commit",
     file: "engine/store/store.js",
-    text: "const written = await this.#committed(this.#batches.ifNoExists(firstIndex, write));",
+    text: "const written = await settled(this.#batches.ifNoExists(firstIndex, write));",
     replacement: "const written = true; setTimeout(() => this.#batches.ifNoExists(firstIndex, write), 5);",
   },
   {

@@ -126,7 +126,7 @@ class Crash {
       const connection = await this.#prepare(service);
       if (round) this.#report.problems.push(...(await this.#monitor!.check(connection, this.#ledger, random)));
       if (round % CREW_ROUNDS === 0) this.#crew.renew();
-      // In every third round deliveries are not answered: they must be made again by a later service.
+      // In every third round deliveries wait for their answer: most must be made again by a later service.
       this.#outside.answers = !random.chance(1 / 3);
       let isOver = false;
       const load = this.#crew.work(connection, random.fork()).finally(() => {
