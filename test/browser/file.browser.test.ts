@@ -175,6 +175,27 @@ describe("what the log says", () => {
     await reader.leave();
   });
 
+  test("an attestation of another file that the log lists for this one shows as one", async () => {
+    const [mine, other] = [newFile("mine-alone.txt"), newFile("others.txt")];
+    const plain = newClient(service.url);
+    await plain.client.attest({ title: "Other", content_hash: hashOf(other) }, { pseudonym: "Ada" });
+    await plain.client.attest({ title: "Other", content_hash: hashOf(other), pages: 7 } as never);
+    const reader = await Reader.arrive();
+    await reader.context.route("**/api/v1/log/audit-trail?*", async (route) => {
+      const url = route
+        .request()
+        .url()
+        .replace(encodeURIComponent(hashOf(mine)), encodeURIComponent(hashOf(other)));
+      await route.fulfill({ response: await route.fetch({ url }) });
+    });
+    const page = await openWith(reader, mine);
+    await page.getByText("Does not hold").nth(1).waitFor();
+    const wrong = page.locator(".verdict-bad strong");
+    for (const i of [0, 1])
+      expect(await page.locator(".record").nth(i).locator(wrong).allInnerTexts()).toContain("File.");
+    await reader.leave();
+  });
+
   test("more than a page of them can be gone through", async () => {
     const path = newFile("often.txt");
     for (let i = 1; i <= 7; i++)

@@ -43,7 +43,7 @@ export function RecordsCard({ hash, fileName, round }: RecordsCardProps) {
         {({ claims }) =>
           claims.length === 0 ? (
             <Empty title="The log has no attestation of this file.">
-              A file that differs in a single byte has another hash.
+              A file that differs in a single byte has another hash. That none was left out is the service's word.
             </Empty>
           ) : (
             <ol class="records" start={(page - 1) * PER_PAGE + 1}>
@@ -81,7 +81,8 @@ function Record({
   readonly fileName: string;
 }) {
   const task = useTask(() => checkClaim(claim, hash), [claim, hash]);
-  const { event, entry } = claim;
+  const { entry } = claim;
+  const event = task.value?.event ?? claim.event;
   return (
     <li class="record">
       <div class="record-head">
@@ -119,12 +120,17 @@ function Record({
   );
 }
 
-function Standing({ checked: { isValid, key, bundle } }: { readonly checked: CheckedRecord }) {
+const STANDINGS: Readonly<Record<CheckedRecord["standing"], readonly [label: string, tone: Tone]>> = {
+  holds: ["Holds", "good"],
+  open: ["Signature not shown", "warning"],
+  wrong: ["Does not hold", "bad"],
+};
+
+function Standing({ checked: { standing, key } }: { readonly checked: CheckedRecord }) {
+  const [label, tone] = STANDINGS[standing];
   return (
     <>
-      <Badge tone={isValid ? "good" : bundle ? "bad" : "warning"}>
-        {isValid ? "Holds" : bundle ? "Does not hold" : "Signature not shown"}
-      </Badge>
+      <Badge tone={tone}>{label}</Badge>
       <Badge tone={STATUS_TONES[key.status] ?? "neutral"}>Key {key.status}</Badge>
     </>
   );

@@ -13,7 +13,7 @@ import {
   normaliseContentHash,
   verifyBundle,
 } from "../../../../engine/verify/index.js";
-import type { KeyDetail } from "../../../client/index.js";
+import { ClientError, type KeyDetail } from "../../../client/index.js";
 import { KeyDetail as KeySchema } from "../../../wire/keys.js";
 import { EntryPage } from "../../../wire/log.js";
 import { client, http } from "../../state/service.js";
@@ -28,9 +28,12 @@ export interface Claim {
 }
 
 export interface CheckedRecord {
+  /** As the proven entry has it. */
+  readonly event: AttestationEvent;
   readonly key: KeyDetail;
   readonly checks: readonly BundleCheck[];
-  readonly isValid: boolean;
+  /** `open`: all holds but the signature, which nobody can check without the whole manifest. */
+  readonly standing: "holds" | "open" | "wrong";
   /** Null where the log does not hold all of the manifest. */
   readonly bundle: AttestationBundle | null;
 }
@@ -46,23 +49,30 @@ export async function claimsAbout(documentHash: string, page: number): Promise<{
   return { claims, total };
 }
 
-/** @throws ClientError `log-misbehaved` for an entry that is not in the log; others when something cannot be had */
-export async function checkClaim({ entry: { id }, event }: Claim, documentHash: string): Promise<CheckedRecord> {
-  const [{ entry, proof, head }, key, operatorKey] = await Promise.all([
-    client.log.entry(id),
+/**
+ * Fetches the entry anew, with its proof: what the list said of it is not relied upon, nor that it is about this document.
+ * @throws ClientError `log-misbehaved` for an entry that is not in the log; others when something cannot be had
+ */
+export async function checkClaim({ entry: { id } }: Claim, documentHash: string): Promise<CheckedRecord> {
+  const { entry, proof, head } = await client.log.entry(id);
+  const event = entry.payload as Partial<AttestationEvent>;
+  if (!isAttestation(event))
+    throw new ClientError("malformed-answer", `Entry ${id} is another than the one that the service lists.`);
+  const [key, operatorKey] = await Promise.all([
     http.get(KeySchema, `/keys/${encodeURIComponent(event.signer_key_fingerprint)}`),
     client.log.operatorKey(),
   ]);
-  const manifest = rebuiltManifest(event, documentHash);
+  const attested = normaliseContentHash(event.document_hash) ?? event.document_hash;
+  const manifest = rebuiltManifest(event, attested);
   const { ots_proof: _, ...bare } = entry;
   const bundle: AttestationBundle = {
     format: BUNDLE_FORMAT,
     // Without the real one everything else can still be checked.
-    manifest: manifest ?? plainManifest(event, documentHash),
+    manifest: manifest ?? plainManifest(event, attested),
     attestation: {
       id: event.attestation_id,
       type: event.attestation_type,
-      scope: { content_hash: documentHash },
+      scope: { content_hash: attested },
       signer_key_fingerprint: event.signer_key_fingerprint,
       signature_algorithm: event.signature_algorithm,
       signature: event.signature,
@@ -75,9 +85,12 @@ export async function checkClaim({ entry: { id }, event }: Claim, documentHash: 
     tree_head: head,
   };
   const { checks, valid } = await verifyBundle(bundle, { fileHash: documentHash, operatorKey });
-  if (manifest) return { key, checks, isValid: valid, bundle };
-  return { key, checks: checks.map(withoutManifest), isValid: false, bundle: null };
+  if (manifest) return { event, key, checks, standing: valid ? "holds" : "wrong", bundle };
+  const isOpen = checks.every(({ name, ok }) => ok || NEED_MANIFEST.has(name));
+  return { event, key, checks: checks.map(withoutManifest), standing: isOpen ? "open" : "wrong", bundle: null };
 }
+
+const NEED_MANIFEST: ReadonlySet<BundleCheck["name"]> = new Set(["manifest", "signature"]);
 
 /**
  * The manifest itself is not in the log, only its hash. Most have nothing beyond what the log records of them, so that
@@ -102,7 +115,7 @@ const plainManifest = (
 });
 
 function withoutManifest(check: BundleCheck): BundleCheck {
-  if (check.name !== "signature" && check.name !== "manifest") return check;
+  if (!NEED_MANIFEST.has(check.name)) return check;
   const detail =
     check.name === "manifest"
       ? "The log has the manifest's hash alone, and the manifest says more than the log records of it."
