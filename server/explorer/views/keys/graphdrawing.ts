@@ -1,8 +1,17 @@
 /** The picture of a graph: rings around the key in the middle, in the colours of the page. Cytoscape is loaded for it. */
 import type { Core, StylesheetJson } from "cytoscape";
 import type { GraphAnswer } from "./GraphCard.js";
+import { ringPositions } from "./rings.js";
 
 const NAME_CHARACTERS = 22;
+const NAME_PIXELS = 12;
+const PADDING = 24;
+/** Of the rings, by their height; names are wide, so that they are not made much narrower than circles. */
+const WIDEST = 1.7;
+const NARROWEST = 0.8;
+/** Pixels of names: on the screen at least the first, in the picture at most the second. */
+const READABLE = 10.5;
+const LARGEST = 22;
 
 /** Draws it into an element that has a size. */
 export async function drawGraph(container: HTMLElement, graph: GraphAnswer): Promise<Core> {
@@ -22,13 +31,11 @@ export async function drawGraph(container: HTMLElement, graph: GraphAnswer): Pro
     },
     style: styleOf(getComputedStyle(container)),
     layout: {
-      name: "concentric",
-      concentric: (node: { data(name: string): number }) => -node.data("depth"),
-      levelWidth: () => 1,
-      minNodeSpacing: 64,
-      padding: 24,
+      name: "preset",
+      positions: Object.fromEntries(ringPositions(graph, aspectOf(container))),
+      padding: PADDING,
       animate: false,
-    } as never,
+    },
     // The wheel scrolls the page, and so does a finger.
     userZoomingEnabled: false,
     userPanningEnabled: hasFinePointer,
@@ -49,7 +56,8 @@ function follow(picture: Core, container: HTMLElement): void {
   system.addEventListener("change", repaint);
   const fit = new ResizeObserver(() => {
     picture.resize();
-    picture.fit(undefined, 24);
+    picture.fit(undefined, PADDING);
+    picture.nodes().style("font-size", Math.min(LARGEST, Math.max(NAME_PIXELS, READABLE / picture.zoom())));
   });
   fit.observe(container);
   picture.on("destroy", () => {
@@ -73,7 +81,7 @@ function styleOf(page: CSSStyleDeclaration): StylesheetJson {
         "border-width": 2,
         color: colour("--text"),
         "font-family": "ui-sans-serif, system-ui, sans-serif",
-        "font-size": 12,
+        "font-size": NAME_PIXELS,
         "text-valign": "bottom",
         "text-margin-y": 5,
         "text-wrap": "wrap",
@@ -111,6 +119,10 @@ function styleOf(page: CSSStyleDeclaration): StylesheetJson {
     },
     { selector: "edge.inactive", style: { "line-style": "dashed", opacity: 0.7 } },
   ];
+}
+
+function aspectOf({ clientWidth, clientHeight }: HTMLElement): number {
+  return Math.min(WIDEST, Math.max(NARROWEST, clientWidth / Math.max(1, clientHeight)));
 }
 
 /** A status other than active is said in words, not by colour and shape alone. */

@@ -19,7 +19,7 @@ export interface ChartProps {
   readonly history: readonly Rates[];
 }
 
-const HEIGHT = 170;
+const HEIGHT = 150;
 const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 /** So that lines are told apart without their colours, too. */
 const DASHES = [[], [6, 4], [2, 3]] as const;
@@ -96,7 +96,7 @@ function optionsOf(series: readonly Series[], container: HTMLElement): uPlot.Opt
     cursor: { show: false },
     scales: { y: { range: (_, __, most) => [0, Math.max(1, (most ?? 0) * 1.15)] } },
     axes: [
-      { ...axis, space: 90, values: (_, seconds) => seconds.map((each) => TIME.format(each * 1000)) },
+      { ...axis, size: 26, space: 90, values: (_, seconds) => seconds.map((each) => TIME.format(each * 1000)) },
       { ...axis, size: 52 },
     ],
     series: [

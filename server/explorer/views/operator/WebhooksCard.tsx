@@ -15,7 +15,11 @@ export function WebhooksCard() {
   return (
     <Card
       title="Webhooks"
-      aside={task.value && <Badge tone={ill ? "bad" : "good"}>{ill ? `${ill} unhealthy` : "All healthy"}</Badge>}
+      aside={
+        (task.value?.length ?? 0) > 0 && (
+          <Badge tone={ill ? "bad" : "good"}>{ill ? `${ill} unhealthy` : "All healthy"}</Badge>
+        )
+      }
     >
       <TaskView task={task} what="webhooks" rows={3}>
         {(webhooks) =>
