@@ -68,13 +68,13 @@ describe("hashing", () => {
   test("of a large file shows how far it is and can be cancelled, and another file is hashed afterwards", async () => {
     const reader = await Reader.arrive();
     const page = await reader.open(service.url, "#/file");
-    // Two gigabytes that take no room: the page makes them of one chunk.
+    // Sixteen gigabytes that take no room: the page makes them of one chunk.
     await page.locator('input[type="file"]').evaluate((input: HTMLInputElement) => {
       const chunk = new Blob([new Uint8Array(16 << 20)]);
       const transfer = new DataTransfer();
       transfer.items.add(
         new File(
-          Array.from({ length: 128 }, () => chunk),
+          Array.from({ length: 1024 }, () => chunk),
           "large.bin",
         ),
       );
@@ -85,7 +85,7 @@ describe("hashing", () => {
     await expect
       .poll(() => progress.evaluate((bar: HTMLProgressElement) => bar.value), { timeout: 60_000 })
       .toBeGreaterThan(0);
-    await page.getByText("of 2 GiB").waitFor();
+    await page.getByText("of 16 GiB").waitFor();
     await page.getByRole("button", { name: "Cancel" }).click();
     await progress.waitFor({ state: "detached" });
     expect(await page.getByText("large.bin").count()).toBe(0);
