@@ -4,7 +4,7 @@
  */
 
 import { Http } from "../../client/http.js";
-import { createClient } from "../../client/index.js";
+import { type Client, createClient, type Signer } from "../../client/index.js";
 import { store } from "./memory.js";
 
 /** How many requests this address may still make, and until when that is counted. */
@@ -37,6 +37,9 @@ const server = window.location.origin;
 
 /** Proves what it hands over. */
 export const client = createClient({ server, store, fetch: noted });
+
+/** The same with a key, for what takes a signature. */
+export const clientOf = (signer: Signer): Client => createClient({ server, store, signer, fetch: noted });
 
 /** Checks the form of answers and nothing else: `http.get(wire.AnchorStatus, "/log/anchor-status")`. */
 export const http = new Http(server, noted);

@@ -1,10 +1,10 @@
-import { Empty, Heading } from "../../components/index.js";
+/** Keys: `#/keys` lists and finds them, `#/keys/sha256:…` shows one. */
+import type { ViewProps } from "../../routes.js";
+import { KeyPage } from "./KeyPage.js";
+import { ListPage } from "./ListPage.js";
+import "./keys.css";
 
-export default function KeysView() {
-  return (
-    <>
-      <Heading title="Keys" />
-      <Empty title="Not there yet." />
-    </>
-  );
+export default function KeysView({ path: [fingerprint], query }: ViewProps) {
+  if (fingerprint === undefined) return <ListPage query={query} />;
+  return <KeyPage key={fingerprint} fingerprint={fingerprint} query={query} />;
 }

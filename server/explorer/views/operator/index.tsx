@@ -1,10 +1,38 @@
-import { Empty, Heading } from "../../components/index.js";
+/** For the operator: how the service does, behind a session of the operator key. */
+import { Heading } from "../../components/index.js";
+import { announce } from "../../state/announcements.js";
+import { useCell } from "../../state/cell.js";
+import { Charts } from "./Charts.js";
+import { HeadCard } from "./HeadCard.js";
+import { SignInCard } from "./SignInCard.js";
+import { session, signOut } from "./session.js";
+import { WebhooksCard } from "./WebhooksCard.js";
+import "./operator.css";
 
 export default function OperatorView() {
+  const current = useCell(session);
+  if (!current)
+    return (
+      <div class="stack">
+        <Heading title="Operator" />
+        <SignInCard />
+      </div>
+    );
+  const leave = () => {
+    signOut();
+    announce("You are signed out.");
+  };
   return (
-    <>
-      <Heading title="Operator" />
-      <Empty title="Not there yet." />
-    </>
+    <div class="stack">
+      <div class="view-head">
+        <Heading title="Operator" />
+        <button type="button" class="button" onClick={leave}>
+          Sign out
+        </button>
+      </div>
+      <Charts />
+      <HeadCard />
+      <WebhooksCard />
+    </div>
   );
 }

@@ -1,0 +1,29 @@
+/** What was checked of an attestation, one step after the other. */
+import type { BundleCheck } from "../../../../engine/verify/index.js";
+import { Verdict } from "../../components/index.js";
+
+const NAMES: Readonly<Record<BundleCheck["name"], string>> = {
+  format: "Form",
+  file: "File",
+  manifest: "Manifest",
+  signature: "Signature",
+  attestation: "Attestation",
+  entry: "Log entry",
+  inclusion: "Place in the tree",
+  "tree-head": "Signed tree head",
+  anchor: "Anchor",
+};
+
+export function Checks({ checks }: { readonly checks: readonly BundleCheck[] }) {
+  return (
+    <ol class="checks">
+      {checks.map(({ name, ok, detail }) => (
+        <li key={name}>
+          <Verdict holds={ok}>
+            <strong>{NAMES[name]}.</strong> <span class="breakable">{detail}</span>
+          </Verdict>
+        </li>
+      ))}
+    </ol>
+  );
+}

@@ -1,0 +1,147 @@
+/** Who attested the document, and whether that holds: each attestation is checked in this page, step by step. */
+import { useState } from "preact/hooks";
+import {
+  Badge,
+  Card,
+  DownloadIcon,
+  Empty,
+  Facts,
+  Hash,
+  saveJson,
+  TaskView,
+  Time,
+  type Tone,
+} from "../../components/index.js";
+import { addressOf } from "../../state/location.js";
+import { useTask } from "../../state/task.js";
+import { Checks } from "./Checks.js";
+import { type CheckedRecord, type Claim, checkClaim, claimsAbout, PER_PAGE } from "./records.js";
+
+const NUMBER = new Intl.NumberFormat();
+const STATUS_TONES: Readonly<Record<string, Tone>> = {
+  active: "good",
+  succeeded: "info",
+  revoked: "bad",
+  expired: "warning",
+};
+
+export interface RecordsCardProps {
+  readonly hash: string;
+  readonly fileName: string;
+  /** Another number asks again. */
+  readonly round: number;
+}
+
+export function RecordsCard({ hash, fileName, round }: RecordsCardProps) {
+  const [page, setPage] = useState(1);
+  const task = useTask(() => claimsAbout(hash, page), [hash, page, round]);
+  const total = task.value?.total ?? 0;
+  const pages = Math.ceil(total / PER_PAGE);
+  return (
+    <Card title="What the log says of it" aside={total > 0 && attestations(total)}>
+      <TaskView task={task} what="attestations of this file" rows={5}>
+        {({ claims }) =>
+          claims.length === 0 ? (
+            <Empty title="The log has no attestation of this file.">
+              A file that differs in a single byte has another hash. That none was left out is the service's word.
+            </Empty>
+          ) : (
+            <ol class="records" start={(page - 1) * PER_PAGE + 1}>
+              {claims.map((claim) => (
+                <Record key={claim.entry.id} claim={claim} hash={hash} fileName={fileName} />
+              ))}
+            </ol>
+          )
+        }
+      </TaskView>
+      {pages > 1 && (
+        <div class="records-more">
+          <button type="button" class="button" disabled={page === 1} onClick={() => setPage(page - 1)}>
+            Earlier
+          </button>
+          <span class="soft number">
+            {page} of {pages}
+          </span>
+          <button type="button" class="button" disabled={page === pages} onClick={() => setPage(page + 1)}>
+            Later
+          </button>
+        </div>
+      )}
+    </Card>
+  );
+}
+
+function Record({
+  claim,
+  hash,
+  fileName,
+}: {
+  readonly claim: Claim;
+  readonly hash: string;
+  readonly fileName: string;
+}) {
+  const task = useTask(() => checkClaim(claim, hash), [claim, hash]);
+  const { entry } = claim;
+  const event = task.value?.event ?? claim.event;
+  return (
+    <li class="record">
+      <div class="record-head">
+        <h3>{task.value ? task.value.key.pseudonym : "…"}</h3>
+        <Badge tone="info">{event.attestation_type.replaceAll("_", " ")}</Badge>
+        {task.value && <Standing checked={task.value} />}
+      </div>
+      <Facts
+        facts={[
+          ["Title", event.document_title],
+          ["Key", <SignerLink key="key" fingerprint={event.signer_key_fingerprint} />],
+          event.intent_statement ? ["Statement", event.intent_statement] : null,
+          [
+            "Recorded",
+            <>
+              <Time at={entry.timestamp} /> as{" "}
+              <a href={addressOf(["entries", entry.id])}>entry {NUMBER.format(entry.id)}</a>
+            </>,
+          ],
+        ]}
+      />
+      <TaskView task={task} what="proofs" rows={6}>
+        {({ checks, bundle }) => (
+          <div class="record-proofs">
+            <Checks checks={checks.filter(({ name }) => name !== "format")} />
+            {bundle && (
+              <button type="button" class="button" onClick={() => saveJson(`${fileName}.attestation.json`, bundle)}>
+                <DownloadIcon /> Save as .attestation.json
+              </button>
+            )}
+          </div>
+        )}
+      </TaskView>
+    </li>
+  );
+}
+
+const STANDINGS: Readonly<Record<CheckedRecord["standing"], readonly [label: string, tone: Tone]>> = {
+  holds: ["Holds", "good"],
+  open: ["Signature not shown", "warning"],
+  wrong: ["Does not hold", "bad"],
+};
+
+function Standing({ checked: { standing, key } }: { readonly checked: CheckedRecord }) {
+  const [label, tone] = STANDINGS[standing];
+  return (
+    <>
+      <Badge tone={tone}>{label}</Badge>
+      <Badge tone={STATUS_TONES[key.status] ?? "neutral"}>Key {key.status}</Badge>
+    </>
+  );
+}
+
+const SignerLink = ({ fingerprint }: { readonly fingerprint: string }) => (
+  <span class="signer">
+    <Hash value={fingerprint} label="signer's fingerprint" />
+    <a href={addressOf(["keys", fingerprint])}>Look at the key</a>
+  </span>
+);
+
+const attestations = (count: number): string =>
+  `${NUMBER.format(count)} ${count === 1 ? "attestation" : "attestations"}`;

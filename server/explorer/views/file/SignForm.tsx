@@ -1,0 +1,164 @@
+/** Signing the file: what is said of it, the submission, and the receipt, which is checked before it is believed. */
+import { useId, useRef, useState } from "preact/hooks";
+import { type BundleCheck, verifyBundle } from "../../../../engine/verify/index.js";
+import { type Attested, ClientError } from "../../../client/index.js";
+import { KeyDetail } from "../../../wire/keys.js";
+import { DownloadIcon, Loading, Problem, saveJson } from "../../components/index.js";
+import { raiseFor } from "../../state/alarm.js";
+import { announce } from "../../state/announcements.js";
+import { addressOf } from "../../state/location.js";
+import { client, clientOf, http } from "../../state/service.js";
+import { useTask } from "../../state/task.js";
+import type { BrowserKey } from "./browserkeys.js";
+import { Checks } from "./Checks.js";
+import type { SignCardProps } from "./SignCard.js";
+
+const TYPES: readonly (readonly [type: string, label: string])[] = [
+  ["authorship", "I wrote it, or a part of it"],
+  ["editorial_review", "I reviewed and approved it as an editor"],
+  ["peer_review", "I reviewed it for accuracy"],
+  ["publication", "I published it"],
+];
+
+interface Done extends Attested {
+  readonly checks: readonly BundleCheck[];
+}
+
+export function SignForm({
+  signingKey,
+  hash,
+  fileName,
+  recorded,
+}: SignCardProps & { readonly signingKey: BrowserKey }) {
+  const [done, setDone] = useState<Done | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const known = useTask(() => registered(signingKey.fingerprint), [signingKey.fingerprint, done]);
+  const sign = async (fields: FormData) => {
+    const text = (name: string) => `${fields.get(name) ?? ""}`.trim();
+    setBusy(true);
+    setError(null);
+    setDone(null);
+    try {
+      const attested = await clientOf(signingKey.signer).attest(
+        { title: text("title"), content_hash: hash },
+        { type: text("type"), pseudonym: text("pseudonym") || undefined, intent: text("intent") || undefined },
+      );
+      const operatorKey = await client.log.operatorKey();
+      const { checks } = await verifyBundle(attested.bundle, { fileHash: hash, operatorKey });
+      setDone({ ...attested, checks });
+      announce("Your attestation is recorded, and its receipt holds.");
+      recorded();
+    } catch (reason) {
+      raiseFor(reason);
+      setError(reason);
+    } finally {
+      setBusy(false);
+    }
+  };
+  if (known.error !== undefined) return <Problem error={known.error} retry={known.retry} />;
+  if (known.value === undefined) return <Loading what="what the log knows of the key" rows={3} />;
+  return (
+    <>
+      <Fields fileName={fileName} pseudonym={known.value?.pseudonym ?? null} isBusy={isBusy} sign={sign} />
+      {error !== null && <Problem error={error} />}
+      {done && <Receipt done={done} fileName={fileName} />}
+    </>
+  );
+}
+
+/** The key as the log knows it; null when it does not. */
+async function registered(fingerprint: string) {
+  try {
+    return await http.get(KeyDetail, `/keys/${encodeURIComponent(fingerprint)}`);
+  } catch (error) {
+    if (error instanceof ClientError && error.status === 404) return null;
+    throw error;
+  }
+}
+
+interface FieldsProps {
+  readonly fileName: string;
+  /** Under which the log knows the key; null when it does not know it. */
+  readonly pseudonym: string | null;
+  readonly isBusy: boolean;
+  sign(fields: FormData): void;
+}
+
+function Fields({ fileName, pseudonym, isBusy, sign }: FieldsProps) {
+  const id = useId();
+  const form = useRef<HTMLFormElement>(null);
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (form.current && !isBusy) sign(new FormData(form.current));
+  };
+  return (
+    <form ref={form} class="sign-form" onSubmit={submit}>
+      <div class="field">
+        <label for={`${id}title`}>Title of the document</label>
+        <input id={`${id}title`} name="title" class="input" required maxLength={500} defaultValue={fileName} />
+      </div>
+      <div class="field">
+        <label for={`${id}type`}>What you say of it</label>
+        <select id={`${id}type`} name="type" class="input">
+          {TYPES.map(([type, label]) => (
+            <option key={type} value={type}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </div>
+      {pseudonym === null ? (
+        <div class="field">
+          <label for={`${id}pseudonym`}>Your name in the log (anyone can read it, for ever)</label>
+          <input
+            id={`${id}pseudonym`}
+            name="pseudonym"
+            class="input"
+            required
+            maxLength={200}
+            autocomplete="nickname"
+          />
+        </div>
+      ) : (
+        <p>
+          The log knows this key as <strong class="breakable">{pseudonym}</strong>.
+        </p>
+      )}
+      <div class="field">
+        <label for={`${id}intent`}>Statement (may be empty)</label>
+        <textarea id={`${id}intent`} name="intent" class="input" rows={2} maxLength={4096} />
+      </div>
+      <p class="soft">
+        Title, name, statement and the file's hash become public and stay so. The file itself is not sent.
+      </p>
+      <button type="submit" class="button button-strong" disabled={isBusy}>
+        {isBusy ? "Signing…" : "Sign and record"}
+      </button>
+    </form>
+  );
+}
+
+function Receipt({ done: { receipt, bundle, checks }, fileName }: { readonly done: Done; readonly fileName: string }) {
+  const { duplicate, log_entry_id } = receipt;
+  return (
+    <section class="receipt" aria-label="Your receipt">
+      <h3>
+        {duplicate ? "You had signed this before: it is" : "Recorded as"}{" "}
+        <a href={addressOf(["entries", log_entry_id])}>entry {log_entry_id}</a>
+      </h3>
+      <Checks checks={checks} />
+      <p>
+        Keep this file beside yours: with both, anybody can check your signature without this service, by dropping them
+        here or with <code>cairnlog verify</code>.
+      </p>
+      <button
+        type="button"
+        class="button button-strong"
+        onClick={() => saveJson(`${fileName}.attestation.json`, bundle)}
+      >
+        <DownloadIcon /> Save {fileName}.attestation.json
+      </button>
+    </section>
+  );
+}

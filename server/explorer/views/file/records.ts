@@ -1,0 +1,140 @@
+/**
+ * What the log says of a document: its attestations, each put together again as the `.attestation.json` file that its
+ * signer got, and checked as `cairnlog verify` checks that one.
+ */
+import {
+  type AttestationBundle,
+  type AttestationEvent,
+  BUNDLE_FORMAT,
+  type BundleCheck,
+  type Entry,
+  type Manifest,
+  manifestHash,
+  normaliseContentHash,
+  verifyBundle,
+} from "../../../../engine/verify/index.js";
+import { ClientError, type KeyDetail } from "../../../client/index.js";
+import { KeyDetail as KeySchema } from "../../../wire/keys.js";
+import { EntryPage } from "../../../wire/log.js";
+import { client, http } from "../../state/service.js";
+
+/** Attestations that are shown, and proven, at a time: each takes three requests. */
+export const PER_PAGE = 5;
+
+/** An entry that claims to attest the document; nothing of it is checked yet. */
+export interface Claim {
+  readonly entry: Entry;
+  readonly event: AttestationEvent;
+}
+
+export interface CheckedRecord {
+  /** As the proven entry has it. */
+  readonly event: AttestationEvent;
+  readonly key: KeyDetail;
+  readonly checks: readonly BundleCheck[];
+  /** `open`: all holds but the signature, which nobody can check without the whole manifest. */
+  readonly standing: "holds" | "open" | "wrong";
+  /** Null where the log does not hold all of the manifest. */
+  readonly bundle: AttestationBundle | null;
+}
+
+/** A page of the attestations of a document, oldest first, and how many entries name it. @throws ClientError */
+export async function claimsAbout(documentHash: string, page: number): Promise<{ claims: Claim[]; total: number }> {
+  const query = { document_hash: documentHash, page, per_page: PER_PAGE };
+  const { entries, total } = await http.get(EntryPage, "/log/audit-trail", query);
+  const claims = (entries as Entry[]).flatMap((entry) => {
+    const event = entry.payload as Partial<AttestationEvent>;
+    return isAttestation(event) ? [{ entry, event }] : [];
+  });
+  return { claims, total };
+}
+
+/**
+ * Fetches the entry anew, with its proof: what the list said of it is not relied upon, nor that it is about this document.
+ * @throws ClientError `log-misbehaved` for an entry that is not in the log; others when something cannot be had
+ */
+export async function checkClaim({ entry: { id } }: Claim, documentHash: string): Promise<CheckedRecord> {
+  const { entry, proof, head } = await client.log.entry(id);
+  const event = entry.payload as Partial<AttestationEvent>;
+  if (!isAttestation(event))
+    throw new ClientError("malformed-answer", `Entry ${id} is another than the one that the service lists.`);
+  const [key, operatorKey] = await Promise.all([
+    http.get(KeySchema, `/keys/${encodeURIComponent(event.signer_key_fingerprint)}`),
+    client.log.operatorKey(),
+  ]);
+  const attested = normaliseContentHash(event.document_hash) ?? event.document_hash;
+  const manifest = rebuiltManifest(event, attested);
+  const { ots_proof: _, ...bare } = entry;
+  const bundle: AttestationBundle = {
+    format: BUNDLE_FORMAT,
+    // Without the real one everything else can still be checked.
+    manifest: manifest ?? plainManifest(event, attested),
+    attestation: {
+      id: event.attestation_id,
+      type: event.attestation_type,
+      scope: { content_hash: attested },
+      signer_key_fingerprint: event.signer_key_fingerprint,
+      signature_algorithm: event.signature_algorithm,
+      signature: event.signature,
+      timestamp: event.timestamp,
+      ...(event.intent_statement ? { intent_statement: event.intent_statement } : {}),
+    },
+    public_key: key.public_key,
+    entry: bare,
+    proof,
+    tree_head: head,
+  };
+  const { checks, valid } = await verifyBundle(bundle, { fileHash: documentHash, operatorKey });
+  if (manifest) return { event, key, checks, standing: valid ? "holds" : "wrong", bundle };
+  const isOpen = checks.every(({ name, ok }) => ok || NEED_MANIFEST.has(name));
+  return { event, key, checks: checks.map(withoutManifest), standing: isOpen ? "open" : "wrong", bundle: null };
+}
+
+const NEED_MANIFEST: ReadonlySet<BundleCheck["name"]> = new Set(["manifest", "signature"]);
+
+/**
+ * The manifest itself is not in the log, only its hash. Most have nothing beyond what the log records of them, so that
+ * one of a few spellings has exactly that hash.
+ */
+function rebuiltManifest(event: AttestationEvent, documentHash: string): Manifest | undefined {
+  const wanted = normaliseContentHash(event.manifest_hash);
+  const tags = event.tags?.length ? [{}, { tags: event.tags }] : [{}, { tags: [] }];
+  const spellings = [documentHash, documentHash.replace("sha256:", "")];
+  return spellings
+    .flatMap((hash) => tags.map((more) => plainManifest(event, hash, more)))
+    .find((manifest) => `sha256:${manifestHash(manifest)}` === wanted);
+}
+
+const plainManifest = (
+  { document_title: title }: AttestationEvent,
+  content_hash: string,
+  more: object = {},
+): Manifest => ({
+  document: { title, content_hash, ...more },
+  attestations: [],
+});
+
+function withoutManifest(check: BundleCheck): BundleCheck {
+  if (!NEED_MANIFEST.has(check.name)) return check;
+  const detail =
+    check.name === "manifest"
+      ? "The log has the manifest's hash alone, and the manifest says more than the log records of it."
+      : "What was signed is not in the log: only the signer's .attestation.json shows that the signature holds.";
+  return { ...check, ok: false, detail };
+}
+
+const MEMBERS = [
+  "attestation_id",
+  "attestation_type",
+  "signer_key_fingerprint",
+  "document_hash",
+  "manifest_hash",
+  "document_title",
+  "signature_algorithm",
+  "signature",
+  "timestamp",
+] as const;
+
+function isAttestation(event: Partial<AttestationEvent>): event is AttestationEvent {
+  return MEMBERS.every((member) => typeof event[member] === "string");
+}

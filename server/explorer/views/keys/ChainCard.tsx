@@ -1,0 +1,78 @@
+/** The keys before and after this one: each was replaced by the next. */
+import type { KeyDetail } from "../../../client/index.js";
+import { KeyDetail as KeySchema } from "../../../wire/keys.js";
+import { Card, Hash, TaskView } from "../../components/index.js";
+import { addressOf } from "../../state/location.js";
+import { http } from "../../state/service.js";
+import { useTask } from "../../state/task.js";
+import { KeyStatusBadge } from "./status.js";
+
+/** Keys that are fetched in each direction; one walks on from the last. */
+const REACH = 6;
+
+interface Chain {
+  readonly keys: readonly KeyDetail[];
+  /** Fingerprints beyond the ends. */
+  readonly before: string | null;
+  readonly after: string | null;
+}
+
+/** Nothing for a key that stands alone. */
+export function ChainCard({ shown }: { readonly shown: KeyDetail }) {
+  const task = useTask(() => chainOf(shown), [shown]);
+  if (shown.predecessor_fingerprint === null && shown.successor_fingerprint === null) return null;
+  return (
+    <Card title="Succession" aside="oldest first">
+      <TaskView task={task} what="the keys before and after" rows={2}>
+        {({ keys, before, after }) => (
+          <ol class="chain">
+            {before !== null && <Beyond fingerprint={before} text="Earlier keys" />}
+            {keys.map((key) => (
+              <li key={key.fingerprint} {...(key === shown ? { "aria-current": "true" as const } : {})}>
+                {key === shown ? (
+                  <strong class="breakable">{key.pseudonym} (this key)</strong>
+                ) : (
+                  <a class="breakable" href={addressOf(["keys", key.fingerprint])}>
+                    {key.pseudonym}
+                  </a>
+                )}
+                <KeyStatusBadge status={key.status} />
+                <Hash value={key.fingerprint} label={`fingerprint of ${key.pseudonym}`} show={6} />
+              </li>
+            ))}
+            {after !== null && <Beyond fingerprint={after} text="Later keys" />}
+          </ol>
+        )}
+      </TaskView>
+    </Card>
+  );
+}
+
+const Beyond = ({ fingerprint, text }: { readonly fingerprint: string; readonly text: string }) => (
+  <li>
+    <a href={addressOf(["keys", fingerprint])}>{text}</a>
+  </li>
+);
+
+async function chainOf(shown: KeyDetail): Promise<Chain> {
+  const [earlier, later] = await Promise.all([
+    walk(shown, "predecessor_fingerprint"),
+    walk(shown, "successor_fingerprint"),
+  ]);
+  const keys = [...earlier.keys.reverse(), shown, ...later.keys];
+  return { keys, before: earlier.beyond, after: later.beyond };
+}
+
+/** A chain that the service shows as a ring ends where it was before. */
+async function walk(from: KeyDetail, direction: "predecessor_fingerprint" | "successor_fingerprint") {
+  const keys: KeyDetail[] = [];
+  const seen = new Set([from.fingerprint]);
+  let next = from[direction];
+  while (next !== null && keys.length < REACH && !seen.has(next)) {
+    seen.add(next);
+    const key = await http.get(KeySchema, `/keys/${encodeURIComponent(next)}`);
+    keys.push(key);
+    next = key[direction];
+  }
+  return { keys, beyond: next };
+}

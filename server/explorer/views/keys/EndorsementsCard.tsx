@@ -1,0 +1,131 @@
+/** Endorsements that a key received, or that it issued. */
+import { useState } from "preact/hooks";
+import type { Endorsement } from "../../../client/index.js";
+import { EndorsementPage } from "../../../wire/endorsements.js";
+import { Card, Empty, Hash, TaskView, Time } from "../../components/index.js";
+import { addressOf } from "../../state/location.js";
+import { http } from "../../state/service.js";
+import { useTask } from "../../state/task.js";
+import { Choice } from "./Choice.js";
+import { CATEGORIES, ENDORSEMENT_STATUSES, EndorsementBadge, spoken } from "./status.js";
+
+const PER_PAGE = 10;
+const PERCENT = new Intl.NumberFormat(undefined, { style: "percent" });
+
+export interface EndorsementsCardProps {
+  readonly fingerprint: string;
+  readonly direction: "received" | "issued";
+  /** Pseudonyms by fingerprint, as far as they are known. */
+  readonly names: ReadonlyMap<string, string>;
+}
+
+export function EndorsementsCard({ fingerprint, direction, names }: EndorsementsCardProps) {
+  const [status, setStatus] = useState("");
+  const [category, setCategory] = useState("");
+  const [page, setPage] = useState(1);
+  const task = useTask(() => {
+    const path = `/endorsements/${encodeURIComponent(fingerprint)}${direction === "issued" ? "/issued" : ""}`;
+    const query = { status: status || undefined, category: category || undefined, page, per_page: PER_PAGE };
+    return http.get(EndorsementPage, path, query);
+  }, [fingerprint, direction, status, category, page]);
+  const total = task.value?.total ?? 0;
+  const pages = Math.max(1, Math.ceil(total / PER_PAGE));
+  const isFiltered = status !== "" || category !== "";
+  const filter = (change: (value: string) => void) => (value: string) => {
+    change(value);
+    setPage(1);
+  };
+  return (
+    <Card title={direction === "received" ? "Endorsements received" : "Endorsements issued"} aside={`${total}`}>
+      {(total > 0 || isFiltered) && (
+        <div class="card-filters">
+          <Choice label="Status" values={ENDORSEMENT_STATUSES} value={status} change={filter(setStatus)} />
+          <Choice label="Category" values={CATEGORIES} value={category} change={filter(setCategory)} />
+        </div>
+      )}
+      <TaskView task={task} what="endorsements" rows={2}>
+        {({ endorsements }) =>
+          endorsements.length > 0 ? (
+            <EndorsementTable endorsements={endorsements} direction={direction} names={names} />
+          ) : isFiltered ? (
+            <Empty title="None matches." />
+          ) : (
+            <p class="soft">
+              {direction === "received" ? "Nobody has endorsed this key." : "This key has endorsed nobody."}
+            </p>
+          )
+        }
+      </TaskView>
+      {pages > 1 && (
+        <div class="card-paging">
+          <button type="button" class="button" disabled={page === 1} onClick={() => setPage(page - 1)}>
+            Earlier
+          </button>
+          <span class="soft number">
+            {page} of {pages}
+          </span>
+          <button type="button" class="button" disabled={page === pages} onClick={() => setPage(page + 1)}>
+            Later
+          </button>
+        </div>
+      )}
+    </Card>
+  );
+}
+
+interface TableProps extends Pick<EndorsementsCardProps, "direction" | "names"> {
+  readonly endorsements: readonly Endorsement[];
+}
+
+function EndorsementTable({ endorsements, ...rest }: TableProps) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: without focus it could not be scrolled by keyboard
+    <section class="table-frame" aria-label={`Table of endorsements ${rest.direction}`} tabIndex={0}>
+      <table class="table">
+        <thead>
+          <tr>
+            <th scope="col">{rest.direction === "received" ? "From" : "To"}</th>
+            <th scope="col">Category</th>
+            <th scope="col">Status</th>
+            <th scope="col">Since</th>
+            <th scope="col">Entry</th>
+          </tr>
+        </thead>
+        <tbody>
+          {endorsements.map((each) => (
+            <EndorsementRow key={each.offer_entry_id} endorsement={each} {...rest} />
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+type RowProps = Pick<TableProps, "direction" | "names"> & { readonly endorsement: Endorsement };
+
+function EndorsementRow({ endorsement, direction, names }: RowProps) {
+  const { category, status, offered_at, accepted_at, discount, offer_entry_id, end_note } = endorsement;
+  const other = direction === "received" ? endorsement.endorser_fingerprint : endorsement.endorsed_fingerprint;
+  return (
+    <tr>
+      <td>
+        <span class="key-link">
+          <a href={addressOf(["keys", other])}>{names.get(other) ?? "Key"}</a>
+          <Hash value={other} label="fingerprint" show={6} />
+        </span>
+      </td>
+      <td>{spoken(category)}</td>
+      <td>
+        <EndorsementBadge status={status} />
+        {discount < 1 && <span class="soft"> counts {PERCENT.format(discount)}</span>}
+        {end_note !== null && <span class="end-note soft">“{end_note}”</span>}
+      </td>
+      <td>
+        <Time at={accepted_at ?? offered_at} as="age" />
+      </td>
+      <td>
+        <a href={addressOf(["entries", offer_entry_id])}>{offer_entry_id}</a>
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,136 @@
+/** One key: what the service tells of it, and what of that this page can check. */
+import { normaliseContentHash, parsePublicKey } from "../../../../engine/verify/index.js";
+import { ClientError, type KeyDetail } from "../../../client/index.js";
+import { KeyDetail as KeySchema } from "../../../wire/keys.js";
+import { Graph } from "../../../wire/trust.js";
+import { Card, Empty, Facts, Hash, Heading, TaskView, Time, Verdict } from "../../components/index.js";
+import { addressOf } from "../../state/location.js";
+import { http } from "../../state/service.js";
+import { useTask } from "../../state/task.js";
+import { AlertsCard } from "./AlertsCard.js";
+import { ChainCard } from "./ChainCard.js";
+import { EndorsementsCard } from "./EndorsementsCard.js";
+import { EntriesCard } from "./EntriesCard.js";
+import { GraphCard } from "./GraphCard.js";
+import { KeyStatusBadge } from "./status.js";
+import { TrustCard } from "./TrustCard.js";
+
+const NUMBER = new Intl.NumberFormat();
+
+export interface KeyPageProps {
+  readonly fingerprint: string;
+  readonly query: URLSearchParams;
+}
+
+export function KeyPage({ fingerprint: asked, query }: KeyPageProps) {
+  const fingerprint = normaliseContentHash(asked);
+  if (fingerprint === undefined) return <NoSuchKey text={`${asked} is no fingerprint.`} />;
+  return <Found fingerprint={fingerprint} query={query} />;
+}
+
+function Found({ fingerprint, query }: KeyPageProps) {
+  const task = useTask(
+    () => http.get(KeySchema, `/keys/${encodeURIComponent(fingerprint)}`).catch(orNull),
+    [fingerprint],
+  );
+  if (task.value === null) return <NoSuchKey text="No key with this fingerprint is registered." />;
+  return (
+    <div class="stack">
+      <div class="view-head">
+        <Heading title={task.value ? `Key of ${task.value.pseudonym}` : "Key"}>
+          <span class="key-title">{task.value?.pseudonym ?? "Key"}</span>
+        </Heading>
+        <a href="#/keys">All keys</a>
+      </div>
+      <TaskView task={task} what="the key" rows={6}>
+        {(key) => key && <Facets shown={key} fingerprint={fingerprint} query={query} />}
+      </TaskView>
+    </div>
+  );
+}
+
+function Facets({ shown, fingerprint, query }: KeyPageProps & { readonly shown: KeyDetail }) {
+  // Endorsements name keys by their fingerprints alone; without names they are shown all the same.
+  const { value: names = NO_NAMES } = useTask(() => neighbourNames(fingerprint), [fingerprint]);
+  return (
+    <div class="stack">
+      <div class="columns">
+        <IdentityCard shown={shown} fingerprint={fingerprint} />
+        <TrustCard fingerprint={fingerprint} />
+      </div>
+      <AlertsCard fingerprint={fingerprint} />
+      <ChainCard shown={shown} />
+      <GraphCard fingerprint={fingerprint} query={query} />
+      <EndorsementsCard fingerprint={fingerprint} direction="received" names={names} />
+      <EndorsementsCard fingerprint={fingerprint} direction="issued" names={names} />
+      <EntriesCard fingerprint={fingerprint} query={query} />
+    </div>
+  );
+}
+
+function IdentityCard({ shown, fingerprint }: { readonly shown: KeyDetail; readonly fingerprint: string }) {
+  const computed = fingerprintOf(shown.public_key);
+  const holds = computed === fingerprint && shown.fingerprint === fingerprint;
+  return (
+    <Card title="The key" aside={<KeyStatusBadge status={shown.status} />}>
+      <div class="key-facts">
+        <Verdict holds={holds}>
+          {holds
+            ? "Its public key hashes to this fingerprint: computed in this page, over the SPKI bytes."
+            : "The public key that the service shows does not have this fingerprint."}
+        </Verdict>
+        <Facts
+          facts={[
+            ["Fingerprint", <Hash key="hash" value={fingerprint} label="fingerprint" show="whole" />],
+            !holds && ["Computed", computed ?? "It is no public key that this log takes."],
+            ["Algorithm", shown.algorithm],
+            ["Registered", <Time key="time" at={shown.registered_at} />],
+            shown.expires_at !== null && ["Expires", <Time key="expires" at={shown.expires_at} />],
+            shown.log_entry_id !== null && [
+              "Recorded in",
+              <a key="entry" href={addressOf(["entries", shown.log_entry_id])}>
+                entry {NUMBER.format(shown.log_entry_id)}
+              </a>,
+            ],
+          ]}
+        />
+        <details>
+          <summary>Public key</summary>
+          <Hash value={shown.public_key} label="public key in PEM" show="whole" />
+        </details>
+        <p class="soft">Name and status are the service's word; the entries that brought them about are in the log.</p>
+      </div>
+    </Card>
+  );
+}
+
+const NO_NAMES: ReadonlyMap<string, string> = new Map();
+
+/** Pseudonyms of the keys that endorse a key or are endorsed by it. */
+async function neighbourNames(fingerprint: string): Promise<ReadonlyMap<string, string>> {
+  const { nodes } = await http.get(Graph, `/graph/${encodeURIComponent(fingerprint)}`, { max_depth: 1 });
+  return new Map(nodes.map((node) => [node.fingerprint, node.pseudonym]));
+}
+
+/** Undefined for what is no key. */
+function fingerprintOf(pem: string): string | undefined {
+  try {
+    return parsePublicKey(pem).fingerprint;
+  } catch {
+    return undefined;
+  }
+}
+
+const NoSuchKey = ({ text }: { readonly text: string }) => (
+  <div class="stack">
+    <Heading title="No such key" />
+    <Empty title={text}>
+      <a href="#/keys">All keys</a>
+    </Empty>
+  </div>
+);
+
+function orNull(error: unknown): null {
+  if (error instanceof ClientError && (error.status === 404 || error.status === 422)) return null;
+  throw error;
+}

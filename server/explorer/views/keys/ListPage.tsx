@@ -1,0 +1,152 @@
+/** All keys, or those that match, in order of registration. */
+import { useState } from "preact/hooks";
+import type { KeySummary } from "../../../client/index.js";
+import { Card, Empty, Hash, Heading, Paging, SearchIcon, TaskView, Time } from "../../components/index.js";
+import { addressOf, goTo } from "../../state/location.js";
+import { useTask } from "../../state/task.js";
+import { Choice } from "./Choice.js";
+import { type KeyFilter, type Keys, listKeys, PER_PAGE } from "./listing.js";
+import { KEY_STATUSES, KeyStatusBadge } from "./status.js";
+
+const NUMBER = new Intl.NumberFormat();
+const FINGERPRINT = /^(?:sha256:)?([0-9a-f]{64})$/i;
+
+export function ListPage({ query }: { readonly query: URLSearchParams }) {
+  const filter = { pseudonym: query.get("pseudonym")?.trim() ?? "", status: statusOf(query) };
+  const page = pageOf(query);
+  const [reach, setReach] = useState(1);
+  const task = useTask(() => listKeys(filter, page, reach), [filter.pseudonym, filter.status, page, reach]);
+  const at = (number: number) => addressOf(["keys"], { ...filter, page: number > 1 ? number : undefined });
+  return (
+    <div class="stack">
+      <Heading title="Keys" />
+      <Filters key={JSON.stringify(filter)} filter={filter} />
+      <Card
+        title={filter.pseudonym || filter.status ? "Matching keys" : "All keys"}
+        aside={<Count task={task.value} />}
+      >
+        <TaskView task={task} what="keys" rows={10}>
+          {({ keys, total, lookedAt }) => (
+            <>
+              {keys.length === 0 ? <NothingHere filter={filter} total={total} /> : <KeyTable keys={keys} />}
+              {lookedAt !== null && lookedAt < total && (
+                <p class="look-on">
+                  Of {NUMBER.format(total)} keys, {NUMBER.format(lookedAt)} were looked at.{" "}
+                  <button type="button" class="button" onClick={() => setReach(reach + 1)}>
+                    Look on
+                  </button>
+                </p>
+              )}
+            </>
+          )}
+        </TaskView>
+      </Card>
+      {task.value && task.value.lookedAt === null && (
+        <Paging page={page} pages={Math.ceil(task.value.total / PER_PAGE)} what="keys" addressOf={at} />
+      )}
+    </div>
+  );
+}
+
+function Filters({ filter }: { readonly filter: KeyFilter }) {
+  const [text, setText] = useState(filter.pseudonym);
+  const find = (event: Event) => {
+    event.preventDefault();
+    const fingerprint = FINGERPRINT.exec(text.trim())?.[1];
+    goTo(
+      fingerprint
+        ? addressOf(["keys", `sha256:${fingerprint.toLowerCase()}`])
+        : addressOf(["keys"], { ...filter, pseudonym: text.trim() }),
+    );
+  };
+  return (
+    <search>
+      <form class="key-filters" onSubmit={find}>
+        <label class="field">
+          <span>A part of the name, or a whole fingerprint</span>
+          <input
+            class="input"
+            type="text"
+            value={text}
+            autocomplete="off"
+            autocapitalize="off"
+            spellcheck={false}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+        </label>
+        <Choice
+          label="Status"
+          values={KEY_STATUSES}
+          value={filter.status}
+          change={(status) => goTo(addressOf(["keys"], { pseudonym: text.trim(), status }))}
+        />
+        <button type="submit" class="button button-strong">
+          <SearchIcon /> Find
+        </button>
+      </form>
+    </search>
+  );
+}
+
+function KeyTable({ keys }: { readonly keys: readonly KeySummary[] }) {
+  return (
+    <ul class="key-list">
+      {keys.map(({ fingerprint, pseudonym, status, algorithm, registered_at }) => (
+        <li key={fingerprint} class="key-line">
+          <a class="key-name" href={addressOf(["keys", fingerprint])}>
+            {pseudonym}
+          </a>
+          <KeyStatusBadge status={status} />
+          <span class="key-algorithm soft">{algorithm}</span>
+          <span class="key-time soft">
+            <Time at={registered_at} as="age" />
+          </span>
+          <span class="key-hash">
+            <Hash value={fingerprint} label={`fingerprint of ${pseudonym}`} show={6} />
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Count({ task }: { readonly task: Keys | undefined }) {
+  if (!task) return null;
+  const count = task.lookedAt === null ? task.total : task.keys.length;
+  return (
+    <span class="number">
+      {NUMBER.format(count)} {count === 1 ? "key" : "keys"}
+    </span>
+  );
+}
+
+function NothingHere({ filter, total }: { readonly filter: KeyFilter; readonly total: number }) {
+  if (filter.pseudonym || filter.status)
+    return (
+      <Empty title="No key matches.">
+        <a href="#/keys">Show all</a>
+      </Empty>
+    );
+  if (total > 0)
+    return (
+      <Empty title="The list is not that long.">
+        <a href="#/keys">To its beginning</a>
+      </Empty>
+    );
+  return (
+    <Empty title="No key is registered yet">
+      A key is registered with its first signature: <a href="#/file">sign a file</a>.
+    </Empty>
+  );
+}
+
+function statusOf(query: URLSearchParams): string {
+  const status = query.get("status") ?? "";
+  return KEY_STATUSES.find((each) => each === status) ?? "";
+}
+
+/** The page that an address names; the first for anything else. */
+export function pageOf(query: URLSearchParams, name = "page"): number {
+  const text = query.get(name) ?? "1";
+  return /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 1;
+}

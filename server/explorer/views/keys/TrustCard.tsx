@@ -1,0 +1,46 @@
+/** How the service trusts the key, by its endorsements. */
+import { TrustStatus } from "../../../wire/trust.js";
+import { Card, Facts, TaskView } from "../../components/index.js";
+import { http } from "../../state/service.js";
+import { useTask } from "../../state/task.js";
+import { spoken } from "./status.js";
+
+const LEVEL = new Intl.NumberFormat(undefined, { maximumFractionDigits: 3 });
+
+export function TrustCard({ fingerprint }: { readonly fingerprint: string }) {
+  const task = useTask(
+    () => http.get(TrustStatus, `/endorsements/${encodeURIComponent(fingerprint)}/status`),
+    [fingerprint],
+  );
+  return (
+    <Card title="Trust" aside="as this service reckons it">
+      <TaskView task={task} what="how the key is trusted" rows={4}>
+        {({ trust_level, may_endorse, capacity, capacity_used, over_capacity, received, issued }) => (
+          <div class="key-facts">
+            <p class="trust-level">
+              <span class="trust-number number">{LEVEL.format(trust_level)}</span>
+              <meter min={0} max={1} value={trust_level} aria-label="Trust level, from 0 to 1" />
+            </p>
+            <Facts
+              facts={[
+                ["May endorse", may_endorse ? "Yes" : "No: not trusted enough, or not active"],
+                [
+                  "Endorses",
+                  `${capacity_used} of ${capacity} without a discount${over_capacity ? ": over capacity, each of them is discounted" : ""}`,
+                ],
+                ["Received", counted(received)],
+                ["Issued", counted(issued)],
+              ]}
+            />
+          </div>
+        )}
+      </TaskView>
+    </Card>
+  );
+}
+
+/** "2 active, 1 offered". */
+function counted(counts: Readonly<Record<string, number>>): string {
+  const parts = Object.entries(counts).flatMap(([status, count]) => (count ? [`${count} ${spoken(status)}`] : []));
+  return parts.join(", ") || "none";
+}

@@ -1,0 +1,42 @@
+/** How a key stands, in a word. */
+import { Badge, type Tone } from "../../components/index.js";
+
+export const KEY_STATUSES = ["active", "succeeded", "revoked", "expired"] as const;
+
+const KEY_TONES: Readonly<Record<string, Tone>> = {
+  active: "good",
+  succeeded: "info",
+  revoked: "bad",
+  expired: "warning",
+};
+
+export const KeyStatusBadge = ({ status }: { readonly status: string }) => (
+  <Badge tone={KEY_TONES[status] ?? "neutral"}>{status}</Badge>
+);
+
+export const ENDORSEMENT_STATUSES = [
+  "offered",
+  "pending_activation",
+  "active",
+  "expired",
+  "withdrawn",
+  "acceptance_revoked",
+] as const;
+
+const ENDORSEMENT_TONES: Readonly<Record<string, Tone>> = {
+  offered: "neutral",
+  pending_activation: "info",
+  active: "good",
+  expired: "warning",
+  withdrawn: "bad",
+  acceptance_revoked: "bad",
+};
+
+export const EndorsementBadge = ({ status }: { readonly status: string }) => (
+  <Badge tone={ENDORSEMENT_TONES[status] ?? "neutral"}>{spoken(status)}</Badge>
+);
+
+export const CATEGORIES = ["x-service:human_attestation", "x-service:institutional_endorsement"] as const;
+
+/** "human attestation". */
+export const spoken = (name: string): string => name.replace(/^[^:]*:/, "").replaceAll("_", " ");

@@ -1,0 +1,81 @@
+/** Signing in as the operator: a challenge, signed here with a key file that goes nowhere. */
+import { useId, useRef, useState } from "preact/hooks";
+import { ClientError } from "../../../client/index.js";
+import { Card, Empty, Hash, Problem } from "../../components/index.js";
+import { announce } from "../../state/announcements.js";
+import { useCell } from "../../state/cell.js";
+import { operator } from "../../state/watching.js";
+import { signIn } from "./session.js";
+
+export function SignInCard() {
+  const pinned = useCell(operator);
+  return (
+    <Card title="Sign in" aside="for the operator of this log">
+      {globalThis.crypto?.subtle === undefined ? (
+        <Empty title="This browser cannot sign here.">
+          Browsers give their keys to pages that came over HTTPS, or from this machine.
+        </Empty>
+      ) : (
+        <>
+          {pinned && (
+            <p class="sign-in-key">
+              The operator key is <Hash value={pinned.fingerprint} label="operator fingerprint" />
+            </p>
+          )}
+          <Form />
+        </>
+      )}
+    </Card>
+  );
+}
+
+function Form() {
+  const id = useId();
+  const form = useRef<HTMLFormElement>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    const fields = new FormData(form.current!);
+    const file = fields.get("key");
+    if (!(file instanceof File) || isBusy) return;
+    setBusy(true);
+    setError(null);
+    try {
+      await signIn(file, `${fields.get("password") ?? ""}`);
+      announce("You are signed in.");
+    } catch (reason) {
+      setError(reason);
+      setBusy(false);
+    }
+  };
+  return (
+    <form ref={form} class="sign-in" onSubmit={submit}>
+      <div class="field">
+        <label for={`${id}key`}>Operator key (PEM file, PKCS #8)</label>
+        <input id={`${id}key`} name="key" class="input" type="file" required />
+      </div>
+      <div class="field">
+        <label for={`${id}password`}>Password, where one is set for the key</label>
+        <input id={`${id}password`} name="password" class="input" type="password" autocomplete="off" />
+      </div>
+      <p class="soft">
+        The file is read in this page, signs one challenge here, and is forgotten: it is not sent and not stored. What
+        remains is a session of one hour in this page's memory. The page itself comes from the service: on a machine
+        that you do not trust, use the <code>cairnlog</code> command.
+      </p>
+      <button type="submit" class="button button-strong" disabled={isBusy}>
+        {isBusy ? "Signing in…" : "Sign in"}
+      </button>
+      {error instanceof ClientError ? (
+        <Problem error={error} />
+      ) : (
+        error !== null && (
+          <p class="form-error" role="alert">
+            {error instanceof Error ? error.message : String(error)}
+          </p>
+        )
+      )}
+    </form>
+  );
+}

@@ -1,0 +1,87 @@
+/** What happened between two looks at the counters. */
+import type { Labels, Measurements } from "./prometheus.js";
+
+/** Of one stretch of time; null where nothing can be said. */
+export interface Rates {
+  /** Milliseconds since 1970, the end of the stretch. */
+  readonly at: number;
+  /** Entries a second. */
+  readonly appends: number | null;
+  readonly batches: number | null;
+  /** Entries a batch. */
+  readonly batchSize: number | null;
+  /** Appends that waited when it was looked. */
+  readonly queue: number | null;
+  /** Milliseconds that writing requests took: half of them less, and 99 in 100. */
+  readonly median: number | null;
+  readonly slowest: number | null;
+  /** Deliveries a second, made and failed. */
+  readonly delivered: number | null;
+  readonly failed: number | null;
+  /** Deliveries that waited. */
+  readonly outbox: number | null;
+  readonly pendingAnchors: number | null;
+  readonly confirmedAnchors: number | null;
+  /** Of one processor. */
+  readonly cpu: number | null;
+  /** MiB, resident. */
+  readonly memory: number | null;
+}
+
+const DURATIONS = "cairnlog_http_request_duration_seconds";
+const writes = ({ method }: Labels): boolean => method === "POST";
+
+/** A counter that went backwards was started anew: of that stretch nothing is known. */
+export function ratesBetween(before: Measurements, after: Measurements): Rates {
+  const seconds = (after.at - before.at) / 1000;
+  const grown = (name: string): number | null => {
+    const [from, to] = [before.sum(name), after.sum(name)];
+    return from === undefined || to === undefined || to < from ? null : to - from;
+  };
+  const perSecond = (name: string): number | null => {
+    const growth = grown(name);
+    return growth === null || seconds <= 0 ? null : growth / seconds;
+  };
+  const now = (name: string, fits?: (labels: Labels) => boolean): number | null => after.sum(name, fits) ?? null;
+  const [appends, batches] = [grown("cairnlog_appends_total"), grown("cairnlog_batches_total")];
+  return {
+    at: after.at,
+    appends: perSecond("cairnlog_appends_total"),
+    batches: perSecond("cairnlog_batches_total"),
+    batchSize: appends !== null && batches ? appends / batches : null,
+    queue: now("cairnlog_append_queue"),
+    median: milliseconds(quantile(before, after, 0.5)),
+    slowest: milliseconds(quantile(before, after, 0.99)),
+    delivered: perSecond("cairnlog_webhook_delivered_total"),
+    failed: perSecond("cairnlog_webhook_failed_total"),
+    outbox: now("cairnlog_webhook_outbox"),
+    pendingAnchors: now("cairnlog_anchors", ({ status }) => status === "pending"),
+    confirmedAnchors: now("cairnlog_anchors", ({ status }) => status === "confirmed"),
+    cpu: perSecond("process_cpu_seconds_total"),
+    memory: mebibytes(now("process_resident_memory_bytes")),
+  };
+}
+
+/** In seconds, by straight lines within the histogram's buckets; null when nothing was counted. */
+function quantile(before: Measurements, after: Measurements, share: number): number | null {
+  const earlier = before.buckets(DURATIONS, writes);
+  const counts = [...after.buckets(DURATIONS, writes)].map(([bound, count]) => ({
+    bound,
+    count: count - (earlier.get(bound) ?? 0),
+  }));
+  const total = counts.at(-1)?.count ?? 0;
+  if (total <= 0) return null;
+  let lower = { bound: 0, count: 0 };
+  for (const bucket of counts) {
+    if (bucket.count >= share * total) {
+      if (!Number.isFinite(bucket.bound)) return lower.bound;
+      const within = (share * total - lower.count) / Math.max(1e-9, bucket.count - lower.count);
+      return lower.bound + within * (bucket.bound - lower.bound);
+    }
+    lower = bucket;
+  }
+  return lower.bound;
+}
+
+const mebibytes = (bytes: number | null): number | null => (bytes === null ? null : bytes / 2 ** 20);
+const milliseconds = (seconds: number | null): number | null => (seconds === null ? null : seconds * 1000);

@@ -1,0 +1,39 @@
+/** The operator's session: in this page's memory and nowhere else, so that it ends with the page. */
+import { parsePublicKey } from "../../../../engine/verify/index.js";
+import type { Session } from "../../../client/index.js";
+import { LoginResult } from "../../../wire/auth.js";
+import { Cell } from "../../state/cell.js";
+import { client, clientOf, http } from "../../state/service.js";
+import { readKeyFile } from "./keyfile.js";
+
+/** A session is renewed when less than this is left of it. */
+const RENEW_BEFORE_MS = 300_000;
+
+export const session = new Cell<Session | null>(null);
+
+/**
+ * Signs in with the operator key; what remains of the key is the session.
+ * @throws Error with a sentence for a file that is not the operator key; ClientError
+ */
+export async function signIn(file: File, password: string): Promise<void> {
+  const signer = await readKeyFile(file);
+  const { fingerprint } = parsePublicKey(signer.publicKeyPem);
+  const operator = await client.log.operatorKey();
+  if (fingerprint !== operator.fingerprint)
+    throw new Error(`This is the key ${fingerprint}, not the operator key that this browser pinned.`);
+  session.value = await clientOf(signer).login(password || undefined);
+}
+
+export function signOut(): void {
+  session.value = null;
+}
+
+/** The header of the session, renewed where it is about to end. @throws ClientError */
+export async function bearer(): Promise<{ readonly authorization: string }> {
+  const current = session.value;
+  if (current && Date.parse(current.expires_at) - Date.now() < RENEW_BEFORE_MS)
+    session.value = await http.post(LoginResult, "/auth/renew", {}, header(current));
+  return header(session.value);
+}
+
+const header = (current: Session | null) => ({ authorization: `Bearer ${current?.token ?? ""}` });

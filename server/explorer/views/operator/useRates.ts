@@ -1,0 +1,55 @@
+/** Looks at `/metrics` every few seconds while somebody looks at the page. */
+import { useEffect, useState } from "preact/hooks";
+import { Measurements } from "./prometheus.js";
+import { type Rates, ratesBetween } from "./rates.js";
+
+const EVERY_MS = 3_000;
+/** Ten minutes. */
+const KEPT = 200;
+
+export interface Rated {
+  readonly history: readonly Rates[];
+  readonly error: Error | null;
+}
+
+export function useRates(): Rated {
+  const [rated, setRated] = useState<Rated>({ history: [], error: null });
+  useEffect(() => {
+    let isWanted = true;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let last: Measurements | undefined;
+    const look = async () => {
+      clearTimeout(timer);
+      try {
+        const measured = await measure();
+        const before = last;
+        last = measured;
+        if (isWanted && before)
+          setRated(({ history }) => ({
+            history: [...history, ratesBetween(before, measured)].slice(-KEPT),
+            error: null,
+          }));
+      } catch (error) {
+        if (isWanted) setRated(({ history }) => ({ history, error: error as Error }));
+      }
+      if (isWanted && document.visibilityState === "visible") timer = setTimeout(look, EVERY_MS);
+    };
+    const lookAgain = () => void (document.visibilityState === "visible" && look());
+    document.addEventListener("visibilitychange", lookAgain);
+    void look();
+    return () => {
+      isWanted = false;
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", lookAgain);
+    };
+  }, []);
+  return rated;
+}
+
+/** @throws Error with a sentence */
+async function measure(): Promise<Measurements> {
+  const response = await fetch("/metrics").catch(() => null);
+  if (!response) throw new Error("The service does not answer.");
+  if (!response.ok) throw new Error(`The service does not give its measurements to this address (${response.status}).`);
+  return new Measurements(await response.text(), Date.now());
+}

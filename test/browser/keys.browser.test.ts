@@ -1,0 +1,286 @@
+/** Keys in a browser: found, looked at, and walked along the endorsements between them. */
+import type { Page } from "playwright-core";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Client } from "#cairnlog/server/client/index.js";
+import { asSigner, newClient } from "../client/clients.js";
+import { startTestService, type TestService } from "../server/harness.js";
+import { newSigner } from "../server/signers.js";
+import { expectReadable, expectReadableEverywhere, Reader, TELEPHONE } from "./explorer.js";
+
+const HUMAN = "x-service:human_attestation";
+const INSTITUTIONAL = "x-service:institutional_endorsement";
+
+interface Person {
+  readonly client: Client;
+  readonly fingerprint: string;
+}
+
+let service: TestService;
+let ada: Person;
+let grace: Person;
+let lovelace: string;
+let heir: string;
+
+async function register(server: string, pseudonym: string): Promise<Person> {
+  const { client, fingerprint } = newClient(server);
+  await client.keys.register({ pseudonym });
+  return { client, fingerprint };
+}
+
+async function endorse(from: Person, to: Person, category: string, isAccepted = true): Promise<number> {
+  const { entry } = await from.client.endorsements.offer({ endorsed_fingerprint: to.fingerprint, category } as never);
+  if (isAccepted) await to.client.endorsements.accept(entry.id);
+  return entry.id;
+}
+
+/** Ada is trusted; Ada → Grace → Alan, the university → Ada, Grace ⇢ Kurt (offered); Old Ada was followed by Heir. */
+beforeAll(async () => {
+  const first = newClient("http://127.0.0.1:1");
+  service = await startTestService({
+    SERVICE_TRUST_ANCHORS: first.fingerprint,
+    SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S: "0",
+  });
+  const { client } = newClient(service.url, { signer: asSigner(first.signer) });
+  await client.keys.register({ pseudonym: "Ada Lovelace" });
+  ada = { client, fingerprint: first.fingerprint };
+  grace = await register(service.url, "Grace Hopper");
+  const [alan, university, kurt] = [
+    await register(service.url, "Alan Turing"),
+    await register(service.url, "University of Manchester"),
+    await register(service.url, "Kurt Gödel"),
+  ];
+  await endorse(ada, grace, HUMAN);
+  await endorse(grace, alan, HUMAN);
+  await endorse(university, ada, INSTITUTIONAL);
+  await endorse(grace, kurt, HUMAN, false);
+  await grace.client.endorsements.alert(alan.fingerprint, "the laptop was stolen", "a police report");
+  await ada.client.attest({ title: "Notes on the engine", content_hash: "ab".repeat(32) });
+  const old = await register(service.url, "Countess");
+  lovelace = old.fingerprint;
+  const successor = newSigner("ecdsa-p256");
+  heir = successor.fingerprint;
+  await old.client.keys.succeed(asSigner(successor), { pseudonym: "Countess the second" });
+  const lost = await register(service.url, "Lost");
+  await lost.client.keys.revoke();
+  for (let i = 1; i <= 24; i++) await register(service.url, `Reader ${i}`);
+});
+
+const names = (page: Page) => page.locator(".key-name").allInnerTexts();
+const region = (page: Page, name: string) => page.getByRole("region", { name, exact: true });
+const openKey = async (reader: Reader, fingerprint: string, name: string, more = "") => {
+  const page = await reader.open(service.url, `#/keys/${encodeURIComponent(fingerprint)}${more}`);
+  await page.getByRole("heading", { level: 1, name }).waitFor();
+  return page;
+};
+
+describe("the list", () => {
+  test("fits every screen and every reader", () => expectReadableEverywhere(service.url, "#/keys", "Grace Hopper"));
+
+  test("is paged, and found in by name, by status and by fingerprint", async () => {
+    const reader = await Reader.arrive();
+    const page = await reader.open(service.url, "#/keys");
+    await page.getByRole("link", { name: "Ada Lovelace" }).waitFor();
+    expect((await names(page)).length).toBe(25);
+    await page.getByRole("link", { name: "Next page" }).click();
+    await page.getByRole("link", { name: "Reader 24" }).waitFor();
+    const search = page.getByLabel("A part of the name, or a whole fingerprint");
+    await search.fill("COUNT");
+    await search.press("Enter");
+    await page.getByText("2 keys", { exact: true }).waitFor();
+    expect(await names(page)).toEqual(["Countess", "Countess the second"]);
+    await page.getByLabel("Status").selectOption("succeeded");
+    await page.getByText("1 key", { exact: true }).waitFor();
+    expect(await names(page)).toEqual(["Countess"]);
+    await page.reload();
+    await page.getByText("1 key", { exact: true }).waitFor();
+    await page.getByLabel("Status").selectOption("expired");
+    await page.getByText("No key matches.").waitFor();
+    await page.getByRole("link", { name: "Show all" }).click();
+    await page.getByText("32 keys", { exact: true }).waitFor();
+    await page.getByLabel("Status").selectOption("revoked");
+    await page.getByText("1 key", { exact: true }).waitFor();
+    expect(await names(page)).toEqual(["Lost"]);
+    await search.fill(grace.fingerprint.toUpperCase().replace("SHA256", "sha256"));
+    await search.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "Grace Hopper" }).waitFor();
+    await reader.leave();
+  });
+
+  test("of a log without keys says so, and so does an address that names none", async () => {
+    const empty = await startTestService();
+    const reader = await Reader.arrive({ viewport: TELEPHONE });
+    const page = await reader.open(empty.url, "#/keys");
+    await page.getByText("No key is registered yet").waitFor();
+    await expectReadable(page);
+    const nobody = await reader.open(service.url, `#/keys/sha256%3A${"0".repeat(64)}`);
+    await nobody.getByText("No key with this fingerprint is registered.").waitFor();
+    const nonsense = await reader.open(service.url, "#/keys/nonsense");
+    await nonsense.getByText("nonsense is no fingerprint.").waitFor();
+    await reader.leave();
+  });
+
+  test("says what went wrong, and tries again", async () => {
+    const reader = await Reader.arrive();
+    const page = await reader.open(service.url, "#/keys");
+    await page.getByRole("link", { name: "Ada Lovelace" }).waitFor();
+    await page.route("**/api/v1/keys?*", (route) => route.abort());
+    await page.getByRole("link", { name: "Next page" }).click();
+    await page.getByText("The service does not answer", { exact: true }).waitFor();
+    await page.unroute("**/api/v1/keys?*");
+    await page.getByRole("main").getByRole("button", { name: "Try again" }).click();
+    await page.getByRole("link", { name: "Reader 24" }).waitFor();
+    await reader.leave();
+  });
+});
+
+describe("one key", () => {
+  test("fits every screen and every reader", async () => {
+    const address = `#/keys/${encodeURIComponent(grace.fingerprint)}`;
+    await expectReadableEverywhere(service.url, address, "The same as a table");
+  });
+
+  test("is told with its trust, its endorsements and what the log has of it; its fingerprint is computed", async () => {
+    const reader = await Reader.arrive();
+    const page = await openKey(reader, ada.fingerprint, "Ada Lovelace");
+    await page.getByText("Its public key hashes to this fingerprint").waitFor();
+    expect(await region(page, "The key").innerText()).toContain(ada.fingerprint);
+    await region(page, "Trust").getByText("Yes").waitFor();
+    await region(page, "Endorsements received")
+      .getByText("institutional endorsement", { exact: true })
+      .last()
+      .waitFor();
+    await region(page, "Endorsements issued").getByText("human attestation", { exact: true }).last().waitFor();
+    await region(page, "Endorsements issued").getByRole("link", { name: "Grace Hopper" }).waitFor();
+    await region(page, "Attestations and other entries").getByText("Notes on the engine").waitFor();
+    await region(page, "Alerts").getByText("Nobody has warned").waitFor();
+    await region(page, "Endorsements issued").getByLabel("Status").selectOption("withdrawn");
+    await region(page, "Endorsements issued").getByText("None matches.").waitFor();
+    await reader.leave();
+  });
+
+  test("that is shown under another's fingerprint is found out", async () => {
+    const reader = await Reader.arrive();
+    const { publicKey } = newSigner();
+    await reader.context.route("**/api/v1/keys/*", async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...(await response.json()), public_key: publicKey } });
+    });
+    const page = await openKey(reader, ada.fingerprint, "Ada Lovelace");
+    await page.getByText("The public key that the service shows does not have this fingerprint.").waitFor();
+    await reader.leave();
+  });
+
+  test("leads to the keys before and after it", async () => {
+    const reader = await Reader.arrive();
+    const page = await openKey(reader, lovelace, "Countess");
+    const chain = region(page, "Succession");
+    await chain.getByText("Countess (this key)").waitFor();
+    await chain.getByRole("link", { name: "Countess the second" }).click();
+    await page.getByRole("heading", { level: 1, name: "Countess the second" }).waitFor();
+    expect(await region(page, "The key").innerText()).toContain(heir);
+    await chain.getByRole("link", { name: "Countess", exact: true }).click();
+    await page.getByText("Countess (this key)").waitFor();
+    await reader.leave();
+  });
+
+  test("that somebody has warned of says so", async () => {
+    const reader = await Reader.arrive();
+    const page = await reader.open(service.url, "#/keys?pseudonym=Turing");
+    await page.getByRole("link", { name: "Alan Turing" }).click();
+    const alerts = region(page, "Alerts");
+    await alerts.getByText("the laptop was stolen").waitFor();
+    await alerts.getByText("a police report").waitFor();
+    await alerts.getByRole("link", { name: "a key that knows it" }).click();
+    await page.getByRole("heading", { level: 1, name: "Grace Hopper" }).waitFor();
+    await reader.leave();
+  });
+});
+
+describe("the graph", () => {
+  const graph = (page: Page) => region(page, "Endorsements around it");
+  const rows = async (page: Page) => {
+    const table = graph(page).locator("tbody tr");
+    const cells = await table.evaluateAll((all) =>
+      all.map((row) =>
+        [...row.querySelectorAll("td")].slice(0, 4).map((cell) => (cell.querySelector(".walk") ?? cell).textContent),
+      ),
+    );
+    return cells.map((row) => row.join(" | ")).sort();
+  };
+
+  /** Until what was changed is on the screen. */
+  const drawn = (page: Page) =>
+    page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+
+  test("has the same in its table, and is walked there", async () => {
+    const reader = await Reader.arrive();
+    const page = await openKey(reader, ada.fingerprint, "Ada Lovelace");
+    await graph(page).getByText("The same as a table").click();
+    expect(await rows(page)).toEqual([
+      "Ada Lovelace | Grace Hopper | human attestation | active",
+      "Grace Hopper | Alan Turing | human attestation | active",
+      "Grace Hopper | Kurt Gödel | human attestation | offered",
+      "University of Manchester | Ada Lovelace | institutional endorsement | active",
+    ]);
+    await graph(page).getByRole("button", { name: "Kurt Gödel", exact: true }).click();
+    await graph(page).getByText("Around Kurt Gödel").waitFor();
+    await expect.poll(() => rows(page)).toHaveLength(3);
+    await page.goBack();
+    await expect.poll(() => rows(page)).toHaveLength(4);
+    await reader.leave();
+  });
+
+  test("is filtered by category, status and time", async () => {
+    const reader = await Reader.arrive();
+    const page = await openKey(reader, ada.fingerprint, "Ada Lovelace");
+    await graph(page).getByText("The same as a table").click();
+    await graph(page).getByLabel("Category").selectOption(INSTITUTIONAL);
+    await expect.poll(() => rows(page)).toEqual([expect.stringContaining("University")]);
+    await graph(page).getByLabel("Category").selectOption(HUMAN);
+    await graph(page).getByLabel("Status").selectOption("offered");
+    await graph(page).getByText("No endorsement of this kind").waitFor();
+    await graph(page).getByLabel("Status").selectOption("active");
+    await graph(page).getByText("The same as a table").waitFor();
+    await graph(page).getByLabel("Not before").fill("2999-01-01");
+    await graph(page).getByText("No endorsement of this kind").waitFor();
+    await page.reload();
+    await graph(page).getByText("No endorsement of this kind").waitFor();
+    await reader.leave();
+  });
+
+  test("is drawn, walked by keyboard and by pointer, and one comes back", async () => {
+    const reader = await Reader.arrive();
+    const page = await openKey(reader, ada.fingerprint, "Ada Lovelace", "?depth=1");
+    const picture = graph(page).getByRole("application");
+    await graph(page).locator("canvas").first().waitFor();
+    await expectReadable(page);
+    await picture.focus();
+    const said = page.locator('[aria-live="polite"]');
+    // Two neighbours on a ring: one of the four directions leads to Grace, perhaps by way of the middle.
+    for (const key of ["ArrowRight", "ArrowDown", "ArrowLeft", "ArrowLeft", "ArrowUp", "ArrowUp"]) {
+      await page.keyboard.press(key);
+      await drawn(page);
+      if ((await said.innerText()).startsWith("Grace Hopper")) break;
+    }
+    expect(await said.innerText()).toContain(
+      "Grace Hopper, active. endorsed by Ada Lovelace, human attestation, active",
+    );
+    await page.keyboard.press("Enter");
+    await graph(page).getByText("Around Grace Hopper").waitFor();
+    await page.goBack();
+    await graph(page).getByText("Around Grace Hopper").waitFor({ state: "detached" });
+    await graph(page).locator("canvas").first().waitFor();
+    await drawn(page);
+    const canvas = graph(page).locator(".graph-canvas");
+    await canvas.scrollIntoViewIfNeeded();
+    const position = await canvas.evaluate((container, id) => {
+      const { cy } = (container as unknown as { _cyreg: { cy: import("cytoscape").Core } })._cyreg;
+      return cy.getElementById(id).renderedPosition();
+    }, grace.fingerprint);
+    await canvas.click({ position });
+    await graph(page).getByText("Around Grace Hopper").waitFor();
+    await graph(page).getByRole("button", { name: "Back to where the walk began" }).click();
+    await graph(page).getByText("Around Grace Hopper").waitFor({ state: "detached" });
+    await reader.leave();
+  });
+});

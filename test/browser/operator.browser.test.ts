@@ -1,0 +1,149 @@
+/** The operator's view in a browser: behind his key, which goes nowhere, and with the numbers that the service counts. */
+import { generateKeyPairSync } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { beforeAll, expect, test } from "vitest";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
+import { bearerOf, registeredSigner } from "../server/proofs.js";
+import { newSigner, submission } from "../server/signers.js";
+import { DESKTOP, expectReadable, Reader, TELEPHONE } from "./explorer.js";
+
+let service: TestService;
+let folder: string;
+let operatorPem: string;
+beforeAll(async () => {
+  folder = temporaryFolder();
+  service = await startTestService({ SERVICE_DATA_DIR: folder });
+  operatorPem = join(folder, "operator.pem");
+  const subscriber = await registeredSigner(service);
+  const reply = await service.post(
+    "/webhooks",
+    { url: "https://hooks.example.org/log", events: ["key.revoked"] },
+    await bearerOf(service, subscriber),
+  );
+  expect(reply.status, reply.text).toBe(200);
+});
+
+const keyField = (page: Page) => page.getByLabel("Operator key (PEM file, PKCS #8)");
+const region = (page: Page, name: string) => page.getByRole("region", { name, exact: true });
+
+async function signIn(page: Page, path = operatorPem): Promise<void> {
+  await keyField(page).setInputFiles(path);
+  await page.getByRole("button", { name: "Sign in" }).click();
+}
+
+function keyFile(name: string, content: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+test("nothing is shown without the operator key: not with another, not with an encrypted one, not with none", async () => {
+  const reader = await Reader.arrive();
+  const page = await reader.open(service.url, "#/operator");
+  await page.getByRole("button", { name: "Sign in" }).waitFor();
+  expect(await page.getByRole("region").count()).toBe(1);
+  const { privateKey } = generateKeyPairSync("ed25519");
+  const encrypted = privateKey.export({ type: "pkcs8", format: "pem", cipher: "aes-256-cbc", passphrase: "x" });
+  for (const [path, said] of [
+    [
+      keyFile("another.pem", newSigner("ecdsa-p256").privateKey),
+      /This is the key sha256:[0-9a-f]{64}, not the operator key/,
+    ],
+    [keyFile("rsa.pem", newSigner("rsa-2048").privateKey), /This is the key sha256:[0-9a-f]{64}, not the operator key/],
+    [keyFile("encrypted.pem", encrypted as string), "The key is encrypted"],
+    [keyFile("public.pem", newSigner().publicKey), "The file is not one PEM block PRIVATE KEY"],
+    [
+      keyFile("nonsense.pem", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
+      "The file holds no key",
+    ],
+  ] as const) {
+    await signIn(page, path);
+    await page.getByText(said).waitFor();
+  }
+  await expectReadable(page);
+  await reader.leave();
+});
+
+test("the key signs one challenge: it is not sent and not stored, and the session does what only the operator may", async () => {
+  const reader = await Reader.arrive();
+  const page = await reader.open(service.url, "#/operator");
+  const sent: string[] = [];
+  page.on("request", (request) => sent.push(`${request.url()} ${request.postData() ?? ""}`));
+  await signIn(page);
+  await region(page, "Webhooks").getByText("https://hooks.example.org/log").waitFor();
+  await region(page, "Webhooks").getByText("All healthy").waitFor();
+  await page.getByRole("button", { name: "Sign the head again" }).click();
+  await page.getByText("The head was signed anew; its signature was checked in this page.").waitFor();
+  const secret = readFileSync(operatorPem, "utf8").split("\n")[1]!;
+  expect(sent.join("\n")).toContain("/auth/login");
+  expect(sent.join("\n")).not.toContain(secret.slice(-20));
+  const kept = await page.evaluate(async () => {
+    const databases = await indexedDB.databases();
+    return JSON.stringify([{ ...localStorage }, { ...sessionStorage }, databases, document.cookie]);
+  });
+  expect(kept).not.toContain(secret.slice(-20));
+  expect(kept).not.toMatch(/eyJ/);
+  // Elsewhere and back it is still open; on a new page it is not.
+  await page.getByRole("link", { name: "Keys", exact: true }).click();
+  await page.getByRole("heading", { level: 1, name: "Keys" }).waitFor();
+  await page.goBack();
+  await region(page, "Webhooks").waitFor();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await keyField(page).waitFor();
+  await reader.leave();
+});
+
+test("the numbers are those of the counters", async () => {
+  const reader = await Reader.arrive();
+  const page = await reader.open(service.url, "#/operator");
+  await signIn(page);
+  const appends = region(page, "Appends");
+  await appends.getByRole("img").locator("canvas").waitFor();
+  const shown = async (card: string, label: string) => {
+    const pair = region(page, card).locator(".chart-now > div").filter({ hasText: label });
+    return pair.locator("dd").innerText();
+  };
+  await expect.poll(() => shown("Appends", "Entries"), { timeout: 60_000 }).toBe("0/s");
+  const append = () => service.post("/attestations", submission(newSigner(), undefined, { pseudonym: "Ada" }));
+  let isDone = false;
+  const load = (async () => {
+    while (!isDone) await append();
+  })();
+  // An attestation by a new key makes two entries in one batch.
+  const number = async (card: string, label: string) => Number.parseFloat(await shown(card, label));
+  await expect.poll(() => number("Appends", "Entries"), { timeout: 60_000 }).toBeGreaterThan(0);
+  await expect.poll(() => number("Batch size", "Average"), { timeout: 60_000 }).toBe(2);
+  await expect.poll(() => number("Time of writing requests", "Half below"), { timeout: 60_000 }).toBeGreaterThan(0);
+  expect(await appends.getByRole("img").getAttribute("aria-label")).toMatch(/Now: Entries .+\/s, Batches .+\/s/);
+  isDone = true;
+  await load;
+  await reader.leave();
+});
+
+test("measurements that are withheld are said to be", async () => {
+  const reader = await Reader.arrive();
+  await reader.context.route("**/metrics", (route) => route.fulfill({ status: 403, body: "" }));
+  const page = await reader.open(service.url, "#/operator");
+  await signIn(page);
+  await page.getByText("The service does not give its measurements to this address (403).").waitFor();
+  await reader.leave();
+});
+
+test("it fits every screen and every reader", async () => {
+  for (const options of [
+    { colorScheme: "light", viewport: DESKTOP },
+    { colorScheme: "dark", viewport: TELEPHONE },
+  ] as const) {
+    const reader = await Reader.arrive(options);
+    const page = await reader.open(service.url, "#/operator");
+    await page.getByRole("button", { name: "Sign in" }).waitFor();
+    await expectReadable(page);
+    await signIn(page);
+    await region(page, "Anchors").locator("canvas").waitFor();
+    await region(page, "Webhooks").getByText("https://hooks.example.org/log").waitFor();
+    await expectReadable(page);
+    await reader.leave();
+  }
+});
