@@ -3,11 +3,10 @@
  * it works out from the total which of the service's pages hold what it wants. A log only grows: an index stays where it is.
  */
 import { checkEntry, type Entry, type TreeHead } from "../../../engine/verify/index.js";
-import { ClientError, type EntryFilter } from "../../client/index.js";
+import { ClientError, type EntryFilter, type Evidence, type ProvenEntry } from "../../client/index.js";
 import { EntryPage } from "../../wire/log.js";
-import { raise } from "./alarm.js";
+import { store } from "./memory.js";
 import { client, http } from "./service.js";
-import { sight } from "./watching.js";
 
 export type { EntryFilter };
 
@@ -27,13 +26,16 @@ export async function provenEntries(head: TreeHead, from: number, to: number): P
   for (const [i, entry] of entries.entries()) {
     const previous = entries[i - 1];
     if (previous && (entry.previous_hash !== previous.entry_hash || entry.id <= previous.id))
-      throw caught(`Entry ${entry.id} does not follow on the one before it.`, entry);
+      throw await caught(doesNotFollow(entry), await foreignOf(head, from + i, previous, entry));
   }
-  const last = entries.at(-1);
   // Each hash covers the one before it, so the last one's place in the tree is that of all.
+  const last = entries.at(-1);
   const proof = await client.log.proof(to - 1, head.tree_size);
-  if (entries.length !== to - from || !last || proof.entry_hash !== last.entry_hash)
-    throw caught("The entries that the service lists are not those of the tree.", last ?? null);
+  const parts = { shown: head, proof, entry: last ?? null };
+  if (entries.length !== to - from || !last)
+    throw await caught("The service lists fewer entries than the signed tree has leaves.", parts);
+  if (proof.entry_hash !== last.entry_hash)
+    throw await caught("The entries that the service lists are not those of the tree.", parts);
   return entries.reverse();
 }
 
@@ -42,21 +44,45 @@ export async function provenEntries(head: TreeHead, from: number, to: number): P
  * three follow on one another. Ids of an imported history may have gaps, so they do not follow from the entry's own.
  * @throws ClientError `log-misbehaved`
  */
-export async function neighbours(
-  entry: Entry,
-  leafIndex: number,
-): Promise<{ readonly previous: Entry | null; readonly next: Entry | null }> {
+export async function neighbours({
+  entry,
+  proof,
+  head,
+}: ProvenEntry): Promise<{ readonly previous: Entry | null; readonly next: Entry | null }> {
+  const { leaf_index: leafIndex } = proof;
   const from = Math.max(0, leafIndex - 1);
   const around = await listed("/log", {}, from, leafIndex + 2);
   const [listedEntry, next = null] = around.slice(leafIndex - from);
   const previous = leafIndex > 0 ? around[0]! : null;
   if (listedEntry?.entry_hash !== entry.entry_hash)
-    throw caught(`The service lists another entry ${entry.id} than it shows.`, entry);
+    throw await caught(`The service lists another entry ${entry.id} than it shows.`, {
+      shown: head,
+      proof,
+      entry: listedEntry ?? null,
+    });
   if ((previous?.entry_hash ?? null) !== entry.previous_hash)
-    throw caught(`Entry ${entry.id} does not follow on the one before it.`, entry);
+    throw await caught(doesNotFollow(entry), await against(head, leafIndex - 1, previous));
   if (next && next.previous_hash !== entry.entry_hash)
-    throw caught(`Entry ${next.id} does not follow on the one before it.`, next);
+    throw await caught(doesNotFollow(next), await against(head, leafIndex + 1, next));
   return { previous, next };
+}
+
+/**
+ * Makes sure that entry `id`, which the service denies, is none that it lists. Ids ascend from 1, so in a log without gaps
+ * it would be leaf `id - 1`; behind a gap it lies before that, and the service's word has to do.
+ * @returns the newest entry; null while the log is empty
+ * @throws ClientError `log-misbehaved`
+ */
+export async function newestWithout(id: number): Promise<Entry | null> {
+  const head = await client.log.head();
+  if (!head) return null;
+  const leaves = head.tree_size;
+  if (id <= leaves) {
+    const [there] = await provenEntries(head, id - 1, id);
+    if (there?.id === id)
+      throw await caught(`The service denies entry ${id}, which lies in its log.`, await against(head, id - 1, there));
+  }
+  return (await provenEntries(head, leaves - 1, leaves))[0]!;
 }
 
 /** The same of those entries of a list that match; that none is missing, nothing shows. @throws ClientError */
@@ -90,7 +116,7 @@ async function listed(path: string, filter: EntryFilter, from: number, to: numbe
   const entries = (answer.entries as Entry[]).slice(from % size, (from % size) + to - from);
   for (const entry of entries) {
     const [problem] = checkEntry(entry);
-    if (problem) throw caught(`Entry ${entry.id}: ${problem.message}`, entry);
+    if (problem) throw await caught(`Entry ${entry.id}: ${problem.message}`, { entry });
   }
   return entries;
 }
@@ -102,11 +128,25 @@ function pageAround(from: number, to: number): { readonly number: number; readon
   return undefined;
 }
 
-/** Raises the alarm, since the client has not seen this. */
-function caught(detail: string, entry: Entry | null): ClientError {
-  const known = sight.value.status === "proven" ? sight.value.head : null;
-  void client.log.operatorKey().then(({ pem: operatorKey }) => {
-    raise(detail, { operatorKey, known, shown: null, proof: null, entry });
-  });
-  return new ClientError("log-misbehaved", detail);
+const doesNotFollow = ({ id }: Entry): string => `Entry ${id} does not follow on the one before it.`;
+
+/** Which of two listed entries, said to be leaves `leafIndex - 1` and `leafIndex`, is not that leaf. */
+async function foreignOf(head: TreeHead, leafIndex: number, previous: Entry, entry: Entry): Promise<Partial<Evidence>> {
+  const before = await against(head, leafIndex - 1, previous);
+  const isForeign = before.proof !== null && before.proof.entry_hash !== previous.entry_hash;
+  return isForeign ? before : against(head, leafIndex, entry);
+}
+
+/** What `entry` is to be held against: the proof of the leaf that it is said to be. A service that gives none is no less caught. */
+async function against(head: TreeHead, leafIndex: number, entry: Entry | null) {
+  const proof = await client.log.proof(leafIndex, head.tree_size).catch(() => null);
+  return { shown: head, proof, entry };
+}
+
+/** The error that raises the alarm where it is shown (`useTask`): the client has not seen this. */
+async function caught(detail: string, parts: Partial<Evidence>): Promise<ClientError> {
+  const [{ pem: operatorKey }, state] = await Promise.all([client.log.operatorKey(), store.load()]);
+  const known = (state?.head ?? null) as TreeHead | null;
+  const evidence = { operatorKey, known, shown: null, proof: null, entry: null, ...parts };
+  return new ClientError("log-misbehaved", detail, { evidence });
 }

@@ -30,10 +30,7 @@ const NUMBER = new Intl.NumberFormat();
 export function EntryPage({ id }: { readonly id: number }) {
   const task = useTask(() => client.log.entry(id), [id]);
   const { value: proven, error } = task;
-  const around = useTask(
-    async () => (proven ? neighbours(proven.entry, proven.proof.leaf_index) : undefined),
-    [proven],
-  );
+  const around = useTask(async () => (proven ? neighbours(proven) : undefined), [proven]);
   const title = `Entry ${NUMBER.format(id)}`;
   if (error instanceof ClientError && error.status === 404) return <NoSuchEntry id={id} />;
   if (error !== undefined)

@@ -1,6 +1,6 @@
 /** What holds of an entry, in sentences, each checked in this page. */
 import { checkOtsProof, type Entry } from "../../../../engine/verify/index.js";
-import type { ProvenEntry } from "../../../client/index.js";
+import { ClientError, type ProvenEntry } from "../../../client/index.js";
 import { Card, Facts, Hash, Time, Verdict } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import type { Task } from "../../state/task.js";
@@ -49,6 +49,8 @@ export function SummaryCard({ proven: { entry, proof, head }, around }: SummaryC
 /** Whether the hash of the entry before it is the one that this entry's hash covers. */
 function Link({ entry, isFirst, around }: { entry: Entry; isFirst: boolean; around: Task<Around> }) {
   if (isFirst) return <Verdict holds>It is the first: its hash covers no entry before it.</Verdict>;
+  if (around.error instanceof ClientError && around.error.code === "log-misbehaved")
+    return <Verdict holds={false}>{around.error.detail}</Verdict>;
   if (around.error !== undefined) return <p class="soft">The entry before it could not be had to compare.</p>;
   const previous = around.value?.previous;
   if (!previous) return <p class="soft verdict-waiting">Comparing with the entry before it…</p>;

@@ -1,7 +1,9 @@
 /** The newest entries, as they come. */
 import { useRef } from "preact/hooks";
 import type { TreeHead } from "../../../../engine/verify/index.js";
-import { Card, EntryList, Loading, Problem } from "../../components/index.js";
+import { Card, Empty, EntryList, Loading, Problem } from "../../components/index.js";
+import { alarm } from "../../state/alarm.js";
+import { useCell } from "../../state/cell.js";
 import { provenEntries } from "../../state/entries.js";
 import { useTask } from "../../state/task.js";
 
@@ -15,6 +17,7 @@ export function RecentCard({ head }: { readonly head: TreeHead | undefined }) {
   // What was there when the view was opened is not news.
   const opened = useRef<number | undefined>(undefined);
   opened.current ??= head?.tree_size;
+  const raised = useCell(alarm);
   const { value: entries, error } = task;
   return (
     <Card title="Newest entries" aside={<a href="#/entries">All entries</a>} class="recent">
@@ -22,6 +25,8 @@ export function RecentCard({ head }: { readonly head: TreeHead | undefined }) {
         <Problem error={error} retry={task.retry} />
       ) : entries ? (
         <EntryList entries={entries} {...(opened.current === undefined ? {} : { newAfter: opened.current })} />
+      ) : !head && raised ? (
+        <Empty title="Nothing is listed while the alarm stands.">No head of this log is believed.</Empty>
       ) : (
         <Loading what="entries" rows={SHOWN} />
       )}
