@@ -26,6 +26,16 @@ export interface PostingList {
   at(rank: number): number;
   /** How many of them are below `index`. */
   seek(index: number): number;
+  /** The next ones from `index` on, ascending: `count` of them, or as many as there are. Costs one search in all. */
+  window(index: number, count: number): number[];
+}
+
+/** The part of a list that lies in one run, or in memory. */
+interface Segment {
+  readonly length: number;
+  at(rank: number): number;
+  seek(index: number): number;
+  read(rank: number, count: number, into: number[]): void;
 }
 
 const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -128,7 +138,7 @@ export class Postings {
 
   /** All entries of a term. */
   list(term: string): PostingList {
-    const segments: { length: number; at(rank: number): number; seek(index: number): number }[] = [];
+    const segments: Segment[] = [];
     for (const run of this.#runs) {
       if (BLOOM_KINDS.has(term.charCodeAt(0)) && !mayContain(run.bloom, term)) continue;
       const first = this.#reader.rank(run, record(term, 0));
@@ -139,6 +149,7 @@ export class Postings {
           at: (rank) => this.#reader.indexAt(run, first + rank),
           seek: (index) =>
             index <= run.from ? 0 : index >= run.to ? length : this.#reader.rank(run, record(term, index)) - first,
+          read: (rank, count, into) => this.#reader.readIndexes(run, first + rank, count, into),
         });
     }
     for (const memory of [this.#frozen, this.#memory]) {
@@ -148,6 +159,9 @@ export class Postings {
           length: indexes.length,
           at: (rank) => indexes[rank]!,
           seek: (index) => countBelow(indexes, index),
+          read: (rank, count, into) => {
+            for (let i = 0; i < count; i++) into.push(indexes[rank + i]!);
+          },
         });
     }
     return {
@@ -161,6 +175,15 @@ export class Postings {
         throw new RangeError(`rank ${rank} is past the end of the list`);
       },
       seek: (index) => segments.reduce((sum, segment) => sum + segment.seek(index), 0),
+      window(index, count) {
+        const found: number[] = [];
+        for (const segment of segments) {
+          const rank = segment.seek(index);
+          segment.read(rank, Math.min(count - found.length, segment.length - rank), found);
+          if (found.length === count) break;
+        }
+        return found;
+      },
     };
   }
 

@@ -37,7 +37,10 @@ test("lists equal a plain map at every stage", { timeout: 120_000 }, async () =>
         const rank = pick(expected.length);
         expect(list.at(rank)).toBe(expected[rank]);
         const index = pick(postings.size + 2);
-        expect(list.seek(index)).toBe(expected.filter((held) => held < index).length);
+        const below = expected.filter((held) => held < index).length;
+        expect(list.seek(index)).toBe(below);
+        const count = pick(2000);
+        expect(list.window(index, count)).toEqual(expected.slice(below, below + count));
       }
       expect(() => list.at(expected.length)).toThrow(RangeError);
     }
