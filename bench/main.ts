@@ -18,6 +18,7 @@ const suites: Readonly<Record<string, () => Promise<{ suite: Suite }>>> = {
   memory: () => import("./memory.js"),
   queries: () => import("./queries.js"),
   graph: () => import("./graph.js"),
+  explorer: () => import("./explorer.js"),
 };
 
 async function help(): Promise<string> {

@@ -58,7 +58,27 @@ test("an empty log is one, and its first entry appears by itself", async () => {
   await append(empty, 1, "first");
   await page.getByText("first-0.tar.gz").waitFor();
   await page.getByText("the signature was checked in this page").waitFor();
+  await page.close();
+  const later = await reader.open(empty.url);
+  await later.getByText("Nothing has been rewritten").waitFor();
   await reader.leave();
+});
+
+test("what there was nothing to check against carries no tick", async () => {
+  const growing = await startTestService();
+  const reader = await Reader.arrive();
+  const first = await reader.open(growing.url);
+  await first.getByText("Nothing has been recorded yet").waitFor();
+  await first.close();
+  await append(growing, 2);
+  const second = await reader.open(growing.url);
+  const since = second.locator(".verdict", { hasText: "when you last looked" });
+  expect(await since.innerText()).toMatch(/Nothing to check yet:\s*The log was empty/);
+  await reader.leave();
+  const stranger = await Reader.arrive();
+  const page = await stranger.open(growing.url);
+  expect(await page.locator(".verdict", { hasText: "First visit." }).innerText()).toContain("Nothing to check yet");
+  await stranger.leave();
 });
 
 test("what is recorded while one looks appears, and nothing else moves the focus", async () => {

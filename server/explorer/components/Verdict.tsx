@@ -1,13 +1,27 @@
 /** Something that this page checked itself: a tick or a cross, and in words what was checked. */
 import type { ComponentChildren } from "preact";
-import { CheckIcon, CrossIcon } from "./icons.js";
+import { CheckIcon, CrossIcon, DashIcon } from "./icons.js";
 
-export function Verdict({ holds, children }: { readonly holds: boolean; readonly children: ComponentChildren }) {
+export interface VerdictProps {
+  /** Null where there is nothing yet to check it against. */
+  readonly holds: boolean | null;
+  readonly children: ComponentChildren;
+}
+
+export function Verdict({ holds, children }: VerdictProps) {
+  const [kind, Icon, word] =
+    holds === null
+      ? ["open", DashIcon, "Nothing to check yet: "]
+      : holds
+        ? ["good", CheckIcon, "Verified: "]
+        : ["bad", CrossIcon, "Not verified: "];
   return (
-    <p class={`verdict ${holds ? "verdict-good" : "verdict-bad"}`}>
-      <span class="verdict-icon">{holds ? <CheckIcon /> : <CrossIcon />}</span>
+    <p class={`verdict verdict-${kind}`}>
+      <span class="verdict-icon">
+        <Icon />
+      </span>
       <span>
-        <span class="visually-hidden">{holds ? "Verified: " : "Not verified: "}</span>
+        <span class="visually-hidden">{word}</span>
         {children}
       </span>
     </p>

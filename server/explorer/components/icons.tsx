@@ -36,6 +36,11 @@ export const CrossIcon = () => (
     <path d="m5 5 10 10M15 5 5 15" />
   </Icon>
 );
+export const DashIcon = () => (
+  <Icon>
+    <path d="M5 10h10" />
+  </Icon>
+);
 export const AlarmIcon = () => (
   <Icon>
     <path d="M10 3 2.5 16.500h15L10 3ZM10 8v4M10 14.200v.1" />

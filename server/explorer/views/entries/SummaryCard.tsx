@@ -23,8 +23,8 @@ export function SummaryCard({ proven: { entry, proof, head }, around }: SummaryC
       <div class="verdicts">
         <Verdict holds>Its content hashes to its entry hash.</Verdict>
         <Verdict holds>
-          It is leaf {NUMBER.format(proof.leaf_index)} of the tree of {leaves(head.tree_size)}, whose head the operator
-          signed <Time at={head.timestamp} as="age" />.
+          It is leaf {NUMBER.format(proof.leaf_index)}, counted from 0, of the tree of {leaves(head.tree_size)}, whose
+          head the operator signed <Time at={head.timestamp} as="age" />.
         </Verdict>
         <Link entry={entry} isFirst={proof.leaf_index === 0} around={around} />
         {anchor && <Verdict holds={anchor.ok}>{anchor.detail}</Verdict>}

@@ -1,4 +1,4 @@
-/** Size and root of the newest head, and the three things that this page proves of it. */
+/** Size and root of the newest head, and what this page proves of it. */
 import type { TreeHead } from "../../../../engine/verify/index.js";
 import { kernel } from "../../../../wasm/index.js";
 import { Hash, Time, Verdict } from "../../components/index.js";
@@ -67,7 +67,7 @@ function Proofs({ head, provenAt }: HeadCardProps) {
       <Verdict holds>
         <strong>Signed</strong> by the operator key ({key?.algorithm}); the signature was checked in this page.
       </Verdict>
-      <Verdict holds>
+      <Verdict holds={lastVisit?.head ? true : null}>
         <History head={head} />
       </Verdict>
       <details class="soft">
@@ -94,12 +94,19 @@ function History({ head }: { readonly head: TreeHead }) {
           : "This browser keeps nothing, so only heads seen while this page is open can be compared."}
       </>
     );
-  const joined = head.tree_size - (before?.tree_size ?? 0);
+  if (!before)
+    return (
+      <>
+        The log was <strong>empty</strong> when you last looked on <Time at={lastVisit.seen_at} />: there was nothing
+        that could be rewritten.
+      </>
+    );
+  const joined = head.tree_size - before.tree_size;
   return (
     <>
       <strong>Nothing has been rewritten</strong> since you last looked on <Time at={lastVisit.seen_at} />
       {joined > 0
-        ? `: ${NUMBER.format(joined)} ${joined === 1 ? "entry was" : "entries were"} added behind the ${NUMBER.format(before?.tree_size ?? 0)} there were.`
+        ? `: ${NUMBER.format(joined)} ${joined === 1 ? "entry was" : "entries were"} added behind the ${NUMBER.format(before.tree_size)} there were.`
         : ", and nothing was added."}
     </>
   );

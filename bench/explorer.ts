@@ -1,0 +1,127 @@
+/**
+ * The explorer in Chromium: how soon a first visit shows a proven head, and the longest task of the page, which is how long it
+ * may not answer the reader, while 1000 entries arrive.
+ */
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type RunningServer, readSettings, startServer } from "cairnlog/server";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { median, spread } from "./stats.js";
+import type { Suite } from "./suite.js";
+
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const VISITS = 5;
+const ENTRIES = 1000;
+/** They arrive over some ten seconds, so that the page looks several times. */
+const BATCH = 10;
+const PAUSE_MS = 100;
+const VIEWS = ["#/", "#/entries"];
+/** The tick behind "signed": the head is shown, and its signature was checked. */
+const PROVEN = ".head-verdicts .verdict-good";
+
+const append = ({ registry }: RunningServer, count: number, what: string) =>
+  registry.log.append(
+    Array.from({ length: count }, (_, i) => ({ event_type: "build", payload: { artifact: `${what} ${i}.tar.gz` } })),
+  );
+
+/** Notes in the page when the head is proven, and every long task from the beginning on. */
+const observer = `
+  globalThis.longTasks = [];
+  new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) globalThis.longTasks.push(duration);
+  }).observe({ type: "longtask", buffered: true });
+  new MutationObserver((_, self) => {
+    if (!document.querySelector("${PROVEN}")) return;
+    performance.mark("proven");
+    self.disconnect();
+  }).observe(document, { childList: true, subtree: true });`;
+
+/** Opens an address with an empty cache and an empty memory. */
+async function visit(browser: Browser, url: string): Promise<Page> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  await context.addInitScript(observer);
+  const page = await context.newPage();
+  await page.goto(url);
+  return page;
+}
+
+const startOf = (page: Page, name: string): Promise<number> =>
+  page.evaluate((name) => performance.getEntriesByName(name)[0]!.startTime, name);
+
+const longestTask = async (page: Page): Promise<number> =>
+  Math.max(0, ...(await page.evaluate(() => (globalThis as unknown as { longTasks: number[] }).longTasks)));
+
+/** Milliseconds from the start of the navigation. */
+async function firstViews(browser: Browser, { url }: RunningServer) {
+  const [painted, proven, longest]: [number[], number[], number[]] = [[], [], []];
+  for (let i = 0; i < VISITS; i++) {
+    const page = await visit(browser, `${url}/#/`);
+    await page.locator(PROVEN).first().waitFor();
+    painted.push(await startOf(page, "first-contentful-paint"));
+    proven.push(await startOf(page, "proven"));
+    longest.push(await longestTask(page));
+    await page.context().close();
+  }
+  return { painted, proven, longest };
+}
+
+/** Longest task of a view, in milliseconds, from its opening until it has shown or announced all that arrived. */
+async function whileTheyArrive(browser: Browser, server: RunningServer, view: string): Promise<number> {
+  const page = await visit(browser, `${server.url}/${view}`);
+  await page.locator(".entry").first().waitFor();
+  for (let i = 0; i < ENTRIES; i += BATCH) {
+    await append(server, BATCH, `arrival ${i}`);
+    await sleep(PAUSE_MS);
+  }
+  const size = server.registry.log.size;
+  const shown = new Intl.NumberFormat("en").format(view === "#/" ? size : ENTRIES);
+  await page
+    .getByText(view === "#/" ? shown : `Show ${shown} newer`)
+    .first()
+    .waitFor();
+  const longest = await longestTask(page);
+  await page.context().close();
+  return longest;
+}
+
+export const suite: Suite = {
+  summary: "the explorer in Chromium: first view, and its longest task while entries arrive",
+  async run() {
+    if (!existsSync(CHROMIUM)) {
+      console.log(`\nThe explorer: not measured, there is no ${CHROMIUM} (CHROMIUM names another)`);
+      return null;
+    }
+    const dataDir = mkdtempSync(join(tmpdir(), "cairnlog-bench-"));
+    const settings = { PORT: "0", SERVICE_DATA_DIR: dataDir, SERVICE_RATE_LIMITS: "off", LOG_LEVEL: "silent" };
+    const server = await startServer(readSettings(settings));
+    const browser = await chromium.launch({
+      executablePath: CHROMIUM,
+      args: ["--headless", "--no-sandbox", "--disable-gpu", "--lang=en"],
+    });
+    try {
+      await append(server, ENTRIES, "before");
+      const { painted, proven, longest } = await firstViews(browser, server);
+      const arrivals: Record<string, number> = {};
+      for (const view of VIEWS) arrivals[view] = await whileTheyArrive(browser, server, view);
+      console.log(`\nThe explorer, ${VISITS} first visits to a log of ${ENTRIES.toLocaleString("en")} entries; ms`);
+      console.table({
+        "first contentful paint": { ms: spread(painted, 0) },
+        "head shown and proven": { ms: spread(proven, 0) },
+        "longest task until then": { ms: spread(longest, 0) },
+        ...Object.fromEntries(
+          Object.entries(arrivals).map(([view, ms]) => [
+            `longest task of ${view} while ${ENTRIES} entries arrive`,
+            { ms: ms === 0 ? "none of 50 or more" : ms.toFixed(0) },
+          ]),
+        ),
+      });
+      return { painted: median(painted), proven: median(proven), longest: median(longest), arrivals };
+    } finally {
+      await browser.close();
+      await server.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  },
+};
