@@ -225,6 +225,29 @@ describe("one entry", () => {
     await reader.leave();
   });
 
+  test("whose number an imported history left out is not there, and no alarm; only what joins later is new", async () => {
+    const dataDir = temporaryFolder();
+    const signer = openOperatorKey(join(dataDir, "operator.pem"));
+    const lines = chain([{ id: 3 }, { id: 10 }, { id: 20 }]).map((entry) => `${JSON.stringify(entry)}\n`);
+    await importEntries({ path: join(dataDir, "log"), signer, projection }, Readable.from(lines.map(Buffer.from)));
+    const imported = await startTestService({ SERVICE_DATA_DIR: dataDir });
+    const reader = await Reader.arrive();
+    const page = await reader.open(imported.url);
+    await page.locator(".entry").nth(2).waitFor();
+    expect(await page.locator(".entry-new").count()).toBe(0);
+    await imported.server.registry.log.append([{ event_type: "test", payload: { artifact: "joined" } }]);
+    await page.locator(".entry-new").getByText("joined").waitFor();
+    expect(await page.locator(".entry-new").count()).toBe(1);
+    // Before a gap, in it, and past the number of leaves.
+    for (const id of [1, 4, 15]) {
+      await page.goto(`${imported.url}/#/entries/${id}`);
+      await page.getByRole("heading", { name: `No entry ${id}` }).waitFor();
+      await page.getByRole("link", { name: "entry 21" }).waitFor();
+    }
+    expect(await page.getByRole("alert").count()).toBe(0);
+    await reader.leave();
+  });
+
   test("beside which the service lists others than those of the tree is caught", async () => {
     const reader = await Reader.arrive();
     await reader.context.route(/\/api\/v1\/log\?/, async (route) => {

@@ -96,6 +96,29 @@ test("what is recorded while one looks appears, and nothing else moves the focus
   await reader.leave();
 });
 
+test("however much is recorded at once, the page asks for little and shows the newest few", async () => {
+  const growing = await startTestService();
+  await append(growing, 20);
+  const reader = await Reader.arrive();
+  const asked: string[] = [];
+  reader.context.on("request", (request) => {
+    const { pathname } = new URL(request.url());
+    if (pathname.startsWith("/api/")) asked.push(pathname.replace("/api/v1", ""));
+  });
+  const page = await reader.open(growing.url);
+  await page.getByText("app-19.tar.gz").waitFor();
+  await page.getByText("Not anchored yet").waitFor();
+  expect(asked.length).toBeLessThanOrEqual(12);
+  asked.length = 0;
+  await append(growing, 1000, "burst");
+  await page.getByText("burst-999.tar.gz").waitFor();
+  expect(await page.locator(".entry").count()).toBe(8);
+  // A look that finds nothing new asks for the head alone; a burst may be found in two or three.
+  for (const path of ["/log/consistency", "/log"])
+    expect(asked.filter((each) => each === path).length).toBeLessThanOrEqual(3);
+  await reader.leave();
+});
+
 test("the second visit proves that nothing was rewritten since the first", async () => {
   const growing = await startTestService();
   await append(growing, 5);
