@@ -216,6 +216,26 @@ describe("about an entry", () => {
     await reader.leave();
   });
 
+  test("denied before it was recorded, and shown after: that is no lie", async () => {
+    const growing = await startTestService();
+    await append(growing, "true", 2);
+    const reader = await Reader.arrive();
+    let recorded: Promise<unknown> | undefined;
+    // The page asks for the entry and for its proof at once; neither answer arrives before the entry is there.
+    await reader.context.route(/\/log\/3(?:\/proof)?$/, async (route) => {
+      const response = await route.fetch();
+      if (response.status() === 404) {
+        recorded ??= append(growing, "late", 1);
+        await recorded;
+      }
+      await route.fulfill({ response });
+    });
+    const page = await reader.open(growing.url, "#/entries/3");
+    await page.getByRole("region", { name: "Proven in this page" }).getByText("It is leaf 2").waitFor();
+    expect(await page.getByRole("alert").count()).toBe(0);
+    await reader.leave();
+  });
+
   test("denied in the list too: the list has fewer than the tree", async () => {
     const reader = await Reader.arrive();
     await deny(reader, "/log/7");

@@ -68,21 +68,27 @@ export async function neighbours({
 }
 
 /**
- * Makes sure that entry `id`, which the service denies, is none that it lists. Ids ascend from 1, so in a log without gaps
- * it would be leaf `id - 1`; behind a gap it lies before that, and the service's word has to do.
- * @returns the newest entry; null while the log is empty
- * @throws ClientError `log-misbehaved`
+ * Entry `id`, proven. Where the service denies it, the list is asked too: ids ascend from 1, so in a log without gaps the
+ * entry would be leaf `id - 1`; behind a gap it lies before that, and the service's word has to do.
+ * @throws ClientError `not-found`; `log-misbehaved`
  */
-export async function newestWithout(id: number): Promise<Entry | null> {
-  const head = await client.log.head();
-  if (!head) return null;
-  const leaves = head.tree_size;
-  if (id <= leaves) {
+export async function provenEntry(id: number): Promise<ProvenEntry> {
+  try {
+    return await client.log.entry(id);
+  } catch (error) {
+    if (!isDenial(error)) throw error;
+    const head = await client.log.head();
+    if (!head || id > head.tree_size) throw error;
     const [there] = await provenEntries(head, id - 1, id);
-    if (there?.id === id)
-      throw await caught(`The service denies entry ${id}, which lies in its log.`, await against(head, id - 1, there));
+    if (there!.id !== id) throw error;
+    try {
+      // It may have been recorded since.
+      return await client.log.entry(id);
+    } catch (again) {
+      if (!isDenial(again)) throw again;
+      throw await caught(`The service denies entry ${id}, which lies in its log.`, await against(head, id - 1, there!));
+    }
   }
-  return (await provenEntries(head, leaves - 1, leaves))[0]!;
 }
 
 /** The same of those entries of a list that match; that none is missing, nothing shows. @throws ClientError */
@@ -127,6 +133,8 @@ function pageAround(from: number, to: number): { readonly number: number; readon
     if (Math.floor(from / size) === Math.floor((to - 1) / size)) return { number: Math.floor(from / size) + 1, size };
   return undefined;
 }
+
+const isDenial = (error: unknown): boolean => error instanceof ClientError && error.status === 404;
 
 const doesNotFollow = ({ id }: Entry): string => `Entry ${id} does not follow on the one before it.`;
 

@@ -14,9 +14,8 @@ import {
   saveJson,
 } from "../../components/index.js";
 import { useCell } from "../../state/cell.js";
-import { neighbours } from "../../state/entries.js";
+import { neighbours, provenEntry } from "../../state/entries.js";
 import { addressOf } from "../../state/location.js";
-import { client } from "../../state/service.js";
 import { type Task, useTask } from "../../state/task.js";
 import { operator } from "../../state/watching.js";
 import { ContentCard } from "./ContentCard.js";
@@ -28,7 +27,7 @@ import { TreeCard } from "./TreeCard.js";
 const NUMBER = new Intl.NumberFormat();
 
 export function EntryPage({ id }: { readonly id: number }) {
-  const task = useTask(() => client.log.entry(id), [id]);
+  const task = useTask(() => provenEntry(id), [id]);
   const { value: proven, error } = task;
   const around = useTask(async () => (proven ? neighbours(proven) : undefined), [proven]);
   const title = `Entry ${NUMBER.format(id)}`;

@@ -1,29 +1,24 @@
-/** An entry that the service says the log does not have. */
-import { Empty, Heading, TaskView } from "../../components/index.js";
-import { newestWithout } from "../../state/entries.js";
+/** An entry that the log does not have. */
+import { LogHead } from "../../../wire/log.js";
+import { Empty, Heading } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
+import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 
 const NUMBER = new Intl.NumberFormat();
 
 export function NoSuchEntry({ id }: { readonly id: number }) {
-  const task = useTask(() => newestWithout(id), [id]);
+  const newest = useTask(() => http.get(LogHead, "/log/head"), []).value?.head?.id;
   return (
     <>
       <Heading title={`No entry ${NUMBER.format(id)}`} />
-      <TaskView task={task} what="newest entry">
-        {(newest) => (
-          <Empty title="The log has no such entry.">
-            {newest ? (
-              <>
-                Its newest is <a href={addressOf(["entries", newest.id])}>entry {NUMBER.format(newest.id)}</a>.
-              </>
-            ) : (
-              "Nothing has been recorded yet."
-            )}
-          </Empty>
+      <Empty title="The log has no such entry.">
+        {newest !== undefined && (
+          <>
+            Its newest is <a href={addressOf(["entries", newest])}>entry {NUMBER.format(newest)}</a>.
+          </>
         )}
-      </TaskView>
+      </Empty>
     </>
   );
 }
