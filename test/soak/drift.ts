@@ -5,7 +5,9 @@ export interface Sample {
   readonly at: number;
   /** Counts the services, one after each restart. */
   readonly service: number;
+  /** Resident memory, bytes: all of it, and what is the process's own. The rest is the mapped file, as far as it was read. */
   readonly rss: number;
+  readonly ownMemory: number;
   readonly descriptors: number;
   /** Since the beginning of the run. */
   readonly requests: number;
@@ -31,7 +33,7 @@ export function rise(points: readonly { readonly x: number; readonly y: number }
 /** Sentences, one for each stretch and value that rises by more than `share` of its mean and more than `slack`. */
 export function drifts(
   samples: readonly Sample[],
-  what: "rss" | "descriptors",
+  what: "ownMemory" | "descriptors",
   share: number,
   slack: number,
 ): string[] {

@@ -43,7 +43,13 @@ function picture({ samples, capacity, requests, restarts }: SoakReport): string 
     points: samples.map((sample) => ({ x: sample.at / 60, y: of(sample) })),
   });
   const panels: Panel[] = [
-    { title: "Resident memory, MiB", series: [series("RSS", ({ rss }) => rss / 2 ** 20)] },
+    {
+      title: "Resident memory, MiB",
+      series: [
+        series("own", (sample) => sample.ownMemory / 2 ** 20),
+        series("with the mapped file", ({ rss }) => rss / 2 ** 20),
+      ],
+    },
     { title: "Descriptors", series: [series("open", ({ descriptors }) => descriptors)] },
     { title: "Requests a second", series: [series("answered", ({ perSecond }) => perSecond)] },
     {
@@ -72,7 +78,7 @@ async function main(): Promise<number> {
   const last = samples.at(-1);
   console.log(
     `${requests} requests at 70 % of ${capacity.toFixed(0)} a second, ${restarts} restarts; at the end ` +
-      `${((last?.rss ?? 0) / 2 ** 20).toFixed(0)} MiB resident, ${last?.descriptors} descriptors; ${problems.length} problems`,
+      `${((last?.ownMemory ?? 0) / 2 ** 20).toFixed(0)} MiB of memory, ${last?.descriptors} descriptors; ${problems.length} problems`,
   );
   for (const problem of problems) console.error(problem);
   if (options.json) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`);

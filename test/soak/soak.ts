@@ -21,7 +21,7 @@ const SAMPLES = 240;
 /** Receipts that are kept for the end: one of so many. */
 const KEPT = 50;
 /** Resident memory may rise by so much of itself, and so many bytes, in a stretch between restarts. */
-const RSS = { share: 0.25, slack: 48 * 2 ** 20 };
+const OWN_MEMORY = { share: 0.25, slack: 48 * 2 ** 20 };
 /** Clients may hold two connections for each worker. */
 const DESCRIPTORS = { share: 0.1, slack: 2 * WORKERS };
 
@@ -149,7 +149,7 @@ export async function soak({ seed, seconds, progress, signal }: SoakOptions): Pr
     service = await startService(folder.path, environment);
     report.problems.push(...(await monitor.check(new Connection(service.url, ledger), ledger, random)));
     await service.stop();
-    report.problems.push(...drifts(report.samples, "rss", RSS.share, RSS.slack));
+    report.problems.push(...drifts(report.samples, "ownMemory", OWN_MEMORY.share, OWN_MEMORY.slack));
     report.problems.push(...drifts(report.samples, "descriptors", DESCRIPTORS.share, DESCRIPTORS.slack));
   } finally {
     service.process.kill("SIGKILL");
@@ -170,12 +170,14 @@ function takeSample(
 ): Sample {
   const { pid } = service.process;
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const kibibytes = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]);
   const sorted = pace.latencies.sort((a, b) => a - b);
   pace.latencies = [];
   return {
     at,
     service: restarts,
-    rss: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024,
+    rss: kibibytes("VmRSS") * 1024,
+    ownMemory: kibibytes("RssAnon") * 1024,
     descriptors: readdirSync(`/proc/${pid}/fd`).length,
     disk: statSync(join(dataDir, "log", "data.mdb")).blocks * 512,
     p50: quantile(sorted, 0.5),
