@@ -1,6 +1,7 @@
 /** What views are built from. */
 export { Badge, type Tone } from "./Badge.js";
 export { Card } from "./Card.js";
+export { CardPaging } from "./CardPaging.js";
 export { copyText } from "./clipboard.js";
 export { saveFile, saveJson } from "./download.js";
 export { EntryList } from "./EntryList.js";

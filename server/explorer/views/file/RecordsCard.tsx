@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import {
   Badge,
   Card,
+  CardPaging,
   DownloadIcon,
   Empty,
   Facts,
@@ -54,19 +55,7 @@ export function RecordsCard({ hash, fileName, round }: RecordsCardProps) {
           )
         }
       </TaskView>
-      {pages > 1 && (
-        <div class="records-more">
-          <button type="button" class="button" disabled={page === 1} onClick={() => setPage(page - 1)}>
-            Earlier
-          </button>
-          <span class="soft number">
-            {page} of {pages}
-          </span>
-          <button type="button" class="button" disabled={page === pages} onClick={() => setPage(page + 1)}>
-            Later
-          </button>
-        </div>
-      )}
+      <CardPaging page={page} pages={pages} onPage={setPage} />
     </Card>
   );
 }

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Endorsement } from "../../../client/index.js";
 import { EndorsementPage } from "../../../wire/endorsements.js";
-import { Card, Empty, Hash, TaskView, Time } from "../../components/index.js";
+import { Card, CardPaging, Empty, Hash, TaskView, Time } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
@@ -56,19 +56,7 @@ export function EndorsementsCard({ fingerprint, direction, names }: Endorsements
           )
         }
       </TaskView>
-      {pages > 1 && (
-        <div class="card-paging">
-          <button type="button" class="button" disabled={page === 1} onClick={() => setPage(page - 1)}>
-            Earlier
-          </button>
-          <span class="soft number">
-            {page} of {pages}
-          </span>
-          <button type="button" class="button" disabled={page === pages} onClick={() => setPage(page + 1)}>
-            Later
-          </button>
-        </div>
-      )}
+      <CardPaging page={page} pages={pages} onPage={setPage} />
     </Card>
   );
 }

@@ -1,0 +1,26 @@
+/** Pages of a list within a card, which have no address of their own. Nothing where there is one page only. */
+export function CardPaging({
+  page,
+  pages,
+  onPage,
+}: {
+  /** Counted from 1. */
+  readonly page: number;
+  readonly pages: number;
+  onPage(page: number): void;
+}) {
+  if (pages <= 1) return null;
+  return (
+    <div class="card-paging">
+      <button type="button" class="button" disabled={page === 1} onClick={() => onPage(page - 1)}>
+        Earlier
+      </button>
+      <span class="soft number">
+        {page} of {pages}
+      </span>
+      <button type="button" class="button" disabled={page === pages} onClick={() => onPage(page + 1)}>
+        Later
+      </button>
+    </div>
+  );
+}
