@@ -1,0 +1,70 @@
+/**
+ * The service is killed between append and delivery, again and again, in one data directory. Every entry that was
+ * acknowledged is delivered in the end; some more than once.
+ */
+import { once } from "node:events";
+import { afterAll, expect, test } from "vitest";
+import { attestUntilGone } from "../server/attesting.js";
+import { newSigner, registration, submission } from "../server/signers.js";
+import { type RunningService, scratchFolder, startService } from "../service.js";
+import { startReceiver } from "../webhooks/receiver.js";
+
+const ROUNDS = 6;
+const folder = scratchFolder();
+afterAll(() => folder.remove());
+
+async function post<T>(service: RunningService, path: string, body: unknown, token?: string): Promise<T> {
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const response = await fetch(`${service.url}/api/v1${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+  expect(response.status).toBe(200);
+  return (await response.json()) as T;
+}
+
+async function subscribe(service: RunningService, url: string): Promise<void> {
+  const owner = newSigner();
+  await post(service, "/keys/register", registration(owner));
+  const { fingerprint } = owner;
+  const challenge = await post<{ challenge_id: string; nonce: string }>(service, "/auth/challenge", { fingerprint });
+  const { challenge_id, nonce } = challenge;
+  const proof = { challenge_id, challenge_signature: owner.sign(nonce) };
+  const { token } = await post<{ token: string }>(service, "/auth/login", proof);
+  await post(service, "/webhooks", { url, events: ["attestation.created"] }, token);
+}
+
+test(`${ROUNDS} rounds of SIGKILL between append and delivery lose none`, { timeout: 180_000 }, async () => {
+  const receiver = await startReceiver();
+  const start = () => startService(folder.path, { SERVICE_WEBHOOK_ALLOW_PRIVATE: "on" });
+  const acknowledged = new Set<number>();
+  /** Entries of which the receiver has said that it has them. */
+  const taken = new Set<number>();
+  for (let round = 0; round < ROUNDS; round++) {
+    const service = await start();
+    if (round === 0) await subscribe(service, receiver.url);
+    // In every other round the receiver takes some before the service dies; in the others it never answers.
+    receiver.answer = (response, { body }) => {
+      if (round % 2 === 0) return;
+      taken.add(JSON.parse(body.toString()).data.entry_id);
+      response.writeHead(204).end();
+    };
+    const exited = once(service.process, "exit");
+    const load = attestUntilGone(service.url, 24);
+    await new Promise((resolve) => setTimeout(resolve, 100 + Math.random() * 300));
+    service.process.kill("SIGKILL");
+    for (const { log_entry_id } of await load) acknowledged.add(log_entry_id);
+    await exited;
+  }
+  const before = taken.size;
+  receiver.answer = (response, { body }) => {
+    taken.add(JSON.parse(body.toString()).data.entry_id);
+    response.writeHead(204).end();
+  };
+  const service = await start();
+  // An append after the crashes takes its place behind what they left.
+  const last = await post<{ log_entry_id: number }>(service, "/attestations", submission(newSigner()));
+  acknowledged.add(last.log_entry_id);
+  const missing = () => [...acknowledged].filter((id) => !taken.has(id));
+  await expect.poll(missing, { interval: 50, timeout: 60_000 }).toEqual([]);
+  expect(taken.size).toBeGreaterThan(before);
+  expect(acknowledged.size).toBeGreaterThan(ROUNDS * 5);
+  expect(await service.stop()).toBe(0);
+});
