@@ -5,7 +5,6 @@
 import type { Batch } from "../store/batch.js";
 import type { Store } from "../store/store.js";
 import type { Entry } from "../verify/entry.js";
-import type { TreeVersion } from "../verify/merkle.js";
 import type { TreeHead } from "../verify/treehead.js";
 import { formatTimestamp } from "./clock.js";
 
@@ -44,17 +43,12 @@ export class EntryReader {
   }
 
   entry(index: number): Entry | undefined {
-    return this.#read(index, (batch, i) => JSON.parse(batch.entry(i).toString("utf8")) as Entry);
+    return this.#read(index, (batch, i) => JSON.parse(batch.text(i)) as Entry);
   }
 
   /** Entry hash, hex. */
   digest(index: number): string | undefined {
-    return this.#read(index, ({ digests }, i) => digests.toString("hex", i * 32, i * 32 + 32));
-  }
-
-  /** The lens of the stored head of a tree size; undefined where there is none. */
-  headVersion(treeSize: number): TreeVersion | undefined {
-    return this.#read(treeSize - 1, ({ headInfo }) => headInfo?.treeVersion);
+    return this.#read(index, (batch, i) => batch.digest(i));
   }
 
   /** The stored head of a tree size; undefined where there is none. */

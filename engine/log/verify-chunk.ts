@@ -8,13 +8,14 @@ import { kernel, type TreeVersion } from "../../wasm/index.js";
 import { verifySync } from "../crypto/signatures.js";
 import { importPublicKey, type ServerKey } from "../crypto/spki.js";
 import { CairnlogError } from "../error.js";
+import type { Batch } from "../store/batch.js";
 import { openStore, type Store } from "../store/store.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../verify/entry.js";
 import { peakPositions } from "../verify/merkle.js";
 import { treeHeadMessage } from "../verify/treehead.js";
-import { microsOf } from "./instant.js";
-import { EntryReader } from "./reader.js";
-import { TILE_WIDTH, Tree } from "./tree.js";
+import { formatTimestamp } from "./clock.js";
+import { instantOf } from "./instant.js";
+import { hex, TILE_WIDTH, Tree } from "./tree.js";
 
 export interface ChunkTask {
   readonly path: string;
@@ -80,21 +81,32 @@ export function checkChunk(store: Store, task: ChunkStretch, derived: Store = st
   return { errors: chunk.errors, warnings: chunk.warnings };
 }
 
+/** An entry, and what is looked at more than once. */
+interface ReadEntry {
+  readonly entry: Entry;
+  /** Its timestamp in canonical form; undefined where it has none. */
+  readonly canonical: string | undefined;
+  /** The same, or that of the instant that it is read as; sorts as text. */
+  readonly instant: string;
+  /** Its digest as the batch has it, hex. */
+  readonly digest: string;
+}
+
 class Chunk {
   readonly errors: Finding[] = [];
   readonly warnings: Finding[] = [];
   readonly #store: Store;
   readonly #derived: Store;
-  readonly #reader: EntryReader;
   readonly #task: ChunkStretch;
   readonly #key: ServerKey;
   /** Entry hashes as recomputed. */
   readonly #digests: Buffer;
+  /** The last one read. Everything is read in order, so there is no need to look further. */
+  #batch: Batch | undefined;
 
   constructor(store: Store, derived: Store, task: ChunkStretch) {
     this.#store = store;
     this.#derived = derived;
-    this.#reader = new EntryReader(store);
     this.#task = task;
     this.#key = importPublicKey(task.operatorKey);
     this.#digests = Buffer.alloc(HASH * (task.to - task.from));
@@ -113,8 +125,8 @@ class Chunk {
     const { from, to } = this.#task;
     let previous = from > 0 ? this.#read(from - 1) : undefined;
     for (let index = from; index < to; index++) {
-      const entry = this.#read(index);
-      if (!entry) {
+      const read = this.#read(index);
+      if (!read) {
         this.errors.push({
           id: null,
           tree_size: index + 1,
@@ -124,15 +136,16 @@ class Chunk {
         previous = undefined;
         continue;
       }
+      const { entry, digest } = read;
       this.#checkContent(entry);
-      this.#checkPlace(previous, entry, index);
-      if (this.#reader.digest(index) !== entry.entry_hash)
+      this.#checkPlace(previous, read, index);
+      if (digest !== entry.entry_hash)
         this.#entryError(entry.id, "digest-mismatch", "The batch holds another digest than the entry.");
       this.#digests.write(entry.entry_hash, HASH * (index - from), "hex");
-      if (index === 0 ? entry.previous_hash !== null : previous && entry.previous_hash !== previous.entry_hash)
+      if (index === 0 ? entry.previous_hash !== null : previous && entry.previous_hash !== previous.entry.entry_hash)
         this.#entryError(entry.id, "broken-link", "previous_hash is not the hash of the entry before.");
-      if (previous) this.#checkOrder(previous, entry);
-      previous = entry;
+      if (previous) this.#checkOrder(previous, read);
+      previous = read;
     }
   }
 
@@ -144,39 +157,52 @@ class Chunk {
   }
 
   /** Ids are dense, but where imported history has a seam. */
-  #checkPlace(previous: Entry | undefined, entry: Entry, index: number): void {
-    const { id } = entry;
-    const isNext = index === 0 ? id === 1 : !previous || id === previous.id + 1;
-    const isBehind = previous !== undefined && microsOf(entry.timestamp) < microsOf(previous.timestamp);
+  #checkPlace(previous: ReadEntry | undefined, { entry: { id }, instant }: ReadEntry, index: number): void {
+    const previousId = previous?.entry.id;
+    const isNext = index === 0 ? id === 1 : previousId === undefined || id === previousId + 1;
+    const isBehind = previous !== undefined && instant < previous.instant;
     const isSeam = (!isNext || isBehind) && this.#derived.get("seams", id)?.leaf_index === index;
     if (!isNext && !isSeam)
       this.#entryError(id, "id-mismatch", `The id does not follow that of the entry before, at leaf ${index}.`);
     else if (isBehind && !isSeam)
       this.#entryError(id, "seam-missing", "The entry is earlier than the one before, and no row says so.");
-    if (previous && id <= previous.id) this.#entryError(id, "id-mismatch", "The id does not ascend.");
+    if (previousId !== undefined && id <= previousId) this.#entryError(id, "id-mismatch", "The id does not ascend.");
   }
 
-  #read(index: number): Entry | undefined {
+  #read(index: number): ReadEntry | undefined {
     try {
-      return this.#reader.entry(index);
+      const batch = this.#batchOf(index);
+      if (!batch) return undefined;
+      const i = index - batch.firstIndex;
+      const entry = JSON.parse(batch.text(i)) as Entry;
+      const canonical = canonicalTimestamp(entry.timestamp);
+      const instant = canonical ?? instantOf(entry.timestamp) ?? "";
+      return { entry, canonical, instant, digest: batch.digest(i) };
     } catch {
       // Damaged bytes: the caller reports the entry as unreadable.
       return undefined;
     }
   }
 
+  /** The batch that holds a leaf. @throws CairnlogError `corrupt-log` */
+  #batchOf(index: number): Batch | undefined {
+    const last = this.#batch;
+    if (last && index >= last.firstIndex && index < last.firstIndex + last.count) return last;
+    this.#batch = this.#store.batchAt(index);
+    return this.#batch;
+  }
+
   /** `spec.md`, timestamp ordering: v1 timestamps are bound by nothing, so only a later v2 entry makes it an error. */
-  #checkOrder(previous: Entry, entry: Entry): void {
+  #checkOrder(previous: ReadEntry, { entry, canonical: now }: ReadEntry): void {
     const version = entry.chain_version ?? 1;
-    if (version === 1 && previous.chain_version === 2)
+    const before = previous.canonical;
+    if (version === 1 && previous.entry.chain_version === 2)
       this.warnings.push({
         id: entry.id,
         tree_size: null,
         code: "v1-after-v2",
         message: "A version 1 entry follows a version 2 entry.",
       });
-    const before = canonicalTimestamp(previous.timestamp);
-    const now = canonicalTimestamp(entry.timestamp);
     if (version === 2 && before !== undefined && now !== undefined && now < before)
       this.#entryError(entry.id, "timestamp-decrease", "The timestamp is before that of the entry before.");
   }
@@ -208,14 +234,20 @@ class Chunk {
   #tail(): Buffer {
     const { size } = this.#task;
     const parts: Buffer[] = [];
-    for (let index = size - (size % TILE_WIDTH); index < size; index++)
-      parts.push(Buffer.from(this.#reader.digest(index) ?? "", "hex"));
+    for (let index = size - (size % TILE_WIDTH); index < size; index++) {
+      const batch = this.#batchOf(index);
+      if (batch) parts.push(Buffer.from(batch.digest(index - batch.firstIndex), "hex"));
+    }
     return Buffer.concat(parts);
   }
 
   #hasHeads(version: TreeVersion): boolean {
-    for (let size = this.#task.from + 1; size <= this.#task.to; size++)
-      if (this.#reader.headVersion(size) === version) return true;
+    const { from, to } = this.#task;
+    for (let index = from; index < to; ) {
+      const batch = this.#batchOf(index);
+      if (batch?.headInfo?.treeVersion === version) return true;
+      index = batch ? batch.firstIndex + batch.count : index + 1;
+    }
     return false;
   }
 
@@ -245,25 +277,39 @@ class Chunk {
   }
 
   #checkHeads(version: TreeVersion, roots: Buffer): void {
+    const { from, to } = this.#task;
     const isSparse = this.#mayLackHeads();
-    let previous = this.#reader.head(this.#task.from)?.timestamp;
-    for (let size = this.#task.from + 1; size <= this.#task.to; size++) {
-      const head = this.#reader.head(size);
-      if (!head && previous !== undefined && !isSparse)
-        this.#treeError(size, "head-missing", "There is no head of this size.");
-      if (head?.tree_version !== version) continue;
-      const at = HASH * (size - this.#task.from - 1);
-      if (head.root_hash !== roots.toString("hex", at, at + HASH))
-        this.#treeError(size, "root-mismatch", "The head's root is not that of the entries.");
-      if (head.key_id !== this.#key.fingerprint)
-        this.#treeError(size, "foreign-head", "The head is signed by another key than the operator's.");
-      const message = treeHeadMessage(head.root_hash, size, head.timestamp);
-      if (!verifySync(this.#key, message, Buffer.from(head.signature, "base64")))
-        this.#treeError(size, "signature-invalid", "The head's signature does not verify.");
-      if (previous !== undefined && head.timestamp < previous)
-        this.#treeError(size, "timestamp-decrease", "The head is before the one before it.");
-      previous = head.timestamp;
+    let previous = from > 0 ? this.#headTime(from - 1) : undefined;
+    for (let index = from; index < to; ) {
+      const batch = this.#batchOf(index);
+      const info = batch?.headInfo;
+      const end = batch ? Math.min(to, batch.firstIndex + batch.count) : index + 1;
+      const keyId = info && `sha256:${info.keyId.toString("hex")}`;
+      for (; index < end; index++) {
+        const size = index + 1;
+        const head = batch?.head(index - batch.firstIndex);
+        if (!head && previous !== undefined && !isSparse)
+          this.#treeError(size, "head-missing", "There is no head of this size.");
+        if (!head || info?.treeVersion !== version) continue;
+        const at = HASH * (index - from);
+        if (roots.compare(head.root, 0, HASH, at, at + HASH) !== 0)
+          this.#treeError(size, "root-mismatch", "The head's root is not that of the entries.");
+        if (keyId !== this.#key.fingerprint)
+          this.#treeError(size, "foreign-head", "The head is signed by another key than the operator's.");
+        const message = treeHeadMessage(hex(head.root), size, formatTimestamp(head.timestamp));
+        if (!verifySync(this.#key, message, head.signature))
+          this.#treeError(size, "signature-invalid", "The head's signature does not verify.");
+        if (previous !== undefined && head.timestamp < previous)
+          this.#treeError(size, "timestamp-decrease", "The head is before the one before it.");
+        previous = head.timestamp;
+      }
     }
+  }
+
+  /** When the head that the entry at a leaf index made was signed, microseconds; undefined where there is none. */
+  #headTime(index: number): number | undefined {
+    const batch = this.#batchOf(index);
+    return batch?.head(index - batch.firstIndex)?.timestamp;
   }
 }
 

@@ -102,6 +102,16 @@ export class Batch {
     return this.#row.subarray(this.#entriesAt + this.#end(i - 1), this.#entriesAt + this.#end(i));
   }
 
+  /** The same as text. */
+  text(i: number): string {
+    return this.#row.toString("utf8", this.#entriesAt + this.#end(i - 1), this.#entriesAt + this.#end(i));
+  }
+
+  /** Hash of entry number `i`, hex. */
+  digest(i: number): string {
+    return this.#row.toString("hex", this.#digestsAt + HASH * i, this.#digestsAt + HASH * (i + 1));
+  }
+
   /** Entry hashes of the whole batch, 32 bytes each. */
   get digests(): Buffer {
     return this.#row.subarray(this.#digestsAt, this.#headsAt);

