@@ -399,3 +399,12 @@ export async function subscribeTo({ ledger, watched, hookUrl }: Scene, service: 
   const { id } = await service.send("/webhooks", body, { token });
   ledger.holds("webhooks", id, { url: hookUrl });
 }
+
+/** How the standing subscription does, for people to read. */
+export async function subscriptionOf({ watched, hookUrl }: Scene, service: Connection): Promise<string> {
+  const all: { url: string }[] = await service.send("/webhooks", null, {
+    token: await service.login(watched),
+    method: "GET",
+  });
+  return JSON.stringify(all.find(({ url }) => url === hookUrl));
+}
