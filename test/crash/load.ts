@@ -398,13 +398,12 @@ export async function subscribeTo({ ledger, watched, hookUrl }: Scene, service: 
   const body = { url: hookUrl, events: ["attestation.created"], key_fingerprint: watched.fingerprint };
   const { id } = await service.send("/webhooks", body, { token });
   ledger.holds("webhooks", id, { url: hookUrl });
+  ledger.webhook = id;
 }
 
 /** How the standing subscription does, for people to read. */
-export async function subscriptionOf({ watched, hookUrl }: Scene, service: Connection): Promise<string> {
-  const all: { url: string }[] = await service.send("/webhooks", null, {
-    token: await service.login(watched),
-    method: "GET",
-  });
-  return JSON.stringify(all.find(({ url }) => url === hookUrl));
+export async function subscriptionOf({ ledger, watched }: Scene, service: Connection): Promise<string> {
+  const token = await service.login(watched);
+  const all: { id: number }[] = await service.send("/webhooks", null, { token, method: "GET" });
+  return JSON.stringify(all.find(({ id }) => id === ledger.webhook));
 }

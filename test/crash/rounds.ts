@@ -71,7 +71,7 @@ class Crash {
   readonly #dataDir: string;
   readonly #outside: Outside;
   readonly #random: Random;
-  readonly #ledger = new Ledger();
+  readonly #ledger: Ledger;
   readonly #memory = new Memory();
   readonly #scene: Scene;
   readonly #crew: Crew;
@@ -82,6 +82,7 @@ class Crash {
     this.#options = options;
     this.#dataDir = dataDir;
     this.#outside = outside;
+    this.#ledger = new Ledger(outside.delivered);
     this.#random = new Random(options.seed);
     const hookUrl = `${outside.url}/hook`;
     this.#scene = { ledger: this.#ledger, watched: newSigner(), submitted: [], hookUrl, operator: null };
