@@ -243,19 +243,20 @@ export class HistoryWriter {
     groups: readonly (PreparedGroup & { readonly roots: Buffer })[],
   ): Promise<readonly PreparedGroup[]> {
     let lastHead = this.#lastHead;
-    const signatures: Promise<void>[] = [];
     for (const { firstIndex, heads, roots } of groups)
       for (const [i, head] of heads.entries()) {
-        const number = firstIndex + i - this.#size;
         const expected = {
           size: firstIndex + i + 1,
           root: roots.toString("hex", HASH * i, HASH * i + HASH),
           notBefore: lastHead,
         };
-        about(number, () => checkHead(head, expected, this.#operator));
+        about(firstIndex + i - this.#size, () => checkHead(head, expected, this.#operator));
         lastHead = parseTimestamp(head.timestamp);
-        signatures.push(this.#checkSignature(head, number));
       }
+    // Begun only now: one that failed while a later head was refused would be nobody's, and end the process.
+    const signatures = groups.flatMap(({ firstIndex, heads }) =>
+      heads.map((head, i) => this.#checkSignature(head, firstIndex + i - this.#size)),
+    );
     await Promise.all(signatures);
     return groups;
   }
