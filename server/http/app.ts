@@ -11,19 +11,18 @@ import uWS, {
   type us_listen_socket,
   type us_socket,
 } from "uWebSockets.js";
-import type { TSchema } from "typebox";
 import { CairnlogError } from "../../engine/error.js";
 import { Answer, json, writeAnswer } from "./answer.js";
 import { kept, NOT_KEPT } from "./caching.js";
 import type { Network } from "./client-address.js";
-import { checker, parseBody, textReader } from "./input.js";
 import { type Limits, limitHeaders, type Standing } from "./limits.js";
 import type { Logger } from "./logger.js";
 import type { Metrics } from "./metrics.js";
 import { PendingBytes, type Share } from "./pending.js";
-import { HttpError, problemAnswer, rateLimited, refusalCode } from "./problems.js";
+import { problemAnswer, rateLimited, refusalCode } from "./problems.js";
 import { type Request, readRequest } from "./request.js";
-import type { Context, Method, Route } from "./route.js";
+import { type PreparedRoute, type Resource, readContext, resources, UNKNOWN, withoutRoute } from "./resources.js";
+import type { Method, Route } from "./route.js";
 import type { TlsFiles } from "./tls.js";
 import { type Upload, type UploadBounds, Uploads } from "./uploads.js";
 
@@ -31,12 +30,8 @@ import { type Upload, type UploadBounds, Uploads } from "./uploads.js";
 const EXCLUSIVE_PORT = 1;
 /** How long `close` waits for answers that are being made, and for clients that read theirs slowly. */
 const DRAIN_MS = 7_000;
-/** How long browsers may remember a preflight, in seconds. */
-const PREFLIGHT_MAX_AGE = "86400";
 /** Pages of other origins may read what is public; they get to see no answer to these. */
 const WRITES: ReadonlySet<string> = new Set<Method>(["POST", "DELETE"]);
-/** Stands for every path that no route has, in metrics and logs. */
-const UNKNOWN = "(unknown)";
 
 export interface HttpServerOptions {
   readonly routes: readonly Route[];
@@ -51,22 +46,6 @@ export interface HttpServerOptions {
   readonly tls: TlsFiles | null;
   readonly metrics: Metrics;
   readonly logger: Logger;
-}
-
-/** A path and what answers there. */
-interface Resource {
-  readonly path: string;
-  readonly params: readonly string[];
-  readonly routes: ReadonlyMap<string, PreparedRoute>;
-  /** For `Allow`. */
-  readonly methods: readonly string[];
-}
-
-interface PreparedRoute {
-  readonly route: Route;
-  readonly readParams: ReturnType<typeof textReader> | null;
-  readonly readQuery: ReturnType<typeof textReader> | null;
-  readonly checkBody: ReturnType<typeof checker> | null;
 }
 
 /** One request on its way. */
@@ -111,8 +90,7 @@ export class HttpServer {
       const pattern = resource.path.replace(/\{(\w+)\}/g, ":$1");
       this.#app.any(pattern, (response, request) => this.#accept(response, request, resource));
     }
-    const nothing: Resource = { path: UNKNOWN, params: [], routes: new Map(), methods: [] };
-    this.#app.any("/*", (response, request) => this.#accept(response, request, nothing));
+    this.#app.any("/*", (response, request) => this.#accept(response, request, UNKNOWN));
   }
 
   /**
@@ -270,87 +248,3 @@ export class HttpServer {
 /** Refusals that come by the thousand when they come; they are counted, and a line for each would be one burden more. */
 const isCommonplace = (error: unknown): boolean =>
   error instanceof CairnlogError && (error.code === "overloaded" || error.code === "closed");
-
-/** Routes by path. */
-function resources(routes: readonly Route[]): Resource[] {
-  const paths = new Map<string, Map<string, PreparedRoute>>();
-  for (const route of routes) {
-    const methods = paths.get(route.path) ?? new Map<string, PreparedRoute>();
-    if (methods.has(route.method)) throw new Error(`two routes answer ${route.method} ${route.path}`);
-    paths.set(route.path, methods.set(route.method, prepare(route)));
-  }
-  return [...paths].map(([path, methods]) => ({
-    path,
-    params: [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!),
-    routes: methods,
-    methods: [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).concat("OPTIONS"),
-  }));
-}
-
-const prepare = (route: Route): PreparedRoute => ({
-  route,
-  readParams: route.params ? textReader(route.params) : null,
-  readQuery: route.query ? textReader(route.query) : null,
-  checkBody: route.body ? checker(route.body as TSchema) : null,
-});
-
-async function readContext(
-  prepared: PreparedRoute,
-  resource: Resource,
-  request: Request,
-  bytes: Buffer | null,
-): Promise<Context> {
-  const body = bytes && parseBody(bytes);
-  const proof = await prepared.route.authorize?.({ request, body });
-  if (body) prepared.checkBody?.(body);
-  return {
-    params: (prepared.readParams?.(namedParams(resource, request)) ?? {}) as Context["params"],
-    query: (prepared.readQuery?.(new URLSearchParams(request.query)) ?? {}) as Context["query"],
-    body,
-    request,
-    proof,
-  };
-}
-
-/** Whether some method could answer here: `/log/entries` has the form of `/log/{entry_id}`, but names nothing. */
-function isKnown(resource: Resource, request: Request): boolean {
-  const [any] = resource.routes.values();
-  if (!any) return false;
-  try {
-    any.readParams?.(namedParams(resource, request));
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-const namedParams = (resource: Resource, { params }: Request) =>
-  params.map((text, i) => [resource.params[i]!, decodePart(text)] as const);
-
-/** A part of a path that is not valid percent-encoding names nothing. */
-function decodePart(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw new CairnlogError("not-found", "The path is not validly encoded, so it names nothing.");
-  }
-}
-
-/** The answer where no route is: a preflight, another method than the path knows, or no such path. */
-function withoutRoute(resource: Resource, request: Request): Answer {
-  const { methods } = resource;
-  const { method } = request;
-  if (!isKnown(resource, request))
-    throw new CairnlogError("not-found", "There is no such route. GET /api/v1/openapi.json lists all.");
-  const allow = methods.join(", ");
-  if (method !== "OPTIONS") throw new HttpError("method-not-allowed", `This path answers ${allow} only.`, { allow });
-  const cors = {
-    "access-control-allow-methods": "GET, HEAD",
-    "access-control-allow-headers": "*",
-    "access-control-max-age": PREFLIGHT_MAX_AGE,
-  };
-  return new Answer(Buffer.alloc(0), {
-    status: 204,
-    headers: methods.includes("GET") ? { allow, ...cors } : { allow },
-  });
-}

@@ -19,6 +19,13 @@ export interface Engine {
   readonly term: typeof import("#cairnlog/engine/store/term.js");
 }
 
+/** One injected failure. */
+export interface FaultCase {
+  readonly name: string;
+  /** Sentences, one for each problem. */
+  run(engine: Engine): Promise<readonly string[]>;
+}
+
 /** Before the disk has it; after the disk has it. */
 export type Fate = "not persisted" | "persisted anyway";
 
