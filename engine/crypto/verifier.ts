@@ -5,7 +5,7 @@
 import { pack } from "./packing.js";
 import type { Pool } from "./pool.js";
 import { verifySync } from "./signatures.js";
-import type { ServerKey } from "./spki.js";
+import { keyToBytes, type ServerKey } from "./spki.js";
 
 /** Checks in one task: about 4 ms of work, so that workers share a burst and nobody waits long behind it. */
 const TASK_CHECKS = 64;
@@ -57,9 +57,7 @@ export class SignatureVerifier {
 
   #run(checks: readonly Check[]): void {
     this.#running++;
-    const packed = pack(
-      checks.flatMap(({ key, message, signature }) => [Buffer.from(key.pem, "latin1"), message, signature]),
-    );
+    const packed = pack(checks.flatMap(({ key, message, signature }) => [keyToBytes(key), message, signature]));
     this.#pool
       .run<Uint8Array>(WORKER, "verifyBatch", { checks: packed }, [packed.buffer])
       .then(

@@ -5,7 +5,10 @@
 import { CairnlogError } from "../error.js";
 import type { Clock } from "../log/clock.js";
 
-/** Names remembered; beyond it the one tried first is forgotten, which only ever forgives. About 20 MB when full. */
+/**
+ * Names remembered; beyond it the one not tried for longest is forgotten, which only ever forgives. 32 MB when full of
+ * fingerprints.
+ */
 export const MAX_NAMES = 100_000;
 const MICROS = 1_000_000;
 
@@ -23,7 +26,10 @@ export class Tries {
   readonly #window: number;
   readonly #clock: Clock;
   readonly #about: string;
-  /** Times of the tries of each name, oldest first; at most `limit`. Attackers choose among the names. */
+  /**
+   * Times of the tries of each name, oldest first; at most `limit`. The name tried last is the last one. Attackers choose
+   * among the names.
+   */
   readonly #times = new Map<string, number[]>();
 
   constructor({ limit, windowSeconds, clock, about = "wrong tries" }: TriesOptions) {
@@ -54,7 +60,7 @@ export class Tries {
       });
     }
     times.push(now);
-    this.#remember(name, times);
+    this.#remember(name, times, now);
     return () => this.#giveBack(name, now);
   }
 
@@ -65,11 +71,12 @@ export class Tries {
     if (!times.length) this.#times.delete(name);
   }
 
-  #remember(name: string, times: number[]): void {
-    if (!this.#times.has(name) && this.#times.size >= MAX_NAMES) {
-      const [first] = this.#times.keys();
-      this.#times.delete(first!);
-    }
+  #remember(name: string, times: number[], now: number): void {
+    this.#times.delete(name);
     this.#times.set(name, times);
+    for (const [oldest, tried] of this.#times) {
+      if (tried.at(-1)! > now - this.#window && this.#times.size <= MAX_NAMES) return;
+      this.#times.delete(oldest);
+    }
   }
 }

@@ -245,6 +245,22 @@ describe("wrong passwords", () => {
     expect(() => tries.take(`name ${1.5 * MAX_NAMES - 1}`)).toThrow(CairnlogError);
     tries.take("name 0");
   });
+
+  it("are remembered for names that were tried in the last window, and for no others", () => {
+    let now = 0;
+    const tries = new Tries({ limit: 2, windowSeconds: 900, clock: () => now });
+    for (let i = 0; i < 1000; i++) tries.take(`name ${i}`);
+    now = 600 * SECOND;
+    const giveBack = tries.take("a right one");
+    tries.take("name 1");
+    now = 900 * SECOND;
+    tries.take("another");
+    expect(tries.size).toBe(3);
+    giveBack();
+    expect(tries.size).toBe(2);
+    tries.take("name 1");
+    expect(() => tries.take("name 1")).toThrow(CairnlogError);
+  });
 });
 
 describe("an attestation by a key with a password", () => {

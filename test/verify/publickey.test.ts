@@ -4,9 +4,10 @@ import { ed25519 } from "@noble/curves/ed25519.js";
 import { p256 } from "@noble/curves/nist.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { importPublicKey } from "#cairnlog/engine/crypto/spki.js";
+import { importPublicKey, keyFromBytes, keyToBytes, opensslKey } from "#cairnlog/engine/crypto/spki.js";
 import { CairnlogError } from "#cairnlog/engine/error.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/publickey.js";
+import { heldMemory } from "../held-memory.js";
 import { bytes, ED25519_ID, integer, oddNumber, P256_ID, pem, RSA_ID, rsaKey, sha256, spki, tlv } from "./keys.js";
 
 /** What both parsers say, which must be the same. */
@@ -46,9 +47,11 @@ describe("accepted keys", () => {
     const key = parsePublicKey(text);
     expect(key).toEqual({ algorithm, der: new Uint8Array(der), pem: text, fingerprint: `sha256:${sha256(der)}` });
     const server = importPublicKey(text);
-    expect(server).toMatchObject({ algorithm, fingerprint: key.fingerprint, spki: der, pem: text });
-    expect(server.keyObject.equals(publicKey)).toBe(true);
-    expect(server.raw).toEqual(algorithm === "ed25519" ? der.subarray(-32) : undefined);
+    const raw = algorithm === "ed25519" ? { raw: der.subarray(-32) } : {};
+    expect(server).toEqual({ algorithm, fingerprint: key.fingerprint, pem: text, ...raw });
+    expect(opensslKey(server.pem).equals(publicKey)).toBe(true);
+    const received = keyFromBytes(keyToBytes(server));
+    expect(received).toEqual(algorithm === "ed25519" ? { algorithm, ...raw } : { algorithm, pem: text });
   });
 
   it.each([
@@ -87,7 +90,8 @@ describe("accepted keys", () => {
 
   it("come from the server's cache the second time, until 10,000 others were used since", () => {
     const rsa = pem(spki(RSA_ID, rsaKey(oddNumber(2048), 65537n)));
-    const spelling = (i: number) => i.toString(2).padStart(14, "0").replaceAll("0", " ").replaceAll("1", "\n") + rsa;
+    const blanks = (i: number) => i.toString(2).padStart(14, "0").replaceAll("0", " ").replaceAll("1", "\t");
+    const spelling = (i: number) => rsa.replace("\n", `${blanks(i)}\n`);
     const known = importPublicKey(edPem);
     for (let i = 0; i < 9999; i++) importPublicKey(spelling(i));
     expect(importPublicKey(edPem)).toBe(known);
@@ -95,6 +99,44 @@ describe("accepted keys", () => {
     expect(importPublicKey(edPem)).toBe(known);
     for (let i = 0; i < 10_000; i++) importPublicKey(spelling(i));
     expect(importPublicKey(edPem)).not.toBe(known);
+  });
+
+  it("are one key in the cache whatever stands around the block, and are not kept with much padding", () => {
+    const known = importPublicKey(edPem);
+    for (const text of [edPem.trim(), `\n${edPem}\u2003`]) expect(importPublicKey(text)).toBe(known);
+    const padded = edPem.padEnd(4000);
+    expect(importPublicKey(padded)).toEqual(known);
+    expect(importPublicKey(padded)).not.toBe(known);
+  });
+
+  it("have OpenSSL's form for as long as fewer than 1,000 others were needed since", () => {
+    const known = opensslKey(pPem);
+    let point = pPoint;
+    const others = Array.from({ length: 1000 }, () => {
+      point = point.add(p256.Point.BASE);
+      return pem(spki(P256_ID, point.toBytes(false)));
+    });
+    for (const other of others.slice(1)) opensslKey(other);
+    expect(opensslKey(pPem)).toBe(known);
+    for (const other of others) opensslKey(other);
+    expect(opensslKey(pPem)).not.toBe(known);
+    expect(opensslKey(pPem).equals(known)).toBe(true);
+  });
+
+  it("keep nothing of what they came with: neither the request nor Node's pool of buffers", () => {
+    const count = 100;
+    const makeKeys = (first: number) => {
+      for (let i = first; i < first + count; i++) {
+        const point = ed25519.getPublicKey(new Uint8Array(32).fill(i & 255, 0, 1).fill(i >> 8, 1, 2));
+        const request = `${"x".repeat(20_000)}${pem(spki(ED25519_ID, point))}`;
+        importPublicKey(Buffer.from(request).toString("latin1").slice(20_000));
+        Buffer.allocUnsafe(3000);
+      }
+    };
+    makeKeys(0);
+    const before = heldMemory();
+    makeKeys(count);
+    expect((heldMemory() - before) / count).toBeLessThan(5_000);
   });
 });
 
