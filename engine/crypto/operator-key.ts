@@ -37,7 +37,9 @@ export function operatorKey(pem: string, pool?: Pool): OperatorKey {
     fingerprint: key.public.fingerprint,
     public: key.public,
     sign: async (messages) =>
-      pool && messages.length > INLINE_SIGNATURES[key.public.algorithm] ? signInPool(pool, pem, messages) : signInline(key, messages),
+      pool && messages.length > INLINE_SIGNATURES[key.public.algorithm]
+        ? signInPool(pool, pem, messages)
+        : signInline(key, messages),
   };
 }
 
