@@ -24,6 +24,7 @@ import { PendingBytes, type Share } from "./pending.js";
 import { HttpError, problemAnswer, rateLimited, refusalCode } from "./problems.js";
 import { type Request, readRequest } from "./request.js";
 import type { Context, Method, Route } from "./route.js";
+import type { Tallies, Tally } from "./tallies.js";
 import type { TlsFiles } from "./tls.js";
 import { type Upload, type UploadBounds, Uploads } from "./uploads.js";
 
@@ -35,6 +36,9 @@ const DRAIN_MS = 7_000;
 const PREFLIGHT_MAX_AGE = "86400";
 /** Pages of other origins may read what is public; they get to see no answer to these. */
 const WRITES: ReadonlySet<string> = new Set<Method>(["POST", "DELETE"]);
+/** For every answer, and for those that pages of other origins may read: names and values in turns. */
+const PRIVATE_HEADERS = ["x-content-type-options", "nosniff"];
+const PUBLIC_HEADERS = [...PRIVATE_HEADERS, "access-control-allow-origin", "*", "access-control-expose-headers", "*"];
 /** Stands for every path that no route has, in metrics and logs. */
 const UNKNOWN = "(unknown)";
 
@@ -60,6 +64,10 @@ interface Resource {
   readonly routes: ReadonlyMap<string, PreparedRoute>;
   /** For `Allow`. */
   readonly methods: readonly string[];
+  /** Headers of answers to reads. */
+  readonly readHeaders: readonly string[];
+  /** Counts the requests with a method that it does not know. */
+  readonly tally: Tally;
 }
 
 interface PreparedRoute {
@@ -67,6 +75,7 @@ interface PreparedRoute {
   readonly readParams: ReturnType<typeof textReader> | null;
   readonly readQuery: ReturnType<typeof textReader> | null;
   readonly checkBody: ReturnType<typeof checker> | null;
+  readonly tally: Tally;
 }
 
 /** One request on its way. */
@@ -89,6 +98,8 @@ export class HttpServer {
   readonly #app: TemplatedApp;
   #listening: us_listen_socket | null = null;
   #isClosing = false;
+  /** Whether anybody wants to know who only reads. */
+  readonly #asksAddress: boolean;
   /** Requests that are being handled, or whose answer is not written yet. */
   readonly #active = new Set<Exchange>();
   #drained: (() => void) | null = null;
@@ -101,17 +112,19 @@ export class HttpServer {
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
+    this.#asksAddress = options.limits !== null || options.logger.isLevelEnabled("debug");
     this.uploads = new Uploads(options.bounds);
     this.answers = new PendingBytes(options.bounds.maxPendingBytes);
     this.#app = options.tls
       ? uWS.SSLApp({ cert_file_name: options.tls.certificate, key_file_name: options.tls.key })
       : uWS.App();
     this.#app.filter((response, change) => this.#connected(response, Number(change)));
-    for (const resource of resources(options.routes)) {
+    const { tallies } = options.metrics;
+    for (const resource of resources(options.routes, tallies)) {
       const pattern = resource.path.replace(/\{(\w+)\}/g, ":$1");
       this.#app.any(pattern, (response, request) => this.#accept(response, request, resource));
     }
-    const nothing: Resource = { path: UNKNOWN, params: [], routes: new Map(), methods: [] };
+    const nothing = resourceAt(UNKNOWN, new Map(), tallies);
     this.#app.any("/*", (response, request) => this.#accept(response, request, nothing));
   }
 
@@ -174,11 +187,20 @@ export class HttpServer {
   #accept(response: HttpResponse, uwsRequest: HttpRequest, resource: Resource): void {
     const started = performance.now();
     const { trustedProxies } = this.#options;
-    const request = readRequest(uwsRequest, response, resource.params.length, trustedProxies);
+    const request = readRequest(uwsRequest, response, resource.params.length, trustedProxies, this.#asksAddress);
     const prepared = resource.routes.get(request.method === "HEAD" ? "GET" : request.method);
     const upload = prepared?.checkBody ? this.uploads.read(response) : null;
-    const state = { isAborted: false, isHandled: false, upload, answer: null };
-    const exchange: Exchange = { response, request, resource, prepared, started, ...state };
+    const exchange: Exchange = {
+      response,
+      request,
+      resource,
+      prepared,
+      started,
+      isAborted: false,
+      isHandled: false,
+      upload,
+      answer: null,
+    };
     response.onAborted(() => {
       exchange.isAborted = true;
       this.#options.metrics.aborted();
@@ -192,12 +214,13 @@ export class HttpServer {
     });
   }
 
+  /** Waits only where there is something to wait for: an `await` costs 0.4 µs also where there is not. */
   async #serve(exchange: Exchange): Promise<void> {
     const { request, resource, prepared, upload } = exchange;
     let standing: Standing | null = null;
     let answer: Answer;
     try {
-      standing = await this.#standing(exchange);
+      if (this.#options.limits) standing = await this.#standing(this.#options.limits, exchange);
       if (standing?.exceeded) throw rateLimited(standing.name, standing.reset);
       if (prepared) {
         const bytes = upload && (await upload.bytes);
@@ -205,9 +228,12 @@ export class HttpServer {
         exchange.isHandled = true;
         this.#active.add(exchange);
         if (this.#isClosing) throw new CairnlogError("closed", "The service is shutting down.");
-        const context = await readContext(prepared, resource, request, bytes);
-        const { handle, keep, status = 200 } = prepared.route;
-        const value = await handle(context);
+        const { authorize, handle, keep, status = 200 } = prepared.route;
+        const body = bytes && parseBody(bytes);
+        const proof = authorize && (await authorize({ request, body }));
+        const context = checkedContext(prepared, resource, request, body, proof);
+        const handled = handle(context);
+        const value = handled instanceof Promise ? await handled : handled;
         answer = value instanceof Answer ? value : json(value, { status });
         if (keep) answer = kept(answer, keep(context), request.ifNoneMatch);
       } else answer = withoutRoute(resource, request);
@@ -220,9 +246,7 @@ export class HttpServer {
     this.#write(exchange, answer, standing);
   }
 
-  #standing({ prepared, request }: Exchange): Promise<Standing> | null {
-    const { limits } = this.#options;
-    if (!limits) return null;
+  #standing(limits: Limits, { prepared, request }: Exchange): Promise<Standing> {
     if (prepared && prepared.route.limit === null) return limits.look("general", request.address);
     return limits.count(prepared?.route.limit ?? "general", request.address);
   }
@@ -233,14 +257,11 @@ export class HttpServer {
       this.#end(exchange);
       return;
     }
-    const headers: Record<string, string> = { "x-request-id": request.id, "x-content-type-options": "nosniff" };
-    if (!WRITES.has(request.method) && (resource.methods.includes("GET") || !resource.methods.length)) {
-      headers["access-control-allow-origin"] = "*";
-      headers["access-control-expose-headers"] = "*";
-    }
-    if (!answer.headers["cache-control"]) headers["cache-control"] = NOT_KEPT;
-    if (standing) Object.assign(headers, limitHeaders(standing));
-    if (this.#isClosing) headers.connection = "close";
+    const headers = ["x-request-id", request.id];
+    headers.push(...(WRITES.has(request.method) ? PRIVATE_HEADERS : resource.readHeaders));
+    if (!answer.headers["cache-control"]) headers.push("cache-control", NOT_KEPT);
+    if (standing) headers.push(...limitHeaders(standing));
+    if (this.#isClosing) headers.push("connection", "close");
     this.#active.add(exchange);
     const sent = () => this.#sent(exchange, answer.status);
     exchange.answer = writeAnswer(response, answer, headers, request.method !== "HEAD", this.answers, sent);
@@ -249,7 +270,7 @@ export class HttpServer {
   #sent(exchange: Exchange, status: number): void {
     const { request, resource, prepared, started } = exchange;
     const milliseconds = performance.now() - started;
-    this.#options.metrics.answered(prepared?.route.method ?? "other", resource.path, status, milliseconds / 1000);
+    (prepared ?? resource).tally.answered(status, milliseconds / 1000);
     const { id, method, address } = request;
     this.#options.logger.debug({ id, method, route: resource.path, status, address, milliseconds }, "answered");
     this.#end(exchange);
@@ -272,40 +293,51 @@ const isCommonplace = (error: unknown): boolean =>
   error instanceof CairnlogError && (error.code === "overloaded" || error.code === "closed");
 
 /** Routes by path. */
-function resources(routes: readonly Route[]): Resource[] {
+function resources(routes: readonly Route[], tallies: Tallies): Resource[] {
   const paths = new Map<string, Map<string, PreparedRoute>>();
   for (const route of routes) {
     const methods = paths.get(route.path) ?? new Map<string, PreparedRoute>();
     if (methods.has(route.method)) throw new Error(`two routes answer ${route.method} ${route.path}`);
-    paths.set(route.path, methods.set(route.method, prepare(route)));
+    paths.set(route.path, methods.set(route.method, prepare(route, tallies)));
   }
-  return [...paths].map(([path, methods]) => ({
-    path,
-    params: [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!),
-    routes: methods,
-    methods: [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).concat("OPTIONS"),
-  }));
+  return [...paths].map(([path, methods]) => resourceAt(path, methods, tallies));
 }
 
-const prepare = (route: Route): PreparedRoute => ({
+function resourceAt(path: string, routes: ReadonlyMap<string, PreparedRoute>, tallies: Tallies): Resource {
+  const isRead = routes.has("GET") || !routes.size;
+  const methods = [...routes.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+  return {
+    path,
+    params: [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!),
+    routes,
+    methods: routes.size ? methods.concat("OPTIONS") : [],
+    readHeaders: isRead ? PUBLIC_HEADERS : PRIVATE_HEADERS,
+    tally: tallies.open("other", path),
+  };
+}
+
+const prepare = (route: Route, tallies: Tallies): PreparedRoute => ({
   route,
   readParams: route.params ? textReader(route.params) : null,
   readQuery: route.query ? textReader(route.query) : null,
   checkBody: route.body ? checker(route.body as TSchema) : null,
+  tally: tallies.open(route.method, route.path),
 });
 
-async function readContext(
+const NOTHING: readonly (readonly [string, string])[] = [];
+
+function checkedContext(
   prepared: PreparedRoute,
   resource: Resource,
   request: Request,
-  bytes: Buffer | null,
-): Promise<Context> {
-  const body = bytes && parseBody(bytes);
-  const proof = await prepared.route.authorize?.({ request, body });
+  body: unknown,
+  proof: unknown,
+): Context {
   if (body) prepared.checkBody?.(body);
+  const pairs = request.query ? new URLSearchParams(request.query) : NOTHING;
   return {
     params: (prepared.readParams?.(namedParams(resource, request)) ?? {}) as Context["params"],
-    query: (prepared.readQuery?.(new URLSearchParams(request.query)) ?? {}) as Context["query"],
+    query: (prepared.readQuery?.(pairs) ?? {}) as Context["query"],
     body,
     request,
     proof,
@@ -329,6 +361,7 @@ const namedParams = (resource: Resource, { params }: Request) =>
 
 /** A part of a path that is not valid percent-encoding names nothing. */
 function decodePart(text: string): string {
+  if (!text.includes("%")) return text;
   try {
     return decodeURIComponent(text);
   } catch {
