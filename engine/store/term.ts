@@ -11,9 +11,26 @@ const HASH_TEXT = /^(?:sha256:)?([0-9a-f]{64})$/;
 
 const KIND_CHAR: readonly string[] = Array.from({ length: 256 }, (_, kind) => String.fromCharCode(kind));
 
-/** A term known only to be equal or not: the first 16 bytes of the text's SHA-256. */
+/** Texts are the clients', so both are bounded: at most some 500 KB in all. */
+const KEPT_TERMS = 1024;
+const MAX_KEPT_CHARACTERS = 256;
+
+/** Kind and text → term, in the order they came. */
+const kept = new Map<string, string>();
+
+/**
+ * A term known only to be equal or not: the first 16 bytes of the text's SHA-256. Of ten that an attestation needs, four
+ * came lately (its type, its signer, a tag, its own identity a moment ago), and a look-up costs a third of a hash.
+ */
 export function hashedTerm(kind: PostingKind, text: string): string {
-  return KIND_CHAR[kind]! + hash("sha256", text, "binary").slice(0, KEY_BYTES);
+  const key = KIND_CHAR[kind]! + text;
+  const known = kept.get(key);
+  if (known !== undefined) return known;
+  const term = KIND_CHAR[kind]! + hash("sha256", text, "binary").slice(0, KEY_BYTES);
+  if (text.length > MAX_KEPT_CHARACTERS) return term;
+  if (kept.size >= KEPT_TERMS) kept.delete(kept.keys().next().value!);
+  kept.set(key, term);
+  return term;
 }
 
 /**

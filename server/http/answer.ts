@@ -74,6 +74,7 @@ export const REASONS: Readonly<Record<number, string>> = {
 /**
  * Writes an answer. What the socket does not take at once is written as it drains, without a copy inside the socket, and
  * counts as `pending` until then. The caller must not call this once the request was aborted.
+ * @param common headers of every answer: names and values in turns
  * @param withBody false for HEAD: the headers as they would be, `content-length` included
  * @param sent called when the last byte has been handed to the operating system; never after an abort
  * @returns what is held for a client that reads slowly, to be released when the request has ended; null when all is sent
@@ -81,7 +82,7 @@ export const REASONS: Readonly<Record<number, string>> = {
 export function writeAnswer(
   response: HttpResponse,
   answer: Answer,
-  common: Readonly<Record<string, string>>,
+  common: readonly string[],
   withBody: boolean,
   pending: PendingBytes,
   sent: () => void,
@@ -90,8 +91,9 @@ export function writeAnswer(
   const isEmpty = status === 204 || status === 304;
   let share: Share | null = null;
   response.cork(() => {
-    response.writeStatus(`${status} ${REASONS[status] ?? ""}`);
-    for (const name in common) response.writeHeader(name, common[name]!);
+    // Without a status line it is 200 OK.
+    if (status !== 200) response.writeStatus(`${status} ${REASONS[status] ?? ""}`);
+    for (let i = 0; i < common.length; i += 2) response.writeHeader(common[i]!, common[i + 1]!);
     for (const name in headers) response.writeHeader(name, headers[name]!);
     if (!isEmpty) response.writeHeader("content-type", contentType);
     if (!withBody || isEmpty) {

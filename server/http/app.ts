@@ -15,13 +15,22 @@ import { CairnlogError } from "../../engine/error.js";
 import { Answer, json, writeAnswer } from "./answer.js";
 import { kept, NOT_KEPT } from "./caching.js";
 import type { Network } from "./client-address.js";
+import { parseBody } from "./input.js";
 import { type Limits, limitHeaders, type Standing } from "./limits.js";
 import type { Logger } from "./logger.js";
 import type { Metrics } from "./metrics.js";
 import { PendingBytes, type Share } from "./pending.js";
 import { problemAnswer, rateLimited, refusalCode } from "./problems.js";
 import { type Request, readRequest } from "./request.js";
-import { type PreparedRoute, type Resource, readContext, resources, UNKNOWN, withoutRoute } from "./resources.js";
+import {
+  checkedContext,
+  noResource,
+  PRIVATE_HEADERS,
+  type PreparedRoute,
+  type Resource,
+  resources,
+  withoutRoute,
+} from "./resources.js";
 import type { Method, Route } from "./route.js";
 import type { TlsFiles } from "./tls.js";
 import { type Upload, type UploadBounds, Uploads } from "./uploads.js";
@@ -68,6 +77,8 @@ export class HttpServer {
   readonly #app: TemplatedApp;
   #listening: us_listen_socket | null = null;
   #isClosing = false;
+  /** Whether anybody wants to know who only reads. */
+  readonly #asksAddress: boolean;
   /** Requests that are being handled, or whose answer is not written yet. */
   readonly #active = new Set<Exchange>();
   #drained: (() => void) | null = null;
@@ -80,17 +91,20 @@ export class HttpServer {
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
+    this.#asksAddress = options.limits !== null || options.logger.isLevelEnabled("debug");
     this.uploads = new Uploads(options.bounds);
     this.answers = new PendingBytes(options.bounds.maxPendingBytes);
     this.#app = options.tls
       ? uWS.SSLApp({ cert_file_name: options.tls.certificate, key_file_name: options.tls.key })
       : uWS.App();
     this.#app.filter((response, change) => this.#connected(response, Number(change)));
-    for (const resource of resources(options.routes)) {
+    const { tallies } = options.metrics;
+    for (const resource of resources(options.routes, tallies)) {
       const pattern = resource.path.replace(/\{(\w+)\}/g, ":$1");
       this.#app.any(pattern, (response, request) => this.#accept(response, request, resource));
     }
-    this.#app.any("/*", (response, request) => this.#accept(response, request, UNKNOWN));
+    const nothing = noResource(tallies);
+    this.#app.any("/*", (response, request) => this.#accept(response, request, nothing));
   }
 
   /**
@@ -152,11 +166,20 @@ export class HttpServer {
   #accept(response: HttpResponse, uwsRequest: HttpRequest, resource: Resource): void {
     const started = performance.now();
     const { trustedProxies } = this.#options;
-    const request = readRequest(uwsRequest, response, resource.params.length, trustedProxies);
+    const request = readRequest(uwsRequest, response, resource.params.length, trustedProxies, this.#asksAddress);
     const prepared = resource.routes.get(request.method === "HEAD" ? "GET" : request.method);
     const upload = prepared?.checkBody ? this.uploads.read(response) : null;
-    const state = { isAborted: false, isHandled: false, upload, answer: null };
-    const exchange: Exchange = { response, request, resource, prepared, started, ...state };
+    const exchange: Exchange = {
+      response,
+      request,
+      resource,
+      prepared,
+      started,
+      isAborted: false,
+      isHandled: false,
+      upload,
+      answer: null,
+    };
     response.onAborted(() => {
       exchange.isAborted = true;
       this.#options.metrics.aborted();
@@ -170,12 +193,13 @@ export class HttpServer {
     });
   }
 
+  /** Waits only where there is something to wait for: an `await` costs 0.4 µs also where there is not. */
   async #serve(exchange: Exchange): Promise<void> {
     const { request, resource, prepared, upload } = exchange;
     let standing: Standing | null = null;
     let answer: Answer;
     try {
-      standing = await this.#standing(exchange);
+      if (this.#options.limits) standing = await this.#standing(this.#options.limits, exchange);
       if (standing?.exceeded) throw rateLimited(standing.name, standing.reset);
       if (prepared) {
         const bytes = upload && (await upload.bytes);
@@ -183,9 +207,12 @@ export class HttpServer {
         exchange.isHandled = true;
         this.#active.add(exchange);
         if (this.#isClosing) throw new CairnlogError("closed", "The service is shutting down.");
-        const context = await readContext(prepared, resource, request, bytes);
-        const { handle, keep, status = 200 } = prepared.route;
-        const value = await handle(context);
+        const { authorize, handle, keep, status = 200 } = prepared.route;
+        const body = bytes && parseBody(bytes);
+        const proof = authorize && (await authorize({ request, body }));
+        const context = checkedContext(prepared, resource, request, body, proof);
+        const handled = handle(context);
+        const value = handled instanceof Promise ? await handled : handled;
         answer = value instanceof Answer ? value : json(value, { status });
         if (keep) answer = kept(answer, keep(context), request.ifNoneMatch);
       } else answer = withoutRoute(resource, request);
@@ -198,9 +225,7 @@ export class HttpServer {
     this.#write(exchange, answer, standing);
   }
 
-  #standing({ prepared, request }: Exchange): Promise<Standing> | null {
-    const { limits } = this.#options;
-    if (!limits) return null;
+  #standing(limits: Limits, { prepared, request }: Exchange): Promise<Standing> {
     if (prepared && prepared.route.limit === null) return limits.look("general", request.address);
     return limits.count(prepared?.route.limit ?? "general", request.address);
   }
@@ -211,14 +236,11 @@ export class HttpServer {
       this.#end(exchange);
       return;
     }
-    const headers: Record<string, string> = { "x-request-id": request.id, "x-content-type-options": "nosniff" };
-    if (!WRITES.has(request.method) && (resource.methods.includes("GET") || !resource.methods.length)) {
-      headers["access-control-allow-origin"] = "*";
-      headers["access-control-expose-headers"] = "*";
-    }
-    if (!answer.headers["cache-control"]) headers["cache-control"] = NOT_KEPT;
-    if (standing) Object.assign(headers, limitHeaders(standing));
-    if (this.#isClosing) headers.connection = "close";
+    const headers = ["x-request-id", request.id];
+    headers.push(...(WRITES.has(request.method) ? PRIVATE_HEADERS : resource.readHeaders));
+    if (!answer.headers["cache-control"]) headers.push("cache-control", NOT_KEPT);
+    if (standing) headers.push(...limitHeaders(standing));
+    if (this.#isClosing) headers.push("connection", "close");
     this.#active.add(exchange);
     const sent = () => this.#sent(exchange, answer.status);
     exchange.answer = writeAnswer(response, answer, headers, request.method !== "HEAD", this.answers, sent);
@@ -227,7 +249,7 @@ export class HttpServer {
   #sent(exchange: Exchange, status: number): void {
     const { request, resource, prepared, started } = exchange;
     const milliseconds = performance.now() - started;
-    this.#options.metrics.answered(prepared?.route.method ?? "other", resource.path, status, milliseconds / 1000);
+    (prepared ?? resource).tally.answered(status, milliseconds / 1000);
     const { id, method, address } = request;
     this.#options.logger.debug({ id, method, route: resource.path, status, address, milliseconds }, "answered");
     this.#end(exchange);

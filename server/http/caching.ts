@@ -44,6 +44,8 @@ export function unlessHeld(answer: Answer, ifNoneMatch: string): Answer {
 
 /** RFC 9110 §13.1.2: any of the tags, compared without their `W/`, or `*`. */
 function names(ifNoneMatch: string, etag: string): boolean {
+  // Most requests.
+  if (ifNoneMatch === "") return false;
   if (ifNoneMatch.trim() === "*") return true;
   for (const [, tag] of ifNoneMatch.matchAll(ENTITY_TAG)) if (tag === etag) return true;
   return false;

@@ -5,13 +5,17 @@
 import type { TSchema } from "typebox";
 import { CairnlogError } from "../../engine/error.js";
 import { Answer } from "./answer.js";
-import { checker, parseBody, textReader } from "./input.js";
+import { checker, textReader } from "./input.js";
 import { HttpError } from "./problems.js";
 import type { Request } from "./request.js";
 import type { Context, Route } from "./route.js";
+import type { Tallies, Tally } from "./tallies.js";
 
 /** How long browsers may remember a preflight, in seconds. */
 const PREFLIGHT_MAX_AGE = "86400";
+/** For every answer, and for those that pages of other origins may read: names and values in turns. */
+export const PRIVATE_HEADERS = ["x-content-type-options", "nosniff"];
+const PUBLIC_HEADERS = [...PRIVATE_HEADERS, "access-control-allow-origin", "*", "access-control-expose-headers", "*"];
 
 /** A path and what answers there. */
 export interface Resource {
@@ -20,6 +24,10 @@ export interface Resource {
   readonly routes: ReadonlyMap<string, PreparedRoute>;
   /** For `Allow`. */
   readonly methods: readonly string[];
+  /** Headers of answers to reads. */
+  readonly readHeaders: readonly string[];
+  /** Counts the requests with a method that it does not know. */
+  readonly tally: Tally;
 }
 
 export interface PreparedRoute {
@@ -27,47 +35,59 @@ export interface PreparedRoute {
   readonly readParams: ReturnType<typeof textReader> | null;
   readonly readQuery: ReturnType<typeof textReader> | null;
   readonly checkBody: ReturnType<typeof checker> | null;
+  readonly tally: Tally;
 }
 
 /** Stands for every path that no route has, in metrics and logs, too. */
-export const UNKNOWN: Resource = { path: "(unknown)", params: [], routes: new Map(), methods: [] };
+export const noResource = (tallies: Tallies): Resource => resourceAt("(unknown)", new Map(), tallies);
 
 /** Routes by path. @throws Error when two of them answer the same */
-export function resources(routes: readonly Route[]): Resource[] {
+export function resources(routes: readonly Route[], tallies: Tallies): Resource[] {
   const paths = new Map<string, Map<string, PreparedRoute>>();
   for (const route of routes) {
     const methods = paths.get(route.path) ?? new Map<string, PreparedRoute>();
     if (methods.has(route.method)) throw new Error(`two routes answer ${route.method} ${route.path}`);
-    paths.set(route.path, methods.set(route.method, prepare(route)));
+    paths.set(route.path, methods.set(route.method, prepare(route, tallies)));
   }
-  return [...paths].map(([path, methods]) => ({
-    path,
-    params: [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!),
-    routes: methods,
-    methods: [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).concat("OPTIONS"),
-  }));
+  return [...paths].map(([path, methods]) => resourceAt(path, methods, tallies));
 }
 
-const prepare = (route: Route): PreparedRoute => ({
+function resourceAt(path: string, routes: ReadonlyMap<string, PreparedRoute>, tallies: Tallies): Resource {
+  const isRead = routes.has("GET") || !routes.size;
+  const methods = [...routes.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+  return {
+    path,
+    params: [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!),
+    routes,
+    methods: routes.size ? methods.concat("OPTIONS") : [],
+    readHeaders: isRead ? PUBLIC_HEADERS : PRIVATE_HEADERS,
+    tally: tallies.open("other", path),
+  };
+}
+
+const prepare = (route: Route, tallies: Tallies): PreparedRoute => ({
   route,
   readParams: route.params ? textReader(route.params) : null,
   readQuery: route.query ? textReader(route.query) : null,
   checkBody: route.body ? checker(route.body as TSchema) : null,
+  tally: tallies.open(route.method, route.path),
 });
 
-/** What the route's handler gets. @throws what `authorize` throws, then what the schemas refuse */
-export async function readContext(
+const NOTHING: readonly (readonly [string, string])[] = [];
+
+/** What the route's handler gets. @throws what the schemas refuse */
+export function checkedContext(
   prepared: PreparedRoute,
   resource: Resource,
   request: Request,
-  bytes: Buffer | null,
-): Promise<Context> {
-  const body = bytes && parseBody(bytes);
-  const proof = await prepared.route.authorize?.({ request, body });
+  body: unknown,
+  proof: unknown,
+): Context {
   if (body) prepared.checkBody?.(body);
+  const pairs = request.query ? new URLSearchParams(request.query) : NOTHING;
   return {
     params: (prepared.readParams?.(namedParams(resource, request)) ?? {}) as Context["params"],
-    query: (prepared.readQuery?.(new URLSearchParams(request.query)) ?? {}) as Context["query"],
+    query: (prepared.readQuery?.(pairs) ?? {}) as Context["query"],
     body,
     request,
     proof,
@@ -91,6 +111,7 @@ const namedParams = (resource: Resource, { params }: Request) =>
 
 /** A part of a path that is not valid percent-encoding names nothing. */
 function decodePart(text: string): string {
+  if (!text.includes("%")) return text;
   try {
     return decodeURIComponent(text);
   } catch {
