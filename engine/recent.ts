@@ -1,35 +1,82 @@
-/** Values kept while they are in use: a map that forgets what was not asked for longest. */
+/**
+ * Values kept while they are in use: a map that forgets what was not asked for longest.
+ *
+ * The order is a list of its own. A `Map` could keep it, with a deletion and an insertion for each use, but to find its
+ * first entry it walks over all that were deleted before: 0.7 µs for each new value where 1,000 are kept and 2.3 where
+ * 4,000 are, against 0.3.
+ */
+
+/** A value in the order of use. */
+class Link<V> {
+  older: Link<V> | null = null;
+  newer: Link<V> | null = null;
+  readonly key: string;
+  readonly value: V;
+
+  constructor(key: string, value: V) {
+    this.key = key;
+    this.value = value;
+  }
+}
+
 export class Recent<V> {
   readonly #limit: number;
-  /** Least recently used first. */
-  readonly #values = new Map<string, V>();
+  readonly #links = new Map<string, Link<V>>();
+  #oldest: Link<V> | null = null;
+  #newest: Link<V> | null = null;
 
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** The value kept under `key`, or else what `make` gives. */
-  get(key: string, make: () => V): V {
-    return this.find(key, make) as V;
+  /** The value kept under `key`, or undefined. */
+  look(key: string): V | undefined {
+    const link = this.#links.get(key);
+    if (link && link !== this.#newest) {
+      this.#take(link);
+      this.#append(link);
+    }
+    return link?.value;
   }
 
-  /** The same where there may be none, which is not kept. */
-  find(key: string, look: () => V | undefined): V | undefined {
-    let value = this.#values.get(key);
-    if (value === undefined) {
-      value = look();
-      if (value === undefined) return undefined;
-      if (this.#values.size >= this.#limit) this.#values.delete(this.#values.keys().next().value!);
-    } else this.#values.delete(key);
-    this.#values.set(key, value);
+  /** Keeps `value` under `key`, where nothing is kept, and returns it. */
+  keep(key: string, value: V): V {
+    if (this.#links.size >= this.#limit) this.delete(this.#oldest!.key);
+    const link = new Link(key, value);
+    this.#links.set(key, link);
+    this.#append(link);
     return value;
   }
 
+  /** The value kept under `key`, or else what `make` gives, which is kept. */
+  get(key: string, make: () => V): V {
+    return this.look(key) ?? this.keep(key, make());
+  }
+
   delete(key: string): void {
-    this.#values.delete(key);
+    const link = this.#links.get(key);
+    if (!link) return;
+    this.#links.delete(key);
+    this.#take(link);
   }
 
   clear(): void {
-    this.#values.clear();
+    this.#links.clear();
+    this.#oldest = this.#newest = null;
+  }
+
+  #append(link: Link<V>): void {
+    link.older = this.#newest;
+    link.newer = null;
+    if (this.#newest) this.#newest.newer = link;
+    else this.#oldest = link;
+    this.#newest = link;
+  }
+
+  #take({ older, newer }: Link<V>): void {
+    if (older) older.newer = newer;
+    else this.#oldest = newer;
+    if (newer) newer.older = older;
+    else this.#newest = older;
   }
 }

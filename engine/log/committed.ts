@@ -21,8 +21,11 @@ export class CommittedRows implements Pick<Store, "get" | "range"> {
 
   get<T extends TableName>(table: T, key: KeyOf<T>): RowOf<T> | undefined {
     if (table !== "keys") return this.#store.get(table, key);
-    const read = () => this.#store.get("keys", key as KeyOf<"keys">);
-    return this.#keys.find(key as KeyOf<"keys">, read) as RowOf<T> | undefined;
+    const fingerprint = key as KeyOf<"keys">;
+    const known = this.#keys.look(fingerprint);
+    if (known) return known as RowOf<T>;
+    const row = this.#store.get("keys", fingerprint);
+    return row && (this.#keys.keep(fingerprint, row) as RowOf<T>);
   }
 
   range<T extends TableName>(table: T, start: Key, end: Key): Iterable<{ key: KeyOf<T>; row: RowOf<T> }> {

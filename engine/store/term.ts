@@ -3,6 +3,7 @@
  * key, so that it serves as a Map key in memory and, byte for byte, as the sort key on disk.
  */
 import { hash } from "node:crypto";
+import { Recent } from "../recent.js";
 import { POSTING, type PostingKind } from "./schema.js";
 
 export const TERM_BYTES = 17;
@@ -15,22 +16,17 @@ const KIND_CHAR: readonly string[] = Array.from({ length: 256 }, (_, kind) => St
 const KEPT_TERMS = 1024;
 const MAX_KEPT_CHARACTERS = 256;
 
-/** Kind and text → term, in the order they came. */
-const kept = new Map<string, string>();
+/** By kind and text. */
+const kept = new Recent<string>(KEPT_TERMS);
 
 /**
  * A term known only to be equal or not: the first 16 bytes of the text's SHA-256. Of ten that an attestation needs, four
  * came lately (its type, its signer, a tag, its own identity a moment ago), and a look-up costs a third of a hash.
  */
 export function hashedTerm(kind: PostingKind, text: string): string {
-  const key = KIND_CHAR[kind]! + text;
-  const known = kept.get(key);
-  if (known !== undefined) return known;
-  const term = KIND_CHAR[kind]! + hash("sha256", text, "binary").slice(0, KEY_BYTES);
-  if (text.length > MAX_KEPT_CHARACTERS) return term;
-  if (kept.size >= KEPT_TERMS) kept.delete(kept.keys().next().value!);
-  kept.set(key, term);
-  return term;
+  const kindCharacter = KIND_CHAR[kind]!;
+  const make = () => kindCharacter + hash("sha256", text, "binary").slice(0, KEY_BYTES);
+  return text.length > MAX_KEPT_CHARACTERS ? make() : kept.get(kindCharacter + text, make);
 }
 
 /**
