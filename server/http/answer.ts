@@ -6,12 +6,13 @@ import type { PendingBytes, Share } from "./pending.js";
 export class Answer {
   readonly status: number;
   readonly contentType: string;
-  readonly body: Buffer;
+  /** Text of ASCII characters, or bytes. */
+  readonly body: Buffer | string;
   /** Further headers, names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(
-    body: Buffer,
+    body: Buffer | string,
     { status = 200, contentType = "application/json", headers = {} }: Partial<Omit<Answer, "body">> = {},
   ) {
     this.status = status;
@@ -105,20 +106,30 @@ export function writeAnswer(
       share = writeChunks(response, answer.chunks, pending, sent);
       return;
     }
-    const [, done] = response.tryEnd(body, body.length);
+    const [, done] = response.tryEnd(typeof body === "string" ? scratch(body) : body, body.length);
     if (done) return sent();
+    const rest = typeof body === "string" ? Buffer.from(body, "latin1") : body;
     share = hold(
       pending.open(() => response.close()),
       body.length,
       pending,
     );
     response.onWritable((offset) => {
-      const [taken, finished] = response.tryEnd(body.subarray(offset), body.length);
+      const [taken, finished] = response.tryEnd(rest.subarray(offset), rest.length);
       if (finished) sent();
       return taken;
     });
   });
   return share;
+}
+
+/** Where texts become bytes; as long as most are. */
+const SCRATCH = Buffer.allocUnsafeSlow(16_384);
+
+/** The bytes of an ASCII text, valid until the next call. To allocate for each cost as much as the writing. */
+function scratch(text: string): Buffer {
+  if (text.length > SCRATCH.length) return Buffer.from(text, "latin1");
+  return SCRATCH.subarray(0, SCRATCH.write(text, "latin1"));
 }
 
 /** Room for an answer that a client reads slowly. There is some always: every other one can be given up. */
