@@ -11,6 +11,7 @@ import uWS, {
   type us_listen_socket,
   type us_socket,
 } from "uWebSockets.js";
+import { setImmediate } from "node:timers/promises";
 import type { TSchema } from "typebox";
 import { CairnlogError } from "../../engine/error.js";
 import { Answer, json, writeAnswer } from "./answer.js";
@@ -176,7 +177,8 @@ export class HttpServer {
     const { trustedProxies } = this.#options;
     const request = readRequest(uwsRequest, response, resource.params.length, trustedProxies);
     const prepared = resource.routes.get(request.method === "HEAD" ? "GET" : request.method);
-    const upload = prepared?.checkBody ? this.uploads.read(response) : null;
+    const isReadable = prepared?.checkBody && request.framing !== "ambiguous";
+    const upload = isReadable ? this.uploads.read(response) : null;
     const state = { isAborted: false, isHandled: false, upload, answer: null };
     const exchange: Exchange = { response, request, resource, prepared, started, ...state };
     response.onAborted(() => {
@@ -198,6 +200,7 @@ export class HttpServer {
     let answer: Answer;
     try {
       standing = await this.#standing(exchange);
+      if (request.framing === "ambiguous") throw ambiguousLength();
       if (standing?.exceeded) throw rateLimited(standing.name, standing.reset);
       if (prepared) {
         const bytes = upload && (await upload.bytes);
@@ -216,6 +219,9 @@ export class HttpServer {
       this.#options.metrics.refused(refusalCode(error));
       if (answer.status >= 500 && !isCommonplace(error)) this.#logFailure(exchange, answer.status, error);
     }
+    // The library is lax about where chunks end, so what follows them must not be taken for a request: while this one has no
+    // answer, one that came with it ends the connection; later it is closed.
+    if (request.framing !== "plain") await setImmediate();
     exchange.isHandled = false;
     this.#write(exchange, answer, standing);
   }
@@ -243,7 +249,8 @@ export class HttpServer {
     if (this.#isClosing) headers.connection = "close";
     this.#active.add(exchange);
     const sent = () => this.#sent(exchange, answer.status);
-    exchange.answer = writeAnswer(response, answer, headers, request.method !== "HEAD", this.answers, sent);
+    const how = { withBody: request.method !== "HEAD", isLast: request.framing !== "plain" && !this.#isClosing };
+    exchange.answer = writeAnswer(response, answer, headers, how, this.answers, sent);
   }
 
   #sent(exchange: Exchange, status: number): void {
@@ -326,6 +333,9 @@ function isKnown(resource: Resource, request: Request): boolean {
 
 const namedParams = (resource: Resource, { params }: Request) =>
   params.map((text, i) => [resource.params[i]!, decodePart(text)] as const);
+
+const ambiguousLength = (): HttpError =>
+  new HttpError("ambiguous-length", "The request says in two ways, or in none that is known, where its body ends.");
 
 /** A part of a path that is not valid percent-encoding names nothing. */
 function decodePart(text: string): string {
