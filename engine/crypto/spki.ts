@@ -27,9 +27,9 @@ const KEPT_OPENSSL_KEYS = 1_000;
 const ED25519_BYTES = 32;
 
 /** By text, least recently used first. Parsing costs more than a verification, and a text always gives the same key. */
-const keys = new Map<string, ServerKey>();
+const keys = new Recent<string, ServerKey>(KEPT_KEYS);
 /** By normalised PEM. */
-const opensslKeys = new Recent<KeyObject>(KEPT_OPENSSL_KEYS);
+const opensslKeys = new Recent<string, KeyObject>(KEPT_OPENSSL_KEYS);
 
 /**
  * Parses and checks one PEM block `PUBLIC KEY`; keys parsed before come from a cache. The text may come from an attacker.
@@ -39,16 +39,7 @@ export function importPublicKey(pem: string): ServerKey {
   if (typeof pem !== "string" || pem.length > MAX_KEPT_CHARACTERS) return toServerKey(parsePublicKey(pem));
   // Around the block there may be white space of any kind; within, all is ASCII.
   const text = pem.trim();
-  const known = keys.get(text);
-  if (known !== undefined) {
-    keys.delete(text);
-    keys.set(text, known);
-    return known;
-  }
-  const key = toServerKey(parsePublicKey(pem));
-  if (keys.size >= KEPT_KEYS) keys.delete(keys.keys().next().value!);
-  keys.set(ownText(text), key);
-  return key;
+  return keys.look(text) ?? keys.keep(ownText(text), toServerKey(parsePublicKey(pem)));
 }
 
 function toServerKey(parsed: PublicKey): ServerKey {

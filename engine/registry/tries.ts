@@ -51,7 +51,8 @@ export class Tries {
    */
   take(name: string): () => void {
     const now = this.#clock();
-    const times = (this.#times.get(name) ?? []).filter((time) => time > now - this.#window);
+    // Times to come are of a clock that has stepped back since: they would lock the name for as long as it was ahead.
+    const times = (this.#times.get(name) ?? []).filter((time) => time > now - this.#window && time <= now);
     if (times.length >= this.#limit) {
       const retryAfter = Math.ceil((times[0]! + this.#window - now) / MICROS);
       throw new CairnlogError("rate-limited", `Too many ${this.#about}. Try again in ${retryAfter} seconds.`, {

@@ -6,12 +6,13 @@ import type { PendingBytes, Share } from "./pending.js";
 export class Answer {
   readonly status: number;
   readonly contentType: string;
-  readonly body: Buffer;
+  /** Text of ASCII characters, or bytes. */
+  readonly body: Buffer | string;
   /** Further headers, names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(
-    body: Buffer,
+    body: Buffer | string,
     { status = 200, contentType = "application/json", headers = {} }: Partial<Omit<Answer, "body">> = {},
   ) {
     this.status = status;
@@ -74,6 +75,7 @@ export const REASONS: Readonly<Record<number, string>> = {
 /**
  * Writes an answer. What the socket does not take at once is written as it drains, without a copy inside the socket, and
  * counts as `pending` until then. The caller must not call this once the request was aborted.
+ * @param common headers of every answer: names and values in turns
  * @param withBody false for HEAD: the headers as they would be, `content-length` included
  * @param sent called when the last byte has been handed to the operating system; never after an abort
  * @returns what is held for a client that reads slowly, to be released when the request has ended; null when all is sent
@@ -81,7 +83,7 @@ export const REASONS: Readonly<Record<number, string>> = {
 export function writeAnswer(
   response: HttpResponse,
   answer: Answer,
-  common: Readonly<Record<string, string>>,
+  common: readonly string[],
   withBody: boolean,
   pending: PendingBytes,
   sent: () => void,
@@ -90,8 +92,9 @@ export function writeAnswer(
   const isEmpty = status === 204 || status === 304;
   let share: Share | null = null;
   response.cork(() => {
-    response.writeStatus(`${status} ${REASONS[status] ?? ""}`);
-    for (const name in common) response.writeHeader(name, common[name]!);
+    // Without a status line it is 200 OK.
+    if (status !== 200) response.writeStatus(`${status} ${REASONS[status] ?? ""}`);
+    for (let i = 0; i < common.length; i += 2) response.writeHeader(common[i]!, common[i + 1]!);
     for (const name in headers) response.writeHeader(name, headers[name]!);
     if (!isEmpty) response.writeHeader("content-type", contentType);
     if (!withBody || isEmpty) {
@@ -103,20 +106,30 @@ export function writeAnswer(
       share = writeChunks(response, answer.chunks, pending, sent);
       return;
     }
-    const [, done] = response.tryEnd(body, body.length);
+    const [, done] = response.tryEnd(typeof body === "string" ? scratch(body) : body, body.length);
     if (done) return sent();
+    const rest = typeof body === "string" ? Buffer.from(body, "latin1") : body;
     share = hold(
       pending.open(() => response.close()),
       body.length,
       pending,
     );
     response.onWritable((offset) => {
-      const [taken, finished] = response.tryEnd(body.subarray(offset), body.length);
+      const [taken, finished] = response.tryEnd(rest.subarray(offset), rest.length);
       if (finished) sent();
       return taken;
     });
   });
   return share;
+}
+
+/** Where texts become bytes; as long as most are. */
+const SCRATCH = Buffer.allocUnsafeSlow(16_384);
+
+/** The bytes of an ASCII text, valid until the next call. To allocate for each cost as much as the writing. */
+function scratch(text: string): Buffer {
+  if (text.length > SCRATCH.length) return Buffer.from(text, "latin1");
+  return SCRATCH.subarray(0, SCRATCH.write(text, "latin1"));
 }
 
 /** Room for an answer that a client reads slowly. There is some always: every other one can be given up. */

@@ -11,19 +11,27 @@ import uWS, {
   type us_listen_socket,
   type us_socket,
 } from "uWebSockets.js";
-import type { TSchema } from "typebox";
 import { CairnlogError } from "../../engine/error.js";
 import { Answer, json, writeAnswer } from "./answer.js";
 import { kept, NOT_KEPT } from "./caching.js";
 import type { Network } from "./client-address.js";
-import { checker, parseBody, textReader } from "./input.js";
+import { parseBody } from "./input.js";
 import { type Limits, limitHeaders, type Standing } from "./limits.js";
 import type { Logger } from "./logger.js";
 import type { Metrics } from "./metrics.js";
 import { PendingBytes, type Share } from "./pending.js";
-import { HttpError, problemAnswer, rateLimited, refusalCode } from "./problems.js";
+import { problemAnswer, rateLimited, refusalCode } from "./problems.js";
 import { type Request, readRequest } from "./request.js";
-import type { Context, Method, Route } from "./route.js";
+import {
+  checkedContext,
+  noResource,
+  PRIVATE_HEADERS,
+  type PreparedRoute,
+  type Resource,
+  resources,
+  withoutRoute,
+} from "./resources.js";
+import type { Method, Route } from "./route.js";
 import type { TlsFiles } from "./tls.js";
 import { type Upload, type UploadBounds, Uploads } from "./uploads.js";
 
@@ -31,12 +39,8 @@ import { type Upload, type UploadBounds, Uploads } from "./uploads.js";
 const EXCLUSIVE_PORT = 1;
 /** How long `close` waits for answers that are being made, and for clients that read theirs slowly. */
 const DRAIN_MS = 7_000;
-/** How long browsers may remember a preflight, in seconds. */
-const PREFLIGHT_MAX_AGE = "86400";
 /** Pages of other origins may read what is public; they get to see no answer to these. */
 const WRITES: ReadonlySet<string> = new Set<Method>(["POST", "DELETE"]);
-/** Stands for every path that no route has, in metrics and logs. */
-const UNKNOWN = "(unknown)";
 
 export interface HttpServerOptions {
   readonly routes: readonly Route[];
@@ -51,22 +55,6 @@ export interface HttpServerOptions {
   readonly tls: TlsFiles | null;
   readonly metrics: Metrics;
   readonly logger: Logger;
-}
-
-/** A path and what answers there. */
-interface Resource {
-  readonly path: string;
-  readonly params: readonly string[];
-  readonly routes: ReadonlyMap<string, PreparedRoute>;
-  /** For `Allow`. */
-  readonly methods: readonly string[];
-}
-
-interface PreparedRoute {
-  readonly route: Route;
-  readonly readParams: ReturnType<typeof textReader> | null;
-  readonly readQuery: ReturnType<typeof textReader> | null;
-  readonly checkBody: ReturnType<typeof checker> | null;
 }
 
 /** One request on its way. */
@@ -89,6 +77,8 @@ export class HttpServer {
   readonly #app: TemplatedApp;
   #listening: us_listen_socket | null = null;
   #isClosing = false;
+  /** Whether anybody wants to know who only reads. */
+  readonly #asksAddress: boolean;
   /** Requests that are being handled, or whose answer is not written yet. */
   readonly #active = new Set<Exchange>();
   #drained: (() => void) | null = null;
@@ -101,17 +91,19 @@ export class HttpServer {
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
+    this.#asksAddress = options.limits !== null || options.logger.isLevelEnabled("debug");
     this.uploads = new Uploads(options.bounds);
     this.answers = new PendingBytes(options.bounds.maxPendingBytes);
     this.#app = options.tls
       ? uWS.SSLApp({ cert_file_name: options.tls.certificate, key_file_name: options.tls.key })
       : uWS.App();
     this.#app.filter((response, change) => this.#connected(response, Number(change)));
-    for (const resource of resources(options.routes)) {
+    const { tallies } = options.metrics;
+    for (const resource of resources(options.routes, tallies)) {
       const pattern = resource.path.replace(/\{(\w+)\}/g, ":$1");
       this.#app.any(pattern, (response, request) => this.#accept(response, request, resource));
     }
-    const nothing: Resource = { path: UNKNOWN, params: [], routes: new Map(), methods: [] };
+    const nothing = noResource(tallies);
     this.#app.any("/*", (response, request) => this.#accept(response, request, nothing));
   }
 
@@ -174,11 +166,20 @@ export class HttpServer {
   #accept(response: HttpResponse, uwsRequest: HttpRequest, resource: Resource): void {
     const started = performance.now();
     const { trustedProxies } = this.#options;
-    const request = readRequest(uwsRequest, response, resource.params.length, trustedProxies);
+    const request = readRequest(uwsRequest, response, resource.params.length, trustedProxies, this.#asksAddress);
     const prepared = resource.routes.get(request.method === "HEAD" ? "GET" : request.method);
     const upload = prepared?.checkBody ? this.uploads.read(response) : null;
-    const state = { isAborted: false, isHandled: false, upload, answer: null };
-    const exchange: Exchange = { response, request, resource, prepared, started, ...state };
+    const exchange: Exchange = {
+      response,
+      request,
+      resource,
+      prepared,
+      started,
+      isAborted: false,
+      isHandled: false,
+      upload,
+      answer: null,
+    };
     response.onAborted(() => {
       exchange.isAborted = true;
       this.#options.metrics.aborted();
@@ -192,12 +193,13 @@ export class HttpServer {
     });
   }
 
+  /** Waits only where there is something to wait for: an `await` costs 0.4 µs also where there is not. */
   async #serve(exchange: Exchange): Promise<void> {
     const { request, resource, prepared, upload } = exchange;
     let standing: Standing | null = null;
     let answer: Answer;
     try {
-      standing = await this.#standing(exchange);
+      if (this.#options.limits) standing = await this.#standing(this.#options.limits, exchange);
       if (standing?.exceeded) throw rateLimited(standing.name, standing.reset);
       if (prepared) {
         const bytes = upload && (await upload.bytes);
@@ -205,9 +207,12 @@ export class HttpServer {
         exchange.isHandled = true;
         this.#active.add(exchange);
         if (this.#isClosing) throw new CairnlogError("closed", "The service is shutting down.");
-        const context = await readContext(prepared, resource, request, bytes);
-        const { handle, keep, status = 200 } = prepared.route;
-        const value = await handle(context);
+        const { authorize, handle, keep, status = 200 } = prepared.route;
+        const body = bytes && parseBody(bytes);
+        const proof = authorize && (await authorize({ request, body }));
+        const context = checkedContext(prepared, resource, request, body, proof);
+        const handled = handle(context);
+        const value = handled instanceof Promise ? await handled : handled;
         answer = value instanceof Answer ? value : json(value, { status });
         if (keep) answer = kept(answer, keep(context), request.ifNoneMatch);
       } else answer = withoutRoute(resource, request);
@@ -220,9 +225,7 @@ export class HttpServer {
     this.#write(exchange, answer, standing);
   }
 
-  #standing({ prepared, request }: Exchange): Promise<Standing> | null {
-    const { limits } = this.#options;
-    if (!limits) return null;
+  #standing(limits: Limits, { prepared, request }: Exchange): Promise<Standing> {
     if (prepared && prepared.route.limit === null) return limits.look("general", request.address);
     return limits.count(prepared?.route.limit ?? "general", request.address);
   }
@@ -233,14 +236,11 @@ export class HttpServer {
       this.#end(exchange);
       return;
     }
-    const headers: Record<string, string> = { "x-request-id": request.id, "x-content-type-options": "nosniff" };
-    if (!WRITES.has(request.method) && (resource.methods.includes("GET") || !resource.methods.length)) {
-      headers["access-control-allow-origin"] = "*";
-      headers["access-control-expose-headers"] = "*";
-    }
-    if (!answer.headers["cache-control"]) headers["cache-control"] = NOT_KEPT;
-    if (standing) Object.assign(headers, limitHeaders(standing));
-    if (this.#isClosing) headers.connection = "close";
+    const headers = ["x-request-id", request.id];
+    headers.push(...(WRITES.has(request.method) ? PRIVATE_HEADERS : resource.readHeaders));
+    if (!answer.headers["cache-control"]) headers.push("cache-control", NOT_KEPT);
+    if (standing) headers.push(...limitHeaders(standing));
+    if (this.#isClosing) headers.push("connection", "close");
     this.#active.add(exchange);
     const sent = () => this.#sent(exchange, answer.status);
     exchange.answer = writeAnswer(response, answer, headers, request.method !== "HEAD", this.answers, sent);
@@ -249,7 +249,7 @@ export class HttpServer {
   #sent(exchange: Exchange, status: number): void {
     const { request, resource, prepared, started } = exchange;
     const milliseconds = performance.now() - started;
-    this.#options.metrics.answered(prepared?.route.method ?? "other", resource.path, status, milliseconds / 1000);
+    (prepared ?? resource).tally.answered(status, milliseconds / 1000);
     const { id, method, address } = request;
     this.#options.logger.debug({ id, method, route: resource.path, status, address, milliseconds }, "answered");
     this.#end(exchange);
@@ -270,87 +270,3 @@ export class HttpServer {
 /** Refusals that come by the thousand when they come; they are counted, and a line for each would be one burden more. */
 const isCommonplace = (error: unknown): boolean =>
   error instanceof CairnlogError && (error.code === "overloaded" || error.code === "closed");
-
-/** Routes by path. */
-function resources(routes: readonly Route[]): Resource[] {
-  const paths = new Map<string, Map<string, PreparedRoute>>();
-  for (const route of routes) {
-    const methods = paths.get(route.path) ?? new Map<string, PreparedRoute>();
-    if (methods.has(route.method)) throw new Error(`two routes answer ${route.method} ${route.path}`);
-    paths.set(route.path, methods.set(route.method, prepare(route)));
-  }
-  return [...paths].map(([path, methods]) => ({
-    path,
-    params: [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!),
-    routes: methods,
-    methods: [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).concat("OPTIONS"),
-  }));
-}
-
-const prepare = (route: Route): PreparedRoute => ({
-  route,
-  readParams: route.params ? textReader(route.params) : null,
-  readQuery: route.query ? textReader(route.query) : null,
-  checkBody: route.body ? checker(route.body as TSchema) : null,
-});
-
-async function readContext(
-  prepared: PreparedRoute,
-  resource: Resource,
-  request: Request,
-  bytes: Buffer | null,
-): Promise<Context> {
-  const body = bytes && parseBody(bytes);
-  const proof = await prepared.route.authorize?.({ request, body });
-  if (body) prepared.checkBody?.(body);
-  return {
-    params: (prepared.readParams?.(namedParams(resource, request)) ?? {}) as Context["params"],
-    query: (prepared.readQuery?.(new URLSearchParams(request.query)) ?? {}) as Context["query"],
-    body,
-    request,
-    proof,
-  };
-}
-
-/** Whether some method could answer here: `/log/entries` has the form of `/log/{entry_id}`, but names nothing. */
-function isKnown(resource: Resource, request: Request): boolean {
-  const [any] = resource.routes.values();
-  if (!any) return false;
-  try {
-    any.readParams?.(namedParams(resource, request));
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-const namedParams = (resource: Resource, { params }: Request) =>
-  params.map((text, i) => [resource.params[i]!, decodePart(text)] as const);
-
-/** A part of a path that is not valid percent-encoding names nothing. */
-function decodePart(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw new CairnlogError("not-found", "The path is not validly encoded, so it names nothing.");
-  }
-}
-
-/** The answer where no route is: a preflight, another method than the path knows, or no such path. */
-function withoutRoute(resource: Resource, request: Request): Answer {
-  const { methods } = resource;
-  const { method } = request;
-  if (!isKnown(resource, request))
-    throw new CairnlogError("not-found", "There is no such route. GET /api/v1/openapi.json lists all.");
-  const allow = methods.join(", ");
-  if (method !== "OPTIONS") throw new HttpError("method-not-allowed", `This path answers ${allow} only.`, { allow });
-  const cors = {
-    "access-control-allow-methods": "GET, HEAD",
-    "access-control-allow-headers": "*",
-    "access-control-max-age": PREFLIGHT_MAX_AGE,
-  };
-  return new Answer(Buffer.alloc(0), {
-    status: 204,
-    headers: methods.includes("GET") ? { allow, ...cors } : { allow },
-  });
-}

@@ -4,8 +4,8 @@
  */
 import ipaddr from "ipaddr.js";
 
-/** The address of a socket whose other end is gone already. */
-const UNKNOWN = "unknown";
+/** The address of a socket whose other end is gone already, and of who was not asked for it. */
+export const UNKNOWN = "unknown";
 
 /** An IPv4 address as the operating system writes it. */
 const PLAIN = /^[\d.]+$/;

@@ -101,15 +101,18 @@ class Counter {
 }
 
 /**
- * Headers that tell a client where it stands: the fields of draft-ietf-httpapi-ratelimit-headers, and the three older
- * ones that clients read today.
+ * Headers that tell a client where it stands, names and values in turns: the fields of
+ * draft-ietf-httpapi-ratelimit-headers, and the three older ones that clients read today.
  */
-export function limitHeaders({ name, limit, window, remaining, reset }: Standing): Record<string, string> {
-  return {
-    "ratelimit-policy": `"${name}";q=${limit};w=${window}`,
-    ratelimit: `"${name}";r=${remaining};t=${reset}`,
-    "ratelimit-limit": `${limit}`,
-    "ratelimit-remaining": `${remaining}`,
-    "ratelimit-reset": `${reset}`,
-  };
-}
+export const limitHeaders = ({ name, limit, window, remaining, reset }: Standing): string[] => [
+  "ratelimit-policy",
+  `"${name}";q=${limit};w=${window}`,
+  "ratelimit",
+  `"${name}";r=${remaining};t=${reset}`,
+  "ratelimit-limit",
+  `${limit}`,
+  "ratelimit-remaining",
+  `${remaining}`,
+  "ratelimit-reset",
+  `${reset}`,
+];

@@ -12,9 +12,8 @@ import type { Anchoring } from "../anchoring/anchoring.js";
 import { openFileLimit, openFiles } from "../machine.js";
 import { VERSION } from "../version.js";
 import type { HttpServer } from "./app.js";
+import { Tallies } from "./tallies.js";
 
-/** Seconds; an append takes a few milliseconds, a verification of the whole log minutes. */
-const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 /** Seconds of one stage of a batch. */
 const STAGE_DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
@@ -24,8 +23,8 @@ type Watched = Pick<HttpServer, "uploads" | "answers" | "connections" | "connect
 
 export class Metrics {
   readonly #registry = new Registry();
-  readonly #requests: Counter<"method" | "route" | "status">;
-  readonly #durations: Histogram<"method" | "route">;
+  /** Requests answered, route by route. */
+  readonly tallies: Tallies;
   readonly #refusals: Counter<"code">;
   readonly #aborted: Counter;
   readonly #delay: IntervalHistogram = monitorEventLoopDelay({ resolution: 20 });
@@ -49,19 +48,7 @@ export class Metrics {
       { version: VERSION },
       1,
     );
-    this.#requests = new Counter({
-      name: "cairnlog_http_requests_total",
-      help: "Requests answered.",
-      labelNames: ["method", "route", "status"],
-      registers,
-    });
-    this.#durations = new Histogram({
-      name: "cairnlog_http_request_duration_seconds",
-      help: "From the last header read to the last byte written.",
-      labelNames: ["method", "route"],
-      buckets: DURATIONS,
-      registers,
-    });
+    this.tallies = new Tallies(this.#registry);
     const sizeAtStart = log.size;
     const started = Date.now() / 1000 - process.uptime();
     const cpu = () => Object.values(process.cpuUsage()).reduce((sum, micros) => sum + micros, 0) / 1e6;
@@ -217,12 +204,6 @@ export class Metrics {
       this.inc(value());
     };
     new Kind({ name, help, registers: [this.#registry], collect });
-  }
-
-  /** One request answered. All three texts are ours: a client that could choose them could fill memory. */
-  answered(method: string, route: string, status: number, seconds: number): void {
-    this.#requests.inc({ method, route, status });
-    this.#durations.observe({ method, route }, seconds);
   }
 
   /** One request refused, by a code of ours. */

@@ -5,7 +5,7 @@
 
 import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import { randomUUID } from "node:crypto";
-import { clientAddress, type Network } from "./client-address.js";
+import { clientAddress, type Network, UNKNOWN } from "./client-address.js";
 
 /** A request id that a client may choose: it goes into headers and logs as it is. */
 const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
@@ -21,6 +21,7 @@ export interface Request {
   readonly params: readonly string[];
   /** The client's choice when that is sane, otherwise ours. */
   readonly id: string;
+  /** The client's; `unknown` for a read that is neither counted nor logged. */
   readonly address: string;
   /** The `Authorization` header as sent; empty without one. Never logged. */
   readonly authorization: string;
@@ -30,26 +31,37 @@ export interface Request {
   readonly acceptEncoding: string;
 }
 
-/** Copies what the handlers need. */
+/**
+ * Copies what the handlers need.
+ * @param asksAddress whether somebody wants to know the address of who only reads: it takes a system call, 2.8 µs
+ */
 export function readRequest(
   request: HttpRequest,
   response: HttpResponse,
   paramCount: number,
   trusted: readonly Network[],
+  asksAddress: boolean,
 ): Request {
+  const method = request.getCaseSensitiveMethod();
   const id = request.getHeader("x-request-id");
-  const socket = Buffer.from(response.getRemoteAddressAsText()).toString("latin1");
+  const params: string[] = [];
+  for (let i = 0; i < paramCount; i++) params.push(request.getParameter(i)!);
   return {
-    method: request.getCaseSensitiveMethod(),
+    method,
     path: request.getUrl(),
     query: request.getQuery() ?? "",
-    params: Array.from({ length: paramCount }, (_, i) => request.getParameter(i)),
-    id: SANE_ID.test(id) ? id : randomUUID(),
-    address: clientAddress(socket, trusted.length ? forwardedFor(request) : "", trusted),
+    params,
+    id: id && SANE_ID.test(id) ? id : randomUUID(),
+    address: asksAddress || method !== "GET" ? addressOf(request, response, trusted) : UNKNOWN,
     authorization: request.getHeader("authorization"),
     ifNoneMatch: request.getHeader("if-none-match"),
     acceptEncoding: request.getHeader("accept-encoding"),
   };
+}
+
+function addressOf(request: HttpRequest, response: HttpResponse, trusted: readonly Network[]): string {
+  const socket = Buffer.from(response.getRemoteAddressAsText()).toString("latin1");
+  return clientAddress(socket, trusted.length ? forwardedFor(request) : "", trusted);
 }
 
 /** All `X-Forwarded-For` headers in order: a proxy may add one of its own below the client's. */
