@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { openLog, operatorKey } from "cairnlog";
 import { p50Micros } from "./stats.js";
 
-/** Every fourth entry names this key: 50,000 of 200,000 entries, so that page 1000 is there. */
+/** Every fourth entry names this key, so that in 200,000 entries page 1000 is there. */
 const FINGERPRINT = `sha256:${"ab".repeat(32)}`;
 const PER_PAGE = 50;
 const LAST_PAGE = 1_000;

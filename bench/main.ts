@@ -35,7 +35,7 @@ ${(await Promise.all(lines)).join("\n")}
 
 Options:
   --json FILE  also write the results to FILE
-  --entries N  size of the large log of growth (200000); 1000000 takes a minute or two
+  --entries N  size of the large log of growth, at least 100000 (1000000, which takes minutes)
   --help       show this
 
 npm run load -- --help is about loading a whole service over HTTP.

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Builds the package: AssemblyScript kernels → base64 in wasm/kernel.generated.ts → TypeScript → dist/, and the explorer.
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -29,4 +29,5 @@ try {
 
 rmSync(join(root, "dist"), { recursive: true, force: true });
 run(bin("tsc"), ["--project", "tsconfig.json"]);
+cpSync(join(root, "server/explorer/styles/tokens.css"), join(root, "dist/server/http/docs/tokens.css"));
 await buildExplorer();

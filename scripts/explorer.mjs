@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Builds the explorer: server/explorer → dist/server/explorer, each file also compressed, for the service to send as it is.
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+// Builds the explorer: server/explorer → dist/server/explorer, each file in the encodings that the service sends.
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
@@ -32,6 +32,7 @@ export async function buildExplorer() {
   compress(out);
 }
 
+/** Puts `name.br` and `name.gz` in the place of every file; the service gets the file itself from one of them. */
 function compress(folder) {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
@@ -43,6 +44,7 @@ function compress(folder) {
     const params = { [constants.BROTLI_PARAM_SIZE_HINT]: content.length };
     writeFileSync(`${path}.br`, brotliCompressSync(content, { params }));
     writeFileSync(`${path}.gz`, gzipSync(content, { level: 9 }));
+    rmSync(path);
   }
 }
 

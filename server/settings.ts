@@ -1,6 +1,6 @@
 /**
- * Every setting of the service in one table: its environment variable, its default, what it means, how it is read.
- * Nothing else reads the environment.
+ * Every setting of the service in one table: its environment variable, its default, what it means, how it is read
+ * (`settingvalues.ts`). Nothing else reads the environment.
  */
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
@@ -9,15 +9,25 @@ import { DEFAULT_CHALLENGE_TTL_S } from "../engine/registry/challenges.js";
 import { DEFAULT_ACTIVATION_DELAY_S } from "../engine/registry/endorsementqueries.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph.js";
 import { DEFAULT_GRAPH_CACHE_S } from "../engine/registry/graphs.js";
-import { canonicalFingerprint } from "../engine/registry/keyevents.js";
 import { DEFAULT_PASSWORD_TRIES, PASSWORD_WINDOW_SECONDS } from "../engine/registry/passwords.js";
 import { DEFAULT_POLICY_QUOTA } from "../engine/registry/policies.js";
 import { DEFAULT_REQUEST_QUOTA } from "../engine/registry/requests.js";
 import { DEFAULT_TRUST_SETTINGS } from "../engine/registry/trustservice.js";
-import { isNoteName } from "../engine/verify/checkpoint.js";
-import { type Network, parseNetwork } from "./http/client-address.js";
 import { LIMITS, type LimitName } from "./http/limits.js";
-import { LOG_LEVELS, type LogLevel } from "./http/logger.js";
+import { LOG_LEVELS } from "./http/logger.js";
+import {
+  anyText,
+  calendars,
+  fingerprints,
+  fraction,
+  httpsUrl,
+  integer,
+  logLevel,
+  logName,
+  networks,
+  onOff,
+  optionalPath,
+} from "./settingvalues.js";
 
 const MAX_WORKERS = 256;
 const MAX_COUNT = 1_000_000_000;
@@ -76,8 +86,8 @@ const TABLE = {
     fallback: "",
     fallbackShown: "operator.pem in the data directory, created when there is none",
     about: "PEM file of the private key that signs tree heads",
-    read: (text) => (text === "" ? null : resolve(text)),
-  } satisfies Setting<string | null>,
+    read: optionalPath,
+  },
   logName: {
     name: "SERVICE_LOG_NAME",
     fallback: "",
@@ -176,7 +186,7 @@ const TABLE = {
     fallback: "",
     fallbackShown: "none, and nothing can be anchored",
     about: `OpenTimestamps calendars, at most ${MAX_CALENDARS}: http: or https: URLs, comma-separated; no other is ever contacted`,
-    read: calendars,
+    read: calendars(MAX_CALENDARS),
   },
   otsUpgradeIntervalSeconds: {
     name: "SERVICE_OTS_UPGRADE_INTERVAL_S",
@@ -195,8 +205,8 @@ const TABLE = {
     fallback: "",
     fallbackShown: "none, and credentials of the type hardware are believed",
     about: "PEM bundle of the certificates that hardware attestations must lead to",
-    read: (text) => (text === "" ? null : resolve(text)),
-  } satisfies Setting<string | null>,
+    read: optionalPath,
+  },
   trustedProxies: {
     name: "SERVICE_TRUSTED_PROXIES",
     fallback: "",
@@ -245,15 +255,15 @@ const TABLE = {
     fallback: "",
     fallbackShown: "none, and it speaks plain HTTP",
     about: "PEM file of the service's certificate and those that lead to its root",
-    read: (text) => (text === "" ? null : resolve(text)),
-  } satisfies Setting<string | null>,
+    read: optionalPath,
+  },
   tlsKey: {
     name: "SERVICE_TLS_KEY",
     fallback: "",
     fallbackShown: "none",
     about: "PEM file of the certificate's private key",
-    read: (text) => (text === "" ? null : resolve(text)),
-  } satisfies Setting<string | null>,
+    read: optionalPath,
+  },
   logLevel: {
     name: "LOG_LEVEL",
     fallback: "info",
@@ -309,75 +319,4 @@ export function describeSettings(): { name: string; fallback: string; about: str
     fallback: rest.fallbackShown ?? fallback,
     about,
   }));
-}
-
-function integer(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-    if (!(value >= min && value <= max)) throw new Error(`a whole number from ${min} to ${max}`);
-    return value;
-  };
-}
-
-function fraction(text: string): number {
-  const value = /^(?:0|1|[01]?\.\d{1,12})$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value >= 0 && value <= 1)) throw new Error("a number from 0 to 1");
-  return value;
-}
-
-function fingerprints(text: string): readonly string[] {
-  const parts = text.split(",").flatMap((part) => part.trim() || []);
-  return parts.map((part) => {
-    const fingerprint = canonicalFingerprint(part);
-    if (fingerprint === undefined) throw new Error("a comma-separated list of fingerprints (sha256: and 64 digits)");
-    return fingerprint;
-  });
-}
-
-function calendars(text: string): readonly string[] {
-  const parts = text.split(",").flatMap((part) => part.trim().replace(/\/+$/, "") || []);
-  const isCalendar = (part: string): boolean => {
-    const url = URL.canParse(part) ? new URL(part) : null;
-    return /^https?:$/.test(url?.protocol ?? "") && !url!.search && !url!.hash && !url!.username && !url!.password;
-  };
-  if (parts.length > MAX_CALENDARS || new Set(parts).size < parts.length || !parts.every(isCalendar))
-    throw new Error(`at most ${MAX_CALENDARS} different http: or https: URLs, comma-separated`);
-  return parts;
-}
-
-function anyText(text: string): string {
-  return text;
-}
-
-function logName(text: string): string | null {
-  if (text === "") return null;
-  if (!isNoteName(text)) throw new Error("a name without spaces, control characters and plus signs");
-  return text;
-}
-
-function httpsUrl(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  if (url?.protocol !== "https:" || url.search || url.hash || url.username || text.endsWith("/"))
-    throw new Error("an https: URL without query, fragment or slash at its end");
-  return text;
-}
-
-function onOff(text: string): boolean {
-  if (text !== "on" && text !== "off") throw new Error("on or off");
-  return text === "on";
-}
-
-function networks(text: string): readonly Network[] {
-  const parts = text.split(",").flatMap((part) => part.trim() || []);
-  return parts.map((part) => {
-    const network = parseNetwork(part);
-    if (!network) throw new Error("a comma-separated list of addresses or networks such as 10.0.0.0/8");
-    return network;
-  });
-}
-
-function logLevel(text: string): LogLevel {
-  const level = LOG_LEVELS.find((name) => name === text);
-  if (!level) throw new Error(`one of ${LOG_LEVELS.join(", ")}`);
-  return level;
 }

@@ -1,10 +1,12 @@
 /** The README's commands and examples, run as they stand there. */
 import { execFile } from "node:child_process";
-import { copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { createPrivateKey, sign } from "node:crypto";
+import { copyFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, expect, test } from "vitest";
+import { canonical, newSigner, sha256 } from "./server/signers.js";
 import { cairnlog, scratchFolder, startService } from "./service.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -70,7 +72,7 @@ test("docs/check-receipt.sh checks a receipt with openssl, python3 and curl, in 
     await cairnlog(["attest", file, "--key", key, "--server", service.url]);
     const check = (...url: string[]) => run("bash", [script, file, join(data, "operator.pub.pem"), ...url]);
     const { stdout } = await check(service.url);
-    expect(stdout.match(/^holds: /gm)).toHaveLength(11);
+    expect(stdout.match(/^holds: /gm)).toHaveLength(12);
 
     const path = `${file}.attestation.json`;
     const bundle = JSON.parse(readFileSync(path, "utf8"));
@@ -89,6 +91,54 @@ test("docs/check-receipt.sh checks a receipt with openssl, python3 and curl, in 
       const refused = await check().catch((error: { stdout: string; stderr: string }) => error);
       expect(refused.stdout + refused.stderr).toContain(`does not hold: ${name}`);
     }
+    // Two readers of such a file could see two values.
+    writeFileSync(path, JSON.stringify(bundle).replace('"title":', '"title":"other.txt","title":'));
+    await expect(check()).rejects.toThrow("a member twice");
+  } finally {
+    await service.stop();
+  }
+});
+
+test("docs/check-receipt.sh checks receipts of every algorithm, and takes the key that the entry names for the signer's", {
+  timeout: 120_000,
+}, async () => {
+  const script = join(root, "docs", "check-receipt.sh");
+  const data = join(folder.path, "algorithms");
+  mkdirSync(data);
+  const operator = join(folder.path, "p256-operator.pem");
+  await cairnlog(["keygen", "--out", operator, "--algorithm", "ecdsa-p256"]);
+  const service = await startService(data, { SERVICE_OPERATOR_KEY: operator });
+  try {
+    const file = join(folder.path, "note.txt");
+    writeFileSync(file, "Dear Grace,\n");
+    const path = `${file}.attestation.json`;
+    const check = () => run("bash", [script, file, join(data, "operator.pub.pem"), service.url]);
+    for (const algorithm of ["ed25519", "ecdsa-p256", "rsa-2048"]) {
+      const key = join(folder.path, `note-${algorithm}.pem`);
+      await cairnlog(["keygen", "--out", key, "--algorithm", algorithm]);
+      rmSync(path, { force: true });
+      expect((await cairnlog(["attest", file, "--key", key, "--server", service.url])).code).toBe(0);
+      const { stdout } = await check();
+      expect(stdout.match(/^holds: /gm)).toHaveLength(12);
+    }
+
+    // Another's key under a label that openssl skips, and then one's own.
+    const bundle = JSON.parse(readFileSync(path, "utf8"));
+    const forger = newSigner();
+    bundle.attestation.signature = forger.sign(canonical(bundle.manifest));
+    bundle.public_key = bundle.public_key.replaceAll("PUBLIC KEY", "SOME KEY") + forger.publicKey;
+    bundle.entry.payload.signature = bundle.attestation.signature;
+    const { payload, previous_hash, timestamp } = bundle.entry;
+    bundle.entry.entry_hash = sha256(`service.log.entry.v2\0${canonical({ payload, previous_hash, timestamp })}`);
+    const signer = createPrivateKey(readFileSync(operator));
+    const { tree_head } = bundle;
+    Object.assign(tree_head, { tree_size: 1, root_hash: sha256(`\0${bundle.entry.entry_hash}`) });
+    Object.assign(bundle.proof, { leaf_index: 0, audit_path: [] });
+    const head = Buffer.from(`${tree_head.root_hash}:1:${tree_head.timestamp}`);
+    tree_head.signature = sign("sha256", head, signer).toString("base64");
+    writeFileSync(path, JSON.stringify(bundle));
+    const refused = await check().catch((error: { stdout: string; stderr: string }) => error);
+    expect(refused.stdout + refused.stderr).toContain("does not hold: the signature over the manifest");
   } finally {
     await service.stop();
   }

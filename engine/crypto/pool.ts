@@ -33,6 +33,7 @@ export function createPool(workers: number = defaultWorkers()): Pool {
       maxThreads: workers,
       idleTimeout: 30_000,
       concurrentTasksPerWorker: 1,
+      recordTiming: false,
     }).on("error", () => {
       // A thread that dies without a task is replaced; unheard, the event would end the process.
     });

@@ -5,7 +5,7 @@
 import { constants, verify } from "node:crypto";
 import sodium from "sodium-native";
 import { ecdsaCompact } from "../verify/signature.js";
-import type { ServerKey } from "./spki.js";
+import { opensslKey, type VerifyingKey } from "./spki.js";
 
 const ED25519_SIGNATURE_BYTES = 64;
 
@@ -13,23 +13,23 @@ const ED25519_SIGNATURE_BYTES = 64;
  * Whether `signature` is the key's over exactly these bytes. Both may come from an attacker and may lie in shared memory;
  * a malformed signature is `false`, never an exception. Same rules as `verifySignature`.
  */
-export function verifySync(key: ServerKey, message: Uint8Array, signature: Uint8Array): boolean {
+export function verifySync(key: VerifyingKey, message: Uint8Array, signature: Uint8Array): boolean {
   const bytes = unshared(message);
   const signed = unshared(signature);
   switch (key.algorithm) {
     case "ed25519":
       return (
-        signed.length === ED25519_SIGNATURE_BYTES &&
-        sodium.crypto_sign_verify_detached(signed, bytes, key.raw!) === true
+        signed.length === ED25519_SIGNATURE_BYTES && sodium.crypto_sign_verify_detached(signed, bytes, key.raw) === true
       );
     case "ecdsa-p256": {
       const compact = ecdsaCompact(signed);
       return (
-        compact !== undefined && verify("sha256", bytes, { key: key.keyObject, dsaEncoding: "ieee-p1363" }, compact)
+        compact !== undefined &&
+        verify("sha256", bytes, { key: opensslKey(key.pem), dsaEncoding: "ieee-p1363" }, compact)
       );
     }
     case "rsa-2048":
-      return verify("sha256", bytes, { key: key.keyObject, padding: constants.RSA_PKCS1_PADDING }, signed);
+      return verify("sha256", bytes, { key: opensslKey(key.pem), padding: constants.RSA_PKCS1_PADDING }, signed);
   }
 }
 

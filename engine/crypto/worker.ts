@@ -1,8 +1,8 @@
-/** What the pool's threads do for keys: sign a batch, verify a batch. Runs in workers and keeps nothing but parsed keys. */
+/** What the pool's threads do for keys: sign a batch, verify a batch. Runs in workers and keeps nothing but keys. */
 import { pack, unpack } from "./packing.js";
 import { type PrivateKey, privateKey, signSync } from "./private-key.js";
 import { verifySync } from "./signatures.js";
-import { importPublicKey } from "./spki.js";
+import { keyFromBytes } from "./spki.js";
 
 let parsed: { readonly pem: string; readonly key: PrivateKey } | null = null;
 
@@ -13,13 +13,12 @@ export function signBatch({ pem, messages }: { pem: string; messages: Uint8Array
   return pack(unpack(messages).map((message) => signSync(key, message)));
 }
 
-/** One byte for each check, 1 where the signature holds; `checks` packs key PEM, message and signature of each in turn. */
+/** One byte for each check, 1 where the signature holds; `checks` packs key (`keyToBytes`), message and signature of each in turn. */
 export function verifyBatch({ checks }: { checks: Uint8Array }): Uint8Array {
   const items = unpack(checks);
   const verdicts = new Uint8Array(items.length / 3);
   for (let i = 0; i < verdicts.length; i++) {
-    const key = importPublicKey(Buffer.from(items[3 * i]!).toString("latin1"));
-    verdicts[i] = verifySync(key, items[3 * i + 1]!, items[3 * i + 2]!) ? 1 : 0;
+    verdicts[i] = verifySync(keyFromBytes(items[3 * i]!), items[3 * i + 1]!, items[3 * i + 2]!) ? 1 : 0;
   }
   return verdicts;
 }

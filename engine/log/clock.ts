@@ -3,7 +3,27 @@
 /** Microseconds since the epoch. A clock may step backwards; the sequencer clamps. */
 export type Clock = () => number;
 
-export const systemClock: Clock = () => Math.floor((performance.timeOrigin + performance.now()) * 1000);
+/** By how many milliseconds the time of day may be elsewhere before it is believed: it is read in whole ones. */
+const STEP_MS = 100;
+
+/** Milliseconds since the epoch at which the monotonic clock began, as far as the time of day is right. */
+let origin = performance.timeOrigin;
+
+const isElsewhere = (observed: number): boolean => Math.abs(observed - origin) > STEP_MS;
+
+/**
+ * The time of day, in the microseconds of the monotonic clock, which alone has them. It follows when the time of day is
+ * set, and after the machine has slept, of which the monotonic clock knows nothing.
+ */
+export const systemClock: Clock = () => {
+  const elapsed = performance.now();
+  if (isElsewhere(Date.now() - elapsed)) {
+    // Observed again: the process may have had to wait between the two readings.
+    const observed = Date.now() - performance.now();
+    if (isElsewhere(observed)) origin = observed;
+  }
+  return Math.floor((origin + elapsed) * 1000);
+};
 
 let lastMillisecond = Number.NaN;
 let lastPrefix = "";

@@ -11,19 +11,16 @@
  */
 import { compareKeys } from "lmdb";
 import type { Pool } from "../crypto/pool.js";
-import { verifySync } from "../crypto/signatures.js";
 import { importPublicKey, type ServerKey } from "../crypto/spki.js";
 import { SignatureVerifier } from "../crypto/verifier.js";
 import { CairnlogError } from "../error.js";
-import { type BatchHeads, packBatch } from "../store/batch.js";
+import { packBatch } from "../store/batch.js";
 import { Layer, type RowChange, type TileChange } from "../store/changeset.js";
 import { Postings } from "../store/postings.js";
 import { FORMAT } from "../store/schema.js";
 import { openStore, type Store } from "../store/store.js";
 import { takeWriterLock, type WriterLock } from "../store/writerlock.js";
-import { decodeBase64 } from "../verify/encoding.js";
-import { canonicalTimestamp } from "../verify/entry.js";
-import { TREE_HEAD, type TreeHead, treeHeadMessage } from "../verify/treehead.js";
+import type { TreeHead } from "../verify/treehead.js";
 import { isProofOf, openPromises, statusOf } from "./anchorproof.js";
 import { putAnchor } from "./anchors.js";
 import { formatTimestamp, parseTimestamp, systemClock } from "./clock.js";
@@ -38,6 +35,7 @@ import {
   type Predecessor,
   predecessorOf,
 } from "./historyentry.js";
+import { checkHead, headKind, isSigned, packedHeads } from "./historyhead.js";
 import { type LoggedEvent, noProjection, type Projection, type StateWriter } from "./projection.js";
 import { EntryReader } from "./reader.js";
 import { addStoredTerms, catchUp } from "./rebuild.js";
@@ -240,48 +238,31 @@ export class HistoryWriter {
     return { ...group, heads: [head] };
   }
 
-  /** Size, root, key, order and signature of every head. */
+  /** Checks every head: whatever refuses one says which item it came with. */
   async #checkHeads(
     groups: readonly (PreparedGroup & { readonly roots: Buffer })[],
   ): Promise<readonly PreparedGroup[]> {
     let lastHead = this.#lastHead;
-    const signatures: Promise<void>[] = [];
     for (const { firstIndex, heads, roots } of groups)
       for (const [i, head] of heads.entries()) {
-        const number = firstIndex + i - this.#size;
-        about(number, () => {
-          this.#checkHead(head, firstIndex + i + 1, roots.toString("hex", HASH * i, HASH * i + HASH), lastHead);
-        });
+        const expected = {
+          size: firstIndex + i + 1,
+          root: roots.toString("hex", HASH * i, HASH * i + HASH),
+          notBefore: lastHead,
+        };
+        about(firstIndex + i - this.#size, () => checkHead(head, expected, this.#operator));
         lastHead = parseTimestamp(head.timestamp);
-        signatures.push(this.#checkSignature(head, number));
       }
+    // Begun only now: one that failed while a later head was refused would be nobody's, and end the process.
+    const signatures = groups.flatMap(({ firstIndex, heads }) =>
+      heads.map((head, i) => this.#checkSignature(head, firstIndex + i - this.#size)),
+    );
     await Promise.all(signatures);
     return groups;
   }
 
-  #checkHead(head: TreeHead, size: number, root: string, lastHead: number | null): void {
-    if (head.tree_size !== size)
-      refuse(`The tree head is that of size ${head.tree_size}, but the entry makes size ${size}.`);
-    if (head.key_id !== this.#operator.fingerprint)
-      throw new CairnlogError(
-        "wrong-operator",
-        `The tree head is signed by ${head.key_id}, not by the operator key ${this.#operator.fingerprint}.`,
-      );
-    if (head.root_hash !== root)
-      refuse(`The tree head's root is not that of the first ${size} entries (tree version ${head.tree_version}).`);
-    // It is stored as a number, and must be signed and served as the same text.
-    if (canonicalTimestamp(head.timestamp) !== head.timestamp)
-      refuse("The tree head's timestamp is not in canonical form (YYYY-MM-DDTHH:MM:SS.ffffffZ).");
-    if (lastHead !== null && parseTimestamp(head.timestamp) < lastHead)
-      refuse("The tree head is before the one before it.");
-  }
-
   async #checkSignature(head: TreeHead, number: number): Promise<void> {
-    const message = treeHeadMessage(head.root_hash, head.tree_size, head.timestamp);
-    const signature = Buffer.from(head.signature, "base64");
-    const isValid = this.#verifier
-      ? await this.#verifier.verify(this.#operator, message, signature)
-      : verifySync(this.#operator, message, signature);
+    const isValid = await isSigned(head, this.#operator, this.#verifier);
     about(number, () => {
       if (!isValid) throw new CairnlogError("invalid-signature", "The tree head's signature does not verify.");
     });
@@ -366,7 +347,7 @@ function about<T>(i: number, check: () => T): T {
 function grouped(items: readonly HistoryItem[], entries: readonly CheckedEntry[]): Group[] {
   const groups: { kind: string; entries: CheckedEntry[]; heads: TreeHead[] }[] = [];
   for (const [i, { head }] of items.entries()) {
-    const kind = head ? about(i, () => kindOf(head)) : "none";
+    const kind = head ? about(i, () => headKind(head)) : "none";
     let group = groups.at(-1);
     if (group?.kind !== kind) {
       group = { kind, entries: [], heads: [] };
@@ -376,25 +357,6 @@ function grouped(items: readonly HistoryItem[], entries: readonly CheckedEntry[]
     if (head) group.heads.push(head);
   }
   return groups;
-}
-
-function kindOf(head: TreeHead): string {
-  const misfit = TREE_HEAD(head, "");
-  if (misfit !== undefined) refuse(`This is not a tree head. ${misfit}`);
-  const signature = decodeBase64(head.signature) ?? refuse("The tree head's signature is not base64.");
-  return `${head.tree_version}/${signature.length}`;
-}
-
-function packedHeads(heads: readonly TreeHead[], keyId: string): BatchHeads {
-  return {
-    treeVersion: heads[0]!.tree_version,
-    keyId: Buffer.from(keyId.slice("sha256:".length), "hex"),
-    heads: heads.map((head) => ({
-      root: Buffer.from(head.root_hash, "hex"),
-      timestamp: parseTimestamp(head.timestamp),
-      signature: Buffer.from(head.signature, "base64"),
-    })),
-  };
 }
 
 /** A proof that cannot be read is kept as it is, and nothing more is expected of it. */
@@ -407,7 +369,3 @@ function importAnchor(event: LoggedEvent, entryHash: string, proof: Uint8Array, 
 
 const byKey = (a: RowChange, b: RowChange): number =>
   a.table === b.table ? compareKeys(a.key, b.key) : a.table < b.table ? -1 : 1;
-
-function refuse(message: string): never {
-  throw new CairnlogError("invalid-input", message);
-}

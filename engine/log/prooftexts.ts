@@ -3,10 +3,10 @@
  * together from texts: 1 µs, where an object of them and `JSON.stringify` took 10.
  */
 import { hash } from "node:crypto";
+import { Recent } from "../recent.js";
 import type { TreeVersion } from "../verify/merkle.js";
 import type { TreeHead } from "../verify/treehead.js";
 import { inclusionPath } from "./proofs.js";
-import { Recent } from "./recent.js";
 import type { Tree } from "./tree.js";
 
 /** Sizes of which the common part of all proofs is kept, some 500 bytes each. */

@@ -46,7 +46,6 @@ export async function rebuildLog(
   await withScratch(options.path, async (scratch) => {
     // Runs without entries would be read as postings; without runs, postings are read from the entries.
     await store.postings.removeRuns();
-    store.postings.removeOrphans(new Set());
     const postings = new Postings(store.postings);
     try {
       await derive(store, scratch, size, options, async (replay, to) => {

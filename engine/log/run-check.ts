@@ -4,9 +4,10 @@
  */
 import { mayContain } from "../store/bloom.js";
 import type { Layer } from "../store/changeset.js";
-import { BLOCK_RECORDS, RECORD_BYTES, type Run, RunReader, record } from "../store/runs.js";
+import type { PostingTables } from "../store/posting-tables.js";
+import { BLOCK_RECORDS, blocksOf, fencesOf, positionOf, RECORD_BYTES, type Run, RunReader } from "../store/runs.js";
 import { BLOOM_KINDS, POSTING } from "../store/schema.js";
-import type { PostingTables, Store } from "../store/store.js";
+import type { Store } from "../store/store.js";
 
 const KIND_NAMES = new Map<number, string>(Object.entries(POSTING).map(([name, kind]) => [kind, name]));
 
@@ -29,7 +30,7 @@ export class RunCheck {
     this.#reader = new RunReader(store.postings);
     this.#report = report;
     let end = 0;
-    for (const run of readRuns(store, report)) {
+    for (const run of readRuns(store.postings, report)) {
       if (run.from !== end)
         report(`run ${run.id} of postings begins at leaf ${run.from}, where the one before ends at ${end}.`);
       else if (run.to > size || run.to <= run.from)
@@ -39,13 +40,18 @@ export class RunCheck {
     }
   }
 
-  #hasBlocks(tables: PostingTables, { id, count }: Run): boolean {
-    const wanted = Math.ceil(count / BLOCK_RECORDS);
+  #hasBlocks(tables: PostingTables, run: Run): boolean {
+    const { id, count, fences } = run;
+    const firsts: Buffer[] = [];
     let isWhole = true;
-    for (let block = 0; block < wanted; block++) {
+    for (let block = 0; block < blocksOf(run); block++) {
       const bytes = Math.min(BLOCK_RECORDS, count - block * BLOCK_RECORDS) * RECORD_BYTES;
-      const stored = tables.block(id, block)?.length;
-      if (stored === bytes) continue;
+      const records = tables.block(id, block);
+      const stored = records?.length;
+      if (records && stored === bytes) {
+        firsts.push(Buffer.from(records.subarray(0, RECORD_BYTES)));
+        continue;
+      }
       isWhole = false;
       this.#report(
         stored === undefined
@@ -53,7 +59,11 @@ export class RunCheck {
           : `block ${block} of run ${id} of postings has ${stored} bytes instead of ${bytes}.`,
       );
     }
-    return isWhole;
+    if (!isWhole) return false;
+    const expected = fencesOf(Buffer.concat(firsts));
+    if (!Buffer.from(expected.buffer).equals(Buffer.from(fences.buffer)))
+      this.#report(`the fences of run ${id} of postings are not the first records of its blocks.`);
+    return fences.length === expected.length;
   }
 
   /** Looks for the postings of the next entries. */
@@ -69,8 +79,7 @@ export class RunCheck {
     checked.expected++;
     const { run } = checked;
     const kind = term.charCodeAt(0);
-    const wanted = record(term, index);
-    const rank = this.#reader.rank(run, wanted);
+    const rank = this.#reader.rank(run, positionOf(term, index));
     const isThere =
       rank < run.count && this.#reader.indexAt(run, rank) === index && this.#reader.termAt(run, rank) === term;
     const what = `the posting of entry ${index + 1} of the kind ${KIND_NAMES.get(kind) ?? kind}`;
@@ -87,11 +96,11 @@ export class RunCheck {
   }
 }
 
-function readRuns(store: Store, report: (sentence: string) => void): Run[] {
+function readRuns(tables: PostingTables, report: (sentence: string) => void): Run[] {
   const runs: Run[] = [];
-  for (const id of store.keys("runs"))
+  for (const id of tables.runIds())
     try {
-      runs.push({ ...store.get("runs", id)!, id });
+      runs.push(tables.run(id));
     } catch {
       report(`the row of run ${id} of postings cannot be read.`);
     }

@@ -2,8 +2,9 @@
  * The sequencer: commands in, one at a time; batches out, each one transaction.
  *
  * A batch passes three stages, each of which holds one batch at a time: *formed* (commands run, entries hashed, trees
- * extended), *signed* (one head for every size), *written* (on disk). So batch k+1 is formed while k is signed and k−1
- * is written. There is no timer: a command on an idle log is formed at the end of the event-loop turn it came in.
+ * extended), *signed* (one head for every size), *written* (on disk). Where many commands wait, batch k+1 is formed while
+ * k is signed and k−1 is written; where few do, they share the next batch when the disk is free. There is no timer: a
+ * command on an idle log is formed at the end of the event-loop turn it came in.
  *
  * Every answer, a refusal too, is released when what it was based on is on disk, in order. If we crash here, nobody was
  * told anything that the disk does not hold. If signing or writing fails, the batch and all that were built on it fail
@@ -18,6 +19,7 @@ import type { Postings } from "../store/postings.js";
 import type { Store } from "../store/store.js";
 import { type TreeHead, treeHeadMessage } from "../verify/treehead.js";
 import { type Clock, formatTimestamp } from "./clock.js";
+import { CommittedRows } from "./committed.js";
 import { type FinishedEntry, finishEntry, type SecondaryDigests } from "./entry.js";
 import { type Frontier, SIGNING_VERSION } from "./frontier.js";
 import { addDigestTerm, addLogTerms, type LoggedEvent, type Projection } from "./projection.js";
@@ -26,8 +28,14 @@ import { BatchTransaction, type Command, type Draft } from "./transaction.js";
 
 /** Commands waiting beyond which an append is refused at once. */
 export const DEFAULT_QUEUE_LIMIT = 16_384;
+const HASH = 32;
 /** Events after which a batch is closed: about 10 ms of work on this thread. */
 const BATCH_EVENTS = 512;
+/**
+ * Commands that are worth a batch of their own while another is on its way to disk. Fewer wait until it is there and make
+ * one larger batch: each one costs a transaction, and a transaction costs the waking of threads, whatever is in it.
+ */
+const EARLY_COMMANDS = 128;
 
 /** Proof that an event is in the log, on disk, with the head of the size it made. */
 export interface Receipt {
@@ -77,8 +85,8 @@ interface FormedBatch {
   readonly events: readonly LoggedEvent[];
   readonly entries: readonly FinishedEntry[];
   readonly digests: Buffer;
-  /** Hex root of every new size. */
-  readonly roots: readonly string[];
+  /** Root of every new size, 32 bytes each. */
+  readonly roots: Uint8Array;
   readonly headTimestamp: number;
   readonly tiles: readonly TileChange[];
   /** Seconds it took to form. */
@@ -107,6 +115,7 @@ export interface SequencerParts {
 
 export class Sequencer {
   readonly #parts: SequencerParts;
+  readonly #committed: CommittedRows;
   #queue: Waiting[] = [];
   #scheduled = false;
   #closed = false;
@@ -130,6 +139,7 @@ export class Sequencer {
 
   constructor(parts: SequencerParts) {
     this.#parts = parts;
+    this.#committed = new CommittedRows(parts.store);
   }
 
   /** Commands accepted and not yet formed into a batch. */
@@ -159,6 +169,7 @@ export class Sequencer {
 
   #schedule(): void {
     if (this.#scheduled || this.#formed || !this.#queue.length) return;
+    if (this.#inFlight && this.#queue.length < EARLY_COMMANDS) return;
     this.#scheduled = true;
     // The end of the turn: whatever else this turn of the event loop brings joins the batch.
     setImmediate(() => {
@@ -174,7 +185,9 @@ export class Sequencer {
     const { frontier } = this.#parts;
     const layer = new Layer();
     const firstIndex = frontier.size;
-    const transaction = new BatchTransaction(this.#parts, this.#layers, layer, frontier);
+    const { postings, projection } = this.#parts;
+    const parts = { store: this.#committed, postings, projection };
+    const transaction = new BatchTransaction(parts, this.#layers, layer, frontier);
     const { drafts } = transaction;
     const ran: Ran[] = [];
     const queue = this.#queue;
@@ -205,19 +218,18 @@ export class Sequencer {
     drafts: readonly Draft[],
   ): Omit<FormedBatch, "forming" | "leftSigning" | "finished"> {
     const { frontier, secondaryDigests, clock } = this.#parts;
-    const digests = Buffer.allocUnsafe(32 * drafts.length);
+    const digests = Buffer.allocUnsafe(HASH * drafts.length);
     const entries = drafts.map(({ event, canonicalPayload }, i) => {
       const { id, timestamp, event_type } = event;
       const entry = finishEntry({ id, timestamp, event_type, canonicalPayload }, frontier.lastHash, secondaryDigests);
       frontier.lastHash = entry.entryHash;
       frontier.lastId = id;
-      digests.write(entry.entryHash, 32 * i, "hex");
+      digests.write(entry.entryHash, HASH * i, "hex");
       addLogTerms(event, layer);
       for (const digest of entry.digests) addDigestTerm(digest, event.leafIndex, layer);
       return entry;
     });
     const { roots, tiles } = drafts.length ? frontier.extend(digests) : { roots: digests, tiles: [] };
-    const rootBytes = Buffer.from(roots.buffer, roots.byteOffset, roots.length);
     const headTimestamp = Math.max(clock(), frontier.lastTimestamp);
     if (drafts.length) frontier.lastTimestamp = headTimestamp;
     return {
@@ -227,7 +239,7 @@ export class Sequencer {
       events: drafts.map(({ event }) => event),
       entries,
       digests,
-      roots: drafts.map((_, i) => rootBytes.toString("hex", 32 * i, 32 * i + 32)),
+      roots,
       headTimestamp,
       tiles,
     };
@@ -255,7 +267,7 @@ export class Sequencer {
       this.#schedule();
       this.#checkFailure();
       const started = performance.now();
-      const heads = await this.#sign(batch);
+      const signatures = await this.#sign(batch);
       const signed = performance.now();
       // A signed batch stays in its stage until the disk is free. Were it to make room sooner, every turn of the event
       // loop would send another small batch to wait for a transaction of its own: 2.3 entries a commit instead of 30.
@@ -263,13 +275,13 @@ export class Sequencer {
       leaveSigning();
       this.#checkFailure();
       const written = performance.now();
-      await this.#write(batch, heads);
+      await this.#write(batch, signatures);
       this.#report(batch, (signed - started) / 1000, (performance.now() - written) / 1000);
-      return heads;
+      return signatures;
     };
     pass()
       .then(
-        (heads) => this.#release(batch, heads),
+        (signatures) => this.#release(batch, signatures),
         (error) => {
           if (!this.#failed) {
             this.#failed = true;
@@ -299,29 +311,21 @@ export class Sequencer {
     if (this.#failed) throw this.#failure;
   }
 
-  async #sign(batch: FormedBatch): Promise<TreeHead[]> {
-    if (!batch.entries.length) return [];
-    const timestamp = formatTimestamp(batch.headTimestamp);
-    const heads = batch.roots.map((root_hash, i) => ({ tree_size: batch.firstIndex + i + 1, root_hash, timestamp }));
-    const messages = heads.map((head) => treeHeadMessage(head.root_hash, head.tree_size, timestamp));
-    const { signer } = this.#parts;
-    let signatures: readonly Uint8Array[];
+  /** @returns the signature of each head */
+  async #sign({ entries, roots, headTimestamp, firstIndex }: FormedBatch): Promise<readonly Uint8Array[]> {
+    if (!entries.length) return [];
+    const timestamp = formatTimestamp(headTimestamp);
+    const messages = entries.map((_, i) => treeHeadMessage(rootHex(roots, i), firstIndex + i + 1, timestamp));
     try {
-      signatures = await signer.sign(messages);
+      const signatures = await this.#parts.signer.sign(messages);
       this.#checkSigned(messages, signatures);
+      // A signer may use its memory again while these are written.
+      return signatures.map((signature) => Buffer.from(signature));
     } catch (cause) {
       throw new CairnlogError("signer-unavailable", "The operator key cannot sign, so nothing was appended.", {
         cause,
       });
     }
-    return heads.map((head, i) => ({
-      tree_size: head.tree_size,
-      root_hash: head.root_hash,
-      signature: Buffer.from(signatures[i]!).toString("base64"),
-      timestamp,
-      key_id: signer.fingerprint,
-      tree_version: SIGNING_VERSION,
-    }));
   }
 
   /**
@@ -336,8 +340,8 @@ export class Sequencer {
       throw new RangeError("The signer did not answer with its signature of each head.");
   }
 
-  async #write(batch: FormedBatch, heads: readonly TreeHead[]): Promise<void> {
-    const changes = this.#changeSet(batch, heads);
+  async #write(batch: FormedBatch, signatures: readonly Uint8Array[]): Promise<void> {
+    const changes = this.#changeSet(batch, signatures);
     if (!changes.batch && !changes.rows.length) return;
     try {
       await this.#parts.store.commit(changes);
@@ -347,6 +351,7 @@ export class Sequencer {
     this.batches++;
     this.lastFailure = null;
     // From here the entries exist, whatever happens to this process.
+    this.#committed.written(changes.rows);
     const size = batch.firstIndex + batch.events.length;
     this.#parts.frontier.written(batch.tiles);
     if (batch.events.length) {
@@ -355,15 +360,15 @@ export class Sequencer {
     }
   }
 
-  #changeSet(batch: FormedBatch, heads: readonly TreeHead[]): ChangeSet {
-    const { firstIndex, digests, tiles } = batch;
+  #changeSet(batch: FormedBatch, signatures: readonly Uint8Array[]): ChangeSet {
+    const { firstIndex, digests, roots, tiles } = batch;
     const packedHeads: BatchHeads = {
       treeVersion: SIGNING_VERSION,
       keyId: Buffer.from(this.#parts.signer.fingerprint.slice("sha256:".length), "hex"),
-      heads: heads.map((head) => ({
-        root: Buffer.from(head.root_hash, "hex"),
+      heads: signatures.map((signature, i) => ({
+        root: roots.subarray(HASH * i, HASH * (i + 1)),
         timestamp: batch.headTimestamp,
-        signature: Buffer.from(head.signature, "base64"),
+        signature,
       })),
     };
     const entries = batch.entries.map(({ json }) => json);
@@ -371,7 +376,16 @@ export class Sequencer {
     return { firstIndex, batch: packed, rows: batch.layer.rows(), tiles };
   }
 
-  #release(batch: FormedBatch, heads: readonly TreeHead[]): void {
+  #release(batch: FormedBatch, signatures: readonly Uint8Array[]): void {
+    const timestamp = formatTimestamp(batch.headTimestamp);
+    const head = (i: number): TreeHead => ({
+      tree_size: batch.firstIndex + i + 1,
+      root_hash: rootHex(batch.roots, i),
+      signature: base64(signatures[i]!),
+      timestamp,
+      key_id: this.#parts.signer.fingerprint,
+      tree_version: SIGNING_VERSION,
+    });
     for (const { waiting, outcome, from, to } of batch.ran) {
       if ("error" in outcome) {
         waiting.reject(outcome.error);
@@ -384,7 +398,7 @@ export class Sequencer {
           leaf_index: batch.events[i]!.leafIndex,
           entry_hash: batch.entries[i]!.entryHash,
           timestamp: batch.events[i]!.timestamp,
-          sth: heads[i]!,
+          sth: head(i),
         });
       waiting.resolve({ value: outcome.value, receipts });
     }
@@ -397,6 +411,7 @@ export class Sequencer {
   #recover(): boolean {
     if (this.#inFlight) return false;
     try {
+      this.#committed.clear();
       this.#parts.restore();
       this.#failed = false;
       this.#failure = undefined;
@@ -408,3 +423,8 @@ export class Sequencer {
     }
   }
 }
+
+const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+const base64 = (bytes: Uint8Array): string => bufferOf(bytes).toString("base64");
+/** Hex of root number `i`. */
+const rootHex = (roots: Uint8Array, i: number): string => bufferOf(roots).toString("hex", HASH * i, HASH * (i + 1));

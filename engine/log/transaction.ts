@@ -32,7 +32,11 @@ export class BatchTransaction extends LayeredState implements Transaction {
 
   /** @param layers of the batches in flight, oldest first; `layer` is the batch's own */
   constructor(
-    parts: { readonly store: Store; readonly postings: Postings; readonly projection: Projection },
+    parts: {
+      readonly store: Pick<Store, "get" | "range">;
+      readonly postings: Postings;
+      readonly projection: Projection;
+    },
     layers: readonly Layer[],
     layer: Layer,
     { size, lastId }: Pick<Frontier, "size" | "lastId">,

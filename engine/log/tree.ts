@@ -7,10 +7,10 @@
  */
 import { type Kernel, kernel, type NodeRun, type TreeVersion } from "../../wasm/index.js";
 import { CairnlogError } from "../error.js";
+import { Recent } from "../recent.js";
 import type { TileChange } from "../store/changeset.js";
 import type { Store } from "../store/store.js";
 import { height, peakPositions } from "../verify/merkle.js";
-import { Recent } from "./recent.js";
 
 export const TILE_WIDTH = 256;
 /**

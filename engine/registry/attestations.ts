@@ -11,7 +11,6 @@ import type { Log } from "../log/log.js";
 import type { Receipt } from "../log/sequencer.js";
 import type { Transaction } from "../log/transaction.js";
 import type { AttestationEvent } from "../verify/bundleformat.js";
-import { encodeBase64 } from "../verify/encoding.js";
 import { type Attestation, attestationPayloads, normaliseContentHash } from "../verify/manifest.js";
 import type { TreeHead } from "../verify/treehead.js";
 import { completeAttestation, recordedAttestation, sameAttestationTerm } from "./attestationevents.js";
@@ -139,16 +138,17 @@ export class Attestations {
       eventType,
       manifestHash,
       pseudonym: pseudonym!,
+      // In the order of canonical JSON, which then has nothing to sort.
       payload: {
         attestation_id: randomUUID(),
         attestation_type: type as string,
-        signer_key_fingerprint: key.fingerprint,
         document_hash: checked.contentHash,
-        manifest_hash: manifestHash,
         document_title: checked.title,
-        signature_algorithm: key.algorithm,
-        signature: encodeBase64(signature),
         intent_statement: statement!,
+        manifest_hash: manifestHash,
+        signature: input.signature as string,
+        signature_algorithm: key.algorithm,
+        signer_key_fingerprint: key.fingerprint,
         tags: checked.tags,
       },
     };

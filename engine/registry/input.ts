@@ -1,16 +1,15 @@
+/// <reference lib="es2024.string" />
 /**
  * Input from outside, checked member by member. Every value here may come from an attacker; what is wrong with it is
  * collected, so that one answer names all of it.
  */
 import { CairnlogError, type ErrorDetail } from "../error.js";
-import { decodeBase64 } from "../verify/encoding.js";
 import { isObject, type JsonObject } from "../verify/shape.js";
 
 /** Faults that one error lists; a hostile manifest could have thousands. */
 const MAX_DETAILS = 32;
 /** No accepted key signs with more than 1024 bytes, which are 1368 characters; bounds the work on hostile text. */
 const MAX_SIGNATURE_CHARACTERS = 2048;
-const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** What is wrong with one input. */
 export class Faults {
@@ -56,13 +55,17 @@ export function boundedText(
   if (typeof value !== "string") faults.add(path, "It must be a string.");
   else if (value.length < min || !fits(value, max))
     faults.add(path, `It must have ${min ? `${min} to` : "at most"} ${max} characters.`);
-  else if (LONE_SURROGATE.test(value)) faults.add(path, "It holds half of a surrogate pair, which UTF-8 cannot carry.");
+  else if (!value.isWellFormed()) faults.add(path, "It holds half of a surrogate pair, which UTF-8 cannot carry.");
   else return value;
   return undefined;
 }
 
-/** The bytes of a signature in strict base64; undefined for anything else. */
-export function decodeSignature(value: unknown): Uint8Array | undefined {
+/**
+ * The bytes of a signature in strict base64, of which there is one spelling; undefined for anything else. The verdicts
+ * are those of the portable `decodeBase64`, which takes ten times as long.
+ */
+export function decodeSignature(value: unknown): Buffer | undefined {
   if (typeof value !== "string" || value.length > MAX_SIGNATURE_CHARACTERS) return undefined;
-  return decodeBase64(value);
+  const bytes = Buffer.from(value, "base64");
+  return bytes.toString("base64") === value ? bytes : undefined;
 }

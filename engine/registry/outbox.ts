@@ -6,7 +6,7 @@ import { formatTimestamp, parseTimestamp } from "../log/clock.js";
 import type { Log } from "../log/log.js";
 import type { LoggedEvent, StateWriter } from "../log/projection.js";
 import type { Transaction } from "../log/transaction.js";
-import type { DeliveryRow, WebhookEvent } from "../store/schema.js";
+import type { DeliveryRow, WebhookEvent, WebhookRow } from "../store/schema.js";
 
 /** Seconds from each failed attempt to the next; after the last one a delivery is given up. */
 export const RETRY_DELAYS_S = [5, 30, 120, 600, 3_600, 21_600, 86_400];
@@ -34,6 +34,11 @@ export interface Outcome {
   /** Of the delivery when it was tried; an outcome that comes twice counts once. */
   readonly attempt: number;
   readonly isDelivered: boolean;
+  /**
+   * When it ended, canonical form, by the clock that says when the next one is due. That is not the log's time, which
+   * stands still after its clock has stepped back: for as long as it was ahead, nothing would be tried again.
+   */
+  readonly at: string;
   /** 0 to 1, by chance: chosen outside, so that the command is deterministic. */
   readonly jitter: number;
 }
@@ -132,14 +137,27 @@ export class Outbox {
   }
 }
 
+/**
+ * Whether a delivery may be tried. One that is further away than its delay is long was put off by a clock that has
+ * stepped back since, and does not wait until that shows the same again.
+ */
+export function isDue({ attempt, next_attempt_at }: DeliveryRow, now: string): boolean {
+  if (next_attempt_at === null || next_attempt_at <= now) return true;
+  return next_attempt_at > after(now, RETRY_DELAYS_S[attempt - 1]! * (1 + MAX_JITTER));
+}
+
+/** Whether an endpoint may be tried, of which the same is true. */
+export function mayTry({ next_probe_at }: Pick<WebhookRow, "next_probe_at">, now: string): boolean {
+  return next_probe_at === null || next_probe_at <= now || next_probe_at > after(now, PROBE_INTERVAL_S);
+}
+
 function settle(
   transaction: Transaction,
-  { webhookId, entryId, attempt, isDelivered, jitter }: Outcome,
+  { webhookId, entryId, attempt, isDelivered, at, jitter }: Outcome,
 ): { readonly becameUnhealthy: boolean; readonly gaveUp: boolean } | undefined {
   const webhook = transaction.get("webhooks", webhookId);
   const row = transaction.get("outbox", [webhookId, entryId]);
   if (!webhook || row?.attempt !== attempt) return undefined;
-  const { timestamp } = transaction;
   if (isDelivered) {
     remove(transaction, [webhookId, entryId]);
     if (webhook.retry_count)
@@ -148,17 +166,17 @@ function settle(
   }
   const retry_count = webhook.retry_count + 1;
   const healthy = retry_count < UNHEALTHY_AFTER;
-  const next_probe_at = healthy ? null : after(timestamp, PROBE_INTERVAL_S);
+  const next_probe_at = healthy ? null : after(at, PROBE_INTERVAL_S);
   transaction.put("webhooks", webhookId, { ...webhook, healthy, retry_count, next_probe_at });
   const becameUnhealthy = webhook.healthy && !healthy;
   // A probe of an unhealthy endpoint ahead of the delivery's own time says nothing about the delivery.
-  if (row.next_attempt_at !== null && row.next_attempt_at > timestamp) return { becameUnhealthy, gaveUp: false };
+  if (!isDue(row, at)) return { becameUnhealthy, gaveUp: false };
   const delay = RETRY_DELAYS_S[attempt];
   if (delay === undefined) {
     remove(transaction, [webhookId, entryId]);
     return { becameUnhealthy, gaveUp: true };
   }
-  const next_attempt_at = after(timestamp, delay * (1 + MAX_JITTER * jitter));
+  const next_attempt_at = after(at, delay * (1 + MAX_JITTER * jitter));
   transaction.put("outbox", [webhookId, entryId], { ...row, attempt: attempt + 1, next_attempt_at });
   return { becameUnhealthy, gaveUp: false };
 }

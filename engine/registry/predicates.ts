@@ -16,14 +16,10 @@ export const MAX_PREDICATE_CHARACTERS = 512;
 const URL_TEXT = /^https:\/\/[A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]+$/;
 const PATH = "/attestation_type";
 
-/** Short type → its canonical predicate URL. `base` has no trailing slash. */
-export function canonicalPredicates(base: string): ReadonlyMap<string, string> {
-  return new Map([...PATHS].map(([type, path]) => [type, base + path]));
-}
-
 /**
  * The event type of an attestation of this type: the canonical predicate of a short type, or the URL as it was sent.
  * @param attestationType from the submitter, who would like to pass as the operator
+ * @param base without a trailing slash
  * @throws CairnlogError `invalid-input` unless it is one of the four short types or an absolute `https:` URL of at most
  *   512 characters; `forbidden` for any spelling of a URL under `base`, other than exactly the canonical four, unless
  *   the operator key signs
@@ -35,10 +31,9 @@ export function resolvePredicate(attestationType: unknown, base: string, isOpera
       `The attestation type must be one of ${[...PATHS.keys()].join(", ")}, or an absolute https: URL of at most ${MAX_PREDICATE_CHARACTERS} characters.`,
     );
   if (typeof attestationType !== "string" || attestationType.length > MAX_PREDICATE_CHARACTERS) throw wrong();
-  const canonical = canonicalPredicates(base);
-  const short = canonical.get(attestationType);
-  if (short !== undefined) return short;
-  for (const url of canonical.values()) if (url === attestationType) return url;
+  const path = PATHS.get(attestationType);
+  if (path !== undefined) return base + path;
+  for (const canonical of PATHS.values()) if (attestationType === base + canonical) return attestationType;
 
   let url: URL;
   try {

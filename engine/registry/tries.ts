@@ -5,7 +5,10 @@
 import { CairnlogError } from "../error.js";
 import type { Clock } from "../log/clock.js";
 
-/** Names remembered; beyond it the one tried first is forgotten, which only ever forgives. About 20 MB when full. */
+/**
+ * Names remembered; beyond it the one not tried for longest is forgotten, which only ever forgives. 32 MB when full of
+ * fingerprints.
+ */
 export const MAX_NAMES = 100_000;
 const MICROS = 1_000_000;
 
@@ -23,7 +26,10 @@ export class Tries {
   readonly #window: number;
   readonly #clock: Clock;
   readonly #about: string;
-  /** Times of the tries of each name, oldest first; at most `limit`. Attackers choose among the names. */
+  /**
+   * Times of the tries of each name, oldest first; at most `limit`. The name tried last is the last one. Attackers choose
+   * among the names.
+   */
   readonly #times = new Map<string, number[]>();
 
   constructor({ limit, windowSeconds, clock, about = "wrong tries" }: TriesOptions) {
@@ -45,7 +51,8 @@ export class Tries {
    */
   take(name: string): () => void {
     const now = this.#clock();
-    const times = (this.#times.get(name) ?? []).filter((time) => time > now - this.#window);
+    // Times to come are of a clock that has stepped back since: they would lock the name for as long as it was ahead.
+    const times = (this.#times.get(name) ?? []).filter((time) => time > now - this.#window && time <= now);
     if (times.length >= this.#limit) {
       const retryAfter = Math.ceil((times[0]! + this.#window - now) / MICROS);
       throw new CairnlogError("rate-limited", `Too many ${this.#about}. Try again in ${retryAfter} seconds.`, {
@@ -53,7 +60,7 @@ export class Tries {
       });
     }
     times.push(now);
-    this.#remember(name, times);
+    this.#remember(name, times, now);
     return () => this.#giveBack(name, now);
   }
 
@@ -64,11 +71,12 @@ export class Tries {
     if (!times.length) this.#times.delete(name);
   }
 
-  #remember(name: string, times: number[]): void {
-    if (!this.#times.has(name) && this.#times.size >= MAX_NAMES) {
-      const [first] = this.#times.keys();
-      this.#times.delete(first!);
-    }
+  #remember(name: string, times: number[], now: number): void {
+    this.#times.delete(name);
     this.#times.set(name, times);
+    for (const [oldest, tried] of this.#times) {
+      if (tried.at(-1)! > now - this.#window && this.#times.size <= MAX_NAMES) return;
+      this.#times.delete(oldest);
+    }
   }
 }

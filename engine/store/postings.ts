@@ -1,24 +1,29 @@
 /**
  * Postings: term → ascending leaf indexes. The newest few thousand entries' are in memory; older ones lie in sorted
- * runs, which are merged geometrically in the background. A log never deletes, so no record is ever superseded.
+ * runs, which are merged geometrically in the background, one merge a level at a time, each twice as fast as postings come
+ * in: done well before the next is due, and an append costs the same wherever in a merge it falls. A log never deletes,
+ * so no record is ever superseded.
  *
  * If we crash here: a run counts only once its row is in table `runs`, written in one transaction with the removal of
- * what it replaces. Blocks of a run without a row are removed at the next start, and the entries after the last run are
- * read again from their batches.
+ * what it replaces. Blocks of a run without a row are removed after the next start, and the entries after the last run
+ * are read again from their batches.
  */
 import { mayContain } from "./bloom.js";
 import type { Indexes } from "./changeset.js";
-import { BLOCK_RECORDS, RECORD_BYTES, type RecordBlock, type Run, RunBuilder, RunReader, record } from "./runs.js";
+import { mergeRuns } from "./merge.js";
+import { Pace } from "./pace.js";
+import type { PostingTables } from "./posting-tables.js";
+import { fencesOf, MAX_INDEX, positionOf, type Run, RunBuilder, RunReader } from "./runs.js";
 import { BLOOM_KINDS, type RunRow } from "./schema.js";
-import type { PostingTables } from "./store.js";
 
 /** Entries kept in memory before they become a run. */
 export const FLUSH_ENTRIES = 4096;
 /** Neighbouring runs of one level that become one run of the next. */
 export const MERGE_WIDTH = 4;
-/** Blocks merged between two breaths of the event loop: about 4 ms. */
-const MERGE_SLICE_BLOCKS = 8;
-const MAX_INDEX = 2 ** 48 - 1;
+/** Postings that a merge passes on for each one that comes in. */
+const MERGE_PACE = 2;
+/** Blocks of a merge written in one transaction: half a megabyte. */
+const MERGE_WRITE_BLOCKS = 32;
 
 /** The ascending leaf indexes of one term; `at` and `seek` cost a search, not a scan. Valid until the next append. */
 export interface PostingList {
@@ -71,7 +76,12 @@ export class Postings {
   #frozen: MemoryRun | null = null;
   #memory: MemoryRun;
   #flushing: Promise<void> | null = null;
-  #merging: Promise<void> | null = null;
+  /** By level of what is merged. */
+  readonly #merging = new Map<number, Promise<void>>();
+  readonly #pace = new Pace();
+  /** Ids whose blocks belong to no run. */
+  #leftOvers: number[];
+  #clearing: Promise<void> | null = null;
   #closed = false;
   #failure: unknown;
 
@@ -81,8 +91,11 @@ export class Postings {
     this.#reader = new RunReader(tables);
     this.#isReader = isReader;
     this.#runs = this.#storedRuns();
+    const live = new Set(this.#runs.map(({ id }) => id));
     // A run that a reader does not know may be one that the writer is just making.
-    this.#nextRunId = isReader ? 0 : tables.removeOrphans(new Set(this.#runs.map((run) => run.id)));
+    const filed = isReader ? [] : tables.filedIds();
+    this.#leftOvers = filed.filter((id) => !live.has(id));
+    this.#nextRunId = Math.max(0, ...filed, ...live) + 1;
     this.#memory = this.#afterRuns();
   }
 
@@ -125,7 +138,9 @@ export class Postings {
     // Writing failed before: entries come in again, so the disk may take a run again, too.
     this.#failure = undefined;
     const { terms: memory } = this.#memory;
+    let count = 0;
     for (const [term, indexes] of terms) {
+      count += typeof indexes === "number" ? 1 : indexes.length;
       const held = memory.get(term);
       if (held === undefined) memory.set(term, indexes);
       else if (typeof held === "number") memory.set(term, [held].concat(indexes));
@@ -133,6 +148,7 @@ export class Postings {
       else for (const index of indexes) held.push(index);
     }
     this.#memory.to = to;
+    this.#pace.feed(count);
     this.#maintain();
   }
 
@@ -141,14 +157,14 @@ export class Postings {
     const segments: Segment[] = [];
     for (const run of this.#runs) {
       if (BLOOM_KINDS.has(term.charCodeAt(0)) && !mayContain(run.bloom, term)) continue;
-      const first = this.#reader.rank(run, record(term, 0));
-      const length = this.#reader.rank(run, record(term, MAX_INDEX)) - first;
+      const { first, end } = this.#reader.span(run, term);
+      const length = end - first;
       if (length)
         segments.push({
           length,
           at: (rank) => this.#reader.indexAt(run, first + rank),
           seek: (index) =>
-            index <= run.from ? 0 : index >= run.to ? length : this.#reader.rank(run, record(term, index)) - first,
+            index <= run.from ? 0 : index >= run.to ? length : this.#reader.rank(run, positionOf(term, index)) - first,
           read: (rank, count, into) => this.#reader.readIndexes(run, first + rank, count, into),
         });
     }
@@ -190,8 +206,8 @@ export class Postings {
   /** Every (term, leaf index) with `low` <= term <= `high`: those in memory in no particular order. */
   *range(low: string, high: string): Iterable<{ readonly term: string; readonly index: number }> {
     for (const run of this.#runs) {
-      const end = this.#reader.rank(run, record(high, MAX_INDEX));
-      for (let rank = this.#reader.rank(run, record(low, 0)); rank < end; rank++)
+      const end = this.#reader.rank(run, positionOf(high, MAX_INDEX));
+      for (let rank = this.#reader.rank(run, positionOf(low, 0)); rank < end; rank++)
         yield { term: this.#reader.termAt(run, rank), index: this.#reader.indexAt(run, rank) };
     }
     for (const memory of [this.#frozen, this.#memory])
@@ -204,45 +220,60 @@ export class Postings {
     while (this.#flushing && this.#memory.to - this.#memory.from > entries) await this.#flushing;
   }
 
-  /** Waits until nothing is being flushed or merged. @throws what the background work failed with */
+  /** Waits until nothing is left to be flushed, merged or cleared up. @throws what the background work failed with */
   async settle(): Promise<void> {
-    while (this.#flushing || this.#merging) await (this.#flushing ?? this.#merging);
+    for (let work = this.#work(); work.length; work = this.#work()) {
+      this.#pace.release();
+      await work[0];
+    }
     if (this.#failure) throw this.#failure;
   }
 
   /** Stops the background work at its next breath; an unfinished merge is left to the next start. */
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#flushing;
-    await this.#merging;
+    this.#pace.release();
+    await Promise.all(this.#work());
+  }
+
+  #work(): Promise<void>[] {
+    return [this.#flushing, ...this.#merging.values(), this.#clearing].filter((work) => work !== null);
   }
 
   #maintain(): void {
     if (this.#closed || this.#failure || this.#isReader) return;
-    const failed = (cause: unknown) => {
-      this.#failure = cause;
-      this.#adopt();
-    };
     if (!this.#flushing && (this.#frozen || this.#memory.to - this.#memory.from >= FLUSH_ENTRIES))
-      this.#flushing = this.#flush()
-        .catch(failed)
-        .finally(() => {
-          this.#flushing = null;
-          this.#maintain();
-        });
-    const mergeable = this.#merging ? null : this.#mergeable();
-    if (mergeable)
-      this.#merging = this.#merge(mergeable)
-        .catch(failed)
-        .finally(() => {
-          this.#merging = null;
-          this.#maintain();
-        });
+      this.#flushing = this.#inBackground(this.#flush(), () => {
+        this.#flushing = null;
+      });
+    for (let group = this.#mergeable(); group; group = this.#mergeable()) {
+      const { level } = group[0]!;
+      this.#merging.set(
+        level,
+        this.#inBackground(this.#merge(group), () => this.#merging.delete(level)),
+      );
+    }
+    if (!this.#clearing && this.#leftOvers.length)
+      this.#clearing = this.#inBackground(this.#clear(), () => {
+        this.#clearing = null;
+      });
+  }
+
+  #inBackground(work: Promise<void>, done: () => void): Promise<void> {
+    return work
+      .catch((cause: unknown) => {
+        this.#failure = cause;
+        this.#adopt();
+      })
+      .finally(() => {
+        done();
+        this.#maintain();
+      });
   }
 
   /** A write that failed may be on disk all the same: the runs there are those that count. */
   #adopt(): void {
-    this.#runs = this.#tables.runs().sort((a, b) => a.from - b.from);
+    this.#runs = this.#storedRuns();
     if (this.#frozen && this.#frozen.to <= (this.#runs.at(-1)?.to ?? 0)) this.#frozen = null;
   }
 
@@ -282,18 +313,18 @@ export class Postings {
         builder.add(term, asArray(memory.terms.get(term)));
       }
     }
-    builder.finish();
-    const row: RunRow = { level: 0, from: memory.from, to: memory.to, count: builder.count, bloom: builder.bloom };
-    await this.#tables.writeRun(id, blocks, row, []);
-    this.#take({ ...row, id }, []);
+    const fences = builder.finish();
+    const { count, bloom } = builder;
+    await this.#writeRun(id, blocks, { level: 0, from: memory.from, to: memory.to, count, bloom, fences }, []);
     this.#frozen = null;
   }
 
-  /** The oldest row of neighbours that all have one level and are enough to merge. */
+  /** The oldest row of neighbours that all have one level, no run of which is being merged, and are enough to merge. */
   #mergeable(): readonly Run[] | null {
     for (let i = 0; i + MERGE_WIDTH <= this.#runs.length; i++) {
       const group = this.#runs.slice(i, i + MERGE_WIDTH);
-      if (group.every((run) => run.level === group[0]!.level)) return group;
+      const { level } = group[0]!;
+      if (!this.#merging.has(level) && group.every((run) => run.level === level)) return group;
     }
     return null;
   }
@@ -303,93 +334,38 @@ export class Postings {
     const bloomTerms = Math.ceil(inputs.reduce((sum, run) => sum + run.bloom.length * 8, 0) / 10);
     let pending: [number, Buffer][] = [];
     const builder = new RunBuilder(bloomTerms, (block, records) => pending.push([block, records]));
-    const cursors = inputs.map((run) => new MergeCursor(this.#reader, run));
-    for (;;) {
-      let least: MergeCursor | null = null;
-      // Of equal terms the older run's comes first: its entries are all older.
-      for (const cursor of cursors) if (!cursor.done && (!least || cursor.isBefore(least))) least = cursor;
-      if (!least) break;
-      builder.copy(least.block, least.position);
-      least.next();
-      if (pending.length >= MERGE_SLICE_BLOCKS) {
+    const begun = this.#pace.fed;
+    for (const done of mergeRuns(this.#reader, inputs, builder)) {
+      if (pending.length >= MERGE_WRITE_BLOCKS) {
         await this.#tables.writeBlocks(id, pending);
         pending = [];
-        await breathe();
-        if (this.#closed) return;
       }
-    }
-    builder.finish();
-    const row: RunRow = {
-      level: inputs[0]!.level + 1,
-      from: inputs[0]!.from,
-      to: inputs.at(-1)!.to,
-      count: builder.count,
-      bloom: builder.bloom,
-    };
-    await this.#tables.writeRun(
-      id,
-      pending,
-      row,
-      inputs.map((run) => run.id),
-    );
-    this.#take({ ...row, id }, inputs);
-    for (const run of inputs) {
-      await this.#tables.removeBlocks(run.id, Math.ceil(run.count / BLOCK_RECORDS));
+      await this.#pace.reached(begun + done / MERGE_PACE);
       if (this.#closed) return;
     }
-  }
-}
-
-/**
- * Walks the records of one run, a copied block at a time. Terms are compared as three numbers: 15 ns, where comparing
- * ranges of bytes takes 150, and a record is compared three times on each level of merging.
- */
-class MergeCursor {
-  readonly #reader: RunReader;
-  readonly #run: Run;
-  #rank = 0;
-  block: RecordBlock;
-  position = 0;
-  /** Bytes 0–5 of the term. */
-  #head = 0;
-
-  constructor(reader: RunReader, run: Run) {
-    this.#reader = reader;
-    this.#run = run;
-    this.block = reader.copyBlock(run, 0);
-    this.#head = this.#part(0);
+    const fences = builder.finish();
+    const { count, bloom } = builder;
+    const [from, to] = [inputs[0]!.from, inputs.at(-1)!.to];
+    await this.#writeRun(id, pending, { level: inputs[0]!.level + 1, from, to, count, bloom, fences }, inputs);
+    this.#leftOvers.push(...inputs.map((run) => run.id));
   }
 
-  get done(): boolean {
-    return this.#rank >= this.#run.count;
+  async #writeRun(id: number, blocks: [number, Buffer][], row: RunRow, replaced: readonly Run[]): Promise<void> {
+    await this.#tables.writeRun(
+      id,
+      blocks,
+      row,
+      replaced.map((run) => run.id),
+    );
+    this.#take({ ...row, id, fences: fencesOf(row.fences) }, replaced);
   }
 
-  next(): void {
-    this.#rank++;
-    this.position++;
-    if (this.done) return;
-    if (this.position === BLOCK_RECORDS) {
-      this.block = this.#reader.copyBlock(this.#run, this.#rank / BLOCK_RECORDS);
-      this.position = 0;
+  /** Removes the blocks of replaced and of unfinished runs. */
+  async #clear(): Promise<void> {
+    for (;;) {
+      const [id] = this.#leftOvers;
+      if (id === undefined || this.#closed) return;
+      if (!(await this.#tables.removeBlocks(id))) this.#leftOvers.shift();
     }
-    this.#head = this.#part(0);
-  }
-
-  /** Whether this record's term sorts before the other's. */
-  isBefore(other: MergeCursor): boolean {
-    if (this.#head !== other.#head) return this.#head < other.#head;
-    for (const at of [6, 11]) {
-      const part = this.#part(at);
-      const otherPart = other.#part(at);
-      if (part !== otherPart) return part < otherPart;
-    }
-    return false;
-  }
-
-  /** Six bytes of the term as a number; 0–5, 6–11 and 11–16 are all of it. */
-  #part(from: number): number {
-    const { bytes } = this.block;
-    const at = this.position * RECORD_BYTES + from;
-    return bytes.readUInt32BE(at) * 65_536 + bytes.readUInt16BE(at + 4);
   }
 }

@@ -1,5 +1,6 @@
 /**
- * Everything that is on disk, in one place: each table, its key and its row. One LMDB environment a log.
+ * Everything that is on disk, in one place: each table, its key and its row. One LMDB environment a log, and one for its
+ * postings (`posting-tables.ts`).
  *
  * Two kinds of tables. *Derived* rows follow from the entries through `apply` alone and can be rebuilt from them;
  * *private* rows (secrets, addresses, work to do) are written beside a batch in the same transaction and never enter it.
@@ -49,7 +50,10 @@ export interface SeamRow {
   readonly before: number;
 }
 
-/** One immutable sorted run of postings: the leaf indexes [from, to), `count` records in blocks of table `postings`. */
+/**
+ * One immutable sorted run of postings, under its id: the leaf indexes [from, to), `count` records in blocks. A run is live
+ * while its row is there; blocks without one are left-overs of an interrupted merge.
+ */
 export interface RunRow {
   readonly level: number;
   readonly from: number;
@@ -57,6 +61,8 @@ export interface RunRow {
   readonly count: number;
   /** Bloom filter over the terms of the kinds that are looked up to learn that they are absent. */
   readonly bloom: Uint8Array;
+  /** The first record of each block. */
+  readonly fences: Uint8Array;
 }
 
 /**
@@ -268,8 +274,6 @@ export interface CredentialRow {
 /** Table name → key and row of every table that holds msgpackr records. */
 export interface Tables {
   meta: { key: string; row: LogMeta };
-  /** By run id. A run is live while its row is here; blocks without one are left-overs of an interrupted merge. */
-  runs: { key: number; row: RunRow };
   /** By entry id. */
   seams: { key: number; row: SeamRow };
   /** By fingerprint. */
@@ -371,21 +375,15 @@ export const PRIVATE_TABLES = [
   "outboxCounts",
   "counters",
 ] as const satisfies readonly TableName[];
-export const RECORD_TABLES = [
-  "meta",
-  "runs",
-  ...DERIVED_TABLES,
-  ...PRIVATE_TABLES,
-] as const satisfies readonly TableName[];
+export const RECORD_TABLES = ["meta", ...DERIVED_TABLES, ...PRIVATE_TABLES] as const satisfies readonly TableName[];
 
 /**
  * Tables of plain bytes:
  * - `batches`: leaf index of the first entry → batch (`batch.ts`). The row that makes an append exist.
  * - `tiles`: [tree version, tile level, tile index] → up to 256 hashes of 32 bytes. Level-0 tiles are written when full,
  *   the newest tile of each higher level whenever it grows (once in 256 appends), so that a restart reads, not hashes.
- * - `postings`: [run id, block number] → up to `BLOCK_RECORDS` sorted records (`runs.ts`).
  */
-export const BYTE_TABLES = ["batches", "tiles", "postings"] as const;
+export const BYTE_TABLES = ["batches", "tiles"] as const;
 
 export const FORMAT = 1;
 

@@ -1,28 +1,27 @@
 /**
- * The store: one LMDB environment, opened by one writer. It knows tables, not logs.
+ * The store: an LMDB environment, opened by one writer, and one for postings in a directory below it. It knows tables,
+ * not logs.
  *
  * Durability: `overlappingSync` is off, so a transaction is visible to readers only after it is on disk. Nobody can
  * read a tree head that a power failure takes back, which would be a fork. (It is also faster for one commit at a time:
  * 0.33 ms against 0.45 ms for put and flush on the machine this was measured on.)
  */
 import { mkdirSync } from "node:fs";
-import { type Database, open, type RangeOptions, type RootDatabase, type Transaction } from "lmdb";
-import { Encoder } from "msgpackr";
+import type { Database, RangeOptions, Transaction } from "lmdb";
 import { CairnlogError } from "../error.js";
 import { Batch } from "./batch.js";
 import type { ChangeSet, RowChange } from "./changeset.js";
-import type { Run } from "./runs.js";
-import { BYTE_TABLES, type Key, type KeyOf, RECORD_TABLES, type RowOf, type RunRow, type TableName } from "./schema.js";
+import { type Environment, fileBytes, openEnvironment, RECORDS, settled, transact, unheard, view } from "./lmdb.js";
+import { openPostings, type PostingStore, type PostingTables } from "./posting-tables.js";
+import { BYTE_TABLES, type Key, type KeyOf, RECORD_TABLES, type RowOf, type TableName } from "./schema.js";
 
 /**
  * Address space set aside for the map: 256 GiB, some 150 million entries. It costs nothing until used. A process has 128 TiB
  * in all, and LMDB does not survive running out of them, so many logs in one process must share.
  */
 export const DEFAULT_MAP_SIZE = 2 ** 38;
-/** Rows are encoded by the msgpackr of this package, whichever one lmdb brings along: its bytes are our file format. */
-const RECORDS = { encoder: { Encoder } } as object;
-/** Rows removed per transaction when clearing up. */
-const CLEANUP_ROWS = 256;
+/** Directory of the postings within the log's. */
+const POSTINGS = "postings";
 
 export interface StoreOptions {
   /** Directory; created when it does not exist. */
@@ -38,21 +37,6 @@ export interface StoreOptions {
 /** [tree version, tile level, tile index] */
 export type TileKey = [treeVersion: 1 | 2, level: number, index: number];
 
-/** What `Postings` needs of the store. */
-export interface PostingTables {
-  /** A block of a run, to be read at once: the next one may take its place. */
-  block(run: number, number: number): Buffer | undefined;
-  runs(): Run[];
-  /** Removes blocks of runs that are not live; returns the next free run id. */
-  removeOrphans(live: ReadonlySet<number>): number;
-  writeBlocks(run: number, blocks: readonly [number, Buffer][]): Promise<void>;
-  /** Writes the last blocks and the row of a run and drops the rows it replaces, in one transaction. */
-  writeRun(run: number, blocks: readonly [number, Buffer][], row: RunRow, replaced: readonly number[]): Promise<void>;
-  removeBlocks(run: number, count: number): Promise<void>;
-  /** Drops every run: no posting is on disk then, and what a start reads of the entries takes their place. */
-  removeRuns(): Promise<void>;
-}
-
 /** A part of a range of rows. */
 export interface RowWindow {
   /** Rows passed over; none when absent. */
@@ -65,11 +49,11 @@ export interface Snapshot extends Pick<Store, "get" | "range"> {
   close(): void;
 }
 
-/** How much room the environment takes. */
+/** How much room the log takes. */
 export interface StoreUsage {
-  /** Of its file; pages that are free inside it are used again. */
+  /** Of its files; pages that are free inside them are used again. */
   readonly fileBytes: number;
-  /** What the file can grow to. */
+  /** What the file of the entries can grow to. */
   readonly mapBytes: number;
   /** Open read transactions' slots, of all threads and processes. */
   readonly readers: number;
@@ -138,67 +122,43 @@ export function openStore(options: StoreOptions): Store {
   }
 }
 
-/**
- * Every write of a transaction has a promise. Only the transaction's own is waited for; when it fails, on a full disk for
- * one, the others are rejected, too, and a rejection that nobody hears ends the process.
- */
-function unheard(write: Promise<unknown>): void {
-  write.catch(() => {});
-}
-
-/** What a transaction resolves to. The reason for its failure comes as one more promise, inside of the error. */
-async function settled<T>(transaction: Promise<T>): Promise<T> {
-  try {
-    return await transaction;
-  } catch (error) {
-    const { commitError } = error as { commitError?: Promise<unknown> };
-    if (commitError) unheard(commitError);
-    throw error;
-  }
-}
-
-/** A row as lmdb has it: in a buffer that it uses again, or where it lies in the file. To be read at once. */
-function view<K extends Key>(
-  table: Database<Buffer, K>,
-  key: K,
-  at: { readonly transaction?: Transaction },
-): Buffer | undefined {
-  // Its type leaves the options out.
-  const read = table.getBinaryFast as Database<Buffer, K>["get"];
-  const bytes = read.call(table, key, at) as Uint8Array | undefined;
-  return bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-}
-
 /** `batch` unless it ends before the entry at `index`. */
 const holding = (batch: Batch | undefined, index: number): Batch | undefined =>
   batch && index < batch.firstIndex + batch.count ? batch : undefined;
 
 class LmdbStore implements Store {
-  readonly #env: RootDatabase<unknown, Key>;
+  readonly #options: Required<Omit<StoreOptions, "isScratch">>;
+  readonly #env: Environment;
   readonly #records: ReadonlyMap<TableName, Database<unknown, Key>>;
   readonly #batches: Database<Buffer, number>;
   readonly #tiles: Database<Buffer, TileKey>;
-  readonly postings: PostingTables;
+  /** Opened by the first who asks for postings: those who verify or derive never do. */
+  #postings: PostingStore | undefined;
   /** The moment that reads see; without one, each sees what is newest. */
   #pinned: Transaction | undefined;
 
   constructor({ path, mapSize = DEFAULT_MAP_SIZE, readOnly = false, isScratch = false }: StoreOptions) {
+    this.#options = { path, mapSize, readOnly };
     const maxDbs = RECORD_TABLES.length + BYTE_TABLES.length;
-    // All writes are in transactions of ours. Those that lmdb would gather in a turn have a promise that nobody can hear.
-    const gathering = { overlappingSync: false, eventTurnBatching: false } as const;
-    this.#env = open<unknown, Key>({
-      path,
-      mapSize,
-      maxDbs,
-      readOnly,
-      noSync: isScratch,
-      noSubdir: false,
-      ...gathering,
-    });
+    this.#env = openEnvironment({ path, mapSize, maxDbs, readOnly, noSync: isScratch });
     this.#records = new Map(RECORD_TABLES.map((name) => [name, this.#env.openDB({ name, ...RECORDS })]));
     this.#batches = this.#bytes("batches");
     this.#tiles = this.#bytes("tiles");
-    this.postings = this.#postingTables(this.#bytes("postings"));
+  }
+
+  get #openedPostings(): PostingStore {
+    if (this.#postings) return this.#postings;
+    const { path, mapSize, readOnly } = this.#options;
+    try {
+      this.#postings = openPostings(`${path}/${POSTINGS}`, mapSize, readOnly);
+    } catch (cause) {
+      throw new CairnlogError("storage-failed", `The postings in ${path} cannot be opened.`, { cause });
+    }
+    return this.#postings;
+  }
+
+  get postings(): PostingTables {
+    return this.#openedPostings.tables;
   }
 
   #bytes<K extends Key>(name: (typeof BYTE_TABLES)[number]): Database<Buffer, K> {
@@ -286,7 +246,7 @@ class LmdbStore implements Store {
   }
 
   removeTiles(keys: readonly TileKey[]): Promise<void> {
-    return this.#transaction(() => {
+    return transact(this.#env, () => {
       for (const key of keys) this.#tiles.remove(key);
     });
   }
@@ -299,7 +259,7 @@ class LmdbStore implements Store {
         unheard(this.#tiles.put([tile.treeVersion, tile.level, tile.index], Buffer.from(tile.hashes)));
       for (const change of changes.rows) this.#put(change);
     };
-    if (!batch) return this.#transaction(write);
+    if (!batch) return transact(this.#env, write);
     // A writer that is behind was at the end of some batch, where the other writer's next batch now begins.
     const written = await settled(this.#batches.ifNoExists(firstIndex, write));
     if (!written)
@@ -310,52 +270,6 @@ class LmdbStore implements Store {
   #put({ table, key, row }: RowChange): void {
     const records = this.#table(table);
     unheard(row === undefined ? records.remove(key as never) : records.put(key as never, row as never));
-  }
-
-  /** All writes made in `write`, as one transaction; resolves when they are on disk. */
-  async #transaction(write: () => void): Promise<void> {
-    await settled(this.#env.batch(write));
-    await settled(this.#env.flushed);
-  }
-
-  #postingTables(blocks: Database<Buffer, [number, number]>): PostingTables {
-    const runs = this.#table("runs");
-    const put = (run: number, list: readonly [number, Buffer][]) => {
-      for (const [block, records] of list) unheard(blocks.put([run, block], records));
-    };
-    return {
-      block: (run, number) => view(blocks, [run, number], this.#at),
-      runs: () => [...runs.getRange(this.#at)].map(({ key, value }) => ({ ...value, id: key })),
-      removeOrphans: (live) => {
-        // From run to run, not from block to block: the cost is that of the runs, of which there are few.
-        for (let next = 1; ; ) {
-          const [first] = [...blocks.getKeys({ start: [next, 0], limit: 1 })];
-          if (!first) return next;
-          const run = first[0];
-          next = run + 1;
-          if (!live.has(run))
-            for (const key of blocks.getKeys({ start: first, end: [next, 0] })) unheard(blocks.remove(key));
-        }
-      },
-      writeBlocks: (run, list) => this.#transaction(() => put(run, list)),
-      writeRun: (run, list, row, replaced) =>
-        this.#transaction(() => {
-          put(run, list);
-          unheard(runs.put(run, row));
-          for (const old of replaced) unheard(runs.remove(old));
-        }),
-      removeRuns: () =>
-        this.#transaction(() => {
-          for (const id of runs.getKeys()) unheard(runs.remove(id));
-        }),
-      removeBlocks: async (run, count) => {
-        for (let from = 0; from < count; from += CLEANUP_ROWS)
-          await this.#transaction(() => {
-            for (let block = from; block < Math.min(count, from + CLEANUP_ROWS); block++)
-              unheard(blocks.remove([run, block]));
-          });
-      },
-    };
   }
 
   snapshot(): Snapshot {
@@ -378,6 +292,8 @@ class LmdbStore implements Store {
   }
 
   pin(): void {
+    // Postings first: of a moment before that of the entries they lag behind, of one after it they would run ahead.
+    this.#openedPostings.pin();
     const previous = this.#pinned;
     // Otherwise it would hand out the transaction that is in use.
     this.#env.resetReadTxn();
@@ -386,22 +302,19 @@ class LmdbStore implements Store {
   }
 
   usage(): StoreUsage {
-    const stats = this.#env.getStats() as {
-      pageSize: number;
-      lastPageNumber: number;
-      mapSize: number;
-      numReaders: number;
-    };
-    const fileBytes = (stats.lastPageNumber + 1) * stats.pageSize;
-    return { fileBytes, mapBytes: stats.mapSize, readers: stats.numReaders };
+    const { mapSize, numReaders } = this.#env.getStats() as { mapSize: number; numReaders: number };
+    const bytes = fileBytes(this.#env) + fileBytes(this.#openedPostings.environment);
+    return { fileBytes: bytes, mapBytes: mapSize, readers: numReaders };
   }
 
   refresh(): void {
+    this.#postings?.environment.resetReadTxn();
     this.#env.resetReadTxn();
   }
 
   async close(): Promise<void> {
     this.#pinned?.done();
+    await this.#postings?.close();
     await this.#env.close();
   }
 }

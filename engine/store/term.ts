@@ -3,6 +3,7 @@
  * key, so that it serves as a Map key in memory and, byte for byte, as the sort key on disk.
  */
 import { hash } from "node:crypto";
+import { Recent } from "../recent.js";
 import { POSTING, type PostingKind } from "./schema.js";
 
 export const TERM_BYTES = 17;
@@ -11,9 +12,21 @@ const HASH_TEXT = /^(?:sha256:)?([0-9a-f]{64})$/;
 
 const KIND_CHAR: readonly string[] = Array.from({ length: 256 }, (_, kind) => String.fromCharCode(kind));
 
-/** A term known only to be equal or not: the first 16 bytes of the text's SHA-256. */
+/** Texts are the clients', so both are bounded: at most some 500 KB in all. */
+const KEPT_TERMS = 1024;
+const MAX_KEPT_CHARACTERS = 256;
+
+/** By kind and text. */
+const kept = new Recent<string, string>(KEPT_TERMS);
+
+/**
+ * A term known only to be equal or not: the first 16 bytes of the text's SHA-256. Of ten that an attestation needs, four
+ * came lately (its type, its signer, a tag, its own identity a moment ago), and a look-up costs a third of a hash.
+ */
 export function hashedTerm(kind: PostingKind, text: string): string {
-  return KIND_CHAR[kind]! + hash("sha256", text, "binary").slice(0, KEY_BYTES);
+  const kindCharacter = KIND_CHAR[kind]!;
+  const make = () => kindCharacter + hash("sha256", text, "binary").slice(0, KEY_BYTES);
+  return text.length > MAX_KEPT_CHARACTERS ? make() : kept.get(kindCharacter + text, make);
 }
 
 /**

@@ -39,7 +39,11 @@ function write(value: unknown, depth: number): string {
   }
 }
 
+/** Printable ASCII without quotation mark and backslash: text that is its own spelling, as most is. */
+const PLAIN = /^[ !#-[\]-~]*$/;
+
 function quote(text: string): string {
+  if (PLAIN.test(text)) return `"${text}"`;
   return text.isWellFormed() ? JSON.stringify(text) : refuse("half of a surrogate pair");
 }
 

@@ -4,11 +4,12 @@
 import { bytesToHex, hexToBytes } from "@noble/hashes/utils.js";
 
 const HEX_HASH = /^[0-9a-f]{64}$/;
+const ENCODER = new TextEncoder();
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /** UTF-8 of `text`. Lone surrogates would become U+FFFD: callers hash only text that was checked for them. */
 export function utf8(text: string): Uint8Array {
-  return new TextEncoder().encode(text);
+  return ENCODER.encode(text);
 }
 
 /** Whether `value` is a hash as this log writes it: exactly 64 lower-case hex characters. */

@@ -76,7 +76,9 @@ export class Upgrades {
   #isDue({ leafIndex, anchored_at }: UnsettledAnchor): boolean {
     const now = this.#parts.clock();
     const asked = this.#asked.get(leafIndex);
-    return asked === undefined || now - asked >= (now - parseTimestamp(anchored_at)) * PATIENCE;
+    // Asked at a time to come: the clock has stepped back since, and nothing else says when that was.
+    if (asked === undefined || asked > now) return true;
+    return now - asked >= (now - parseTimestamp(anchored_at)) * PATIENCE;
   }
 
   /** @param silent calendars that have failed in this round, which is why they are left alone until the next */

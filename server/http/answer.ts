@@ -37,6 +37,9 @@ export function json(value: unknown, options?: Partial<Omit<Answer, "body">>): A
   return new Answer(Buffer.from(JSON.stringify(value)), options);
 }
 
+/** Fits a socket's own buffer. */
+const MAX_LAST_BYTES = 64 * 1024;
+
 const COMMA = Buffer.from(",");
 
 /**
@@ -76,7 +79,8 @@ export const REASONS: Readonly<Record<number, string>> = {
  * Writes an answer. What the socket does not take at once is written as it drains, without a copy inside the socket, and
  * counts as `pending` until then. The caller must not call this once the request was aborted.
  * @param common headers of every answer: names and values in turns
- * @param withBody false for HEAD: the headers as they would be, `content-length` included
+ * @param how `withBody` is false for HEAD: the headers as they would be, `content-length` included; after an answer that
+ *   `isLast` the connection is closed
  * @param sent called when the last byte has been handed to the operating system; never after an abort
  * @returns what is held for a client that reads slowly, to be released when the request has ended; null when all is sent
  */
@@ -84,12 +88,16 @@ export function writeAnswer(
   response: HttpResponse,
   answer: Answer,
   common: readonly string[],
-  withBody: boolean,
+  { withBody, isLast }: { readonly withBody: boolean; readonly isLast: boolean },
   pending: PendingBytes,
   sent: () => void,
 ): Share | null {
   const { status, contentType, body, headers } = answer;
   const isEmpty = status === 204 || status === 304;
+  const hasBody = withBody && !isEmpty;
+  // What the library closes after, it keeps until then, and nobody counts that: a longer answer only says that it is the
+  // last, and the client closes, or is idle.
+  const closes = isLast && hasBody && body.length <= MAX_LAST_BYTES && !(answer instanceof StreamedAnswer);
   let share: Share | null = null;
   response.cork(() => {
     // Without a status line it is 200 OK.
@@ -97,9 +105,14 @@ export function writeAnswer(
     for (let i = 0; i < common.length; i += 2) response.writeHeader(common[i]!, common[i + 1]!);
     for (const name in headers) response.writeHeader(name, headers[name]!);
     if (!isEmpty) response.writeHeader("content-type", contentType);
-    if (!withBody || isEmpty) {
+    if (isLast && !closes) response.writeHeader("connection", "close");
+    if (!hasBody) {
       if (!isEmpty && !(answer instanceof StreamedAnswer)) response.writeHeader("content-length", `${body.length}`);
       response.endWithoutBody();
+      return sent();
+    }
+    if (closes) {
+      response.end(body, true);
       return sent();
     }
     if (answer instanceof StreamedAnswer) {

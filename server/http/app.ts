@@ -11,20 +11,28 @@ import uWS, {
   type us_listen_socket,
   type us_socket,
 } from "uWebSockets.js";
-import type { TSchema } from "typebox";
+import { setImmediate } from "node:timers/promises";
 import { CairnlogError } from "../../engine/error.js";
 import { Answer, json, writeAnswer } from "./answer.js";
 import { kept, NOT_KEPT } from "./caching.js";
 import type { Network } from "./client-address.js";
-import { checker, parseBody, textReader } from "./input.js";
+import { parseBody } from "./input.js";
 import { type Limits, limitHeaders, type Standing } from "./limits.js";
 import type { Logger } from "./logger.js";
 import type { Metrics } from "./metrics.js";
 import { PendingBytes, type Share } from "./pending.js";
 import { HttpError, problemAnswer, rateLimited, refusalCode } from "./problems.js";
 import { type Request, readRequest } from "./request.js";
-import type { Context, Method, Route } from "./route.js";
-import type { Tallies, Tally } from "./tallies.js";
+import {
+  checkedContext,
+  noResource,
+  PRIVATE_HEADERS,
+  type PreparedRoute,
+  type Resource,
+  resources,
+  withoutRoute,
+} from "./resources.js";
+import type { Method, Route } from "./route.js";
 import type { TlsFiles } from "./tls.js";
 import { type Upload, type UploadBounds, Uploads } from "./uploads.js";
 
@@ -32,15 +40,8 @@ import { type Upload, type UploadBounds, Uploads } from "./uploads.js";
 const EXCLUSIVE_PORT = 1;
 /** How long `close` waits for answers that are being made, and for clients that read theirs slowly. */
 const DRAIN_MS = 7_000;
-/** How long browsers may remember a preflight, in seconds. */
-const PREFLIGHT_MAX_AGE = "86400";
 /** Pages of other origins may read what is public; they get to see no answer to these. */
 const WRITES: ReadonlySet<string> = new Set<Method>(["POST", "DELETE"]);
-/** For every answer, and for those that pages of other origins may read: names and values in turns. */
-const PRIVATE_HEADERS = ["x-content-type-options", "nosniff"];
-const PUBLIC_HEADERS = [...PRIVATE_HEADERS, "access-control-allow-origin", "*", "access-control-expose-headers", "*"];
-/** Stands for every path that no route has, in metrics and logs. */
-const UNKNOWN = "(unknown)";
 
 export interface HttpServerOptions {
   readonly routes: readonly Route[];
@@ -55,27 +56,6 @@ export interface HttpServerOptions {
   readonly tls: TlsFiles | null;
   readonly metrics: Metrics;
   readonly logger: Logger;
-}
-
-/** A path and what answers there. */
-interface Resource {
-  readonly path: string;
-  readonly params: readonly string[];
-  readonly routes: ReadonlyMap<string, PreparedRoute>;
-  /** For `Allow`. */
-  readonly methods: readonly string[];
-  /** Headers of answers to reads. */
-  readonly readHeaders: readonly string[];
-  /** Counts the requests with a method that it does not know. */
-  readonly tally: Tally;
-}
-
-interface PreparedRoute {
-  readonly route: Route;
-  readonly readParams: ReturnType<typeof textReader> | null;
-  readonly readQuery: ReturnType<typeof textReader> | null;
-  readonly checkBody: ReturnType<typeof checker> | null;
-  readonly tally: Tally;
 }
 
 /** One request on its way. */
@@ -124,7 +104,7 @@ export class HttpServer {
       const pattern = resource.path.replace(/\{(\w+)\}/g, ":$1");
       this.#app.any(pattern, (response, request) => this.#accept(response, request, resource));
     }
-    const nothing = resourceAt(UNKNOWN, new Map(), tallies);
+    const nothing = noResource(tallies);
     this.#app.any("/*", (response, request) => this.#accept(response, request, nothing));
   }
 
@@ -189,7 +169,8 @@ export class HttpServer {
     const { trustedProxies } = this.#options;
     const request = readRequest(uwsRequest, response, resource.params.length, trustedProxies, this.#asksAddress);
     const prepared = resource.routes.get(request.method === "HEAD" ? "GET" : request.method);
-    const upload = prepared?.checkBody ? this.uploads.read(response) : null;
+    const isReadable = prepared?.checkBody && request.framing !== "ambiguous";
+    const upload = isReadable ? this.uploads.read(response) : null;
     const exchange: Exchange = {
       response,
       request,
@@ -221,6 +202,7 @@ export class HttpServer {
     let answer: Answer;
     try {
       if (this.#options.limits) standing = await this.#standing(this.#options.limits, exchange);
+      if (request.framing === "ambiguous") throw ambiguousLength();
       if (standing?.exceeded) throw rateLimited(standing.name, standing.reset);
       if (prepared) {
         const bytes = upload && (await upload.bytes);
@@ -242,6 +224,9 @@ export class HttpServer {
       this.#options.metrics.refused(refusalCode(error));
       if (answer.status >= 500 && !isCommonplace(error)) this.#logFailure(exchange, answer.status, error);
     }
+    // The library is lax about where chunks end, so what follows them must not be taken for a request: while this one has no
+    // answer, one that came with it ends the connection; later it is closed.
+    if (request.framing !== "plain") await setImmediate();
     exchange.isHandled = false;
     this.#write(exchange, answer, standing);
   }
@@ -264,7 +249,8 @@ export class HttpServer {
     if (this.#isClosing) headers.push("connection", "close");
     this.#active.add(exchange);
     const sent = () => this.#sent(exchange, answer.status);
-    exchange.answer = writeAnswer(response, answer, headers, request.method !== "HEAD", this.answers, sent);
+    const how = { withBody: request.method !== "HEAD", isLast: request.framing !== "plain" && !this.#isClosing };
+    exchange.answer = writeAnswer(response, answer, headers, how, this.answers, sent);
   }
 
   #sent(exchange: Exchange, status: number): void {
@@ -292,98 +278,5 @@ export class HttpServer {
 const isCommonplace = (error: unknown): boolean =>
   error instanceof CairnlogError && (error.code === "overloaded" || error.code === "closed");
 
-/** Routes by path. */
-function resources(routes: readonly Route[], tallies: Tallies): Resource[] {
-  const paths = new Map<string, Map<string, PreparedRoute>>();
-  for (const route of routes) {
-    const methods = paths.get(route.path) ?? new Map<string, PreparedRoute>();
-    if (methods.has(route.method)) throw new Error(`two routes answer ${route.method} ${route.path}`);
-    paths.set(route.path, methods.set(route.method, prepare(route, tallies)));
-  }
-  return [...paths].map(([path, methods]) => resourceAt(path, methods, tallies));
-}
-
-function resourceAt(path: string, routes: ReadonlyMap<string, PreparedRoute>, tallies: Tallies): Resource {
-  const isRead = routes.has("GET") || !routes.size;
-  const methods = [...routes.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
-  return {
-    path,
-    params: [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!),
-    routes,
-    methods: routes.size ? methods.concat("OPTIONS") : [],
-    readHeaders: isRead ? PUBLIC_HEADERS : PRIVATE_HEADERS,
-    tally: tallies.open("other", path),
-  };
-}
-
-const prepare = (route: Route, tallies: Tallies): PreparedRoute => ({
-  route,
-  readParams: route.params ? textReader(route.params) : null,
-  readQuery: route.query ? textReader(route.query) : null,
-  checkBody: route.body ? checker(route.body as TSchema) : null,
-  tally: tallies.open(route.method, route.path),
-});
-
-const NOTHING: readonly (readonly [string, string])[] = [];
-
-function checkedContext(
-  prepared: PreparedRoute,
-  resource: Resource,
-  request: Request,
-  body: unknown,
-  proof: unknown,
-): Context {
-  if (body) prepared.checkBody?.(body);
-  const pairs = request.query ? new URLSearchParams(request.query) : NOTHING;
-  return {
-    params: (prepared.readParams?.(namedParams(resource, request)) ?? {}) as Context["params"],
-    query: (prepared.readQuery?.(pairs) ?? {}) as Context["query"],
-    body,
-    request,
-    proof,
-  };
-}
-
-/** Whether some method could answer here: `/log/entries` has the form of `/log/{entry_id}`, but names nothing. */
-function isKnown(resource: Resource, request: Request): boolean {
-  const [any] = resource.routes.values();
-  if (!any) return false;
-  try {
-    any.readParams?.(namedParams(resource, request));
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-const namedParams = (resource: Resource, { params }: Request) =>
-  params.map((text, i) => [resource.params[i]!, decodePart(text)] as const);
-
-/** A part of a path that is not valid percent-encoding names nothing. */
-function decodePart(text: string): string {
-  if (!text.includes("%")) return text;
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw new CairnlogError("not-found", "The path is not validly encoded, so it names nothing.");
-  }
-}
-
-/** The answer where no route is: a preflight, another method than the path knows, or no such path. */
-function withoutRoute(resource: Resource, request: Request): Answer {
-  const { methods } = resource;
-  const { method } = request;
-  if (!isKnown(resource, request))
-    throw new CairnlogError("not-found", "There is no such route. GET /api/v1/openapi.json lists all.");
-  const allow = methods.join(", ");
-  if (method !== "OPTIONS") throw new HttpError("method-not-allowed", `This path answers ${allow} only.`, { allow });
-  const cors = {
-    "access-control-allow-methods": "GET, HEAD",
-    "access-control-allow-headers": "*",
-    "access-control-max-age": PREFLIGHT_MAX_AGE,
-  };
-  return new Answer(Buffer.alloc(0), {
-    status: 204,
-    headers: methods.includes("GET") ? { allow, ...cors } : { allow },
-  });
-}
+const ambiguousLength = (): HttpError =>
+  new HttpError("ambiguous-length", "The request says in two ways, or in none that is known, where its body ends.");

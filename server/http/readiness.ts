@@ -38,8 +38,9 @@ export class Readiness {
    * @throws HttpError 503 with the reason why an append would fail
    */
   check(): Promise<readonly string[]> {
-    if (!this.#verdict || Date.now() >= this.#until) {
-      this.#until = Date.now() + VERDICT_MS;
+    // The time of day may step back, and the verdict would hold until it is there again.
+    if (!this.#verdict || performance.now() >= this.#until) {
+      this.#until = performance.now() + VERDICT_MS;
       this.#verdict = this.#examine();
     }
     return this.#verdict;

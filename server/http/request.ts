@@ -17,6 +17,12 @@ let issued = 0;
 /** An id that no other request has. A random one for each took 0.8 µs. */
 const nextId = (): string => PROCESS_ID + (++issued).toString(16).padStart(12, "0");
 
+/**
+ * How a request says where it ends. The library takes the first of two lengths, and any transfer coding for chunks, which
+ * a proxy in front may read otherwise and so see another request begin (request smuggling): those are `ambiguous`.
+ */
+export type Framing = "plain" | "chunked" | "ambiguous";
+
 export interface Request {
   /** Upper case. */
   readonly method: string;
@@ -36,6 +42,7 @@ export interface Request {
   readonly ifNoneMatch: string;
   /** The `Accept-Encoding` header as sent; empty without one. */
   readonly acceptEncoding: string;
+  readonly framing: Framing;
 }
 
 /**
@@ -63,12 +70,30 @@ export function readRequest(
     authorization: request.getHeader("authorization"),
     ifNoneMatch: request.getHeader("if-none-match"),
     acceptEncoding: request.getHeader("accept-encoding"),
+    framing: framingOf(request, method),
   };
 }
 
 function addressOf(request: HttpRequest, response: HttpResponse, trusted: readonly Network[]): string {
   const socket = Buffer.from(response.getRemoteAddressAsText()).toString("latin1");
   return clientAddress(socket, trusted.length ? forwardedFor(request) : "", trusted);
+}
+
+/** RFC 9112 §6.1, §6.3. Going through all headers takes 2–3 µs, so reads, which have no body, are spared it. */
+function framingOf(request: HttpRequest, method: string): Framing {
+  const coding = request.getHeader("transfer-encoding");
+  const isRead = method === "GET" || method === "HEAD";
+  if (isRead && !coding && !request.getHeader("content-length")) return "plain";
+  let [lengths, codings, isEmpty] = [0, 0, false];
+  request.forEach((name, value) => {
+    if (name === "transfer-encoding") codings++;
+    if (name !== "content-length") return;
+    lengths++;
+    isEmpty ||= !value;
+  });
+  if (lengths + codings > 1 || isEmpty) return "ambiguous";
+  if (!codings) return "plain";
+  return coding.toLowerCase() === "chunked" ? "chunked" : "ambiguous";
 }
 
 /** All `X-Forwarded-For` headers in order: a proxy may add one of its own below the client's. */

@@ -2,7 +2,7 @@
  * Sessions: JSON Web Tokens (RFC 7519) that the operator key signs and nobody stores. What a token says was true when it
  * was signed; whether its key is still good is asked again at every use, so a key's sessions end with it.
  */
-import { randomUUID } from "node:crypto";
+import { createPublicKey, type KeyObject, randomUUID } from "node:crypto";
 import { type JWTPayload, jwtVerify } from "jose";
 import type { OperatorKey } from "../../engine/crypto/operator-key.js";
 import { CairnlogError } from "../../engine/error.js";
@@ -50,6 +50,7 @@ export interface SessionsOptions {
 
 export class Sessions {
   readonly #operator: OperatorKey;
+  readonly #verifyingKey: KeyObject;
   readonly #keys: Keys;
   readonly #ttl: number;
   readonly #clock: Clock;
@@ -58,6 +59,7 @@ export class Sessions {
 
   constructor({ operator, keys, ttlSeconds, clock = systemClock }: SessionsOptions) {
     this.#operator = operator;
+    this.#verifyingKey = createPublicKey(operator.public.pem);
     this.#keys = keys;
     this.#ttl = ttlSeconds;
     this.#clock = clock;
@@ -127,10 +129,10 @@ export class Sessions {
 
   /** The algorithm is the operator key's and not the token's to choose: `none` and HMAC with the public key fail here. */
   async #verify(token: string): Promise<Verified> {
-    const { algorithm, keyObject } = this.#operator.public;
+    const { algorithm } = this.#operator.public;
     let payload: JWTPayload;
     try {
-      ({ payload } = await jwtVerify(token, keyObject, {
+      ({ payload } = await jwtVerify(token, this.#verifyingKey, {
         algorithms: [JWS_ALGORITHMS[algorithm]],
         issuer: this.#operator.fingerprint,
         typ: "JWT",

@@ -5,7 +5,7 @@
  */
 import { CairnlogError } from "../../engine/error.js";
 import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "../../engine/log/clock.js";
-import type { Delivery, Outcome } from "../../engine/registry/outbox.js";
+import { type Delivery, isDue, mayTry, type Outcome } from "../../engine/registry/outbox.js";
 import type { Endpoint, Told, Webhooks } from "../../engine/registry/webhooks.js";
 import type { Logger } from "../http/logger.js";
 import { deliveryRequest } from "./message.js";
@@ -133,9 +133,8 @@ export class Deliverer {
     this.#lanes.set(id, lane);
     const now = formatTimestamp(this.#clock());
     const endpoint = this.#webhooks.endpoint(id);
-    const probe = endpoint?.next_probe_at ?? now;
-    if (probe > now) {
-      this.#lookAt(lane, probe, now);
+    if (endpoint && !mayTry(endpoint, now)) {
+      this.#lookAt(lane, endpoint.next_probe_at!, now);
       return;
     }
     const waiting = this.#webhooks.outbox.oldest(id, WINDOW);
@@ -173,7 +172,8 @@ export class Deliverer {
     if (this.#isStopped && !isDelivered) return;
     if (isDelivered) this.delivered++;
     else this.failed++;
-    this.#outcomes.push({ webhookId: lane.id, entryId, attempt, isDelivered, jitter: this.#random() });
+    const at = formatTimestamp(this.#clock());
+    this.#outcomes.push({ webhookId: lane.id, entryId, attempt, isDelivered, at, jitter: this.#random() });
     if (this.#isSettling) return;
     this.#isSettling = true;
     this.#run(this.#settle());
@@ -250,9 +250,7 @@ function select(
     .sort((a, b) => (timeOf(a) < timeOf(b) ? -1 : timeOf(a) > timeOf(b) ? 1 : a.entry_id - b.entry_id));
   // One attempt at a time, whatever its own time is.
   if (!endpoint.healthy) return { due: inFlight.size ? [] : idle.slice(0, 1), next: null };
-  const due = idle
-    .filter(({ next_attempt_at }) => next_attempt_at === null || next_attempt_at <= now)
-    .slice(0, LANE_WIDTH - inFlight.size);
+  const due = idle.filter((delivery) => isDue(delivery, now)).slice(0, LANE_WIDTH - inFlight.size);
   const [first] = idle.filter((delivery) => !due.includes(delivery));
   const isFull = inFlight.size + due.length >= LANE_WIDTH;
   return { due, next: first && !isFull ? timeOf(first) : null };

@@ -221,6 +221,17 @@ describe("an upgrade", () => {
     expect(anchoring.status()).toMatchObject({ proof_status: "confirmed" });
   });
 
+  test("does not wait for a clock that has stepped back to be there again", async () => {
+    const { calendars, anchoring, time } = await world(1);
+    time.now += 365 * DAY;
+    await anchoring.anchor();
+    await anchoring.upgrade();
+    expect(calendars[0]!.requests).toHaveLength(2);
+    time.now -= 365 * DAY;
+    await anchoring.upgrade();
+    expect(calendars[0]!.requests).toHaveLength(3);
+  });
+
   test("asks any configured calendar when a promise names none of them, and never the address in it", async () => {
     const { log, calendars, anchoring } = await world(1);
     const stranger = await startCalendar();

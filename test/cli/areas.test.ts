@@ -10,6 +10,7 @@ import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
 import type { Subcommand } from "#cairnlog/server/cli/usage.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
+import { cairnlog } from "../service.js";
 
 const folder = temporaryFolder();
 const at = (name: string) => join(folder, name);
@@ -150,6 +151,44 @@ test("composite assemble and compile, and its manifest attested", async () => {
   expect(entry.payload).toMatchObject({ document_hash: composite.composite_hash, document_title: "Both" });
   const bundle = JSON.parse(readFileSync(at("manifest.json.attestation.json"), "utf8"));
   expect(bundle).toMatchObject({ manifest, entry: { id: log_entry_id } });
+});
+
+test("verify --composite takes the parts in their order, and nothing else", async () => {
+  const { key } = await registered();
+  const parts = ["first.txt", "second.txt"].map(at);
+  for (const part of parts) writeFileSync(part, `This is ${part}.`);
+  writeFileSync(at("changed.txt"), "This is another.");
+  await run("composite", "assemble", ...parts, "--title", "Two of them", "--out", at("two.json"));
+  await run("composite", "compile", at("two.json"), "--out", at("two"));
+  await run("attest", at("two"), "--manifest", "--key", key);
+
+  const operatorKey = at("data/operator.pub.pem");
+  const verify = (files: readonly string[], bundle = at("two.attestation.json"), ...options: string[]) =>
+    cairnlog(["verify", ...files, "--composite", "--attestation", bundle, "--operator-key", operatorKey, ...options]);
+  const good = await verify(parts);
+  expect(good.stdout).toContain(`${at("two.attestation.json")}: verified`);
+  expect(good.stdout).toContain("ok     file: The files are the parts of the document, in their order.");
+  expect(good.code).toBe(0);
+  expect(JSON.parse((await verify(parts, undefined, "--json")).stdout)).toMatchObject({ files: parts, valid: true });
+
+  for (const wrong of [parts.toReversed(), parts.slice(1), [...parts, ...parts], [parts[0]!, at("changed.txt")]]) {
+    const { code, stdout } = await verify(wrong);
+    expect([code, stdout.match(/WRONG.*/g)]).toEqual([
+      1,
+      ["WRONG  file: The files are not the parts that were attested, or not in their order."],
+    ]);
+  }
+
+  const bundle = JSON.parse(readFileSync(at("two.attestation.json"), "utf8"));
+  for (const document of [{ ...bundle.manifest.document, title: "Three" }, {}, null]) {
+    writeFileSync(at("spoilt.json"), JSON.stringify({ ...bundle, manifest: { ...bundle.manifest, document } }));
+    expect((await verify(parts, at("spoilt.json"))).code).toBe(1);
+  }
+  for (const text of ["null", "[]", '{"manifest":1}', "{"]) {
+    writeFileSync(at("spoilt.json"), text);
+    expect((await verify(parts, at("spoilt.json"))).stdout).toContain("NOT verified");
+  }
+  expect(await cairnlog(["verify", ...parts, "--composite", "--operator-key", operatorKey])).toMatchObject({ code: 2 });
 });
 
 test("claim post and list", async () => {

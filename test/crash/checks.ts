@@ -56,6 +56,7 @@ export class Memory {
         ...this.#checkHistory(registry, operator.fingerprint, ledger, deep),
         ...this.#checkReceipts(registry, ledger, random, isThorough),
         ...checkRows(registry, ledger),
+        ...checkDeliveries(registry, ledger),
         ...checkCounts(registry),
       ];
     } catch (error) {
@@ -151,6 +152,13 @@ function checkRows({ log }: Registry, ledger: Ledger): string[] {
           problems.push(`${name} has ${member} ${json(found[member])}, not ${json(value)}`);
   }
   return problems;
+}
+
+/** Nothing was forgotten on the way: what the endpoint has not taken waits for it still. */
+function checkDeliveries({ log }: Registry, { webhook, told, delivered }: Ledger): string[] {
+  if (webhook === null) return [];
+  const lost = told.filter((id) => !delivered.has(id) && !log.row("outbox", [webhook, id]));
+  return lost.map((id) => `the webhook was not told of entry ${id}, and nobody means to`);
 }
 
 /** Rows that are written together are there together. */

@@ -2,7 +2,8 @@
 import type { Pool } from "#cairnlog/engine/crypto/pool.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import type { Receipt } from "#cairnlog/engine/log/sequencer.js";
-import type { PostingTables, Store } from "#cairnlog/engine/store/store.js";
+import type { PostingTables } from "#cairnlog/engine/store/posting-tables.js";
+import type { Store } from "#cairnlog/engine/store/store.js";
 import { scratchFolder } from "../service.js";
 
 /** The modules of the build under test. */
@@ -17,6 +18,13 @@ export interface Engine {
   readonly spki: typeof import("#cairnlog/engine/crypto/spki.js");
   readonly postings: typeof import("#cairnlog/engine/store/postings.js");
   readonly term: typeof import("#cairnlog/engine/store/term.js");
+}
+
+/** One injected failure. */
+export interface FaultCase {
+  readonly name: string;
+  /** Sentences, one for each problem. */
+  run(engine: Engine): Promise<readonly string[]>;
 }
 
 /** Before the disk has it; after the disk has it. */
@@ -102,6 +110,7 @@ export class FaultyLog {
   readonly refused = new Set<number>();
   readonly codes = new Set<string>();
   log!: Log;
+  #store!: Store;
   readonly #engine: Engine;
   readonly #folder = scratchFolder();
   readonly #key: string;
@@ -128,9 +137,14 @@ export class FaultyLog {
     const { path } = this.#folder;
     const real = this.#engine.operatorKey.operatorKey(this.#key, this.#pool);
     const signer = { ...real, sign: (messages: readonly Uint8Array[]) => (this.faults.sign ?? real.sign)(messages) };
-    const store = this.faults.wrap(this.#engine.store.openStore({ path, mapSize }));
+    this.#store = this.faults.wrap(this.#engine.store.openStore({ path, mapSize }));
     const pool = this.#pool ? { pool: this.#pool } : {};
-    this.log = await this.#engine.log.startLog(store, { path, signer, mapSize, ...pool });
+    this.log = await this.#engine.log.startLog(this.#store, { path, signer, mapSize, ...pool });
+  }
+
+  /** Entries whose postings are in runs on disk. */
+  get inRuns(): number {
+    return Math.max(0, ...this.#store.postings.runs().map(({ to }) => to));
   }
 
   /** Appends notes in waves, so that batches are in every stage at once. Resolves when all are answered. */

@@ -27,10 +27,18 @@ export class Ledger {
   /** Values of payload members that belong to what was refused: they must be nowhere in the log. */
   readonly refused = new Set<string>();
   readonly #rows = new Map<string, RowFact>();
-  /** Acknowledged entries that the webhook must be told of. */
+  /** Id of the standing subscription; null until there is one. */
+  webhook: number | null = null;
+  /** Acknowledged entries that its endpoint must be told of. */
   readonly told: number[] = [];
+  readonly delivered: ReadonlySet<number>;
   /** Writes that were acknowledged, by route. */
   readonly writes = new Map<string, number>();
+
+  /** @param delivered entries of which the endpoint has taken a delivery, each there before that is answered */
+  constructor(delivered: ReadonlySet<number> = new Set()) {
+    this.delivered = delivered;
+  }
 
   add(receipt: Receipt, says: Acknowledged["says"] = {}): void {
     const { log_entry_id, leaf_index, entry_hash, sth } = receipt;

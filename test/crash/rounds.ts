@@ -14,13 +14,18 @@ import { type RunningService, scratchFolder, startService } from "../service.js"
 import { Memory, Monitor } from "./checks.js";
 import { Connection } from "./connection.js";
 import { Ledger } from "./ledger.js";
-import { Crew, operatorSigner, type Scene, subscribeTo } from "./load.js";
+import { Crew, operatorSigner, type Scene, subscribeTo, subscriptionOf } from "./load.js";
 import { Outside } from "./outside.js";
 
 const WORKERS = 8;
 /** Rounds after which actors are replaced: their inboxes and sessions end. */
 const CREW_ROUNDS = 8;
-/** How long the webhook may take to be told of everything, once nothing dies any more. */
+/**
+ * How long the webhook may take to be told of everything, once nothing dies any more. The outbox says when an attempt is
+ * made again: at once, unless one has failed. None has a reason to: every service of every round may call the endpoint,
+ * which answers each call within half the time it has, and a call that SIGKILL or a stop cuts short is not written down.
+ * A machine so slow that two calls in a row time out all the same is waited for: 5 s and 30 s.
+ */
 const DELIVERY_MS = 120_000;
 
 export interface CrashOptions {
@@ -66,7 +71,7 @@ class Crash {
   readonly #dataDir: string;
   readonly #outside: Outside;
   readonly #random: Random;
-  readonly #ledger = new Ledger();
+  readonly #ledger: Ledger;
   readonly #memory = new Memory();
   readonly #scene: Scene;
   readonly #crew: Crew;
@@ -77,6 +82,7 @@ class Crash {
     this.#options = options;
     this.#dataDir = dataDir;
     this.#outside = outside;
+    this.#ledger = new Ledger(outside.delivered);
     this.#random = new Random(options.seed);
     const hookUrl = `${outside.url}/hook`;
     this.#scene = { ledger: this.#ledger, watched: newSigner(), submitted: [], hookUrl, operator: null };
@@ -151,13 +157,18 @@ class Crash {
     }
   }
 
-  #start(): Promise<RunningService> {
+  /**
+   * Always with the same settings, also when it is killed before it listens: deliveries begin earlier than that, and a
+   * service that may not call this machine would refuse its endpoint ten times within a moment and then spare it for an hour.
+   */
+  #start(started?: (child: ChildProcess) => void): Promise<RunningService> {
     const environment = {
       LOG_LEVEL: "fatal",
       SERVICE_WEBHOOK_ALLOW_PRIVATE: "on",
       SERVICE_OTS_CALENDARS: this.#outside.url,
     };
-    return startService(this.#dataDir, environment, { main: mainOf(this.#options.dist) });
+    const main = mainOf(this.#options.dist);
+    return startService(this.#dataDir, environment, { main, ...(started && { started }) });
   }
 
   /** A connection, with what only the first start makes. */
@@ -173,10 +184,9 @@ class Crash {
 
   async #killStarting(milliseconds: number): Promise<void> {
     let child: ChildProcess | undefined;
-    const started = (process: ChildProcess) => {
+    const starting = this.#start((process) => {
       child = process;
-    };
-    const starting = startService(this.#dataDir, {}, { main: mainOf(this.#options.dist), started }).catch(() => null);
+    }).catch(() => null);
     await sleep(milliseconds);
     await kill(child!);
     await starting;
@@ -193,6 +203,7 @@ class Crash {
       const missing = () => this.#ledger.told.filter((id) => !this.#outside.delivered.has(id));
       for (const until = Date.now() + DELIVERY_MS; missing().length && Date.now() < until; ) await sleep(50);
       for (const id of missing().slice(0, 5)) problems.push(`the webhook was never told of entry ${id}`);
+      if (missing().length) problems.push(`its subscription: ${await subscriptionOf(this.#scene, connection)}`);
       const exitCode = await service.stop();
       if (exitCode !== 0) problems.push(`the service stopped with exit code ${exitCode}`);
     } finally {

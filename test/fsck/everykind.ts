@@ -173,12 +173,17 @@ export async function buildData(pool: Pool, more: number): Promise<string> {
   return dataDir;
 }
 
+type Change = (table: (name: string) => Database, bytes: (name: string) => Database<Buffer>) => Promise<unknown>;
+
 /** Lends the tables of a stopped log as they are on disk, records decoded and bytes not. */
-export async function tamper(
-  dataDir: string,
-  change: (table: (name: string) => Database, bytes: (name: string) => Database<Buffer>) => Promise<unknown>,
-): Promise<void> {
-  const env = open({ path: join(dataDir, "log"), maxDbs: 50, mapSize: 2 ** 30 });
+export const tamper = (dataDir: string, change: Change) => changeTables(join(dataDir, "log"), change);
+
+/** The same with those of its postings. */
+export const tamperPostings = (dataDir: string, change: Change) =>
+  changeTables(join(dataDir, "log", "postings"), change);
+
+async function changeTables(path: string, change: Change): Promise<void> {
+  const env = open({ path, maxDbs: 50, mapSize: 2 ** 30 });
   const bytes = (name: string) => env.openDB({ name, encoding: "binary" }) as Database<Buffer>;
   await change((name) => env.openDB({ name }), bytes);
   await env.flushed;

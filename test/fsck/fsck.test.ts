@@ -13,6 +13,7 @@ import {
   removeFolders,
   sentences,
   tamper,
+  tamperPostings,
 } from "./everykind.js";
 
 const pool = createPool(1);
@@ -153,7 +154,7 @@ async function flip(table: Database<Buffer>, key: unknown, at: number): Promise<
 }
 
 describe("postings", () => {
-  const faults: [string, Parameters<typeof tamper>[1], RegExp][] = [
+  const faults: [string, Parameters<typeof tamperPostings>[1], RegExp][] = [
     ["a dropped run", (table) => table("runs").remove(1), /^run 2 of postings begins at leaf 4105, where .* ends at 0/],
     ["a dropped block", (_, bytes) => bytes("postings").remove([2, 3]), /^block 3 of run 2 of postings is missing/],
     [
@@ -177,18 +178,28 @@ describe("postings", () => {
       (table) => table("runs").put(9, { ...table("runs").get(1), from: 8201, to: 12_288 }),
       /^run 9 of postings covers leaves 8201 to 12288, and the log has 8509/,
     ],
+    [
+      "a fence that is not where its block begins",
+      (table) => {
+        const row = table("runs").get(1);
+        const fences = Buffer.from(row.fences);
+        fences[24 + 5]! ^= 1;
+        return table("runs").put(1, { ...row, fences });
+      },
+      /^the fences of run 1 of postings are not the first records/,
+    ],
     ["a run whose row is no row", (_, bytes) => bytes("runs").put(2, NO_ROW), /^the row of run 2 .*read/],
   ];
   test("each fault is named; all of them together are restored", { timeout: 120_000 }, async () => {
     const all = copyOf(large);
     for (const [name, plant, sentence] of faults) {
       const dataDir = copyOf(large);
-      await tamper(dataDir, plant);
+      await tamperPostings(dataDir, plant);
       const report = await check(dataDir, pool);
       expect(sentences(report), name).toContainEqual(expect.stringMatching(sentence));
       expect(report.counts, name).toMatchObject({ entries: 0, private: 0 });
     }
-    for (const [, plant] of faults.slice(1)) await tamper(all, plant);
+    for (const [, plant] of faults.slice(1)) await tamperPostings(all, plant);
     expect(sentences(await rebuild(all, pool))).toEqual([]);
     await expectWhole(all);
   });

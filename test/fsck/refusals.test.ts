@@ -12,6 +12,7 @@ import { startLog } from "#cairnlog/engine/log/log.js";
 import { MIGRATIONS, type Migration } from "#cairnlog/engine/store/migrations.js";
 import { FORMAT } from "#cairnlog/engine/store/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
+import { type Acknowledged, attest } from "../server/attesting.js";
 import { cairnlog, MAIN, startService } from "../service.js";
 import { buildData, copyOf, newFolder, openData, removeFolders, tamper } from "./everykind.js";
 
@@ -106,10 +107,17 @@ test("a second process is refused while the first one runs, and not after it was
   );
   expect(await refusal(dataDir)).toMatch(sentence);
   expect((await cairnlog(["fsck", "--data", dataDir])).stderr).toMatch(sentence);
+  // The first one does not notice.
+  const appended = await attest(service.url, "after the second one");
+  expect(appended.status).toBe(200);
+  const { log_entry_id, sth } = (await appended.json()) as Acknowledged;
   const ended = once(service.process, "exit");
   service.process.kill("SIGKILL");
   await ended;
   const next = await startService(dataDir);
+  const kept = await fetch(`${next.url}/api/v1/log/sth/${sth.tree_size}`);
+  expect(await kept.json()).toMatchObject(sth);
+  expect((await fetch(`${next.url}/api/v1/log/${log_entry_id}`)).status).toBe(200);
   expect(await next.stop()).toBe(0);
 });
 

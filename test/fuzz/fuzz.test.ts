@@ -16,6 +16,7 @@ test("the service answers whatever it is sent as it promises", { timeout: 120_00
   const corpus = readCorpus().filter(({ target }) => target === SERVICE);
   const report = await fuzzService({ seed: SEED, seconds: SECONDS, dist: DIST, corpus: corpus.map(asInput) });
   expect(report.findings).toEqual([]);
+  expect(report.unreached).toEqual([]);
   expect(report.inputs).toBeGreaterThan(corpus.length + 50);
 });
 

@@ -2,11 +2,14 @@
 import type { Random } from "../reliability/random.js";
 import { type Document, resolved } from "../server/promised.js";
 import { mutateBytes, mutateText, mutateValue, nastyText } from "./mutate.js";
+import type { Valid } from "./scenes.js";
 import { SchemaValues } from "./schema.js";
 import type { Input } from "./wire.js";
 import type { World } from "./world.js";
 
-interface Operation {
+export interface Operation {
+  /** `GET /api/v1/log/{entry_id}` */
+  readonly name: string;
   readonly method: string;
   readonly path: string;
   readonly document: Document;
@@ -37,39 +40,76 @@ const unescaped = (text: string): string =>
 export class Inputs {
   readonly #world: World;
   readonly #values: SchemaValues;
-  readonly #operations: readonly Operation[];
+  readonly operations: readonly Operation[];
 
   constructor(world: World) {
     this.#world = world;
     this.#values = new SchemaValues(world.document, world.hints);
-    this.#operations = Object.entries<Document>(world.document.paths).flatMap(([path, methods]) =>
-      Object.entries(methods).map(([method, document]) => ({ method: method.toUpperCase(), path, document })),
+    this.operations = Object.entries<Document>(world.document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([name, document]) => {
+        const method = name.toUpperCase();
+        return { name: `${method} ${path}`, method, path, document };
+      }),
     );
   }
 
+  /** A request of some operation, changed in one place or in several. */
   async make(random: Random): Promise<Input> {
-    const { method, path, document } = random.pick(this.#operations);
-    const target = this.#target(path, document, random);
+    const operation = random.pick(this.operations);
+    const { method, path, document } = operation;
+    const valid = random.chance(0.6) ? await this.#world.valid(operation.name, random) : undefined;
+    const target = this.#target(operation, valid, random);
     const schema = document.requestBody?.content["application/json"].schema;
     const body = schema
-      ? await this.#body(path, schema, random)
+      ? await this.#body(path, schema, valid, random)
       : random.chance(0.1)
         ? Buffer.from(nastyText(random))
         : null;
     const odd = random.chance(0.05);
-    return {
+    const input = {
       method: odd ? random.pick(METHODS) : method,
       path: target,
-      headers: this.#headers(path, random),
+      headers: this.#headers(path, valid, random),
       body: odd || method === "POST" ? (body ?? Buffer.alloc(0)) : body,
+    };
+    return input.body && random.chance(0.1) ? inChunks(input, random) : input;
+  }
+
+  /** A request of this operation as an honest client sends it; what the schema leaves open may still be refused. */
+  async plain(operation: Operation, random: Random): Promise<Input> {
+    const { method, path, document } = operation;
+    const world = this.#world;
+    const valid = (await world.valid(operation.name, random)) ?? {};
+    const sample = (parameter: Document) => {
+      const hinted = valid.params?.[parameter.name] ?? world.hints(parameter.name)?.[0];
+      return encodeURIComponent(String(hinted ?? this.#values.sample(parameter.schema, random.below(2 ** 31))));
+    };
+    const parameters: Document[] = (document.parameters ?? []).map((one: Document) => resolved(world.document, one));
+    let target = path;
+    for (const one of parameters)
+      if (one.in === "path") target = target.replace(`{${one.name}}`, () => sample(one));
+      else if (one.required || valid.params?.[one.name] !== undefined)
+        target += `${target.includes("?") ? "&" : "?"}${one.name}=${sample(one)}`;
+    const schema = document.requestBody?.content["application/json"].schema;
+    const body = schema ? (valid.body ?? this.#values.sample(schema, random.below(2 ** 31))) : undefined;
+    const token = isOperators(path) ? world.operatorToken : (valid.token ?? world.actors[0]!.token);
+    return {
+      method,
+      path: target,
+      headers: [
+        ["Host", "127.0.0.1"],
+        ["Authorization", `Bearer ${token}`],
+      ],
+      body: body === undefined ? (method === "POST" ? Buffer.alloc(0) : null) : Buffer.from(JSON.stringify(body)),
     };
   }
 
-  #target(path: string, document: Document, random: Random): string {
+  #target({ path, document }: Operation, valid: Valid | undefined, random: Random): string {
     const parameters = (document.parameters ?? []).map((one: Document) => resolved(this.#world.document, one));
     const value = (parameter: Document) => {
       const sampled = String(this.#values.sample(parameter.schema, random.below(2 ** 31)));
-      const hinted = this.#world.hints(parameter.name);
+      const needed = valid?.params?.[parameter.name];
+      const hinted = needed === undefined ? this.#world.hints(parameter.name) : [needed];
       const text = hinted?.length && random.chance(0.8) ? String(random.pick(hinted)) : sampled;
       return random.chance(0.15) ? mutateText(text, random) : text;
     };
@@ -104,10 +144,9 @@ export class Inputs {
     return filled + (pairs.length ? `?${pairs.join("&")}` : "");
   }
 
-  async #body(path: string, schema: Document, random: Random): Promise<Buffer> {
-    let value = random.chance(0.6) ? await this.#world.valid(path, random) : undefined;
-    value ??= this.#values.sample(schema, random.below(2 ** 31));
-    const needsProof = path.includes("/endorsements/") || random.chance(0.1);
+  async #body(path: string, schema: Document, valid: Valid | undefined, random: Random): Promise<Buffer> {
+    let value = valid?.body ?? this.#values.sample(schema, random.below(2 ** 31));
+    const needsProof = valid === undefined && (path.includes("/endorsements/") || random.chance(0.1));
     if (needsProof && typeof value === "object" && value !== null && random.chance(0.9)) {
       const named = Object.entries(value).find(
         ([name]) =>
@@ -126,12 +165,11 @@ export class Inputs {
     return bytes.subarray(0, 1_200_000);
   }
 
-  #headers(path: string, random: Random): [string, string][] {
+  #headers(path: string, valid: Valid | undefined, random: Random): [string, string][] {
     const headers: [string, string][] = [["Host", "127.0.0.1"]];
     const actor = random.pick(this.#world.actors);
-    const isOperators = path.endsWith("/anchor") || path.endsWith("/sth/sign");
     if (random.chance(0.8)) {
-      const token = isOperators ? this.#world.operatorToken : actor.token;
+      const token = isOperators(path) ? this.#world.operatorToken : (valid?.token ?? actor.token);
       const sent = random.chance(0.1) ? mutateToken(token, random) : token;
       headers.push([
         "Authorization",
@@ -143,6 +181,26 @@ export class Inputs {
     return headers;
   }
 }
+
+/** The same request with its body in chunks, or in something like it. */
+function inChunks({ body, headers, ...rest }: Input, random: Random): Input {
+  const pieces: Buffer[] = [];
+  for (let at = 0; at < body!.length; ) {
+    const piece = body!.subarray(at, at + 1 + random.below(body!.length));
+    pieces.push(Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from("\r\n"));
+    at += piece.length;
+  }
+  pieces.push(Buffer.from("0\r\n\r\n"));
+  const coding = random.chance(0.9) ? "chunked" : random.pick(["Chunked", "gzip, chunked", "xchunked", "identity"]);
+  const chunked = Buffer.concat(pieces);
+  return {
+    ...rest,
+    headers: [...headers, ["Transfer-Encoding", coding]],
+    body: random.chance(0.1) ? mutateBytes(chunked, random) : chunked,
+  };
+}
+
+const isOperators = (path: string): boolean => path.endsWith("/anchor") || path.endsWith("/sth/sign");
 
 const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
 

@@ -70,8 +70,9 @@ async function main(): Promise<number> {
   );
   const statuses = Object.entries(service.statuses).map(([status, count]) => `${status}: ${count}`);
   console.log(
-    `service: ${service.inputs} requests (${statuses.join(", ")}), ${service.reached.size} routes reached with success`,
+    `service: ${service.inputs} requests (${statuses.join(", ")}), ${service.reached.size} operations reached with success, ${service.unreached.length} not`,
   );
+  for (const name of service.unreached) console.error(`never answered with success: ${name}`);
   for (const { problem, input } of service.findings) {
     console.error(problem);
     if (!input) continue;
@@ -89,7 +90,7 @@ async function main(): Promise<number> {
   const { reached, ...figures } = service;
   const report = { seed, seconds: 2 * seconds, service: { ...figures, reached: [...reached].sort() }, parsers };
   if (options.json) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`);
-  const found = service.findings.length + parsers.findings.length;
+  const found = service.findings.length + service.unreached.length + parsers.findings.length;
   if (found) console.error(`again: npm run fuzz -- --seed ${seed} --seconds ${2 * seconds}`);
   return found ? 1 : 0;
 }

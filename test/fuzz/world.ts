@@ -5,9 +5,20 @@ import { Ledger } from "../crash/ledger.js";
 import { operatorSigner } from "../crash/load.js";
 import type { Random } from "../reliability/random.js";
 import type { Document } from "../server/promised.js";
-import { canonical, newManifest, newSigner, registration, submission, type TestSigner } from "../server/signers.js";
+import {
+  type Algorithm,
+  newManifest,
+  newSigner,
+  registration,
+  submission,
+  type TestSigner,
+} from "../server/signers.js";
 import { newRecipient, seal } from "../verify/ecies.js";
+import { SCENES, type Valid } from "./scenes.js";
 import type { Hints } from "./schema.js";
+
+const TILE_WIDTH = 256;
+const AT_ONCE = 32;
 
 export interface Actor {
   readonly signer: TestSigner;
@@ -35,11 +46,8 @@ export class World {
   static async build(url: string, operatorPem: string): Promise<World> {
     const service = new Connection(url, new Ledger());
     const world = new World(service, await service.send("/openapi.json", null, { method: "GET" }));
-    for (const algorithm of ["ed25519", "ed25519", "ecdsa-p256"] as const) {
-      const signer = newSigner(algorithm);
-      await service.send("/keys/register", registration(signer));
-      world.actors.push({ signer, token: await service.login(signer) });
-    }
+    for (const algorithm of ["ed25519", "ed25519", "ecdsa-p256"] as const)
+      world.actors.push(await world.#newActor(algorithm));
     world.operatorToken = await service.login(operatorSigner(operatorPem));
     await world.#populate();
     return world;
@@ -51,12 +59,26 @@ export class World {
       return await this.service.proof(actor.signer);
     } catch (error) {
       if (!(error instanceof WrongAnswer)) throw error;
-      const signer = newSigner();
-      await this.service.send("/keys/register", registration(signer));
       const place = this.actors.indexOf(actor);
-      if (place >= 0) this.actors[place] = { signer, token: await this.service.login(signer) };
+      if (place >= 0) this.actors[place] = await this.#newActor(actor.signer.algorithm);
       return {};
     }
+  }
+
+  /** A new registered key. */
+  async register(algorithm: Algorithm = "ed25519"): Promise<TestSigner> {
+    const signer = newSigner(algorithm);
+    await this.service.send("/keys/register", registration(signer));
+    return signer;
+  }
+
+  /** Its key is held in hardware, as claims and enrolments want it. */
+  async #newActor(algorithm: Algorithm): Promise<Actor> {
+    const signer = await this.register(algorithm);
+    const account = { display_name: `Actor ${randomUUID()}`, email: "a@example.org", device_label: "a" };
+    const credential = { credential_type: "hardware", key_fingerprint: signer.fingerprint };
+    await this.service.send("/users", { ...account, ...credential }, { status: 201 });
+    return { signer, token: await this.service.login(signer) };
   }
 
   async #populate(): Promise<void> {
@@ -69,12 +91,13 @@ export class World {
     this.#attestation = (await service.send("/attestations", submission(alice.signer))).attestation.id;
     const request = { target_fingerprint: endorsed_fingerprint, attestation_type: "authorship", nonce: randomUUID() };
     this.#request = (await service.send("/log/attestation-requests", request, { token: alice.token })).request_id;
-    const account = { display_name: "Alice", email: "a@example.org", credential_type: "hardware", device_label: "a" };
-    await service.send("/users", { ...account, key_fingerprint: endorser_fingerprint }, { status: 201 });
     const { payload } = seal({ a: 1 }, recipient.point);
     this.#claim = await service.send("/claims", { payload }, { token: alice.token });
     const hook = { url: "https://example.org/hook", events: ["key.revoked"], key_fingerprint: endorsed_fingerprint };
     this.#webhook = (await service.send("/webhooks", hook, { token: alice.token })).id;
+    // Enough for a full tile.
+    const attest = () => service.send("/attestations", submission(bob.signer));
+    for (let n = 0; n < TILE_WIDTH; n += AT_ONCE) await Promise.all(Array.from({ length: AT_ONCE }, attest));
   }
 
   /** What members and parameters of a name may hold so that the request goes far. */
@@ -112,6 +135,9 @@ export class World {
       to: [2, 5],
       leaf_index: [0, 1],
       level: [0, 1],
+      index: [0],
+      index_p: ["0.p"],
+      width: [1, 255],
       category_weights: [{ "x-service:human_attestation": 0.5 }],
       external_identifiers: [[{ type: "orcid", value: "0000-0002-1825-0097" }]],
       url: ["https://example.org/hook"],
@@ -121,56 +147,16 @@ export class World {
     return values[name]?.filter((value) => value !== undefined);
   };
 
-  /** Bodies that only a signer can make, by path; undefined for those that a schema is enough for. */
-  async valid(path: string, random: Random): Promise<unknown> {
+  /** What makes a request of an operation valid that a schema is not enough for; undefined where it is. */
+  async valid(operation: string, random: Random): Promise<Valid | undefined> {
     const actor = random.pick(this.actors);
-    const { signer } = actor;
-    switch (path) {
-      case "/api/v1/attestations":
-        return submission(
-          signer,
-          random.chance(0.5) ? newManifest() : ({ ...newManifest(), extra: { n: 1 } } as never),
-        );
-      case "/api/v1/documents/sign":
-        return {
-          title: "A",
-          content_hash: newManifest().document.content_hash,
-          public_key_pem: signer.publicKey,
-          tags: ["a"],
-        };
-      case "/api/v1/verify": {
-        const manifest = newManifest();
-        return { manifest, source_hash: manifest.document.content_hash, trust_config: { minimum_threshold: 0.5 } };
-      }
-      case "/api/v1/keys/register":
-        return registration(newSigner(random.pick(["ed25519", "ecdsa-p256"])));
-      case "/api/v1/keys/succeed": {
-        const next = newSigner();
-        const payload = { old_fingerprint: signer.fingerprint, new_public_key: "", new_algorithm: next.algorithm };
-        return { payload: { ...payload, new_key_signature: next.sign("service.key.succession.v1:") } };
-      }
-      case "/api/v1/claims":
-        return { payload: seal({ a: random.below(9) }, recipient.point).payload };
-      case "/api/v1/auth/login":
-      case "/api/v1/auth/password":
-        return { ...(await this.proof(actor)), password: "correct horse" };
-      case "/api/v1/credentials/enroll": {
-        const proof = await this.proof(actor);
-        const chain = { action: "service.credential.enroll.v1", key_fingerprint: signer.fingerprint };
-        const credential = {
-          credential_type: "hardware",
-          device_label: "a",
-          chain_signature: signer.sign(canonical(chain)),
-        };
-        return {
-          ...credential,
-          key_fingerprint: signer.fingerprint,
-          issuing_fingerprint: this.actors[0]!.signer.fingerprint,
-          ...proof,
-        };
-      }
-      default:
-        return undefined;
+    try {
+      return await SCENES[operation]?.(this, actor, random);
+    } catch (error) {
+      if (!(error instanceof WrongAnswer)) throw error;
+      // Earlier requests may have ended its key, or used up what it may have.
+      for (const one of this.actors) await this.proof(one);
+      return undefined;
     }
   }
 }

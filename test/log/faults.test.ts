@@ -25,7 +25,8 @@ describe.each(["not persisted", "persisted anyway"] as const)("a commit that fai
       const outcomes: PromiseSettledResult<Receipt>[] = [];
       const waves: Promise<unknown>[] = [];
       for (let wave = 0; wave < 6; wave++) {
-        for (let n = 0; n < 40; n++)
+        // So many that a batch is formed and signed on top of the one that is being written.
+        for (let n = 0; n < 150; n++)
           waves.push(
             log.append(event(n)).then(
               (value) => outcomes.push({ status: "fulfilled", value }),
@@ -124,6 +125,36 @@ test("while the disk is busy, appends gather instead of queueing up as small bat
   release();
   const receipts = await Promise.all(appends);
   expect(receipts.map((receipt) => receipt.leaf_index)).toEqual(receipts.map((_, i) => i));
-  // One being written, one signed, one formed, and one with all the rest.
+  // The one being written, and one with all the rest.
+  expect(log.batches).toBe(2);
+});
+
+test("many appends are formed and signed while the disk is busy", async () => {
+  const signed: number[] = [];
+  const signer = {
+    ...testOperator,
+    sign: (messages: readonly Uint8Array[]) => {
+      signed.push(messages.length);
+      return testOperator.sign(messages);
+    },
+  };
+  const { log, faults } = await openFaultyLog({ signer });
+  let release = () => {};
+  faults.hold = new Promise((resolve) => {
+    release = resolve;
+  });
+  const turns = async () => {
+    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+  };
+  const appends = [log.append(event(0))];
+  await turns();
+  for (let n = 0; n < 1200; n++) appends.push(log.append(event(n)));
+  await turns();
+  // The first is being written, the next is signed and waits for the disk, and one more is formed. The rest is queued.
+  expect(signed).toEqual([1, 512]);
+  expect(log.queued).toBe(1200 - 2 * 512);
+  release();
+  await Promise.all(appends);
   expect(log.batches).toBe(4);
+  await checkWhole(log, await Promise.all(appends));
 });

@@ -1,5 +1,6 @@
 /** History that somebody else wrote, taken over: what is checked, what is left on disk, where it goes on. */
 import { createPrivateKey } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/operator-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool.js";
@@ -165,6 +166,24 @@ test.each(BAD_HEADS)("a head with %s is refused", async (_, change, message) => 
   });
   expect(writer.size).toBe(0);
   await writer.add([item(sound[0]!), good, item(sound[2]!)]);
+});
+
+test("of two wrong heads one is named, and the other does not end the process", async () => {
+  const unheard: unknown[] = [];
+  const hear = (reason: unknown) => unheard.push(reason);
+  process.on("unhandledRejection", hear);
+  const { writer } = await open();
+  const spoilt = (n: number, change: object): HistoryItem => {
+    const good = headed(sound, n);
+    return { ...good, head: { ...good.head!, ...change } };
+  };
+  const broken = spoilt(1, { signature: Buffer.alloc(64).toString("base64") });
+  const adding = writer.add([item(sound[0]!), broken, spoilt(2, { root_hash: sha256("x") })]);
+  await expect(adding).rejects.toMatchObject({ code: "invalid-input", details: [{ path: "/2" }] });
+  await nextTurn();
+  process.off("unhandledRejection", hear);
+  expect(unheard).toEqual([]);
+  expect(writer.size).toBe(0);
 });
 
 test("another operator's log is refused", async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/private-key.js";
+import type { ServerKey } from "#cairnlog/engine/crypto/spki.js";
 import {
   type Challenge,
   type ChallengePurpose,
@@ -9,6 +10,7 @@ import {
   MAX_CHALLENGES_PER_KEY,
 } from "#cairnlog/engine/registry/challenges.js";
 import type { KeyRecord } from "#cairnlog/engine/registry/keys.js";
+import { heldMemory } from "../held-memory.js";
 import {
   ALGORITHMS,
   at,
@@ -255,6 +257,19 @@ describe("an answer", () => {
   });
 });
 
+/** Challenges of keys whose rows are as given, without signatures. */
+const bare = (publicKey: ServerKey, row: (fingerprint: string) => string = (fingerprint) => fingerprint) =>
+  new Challenges({
+    keys: {
+      find: (named) => ({ fingerprint: row(named), status: "active", public_key: publicKey.pem }) as KeyRecord,
+    },
+    verifier: { verify: async () => true },
+    operator: { public: publicKey },
+    clock: () => world.now,
+    ttlSeconds: 300,
+  });
+const publicKey = operatorKey(generatePrivateKey("ed25519")).public;
+
 describe("the number of challenges", () => {
   it("is bounded for each key: the oldest gives way, others' stay", async () => {
     const [signer, other] = [await registered(), await registered()];
@@ -271,14 +286,7 @@ describe("the number of challenges", () => {
     ["each of another key", 150_000],
     ["thirty for each key", 5_000],
   ])("is bounded in all: 150,000 requests, %s", async (_, keys) => {
-    const key = operatorKey(generatePrivateKey("ed25519")).public;
-    const challenges = new Challenges({
-      keys: { find: (fingerprint) => ({ fingerprint, status: "active", public_key: key.pem }) as KeyRecord },
-      verifier: { verify: async () => true },
-      operator: { public: key },
-      clock: () => world.now,
-      ttlSeconds: 300,
-    });
+    const challenges = bare(publicKey);
     let last = challenges.issue({ fingerprint: "first" });
     const first = last;
     for (let i = 0; i < 150_000; i++) last = challenges.issue({ fingerprint: `key ${i % keys}` });
@@ -287,5 +295,37 @@ describe("the number of challenges", () => {
       challenges.consume({ challengeId: challenge_id, signature: WRONG, purposes: EVERY });
     expect((await failure(() => take(first))).code).toBe("not-found");
     expect((await take(last)).fingerprint).toBe(`key ${149_999 % keys}`);
+  });
+
+  it("is that of the last ten minutes: five in which they are good, and five in which they are said to have expired", async () => {
+    const challenges = bare(publicKey);
+    const take = ({ challenge_id }: Challenge) =>
+      challenges.consume({ challengeId: challenge_id, signature: WRONG, purposes: EVERY });
+    const code = async (challenge: Challenge) => (await failure(() => take(challenge))).code;
+    const first = challenges.issue({ fingerprint: "first" });
+    world.now += 599 * SECOND;
+    const second = challenges.issue({ fingerprint: "second" });
+    expect(await code(first)).toBe("gone");
+    world.now += 1 * SECOND;
+    challenges.issue({ fingerprint: "third" });
+    expect(challenges.size).toBe(2);
+    expect(await code(first)).toBe("not-found");
+    expect((await take(second)).fingerprint).toBe("second");
+    expect(await code(second)).toBe("challenge-used");
+    for (let i = 0; i < 2_000; i++) challenges.issue({ fingerprint: `key ${i}` });
+    world.now += 600 * SECOND;
+    challenges.issue({ fingerprint: "last" });
+    expect(challenges.size).toBe(1);
+  });
+
+  it("is all that memory depends on: none keeps the row of its key", () => {
+    const challenges = bare(publicKey, (named) => `${named}${"x".repeat(20_000)}`.slice(0, named.length));
+    const issueMany = () => {
+      for (let i = 0; i < 500; i++) challenges.issue({ fingerprint: `sha256:${`${i}`.padStart(64, "0")}` });
+    };
+    issueMany();
+    const before = heldMemory();
+    issueMany();
+    expect((heldMemory() - before) / 500).toBeLessThan(5_000);
   });
 });

@@ -9,7 +9,7 @@ import { Subscribers } from "#cairnlog/engine/registry/subscribers.js";
 import type { WebhookInput } from "#cairnlog/engine/registry/webhookinput.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks.js";
 import { openFaultyLog } from "../log/harness.js";
-import { closeWorlds, newFolder, openWorld, type World } from "./world.js";
+import { at, closeWorlds, newFolder, openWorld, type World } from "./world.js";
 
 afterAll(closeWorlds);
 
@@ -71,7 +71,7 @@ describe("the outbox", () => {
     const { id } = await webhooks.subscribe(all, OWNER);
     await world.append(...Array.from({ length: MAX_WAITING + 5 }, () => note()));
     expect(webhooks.outbox.size).toBe(MAX_WAITING);
-    const outcome = { webhookId: id, entryId: 1, attempt: 0, isDelivered: true, jitter: 0 };
+    const outcome = { webhookId: id, entryId: 1, attempt: 0, isDelivered: true, at: at(world.now), jitter: 0 };
     // The same outcome twice, as after a write that failed and was there all the same, is one.
     await webhooks.outbox.settle([outcome, outcome]);
     await webhooks.outbox.settle([outcome]);

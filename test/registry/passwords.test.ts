@@ -228,12 +228,38 @@ describe("wrong passwords", () => {
     expect(await refusal(signer, SECRET)).toBe("rate-limited");
   });
 
+  it("are forgotten when the clock was ahead while they were made", () => {
+    let now = 31_536_000 * SECOND;
+    const tries = new Tries({ limit: 1, windowSeconds: 900, clock: () => now });
+    tries.take("somebody");
+    expect(() => tries.take("somebody")).toThrow(CairnlogError);
+    now = 0;
+    tries.take("somebody");
+    expect(() => tries.take("somebody")).toThrow(CairnlogError);
+  });
+
   it("are remembered for a bounded number of names", () => {
     const tries = new Tries({ limit: 1, windowSeconds: 900, clock: () => 0 });
     for (let i = 0; i < 1.5 * MAX_NAMES; i++) tries.take(`name ${i}`);
     expect(tries.size).toBe(MAX_NAMES);
     expect(() => tries.take(`name ${1.5 * MAX_NAMES - 1}`)).toThrow(CairnlogError);
     tries.take("name 0");
+  });
+
+  it("are remembered for names that were tried in the last window, and for no others", () => {
+    let now = 0;
+    const tries = new Tries({ limit: 2, windowSeconds: 900, clock: () => now });
+    for (let i = 0; i < 1000; i++) tries.take(`name ${i}`);
+    now = 600 * SECOND;
+    const giveBack = tries.take("a right one");
+    tries.take("name 1");
+    now = 900 * SECOND;
+    tries.take("another");
+    expect(tries.size).toBe(3);
+    giveBack();
+    expect(tries.size).toBe(2);
+    tries.take("name 1");
+    expect(() => tries.take("name 1")).toThrow(CairnlogError);
   });
 });
 

@@ -14,9 +14,16 @@ const signer = newSigner();
 export const attest = (url: string, title: string): Promise<Response> =>
   fetch(`${url}/api/v1/attestations`, { method: "POST", body: JSON.stringify(submission(signer, newManifest(title))) });
 
-/** Attests over `connections` at once until one is cut off. @returns every acknowledged receipt */
-export async function attestUntilGone(url: string, connections: number): Promise<Acknowledged[]> {
-  const acknowledged: Acknowledged[] = [];
+/**
+ * Attests over `connections` at once until one is cut off.
+ * @param acknowledged gets every receipt as it comes
+ * @returns all of them
+ */
+export async function attestUntilGone(
+  url: string,
+  connections: number,
+  acknowledged: Acknowledged[] = [],
+): Promise<readonly Acknowledged[]> {
   const work = async (_: unknown, worker: number) => {
     for (let n = 0; ; n++) {
       let status: number;

@@ -1,5 +1,5 @@
 /** Whether `/readyz` tells the truth, and for which reason it says no. */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/private-key.js";
 import type { CairnlogError } from "#cairnlog/engine/error.js";
@@ -24,6 +24,17 @@ test("an operator key that cannot sign, and a disk that is nearly full", async (
   controlled.freeBytes = 1000 * MIB;
   await expect.poll(async () => (await ready()).status, { timeout: 30_000 }).toBe(200);
   expect((await ready()).body.warnings[0]).toBe("1000 MiB are free on the disk of the data directory.");
+});
+
+test("no verdict outlives its second because the clock was set back", async () => {
+  const controlled = await startControlled();
+  const ready = () => controlled.service.send("GET", "/readyz");
+  expect((await ready()).status).toBe(200);
+  const now = Date.now.bind(Date);
+  const day = vi.spyOn(Date, "now").mockImplementation(() => now() - 3_600_000);
+  controlled.operatorAnswers = false;
+  await expect.poll(async () => (await ready()).status, { timeout: 30_000 }).toBe(503);
+  day.mockRestore();
 });
 
 test("after a batch that could not be written it tries to write by itself", async () => {

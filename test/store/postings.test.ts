@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings.js";
+import { FLUSH_ENTRIES, MERGE_WIDTH, Postings } from "#cairnlog/engine/store/postings.js";
+import { BLOCK_RECORDS, RECORD_BYTES } from "#cairnlog/engine/store/runs.js";
 import { POSTING } from "#cairnlog/engine/store/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { hashedTerm, hexPrefixTerm } from "#cairnlog/engine/store/term.js";
@@ -97,6 +98,85 @@ test("lists equal a plain map at every stage", { timeout: 120_000 }, async () =>
   await postings.close();
   // What a restart has to read again is less than one run, however long the log.
   expect(size - new Postings(store.postings).size).toBeLessThan(FLUSH_ENTRIES);
+  await store.close();
+  rmSync(path, { recursive: true, force: true });
+});
+
+/** Adds entries with one posting each, as a log does. */
+async function grow(postings: Postings, entries: number): Promise<void> {
+  const to = postings.size + entries;
+  while (postings.size < to) {
+    const [from, end] = [postings.size, Math.min(to, postings.size + 512)];
+    postings.add(end, new Map(Array.from({ length: end - from }, (_, i) => [unique(from + i), from + i])));
+    await new Promise((resolve) => setImmediate(resolve));
+    await postings.relieved(FLUSH_ENTRIES);
+  }
+}
+
+/** Of the runs on disk, oldest first. */
+const levels = (store: ReturnType<typeof openStore>) =>
+  store.postings
+    .runs()
+    .sort((a, b) => a.from - b.from)
+    .map(({ level }) => level);
+
+test("merges keep up with what comes in: at no time are there more runs than two merges a level need", {
+  timeout: 120_000,
+}, async () => {
+  const path = mkdtempSync(join(tmpdir(), "cairnlog-"));
+  const store = openStore({ path });
+  const postings = new Postings(store.postings);
+  let most = 0;
+  for (let flush = 0; flush < 70; flush++) {
+    await grow(postings, FLUSH_ENTRIES);
+    most = Math.max(most, postings.runCount);
+    // Older runs are of higher levels: that makes those of one level neighbours.
+    expect(levels(store)).toEqual(levels(store).toSorted((a, b) => b - a));
+  }
+  // Levels 0, 1 and 2: three that wait and four that are being merged of each, and one of level 3.
+  expect(most).toBeLessThanOrEqual(3 * (2 * MERGE_WIDTH - 1) + 1);
+  await postings.settle();
+  expect(postings.runCount).toBeLessThanOrEqual(3 * (MERGE_WIDTH - 1) + 1);
+  for (const index of [0, 4095, 4096, 100_000, postings.size - 1])
+    expect(postings.list(unique(index)).window(0, 9)).toEqual([index]);
+  expect(postings.count).toBe(postings.size);
+  await postings.close();
+  await store.close();
+  rmSync(path, { recursive: true, force: true });
+});
+
+test("a merge that a restart interrupted leaves nothing behind once entries come in again", {
+  timeout: 60_000,
+}, async () => {
+  const path = mkdtempSync(join(tmpdir(), "cairnlog-"));
+  let store = openStore({ path });
+  let postings = new Postings(store.postings);
+  for (let run = 1; run < MERGE_WIDTH; run++) {
+    await grow(postings, FLUSH_ENTRIES);
+    await postings.settle();
+  }
+  expect(levels(store)).toEqual([0, 0, 0]);
+  // What a merge had written before the process ended.
+  const block = Buffer.alloc(BLOCK_RECORDS * RECORD_BYTES);
+  for (let from = 0; from < 600; from += 100)
+    await store.postings.writeBlocks(
+      77,
+      Array.from({ length: 100 }, (_, i): [number, Buffer] => [from + i, block]),
+    );
+  await postings.close();
+  await store.close();
+
+  store = openStore({ path });
+  postings = new Postings(store.postings);
+  expect(store.postings.filedIds()).toContain(77);
+  expect(postings.count).toBe(postings.size);
+  await grow(postings, FLUSH_ENTRIES);
+  await postings.settle();
+  expect(store.postings.filedIds()).toEqual(store.postings.runIds());
+  expect(store.postings.runIds().every((id) => id !== 77)).toBe(true);
+  expect(levels(store)).toEqual([1]);
+  expect(postings.count).toBe(postings.size);
+  await postings.close();
   await store.close();
   rmSync(path, { recursive: true, force: true });
 });

@@ -6,6 +6,9 @@ export const ED25519_ORDER = 2n ** 252n + 27742317777372353535851937790883648493
 /** n, the order of the P-256 base point (SP 800-186 §3.2.1.3). */
 export const P256_ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
 
+/** p of P-256's field (SP 800-186 §3.2.1.3). */
+export const P256_PRIME = 0xffffffff00000001000000000000000000000000ffffffffffffffffffffffffn;
+
 export const bytes = (hex: string): Buffer => Buffer.from(hex.replace(/\s/g, ""), "hex");
 export const sha256 = (data: Uint8Array | string): string => createHash("sha256").update(data).digest("hex");
 

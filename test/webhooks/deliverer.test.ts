@@ -7,6 +7,7 @@ import { ACCEPTED, type Arrival, OWNER, openPost, type Post, REFUSED } from "./h
 afterAll(closeWorlds);
 
 const HOUR_S = 3_600;
+const YEAR_S = 365 * 24 * HOUR_S;
 const never = new Promise<never>(() => {});
 const entriesOf = (arrivals: readonly Arrival[], webhookId: number) =>
   arrivals.filter((arrival) => arrival.webhookId === webhookId).map(({ entryId }) => entryId);
@@ -155,6 +156,65 @@ describe("a delivery", () => {
     await post.quiet();
     expect(post.arrivals).toHaveLength(3);
     expect(post.world.registry.webhooks.outbox.oldest(id, 10)).toEqual([]);
+  });
+});
+
+describe("a clock that is set", () => {
+  test("back puts no retry off, though the log's time stands still", async () => {
+    const post = await openPost();
+    const { id } = await post.subscribe();
+    await post.register();
+    await post.until(() => post.world.registry.webhooks.outbox.size === 0);
+    post.step(-YEAR_S);
+    post.answer = () => REFUSED;
+    const [entryId] = await post.register();
+    let made = 1;
+    for (const delay of RETRY_DELAYS_S.slice(0, 3)) {
+      await post.until(() => post.state(id).retry_count === made && post.timers === 1);
+      post.pass(delay - 0.01);
+      expect(post.arrivals).toHaveLength(1 + made);
+      post.pass(0.01);
+      expect(post.arrivals).toHaveLength(1 + ++made);
+    }
+    expect(new Set(entriesOf(post.arrivals.slice(1), id))).toEqual(new Set([entryId]));
+  });
+
+  test("back while a retry is waited for delays it by no more than its own delay", async () => {
+    const post = await openPost();
+    const { id } = await post.subscribe();
+    post.answer = () => REFUSED;
+    await post.register();
+    await post.until(() => post.state(id).retry_count === 1 && post.timers === 1);
+    post.step(-YEAR_S);
+    post.answer = () => ACCEPTED;
+    post.pass(RETRY_DELAYS_S[0]!);
+    await post.until(() => post.world.registry.webhooks.outbox.size === 0);
+    expect(post.arrivals).toHaveLength(2);
+  });
+
+  test("back while the service is away leaves no endpoint unhealthy until it is there again", async () => {
+    const { post, id } = await unhealthy();
+    post.step(-YEAR_S);
+    post.answer = () => ACCEPTED;
+    await post.restart();
+    await post.until(() => post.world.registry.webhooks.outbox.size === 0);
+    expect(post.state(id)).toMatchObject({ healthy: true, retry_count: 0 });
+    await post.deliverer.stop();
+  });
+
+  test("forward brings retries on, and each is still one attempt", async () => {
+    const post = await openPost();
+    const { id } = await post.subscribe();
+    post.answer = () => REFUSED;
+    await post.register();
+    await post.until(() => post.state(id).retry_count === 1 && post.timers === 1);
+    post.step(YEAR_S);
+    post.pass(RETRY_DELAYS_S[0]!);
+    await post.until(() => post.state(id).retry_count === 2 && post.timers === 1);
+    post.pass(RETRY_DELAYS_S[1]! - 0.01);
+    expect(post.arrivals).toHaveLength(2);
+    post.pass(0.01);
+    expect(post.arrivals).toHaveLength(3);
   });
 });
 

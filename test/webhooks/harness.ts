@@ -17,7 +17,7 @@ export const REFUSED: Verdict = { isDelivered: false, reason: "500" };
 export const OWNER = `sha256:${"a".repeat(64)}`;
 
 interface Timer {
-  readonly at: number;
+  at: number;
   readonly run: () => void;
 }
 
@@ -94,6 +94,12 @@ export class Post {
       next.run();
     }
     this.world.now = end;
+  }
+
+  /** Sets the clock, back when `seconds` are negative; timers do not notice. */
+  step(seconds: number): void {
+    this.world.now += seconds * 1_000_000;
+    for (const timer of this.#timers) timer.at += seconds * 1_000_000;
   }
 
   /** Waits until `condition` holds and the deliverer knows: a row is seen a moment before its writer is told. */

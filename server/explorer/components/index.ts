@@ -3,6 +3,7 @@ export { Badge, type Tone } from "./Badge.js";
 export { Card } from "./Card.js";
 export { CardPaging } from "./CardPaging.js";
 export { copyText } from "./clipboard.js";
+export { colourOf, whenColoursChange } from "./colours.js";
 export { saveFile, saveJson } from "./download.js";
 export { EntryList } from "./EntryList.js";
 export { DOCUMENT_MEMBERS, EVENT_TYPES, eventLabel, eventSubject, KEY_MEMBERS } from "./events.js";

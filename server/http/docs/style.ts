@@ -1,56 +1,26 @@
-/** The style sheet of the page. Text has a contrast of 4.5:1 or more on what it stands on. */
-export const DOCS_STYLE = `:root {
-  color-scheme: light dark;
-  --page: #f5f4ef;
-  --surface: #fffefb;
-  --sunken: #edebe3;
-  --line: #dbd7cb;
-  --text: #1c211f;
-  --soft: #565d58;
-  --accent: #0b5f53;
-  --good: #146c43;
-  --good-soft: #dff0e4;
-  --warning: #7a4b00;
-  --warning-soft: #fbecc9;
-  --bad: #a3170f;
-  --bad-soft: #fbe3df;
-  --info: #24518f;
-  --info-soft: #e1eaf7;
-  --mono: ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", "Liberation Mono", monospace;
+/** The style sheet of the page: the explorer's tokens, so that both have the same colours, and what is its own. */
+import { readFileSync } from "node:fs";
+
+/** As text. Reads the tokens, which `npm run build` puts beside this file. @throws when they are not there */
+export function docsStyle(): string {
+  return readFileSync(new URL("tokens.css", import.meta.url), "utf8") + OWN;
 }
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #111514;
-    --surface: #191e1d;
-    --sunken: #222928;
-    --line: #313a38;
-    --text: #e9edeb;
-    --soft: #a5afab;
-    --accent: #66cdb7;
-    --good: #7bd49b;
-    --good-soft: #15321f;
-    --warning: #f0c063;
-    --warning-soft: #382a0d;
-    --bad: #ff9e92;
-    --bad-soft: #45170f;
-    --info: #9dbff2;
-    --info-soft: #1a2b45;
-  }
-}
+
+const OWN = `
 * { box-sizing: border-box; }
 html { scroll-padding-top: 4.5rem; background: var(--page); }
 body {
   margin: 0;
   color: var(--text);
-  font: 0.9375rem/1.55 ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif;
+  font: var(--normal)/1.55 var(--font);
 }
 a { color: var(--accent); text-underline-offset: 0.2em; }
-code, pre { font-family: var(--mono); font-size: 0.8125rem; }
+code, pre { font-family: var(--mono); font-size: var(--small); }
 code { overflow-wrap: anywhere; }
-h1 { margin: 0 0 0.25rem; font-size: 1.75rem; letter-spacing: -0.015em; }
+h1 { margin: 0 0 0.25rem; font-size: var(--title); letter-spacing: -0.015em; }
 h2 { margin: 3rem 0 0.25rem; font-size: 1.25rem; }
-h3 { margin: 0; font-size: 0.9375rem; font-weight: 400; }
-h4 { margin: 1.5rem 0 0.5rem; font-size: 0.8125rem; color: var(--soft); letter-spacing: 0.03em; text-transform: uppercase; }
+h3 { margin: 0; font-size: var(--normal); font-weight: 400; }
+h4 { margin: 1.5rem 0 0.5rem; font-size: var(--small); color: var(--text-soft); letter-spacing: 0.03em; text-transform: uppercase; }
 p { margin: 0.5rem 0; max-width: 46rem; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 0.25rem; }
 .skip { position: absolute; left: 1rem; top: -4rem; z-index: 2; padding: 0.5rem 1rem; background: var(--surface); }
@@ -62,12 +32,12 @@ header {
 }
 header p { margin: 0; }
 .title { font-size: 1.0625rem; font-weight: 650; }
-.version, .links span { color: var(--soft); font-weight: 400; }
+.version, .links span { color: var(--text-soft); font-weight: 400; }
 .links a { margin-right: 0.75rem; }
 .columns { display: grid; grid-template-columns: 19rem minmax(0, 1fr); max-width: 84rem; margin: 0 auto; }
 nav {
   position: sticky; top: 3.2rem; align-self: start; height: calc(100vh - 3.2rem);
-  padding: 1.5rem 0.5rem 2rem 1.5rem; overflow-y: auto; font-size: 0.8125rem;
+  padding: 1.5rem 0.5rem 2rem 1.5rem; overflow-y: auto; font-size: var(--small);
 }
 nav > details > summary { display: none; }
 nav ul { margin: 0; padding: 0; list-style: none; }
@@ -78,19 +48,19 @@ nav .method { flex: none; width: 3.1rem; padding: 0; font-size: 0.6875rem; line-
 nav .area { margin: 1rem 0 0.15rem; font-weight: 650; }
 nav .area a { padding: 0 0.35rem; color: inherit; text-decoration: none; }
 main { min-width: 0; padding: 2rem 1.5rem 6rem; }
-.lead { font-size: 1.0625rem; color: var(--soft); }
+.lead { font-size: 1.0625rem; color: var(--text-soft); }
 .operation { margin: 0.6rem 0; background: var(--surface); border: 1px solid var(--line); border-radius: 0.6rem; }
-.operation[open] { border-color: var(--soft); }
+.operation[open] { border-color: var(--text-soft); }
 .operation > summary { padding: 0.6rem 0.9rem; cursor: pointer; list-style: none; }
 .operation > summary::-webkit-details-marker { display: none; }
 .operation > summary:hover { background: var(--sunken); border-radius: 0.6rem; }
 .operation > summary h3 { display: grid; grid-template-columns: 4rem minmax(0, 1fr); gap: 0.1rem 0.6rem; align-items: baseline; }
 .operation > summary h3:not(:has(.method)) { display: block; font-weight: 600; }
 .operation .path { font-weight: 600; }
-.operation .summary { grid-column: 2; color: var(--soft); }
+.operation .summary { grid-column: 2; color: var(--text-soft); }
 .body { padding: 0 0.9rem 1rem; border-top: 1px solid var(--line); }
 .name { font-family: var(--mono); font-size: 0.75rem; }
-.name a { color: var(--soft); scroll-margin-top: 9rem; }
+.name a { color: var(--text-soft); scroll-margin-top: 9rem; }
 .target { scroll-margin-top: 5rem; }
 .method, .status {
   display: inline-block; padding: 0 0.4rem; border-radius: 0.3rem;
@@ -105,15 +75,15 @@ main { min-width: 0; padding: 2rem 1.5rem 6rem; }
 .row + .row { border-top: 1px solid var(--line); }
 dt { overflow-wrap: anywhere; }
 dd { margin: 0; }
-dd p { margin: 0.1rem 0; font-size: 0.875rem; color: var(--soft); }
+dd p { margin: 0.1rem 0; font-size: 0.875rem; color: var(--text-soft); }
 dd .members .row { grid-template-columns: minmax(6rem, 11rem) minmax(0, 1fr); }
-.type { font-size: 0.8125rem; }
-.bound { margin-left: 0.6rem; font-size: 0.8125rem; color: var(--soft); }
+.type { font-size: var(--small); }
+.bound { margin-left: 0.6rem; font-size: var(--small); color: var(--text-soft); }
 .label { font-size: 0.75rem; color: var(--warning); }
 .answer { margin: 0.4rem 0; max-width: none; }
-.media { color: var(--soft); }
+.media { color: var(--text-soft); }
 .example { margin: 0.5rem 0; }
-.example > summary { cursor: pointer; font-size: 0.8125rem; color: var(--accent); }
+.example > summary { cursor: pointer; font-size: var(--small); color: var(--accent); }
 pre { margin: 0.35rem 0; padding: 0.75rem 0.9rem; overflow-x: auto; max-height: 30rem; background: var(--sunken); border-radius: 0.4rem; }
 pre code { overflow-wrap: normal; }
 @media (max-width: 56rem) {

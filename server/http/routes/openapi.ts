@@ -3,7 +3,7 @@ import Type from "typebox";
 import { Answer, json } from "../answer.js";
 import type { Document } from "../docs/model.js";
 import { docsPage } from "../docs/page.js";
-import { DOCS_STYLE } from "../docs/style.js";
+import { docsStyle } from "../docs/style.js";
 import { openApi } from "../openapi/document.js";
 import { type Route, route } from "../route.js";
 
@@ -34,7 +34,7 @@ export function descriptionRoutes(others: readonly Route[]): Route[] {
   return [
     self,
     pageRoute("/docs", "The interface, for people", page, "text/html; charset=utf-8"),
-    pageRoute("/docs/style.css", "The style sheet of that", () => DOCS_STYLE, "text/css; charset=utf-8"),
+    pageRoute("/docs/style.css", "The style sheet of that", docsStyle, "text/css; charset=utf-8"),
   ];
 }
 

@@ -1,5 +1,6 @@
 /** The picture of a graph: rings around the key in the middle, in the colours of the page. Cytoscape is loaded for it. */
 import type { Core, StylesheetJson } from "cytoscape";
+import { colourOf, whenColoursChange } from "../../components/index.js";
 import type { GraphAnswer } from "./GraphCard.js";
 import { ringPositions } from "./rings.js";
 
@@ -29,7 +30,7 @@ export async function drawGraph(container: HTMLElement, graph: GraphAnswer): Pro
         classes: `${status === "active" ? "" : "inactive"} ${category.endsWith("institutional_endorsement") ? "institutional" : ""}`,
       })),
     },
-    style: styleOf(getComputedStyle(container)),
+    style: pageStyle(),
     layout: {
       name: "preset",
       positions: Object.fromEntries(ringPositions(graph, aspectOf(container))),
@@ -49,11 +50,7 @@ export async function drawGraph(container: HTMLElement, graph: GraphAnswer): Pro
 
 /** Takes the page's colours again when they change. */
 function follow(picture: Core, container: HTMLElement): void {
-  const repaint = () => void picture.style(styleOf(getComputedStyle(container)));
-  const system = window.matchMedia("(prefers-color-scheme: dark)");
-  const chosen = new MutationObserver(repaint);
-  chosen.observe(document.documentElement, { attributeFilter: ["data-theme"] });
-  system.addEventListener("change", repaint);
+  const forget = whenColoursChange(() => void picture.style(pageStyle()));
   const fit = new ResizeObserver(() => {
     picture.resize();
     picture.fit(undefined, PADDING);
@@ -61,14 +58,12 @@ function follow(picture: Core, container: HTMLElement): void {
   });
   fit.observe(container);
   picture.on("destroy", () => {
-    chosen.disconnect();
-    system.removeEventListener("change", repaint);
+    forget();
     fit.disconnect();
   });
 }
 
-function styleOf(page: CSSStyleDeclaration): StylesheetJson {
-  const colour = (name: string) => page.getPropertyValue(name).trim();
+function pageStyle(): StylesheetJson {
   return [
     {
       selector: "node",
@@ -76,44 +71,44 @@ function styleOf(page: CSSStyleDeclaration): StylesheetJson {
         label: "data(label)",
         width: 26,
         height: 26,
-        "background-color": colour("--accent-soft"),
-        "border-color": colour("--accent"),
+        "background-color": colourOf("--accent-soft"),
+        "border-color": colourOf("--accent"),
         "border-width": 2,
-        color: colour("--text"),
+        color: colourOf("--text"),
         "font-family": "ui-sans-serif, system-ui, sans-serif",
         "font-size": NAME_PIXELS,
         "text-valign": "bottom",
         "text-margin-y": 5,
         "text-wrap": "wrap",
-        "text-background-color": colour("--sunken"),
+        "text-background-color": colourOf("--sunken"),
         "text-background-opacity": 0.8,
       },
     },
     {
       selector: "node.revoked, node.expired, node.succeeded",
-      style: { shape: "diamond", "background-color": colour("--bad-soft"), "border-color": colour("--bad") },
+      style: { shape: "diamond", "background-color": colourOf("--bad-soft"), "border-color": colourOf("--bad") },
     },
     {
       selector: "node.root",
-      style: { width: 38, height: 38, "background-color": colour("--accent"), "font-weight": 600 },
+      style: { width: 38, height: 38, "background-color": colourOf("--accent"), "font-weight": 600 },
     },
-    { selector: "node.root.revoked", style: { "background-color": colour("--bad") } },
-    { selector: "node.marked", style: { "border-width": 6, "border-color": colour("--text") } },
+    { selector: "node.root.revoked", style: { "background-color": colourOf("--bad") } },
+    { selector: "node.marked", style: { "border-width": 6, "border-color": colourOf("--text") } },
     {
       selector: "edge",
       style: {
         width: 2,
         "curve-style": "bezier",
-        "line-color": colour("--series-1"),
-        "target-arrow-color": colour("--series-1"),
+        "line-color": colourOf("--series-1"),
+        "target-arrow-color": colourOf("--series-1"),
         "target-arrow-shape": "triangle",
       },
     },
     {
       selector: "edge.institutional",
       style: {
-        "line-color": colour("--series-2"),
-        "target-arrow-color": colour("--series-2"),
+        "line-color": colourOf("--series-2"),
+        "target-arrow-color": colourOf("--series-2"),
         "target-arrow-shape": "circle",
       },
     },

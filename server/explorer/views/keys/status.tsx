@@ -1,7 +1,9 @@
 /** How a key stands, in a word. */
+import { Category, EndorsementStatus } from "../../../wire/endorsements.js";
+import { KeyStatus } from "../../../wire/keys.js";
 import { Badge, type Tone } from "../../components/index.js";
 
-export const KEY_STATUSES = ["active", "succeeded", "revoked", "expired"] as const;
+export const KEY_STATUSES = KeyStatus.enum;
 
 const KEY_TONES: Readonly<Record<string, Tone>> = {
   active: "good",
@@ -14,14 +16,7 @@ export const KeyStatusBadge = ({ status }: { readonly status: string }) => (
   <Badge tone={KEY_TONES[status] ?? "neutral"}>{status}</Badge>
 );
 
-export const ENDORSEMENT_STATUSES = [
-  "offered",
-  "pending_activation",
-  "active",
-  "expired",
-  "withdrawn",
-  "acceptance_revoked",
-] as const;
+export const ENDORSEMENT_STATUSES = EndorsementStatus.enum;
 
 const ENDORSEMENT_TONES: Readonly<Record<string, Tone>> = {
   offered: "neutral",
@@ -36,7 +31,7 @@ export const EndorsementBadge = ({ status }: { readonly status: string }) => (
   <Badge tone={ENDORSEMENT_TONES[status] ?? "neutral"}>{spoken(status)}</Badge>
 );
 
-export const CATEGORIES = ["x-service:human_attestation", "x-service:institutional_endorsement"] as const;
+export const CATEGORIES = Category.enum;
 
 /** "human attestation". */
 export const spoken = (name: string): string => name.replace(/^[^:]*:/, "").replaceAll("_", " ");

@@ -1,7 +1,7 @@
 /** Numbers over the last minutes: drawn by uPlot, and the current ones in words. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
-import { Card } from "../../components/index.js";
+import { Card, colourOf, whenColoursChange } from "../../components/index.js";
 import type { Rates } from "./rates.js";
 import "uplot/dist/uPlot.min.css";
 
@@ -81,11 +81,9 @@ function alignedOf(series: readonly Series[], history: readonly Rates[]): uPlot.
 }
 
 function optionsOf(series: readonly Series[], container: HTMLElement): uPlot.Options {
-  const page = getComputedStyle(container);
-  const colour = (name: string) => page.getPropertyValue(name).trim();
   const axis = {
-    stroke: colour("--text-soft"),
-    grid: { stroke: colour("--line"), width: 1 },
+    stroke: colourOf("--text-soft"),
+    grid: { stroke: colourOf("--line"), width: 1 },
     ticks: { show: false },
     font: "12px ui-sans-serif, system-ui, sans-serif",
   };
@@ -103,23 +101,11 @@ function optionsOf(series: readonly Series[], container: HTMLElement): uPlot.Opt
       {},
       ...series.map(({ label }, i) => ({
         label,
-        stroke: colour(`--series-${i + 1}`),
+        stroke: colourOf(`--series-${i + 1}`),
         width: 2,
         dash: [...(DASHES[i] ?? [])],
         spanGaps: false,
       })),
     ],
-  };
-}
-
-/** @returns what ends it */
-function whenColoursChange(act: () => void): () => void {
-  const system = window.matchMedia("(prefers-color-scheme: dark)");
-  const chosen = new MutationObserver(act);
-  chosen.observe(document.documentElement, { attributeFilter: ["data-theme"] });
-  system.addEventListener("change", act);
-  return () => {
-    chosen.disconnect();
-    system.removeEventListener("change", act);
   };
 }

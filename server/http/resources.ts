@@ -1,0 +1,142 @@
+/**
+ * Paths and what answers there: the routes by path, their input read by their schemas, and the answer where there is no
+ * route.
+ */
+import type { TSchema } from "typebox";
+import { CairnlogError } from "../../engine/error.js";
+import { Answer } from "./answer.js";
+import { checker, textReader } from "./input.js";
+import { HttpError } from "./problems.js";
+import type { Request } from "./request.js";
+import type { Context, Route } from "./route.js";
+import type { Tallies, Tally } from "./tallies.js";
+
+/** How long browsers may remember a preflight, in seconds. */
+const PREFLIGHT_MAX_AGE = "86400";
+/** For every answer, and for those that pages of other origins may read: names and values in turns. */
+export const PRIVATE_HEADERS = ["x-content-type-options", "nosniff"];
+const PUBLIC_HEADERS = [...PRIVATE_HEADERS, "access-control-allow-origin", "*", "access-control-expose-headers", "*"];
+
+/** A path and what answers there. */
+export interface Resource {
+  readonly path: string;
+  readonly params: readonly string[];
+  readonly routes: ReadonlyMap<string, PreparedRoute>;
+  /** For `Allow`. */
+  readonly methods: readonly string[];
+  /** Headers of answers to reads. */
+  readonly readHeaders: readonly string[];
+  /** Counts the requests with a method that it does not know. */
+  readonly tally: Tally;
+}
+
+export interface PreparedRoute {
+  readonly route: Route;
+  readonly readParams: ReturnType<typeof textReader> | null;
+  readonly readQuery: ReturnType<typeof textReader> | null;
+  readonly checkBody: ReturnType<typeof checker> | null;
+  readonly tally: Tally;
+}
+
+/** Stands for every path that no route has, in metrics and logs, too. */
+export const noResource = (tallies: Tallies): Resource => resourceAt("(unknown)", new Map(), tallies);
+
+/** Routes by path. @throws Error when two of them answer the same */
+export function resources(routes: readonly Route[], tallies: Tallies): Resource[] {
+  const paths = new Map<string, Map<string, PreparedRoute>>();
+  for (const route of routes) {
+    const methods = paths.get(route.path) ?? new Map<string, PreparedRoute>();
+    if (methods.has(route.method)) throw new Error(`two routes answer ${route.method} ${route.path}`);
+    paths.set(route.path, methods.set(route.method, prepare(route, tallies)));
+  }
+  return [...paths].map(([path, methods]) => resourceAt(path, methods, tallies));
+}
+
+function resourceAt(path: string, routes: ReadonlyMap<string, PreparedRoute>, tallies: Tallies): Resource {
+  const isRead = routes.has("GET") || !routes.size;
+  const methods = [...routes.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+  return {
+    path,
+    params: [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!),
+    routes,
+    methods: routes.size ? methods.concat("OPTIONS") : [],
+    readHeaders: isRead ? PUBLIC_HEADERS : PRIVATE_HEADERS,
+    tally: tallies.open("other", path),
+  };
+}
+
+const prepare = (route: Route, tallies: Tallies): PreparedRoute => ({
+  route,
+  readParams: route.params ? textReader(route.params) : null,
+  readQuery: route.query ? textReader(route.query) : null,
+  checkBody: route.body ? checker(route.body as TSchema) : null,
+  tally: tallies.open(route.method, route.path),
+});
+
+const NOTHING: readonly (readonly [string, string])[] = [];
+
+/** What the route's handler gets. @throws what the schemas refuse */
+export function checkedContext(
+  prepared: PreparedRoute,
+  resource: Resource,
+  request: Request,
+  body: unknown,
+  proof: unknown,
+): Context {
+  if (body) prepared.checkBody?.(body);
+  const pairs = request.query ? new URLSearchParams(request.query) : NOTHING;
+  return {
+    params: (prepared.readParams?.(namedParams(resource, request)) ?? {}) as Context["params"],
+    query: (prepared.readQuery?.(pairs) ?? {}) as Context["query"],
+    body,
+    request,
+    proof,
+  };
+}
+
+/** Whether some method could answer here: `/log/entries` has the form of `/log/{entry_id}`, but names nothing. */
+function isKnown(resource: Resource, request: Request): boolean {
+  const [any] = resource.routes.values();
+  if (!any) return false;
+  try {
+    any.readParams?.(namedParams(resource, request));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const namedParams = (resource: Resource, { params }: Request) =>
+  params.map((text, i) => [resource.params[i]!, decodePart(text)] as const);
+
+/** A part of a path that is not valid percent-encoding names nothing. */
+function decodePart(text: string): string {
+  if (!text.includes("%")) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new CairnlogError("not-found", "The path is not validly encoded, so it names nothing.");
+  }
+}
+
+/**
+ * The answer where no route is: to a preflight.
+ * @throws HttpError `method-not-allowed` for another method than the path knows; CairnlogError `not-found` for no such path
+ */
+export function withoutRoute(resource: Resource, request: Request): Answer {
+  const { methods } = resource;
+  const { method } = request;
+  if (!isKnown(resource, request))
+    throw new CairnlogError("not-found", "There is no such route. GET /api/v1/openapi.json lists all.");
+  const allow = methods.join(", ");
+  if (method !== "OPTIONS") throw new HttpError("method-not-allowed", `This path answers ${allow} only.`, { allow });
+  const cors = {
+    "access-control-allow-methods": "GET, HEAD",
+    "access-control-allow-headers": "*",
+    "access-control-max-age": PREFLIGHT_MAX_AGE,
+  };
+  return new Answer(Buffer.alloc(0), {
+    status: 204,
+    headers: methods.includes("GET") ? { allow, ...cors } : { allow },
+  });
+}

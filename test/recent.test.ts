@@ -1,0 +1,61 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { Recent } from "#cairnlog/engine/recent.js";
+
+const LIMIT = 4;
+
+/** What it must be: keys in the order of their last use. */
+class Model {
+  keys: string[] = [];
+
+  get(key: string): boolean {
+    const isKept = this.keys.includes(key);
+    this.keys = [...this.keys.filter((one) => one !== key), key].slice(-LIMIT);
+    return isKept;
+  }
+
+  look(key: string): boolean {
+    return this.keys.includes(key) && this.get(key);
+  }
+
+  delete(key: string): void {
+    this.keys = this.keys.filter((one) => one !== key);
+  }
+}
+
+const key = fc.constantFrom(..."abcdefgh");
+const use = fc.oneof(
+  { weight: 6, arbitrary: key.map((name) => ({ kind: "get", name }) as const) },
+  { weight: 2, arbitrary: key.map((name) => ({ kind: "look", name }) as const) },
+  { weight: 1, arbitrary: key.map((name) => ({ kind: "delete", name }) as const) },
+  { weight: 1, arbitrary: fc.constant({ kind: "clear" } as const) },
+);
+
+test("it keeps what was used last, as many as it may, whatever is asked of it", () => {
+  fc.assert(
+    fc.property(fc.array(use, { maxLength: 60 }), (uses) => {
+      const recent = new Recent<string, { key: string }>(LIMIT);
+      const model = new Model();
+      for (const one of uses) {
+        if (one.kind === "get") {
+          let isMade = false;
+          const value = recent.get(one.name, () => {
+            isMade = true;
+            return { key: one.name };
+          });
+          expect(value.key).toBe(one.name);
+          expect(isMade).toBe(!model.get(one.name));
+        } else if (one.kind === "look") {
+          expect(recent.look(one.name)?.key).toBe(model.look(one.name) ? one.name : undefined);
+        } else if (one.kind === "delete") {
+          recent.delete(one.name);
+          model.delete(one.name);
+        } else {
+          recent.clear();
+          model.keys = [];
+        }
+      }
+      for (const name of "abcdefgh") expect(recent.look(name) !== undefined).toBe(model.keys.includes(name));
+    }),
+  );
+});
