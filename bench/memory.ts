@@ -1,7 +1,8 @@
 /**
- * Memory of a service that strangers talk to: 100,000 distinct addresses, then 100,000 challenges asked for, each wave
- * twice. Whatever is remembered of them is bounded, so the second wave of a kind adds nothing to the first.
+ * Memory of a service that strangers talk to: 100,000 distinct addresses, then 100,000 challenges asked for, then 15,000
+ * attestations by keys that nobody knows, each wave twice. Whatever is remembered of them is bounded, so the second wave of a kind adds nothing to the first.
  */
+import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
@@ -16,6 +17,8 @@ import type { Suite } from "./suite.js";
 const REQUESTS = 100_000;
 const CONNECTIONS = 32;
 const KEYS = 2_000;
+/** Unknown keys in a wave: half as many again as the service keeps. */
+const STRANGERS = 15_000;
 const WAVES = 2;
 
 const address = (n: number) => `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`;
@@ -53,6 +56,13 @@ const post = (path: string, from: string, body: object) => {
   return `POST ${path} HTTP/1.1\r\nHost: bench\r\nX-Forwarded-For: ${from}\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
 };
 
+/** An attestation by a key of its own, whose signature does not hold: the key is parsed all the same. */
+function unsigned(): object {
+  const public_key_pem = generateKeyPairSync("ed25519").publicKey.export({ type: "spki", format: "pem" });
+  const document = { title: "A contract", content_hash: `sha256:${"0".repeat(64)}` };
+  return { manifest: { document, attestations: [] }, public_key_pem, signature: Buffer.alloc(64).toString("base64") };
+}
+
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
@@ -64,7 +74,7 @@ function heldMiB(): number {
 }
 
 export const suite: Suite = {
-  summary: `memory after ${REQUESTS.toLocaleString("en")} strangers' addresses, fingerprints and challenges`,
+  summary: `memory after ${REQUESTS.toLocaleString("en")} strangers' addresses, fingerprints and challenges, and keys`,
   async run() {
     const dataDir = mkdtempSync(join(tmpdir(), "cairnlog-bench-"));
     const server = await startServer(
@@ -81,16 +91,21 @@ export const suite: Suite = {
       }
       const challenge = "/api/v1/auth/challenge";
       const stranger = (n: number) => `sha256:${n.toString(16).padStart(64, "0")}`;
-      const waves: [string, (n: number) => string][] = [
-        ["addresses", (n) => get("/api/v1/log/head", address(n))],
-        ["challenges of unknown keys", (n) => post(challenge, address(n), { fingerprint: stranger(n) })],
-        ["challenges of known keys", (n) => post(challenge, address(n), { fingerprint: fingerprints[n % KEYS] })],
+      const waves: [string, number, (n: number) => string][] = [
+        ["addresses", REQUESTS, (n) => get("/api/v1/log/head", address(n))],
+        ["challenges of unknown keys", REQUESTS, (n) => post(challenge, address(n), { fingerprint: stranger(n) })],
+        [
+          "challenges of known keys",
+          REQUESTS,
+          (n) => post(challenge, address(n), { fingerprint: fingerprints[n % KEYS] }),
+        ],
+        ["attestations by unknown keys", STRANGERS, (n) => post("/api/v1/attestations", address(n), unsigned())],
       ];
       const start = heldMiB();
-      for (const [name, request] of waves) {
+      for (const [name, requests, request] of waves) {
         const held: number[] = [];
         for (let wave = 0; wave < WAVES; wave++) {
-          await send(port, REQUESTS, request);
+          await send(port, requests, request);
           held.push(heldMiB() - start);
         }
         const [first, second] = [held[0]!, held[1]!];

@@ -7,30 +7,30 @@
  */
 
 /** A value in the order of use. */
-class Link<V> {
-  older: Link<V> | null = null;
-  newer: Link<V> | null = null;
-  readonly key: string;
+class Link<K, V> {
+  older: Link<K, V> | null = null;
+  newer: Link<K, V> | null = null;
+  readonly key: K;
   readonly value: V;
 
-  constructor(key: string, value: V) {
+  constructor(key: K, value: V) {
     this.key = key;
     this.value = value;
   }
 }
 
-export class Recent<V> {
+export class Recent<K, V> {
   readonly #limit: number;
-  readonly #links = new Map<string, Link<V>>();
-  #oldest: Link<V> | null = null;
-  #newest: Link<V> | null = null;
+  readonly #links = new Map<K, Link<K, V>>();
+  #oldest: Link<K, V> | null = null;
+  #newest: Link<K, V> | null = null;
 
   constructor(limit: number) {
     this.#limit = limit;
   }
 
   /** The value kept under `key`, or undefined. */
-  look(key: string): V | undefined {
+  look(key: K): V | undefined {
     const link = this.#links.get(key);
     if (link && link !== this.#newest) {
       this.#take(link);
@@ -40,7 +40,7 @@ export class Recent<V> {
   }
 
   /** Keeps `value` under `key`, where nothing is kept, and returns it. */
-  keep(key: string, value: V): V {
+  keep(key: K, value: V): V {
     if (this.#links.size >= this.#limit) this.delete(this.#oldest!.key);
     const link = new Link(key, value);
     this.#links.set(key, link);
@@ -49,11 +49,11 @@ export class Recent<V> {
   }
 
   /** The value kept under `key`, or else what `make` gives, which is kept. */
-  get(key: string, make: () => V): V {
+  get(key: K, make: () => V): V {
     return this.look(key) ?? this.keep(key, make());
   }
 
-  delete(key: string): void {
+  delete(key: K): void {
     const link = this.#links.get(key);
     if (!link) return;
     this.#links.delete(key);
@@ -65,7 +65,7 @@ export class Recent<V> {
     this.#oldest = this.#newest = null;
   }
 
-  #append(link: Link<V>): void {
+  #append(link: Link<K, V>): void {
     link.older = this.#newest;
     link.newer = null;
     if (this.#newest) this.#newest.newer = link;
@@ -73,7 +73,7 @@ export class Recent<V> {
     this.#newest = link;
   }
 
-  #take({ older, newer }: Link<V>): void {
+  #take({ older, newer }: Link<K, V>): void {
     if (older) older.newer = newer;
     else this.#oldest = newer;
     if (newer) newer.older = older;

@@ -99,7 +99,9 @@ test("docs/check-receipt.sh checks a receipt with openssl, python3 and curl, in 
   }
 });
 
-test("docs/check-receipt.sh checks receipts of every algorithm, and takes the key that the entry names for the signer's", async () => {
+test("docs/check-receipt.sh checks receipts of every algorithm, and takes the key that the entry names for the signer's", {
+  timeout: 120_000,
+}, async () => {
   const script = join(root, "docs", "check-receipt.sh");
   const data = join(folder.path, "algorithms");
   mkdirSync(data);

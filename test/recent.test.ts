@@ -34,7 +34,7 @@ const use = fc.oneof(
 test("it keeps what was used last, as many as it may, whatever is asked of it", () => {
   fc.assert(
     fc.property(fc.array(use, { maxLength: 60 }), (uses) => {
-      const recent = new Recent<{ key: string }>(LIMIT);
+      const recent = new Recent<string, { key: string }>(LIMIT);
       const model = new Model();
       for (const one of uses) {
         if (one.kind === "get") {

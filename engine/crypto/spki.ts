@@ -27,9 +27,9 @@ const KEPT_OPENSSL_KEYS = 1_000;
 const ED25519_BYTES = 32;
 
 /** By text, least recently used first. Parsing costs more than a verification, and a text always gives the same key. */
-const keys = new Recent<ServerKey>(KEPT_KEYS);
+const keys = new Recent<string, ServerKey>(KEPT_KEYS);
 /** By normalised PEM. */
-const opensslKeys = new Recent<KeyObject>(KEPT_OPENSSL_KEYS);
+const opensslKeys = new Recent<string, KeyObject>(KEPT_OPENSSL_KEYS);
 
 /**
  * Parses and checks one PEM block `PUBLIC KEY`; keys parsed before come from a cache. The text may come from an attacker.

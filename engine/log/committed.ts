@@ -13,7 +13,7 @@ const KEPT_KEYS = 4096;
 
 export class CommittedRows implements Pick<Store, "get" | "range"> {
   readonly #store: Pick<Store, "get" | "range">;
-  readonly #keys = new Recent<RowOf<"keys">>(KEPT_KEYS);
+  readonly #keys = new Recent<string, RowOf<"keys">>(KEPT_KEYS);
 
   constructor(store: Pick<Store, "get" | "range">) {
     this.#store = store;

@@ -24,6 +24,7 @@ import { Frontier, SIGNING_VERSION } from "./frontier.js";
 import { microsOf } from "./instant.js";
 import { type EventInput, noProjection, type Projection } from "./projection.js";
 import { consistencyPath, inclusionPath } from "./proofs.js";
+import { ProofTexts, type ServedProof } from "./prooftexts.js";
 import { type Criteria, findMatches, type Matches } from "./query.js";
 import { EntryReader } from "./reader.js";
 import { catchUp, Replay } from "./rebuild.js";
@@ -144,6 +145,7 @@ export class Log {
   readonly #reader: EntryReader;
   readonly #seams: Seams;
   readonly #projection: Projection;
+  readonly #proofTexts: ProofTexts;
   readonly #sequencer: Sequencer;
   /** Proofs from outside, joined to the entries that have one. */
   readonly anchors: Anchors;
@@ -169,6 +171,11 @@ export class Log {
     this.#frontier = new Frontier(store);
     this.#postings = new Postings(store.postings, options.readOnly);
     this.anchors = new Anchors(store, (command) => this.execute(command));
+    this.#proofTexts = new ProofTexts(
+      this.#frontier.trees,
+      (leafIndex) => this.#reader.digest(leafIndex)!,
+      (treeSize) => this.treeHead(treeSize),
+    );
     this.#restore();
     this.#sequencer = new Sequencer({
       store,
@@ -191,6 +198,7 @@ export class Log {
   #restore(): void {
     this.#projection.onRestore?.();
     this.#frontier.restore();
+    this.#proofTexts.clear();
     this.#seams.restore();
     this.anchors.restore();
     this.#checkEnd(this.#frontier.size);
@@ -421,6 +429,18 @@ export class Log {
       entry_hash: this.#reader.digest(leafIndex)!,
       sth: this.treeHead(treeSize),
     };
+  }
+
+  /**
+   * The same as it is served (JSON).
+   * @throws CairnlogError as `inclusionProof` does
+   */
+  inclusionProofJson(
+    leafIndex: number,
+    { treeSize = this.#size, treeVersion = SIGNING_VERSION }: { treeSize?: number; treeVersion?: TreeVersion } = {},
+  ): ServedProof {
+    this.#checkSize(treeSize);
+    return this.#proofTexts.inclusion(leafIndex, treeSize, treeVersion);
   }
 
   /**

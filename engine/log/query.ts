@@ -55,24 +55,31 @@ export function findMatches(sources: Sources, criteria: Criteria, offset: number
   let total = 0;
   const indexes: number[] = [];
   for (const { from, to } of criteria.within ?? [{ from: 0, to: sources.size }]) {
-    const { count, at } = matchesIn({ from: Math.min(to, Math.max(from, criteria.from ?? 0)), to }, lists);
+    const { count, page } = matchesIn({ from: Math.min(to, Math.max(from, criteria.from ?? 0)), to }, lists);
     const first = Math.max(0, offset - total);
-    for (let rank = first; rank < count && indexes.length < limit; rank++) indexes.push(at(rank));
+    const wanted = Math.min(count - first, limit - indexes.length);
+    if (wanted > 0) for (const index of page(first, wanted)) indexes.push(index);
     total += count;
   }
   return { total, indexes };
 }
 
-/** What all lists have in one stretch: how many, and the index of each. */
-function matchesIn({ from, to }: Stretch, lists: readonly IndexList[]): { count: number; at(rank: number): number } {
+/** What all lists have in one stretch: how many, and the indexes of `length` of them from a rank on. */
+interface StretchMatches {
+  readonly count: number;
+  page(rank: number, length: number): readonly number[];
+}
+
+function matchesIn({ from, to }: Stretch, lists: readonly IndexList[]): StretchMatches {
   const [only] = lists;
-  if (!only) return { count: to - from, at: (rank) => from + rank };
+  if (!only) return { count: to - from, page: (rank, length) => Array.from({ length }, (_, i) => from + rank + i) };
   if (lists.length === 1) {
     const first = only.seek(from);
-    return { count: only.seek(to) - first, at: (rank) => only.at(first + rank) };
+    // One search for the whole page: where each of 50 was looked for by its rank, that was most of what a page cost.
+    return { count: only.seek(to) - first, page: (rank, length) => only.window(only.at(first + rank), length) };
   }
   const indexes = [...intersection(lists, from, to)];
-  return { count: indexes.length, at: (rank) => indexes[rank]! };
+  return { count: indexes.length, page: (rank, length) => indexes.slice(rank, rank + length) };
 }
 
 function criteriaLists(sources: Sources, criteria: Criteria): IndexList[] {

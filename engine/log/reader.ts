@@ -1,4 +1,7 @@
-/** Reads stored entries and heads by leaf index. The last few batches read are kept, since neighbours are read together. */
+/**
+ * Reads stored entries and heads by leaf index. Batches of which more than one thing is asked for in a row are kept, the last
+ * few of them, since neighbours are read together; of others no more is copied than what is asked for.
+ */
 import type { Batch } from "../store/batch.js";
 import type { Store } from "../store/store.js";
 import type { Entry } from "../verify/entry.js";
@@ -10,58 +13,66 @@ import { formatTimestamp } from "./clock.js";
 const KEPT_BATCHES = 16;
 
 export class EntryReader {
-  readonly #store: Pick<Store, "batchAt">;
+  readonly #store: Pick<Store, "batchAt" | "batchView">;
+  /** The newest first. */
   #kept: Batch[] = [];
+  /** The first leaf index of the last batch that was read and not kept. */
+  #glanced = -1;
 
-  constructor(store: Pick<Store, "batchAt">) {
+  constructor(store: Pick<Store, "batchAt" | "batchView">) {
     this.#store = store;
   }
 
-  #batch(index: number): Batch | undefined {
+  /** What `read` gives of the batch that holds `index`: no bytes of it, unless they are copied. */
+  #read<T>(index: number, read: (batch: Batch, i: number) => T): T | undefined {
     const kept = this.#kept.find((batch) => index >= batch.firstIndex && index < batch.firstIndex + batch.count);
-    if (kept) return kept;
-    const batch = this.#store.batchAt(index);
-    if (batch) this.#kept = [batch, ...this.#kept.slice(0, KEPT_BATCHES - 1)];
-    return batch;
+    if (kept) return read(kept, index - kept.firstIndex);
+    const glance = this.#store.batchView(index);
+    if (!glance) return undefined;
+    if (glance.firstIndex !== this.#glanced) {
+      this.#glanced = glance.firstIndex;
+      return read(glance, index - glance.firstIndex);
+    }
+    const batch = this.#store.batchAt(index)!;
+    this.#kept = [batch, ...this.#kept.slice(0, KEPT_BATCHES - 1)];
+    return read(batch, index - batch.firstIndex);
   }
 
   /** The entry as it is served. */
   json(index: number): Buffer | undefined {
-    const batch = this.#batch(index);
-    return batch?.entry(index - batch.firstIndex);
+    return this.#read(index, (batch, i) => Buffer.from(batch.entry(i)));
   }
 
   entry(index: number): Entry | undefined {
-    const json = this.json(index);
-    return json && (JSON.parse(json.toString("utf8")) as Entry);
+    return this.#read(index, (batch, i) => JSON.parse(batch.entry(i).toString("utf8")) as Entry);
   }
 
   /** Entry hash, hex. */
   digest(index: number): string | undefined {
-    const batch = this.#batch(index);
-    if (!batch) return undefined;
-    const at = (index - batch.firstIndex) * 32;
-    return batch.digests.toString("hex", at, at + 32);
+    return this.#read(index, ({ digests }, i) => digests.toString("hex", i * 32, i * 32 + 32));
   }
 
   /** The lens of the stored head of a tree size; undefined where there is none. */
   headVersion(treeSize: number): TreeVersion | undefined {
-    return this.#batch(treeSize - 1)?.headInfo?.treeVersion;
+    return this.#read(treeSize - 1, ({ headInfo }) => headInfo?.treeVersion);
   }
 
   /** The stored head of a tree size; undefined where there is none. */
   head(treeSize: number): TreeHead | undefined {
-    const batch = this.#batch(treeSize - 1);
-    const info = batch?.headInfo;
-    const record = batch?.head(treeSize - 1 - batch.firstIndex);
-    if (!info || !record) return undefined;
-    return {
-      tree_size: treeSize,
-      root_hash: Buffer.from(record.root).toString("hex"),
-      signature: Buffer.from(record.signature).toString("base64"),
-      timestamp: formatTimestamp(record.timestamp),
-      key_id: `sha256:${info.keyId.toString("hex")}`,
-      tree_version: info.treeVersion,
-    };
+    return this.#read(treeSize - 1, (batch, i) => headOf(batch, i, treeSize));
   }
+}
+
+function headOf(batch: Batch, i: number, treeSize: number): TreeHead | undefined {
+  const info = batch.headInfo;
+  const record = batch.head(i);
+  if (!info || !record) return undefined;
+  return {
+    tree_size: treeSize,
+    root_hash: Buffer.from(record.root).toString("hex"),
+    signature: Buffer.from(record.signature).toString("base64"),
+    timestamp: formatTimestamp(record.timestamp),
+    key_id: `sha256:${info.keyId.toString("hex")}`,
+    tree_version: info.treeVersion,
+  };
 }

@@ -15,18 +15,22 @@ import { height, peakPositions } from "../verify/merkle.js";
 export const TILE_WIDTH = 256;
 /**
  * What is kept of what proofs asked for lately, a lens: crowns of full tiles (2 KiB of text each, 8 MiB: those of a million
- * leaves), tiles (8 KiB each), lower nodes and those of the newest tiles (some 150 bytes each), right edges (some 3 KiB each).
+ * leaves), blocks (2 KiB of text each, 1 MiB), nodes of other tiles (45 KiB a tile at most, 3 MiB), tiles (8 KiB each), peaks
+ * and nodes beside them (some 150 bytes each), right edges (some 3 KiB each).
  */
 const KEPT_CROWNS = 4096;
-const KEPT_TILES = 128;
-const KEPT_NODES = 4096;
+const KEPT_BLOCKS = 512;
+const KEPT_TEXTS = 64;
+const KEPT_TILES = 32;
+const KEPT_NODES = 1024;
 const KEPT_EDGES = 64;
 /**
  * A tile's crown: its nodes from this many levels up. To make one takes 255 hashes, 45 µs, and who asks for a proof asks for
- * nodes up to the top; below it a node takes 7 at most.
+ * nodes up to the top. Below it, 16 neighbouring leaves with what is above them are a block, 15 hashes.
  */
 const CROWN_LEVEL = 4;
 const CROWN_WIDTH = 16;
+const BLOCK = 2 ** CROWN_LEVEL;
 export const TILE_LEVELS = 8;
 const HASH = 32;
 const HEX = 2 * HASH;
@@ -63,10 +67,13 @@ export class Tree {
   #open: OpenTile[] = [];
   /** Full tiles on their way to disk, by `level/index`. */
   readonly #sealed = new Map<string, Uint8Array>();
-  readonly #tiles = new Recent<Uint8Array>(KEPT_TILES);
-  readonly #nodes = new Recent<Uint8Array>(KEPT_NODES);
-  readonly #crowns = new Recent<string>(KEPT_CROWNS);
-  readonly #edges = new Recent<RightEdge>(KEPT_EDGES);
+  readonly #tiles = new Recent<number, Uint8Array>(KEPT_TILES);
+  readonly #nodes = new Recent<number, Uint8Array>(KEPT_NODES);
+  readonly #crowns = new Recent<number, string>(KEPT_CROWNS);
+  readonly #blocks = new Recent<number, string>(KEPT_BLOCKS);
+  /** Of a tile, nodes as far as they were asked for. */
+  readonly #texts = new Recent<number, (string | undefined)[]>(KEPT_TEXTS);
+  readonly #edges = new Recent<number, RightEdge>(KEPT_EDGES);
 
   constructor(version: TreeVersion, store: Store, hasher: Kernel = kernel) {
     this.version = version;
@@ -88,6 +95,8 @@ export class Tree {
     this.#tiles.clear();
     this.#nodes.clear();
     this.#crowns.clear();
+    this.#blocks.clear();
+    this.#texts.clear();
     this.#edges.clear();
     this.#open = [];
     for (let level = 0; level === 0 || nodesAt(size, level) > 0; level++) {
@@ -150,13 +159,7 @@ export class Tree {
   }
 
   #stored(level: number, index: number): Uint8Array {
-    const tile = this.#store.tile(this.version, level, index);
-    if (!tile)
-      throw new CairnlogError(
-        "corrupt-log",
-        `Tile ${index} of level ${level} (tree version ${this.version}) is missing: the data directory is damaged. cairnlog fsck --rebuild makes it anew.`,
-      );
-    return tile;
+    return this.#store.tile(this.version, level, index) ?? missing(this.version, level, index);
   }
 
   /** Hashes of tile `index` at `tileLevel`; 256 of them, or as many as there are if it is the newest. */
@@ -164,33 +167,60 @@ export class Tree {
     const open = this.#open[tileLevel];
     if (open?.index === index) return open.hashes.subarray(0, open.count * HASH);
     const key = `${tileLevel}/${index}`;
-    return this.#sealed.get(key) ?? this.#tiles.get(key, () => this.#stored(tileLevel, index));
+    return this.#sealed.get(key) ?? this.#tiles.get(position(tileLevel, index), () => this.#stored(tileLevel, index));
   }
 
   /** The complete node (level, index), 32 bytes, not to be written to. The caller must know that it is complete. */
   node(level: number, index: number): Uint8Array {
     // A node on a tile's own level is read, not made.
     if (level % TILE_LEVELS === 0) return this.#make(level, index);
-    return this.#nodes.get(`${level}/${index}`, () => this.#make(level, index));
+    return this.#nodes.get(position(level, index), () => this.#make(level, index));
   }
 
   /** The same as hex. */
   nodeHex(level: number, index: number): string {
+    if (level < CROWN_LEVEL) {
+      const block = Math.floor((index * 2 ** level) / BLOCK);
+      return (block + 1) * BLOCK > this.#size
+        ? hex(this.#make(level, index))
+        : within(this.#block(block), BLOCK / 2 ** level, BLOCK, index);
+    }
     const tileLevel = Math.floor(level / TILE_LEVELS);
     const width = TILE_WIDTH / 2 ** (level % TILE_LEVELS);
     const tileIndex = Math.floor(index / width);
-    if (level % TILE_LEVELS < CROWN_LEVEL || this.#open[tileLevel]?.index === tileIndex)
-      return hex(this.node(level, index));
-    // 16 nodes, then the 8 of the level above, and so on.
-    const at = (2 * CROWN_WIDTH - 2 * width + (index % width)) * HEX;
-    return this.#crown(tileLevel, tileIndex).slice(at, at + HEX);
+    if (tileLevel === 0 && tileIndex < this.#open[0]!.index)
+      return within(this.#crown(tileIndex), width, CROWN_WIDTH, index);
+    // There are 256 times as many tiles below as here: of these, each node that was asked for is kept by itself.
+    const texts = this.#texts.get(position(tileLevel, tileIndex), () => new Array(2 * TILE_WIDTH - 1));
+    const at = 2 * TILE_WIDTH - 2 * width + (index % width);
+    texts[at] ??= hex(this.#make(level, index));
+    return texts[at];
   }
 
-  #crown(tileLevel: number, tileIndex: number): string {
-    return this.#crowns.get(`${tileLevel}/${tileIndex}`, () => {
-      const above = this.#kernel.subtree(this.tile(tileLevel, tileIndex), this.version);
+  /** The nodes of a full tile of leaves from the crown's level up: 16 of them, then the 8 of the level above, and so on. */
+  #crown(tileIndex: number): string {
+    return this.#crowns.get(tileIndex, () => {
+      const above = this.#kernel.subtree(this.#leaves(tileIndex), this.version);
       return hex(above.subarray((TILE_WIDTH - 2 * CROWN_WIDTH) * HASH));
     });
+  }
+
+  /** The same of 16 leaves, and up to the two nodes below the crown. */
+  #block(block: number): string {
+    return this.#blocks.get(block, () => {
+      const first = (block * BLOCK) % TILE_WIDTH;
+      const leaves = this.#leaves(Math.floor((block * BLOCK) / TILE_WIDTH)).slice(first * HASH, (first + BLOCK) * HASH);
+      return hex(leaves) + hex(this.#kernel.subtree(leaves, this.version).subarray(0, (BLOCK - 2) * HASH));
+    });
+  }
+
+  /** The same as `tile(0, index)`, to be read at once: what was asked for once is not kept, and copied only in part. */
+  #leaves(index: number): Uint8Array {
+    const open = this.#open[0]!;
+    if (open.index === index) return open.hashes.subarray(0, open.count * HASH);
+    return (
+      this.#sealed.get(`0/${index}`) ?? this.#store.tileView(this.version, 0, index) ?? missing(this.version, 0, index)
+    );
   }
 
   /**
@@ -198,7 +228,7 @@ export class Tree {
    * here and in the verifier.
    */
   rightEdge(size: number): RightEdge {
-    return this.#edges.get(`${size}`, () => {
+    return this.#edges.get(size, () => {
       const padded = new Map<number, string>();
       let { level, index } = peakPositions(size).at(-1)!;
       let root = this.node(level, index);
@@ -221,6 +251,25 @@ export class Tree {
     if (hashes.length !== width * HASH) throw new RangeError(`node (${level}, ${index}) is not complete`);
     return width === 1 ? hashes.slice() : this.#kernel.subtree(hashes, this.version).slice(-HASH);
   }
+}
+
+/** A number of its own for every node and tile: there are fewer than 2^44 on a level, and fewer than 2^9 levels. */
+const position = (level: number, index: number): number => level * 2 ** 44 + index;
+
+/**
+ * One hash of a text that begins with `widest` hashes of some level, followed by half as many of the level above, and so
+ * on: that of the node `index` on the level of which there are `width`.
+ */
+function within(text: string, width: number, widest: number, index: number): string {
+  const at = (2 * widest - 2 * width + (index % width)) * HEX;
+  return text.slice(at, at + HEX);
+}
+
+function missing(version: TreeVersion, level: number, index: number): never {
+  throw new CairnlogError(
+    "corrupt-log",
+    `Tile ${index} of level ${level} (tree version ${version}) is missing: the data directory is damaged. cairnlog fsck --rebuild makes it anew.`,
+  );
 }
 
 const emptyTile = (): Uint8Array => new Uint8Array(TILE_WIDTH * HASH);

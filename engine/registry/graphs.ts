@@ -18,7 +18,7 @@ import type { Keys } from "./keys.js";
 import type { Slices, Steps } from "./slices.js";
 
 export const DEFAULT_GRAPH_CACHE_S = 60;
-/** Graphs kept, and nodes and edges kept in all of them: about 30 MB. Whoever asks decides which; the oldest goes. */
+/** Graphs kept, and nodes and edges kept in all of them: about 40 MB. Whoever asks decides which; the oldest goes. */
 const MAX_KEPT = 256;
 const MAX_KEPT_SIZE = 120_000;
 

@@ -1,5 +1,5 @@
 /** What a log's environments have in common: how they are opened, and how a transaction of theirs is waited for. */
-import { open, type RootDatabase } from "lmdb";
+import { type Database, open, type RootDatabase, type Transaction } from "lmdb";
 import { Encoder } from "msgpackr";
 import type { Key } from "./schema.js";
 
@@ -55,4 +55,16 @@ export async function transact(environment: Environment, write: () => void): Pro
 export function fileBytes(environment: Environment): number {
   const { lastPageNumber, pageSize } = environment.getStats() as { lastPageNumber: number; pageSize: number };
   return (lastPageNumber + 1) * pageSize;
+}
+
+/** A row as lmdb has it: in a buffer that it uses again, or where it lies in the file. To be read at once. */
+export function view<K extends Key>(
+  table: Database<Buffer, K>,
+  key: K,
+  at: { readonly transaction?: Transaction },
+): Buffer | undefined {
+  // Its type leaves the options out.
+  const read = table.getBinaryFast as Database<Buffer, K>["get"];
+  const bytes = read.call(table, key, at) as Uint8Array | undefined;
+  return bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }

@@ -7,7 +7,7 @@
  * failure, and never run ahead.
  */
 import type { Database, Transaction } from "lmdb";
-import { type Environment, openEnvironment, RECORDS, transact, unheard } from "./lmdb.js";
+import { type Environment, openEnvironment, RECORDS, transact, unheard, view } from "./lmdb.js";
 import { fencesOf, type Run } from "./runs.js";
 import type { RunRow } from "./schema.js";
 
@@ -54,12 +54,10 @@ export function openPostings(path: string, mapSize: number, readOnly: boolean): 
   const put = (run: number, list: readonly [number, Buffer][]) => {
     for (const [block, records] of list) unheard(blocks.put([run, block], records));
   };
-  // Its type leaves the options out.
-  const readBlock: Database<Buffer, [number, number]>["get"] = blocks.getBinaryFast.bind(blocks);
   const live = (id: number, row: RunRow): Run => ({ ...row, id, fences: fencesOf(row.fences) });
 
   const tables: PostingTables = {
-    block: (run, number) => readBlock([run, number], at()),
+    block: (run, number) => view(blocks, [run, number], at()),
     runs: () => [...runs.getRange(at())].map(({ key, value }) => live(key, value)),
     runIds: () => [...runs.getKeys(at())],
     run: (id) => live(id, runs.get(id, at())!),

@@ -17,7 +17,7 @@ const KEPT_TERMS = 1024;
 const MAX_KEPT_CHARACTERS = 256;
 
 /** By kind and text. */
-const kept = new Recent<string>(KEPT_TERMS);
+const kept = new Recent<string, string>(KEPT_TERMS);
 
 /**
  * A term known only to be equal or not: the first 16 bytes of the text's SHA-256. Of ten that an attestation needs, four

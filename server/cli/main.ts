@@ -77,7 +77,7 @@ function explain(error: unknown, name: string | undefined): string {
   }
   if (error instanceof ClientError) return refusal(error);
   const isExpected = error instanceof CairnlogError || error instanceof ServiceError;
-  if (isExpected || (error instanceof Error && "syscall" in error)) return (error as Error).message;
+  if (isExpected || (error instanceof Error && "syscall" in error)) return printable((error as Error).message);
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 

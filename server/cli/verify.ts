@@ -11,6 +11,7 @@ import {
   verifyBundle,
 } from "../../engine/verify/index.js";
 import { hashFile } from "./file-hash.js";
+import { printableLine } from "./terminal.js";
 import { readArguments, required, type Subcommand, UsageError } from "./usage.js";
 
 const OPTIONS = {
@@ -110,6 +111,7 @@ async function verifyAs(
 }
 
 function describe(file: string, { valid, checks }: BundleVerdict): string {
-  const lines = checks.map(({ name, ok, detail }) => `  ${ok ? "ok    " : "WRONG "} ${name}: ${detail}`);
+  // Whoever made the receipt chose some of the words.
+  const lines = checks.map(({ name, ok, detail }) => `  ${ok ? "ok    " : "WRONG "} ${name}: ${printableLine(detail)}`);
   return [`${file}: ${valid ? "verified" : "NOT verified"}`, ...lines].join("\n");
 }

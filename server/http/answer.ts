@@ -6,12 +6,13 @@ import type { PendingBytes, Share } from "./pending.js";
 export class Answer {
   readonly status: number;
   readonly contentType: string;
-  readonly body: Buffer;
+  /** Text of ASCII characters, or bytes. */
+  readonly body: Buffer | string;
   /** Further headers, names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(
-    body: Buffer,
+    body: Buffer | string,
     { status = 200, contentType = "application/json", headers = {} }: Partial<Omit<Answer, "body">> = {},
   ) {
     this.status = status;
@@ -35,6 +36,9 @@ export class StreamedAnswer extends Answer {
 export function json(value: unknown, options?: Partial<Omit<Answer, "body">>): Answer {
   return new Answer(Buffer.from(JSON.stringify(value)), options);
 }
+
+/** Fits a socket's own buffer. */
+const MAX_LAST_BYTES = 64 * 1024;
 
 const COMMA = Buffer.from(",");
 
@@ -75,7 +79,8 @@ export const REASONS: Readonly<Record<number, string>> = {
  * Writes an answer. What the socket does not take at once is written as it drains, without a copy inside the socket, and
  * counts as `pending` until then. The caller must not call this once the request was aborted.
  * @param common headers of every answer: names and values in turns
- * @param withBody false for HEAD: the headers as they would be, `content-length` included
+ * @param how `withBody` is false for HEAD: the headers as they would be, `content-length` included; after an answer that
+ *   `isLast` the connection is closed
  * @param sent called when the last byte has been handed to the operating system; never after an abort
  * @returns what is held for a client that reads slowly, to be released when the request has ended; null when all is sent
  */
@@ -83,12 +88,16 @@ export function writeAnswer(
   response: HttpResponse,
   answer: Answer,
   common: readonly string[],
-  withBody: boolean,
+  { withBody, isLast }: { readonly withBody: boolean; readonly isLast: boolean },
   pending: PendingBytes,
   sent: () => void,
 ): Share | null {
   const { status, contentType, body, headers } = answer;
   const isEmpty = status === 204 || status === 304;
+  const hasBody = withBody && !isEmpty;
+  // What the library closes after, it keeps until then, and nobody counts that: a longer answer only says that it is the
+  // last, and the client closes, or is idle.
+  const closes = isLast && hasBody && body.length <= MAX_LAST_BYTES && !(answer instanceof StreamedAnswer);
   let share: Share | null = null;
   response.cork(() => {
     // Without a status line it is 200 OK.
@@ -96,29 +105,44 @@ export function writeAnswer(
     for (let i = 0; i < common.length; i += 2) response.writeHeader(common[i]!, common[i + 1]!);
     for (const name in headers) response.writeHeader(name, headers[name]!);
     if (!isEmpty) response.writeHeader("content-type", contentType);
-    if (!withBody || isEmpty) {
+    if (isLast && !closes) response.writeHeader("connection", "close");
+    if (!hasBody) {
       if (!isEmpty && !(answer instanceof StreamedAnswer)) response.writeHeader("content-length", `${body.length}`);
       response.endWithoutBody();
+      return sent();
+    }
+    if (closes) {
+      response.end(body, true);
       return sent();
     }
     if (answer instanceof StreamedAnswer) {
       share = writeChunks(response, answer.chunks, pending, sent);
       return;
     }
-    const [, done] = response.tryEnd(body, body.length);
+    const [, done] = response.tryEnd(typeof body === "string" ? scratch(body) : body, body.length);
     if (done) return sent();
+    const rest = typeof body === "string" ? Buffer.from(body, "latin1") : body;
     share = hold(
       pending.open(() => response.close()),
       body.length,
       pending,
     );
     response.onWritable((offset) => {
-      const [taken, finished] = response.tryEnd(body.subarray(offset), body.length);
+      const [taken, finished] = response.tryEnd(rest.subarray(offset), rest.length);
       if (finished) sent();
       return taken;
     });
   });
   return share;
+}
+
+/** Where texts become bytes; as long as most are. */
+const SCRATCH = Buffer.allocUnsafeSlow(16_384);
+
+/** The bytes of an ASCII text, valid until the next call. To allocate for each cost as much as the writing. */
+function scratch(text: string): Buffer {
+  if (text.length > SCRATCH.length) return Buffer.from(text, "latin1");
+  return SCRATCH.subarray(0, SCRATCH.write(text, "latin1"));
 }
 
 /** Room for an answer that a client reads slowly. There is some always: every other one can be given up. */

@@ -11,6 +11,7 @@ import uWS, {
   type us_listen_socket,
   type us_socket,
 } from "uWebSockets.js";
+import { setImmediate } from "node:timers/promises";
 import { CairnlogError } from "../../engine/error.js";
 import { Answer, json, writeAnswer } from "./answer.js";
 import { kept, NOT_KEPT } from "./caching.js";
@@ -20,7 +21,7 @@ import { type Limits, limitHeaders, type Standing } from "./limits.js";
 import type { Logger } from "./logger.js";
 import type { Metrics } from "./metrics.js";
 import { PendingBytes, type Share } from "./pending.js";
-import { problemAnswer, rateLimited, refusalCode } from "./problems.js";
+import { HttpError, problemAnswer, rateLimited, refusalCode } from "./problems.js";
 import { type Request, readRequest } from "./request.js";
 import {
   checkedContext,
@@ -168,7 +169,8 @@ export class HttpServer {
     const { trustedProxies } = this.#options;
     const request = readRequest(uwsRequest, response, resource.params.length, trustedProxies, this.#asksAddress);
     const prepared = resource.routes.get(request.method === "HEAD" ? "GET" : request.method);
-    const upload = prepared?.checkBody ? this.uploads.read(response) : null;
+    const isReadable = prepared?.checkBody && request.framing !== "ambiguous";
+    const upload = isReadable ? this.uploads.read(response) : null;
     const exchange: Exchange = {
       response,
       request,
@@ -200,6 +202,7 @@ export class HttpServer {
     let answer: Answer;
     try {
       if (this.#options.limits) standing = await this.#standing(this.#options.limits, exchange);
+      if (request.framing === "ambiguous") throw ambiguousLength();
       if (standing?.exceeded) throw rateLimited(standing.name, standing.reset);
       if (prepared) {
         const bytes = upload && (await upload.bytes);
@@ -221,6 +224,9 @@ export class HttpServer {
       this.#options.metrics.refused(refusalCode(error));
       if (answer.status >= 500 && !isCommonplace(error)) this.#logFailure(exchange, answer.status, error);
     }
+    // The library is lax about where chunks end, so what follows them must not be taken for a request: while this one has no
+    // answer, one that came with it ends the connection; later it is closed.
+    if (request.framing !== "plain") await setImmediate();
     exchange.isHandled = false;
     this.#write(exchange, answer, standing);
   }
@@ -243,7 +249,8 @@ export class HttpServer {
     if (this.#isClosing) headers.push("connection", "close");
     this.#active.add(exchange);
     const sent = () => this.#sent(exchange, answer.status);
-    exchange.answer = writeAnswer(response, answer, headers, request.method !== "HEAD", this.answers, sent);
+    const how = { withBody: request.method !== "HEAD", isLast: request.framing !== "plain" && !this.#isClosing };
+    exchange.answer = writeAnswer(response, answer, headers, how, this.answers, sent);
   }
 
   #sent(exchange: Exchange, status: number): void {
@@ -270,3 +277,6 @@ export class HttpServer {
 /** Refusals that come by the thousand when they come; they are counted, and a line for each would be one burden more. */
 const isCommonplace = (error: unknown): boolean =>
   error instanceof CairnlogError && (error.code === "overloaded" || error.code === "closed");
+
+const ambiguousLength = (): HttpError =>
+  new HttpError("ambiguous-length", "The request says in two ways, or in none that is known, where its body ends.");

@@ -1,6 +1,6 @@
 /**
  * What others may keep of an answer, and for how long. Tags are made from the bytes that are served, so nothing that
- * changes an answer can be forgotten in its tag.
+ * changes an answer can be forgotten in its tag; a proof brings its own, made of the head that all of it follows from.
  */
 import { hash } from "node:crypto";
 import { Answer } from "./answer.js";
@@ -30,9 +30,9 @@ export function kept(answer: Answer, keep: Keep, ifNoneMatch: string): Answer {
   return unlessHeld(tagged(answer, keep), ifNoneMatch);
 }
 
-/** `answer` with its tag and its directive. */
+/** `answer` with its tag, unless it has one already, and its directive. */
 export function tagged({ body, status, contentType, headers }: Answer, keep: Keep): Answer {
-  const etag = `"${hash("sha256", body, "base64url")}"`;
+  const etag = headers.etag ?? `"${hash("sha256", body, "base64url")}"`;
   return new Answer(body, { status, contentType, headers: { ...headers, etag, "cache-control": DIRECTIVES[keep] } });
 }
 

@@ -143,8 +143,8 @@ export class Metrics {
   /** Shows how full the disk and the file of the log are. */
   watchDisk(disk: { freeBytes(): number; readonly usage: Log["diskUsage"] }): void {
     this.#asked(Gauge, "cairnlog_disk_free_bytes", "Bytes free on the disk of the log.", () => disk.freeBytes());
-    this.#asked(Gauge, "cairnlog_store_bytes", "Size of the log's file.", () => disk.usage.fileBytes);
-    this.#asked(Gauge, "cairnlog_store_max_bytes", "Size that the log's file can grow to.", () => disk.usage.mapBytes);
+    this.#asked(Gauge, "cairnlog_store_bytes", "Size of the log's files.", () => disk.usage.fileBytes);
+    this.#asked(Gauge, "cairnlog_store_max_bytes", "Size that the file of the log's entries can grow to.", () => disk.usage.mapBytes);
     this.#asked(Gauge, "cairnlog_store_readers", "Reads of the log's file that are open.", () => disk.usage.readers);
   }
 

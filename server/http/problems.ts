@@ -56,6 +56,7 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
 
 /** The codes that only HTTP has. */
 const HTTP_CODES = {
+  "ambiguous-length": 400,
   "malformed-json": 400,
   "not-an-object": 400,
   "method-not-allowed": 405,

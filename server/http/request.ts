@@ -10,6 +10,12 @@ import { clientAddress, type Network, UNKNOWN } from "./client-address.js";
 /** A request id that a client may choose: it goes into headers and logs as it is. */
 const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
+/**
+ * How a request says where it ends. The library takes the first of two lengths, and any transfer coding for chunks, which
+ * a proxy in front may read otherwise and so see another request begin (request smuggling): those are `ambiguous`.
+ */
+export type Framing = "plain" | "chunked" | "ambiguous";
+
 export interface Request {
   /** Upper case. */
   readonly method: string;
@@ -29,6 +35,7 @@ export interface Request {
   readonly ifNoneMatch: string;
   /** The `Accept-Encoding` header as sent; empty without one. */
   readonly acceptEncoding: string;
+  readonly framing: Framing;
 }
 
 /**
@@ -56,12 +63,30 @@ export function readRequest(
     authorization: request.getHeader("authorization"),
     ifNoneMatch: request.getHeader("if-none-match"),
     acceptEncoding: request.getHeader("accept-encoding"),
+    framing: framingOf(request, method),
   };
 }
 
 function addressOf(request: HttpRequest, response: HttpResponse, trusted: readonly Network[]): string {
   const socket = Buffer.from(response.getRemoteAddressAsText()).toString("latin1");
   return clientAddress(socket, trusted.length ? forwardedFor(request) : "", trusted);
+}
+
+/** RFC 9112 §6.1, §6.3. Going through all headers takes 2–3 µs, so reads, which have no body, are spared it. */
+function framingOf(request: HttpRequest, method: string): Framing {
+  const coding = request.getHeader("transfer-encoding");
+  const isRead = method === "GET" || method === "HEAD";
+  if (isRead && !coding && !request.getHeader("content-length")) return "plain";
+  let [lengths, codings, isEmpty] = [0, 0, false];
+  request.forEach((name, value) => {
+    if (name === "transfer-encoding") codings++;
+    if (name !== "content-length") return;
+    lengths++;
+    isEmpty ||= !value;
+  });
+  if (lengths + codings > 1 || isEmpty) return "ambiguous";
+  if (!codings) return "plain";
+  return coding.toLowerCase() === "chunked" ? "chunked" : "ambiguous";
 }
 
 /** All `X-Forwarded-For` headers in order: a proxy may add one of its own below the client's. */

@@ -112,6 +112,21 @@ describe("offline", () => {
     }
   });
 
+  test("what stands in a receipt does not steer the terminal that tells of it", async () => {
+    const file = join(folder, "steering.txt");
+    const steering = `\u001b[1A\u001b[2K\r${file}: verified\u009b8m\n${file}: verified`;
+    writeFileSync(file, FILE);
+    const receipt = { ...receiptOf({ ...cases[0]!, manifest }, operator), [steering]: 1 };
+    for (const text of [JSON.stringify(receipt), `{${JSON.stringify(steering)}:1e400}`]) {
+      writeFileSync(`${file}.attestation.json`, text);
+      const { code, stdout } = await cairnlog(["verify", file, "--operator-key", operatorPem]);
+      expect(code).toBe(1);
+      expect(stdout).toMatch(/^\S+: NOT verified\n/);
+      expect(stdout).not.toMatch(/[^\P{C}\n]/u);
+      expect(stdout.trim().split("\n")).toHaveLength(2);
+    }
+  });
+
   test("so does docs/check-receipt.sh", { timeout: 240_000 }, async () => {
     const check = async (one: SignatureCase) => {
       const { stdout, stderr } = await run("bash", [script, fileOf(one), operatorPem]).catch((refused) => refused);

@@ -66,12 +66,13 @@ export class Inputs {
         ? Buffer.from(nastyText(random))
         : null;
     const odd = random.chance(0.05);
-    return {
+    const input = {
       method: odd ? random.pick(METHODS) : method,
       path: target,
       headers: this.#headers(path, valid, random),
       body: odd || method === "POST" ? (body ?? Buffer.alloc(0)) : body,
     };
+    return input.body && random.chance(0.1) ? inChunks(input, random) : input;
   }
 
   /** A request of this operation as an honest client sends it; what the schema leaves open may still be refused. */
@@ -179,6 +180,24 @@ export class Inputs {
       headers.push([random.pick(HEADERS), lineOf(nastyText(random)).slice(0, 2_000)]);
     return headers;
   }
+}
+
+/** The same request with its body in chunks, or in something like it. */
+function inChunks({ body, headers, ...rest }: Input, random: Random): Input {
+  const pieces: Buffer[] = [];
+  for (let at = 0; at < body!.length; ) {
+    const piece = body!.subarray(at, at + 1 + random.below(body!.length));
+    pieces.push(Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from("\r\n"));
+    at += piece.length;
+  }
+  pieces.push(Buffer.from("0\r\n\r\n"));
+  const coding = random.chance(0.9) ? "chunked" : random.pick(["Chunked", "gzip, chunked", "xchunked", "identity"]);
+  const chunked = Buffer.concat(pieces);
+  return {
+    ...rest,
+    headers: [...headers, ["Transfer-Encoding", coding]],
+    body: random.chance(0.1) ? mutateBytes(chunked, random) : chunked,
+  };
 }
 
 const isOperators = (path: string): boolean => path.endsWith("/anchor") || path.endsWith("/sth/sign");

@@ -71,7 +71,16 @@ export async function loadTargets(dist: string): Promise<Target[]> {
     await module("engine/registry/pseudonym");
   const { readTrustPolicy }: typeof import("#cairnlog/engine/registry/trustconfig.js") =
     await module("engine/registry/trustconfig");
-  const { parseBody }: typeof import("#cairnlog/server/http/input.js") = await module("server/http/input");
+  const { parseBody, textReader }: typeof import("#cairnlog/server/http/input.js") = await module("server/http/input");
+  const { createHistoryReader, NO_PREDECESSOR }: typeof import("#cairnlog/engine/log/historyentry.js") =
+    await module("engine/log/historyentry");
+  const { readSubscription }: typeof import("#cairnlog/engine/registry/webhookinput.js") =
+    await module("engine/registry/webhookinput");
+  const { clientAddress, limitKey, parseNetwork }: typeof import("#cairnlog/server/http/client-address.js") =
+    await module("server/http/client-address");
+  const { json }: typeof import("#cairnlog/server/http/answer.js") = await module("server/http/answer");
+  const { kept }: typeof import("#cairnlog/server/http/caching.js") = await module("server/http/caching");
+  const { LogQuery }: typeof import("#cairnlog/server/wire/log.js") = await module("server/wire/log");
 
   const text = (input: Buffer) => input.toString("utf8");
   const value = (input: Buffer): unknown => JSON.parse(text(input));
@@ -119,7 +128,62 @@ export async function loadTargets(dist: string): Promise<Target[]> {
   const note = verify.signedNote(noteText, "log.example/a", verify.noteKeyId("log.example/a", operator), noteSignature);
   const recipient = newRecipient();
 
+  const history = await createHistoryReader();
+  const first = { payload: { a: 1, tags: ["x"] }, previous_hash: null, timestamp: "2025-03-01T12:00:00.250000Z" };
+  const entryOf = (chain_version: 1 | 2) => {
+    const preimage =
+      chain_version === 2 ? `service.log.entry.v2\0${canonicalize(first)}` : canonicalize(first.payload)!;
+    const entry_hash = sha256(preimage);
+    const entry_hashes = [{ algorithm: "sha2-256", digest_hex: entry_hash, is_primary: true }];
+    return JSON.stringify({ id: 1, event_type: "note", ...first, entry_hash, entry_hashes, chain_version });
+  };
+  const proxies = [parseNetwork("10.0.0.0/8")!, parseNetwork("fd00::/8")!];
+  const readQuery = textReader(LogQuery);
+
   return [
+    {
+      name: "imported entries",
+      isJson: true,
+      samples: [entryOf(2), entryOf(1)],
+      run: (input) => void history.read(input, NO_PREDECESSOR, 0, null),
+    },
+    {
+      name: "webhook subscriptions",
+      isJson: true,
+      samples: [
+        JSON.stringify({
+          url: "https://example.org:8443/hook?a=b",
+          events: ["key.revoked"],
+          secret: "whsec_YWJjZGVmZ2g=",
+        }),
+        JSON.stringify({
+          url: "http://[2001:db8::1]/",
+          key_fingerprint: ed.fingerprint,
+          document_hash: "ab".repeat(32),
+        }),
+      ],
+      run: ofJson((parsed) => void attempt(() => readSubscription(parsed as never, false))),
+    },
+    {
+      name: "forwarding headers",
+      samples: [
+        "203.0.113.7, 10.0.0.2",
+        "[2001:db8::1]:443, 10.1.2.3:80",
+        "fd00::1,::ffff:10.0.0.1",
+        "unknown, _hidden",
+      ],
+      run: (input) => void limitKey(clientAddress("10.0.0.1", text(input), proxies)),
+    },
+    {
+      name: "entity tags",
+      samples: ['"abc", W/"def"', "*", `"${"a".repeat(43)}"`],
+      run: (input) => void kept(json({}), "revalidate", text(input)),
+    },
+    {
+      name: "queries",
+      samples: ["page=1&per_page=50&event_type=a,b&tags=c", "page=9007199254740991", "%70age=1&search=%c3%a9"],
+      run: (input) => void attempt(() => readQuery(new URLSearchParams(text(input)))),
+    },
     {
       name: "I-JSON",
       isJson: true,

@@ -50,6 +50,7 @@ test("roots, heads and proofs equal the definition, whatever the batches and res
         const digests = [...log.entries()].map((entry) => entry.entry_hash);
         expect(roots).toHaveLength(digests.length);
         const pick = (below: number) => numbers.next().value! % below;
+        const served = new Map<string, string>();
         for (let i = 0; i < 12 && digests.length; i++) {
           const to = 1 + pick(digests.length);
           const from = 1 + pick(to);
@@ -60,6 +61,10 @@ test("roots, heads and proofs equal the definition, whatever the batches and res
             expect(proof.root_hash).toBe(definedRoot(digests.slice(0, to), treeVersion));
             expect(proof.leaf_hash).toBe(leaf(digests[index]!, treeVersion));
             expect(proof.sth).toEqual(log.treeHead(to));
+            const { json, tag } = log.inclusionProofJson(index, { treeSize: to, treeVersion });
+            expect(json).toBe(JSON.stringify(proof));
+            expect(served.get(tag) ?? json).toBe(json);
+            served.set(tag, json);
             const { root_hash: rootHash, audit_path: auditPath } = proof;
             expect(
               verifyInclusion({

@@ -104,3 +104,41 @@ test("headers that do not come, or do not end, and bodies that stop cost a conne
   clearInterval(trickle);
   await until(async () => (await metric(service.url, "cairnlog_http_body_bytes")) === 0);
 });
+
+test("a head that is too long: 431 and the end of the connection, as soon as it is; too many lines: no answer", async () => {
+  const service = await startTestService();
+  const head = "GET /livez HTTP/1.1\r\nHost: x\r\n";
+  const lines = (count: number) => slowClient(service.url, `${head}${"a: b\r\n".repeat(count)}\r\n`);
+  const most = await lines(97);
+  await until(() => most.received().startsWith("HTTP/1.1 200 OK"));
+  const tooMany = await lines(98);
+  const long = await slowClient(service.url, `${head}a: ${"b".repeat(3_000)}`);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  long.socket.write("b".repeat(3_000));
+  await long.closed;
+  expect(long.received()).toMatch(/^HTTP\/1\.1 431 /);
+  // In pieces, as long lines come over a network.
+  const growing: [string, string][] = [
+    [`${head}a: `, "b".repeat(1_000)],
+    [head, `a${"b".repeat(40)}: ${"c".repeat(400)}\r\n`],
+    ["GET /", "a".repeat(1_000)],
+  ];
+  for (const [start, piece] of growing) {
+    const client = await slowClient(service.url, start);
+    let sent = start.length;
+    for (; !client.socket.destroyed && sent < 100_000; sent += piece.length) {
+      client.socket.write(piece);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    await client.closed;
+    // What the client goes on sending can take the answer from it.
+    expect(client.received()).toMatch(/^(HTTP\/1\.1 (431|505) |$)/);
+    expect(sent).toBeLessThan(100_000);
+  }
+  const flood = await slowClient(service.url, head + "a: b\r\n".repeat(200_000));
+  await flood.closed;
+  expect(flood.received()).toMatch(/^(HTTP\/1\.1 431 |$)/);
+  await tooMany.closed;
+  expect(tooMany.received()).toBe("");
+  expect((await service.get("/health")).status).toBe(200);
+});

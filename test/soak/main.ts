@@ -9,12 +9,13 @@ import { type SoakReport, soak } from "./soak.js";
 
 const help = `npm run soak -- [OPTIONS]
 
-Measures how many requests a second the service takes, sends 70 % of that over all routes that write, restarts it three
-times, and fails if memory or descriptors rise between restarts. Needs Linux, for /proc.
+Measures how many requests a second the service takes, sends 70 % of that over all routes that write, restarts it now and
+then, and fails if memory or descriptors rise between restarts. Needs Linux, for /proc.
 
 Options:
   --minutes N    How long; default 30.
   --seconds N    The same in seconds, for trials.
+  --restarts N   How often; default 3. With 0, what fills slowly has all of the time to fill.
   --seed N       Repeats the choices of an earlier run.
   --json FILE    Writes the samples.
   --svg FILE     Draws them.
@@ -28,11 +29,13 @@ Examples:
 const options = readCommand(help, {
   minutes: { type: "string" },
   seconds: { type: "string" },
+  restarts: { type: "string" },
   seed: { type: "string" },
   json: { type: "string" },
   svg: { type: "string" },
 });
 const seconds = wholeNumber("seconds", options.seconds, wholeNumber("minutes", options.minutes, 30) * 60);
+const restarts = wholeNumber("restarts", options.restarts, 3);
 const seed = wholeNumber("seed", options.seed, anySeed());
 const stopped = new AbortController();
 process.once("SIGINT", () => stopped.abort());
@@ -72,12 +75,12 @@ function picture({ samples, capacity, requests, restarts }: SoakReport): string 
 async function main(): Promise<number> {
   console.log(`seed ${seed}`);
   const bar = startProgress("soak", seconds, (amount) => `${Math.floor(amount)} s`);
-  const report = await soak({ seed, seconds, signal: stopped.signal, progress: (done) => bar.update(done) });
+  const report = await soak({ seed, seconds, restarts, signal: stopped.signal, progress: (done) => bar.update(done) });
   bar.end();
-  const { samples, capacity, requests, restarts, problems } = report;
+  const { samples, capacity, requests, problems } = report;
   const last = samples.at(-1);
   console.log(
-    `${requests} requests at 70 % of ${capacity.toFixed(0)} a second, ${restarts} restarts; at the end ` +
+    `${requests} requests at 70 % of ${capacity.toFixed(0)} a second, ${report.restarts} restarts; at the end ` +
       `${((last?.ownMemory ?? 0) / 2 ** 20).toFixed(0)} MiB of memory, ${last?.descriptors} descriptors; ${problems.length} problems`,
   );
   for (const problem of problems) console.error(problem);

@@ -13,7 +13,6 @@ import { type RunningService, scratchFolder, startService } from "../service.js"
 import { drifts, type Sample } from "./drift.js";
 
 const WORKERS = 16;
-const RESTARTS = 3;
 /** Of what the service was measured to take. */
 const SHARE = 0.7;
 const CAPACITY_SECONDS = 10;
@@ -28,6 +27,7 @@ const DESCRIPTORS = { share: 0.1, slack: 2 * WORKERS };
 export interface SoakOptions {
   readonly seed: number;
   readonly seconds: number;
+  readonly restarts: number;
   readonly progress?: (seconds: number) => void;
   readonly signal?: AbortSignal;
 }
@@ -88,7 +88,7 @@ class Pace {
 const quantile = (sorted: readonly number[], share: number): number =>
   sorted[Math.floor(sorted.length * share)] ?? Number.NaN;
 
-export async function soak({ seed, seconds, progress, signal }: SoakOptions): Promise<SoakReport> {
+export async function soak({ seed, seconds, restarts: planned, progress, signal }: SoakOptions): Promise<SoakReport> {
   const folder = scratchFolder();
   const outside = await Outside.open();
   const random = new Random(seed);
@@ -128,7 +128,7 @@ export async function soak({ seed, seconds, progress, signal }: SoakOptions): Pr
       await sleep(Math.max(0, (n * interval - elapsed()) * 1000));
       report.samples.push(takeSample(service, folder.path, restarts, elapsed(), interval, pace));
       progress?.(elapsed());
-      if (n % Math.floor(SAMPLES / (RESTARTS + 1)) !== 0 || restarts === RESTARTS) continue;
+      if (n % Math.floor(SAMPLES / (planned + 1)) !== 0 || restarts === planned) continue;
       connection.isStopping = true;
       const exitCode = await service.stop();
       if (exitCode !== 0) report.problems.push(`the service stopped with exit code ${exitCode}`);

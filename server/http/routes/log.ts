@@ -148,10 +148,11 @@ function treeRoutes(log: Log): Route[] {
 
 function inclusionProof(log: Log, leafIndex: number, query: Static<typeof ProofQuery>) {
   const { tree_size: treeSize, tree_version } = query;
-  return log.inclusionProof(leafIndex, {
+  const { json, tag } = log.inclusionProofJson(leafIndex, {
     ...(treeSize === undefined ? {} : { treeSize }),
     ...(tree_version === undefined ? {} : { treeVersion: tree_version as TreeVersion }),
   });
+  return new Answer(json, { headers: { etag: `"${tag}"` } });
 }
 
 function treeHead(log: Log, treeSize: number) {
