@@ -23,8 +23,8 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   {
     name: "stores the first head of a batch for all of its sizes",
     file: "engine/log/sequencer.js",
-    text: 'root: Buffer.from(head.root_hash, "hex"),',
-    replacement: 'root: Buffer.from(heads[0].root_hash, "hex"),',
+    text: "root: roots.subarray(HASH * i, HASH * (i + 1)),",
+    replacement: "root: roots.subarray(0, HASH),",
   },
   {
     name: "gives the last id out again after a restart",

@@ -24,7 +24,7 @@ export const SERVICE_FAULTS: readonly PlantedFault[] = [
   {
     name: "takes any request id",
     file: "server/http/request.js",
-    text: "id: SANE_ID.test(id) ? id : randomUUID(),",
+    text: "id: id && SANE_ID.test(id) ? id : randomUUID(),",
     replacement: "id: id || randomUUID(),",
   },
   {
