@@ -1,15 +1,13 @@
 // Leaves and nodes in groups of four, one in each 32-bit lane, two groups at a time. Hex digits exist only here,
 // between load and compression.
-import { DIGITS, INITIAL } from "./constants";
+import { DIGITS } from "./constants";
 import { leaves as leavesX1, nodes as nodesX1 } from "./hash-x1";
 import { NODE, PAIR } from "./layout";
 import { LEAF_V1, LEAF_V2, NODE_V1, NODE_V2, SCHEDULE } from "./padding";
-import { compress, compressPrepared, SCHEDULE_BYTES, STATE_BYTES } from "./rounds-x4";
+import { begin, compress, compressPrepared, SCHEDULE_BYTES, stateWord } from "./rounds-x4";
 
-/** The two groups' states, blocks and, in version 2, the last word before the block, still to give its last byte. */
-const STATE: usize = memory.data(2 * 128, 16);
+/** The two groups' blocks. */
 const WORDS: usize = memory.data(2 * 1024, 16);
-const CARRY: usize = memory.data(2 * 16, 16);
 
 /** The schedule of the last block: version 1's, the same in all lanes, or gathered for four digits of version 2. */
 const LEAF_V1_X4: usize = memory.data(1024, 16);
@@ -33,48 +31,84 @@ for (let t: usize = 0; t < 64; t++) {
 // @ts-ignore: decorator
 @inline function high64(x: v128, y: v128): v128 { return v128.shuffle<u64>(x, y, 1, 3); }
 
-/** Two words of hex digits from `x`, which has two bytes of every lane for the first word, then two for the second. */
+/** The digits of the lower and of the upper half of every byte. */
 // @ts-ignore: decorator
-@inline function expandWords(x: v128, to: usize): void {
-  const digits = v128.load(DIGITS);
-  const nibble = i8x16.splat(15);
-  const swapped = v128.shuffle<u8>(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
-  const low = i8x16.swizzle(digits, v128.and(swapped, nibble));
-  const high = i8x16.swizzle(digits, v128.and(i16x8.shr_u(swapped, 4), nibble));
-  v128.store(to, v128.shuffle<u8>(low, high, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23));
-  v128.store(to, v128.shuffle<u8>(low, high, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), 16);
+@inline function lowDigits(x: v128): v128 { return i8x16.swizzle(v128.load(DIGITS), v128.and(x, i8x16.splat(15))); }
+// @ts-ignore: decorator
+@inline function highDigits(x: v128): v128 { return lowDigits(i16x8.shr_u(x, 4)); }
+/** Every second byte before the first, as a word has them in memory. V8 has 4 instructions for the like as a shuffle. */
+// @ts-ignore: decorator
+@inline function swapped(x: v128): v128 {
+  return i8x16.swizzle(x, i8x16(1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+}
+
+/** Two words of hex digits: `x` and `y` give their bytes by turns, four lanes of the first word, four of the second. */
+// @ts-ignore: decorator
+@inline function storeWords(x: v128, y: v128, to: usize): void {
+  v128.store(to, v128.shuffle<u8>(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23));
+  v128.store(to, v128.shuffle<u8>(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), 16);
 }
 
 /** Eight words of hex digits from 16 bytes of every lane. */
-function expandHalf(from: usize, stride: usize, to: usize): void {
-  const a = v128.load(from);
-  const b = v128.load(from + stride);
-  const c = v128.load(from + 2 * stride);
-  const d = v128.load(from + 3 * stride);
-  const ac = low16(a, c), bd = low16(b, d);
-  expandWords(low16(ac, bd), to);
-  expandWords(high16(ac, bd), to + 32);
-  const AC = high16(a, c), BD = high16(b, d);
-  expandWords(low16(AC, BD), to + 64);
-  expandWords(high16(AC, BD), to + 96);
+function expandV1(from: usize, stride: usize, to: usize): void {
+  const a = swapped(v128.load(from));
+  const b = swapped(v128.load(from + stride));
+  const c = swapped(v128.load(from + 2 * stride));
+  const d = swapped(v128.load(from + 3 * stride));
+  const ac = low16(a, c), bd = low16(b, d), AC = high16(a, c), BD = high16(b, d);
+  let x = low16(ac, bd);
+  storeWords(lowDigits(x), highDigits(x), to);
+  x = high16(ac, bd);
+  storeWords(lowDigits(x), highDigits(x), to + 32);
+  x = low16(AC, BD);
+  storeWords(lowDigits(x), highDigits(x), to + 64);
+  x = high16(AC, BD);
+  storeWords(lowDigits(x), highDigits(x), to + 96);
 }
 
 /**
- * Expands 32 bytes of every lane of a group to a block of hex digits in WORDS. In version 2 the operand is one byte
- * further on: the last word before the block gives its last byte to the front, and the block's own waits in CARRY.
+ * The same one digit further on, as version 2 has it: of every word, the first and third digit are the lower halves of
+ * the bytes that lie one before those of the second and fourth.
+ */
+function expandV2(from: usize, stride: usize, to: usize): void {
+  const a = swapped(v128.load(from));
+  const b = swapped(v128.load(from + stride));
+  const c = swapped(v128.load(from + 2 * stride));
+  const d = swapped(v128.load(from + 3 * stride));
+  const ac = low16(a, c), bd = low16(b, d), AC = high16(a, c), BD = high16(b, d);
+  from--;
+  const e = swapped(v128.load(from));
+  const f = swapped(v128.load(from + stride));
+  const g = swapped(v128.load(from + 2 * stride));
+  const h = swapped(v128.load(from + 3 * stride));
+  const eg = low16(e, g), fh = low16(f, h), EG = high16(e, g), FH = high16(f, h);
+  storeWords(highDigits(low16(ac, bd)), lowDigits(low16(eg, fh)), to);
+  storeWords(highDigits(high16(ac, bd)), lowDigits(high16(eg, fh)), to + 32);
+  storeWords(highDigits(low16(AC, BD)), lowDigits(low16(EG, FH)), to + 64);
+  storeWords(highDigits(high16(AC, BD)), lowDigits(high16(EG, FH)), to + 96);
+}
+
+/**
+ * Expands 32 bytes of every lane of a group to a block of hex digits in WORDS. In version 2 the block begins with the
+ * last digit of the byte before them.
  */
 function expand(group: usize, from: usize, stride: usize, version: i32): void {
   const words = WORDS + group * SCHEDULE_BYTES;
-  expandHalf(from, stride, words);
-  expandHalf(from + 16, stride, words + 128);
-  if (version == 1) return;
-  let carry = v128.load(CARRY + (group << 4));
-  for (let at = words; at < words + 256; at += 16) {
-    const word = v128.load(at);
-    v128.store(at, v128.or(i32x4.shl(carry, 24), i32x4.shr_u(word, 8)));
-    carry = word;
+  if (version == 1) {
+    expandV1(from, stride, words);
+    expandV1(from + 16, stride, words + 128);
+  } else {
+    expandV2(from, stride, words);
+    expandV2(from + 16, stride, words + 128);
   }
-  v128.store(CARRY + (group << 4), carry);
+}
+
+/** The same for a first block, which in version 2 begins with `domain`, whatever byte lies before. */
+function expandFirst(group: usize, from: usize, stride: usize, version: i32, domain: i32): void {
+  expand(group, from, stride, version);
+  if (version == 1) return;
+  const words = WORDS + group * SCHEDULE_BYTES;
+  v128.store(words, v128.or(v128.and(v128.load(words), i32x4.splat(0xffffff)), i32x4.splat(domain << 24)));
 }
 
 /** Schedules of a group's four last blocks, chosen by their last digits and laid side by side. */
@@ -103,41 +137,29 @@ function gather(group: usize, lastByte: usize, stride: usize, table: usize): voi
   v128.store(to + 3 * step, high64(AB, CD));
 }
 
-/** Begins the hashes of both groups; `domain` is the first byte of version 2. */
-function reset(domain: i32): void {
-  for (let i: usize = 0; i < 8; i++) {
-    const word = v128.load32_splat(INITIAL + (i << 2));
-    v128.store(STATE + (i << 4), word);
-    v128.store(STATE + STATE_BYTES + (i << 4), word);
-  }
-  v128.store(CARRY, i32x4.splat(domain));
-  v128.store(CARRY, i32x4.splat(domain), 16);
-}
-
-/** A state word of every lane, big-endian. */
+/** A state word of every lane, big-endian. One instruction, and 6 as a shuffle. */
 // @ts-ignore: decorator
-@inline function bigEndian(at: usize): v128 {
-  const x = v128.load(at);
-  return v128.shuffle<u8>(x, x, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
+@inline function bigEndian(group: usize, i: usize): v128 {
+  return i8x16.swizzle(stateWord(group, i), i8x16(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12));
 }
 
 /** Compresses the last blocks and writes the digests; operands of `size` bytes lie at `from`. */
 function finish(groups: usize, from: usize, size: usize, v1: usize, v2: usize, version: i32, to: usize): void {
   if (version == 1) {
-    compressPrepared(groups, STATE, v1, v1);
+    compressPrepared(groups, v1, v1);
   } else {
     for (let g: usize = 0; g < groups; g++) gather(g, from + (4 * g + 1) * size - 1, size, v2);
-    compressPrepared(groups, STATE, GATHERED, GATHERED + SCHEDULE_BYTES);
+    compressPrepared(groups, GATHERED, GATHERED + SCHEDULE_BYTES);
   }
-  for (let s = STATE; s < STATE + groups * STATE_BYTES; s += STATE_BYTES) {
-    transpose(bigEndian(s), bigEndian(s + 16), bigEndian(s + 32), bigEndian(s + 48), to, NODE);
-    transpose(bigEndian(s + 64), bigEndian(s + 80), bigEndian(s + 96), bigEndian(s + 112), to + 16, NODE);
+  for (let g: usize = 0; g < groups; g++) {
+    transpose(bigEndian(g, 0), bigEndian(g, 1), bigEndian(g, 2), bigEndian(g, 3), to, NODE);
+    transpose(bigEndian(g, 4), bigEndian(g, 5), bigEndian(g, 6), bigEndian(g, 7), to + 16, NODE);
     to += 4 * NODE;
   }
 }
 
 /**
- * Groups that the next step takes. Five are faster as four and one: a group takes 750 ns, two 1330, a scalar node 460.
+ * Groups that the next step takes. Five are faster as four and one: a group takes 985 ns, two 1815, a scalar node 740.
  */
 // @ts-ignore: decorator
 @inline function groupsFor(count: i32): usize { return count > 5 ? 2 : 1; }
@@ -146,9 +168,9 @@ function finish(groups: usize, from: usize, size: usize, v1: usize, v2: usize, v
 export function leaves(from: usize, to: usize, count: i32, version: i32): void {
   while (count > 1) {
     const groups = groupsFor(count);
-    reset(0);
-    for (let g: usize = 0; g < groups; g++) expand(g, from + 4 * g * NODE, NODE, version);
-    compress(groups, STATE, WORDS);
+    begin();
+    for (let g: usize = 0; g < groups; g++) expandFirst(g, from + 4 * g * NODE, NODE, version, 0);
+    compress(groups, WORDS);
     finish(groups, from, NODE, LEAF_V1_X4, LEAF_V2, version, to);
     from += 4 * groups * NODE;
     to += 4 * groups * NODE;
@@ -161,11 +183,11 @@ export function leaves(from: usize, to: usize, count: i32, version: i32): void {
 export function nodes(from: usize, to: usize, count: i32, version: i32): void {
   while (count > 1) {
     const groups = groupsFor(count);
-    reset(1);
-    for (let g: usize = 0; g < groups; g++) expand(g, from + 4 * g * PAIR, PAIR, version);
-    compress(groups, STATE, WORDS);
+    begin();
+    for (let g: usize = 0; g < groups; g++) expandFirst(g, from + 4 * g * PAIR, PAIR, version, 1);
+    compress(groups, WORDS);
     for (let g: usize = 0; g < groups; g++) expand(g, from + 4 * g * PAIR + NODE, PAIR, version);
-    compress(groups, STATE, WORDS);
+    compress(groups, WORDS);
     finish(groups, from, PAIR, NODE_V1_X4, NODE_V2, version, to);
     from += 4 * groups * PAIR;
     to += 4 * groups * NODE;
