@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { scratchFolder } from "../service.js";
-import { type Engine, type Fate, type FaultCase, Faults, FaultyLog } from "./faultylog.js";
+import { type Engine, type Fate, type FaultCase, Faults, FaultyLog, STORM } from "./faultylog.js";
 import { WORKER_CASES } from "./workerfaults.js";
 
 /** Loads the modules of a build. */
@@ -79,7 +79,7 @@ const signerCases = Object.entries(SIGNERS).map(([kind, make]) =>
     const good: Sign = (messages) => key().sign(messages);
     faulty.faults.sign = make(good, key().sign);
     const failed = await faulty.storm();
-    faulty.expect(failed === 120, `${120 - failed} appends were acknowledged under a head that nobody signed`);
+    faulty.expect(failed === STORM, `${STORM - failed} appends were acknowledged under a head that nobody signed`);
     onlyCode(faulty, "signer-unavailable");
     await faulty.recover();
   }),
@@ -131,7 +131,7 @@ const commitCases = Object.entries(ERRORS).flatMap(([what, error]) =>
 const longFailure = withLog("every commit fails for a while", async (faulty) => {
   faulty.faults.commits = Array<Fate>(500).fill("not persisted");
   const failed = await faulty.storm();
-  faulty.expect(failed === 120, "an append was acknowledged");
+  faulty.expect(failed === STORM, "an append was acknowledged");
   onlyCode(faulty, "storage-failed");
   await faulty.recover();
 });
@@ -192,6 +192,9 @@ const flushCases = FATES.map((fate) =>
   }),
 );
 
+/** Every entry has a posting of each: enough of them that what a merge writes is more than one transaction. */
+const CLASSES = [7, 11, 13];
+
 /** Without a log around them, which would take seconds to grow as large. */
 const mergeCases = (["writeRun", "writeBlocks", "removeBlocks"] as const).flatMap((kind) =>
   FATES.map(
@@ -205,21 +208,24 @@ const mergeCases = (["writeRun", "writeBlocks", "removeBlocks"] as const).flatMa
         const problems: string[] = [];
         try {
           let postings = new Postings(tables);
-          const term = (n: number) => hashTerm(6, String(n));
+          const term = (of: number, n: number) => hashTerm(6, `${n} of ${of}`);
           const check = (when: string) => {
-            for (let n = 0; n < 7; n++) {
-              const list = postings.list(term(n));
-              const found = Array.from({ length: list.length }, (_, rank) => list.at(rank));
-              const wanted = Array.from({ length: Math.ceil((postings.size - n) / 7) }, (_, i) => 7 * i + n);
-              if (found.join() !== wanted.join())
-                problems.push(`${when}: ${found.length} postings of ${wanted.length}`);
-            }
-            if (postings.count !== postings.size)
-              problems.push(`${when}: ${postings.count} postings of ${postings.size}`);
+            for (const of of CLASSES)
+              for (let n = 0; n < of; n++) {
+                const list = postings.list(term(of, n));
+                const found = Array.from({ length: list.length }, (_, rank) => list.at(rank));
+                const wanted = Array.from({ length: Math.ceil((postings.size - n) / of) }, (_, i) => of * i + n);
+                if (found.join() !== wanted.join())
+                  problems.push(`${when}: ${found.length} postings of ${wanted.length}`);
+              }
+            const wanted = postings.size * CLASSES.length;
+            if (postings.count !== wanted) problems.push(`${when}: ${postings.count} postings of ${wanted}`);
           };
           const grow = async () => {
-            const terms = new Map<string, number[]>(Array.from({ length: 7 }, (_, n) => [term(n), []]));
-            for (let index = postings.size; index < size + RUN; index++) terms.get(term(index % 7))!.push(index);
+            const terms = new Map<string, number[]>();
+            for (const of of CLASSES) for (let n = 0; n < of; n++) terms.set(term(of, n), []);
+            for (let index = postings.size; index < size + RUN; index++)
+              for (const of of CLASSES) terms.get(term(of, index % of))!.push(index);
             size += RUN;
             postings.add(size, terms);
             await postings.settle().catch(() => {});

@@ -89,6 +89,12 @@ export const note = (n: number) => ({
 
 const LIMIT_MS = 20_000;
 
+const WAVES = 6;
+/** Appends of a wave: enough not to wait until the disk is free, so that batches are in every stage at once. */
+const WIDTH = 150;
+/** Appends of a storm. */
+export const STORM = WAVES * WIDTH;
+
 /** @throws Error when `work` takes so long that nobody would wait for it */
 export async function answered<T>(what: string, work: Promise<T>, milliseconds = LIMIT_MS): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
@@ -147,8 +153,8 @@ export class FaultyLog {
     return Math.max(0, ...this.#store.postings.runs().map(({ to }) => to));
   }
 
-  /** Appends notes in waves, so that batches are in every stage at once. Resolves when all are answered. */
-  async storm({ waves = 6, width = 20, wait = LIMIT_MS } = {}): Promise<number> {
+  /** Appends notes in waves. Resolves when all are answered. @returns how many failed */
+  async storm({ waves = WAVES, width = WIDTH, wait = LIMIT_MS } = {}): Promise<number> {
     const appends: Promise<void>[] = [];
     let failed = 0;
     for (let wave = 0; wave < waves; wave++) {
@@ -208,7 +214,7 @@ export class FaultyLog {
     const before = this.acknowledged.length;
     const failed = await this.storm({ waves: 2 });
     this.expect(failed === 0, `after the fault ${failed} appends failed`);
-    this.expect(this.acknowledged.length === before + 40, "after the fault appends are not acknowledged");
+    this.expect(this.acknowledged.length === before + 2 * WIDTH, "after the fault appends are not acknowledged");
     await this.check("after the fault", isPersistedAnyway);
     await answered("close and open", this.reopen());
     await this.check("after a restart", isPersistedAnyway);

@@ -24,8 +24,8 @@ export const SERVICE_FAULTS: readonly PlantedFault[] = [
   {
     name: "takes any request id",
     file: "server/http/request.js",
-    text: "id: id && SANE_ID.test(id) ? id : randomUUID(),",
-    replacement: "id: id || randomUUID(),",
+    text: "id: id && SANE_ID.test(id) ?",
+    replacement: "id: id ?",
   },
   {
     name: "answers another type than it promises",
