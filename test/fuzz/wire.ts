@@ -73,7 +73,9 @@ export function send(port: number, input: Input): Promise<Output> {
         if (all.subarray(-5).equals(LAST_CHUNK)) done();
         return;
       }
-      const length = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? (/^\S+ (?:204|304) /.test(head) ? 0 : Number.NaN));
+      const length = Number(
+        /\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? (/^\S+ (?:204|304) /.test(head) ? 0 : Number.NaN),
+      );
       if (input.method === "HEAD" || all.length - end - 4 >= length) done();
     });
     socket.on("error", () => done()).on("close", () => done());
