@@ -512,8 +512,7 @@ export class Log {
     rebuilt.apply(0, this.#size);
     const differences = [...stateDifferences(this.#store, rebuilt)];
     let postings = 0;
-    for (const [term, held] of rebuilt.terms) {
-      const indexes = typeof held === "number" ? [held] : held;
+    for (const [term, indexes] of rebuilt.terms) {
       postings += indexes.length;
       const list = this.#postings.list(term);
       const stored = Array.from({ length: list.length }, (_, rank) => list.at(rank));

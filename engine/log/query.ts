@@ -118,7 +118,7 @@ function* candidates({ postings }: Sources, term: string): Iterable<{ index: num
   const hexRange = function* (kind: PostingKind, hex: string) {
     const certain = hex.length <= KEY_HEX;
     const high = hexPrefixTerm(kind, hex.slice(0, KEY_HEX).padEnd(KEY_HEX, "f"));
-    for (const { index } of postings.range(hexPrefixTerm(kind, hex), high)) yield { index, certain };
+    for (const index of postings.range(hexPrefixTerm(kind, hex), high)) yield { index, certain };
   };
   const complete = COMPLETE_HASH.exec(term)?.[1];
   if (HEX.test(term)) yield* hexRange(POSTING.digest, term);
@@ -137,7 +137,7 @@ function* candidates({ postings }: Sources, term: string): Iterable<{ index: num
   const high = low.slice(0, 1 + Math.min(bytes, KEY_BYTES)).padEnd(1 + KEY_BYTES, "\xff");
   // Shorter values are filled up with NULs, so a term that holds one proves nothing.
   const certain = bytes <= KEY_BYTES && !term.includes("\0");
-  for (const { index } of postings.range(low, high)) yield { index, certain };
+  for (const index of postings.range(low, high)) yield { index, certain };
 }
 
 /** The rules themselves, for one entry; `term` is folded. */

@@ -7,6 +7,7 @@ import { Layer } from "../store/changeset.js";
 import type { Postings } from "../store/postings.js";
 import type { KeyOf, RowOf, TableName } from "../store/schema.js";
 import type { Store } from "../store/store.js";
+import type { TermTable } from "../store/termtable.js";
 import type { RowSource } from "./differences.js";
 import { instantOf, microsOf } from "./instant.js";
 import { addDigestTerm, addLogTerms, type LoggedEvent, type Projection } from "./projection.js";
@@ -86,7 +87,7 @@ export class Replay implements RowSource {
   }
 
   /** Terms that were made and not taken. */
-  get terms(): Layer["terms"] {
+  get terms(): TermTable {
     return this.#layer.terms;
   }
 

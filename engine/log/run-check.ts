@@ -3,11 +3,11 @@
  * as many found as there are means that a run holds these and no others, in an order in which they are found.
  */
 import { mayContain } from "../store/bloom.js";
-import type { Layer } from "../store/changeset.js";
 import type { PostingTables } from "../store/posting-tables.js";
 import { BLOCK_RECORDS, blocksOf, fencesOf, positionOf, RECORD_BYTES, type Run, RunReader } from "../store/runs.js";
 import { BLOOM_KINDS, POSTING } from "../store/schema.js";
 import type { Store } from "../store/store.js";
+import type { TermTable } from "../store/termtable.js";
 
 const KIND_NAMES = new Map<number, string>(Object.entries(POSTING).map(([name, kind]) => [kind, name]));
 
@@ -67,10 +67,8 @@ export class RunCheck {
   }
 
   /** Looks for the postings of the next entries. */
-  check(terms: Layer["terms"]): void {
-    for (const [term, indexes] of terms)
-      if (typeof indexes === "number") this.#find(term, indexes);
-      else for (const index of indexes) this.#find(term, index);
+  check(terms: TermTable): void {
+    for (const [term, indexes] of terms) for (const index of indexes) this.#find(term, index);
   }
 
   #find(term: string, index: number): void {

@@ -17,6 +17,7 @@ import { type BatchHeads, packBatch } from "../store/batch.js";
 import { type ChangeSet, Layer, type TileChange } from "../store/changeset.js";
 import type { Postings } from "../store/postings.js";
 import type { Store } from "../store/store.js";
+import type { TermTable } from "../store/termtable.js";
 import { type TreeHead, treeHeadMessage } from "../verify/treehead.js";
 import { type Clock, formatTimestamp } from "./clock.js";
 import { CommittedRows } from "./committed.js";
@@ -125,6 +126,8 @@ export class Sequencer {
   #last: FormedBatch | null = null;
   /** Layers of the batches in flight, oldest first. */
   #layers: Layer[] = [];
+  /** Empty: the memory of layers that are done with is used again. */
+  readonly #spareTerms: TermTable[] = [];
   #inFlight = 0;
   /** Set by the first failure; until recovery every batch in flight fails with it. */
   #failure: unknown;
@@ -183,7 +186,7 @@ export class Sequencer {
     if (this.#failed && !this.#recover()) return;
     const started = performance.now();
     const { frontier } = this.#parts;
-    const layer = new Layer();
+    const layer = new Layer(this.#spareTerms.pop());
     const firstIndex = frontier.size;
     const { postings, projection } = this.#parts;
     const parts = { store: this.#committed, postings, projection };
@@ -292,6 +295,8 @@ export class Sequencer {
       )
       .finally(() => {
         this.#layers = this.#layers.filter((layer) => layer !== batch.layer);
+        batch.layer.terms.clear();
+        this.#spareTerms.push(batch.layer.terms);
         this.#inFlight--;
         if (this.#formed === batch) this.#formed = null;
         if (this.#last === batch) this.#last = null;

@@ -13,10 +13,10 @@ import type { StateWriter } from "./projection.js";
 /** Reads through `layers` (oldest first) to `store`; writes go to the newest layer. */
 export class LayeredState implements StateWriter {
   readonly #store: Pick<Store, "get" | "range">;
-  readonly #postings: Pick<Postings, "list"> | null;
+  readonly #postings: Pick<Postings, "first"> | null;
   readonly #layers: readonly Layer[];
 
-  constructor(store: Pick<Store, "get" | "range">, postings: Pick<Postings, "list"> | null, layers: readonly Layer[]) {
+  constructor(store: Pick<Store, "get" | "range">, postings: Pick<Postings, "first"> | null, layers: readonly Layer[]) {
     this.#store = store;
     this.#postings = postings;
     this.#layers = layers;
@@ -48,11 +48,11 @@ export class LayeredState implements StateWriter {
   }
 
   first(term: string): number | undefined {
-    const committed = this.#postings?.list(term);
-    if (committed?.length) return committed.at(0);
+    const committed = this.#postings?.first(term);
+    if (committed !== undefined) return committed;
     for (const layer of this.#layers) {
-      const indexes = layer.terms.get(term);
-      if (indexes !== undefined) return typeof indexes === "number" ? indexes : indexes[0];
+      const index = layer.terms.first(term);
+      if (index !== undefined) return index;
     }
     return undefined;
   }

@@ -11,11 +11,7 @@ export function createBloom(terms: number): Uint8Array {
   return new Uint8Array(Math.max(8, Math.ceil((terms * BITS_PER_TERM) / 8)));
 }
 
-export function addToBloom(bloom: Uint8Array, term: string): void {
-  setBits(bloom, wordOf(term, TERM_BYTES - 8), wordOf(term, TERM_BYTES - 4));
-}
-
-/** The same for a term that lies at `at` in a block of records. */
+/** Adds the term that lies at `at` in a block of records. */
 export function addRecordToBloom(bloom: Uint8Array, block: Buffer, at: number): void {
   setBits(bloom, block.readUInt32LE(at + TERM_BYTES - 8), block.readUInt32LE(at + TERM_BYTES - 4));
 }

@@ -5,6 +5,7 @@
  * flight, newest first, and so see what earlier commands wrote, committed or not.
  */
 import type { Key, KeyOf, RowOf, TableName } from "./schema.js";
+import { TermTable } from "./termtable.js";
 
 export interface RowChange {
   readonly table: TableName;
@@ -31,9 +32,6 @@ export interface ChangeSet {
 
 const rowId = (key: Key): string => (typeof key === "string" ? key : JSON.stringify(key));
 
-/** Leaf indexes of a term: nearly always one, and then not worth an array. */
-export type Indexes = number | number[];
-
 /** A row of a layer before it was changed; `previous` is undefined where the layer did not touch it. */
 interface Undo {
   readonly rows: Map<string, RowChange>;
@@ -48,19 +46,24 @@ interface Undo {
 export class Layer {
   readonly #tables = new Map<TableName, Map<string, RowChange>>();
   readonly #undoRows: Undo[] = [];
-  readonly #undoTerms: string[] = [];
   #noting = false;
-  /** Term (`term.ts`) → ascending leaf indexes. */
-  readonly terms = new Map<string, Indexes>();
+  #postingsBefore = 0;
+  /** What its entries are found by (`term.ts`). */
+  readonly terms: TermTable;
+
+  /** @param terms an empty table, whose memory is used */
+  constructor(terms = new TermTable()) {
+    this.terms = terms;
+  }
 
   begin(): void {
     this.#noting = true;
+    this.#postingsBefore = this.terms.count;
   }
 
   keep(): void {
     this.#noting = false;
     this.#undoRows.length = 0;
-    this.#undoTerms.length = 0;
   }
 
   /** Takes back everything since `begin`. */
@@ -68,12 +71,7 @@ export class Layer {
     for (const { rows, id, previous } of this.#undoRows.reverse())
       if (previous) rows.set(id, previous);
       else rows.delete(id);
-    for (const term of this.#undoTerms.reverse()) {
-      const indexes = this.terms.get(term)!;
-      if (typeof indexes === "number") this.terms.delete(term);
-      else if (indexes.length === 2) this.terms.set(term, indexes[0]!);
-      else indexes.pop();
-    }
+    this.terms.truncate(this.#postingsBefore);
     this.keep();
   }
 
@@ -95,16 +93,7 @@ export class Layer {
 
   /** Files the entry at `index`, which is not below any filed under `term` before. */
   addTerm(term: string, index: number): void {
-    const indexes = this.terms.get(term);
-    if (indexes === undefined) this.terms.set(term, index);
-    else if (typeof indexes === "number") {
-      if (indexes === index) return;
-      this.terms.set(term, [indexes, index]);
-    } else {
-      if (indexes[indexes.length - 1] === index) return;
-      indexes.push(index);
-    }
-    if (this.#noting) this.#undoTerms.push(term);
+    this.terms.add(term, index);
   }
 
   /** Changes of one table, in no particular order. */

@@ -71,8 +71,8 @@ class MergeCursor {
 
   /** Six bytes of the term as a number; 0–5, 6–11 and 11–16 are all of it. */
   #part(from: number): number {
-    const { bytes } = this.block;
+    const { view } = this.block;
     const at = this.position * RECORD_BYTES + from;
-    return bytes.readUInt32BE(at) * 65_536 + bytes.readUInt16BE(at + 4);
+    return view.getUint32(at) * 65_536 + view.getUint16(at + 4);
   }
 }

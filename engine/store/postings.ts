@@ -9,12 +9,12 @@
  * are read again from their batches.
  */
 import { mayContain } from "./bloom.js";
-import type { Indexes } from "./changeset.js";
 import { mergeRuns } from "./merge.js";
 import { Pace } from "./pace.js";
 import type { PostingTables } from "./posting-tables.js";
 import { fencesOf, MAX_INDEX, positionOf, type Run, RunBuilder, RunReader } from "./runs.js";
 import { BLOOM_KINDS, type RunRow } from "./schema.js";
+import { TermTable } from "./termtable.js";
 
 /** Entries kept in memory before they become a run. */
 export const FLUSH_ENTRIES = 4096;
@@ -22,6 +22,8 @@ export const FLUSH_ENTRIES = 4096;
 export const MERGE_WIDTH = 4;
 /** Postings that a merge passes on for each one that comes in. */
 const MERGE_PACE = 2;
+/** Terms of a flush between two breaths of the event loop: about 1 ms. */
+const SLICE_TERMS = 4_096;
 /** Blocks of a merge written in one transaction: half a megabyte. */
 const MERGE_WRITE_BLOCKS = 32;
 
@@ -45,9 +47,6 @@ interface Segment {
 
 const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-const asArray = (indexes: Indexes | undefined): readonly number[] =>
-  indexes === undefined ? [] : typeof indexes === "number" ? [indexes] : indexes;
-
 function countBelow(indexes: readonly number[], index: number): number {
   let low = 0;
   let high = indexes.length;
@@ -62,7 +61,7 @@ function countBelow(indexes: readonly number[], index: number): number {
 interface MemoryRun {
   readonly from: number;
   to: number;
-  readonly terms: Map<string, Indexes>;
+  readonly terms: TermTable;
 }
 
 export class Postings {
@@ -75,6 +74,8 @@ export class Postings {
   /** Full, and being written as a run. */
   #frozen: MemoryRun | null = null;
   #memory: MemoryRun;
+  /** Empty: the memory of what was flushed last is used again. */
+  #spare: TermTable | null = null;
   #flushing: Promise<void> | null = null;
   /** By level of what is merged. */
   readonly #merging = new Map<number, Promise<void>>();
@@ -105,7 +106,7 @@ export class Postings {
 
   #afterRuns(): MemoryRun {
     const from = this.#runs.at(-1)?.to ?? 0;
-    return { from, to: from, terms: new Map() };
+    return { from, to: from, terms: new TermTable() };
   }
 
   /** Takes the runs that the writer has made since. What was in memory and is in none of them must be added again. */
@@ -124,8 +125,7 @@ export class Postings {
   /** Postings held, on disk and in memory. */
   get count(): number {
     let count = this.#runs.reduce((sum, run) => sum + run.count, 0);
-    for (const memory of [this.#frozen, this.#memory])
-      for (const indexes of memory?.terms.values() ?? []) count += typeof indexes === "number" ? 1 : indexes.length;
+    for (const memory of [this.#frozen, this.#memory]) count += memory?.terms.count ?? 0;
     return count;
   }
 
@@ -134,22 +134,24 @@ export class Postings {
   }
 
   /** Takes the postings of the entries [size, to), which are on disk by now. */
-  add(to: number, terms: ReadonlyMap<string, Indexes>): void {
+  add(to: number, terms: TermTable): void {
     // Writing failed before: entries come in again, so the disk may take a run again, too.
     this.#failure = undefined;
-    const { terms: memory } = this.#memory;
-    let count = 0;
-    for (const [term, indexes] of terms) {
-      count += typeof indexes === "number" ? 1 : indexes.length;
-      const held = memory.get(term);
-      if (held === undefined) memory.set(term, indexes);
-      else if (typeof held === "number") memory.set(term, [held].concat(indexes));
-      else if (typeof indexes === "number") held.push(indexes);
-      else for (const index of indexes) held.push(index);
-    }
+    this.#memory.terms.addAll(terms);
     this.#memory.to = to;
-    this.#pace.feed(count);
+    this.#pace.feed(terms.count);
     this.#maintain();
+  }
+
+  /** The lowest leaf index of a term, or undefined. Where there is none, no run is read but by mistake of its filter. */
+  first(term: string): number | undefined {
+    const isFiltered = BLOOM_KINDS.has(term.charCodeAt(0));
+    for (const run of this.#runs) {
+      if (isFiltered && !mayContain(run.bloom, term)) continue;
+      const { first, end } = this.#reader.span(run, term);
+      if (first < end) return this.#reader.indexAt(run, first);
+    }
+    return this.#frozen?.terms.first(term) ?? this.#memory.terms.first(term);
   }
 
   /** All entries of a term. */
@@ -169,7 +171,7 @@ export class Postings {
         });
     }
     for (const memory of [this.#frozen, this.#memory]) {
-      const indexes = asArray(memory?.terms.get(term));
+      const indexes = memory?.terms.list(term) ?? [];
       if (indexes.length)
         segments.push({
           length: indexes.length,
@@ -203,16 +205,14 @@ export class Postings {
     };
   }
 
-  /** Every (term, leaf index) with `low` <= term <= `high`: those in memory in no particular order. */
-  *range(low: string, high: string): Iterable<{ readonly term: string; readonly index: number }> {
+  /** The leaf index of every posting whose term is one from `low` to `high`: those in memory in no particular order. */
+  *range(low: string, high: string): Iterable<number> {
     for (const run of this.#runs) {
       const end = this.#reader.rank(run, positionOf(high, MAX_INDEX));
       for (let rank = this.#reader.rank(run, positionOf(low, 0)); rank < end; rank++)
-        yield { term: this.#reader.termAt(run, rank), index: this.#reader.indexAt(run, rank) };
+        yield this.#reader.indexAt(run, rank);
     }
-    for (const memory of [this.#frozen, this.#memory])
-      for (const [term, indexes] of memory?.terms ?? [])
-        if (term >= low && term <= high) for (const index of asArray(indexes)) yield { term, index };
+    for (const memory of [this.#frozen, this.#memory]) if (memory) yield* memory.terms.range(low, high);
   }
 
   /** Waits, if more than `entries` have not become a run yet, until the disk has caught up with them. */
@@ -287,36 +287,19 @@ export class Postings {
     const memory = this.#frozen ?? this.#memory;
     if (!this.#frozen) {
       this.#frozen = memory;
-      this.#memory = { from: memory.to, to: memory.to, terms: new Map() };
-    }
-
-    // By kind and first byte of the key: many small sorts cost half of one large one, and between kinds the event loop
-    // can breathe, where sorting all 40,000 terms at once would hold the sequencer for tens of milliseconds.
-    const groups = new Map<number, string[]>();
-    let filtered = 0;
-    for (const term of memory.terms.keys()) {
-      const kind = term.charCodeAt(0);
-      const group = kind * 256 + term.charCodeAt(1);
-      const terms = groups.get(group);
-      if (terms) terms.push(term);
-      else groups.set(group, [term]);
-      if (BLOOM_KINDS.has(kind)) filtered++;
+      this.#memory = { from: memory.to, to: memory.to, terms: this.#spare ?? new TermTable() };
+      this.#spare = null;
     }
     const id = this.#nextRunId++;
     const blocks: [number, Buffer][] = [];
-    const builder = new RunBuilder(filtered, (block, records) => blocks.push([block, records]));
-    let lastKind = 0;
-    for (const group of [...groups.keys()].sort((a, b) => a - b)) {
-      if (group >>> 8 !== lastKind) await breathe();
-      lastKind = group >>> 8;
-      for (const term of groups.get(group)!.sort()) {
-        builder.add(term, asArray(memory.terms.get(term)));
-      }
-    }
+    const builder = new RunBuilder(memory.terms.filteredTerms, (block, records) => blocks.push([block, records]));
+    for (const _ of memory.terms.writeTo(builder, SLICE_TERMS)) await breathe();
     const fences = builder.finish();
     const { count, bloom } = builder;
     await this.#writeRun(id, blocks, { level: 0, from: memory.from, to: memory.to, count, bloom, fences }, []);
     this.#frozen = null;
+    memory.terms.clear();
+    this.#spare = memory.terms;
   }
 
   /** The oldest row of neighbours that all have one level, no run of which is being merged, and are enough to merge. */

@@ -24,6 +24,7 @@ export async function loadEngine(dist: string): Promise<Engine> {
     spki: await module("crypto/spki"),
     postings: await module("store/postings"),
     term: await module("store/term"),
+    termTable: await module("store/termtable"),
   };
 }
 
@@ -200,7 +201,7 @@ const mergeCases = (["writeRun", "writeBlocks", "removeBlocks"] as const).flatMa
   FATES.map(
     (fate): FaultCase => ({
       name: `postings cannot be merged: ${kind} fails, ${fate}`,
-      async run({ store: { openStore }, postings: { Postings }, term: { hashTerm } }) {
+      async run({ store: { openStore }, postings: { Postings }, term: { hashTerm }, termTable: { TermTable } }) {
         const folder = scratchFolder();
         const store = openStore({ path: folder.path, mapSize: 2 ** 28 });
         const faults = new Faults();
@@ -222,10 +223,9 @@ const mergeCases = (["writeRun", "writeBlocks", "removeBlocks"] as const).flatMa
             if (postings.count !== wanted) problems.push(`${when}: ${postings.count} postings of ${wanted}`);
           };
           const grow = async () => {
-            const terms = new Map<string, number[]>();
-            for (const of of CLASSES) for (let n = 0; n < of; n++) terms.set(term(of, n), []);
+            const terms = new TermTable();
             for (let index = postings.size; index < size + RUN; index++)
-              for (const of of CLASSES) terms.get(term(of, index % of))!.push(index);
+              for (const of of CLASSES) terms.add(term(of, index % of), index);
             size += RUN;
             postings.add(size, terms);
             await postings.settle().catch(() => {});

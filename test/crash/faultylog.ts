@@ -18,6 +18,7 @@ export interface Engine {
   readonly spki: typeof import("#cairnlog/engine/crypto/spki.js");
   readonly postings: typeof import("#cairnlog/engine/store/postings.js");
   readonly term: typeof import("#cairnlog/engine/store/term.js");
+  readonly termTable: typeof import("#cairnlog/engine/store/termtable.js");
 }
 
 /** One injected failure. */

@@ -8,6 +8,7 @@ import { BLOCK_RECORDS, RECORD_BYTES } from "#cairnlog/engine/store/runs.js";
 import { POSTING } from "#cairnlog/engine/store/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { hashedTerm, hexPrefixTerm } from "#cairnlog/engine/store/term.js";
+import { TermTable } from "#cairnlog/engine/store/termtable.js";
 
 /** A small deterministic generator, so that a failure can be repeated. */
 function random(seed: number): (below: number) => number {
@@ -16,6 +17,13 @@ function random(seed: number): (below: number) => number {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
     return Math.floor((state / 2 ** 32) * below);
   };
+}
+
+/** A table of these postings. */
+function tableOf(postings: Iterable<readonly [term: string, indexes: readonly number[]]>): TermTable {
+  const table = new TermTable();
+  for (const [term, indexes] of postings) for (const index of indexes) table.add(term, index);
+  return table;
 }
 
 const unique = (index: number) => hashedTerm(POSTING.sameAttestation, `attestation ${index}`);
@@ -44,10 +52,14 @@ test("lists equal a plain map at every stage", { timeout: 120_000 }, async () =>
         expect(list.window(index, count)).toEqual(expected.slice(below, below + count));
       }
       expect(() => list.at(expected.length)).toThrow(RangeError);
+      expect(postings.first(term)).toBe(expected[0]);
     }
-    for (let i = 0; i < 200; i++) expect(postings.list(unique(10_000_000 + i)).length).toBe(0);
+    for (let i = 0; i < 200; i++) {
+      expect(postings.list(unique(10_000_000 + i)).length).toBe(0);
+      expect(postings.first(unique(10_000_000 + i))).toBe(undefined);
+    }
     const [low, high] = [hexPrefixTerm(POSTING.digest, "3"), hexPrefixTerm(POSTING.digest, "3f".padEnd(32, "f"))];
-    const found = [...postings.range(low, high)].map(({ index }) => index).sort((a, b) => a - b);
+    const found = [...postings.range(low, high)].sort((a, b) => a - b);
     const wanted = [...model].flatMap(([term, indexes]) => (term >= low && term <= high ? indexes : []));
     expect(found).toEqual(wanted.sort((a, b) => a - b));
   };
@@ -73,7 +85,7 @@ test("lists equal a plain map at every stage", { timeout: 120_000 }, async () =>
         if (held) held.push(index);
         else model.set(term, [index]);
       }
-    postings.add(to, batch);
+    postings.add(to, tableOf(batch));
     if (round % 10 === 9) {
       check();
       // A restart at whatever the background work was doing; what no run holds yet is given again.
@@ -87,7 +99,7 @@ test("lists equal a plain map at every stage", { timeout: 120_000 }, async () =>
         const lost = indexes.filter((index) => index >= kept);
         if (lost.length) rest.set(term, lost);
       }
-      postings.add(to, rest);
+      postings.add(to, tableOf(rest));
       check();
     } else if (round % 3 === 0) await new Promise((resolve) => setTimeout(resolve, 20));
   }
@@ -107,7 +119,7 @@ async function grow(postings: Postings, entries: number): Promise<void> {
   const to = postings.size + entries;
   while (postings.size < to) {
     const [from, end] = [postings.size, Math.min(to, postings.size + 512)];
-    postings.add(end, new Map(Array.from({ length: end - from }, (_, i) => [unique(from + i), from + i])));
+    postings.add(end, tableOf(Array.from({ length: end - from }, (_, i) => [unique(from + i), [from + i]])));
     await new Promise((resolve) => setImmediate(resolve));
     await postings.relieved(FLUSH_ENTRIES);
   }
