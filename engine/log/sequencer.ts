@@ -18,7 +18,7 @@ import { type ChangeSet, Layer, type TileChange } from "../store/changeset.js";
 import type { Postings } from "../store/postings.js";
 import type { Store } from "../store/store.js";
 import type { TermTable } from "../store/termtable.js";
-import { type TreeHead, treeHeadMessage } from "../verify/treehead.js";
+import { type TreeHead, treeHeadText } from "../verify/treehead.js";
 import { type Clock, formatTimestamp } from "./clock.js";
 import { CommittedRows } from "./committed.js";
 import { type FinishedEntry, finishEntry, type SecondaryDigests } from "./entry.js";
@@ -320,7 +320,9 @@ export class Sequencer {
   async #sign({ entries, roots, headTimestamp, firstIndex }: FormedBatch): Promise<readonly Uint8Array[]> {
     if (!entries.length) return [];
     const timestamp = formatTimestamp(headTimestamp);
-    const messages = entries.map((_, i) => treeHeadMessage(rootHex(roots, i), firstIndex + i + 1, timestamp));
+    const messages = entries.map((_, i) =>
+      Buffer.from(treeHeadText(rootHex(roots, i), firstIndex + i + 1, timestamp), "latin1"),
+    );
     try {
       const signatures = await this.#parts.signer.sign(messages);
       this.#checkSigned(messages, signatures);

@@ -11,7 +11,9 @@ import type { Log } from "../log/log.js";
 import type { Receipt } from "../log/sequencer.js";
 import type { Transaction } from "../log/transaction.js";
 import type { AttestationEvent } from "../verify/bundleformat.js";
+import { canonicalJson } from "../verify/canonical.js";
 import { type Attestation, attestationPayloads, normaliseContentHash } from "../verify/manifest.js";
+import type { JsonObject } from "../verify/shape.js";
 import type { TreeHead } from "../verify/treehead.js";
 import { completeAttestation, recordedAttestation, sameAttestationTerm } from "./attestationevents.js";
 import { boundedText, decodeSignature, Faults, invalidInput, members } from "./input.js";
@@ -59,17 +61,21 @@ interface Signed {
   readonly eventType: string;
   /** Bare hex. */
   readonly manifestHash: string;
+  readonly attestationId: string;
   /** Of a key that is not registered yet. */
   readonly pseudonym: string;
-  readonly payload: Omit<AttestationEvent, "timestamp">;
+  readonly type: string;
+  readonly checked: CheckedManifest;
+  readonly statement: string | null;
+  /** Base64, as it was sent. */
+  readonly signature: string;
 }
 
-/** What the command found or did. */
-interface Outcome {
-  readonly pseudonym: string;
-  /** Leaf index of the entry that seems to be this submission's already. */
-  readonly earlier?: number;
-}
+/** What the command appended, or the leaf index of the entry that seems to be this submission's already. */
+type Outcome = { readonly pseudonym: string } & (
+  | { readonly event: AttestationEvent }
+  | { readonly earlier: number; readonly event?: never }
+);
 
 export class Attestations {
   readonly #log: Log;
@@ -137,26 +143,22 @@ export class Attestations {
       key,
       eventType,
       manifestHash,
+      attestationId: randomUUID(),
       pseudonym: pseudonym!,
-      // In the order of canonical JSON, which then has nothing to sort.
-      payload: {
-        attestation_id: randomUUID(),
-        attestation_type: type as string,
-        document_hash: checked.contentHash,
-        document_title: checked.title,
-        intent_statement: statement!,
-        manifest_hash: manifestHash,
-        signature: input.signature as string,
-        signature_algorithm: key.algorithm,
-        signer_key_fingerprint: key.fingerprint,
-        tags: checked.tags,
-      },
+      type: type as string,
+      checked,
+      statement: statement!,
+      signature: input.signature as string,
     };
   }
 
   /** @returns the manifest's hash, bare hex. @throws CairnlogError `invalid-signature`, `not-i-json` */
   async #verify(key: ServerKey, { manifest }: CheckedManifest, signature: Uint8Array): Promise<string> {
-    const payloads = attestationPayloads(manifest, manifest.attestations.length);
+    // Whether it signs what was there before or nothing of it makes a difference only when there was something. Nearly
+    // always there was not, and then Node's own bytes of a text cost a third of those that are made for browsers, too.
+    const payloads = manifest.attestations.length
+      ? attestationPayloads(manifest, manifest.attestations.length)
+      : [{ bytes: Buffer.from(canonicalJson(manifest)) }];
     // The first payload is the canonical manifest as it was submitted.
     for (const { bytes } of payloads)
       if (await this.#verifier.verify(key, bytes, signature)) return hash("sha256", payloads[0]!.bytes, "hex");
@@ -169,11 +171,9 @@ export class Attestations {
   /** @returns undefined when the entry found under this submission's term turns out to be another's */
   async #record(signed: Signed, isAnother = false): Promise<AttestationReceipt | undefined> {
     const { value, receipts } = await this.#log.execute((transaction) => this.#command(transaction, signed, isAnother));
-    const { earlier, pseudonym } = value;
-    if (earlier === undefined) {
-      const receipt = receipts.at(-1)!;
-      return answer({ ...signed.payload, timestamp: receipt.timestamp }, pseudonym, receipt, false);
-    }
+    const { pseudonym } = value;
+    if (value.event) return answer(value.event, pseudonym, receipts.at(-1)!, false);
+    const { earlier } = value;
     // The command was answered when all that it read was on disk.
     const entry = this.#log.entryAt(earlier)!;
     const event = completeAttestation(entry);
@@ -187,19 +187,39 @@ export class Attestations {
   }
 
   /** @param isAnother the entry under the term is known to be another's: a term is half of a SHA-256 only */
-  #command(transaction: Transaction, { key, eventType, payload, ...signed }: Signed, isAnother: boolean): Outcome {
+  #command(transaction: Transaction, signed: Signed, isAnother: boolean): Outcome {
+    const { key, eventType, manifestHash } = signed;
     const row = transaction.get("keys", key.fingerprint);
     const pseudonym = row?.pseudonym ?? signed.pseudonym;
     const earlier = isAnother
       ? undefined
-      : transaction.first(sameAttestationTerm(key.fingerprint, signed.manifestHash, eventType));
+      : transaction.first(sameAttestationTerm(key.fingerprint, manifestHash, eventType));
     if (earlier !== undefined) return { pseudonym, earlier };
     const status = row ? statusAt(row, transaction.timestamp) : "active";
     if (status !== "active") throw new CairnlogError("key-not-active", `The key ${key.fingerprint} is ${status}.`);
     if (!row) appendRegistration(transaction, { key, pseudonym, expiresAt: null });
-    transaction.append({ event_type: eventType, payload: { ...payload, timestamp: transaction.timestamp } });
-    return { pseudonym };
+    const event = eventOf(signed, transaction.timestamp);
+    transaction.append({ event_type: eventType, payload: event });
+    return { pseudonym, event };
   }
+}
+
+/** The payload of its entry, in the order of canonical JSON, which then has nothing to sort. */
+function eventOf(signed: Signed, timestamp: string): AttestationEvent & JsonObject {
+  const { key, checked } = signed;
+  return {
+    attestation_id: signed.attestationId,
+    attestation_type: signed.type,
+    document_hash: checked.contentHash,
+    document_title: checked.title,
+    intent_statement: signed.statement,
+    manifest_hash: signed.manifestHash,
+    signature: signed.signature,
+    signature_algorithm: key.algorithm,
+    signer_key_fingerprint: key.fingerprint,
+    tags: checked.tags,
+    timestamp,
+  };
 }
 
 function answer(

@@ -47,6 +47,20 @@ function quote(text: string): string {
   return text.isWellFormed() ? JSON.stringify(text) : refuse("half of a surrogate pair");
 }
 
+/** Most names come again and again, so they are spelt once. Clients choose names: what is kept ends at 1,024 short ones. */
+const names = new Map<string, string>();
+const KEPT_NAMES = 1024;
+const MAX_KEPT_CHARACTERS = 64;
+
+/** `name` as it stands before a member, with its colon. */
+function quoteName(name: string): string {
+  const known = names.get(name);
+  if (known !== undefined) return known;
+  const quoted = `${quote(name)}:`;
+  if (names.size < KEPT_NAMES && name.length <= MAX_KEPT_CHARACTERS) names.set(name, quoted);
+  return quoted;
+}
+
 function writeArray(items: readonly unknown[], depth: number): string {
   let text = "[";
   for (let i = 0; i < items.length; i++) {
@@ -57,19 +71,19 @@ function writeArray(items: readonly unknown[], depth: number): string {
 }
 
 function writeObject(members: Readonly<Record<string, unknown>>, depth: number): string {
-  const names = Object.keys(members);
+  const sorted = Object.keys(members);
   // UTF-16 code units, as §3.2.3 sorts. Most objects come sorted, and then sorting is the dearest part.
-  for (let i = 1; i < names.length; i++)
-    if (names[i - 1]! > names[i]!) {
-      names.sort();
+  for (let i = 1; i < sorted.length; i++)
+    if (sorted[i - 1]! > sorted[i]!) {
+      sorted.sort();
       break;
     }
   let text = "{";
-  for (const name of names) {
+  for (const name of sorted) {
     const member = members[name];
     if (member === undefined) continue;
     if (text.length > 1) text += ",";
-    text += `${quote(name)}:${write(member, depth)}`;
+    text += quoteName(name) + write(member, depth);
   }
   return `${text}}`;
 }

@@ -36,9 +36,14 @@ export const TREE_HEAD_MEMBERS = {
 /** A tree head, whatever else it holds. */
 export const TREE_HEAD = objectOf(TREE_HEAD_MEMBERS, {}, "ignored");
 
+/** The text whose UTF-8 a tree head's signature covers, all of it ASCII. */
+export function treeHeadText(rootHash: string, treeSize: number, timestamp: string): string {
+  return `${rootHash}:${treeSize}:${timestamp}`;
+}
+
 /** The bytes that a tree head's signature covers: UTF-8 of `root_hash:tree_size:timestamp`. */
 export function treeHeadMessage(rootHash: string, treeSize: number, timestamp: string): Uint8Array {
-  return utf8(`${rootHash}:${treeSize}:${timestamp}`);
+  return utf8(treeHeadText(rootHash, treeSize, timestamp));
 }
 
 /**

@@ -73,7 +73,7 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   {
     name: "records an attestation again when it is sent again",
     file: "engine/registry/attestations.js",
-    text: ": transaction.first(sameAttestationTerm(key.fingerprint, signed.manifestHash, eventType));",
+    text: ": transaction.first(sameAttestationTerm(key.fingerprint, manifestHash, eventType));",
     replacement: ": undefined;",
   },
 ];
