@@ -75,13 +75,21 @@ export const REASONS: Readonly<Record<number, string>> = {
   503: "Service Unavailable",
 };
 
+/** Headers that never change, written by one call: names and values in turns. All of it must be ours. */
+export function headerGroup([name, value, ...rest]: readonly [string, string, ...string[]]): readonly [string, string] {
+  const lines = [value];
+  for (let i = 0; i < rest.length; i += 2) lines.push(`${rest[i]}: ${rest[i + 1]}`);
+  return [name, lines.join("\r\n")];
+}
+
 /**
- * Writes an answer. What the socket does not take at once is written as it drains, without a copy inside the socket, and
- * counts as `pending` until then. The caller must not call this once the request was aborted.
+ * Writes an answer into a corked response. What the socket does not take at once is written as it drains, without a copy
+ * inside the socket, and counts as `pending` until then. The caller must not call this once the request was aborted.
  * @param common headers of every answer: names and values in turns
  * @param how `withBody` is false for HEAD: the headers as they would be, `content-length` included; after an answer that
  *   `isLast` the connection is closed
- * @param sent called when the last byte has been handed to the operating system; never after an abort
+ * @param drained called when the last byte has been handed to the operating system, if that is not at once; never after an
+ *   abort
  * @returns what is held for a client that reads slowly, to be released when the request has ended; null when all is sent
  */
 export function writeAnswer(
@@ -90,7 +98,7 @@ export function writeAnswer(
   common: readonly string[],
   { withBody, isLast }: { readonly withBody: boolean; readonly isLast: boolean },
   pending: PendingBytes,
-  sent: () => void,
+  drained: () => void,
 ): Share | null {
   const { status, contentType, body, headers } = answer;
   const isEmpty = status === 204 || status === 304;
@@ -98,42 +106,35 @@ export function writeAnswer(
   // What the library closes after, it keeps until then, and nobody counts that: a longer answer only says that it is the
   // last, and the client closes, or is idle.
   const closes = isLast && hasBody && body.length <= MAX_LAST_BYTES && !(answer instanceof StreamedAnswer);
-  let share: Share | null = null;
-  response.cork(() => {
-    // Without a status line it is 200 OK.
-    if (status !== 200) response.writeStatus(`${status} ${REASONS[status] ?? ""}`);
-    for (let i = 0; i < common.length; i += 2) response.writeHeader(common[i]!, common[i + 1]!);
-    for (const name in headers) response.writeHeader(name, headers[name]!);
-    if (!isEmpty) response.writeHeader("content-type", contentType);
-    if (isLast && !closes) response.writeHeader("connection", "close");
-    if (!hasBody) {
-      if (!isEmpty && !(answer instanceof StreamedAnswer)) response.writeHeader("content-length", `${body.length}`);
-      response.endWithoutBody();
-      return sent();
-    }
-    if (closes) {
-      response.end(body, true);
-      return sent();
-    }
-    if (answer instanceof StreamedAnswer) {
-      share = writeChunks(response, answer.chunks, pending, sent);
-      return;
-    }
-    const [, done] = response.tryEnd(typeof body === "string" ? scratch(body) : body, body.length);
-    if (done) return sent();
-    const rest = typeof body === "string" ? Buffer.from(body, "latin1") : body;
-    share = hold(
-      pending.open(() => response.close()),
-      body.length,
-      pending,
-    );
-    response.onWritable((offset) => {
-      const [taken, finished] = response.tryEnd(rest.subarray(offset), rest.length);
-      if (finished) sent();
-      return taken;
-    });
+  // Without a status line it is 200 OK.
+  if (status !== 200) response.writeStatus(`${status} ${REASONS[status] ?? ""}`);
+  for (let i = 0; i < common.length; i += 2) response.writeHeader(common[i]!, common[i + 1]!);
+  for (const name in headers) response.writeHeader(name, headers[name]!);
+  if (!isEmpty) response.writeHeader("content-type", contentType);
+  if (isLast && !closes) response.writeHeader("connection", "close");
+  if (!hasBody) {
+    if (!isEmpty && !(answer instanceof StreamedAnswer)) response.writeHeader("content-length", `${body.length}`);
+    response.endWithoutBody();
+    return null;
+  }
+  if (closes) {
+    response.end(body, true);
+    return null;
+  }
+  if (answer instanceof StreamedAnswer) return writeChunks(response, answer.chunks, pending, drained);
+  const [, done] = response.tryEnd(typeof body === "string" ? scratch(body) : body, body.length);
+  if (done) return null;
+  const rest = typeof body === "string" ? Buffer.from(body, "latin1") : body;
+  response.onWritable((offset) => {
+    const [taken, finished] = response.tryEnd(rest.subarray(offset), rest.length);
+    if (finished) drained();
+    return taken;
   });
-  return share;
+  return hold(
+    pending.open(() => response.close()),
+    body.length,
+    pending,
+  );
 }
 
 /** Where texts become bytes; as long as most are. */
@@ -156,23 +157,25 @@ function writeChunks(
   response: HttpResponse,
   chunks: Iterable<Buffer>,
   pending: PendingBytes,
-  sent: () => void,
+  drained: () => void,
 ): Share | null {
   const iterator = chunks[Symbol.iterator]();
   let share: Share | null = null;
-  const write = () => {
+  /** @returns whether all is sent */
+  const write = (): boolean => {
     for (let next = iterator.next(); !next.done; next = iterator.next()) {
       if (response.write(next.value)) continue;
       share = hold(share ?? pending.open(() => response.close()), next.value.length, pending);
-      return;
+      return false;
     }
     response.end();
-    sent();
+    return true;
   };
   response.onWritable(() => {
-    response.cork(write);
+    response.cork(() => {
+      if (write()) drained();
+    });
     return true;
   });
-  write();
-  return share;
+  return write() ? null : share;
 }
