@@ -2,23 +2,29 @@
 import type { HttpResponse } from "uWebSockets.js";
 import type { PendingBytes, Share } from "./pending.js";
 
+/** For every answer that says nothing of its own: refusals, tokens, what depends on who asks. */
+const NOT_KEPT = "no-store";
+const NO_HEADERS = {};
+
 /** An answer in full. A handler that has nothing to say about status or headers returns its JSON value instead. */
 export class Answer {
   readonly status: number;
   readonly contentType: string;
   /** Text of ASCII characters, or bytes. */
   readonly body: Buffer | string;
+  /** Its tag, quotes included; null where it has none. */
+  readonly etag: string | null;
+  readonly cacheControl: string;
   /** Further headers, names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(
-    body: Buffer | string,
-    { status = 200, contentType = "application/json", headers = {} }: Partial<Omit<Answer, "body">> = {},
-  ) {
-    this.status = status;
-    this.contentType = contentType;
+  constructor(body: Buffer | string, options: Partial<Omit<Answer, "body">> = {}) {
+    this.status = options.status ?? 200;
+    this.contentType = options.contentType ?? "application/json";
     this.body = body;
-    this.headers = headers;
+    this.etag = options.etag ?? null;
+    this.cacheControl = options.cacheControl ?? NOT_KEPT;
+    this.headers = options.headers ?? NO_HEADERS;
   }
 }
 
@@ -34,7 +40,9 @@ export class StreamedAnswer extends Answer {
 
 /** `value` as JSON. */
 export function json(value: unknown, options?: Partial<Omit<Answer, "body">>): Answer {
-  return new Answer(Buffer.from(JSON.stringify(value)), options);
+  const text = JSON.stringify(value);
+  // A text of ASCII characters needs no memory of its own to be sent from.
+  return new Answer(Buffer.byteLength(text) === text.length ? text : Buffer.from(text), options);
 }
 
 /** Fits a socket's own buffer. */
@@ -100,7 +108,7 @@ export function writeAnswer(
   pending: PendingBytes,
   drained: () => void,
 ): Share | null {
-  const { status, contentType, body, headers } = answer;
+  const { status, contentType, body, etag, cacheControl, headers } = answer;
   const isEmpty = status === 204 || status === 304;
   const hasBody = withBody && !isEmpty;
   // What the library closes after, it keeps until then, and nobody counts that: a longer answer only says that it is the
@@ -109,7 +117,9 @@ export function writeAnswer(
   // Without a status line it is 200 OK.
   if (status !== 200) response.writeStatus(`${status} ${REASONS[status] ?? ""}`);
   for (let i = 0; i < common.length; i += 2) response.writeHeader(common[i]!, common[i + 1]!);
-  for (const name in headers) response.writeHeader(name, headers[name]!);
+  response.writeHeader("cache-control", cacheControl);
+  if (etag !== null) response.writeHeader("etag", etag);
+  if (headers !== NO_HEADERS) for (const name in headers) response.writeHeader(name, headers[name]!);
   if (!isEmpty) response.writeHeader("content-type", contentType);
   if (isLast && !closes) response.writeHeader("connection", "close");
   if (!hasBody) {

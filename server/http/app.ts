@@ -13,7 +13,7 @@ import uWS, {
 } from "uWebSockets.js";
 import { CairnlogError } from "../../engine/error.js";
 import { Answer, json, writeAnswer } from "./answer.js";
-import { kept, NOT_KEPT } from "./caching.js";
+import { kept } from "./caching.js";
 import { type Network, UNKNOWN } from "./client-address.js";
 import { parseBody } from "./input.js";
 import { type Limits, limitHeaders, type Standing } from "./limits.js";
@@ -322,7 +322,6 @@ export class HttpServer {
     const { response, request, resource, standing } = exchange;
     const [name, value] = WRITES.has(request.method) ? PRIVATE_HEADERS : resource.readHeaders;
     const headers = [name, value, "x-request-id", request.id];
-    if (!answer.headers["cache-control"]) headers.push("cache-control", NOT_KEPT);
     if (standing) headers.push(...limitHeaders(standing));
     if (this.#isClosing) headers.push("connection", "close");
     const how = { withBody: request.method !== "HEAD", isLast: request.framing !== "plain" && !this.#isClosing };

@@ -26,8 +26,6 @@ export type Framing = "plain" | "chunked" | "ambiguous";
 export interface Request {
   /** Upper case. */
   readonly method: string;
-  /** As sent, without the query. */
-  readonly path: string;
   /** As sent, without the question mark. */
   readonly query: string;
   /** Parts of the path that the route names, as sent, in order. */
@@ -52,7 +50,6 @@ export function readRequest(request: HttpRequest, method: string, paramCount: nu
   for (let i = 0; i < paramCount; i++) params.push(request.getParameter(i)!);
   return {
     method,
-    path: request.getUrl(),
     query: request.getQuery() ?? "",
     params,
     id: id && SANE_ID.test(id) ? id : nextId(),
