@@ -311,7 +311,7 @@ export class Log {
     return this.#postings.list(term);
   }
 
-  /** The entry with this id as it is served (JSON), or undefined. */
+  /** The entry with this id as it is served (JSON), not to be written to; or undefined. */
   entryJson(id: number): Buffer | undefined {
     const leafIndex = this.leafIndexOf(id);
     return leafIndex === undefined ? undefined : this.entryJsonAt(leafIndex);
@@ -322,7 +322,7 @@ export class Log {
     return this.#seams.leafIndexOf(id, this.#size);
   }
 
-  /** The entry at this leaf index as it is served (JSON), or undefined. */
+  /** The entry at this leaf index as it is served (JSON), not to be written to; or undefined. */
   entryJsonAt(leafIndex: number): Buffer | undefined {
     const json = leafIndex >= 0 && leafIndex < this.#size ? this.#reader.json(leafIndex) : undefined;
     return json && this.anchors.join(leafIndex, json);

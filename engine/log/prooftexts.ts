@@ -11,6 +11,8 @@ import type { Tree } from "./tree.js";
 
 /** Sizes of which the common part of all proofs is kept, some 500 bytes each. */
 const KEPT_SIZES = 64;
+/** Proofs that are kept, some 3 KiB each. */
+const KEPT_PROOFS = 256;
 
 export interface ServedProof {
   /** ASCII. */
@@ -30,6 +32,13 @@ interface Frame {
   readonly tag: string;
 }
 
+/** The last proof of a leaf that was asked for. */
+interface KeptProof {
+  readonly treeSize: number;
+  readonly version: TreeVersion;
+  readonly served: ServedProof;
+}
+
 const TAG_HALF = 22;
 const TAG_LENGTH = 43;
 
@@ -38,6 +47,7 @@ export class ProofTexts {
   readonly #digest: (leafIndex: number) => string;
   readonly #head: (treeSize: number) => TreeHead | null;
   readonly #frames = new Recent<number, Frame>(KEPT_SIZES);
+  readonly #proofs = new Recent<number, KeptProof>(KEPT_PROOFS);
 
   /**
    * @param digest the entry hash at a leaf index, hex
@@ -56,6 +66,7 @@ export class ProofTexts {
   /** Forgets everything: memory is read anew from the disk. */
   clear(): void {
     this.#frames.clear();
+    this.#proofs.clear();
   }
 
   /**
@@ -63,6 +74,15 @@ export class ProofTexts {
    * @throws CairnlogError `invalid-input` unless 0 <= leafIndex < treeSize <= size
    */
   inclusion(leafIndex: number, treeSize: number, version: TreeVersion): ServedProof {
+    const kept = this.#proofs.look(leafIndex);
+    if (kept?.treeSize === treeSize && kept.version === version) return kept.served;
+    const served = this.#make(leafIndex, treeSize, version);
+    if (kept) this.#proofs.delete(leafIndex);
+    this.#proofs.keep(leafIndex, { treeSize, version, served });
+    return served;
+  }
+
+  #make(leafIndex: number, treeSize: number, version: TreeVersion): ServedProof {
     const { leafHash, rootHash, auditPath } = inclusionPath(this.#trees[version], leafIndex, treeSize);
     const { root, sth, tag } = this.#frames.get(2 * treeSize + version - 1, () =>
       frame(treeSize, version, rootHash, this.#head(treeSize)),

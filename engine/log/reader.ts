@@ -2,6 +2,8 @@
  * Reads stored entries and heads by leaf index. Batches of which more than one thing is asked for in a row are kept, the last
  * few of them, since neighbours are read together; of others no more is copied than what is asked for.
  */
+
+import { Recent } from "../recent.js";
 import type { Batch } from "../store/batch.js";
 import type { Store } from "../store/store.js";
 import type { Entry } from "../verify/entry.js";
@@ -10,11 +12,15 @@ import { formatTimestamp } from "./clock.js";
 
 /** Batches kept; a batch is immutable, so a kept one is never stale. */
 const KEPT_BATCHES = 16;
+/** Entries kept as they are served, of those that are not too long: 1 MiB at most. */
+const KEPT_ENTRIES = 256;
+const MAX_KEPT = 4096;
 
 export class EntryReader {
   readonly #store: Pick<Store, "batchAt" | "batchView">;
   /** The newest first. */
   #kept: Batch[] = [];
+  readonly #served = new Recent<number, Buffer>(KEPT_ENTRIES);
   /** The first leaf index of the last batch that was read and not kept. */
   #glanced = -1;
 
@@ -37,9 +43,14 @@ export class EntryReader {
     return read(batch, index - batch.firstIndex);
   }
 
-  /** The entry as it is served. */
+  /** The entry as it is served, not to be written to: who asks again soon is given the same bytes. */
   json(index: number): Buffer | undefined {
-    return this.#read(index, (batch, i) => Buffer.from(batch.entry(i)));
+    return this.#served.look(index) ?? this.#read(index, (batch, i) => this.#serve(index, batch.entry(i)));
+  }
+
+  #serve(index: number, entry: Buffer): Buffer {
+    const json = Buffer.from(entry);
+    return json.length > MAX_KEPT ? json : this.#served.keep(index, json);
   }
 
   entry(index: number): Entry | undefined {

@@ -2,23 +2,29 @@
 import type { HttpResponse } from "uWebSockets.js";
 import type { PendingBytes, Share } from "./pending.js";
 
+/** For every answer that says nothing of its own: refusals, tokens, what depends on who asks. */
+const NOT_KEPT = "no-store";
+const NO_HEADERS = {};
+
 /** An answer in full. A handler that has nothing to say about status or headers returns its JSON value instead. */
 export class Answer {
   readonly status: number;
   readonly contentType: string;
   /** Text of ASCII characters, or bytes. */
   readonly body: Buffer | string;
+  /** Its tag, quotes included; null where it has none. */
+  readonly etag: string | null;
+  readonly cacheControl: string;
   /** Further headers, names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(
-    body: Buffer | string,
-    { status = 200, contentType = "application/json", headers = {} }: Partial<Omit<Answer, "body">> = {},
-  ) {
-    this.status = status;
-    this.contentType = contentType;
+  constructor(body: Buffer | string, options: Partial<Omit<Answer, "body">> = {}) {
+    this.status = options.status ?? 200;
+    this.contentType = options.contentType ?? "application/json";
     this.body = body;
-    this.headers = headers;
+    this.etag = options.etag ?? null;
+    this.cacheControl = options.cacheControl ?? NOT_KEPT;
+    this.headers = options.headers ?? NO_HEADERS;
   }
 }
 
@@ -34,7 +40,9 @@ export class StreamedAnswer extends Answer {
 
 /** `value` as JSON. */
 export function json(value: unknown, options?: Partial<Omit<Answer, "body">>): Answer {
-  return new Answer(Buffer.from(JSON.stringify(value)), options);
+  const text = JSON.stringify(value);
+  // A text of ASCII characters needs no memory of its own to be sent from.
+  return new Answer(Buffer.byteLength(text) === text.length ? text : Buffer.from(text), options);
 }
 
 /** Fits a socket's own buffer. */
@@ -75,13 +83,21 @@ export const REASONS: Readonly<Record<number, string>> = {
   503: "Service Unavailable",
 };
 
+/** Headers that never change, written by one call: names and values in turns. All of it must be ours. */
+export function headerGroup([name, value, ...rest]: readonly [string, string, ...string[]]): readonly [string, string] {
+  const lines = [value];
+  for (let i = 0; i < rest.length; i += 2) lines.push(`${rest[i]}: ${rest[i + 1]}`);
+  return [name, lines.join("\r\n")];
+}
+
 /**
- * Writes an answer. What the socket does not take at once is written as it drains, without a copy inside the socket, and
- * counts as `pending` until then. The caller must not call this once the request was aborted.
+ * Writes an answer into a corked response. What the socket does not take at once is written as it drains, without a copy
+ * inside the socket, and counts as `pending` until then. The caller must not call this once the request was aborted.
  * @param common headers of every answer: names and values in turns
  * @param how `withBody` is false for HEAD: the headers as they would be, `content-length` included; after an answer that
  *   `isLast` the connection is closed
- * @param sent called when the last byte has been handed to the operating system; never after an abort
+ * @param drained called when the last byte has been handed to the operating system, if that is not at once; never after an
+ *   abort
  * @returns what is held for a client that reads slowly, to be released when the request has ended; null when all is sent
  */
 export function writeAnswer(
@@ -90,50 +106,45 @@ export function writeAnswer(
   common: readonly string[],
   { withBody, isLast }: { readonly withBody: boolean; readonly isLast: boolean },
   pending: PendingBytes,
-  sent: () => void,
+  drained: () => void,
 ): Share | null {
-  const { status, contentType, body, headers } = answer;
+  const { status, contentType, body, etag, cacheControl, headers } = answer;
   const isEmpty = status === 204 || status === 304;
   const hasBody = withBody && !isEmpty;
   // What the library closes after, it keeps until then, and nobody counts that: a longer answer only says that it is the
   // last, and the client closes, or is idle.
   const closes = isLast && hasBody && body.length <= MAX_LAST_BYTES && !(answer instanceof StreamedAnswer);
-  let share: Share | null = null;
-  response.cork(() => {
-    // Without a status line it is 200 OK.
-    if (status !== 200) response.writeStatus(`${status} ${REASONS[status] ?? ""}`);
-    for (let i = 0; i < common.length; i += 2) response.writeHeader(common[i]!, common[i + 1]!);
-    for (const name in headers) response.writeHeader(name, headers[name]!);
-    if (!isEmpty) response.writeHeader("content-type", contentType);
-    if (isLast && !closes) response.writeHeader("connection", "close");
-    if (!hasBody) {
-      if (!isEmpty && !(answer instanceof StreamedAnswer)) response.writeHeader("content-length", `${body.length}`);
-      response.endWithoutBody();
-      return sent();
-    }
-    if (closes) {
-      response.end(body, true);
-      return sent();
-    }
-    if (answer instanceof StreamedAnswer) {
-      share = writeChunks(response, answer.chunks, pending, sent);
-      return;
-    }
-    const [, done] = response.tryEnd(typeof body === "string" ? scratch(body) : body, body.length);
-    if (done) return sent();
-    const rest = typeof body === "string" ? Buffer.from(body, "latin1") : body;
-    share = hold(
-      pending.open(() => response.close()),
-      body.length,
-      pending,
-    );
-    response.onWritable((offset) => {
-      const [taken, finished] = response.tryEnd(rest.subarray(offset), rest.length);
-      if (finished) sent();
-      return taken;
-    });
+  // Without a status line it is 200 OK.
+  if (status !== 200) response.writeStatus(`${status} ${REASONS[status] ?? ""}`);
+  for (let i = 0; i < common.length; i += 2) response.writeHeader(common[i]!, common[i + 1]!);
+  response.writeHeader("cache-control", cacheControl);
+  if (etag !== null) response.writeHeader("etag", etag);
+  if (headers !== NO_HEADERS) for (const name in headers) response.writeHeader(name, headers[name]!);
+  if (!isEmpty) response.writeHeader("content-type", contentType);
+  if (isLast && !closes) response.writeHeader("connection", "close");
+  if (!hasBody) {
+    if (!isEmpty && !(answer instanceof StreamedAnswer)) response.writeHeader("content-length", `${body.length}`);
+    response.endWithoutBody();
+    return null;
+  }
+  if (closes) {
+    response.end(body, true);
+    return null;
+  }
+  if (answer instanceof StreamedAnswer) return writeChunks(response, answer.chunks, pending, drained);
+  const [, done] = response.tryEnd(typeof body === "string" ? scratch(body) : body, body.length);
+  if (done) return null;
+  const rest = typeof body === "string" ? Buffer.from(body, "latin1") : body;
+  response.onWritable((offset) => {
+    const [taken, finished] = response.tryEnd(rest.subarray(offset), rest.length);
+    if (finished) drained();
+    return taken;
   });
-  return share;
+  return hold(
+    pending.open(() => response.close()),
+    body.length,
+    pending,
+  );
 }
 
 /** Where texts become bytes; as long as most are. */
@@ -156,23 +167,25 @@ function writeChunks(
   response: HttpResponse,
   chunks: Iterable<Buffer>,
   pending: PendingBytes,
-  sent: () => void,
+  drained: () => void,
 ): Share | null {
   const iterator = chunks[Symbol.iterator]();
   let share: Share | null = null;
-  const write = () => {
+  /** @returns whether all is sent */
+  const write = (): boolean => {
     for (let next = iterator.next(); !next.done; next = iterator.next()) {
       if (response.write(next.value)) continue;
       share = hold(share ?? pending.open(() => response.close()), next.value.length, pending);
-      return;
+      return false;
     }
     response.end();
-    sent();
+    return true;
   };
   response.onWritable(() => {
-    response.cork(write);
+    response.cork(() => {
+      if (write()) drained();
+    });
     return true;
   });
-  write();
-  return share;
+  return write() ? null : share;
 }

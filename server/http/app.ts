@@ -11,18 +11,17 @@ import uWS, {
   type us_listen_socket,
   type us_socket,
 } from "uWebSockets.js";
-import { setImmediate } from "node:timers/promises";
 import { CairnlogError } from "../../engine/error.js";
 import { Answer, json, writeAnswer } from "./answer.js";
-import { kept, NOT_KEPT } from "./caching.js";
-import type { Network } from "./client-address.js";
+import { kept } from "./caching.js";
+import { type Network, UNKNOWN } from "./client-address.js";
 import { parseBody } from "./input.js";
 import { type Limits, limitHeaders, type Standing } from "./limits.js";
 import type { Logger } from "./logger.js";
 import type { Metrics } from "./metrics.js";
 import { PendingBytes, type Share } from "./pending.js";
 import { HttpError, problemAnswer, rateLimited, refusalCode } from "./problems.js";
-import { type Request, readRequest } from "./request.js";
+import { addressOf, type Request, readRequest } from "./request.js";
 import {
   checkedContext,
   noResource,
@@ -32,7 +31,7 @@ import {
   resources,
   withoutRoute,
 } from "./resources.js";
-import type { Method, Route } from "./route.js";
+import type { Context, Method, Route } from "./route.js";
 import type { TlsFiles } from "./tls.js";
 import { type Upload, type UploadBounds, Uploads } from "./uploads.js";
 
@@ -65,12 +64,19 @@ interface Exchange {
   readonly resource: Resource;
   readonly prepared: PreparedRoute | undefined;
   readonly started: number;
+  standing: Standing | null;
+  /** What was aborted while it was `handled` still holds its body. */
+  state: "uncounted" | "counted" | "handled" | "answered" | "sent";
+  /** While the library's handler runs, whose writes it gathers. */
+  isCorked: boolean;
   isAborted: boolean;
-  /** From when its body is there until its answer is made. What was aborted then still holds its body. */
-  isHandled: boolean;
   /** What is held of its body, and of an answer that is read slowly; released at its end. */
   upload: Upload | null;
   answer: Share | null;
+  /** Once it is there: its body, or why that was refused. */
+  body: Buffer | Error | null;
+  /** Once it is checked. */
+  context: Context | null;
 }
 
 export class HttpServer {
@@ -78,7 +84,8 @@ export class HttpServer {
   readonly #app: TemplatedApp;
   #listening: us_listen_socket | null = null;
   #isClosing = false;
-  /** Whether anybody wants to know who only reads. */
+  readonly #logsAnswers: boolean;
+  /** Whether every request's address is wanted. */
   readonly #asksAddress: boolean;
   /** Requests that are being handled, or whose answer is not written yet. */
   readonly #active = new Set<Exchange>();
@@ -92,7 +99,8 @@ export class HttpServer {
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
-    this.#asksAddress = options.limits !== null || options.logger.isLevelEnabled("debug");
+    this.#logsAnswers = options.logger.isLevelEnabled("debug");
+    this.#asksAddress = options.limits !== null || this.#logsAnswers;
     this.uploads = new Uploads(options.bounds);
     this.answers = new PendingBytes(options.bounds.maxPendingBytes);
     this.#app = options.tls
@@ -166,69 +174,42 @@ export class HttpServer {
   /** Runs in the library's callback: `request` and the body are gone when it returns. */
   #accept(response: HttpResponse, uwsRequest: HttpRequest, resource: Resource): void {
     const started = performance.now();
-    const { trustedProxies } = this.#options;
-    const request = readRequest(uwsRequest, response, resource.params.length, trustedProxies, this.#asksAddress);
-    const prepared = resource.routes.get(request.method === "HEAD" ? "GET" : request.method);
-    const isReadable = prepared?.checkBody && request.framing !== "ambiguous";
-    const upload = isReadable ? this.uploads.read(response) : null;
+    const { limits, trustedProxies } = this.#options;
+    const method = uwsRequest.getCaseSensitiveMethod();
+    const prepared = resource.routes.get(method === "HEAD" ? "GET" : method);
+    const isAddressAsked = this.#asksAddress || prepared?.route.asksAddress;
+    const address = isAddressAsked ? addressOf(uwsRequest, response, trustedProxies) : UNKNOWN;
+    const request = readRequest(uwsRequest, method, resource.params.length, address);
     const exchange: Exchange = {
       response,
       request,
       resource,
       prepared,
       started,
+      standing: null,
+      state: limits ? "uncounted" : "counted",
+      isCorked: true,
       isAborted: false,
-      isHandled: false,
-      upload,
+      upload: null,
+      body: null,
+      context: null,
       answer: null,
     };
-    response.onAborted(() => {
-      exchange.isAborted = true;
-      this.#options.metrics.aborted();
-      if (!exchange.isHandled) this.#end(exchange);
-    });
-    // A refusal may come before anybody waits for the body.
-    upload?.bytes.catch(() => {});
-    this.#serve(exchange).catch((error) => {
-      this.#logFailure(exchange, 500, error);
-      if (!exchange.isAborted) response.close();
-    });
-  }
-
-  /** Waits only where there is something to wait for: an `await` costs 0.4 µs also where there is not. */
-  async #serve(exchange: Exchange): Promise<void> {
-    const { request, resource, prepared, upload } = exchange;
-    let standing: Standing | null = null;
-    let answer: Answer;
-    try {
-      if (this.#options.limits) standing = await this.#standing(this.#options.limits, exchange);
-      if (request.framing === "ambiguous") throw ambiguousLength();
-      if (standing?.exceeded) throw rateLimited(standing.name, standing.reset);
-      if (prepared) {
-        const bytes = upload && (await upload.bytes);
-        if (exchange.isAborted) return;
-        exchange.isHandled = true;
-        this.#active.add(exchange);
-        if (this.#isClosing) throw new CairnlogError("closed", "The service is shutting down.");
-        const { authorize, handle, keep, status = 200 } = prepared.route;
-        const body = bytes && parseBody(bytes);
-        const proof = authorize && (await authorize({ request, body }));
-        const context = checkedContext(prepared, resource, request, body, proof);
-        const handled = handle(context);
-        const value = handled instanceof Promise ? await handled : handled;
-        answer = value instanceof Answer ? value : json(value, { status });
-        if (keep) answer = kept(answer, keep(context), request.ifNoneMatch);
-      } else answer = withoutRoute(resource, request);
-    } catch (error) {
-      answer = problemAnswer(error);
-      this.#options.metrics.refused(refusalCode(error));
-      if (answer.status >= 500 && !isCommonplace(error)) this.#logFailure(exchange, answer.status, error);
+    if (prepared?.checkBody && request.framing !== "ambiguous") {
+      exchange.upload = this.uploads.read(response, started, {
+        received: (bytes) => this.#received(exchange, bytes),
+        refused: (error) => this.#received(exchange, error),
+      });
     }
-    // The library is lax about where chunks end, so what follows them must not be taken for a request: while this one has no
-    // answer, one that came with it ends the connection; later it is closed.
-    if (request.framing !== "plain") await setImmediate();
-    exchange.isHandled = false;
-    this.#write(exchange, answer, standing);
+    if (limits) {
+      this.#standing(limits, exchange).then(
+        (standing) => this.#counted(exchange, standing),
+        (error) => this.#refuse(exchange, error),
+      );
+    } else this.#proceed(exchange);
+    exchange.isCorked = false;
+    // Of what is answered already nobody can be told that it was aborted.
+    if (exchange.state !== "sent" && !exchange.isAborted) response.onAborted(() => this.#aborted(exchange));
   }
 
   #standing(limits: Limits, { prepared, request }: Exchange): Promise<Standing> {
@@ -236,30 +217,135 @@ export class HttpServer {
     return limits.count(prepared?.route.limit ?? "general", request.address);
   }
 
-  #write(exchange: Exchange, answer: Answer, standing: Standing | null): void {
-    const { response, request, resource } = exchange;
+  #counted(exchange: Exchange, standing: Standing): void {
+    exchange.standing = standing;
+    exchange.state = "counted";
+    this.#proceed(exchange);
+  }
+
+  /** What is there is used at once where that is possible; what has to wait is copied out of the socket's memory. */
+  #received(exchange: Exchange, body: Buffer | Error): void {
+    exchange.body = body;
+    if (exchange.state === "counted") this.#proceed(exchange);
+    else if (exchange.state === "uncounted" && body instanceof Buffer) exchange.body = Buffer.from(body);
+  }
+
+  /**
+   * Called when the request is counted and again when its body is there. Nothing on its way waits unless it must: most
+   * reads are answered before the library's callback returns, with no promise and no closure made for them.
+   */
+  #proceed(exchange: Exchange): void {
+    const { request, resource, prepared, upload, body, standing } = exchange;
+    if (exchange.isAborted) return;
+    let value: unknown;
+    try {
+      if (request.framing === "ambiguous") throw ambiguousLength();
+      if (standing?.exceeded) throw rateLimited(standing.name, standing.reset);
+      if (upload && !body) return;
+      if (body instanceof Error) throw body;
+      exchange.state = "handled";
+      value = prepared ? this.#handle(exchange, prepared, body) : withoutRoute(resource, request);
+    } catch (error) {
+      this.#refuse(exchange, error);
+      return;
+    }
+    if (value instanceof Promise) {
+      value.then(
+        (made) => this.#finish(exchange, made),
+        (error) => this.#refuse(exchange, error),
+      );
+    } else this.#finish(exchange, value);
+  }
+
+  /** What the route makes of the request, or a promise of it. */
+  #handle(exchange: Exchange, prepared: PreparedRoute, bytes: Buffer | null): unknown {
+    const { request, resource } = exchange;
+    const { authorize, handle } = prepared.route;
+    this.#active.add(exchange);
+    if (this.#isClosing) throw new CairnlogError("closed", "The service is shutting down.");
+    const body = bytes && parseBody(bytes);
+    const check = (proof: unknown) => {
+      exchange.context = checkedContext(prepared, resource, request, body, proof);
+      return handle(exchange.context);
+    };
+    return authorize ? authorize({ request, body }).then(check) : check(undefined);
+  }
+
+  #finish(exchange: Exchange, value: unknown): void {
+    const { prepared, context, request } = exchange;
+    let answer: Answer;
+    try {
+      const { status = 200, keep } = prepared?.route ?? {};
+      answer = value instanceof Answer ? value : json(value, { status });
+      if (keep) answer = kept(answer, keep(context!), request.ifNoneMatch);
+    } catch (error) {
+      this.#refuse(exchange, error);
+      return;
+    }
+    this.#answer(exchange, answer);
+  }
+
+  #refuse(exchange: Exchange, error: unknown): void {
+    const answer = problemAnswer(error);
+    this.#options.metrics.refused(refusalCode(error));
+    if (answer.status >= 500 && !isCommonplace(error)) this.#logFailure(exchange, answer.status, error);
+    this.#answer(exchange, answer);
+  }
+
+  #answer(exchange: Exchange, answer: Answer): void {
+    exchange.state = "answered";
+    // The library is lax about where chunks end, so what follows them must not be taken for a request: while this one has no
+    // answer, one that came with it ends the connection; later it is closed.
+    if (exchange.request.framing !== "plain") setImmediate(() => this.#write(exchange, answer));
+    else this.#write(exchange, answer);
+  }
+
+  #write(exchange: Exchange, answer: Answer): void {
+    const { response, isCorked } = exchange;
     if (exchange.isAborted) {
       this.#end(exchange);
       return;
     }
-    const headers = ["x-request-id", request.id];
-    headers.push(...(WRITES.has(request.method) ? PRIVATE_HEADERS : resource.readHeaders));
-    if (!answer.headers["cache-control"]) headers.push("cache-control", NOT_KEPT);
+    this.#active.add(exchange);
+    try {
+      if (isCorked) this.#writeCorked(exchange, answer);
+      else response.cork(() => this.#writeCorked(exchange, answer));
+    } catch (error) {
+      this.#logFailure(exchange, 500, error);
+      if (exchange.isAborted || exchange.state === "sent") return;
+      if (isCorked) response.onAborted(() => this.#aborted(exchange));
+      response.close();
+    }
+  }
+
+  #writeCorked(exchange: Exchange, answer: Answer): void {
+    const { response, request, resource, standing } = exchange;
+    const [name, value] = WRITES.has(request.method) ? PRIVATE_HEADERS : resource.readHeaders;
+    const headers = [name, value, "x-request-id", request.id];
     if (standing) headers.push(...limitHeaders(standing));
     if (this.#isClosing) headers.push("connection", "close");
-    this.#active.add(exchange);
-    const sent = () => this.#sent(exchange, answer.status);
     const how = { withBody: request.method !== "HEAD", isLast: request.framing !== "plain" && !this.#isClosing };
+    const sent = () => this.#sent(exchange, answer.status);
     exchange.answer = writeAnswer(response, answer, headers, how, this.answers, sent);
+    if (!exchange.answer) sent();
   }
 
   #sent(exchange: Exchange, status: number): void {
     const { request, resource, prepared, started } = exchange;
+    exchange.state = "sent";
     const milliseconds = performance.now() - started;
     (prepared ?? resource).tally.answered(status, milliseconds / 1000);
-    const { id, method, address } = request;
-    this.#options.logger.debug({ id, method, route: resource.path, status, address, milliseconds }, "answered");
+    if (this.#logsAnswers) {
+      const { id, method, address } = request;
+      this.#options.logger.debug({ id, method, route: resource.path, status, address, milliseconds }, "answered");
+    }
     this.#end(exchange);
+  }
+
+  #aborted(exchange: Exchange): void {
+    exchange.isAborted = true;
+    this.#options.metrics.aborted();
+    if (exchange.state !== "handled") this.#end(exchange);
   }
 
   #end(exchange: Exchange): void {

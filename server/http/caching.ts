@@ -16,9 +16,6 @@ const DIRECTIVES: Readonly<Record<Keep, string>> = {
   revalidate: "no-cache",
 };
 
-/** For every answer that says nothing of its own: refusals, tokens, what depends on who asks. */
-export const NOT_KEPT = "no-store";
-
 /** RFC 9110 §8.8.3. */
 const ENTITY_TAG = /(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g;
 
@@ -31,21 +28,24 @@ export function kept(answer: Answer, keep: Keep, ifNoneMatch: string): Answer {
 }
 
 /** `answer` with its tag, unless it has one already, and its directive. */
-export function tagged({ body, status, contentType, headers }: Answer, keep: Keep): Answer {
-  const etag = headers.etag ?? `"${hash("sha256", body, "base64url")}"`;
-  return new Answer(body, { status, contentType, headers: { ...headers, etag, "cache-control": DIRECTIVES[keep] } });
+export function tagged({ body, status, contentType, etag, headers }: Answer, keep: Keep): Answer {
+  const cacheControl = DIRECTIVES[keep];
+  return new Answer(body, { status, contentType, etag: etag ?? tagOf(body), cacheControl, headers });
 }
+
+/** The tag of what is served as `body`. */
+export const tagOf = (body: Buffer | string): string => `"${hash("sha256", body, "base64url")}"`;
 
 /** A tagged answer, or 304 without a body for a client that has it. */
 export function unlessHeld(answer: Answer, ifNoneMatch: string): Answer {
-  const { headers } = answer;
-  return names(ifNoneMatch, headers.etag!) ? new Answer(Buffer.alloc(0), { status: 304, headers }) : answer;
+  // Most requests.
+  if (ifNoneMatch === "") return answer;
+  const { etag, cacheControl, headers } = answer;
+  return names(ifNoneMatch, etag!) ? new Answer("", { status: 304, etag, cacheControl, headers }) : answer;
 }
 
 /** RFC 9110 §13.1.2: any of the tags, compared without their `W/`, or `*`. */
 function names(ifNoneMatch: string, etag: string): boolean {
-  // Most requests.
-  if (ifNoneMatch === "") return false;
   if (ifNoneMatch.trim() === "*") return true;
   for (const [, tag] of ifNoneMatch.matchAll(ENTITY_TAG)) if (tag === etag) return true;
   return false;

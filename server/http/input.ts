@@ -24,16 +24,16 @@ export function textReader(schema: TObject): (pairs: Iterable<readonly [string, 
   const defaults = Object.fromEntries(
     properties.flatMap(([name, { default: value }]) => (value === undefined ? [] : [[name, value]])),
   );
-  const integers = new Set(properties.flatMap(([name, { type }]) => (type === "integer" ? [name] : [])));
-  const known = new Set(properties.map(([name]) => name));
+  const known = new Map(properties.map(([name, { type }]) => [name, { isInteger: type === "integer" }]));
   return (pairs) => {
     const values: Record<string, unknown> = { ...defaults };
-    const seen = new Set<string>();
+    const seen: string[] = [];
     for (const [name, text] of pairs) {
-      if (!known.has(name)) continue;
-      if (seen.has(name)) throw invalid([{ path: `/${name}`, message: "It must be given once." }]);
-      seen.add(name);
-      values[name] = integers.has(name) ? decimal(name, text) : text;
+      const property = known.get(name);
+      if (!property) continue;
+      if (seen.includes(name)) throw invalid([{ path: `/${name}`, message: "It must be given once." }]);
+      seen.push(name);
+      values[name] = property.isInteger ? decimal(name, text) : text;
     }
     check(values);
     return values;

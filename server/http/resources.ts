@@ -4,7 +4,7 @@
  */
 import type { TSchema } from "typebox";
 import { CairnlogError } from "../../engine/error.js";
-import { Answer } from "./answer.js";
+import { Answer, headerGroup } from "./answer.js";
 import { checker, textReader } from "./input.js";
 import { HttpError } from "./problems.js";
 import type { Request } from "./request.js";
@@ -13,9 +13,11 @@ import type { Tallies, Tally } from "./tallies.js";
 
 /** How long browsers may remember a preflight, in seconds. */
 const PREFLIGHT_MAX_AGE = "86400";
-/** For every answer, and for those that pages of other origins may read: names and values in turns. */
-export const PRIVATE_HEADERS = ["x-content-type-options", "nosniff"];
-const PUBLIC_HEADERS = [...PRIVATE_HEADERS, "access-control-allow-origin", "*", "access-control-expose-headers", "*"];
+/** For every answer, and for those that pages of other origins may read. */
+const NO_SNIFFING = ["x-content-type-options", "nosniff"] as const;
+const OPEN_TO_PAGES = ["access-control-allow-origin", "*", "access-control-expose-headers", "*"] as const;
+export const PRIVATE_HEADERS = headerGroup(NO_SNIFFING);
+const PUBLIC_HEADERS = headerGroup([...NO_SNIFFING, ...OPEN_TO_PAGES]);
 
 /** A path and what answers there. */
 export interface Resource {
@@ -24,8 +26,8 @@ export interface Resource {
   readonly routes: ReadonlyMap<string, PreparedRoute>;
   /** For `Allow`. */
   readonly methods: readonly string[];
-  /** Headers of answers to reads. */
-  readonly readHeaders: readonly string[];
+  /** Headers of answers to reads: a name and a value. */
+  readonly readHeaders: readonly [string, string];
   /** Counts the requests with a method that it does not know. */
   readonly tally: Tally;
 }

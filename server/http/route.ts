@@ -63,6 +63,8 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
   readonly otherAnswers?: Readonly<Record<string, TSchema>>;
   /** Statuses of refusals beyond those that follow from the row (`openapi/responses.ts`). */
   readonly refusals?: readonly number[];
+  /** Whether the handler asks for the client's address, which is looked up for few. */
+  readonly asksAddress?: true;
   /** The limit that counts requests to it; null for probes, which are never refused. */
   readonly limit: LimitName | null;
   /** How the answer may be kept; where it is absent, not at all. Only for GET. */

@@ -4,7 +4,7 @@
  */
 import type { HttpResponse } from "uWebSockets.js";
 import { CairnlogError } from "../../engine/error.js";
-import { PendingBytes } from "./pending.js";
+import { PendingBytes, type Share } from "./pending.js";
 import { HttpError } from "./problems.js";
 
 /** How often it is looked whether a body is late, in milliseconds. */
@@ -21,9 +21,15 @@ export interface UploadBounds {
   readonly requestTimeoutSeconds: number;
 }
 
+/** Who waits for a body. Exactly one of the two is called, once, unless the body is released before. */
+export interface BodyReceiver {
+  /** All of it is there. `bytes` may be memory of the socket, which takes it back when this returns. */
+  received(bytes: Buffer): void;
+  refused(error: Error): void;
+}
+
 /** A body. `release` when its request is answered or aborted: until then its bytes count. */
 export interface Upload {
-  readonly bytes: Promise<Buffer>;
   release(): void;
 }
 
@@ -31,8 +37,8 @@ export class Uploads {
   readonly #bounds: UploadBounds;
   /** Of all bodies, arriving and being handled. */
   readonly pending: PendingBytes;
-  /** Bodies that are arriving → what refuses them and when they are late. Oldest first. */
-  readonly #arriving = new Map<HttpResponse, { readonly lateAt: number; readonly late: () => void }>();
+  /** Bodies that are arriving. Oldest first. */
+  readonly #arriving = new Set<Body>();
   readonly #timer: NodeJS.Timeout;
 
   constructor(bounds: UploadBounds) {
@@ -48,46 +54,16 @@ export class Uploads {
   }
 
   /**
-   * Collects the body of a request. Must be called before the handler returns.
-   * @returns `bytes` rejects with `payload-too-large` as soon as there are too many, `overloaded` when all bodies together
-   *   are too large, and a 408 when it takes too long; what comes after that is read and thrown away, so that the client
-   *   gets to see the answer. It stays pending when the request is aborted.
+   * Collects the body of a request. Must be called before the library's handler returns; the receiver is called later.
+   * It is refused with `payload-too-large` as soon as there are too many bytes, `overloaded` when all bodies together are
+   * too large, and a 408 when it takes too long; what comes after that is read and thrown away, so that the client gets to
+   * see the answer. When the request is aborted the receiver is not called.
+   * @param started when the request came, by `performance.now`
    */
-  read(response: HttpResponse): Upload {
-    const { maxBodyBytes, requestTimeoutSeconds } = this.#bounds;
-    let chunks: Buffer[] | null = [];
-    let length = 0;
-    let reject: (error: Error) => void = () => {};
-    const end = () => {
-      chunks = null;
-      this.#arriving.delete(response);
-      share.release();
-    };
-    const refuse = (error: Error) => {
-      end();
-      reject(error);
-    };
-    const share = this.pending.open(() => refuse(overloaded()));
-    const late = () => refuse(tooLate(requestTimeoutSeconds));
-    this.#arriving.set(response, { lateAt: performance.now() + requestTimeoutSeconds * 1000, late });
-    const bytes = new Promise<Buffer>((resolve, fail) => {
-      reject = fail;
-      response.onData((chunk, isLast) => {
-        if (!chunks) return;
-        length += chunk.byteLength;
-        if (length > maxBodyBytes)
-          return refuse(new CairnlogError("payload-too-large", `The body is larger than ${maxBodyBytes} bytes.`));
-        if (!share.resize(length)) return refuse(overloaded());
-        // The socket takes its memory back when this returns.
-        chunks.push(Buffer.from(new Uint8Array(chunk)));
-        if (!isLast) return;
-        this.#arriving.delete(response);
-        share.settle();
-        resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
-        chunks = null;
-      });
-    });
-    return { bytes, release: end };
+  read(response: HttpResponse, started: number, receiver: BodyReceiver): Upload {
+    const body = new Body(this.#bounds, this.pending, this.#arriving, started, receiver);
+    response.onData((chunk, isLast) => body.take(chunk, isLast));
+    return body;
   }
 
   /** Looks no more for bodies that are late. */
@@ -97,10 +73,76 @@ export class Uploads {
 
   #refuseLate(): void {
     const now = performance.now();
-    for (const { lateAt, late } of this.#arriving.values()) {
-      if (lateAt > now) return;
-      late();
+    for (const body of this.#arriving) {
+      if (body.lateAt > now) return;
+      body.refuse(tooLate(this.#bounds.requestTimeoutSeconds));
     }
+  }
+}
+
+/** A body on its way in. */
+class Body implements Upload {
+  readonly lateAt: number;
+  readonly #maxBytes: number;
+  readonly #share: Share;
+  readonly #arriving: Set<Body>;
+  readonly #receiver: BodyReceiver;
+  /** What came before the newest chunk; null when no more is wanted. */
+  #chunks: Buffer[] | null = [];
+  #length = 0;
+
+  constructor(
+    { maxBodyBytes, requestTimeoutSeconds }: UploadBounds,
+    pending: PendingBytes,
+    arriving: Set<Body>,
+    started: number,
+    receiver: BodyReceiver,
+  ) {
+    this.lateAt = started + requestTimeoutSeconds * 1000;
+    this.#maxBytes = maxBodyBytes;
+    this.#share = pending.open(() => this.refuse(overloaded()));
+    this.#arriving = arriving.add(this);
+    this.#receiver = receiver;
+  }
+
+  /** Nearly all bodies are one chunk, which is not copied: the receiver reads it where the socket has it. */
+  take(chunk: ArrayBuffer, isLast: boolean): void {
+    const chunks = this.#chunks;
+    if (!chunks) return;
+    this.#length += chunk.byteLength;
+    const refusal = this.#refusal();
+    if (refusal) {
+      this.refuse(refusal);
+      return;
+    }
+    const bytes = Buffer.from(chunk);
+    if (!isLast) {
+      // The socket takes its memory back when this returns.
+      chunks.push(Buffer.from(bytes));
+      return;
+    }
+    this.#arriving.delete(this);
+    this.#share.settle();
+    this.#chunks = null;
+    this.#receiver.received(chunks.length ? Buffer.concat([...chunks, bytes]) : bytes);
+  }
+
+  /** Why no more of it is wanted, if it is too large or all bodies together are. */
+  #refusal(): Error | null {
+    if (this.#length > this.#maxBytes)
+      return new CairnlogError("payload-too-large", `The body is larger than ${this.#maxBytes} bytes.`);
+    return this.#share.resize(this.#length) ? null : overloaded();
+  }
+
+  refuse(error: Error): void {
+    this.release();
+    this.#receiver.refused(error);
+  }
+
+  release(): void {
+    this.#chunks = null;
+    this.#arriving.delete(this);
+    this.#share.release();
   }
 }
 

@@ -18,8 +18,8 @@ export const SERVICE_FAULTS: readonly PlantedFault[] = [
   {
     name: "never answers a request whose query names a parameter twice",
     file: "server/http/input.js",
-    text: "if (seen.has(name))",
-    replacement: "for (; seen.has(name); );\n            if (false)",
+    text: "if (seen.includes(name))",
+    replacement: "for (; seen.includes(name); );\n            if (false)",
   },
   {
     name: "takes any request id",

@@ -65,6 +65,7 @@ test("roots, heads and proofs equal the definition, whatever the batches and res
             expect(json).toBe(JSON.stringify(proof));
             expect(served.get(tag) ?? json).toBe(json);
             served.set(tag, json);
+            expect(log.inclusionProofJson(index, { treeSize: to, treeVersion })).toEqual({ json, tag });
             const { root_hash: rootHash, audit_path: auditPath } = proof;
             expect(
               verifyInclusion({

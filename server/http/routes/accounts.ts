@@ -31,6 +31,7 @@ export function accountRoutes({ accounts, credentials }: Pick<Registry, "account
       body: RecoverAccount,
       answer: RecoveredAccount,
       refusals: [401, 403, 404, 409],
+      asksAddress: true,
       limit: "general",
       handle: ({ body, request }) => accounts.recover(body, limitKey(request.address)),
     }),

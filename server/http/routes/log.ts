@@ -21,6 +21,7 @@ import {
   VerifyReport,
 } from "../../wire/log.js";
 import { Answer } from "../answer.js";
+import { tagOf } from "../caching.js";
 import { type Route, route } from "../route.js";
 
 export function logRoutes(log: Log, operator: OperatorKey): Route[] {
@@ -28,6 +29,15 @@ export function logRoutes(log: Log, operator: OperatorKey): Route[] {
 }
 
 function entryRoutes(log: Log): Route[] {
+  /** Of the entries that the log keeps in memory, as they are asked for again: to make one takes 4 µs. */
+  const tags = new WeakMap<Buffer, string>();
+  const entryTag = (entry: Buffer): string => {
+    const kept = tags.get(entry);
+    if (kept !== undefined) return kept;
+    const tag = tagOf(entry);
+    tags.set(entry, tag);
+    return tag;
+  };
   return [
     route({
       method: "GET",
@@ -55,7 +65,7 @@ function entryRoutes(log: Log): Route[] {
       handle({ params }) {
         const entry = log.entryJson(params.entry_id);
         if (!entry) throw new CairnlogError("not-found", `The log has no entry ${params.entry_id}.`);
-        return new Answer(entry);
+        return new Answer(entry, { etag: entryTag(entry) });
       },
     }),
   ];
@@ -152,7 +162,7 @@ function inclusionProof(log: Log, leafIndex: number, query: Static<typeof ProofQ
     ...(treeSize === undefined ? {} : { treeSize }),
     ...(tree_version === undefined ? {} : { treeVersion: tree_version as TreeVersion }),
   });
-  return new Answer(json, { headers: { etag: `"${tag}"` } });
+  return new Answer(json, { etag: `"${tag}"` });
 }
 
 function treeHead(log: Log, treeSize: number) {
