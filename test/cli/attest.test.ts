@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, readFileSync, statSync, truncateSync, writeFi
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { cairnlog, scratchFolder, startService } from "../service.js";
+import { cairnlog, type Finished, scratchFolder, startService } from "../service.js";
 
 const folder = scratchFolder();
 const at = (name: string) => join(folder.path, name);
@@ -11,6 +11,8 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const sources = ["README.md", "package.json", "LICENSE", "engine/log/log.ts", "wasm/index.ts"];
 const operatorPem = at("data/operator.pub.pem");
 const attested = at("README.md");
+/** Five files, where four may be attested: waits for a minute, and so goes on beside the tests. */
+let limited: Promise<Finished>;
 
 beforeAll(async () => {
   const service = await startService(at("data"));
@@ -40,8 +42,28 @@ beforeAll(async () => {
     // From here on nothing can be asked of a server.
     expect(await service.stop()).toBe(0);
   }
+  limited = attestUnderLimits();
 });
-afterAll(() => folder.remove());
+afterAll(async () => {
+  await limited;
+  folder.remove();
+}, 180_000);
+
+async function attestUnderLimits(): Promise<Finished> {
+  const service = await startService(at("limited"), {
+    SERVICE_RATE_LIMITS: "on",
+    SERVICE_RATE_LIMIT_GENERAL: "7",
+    SERVICE_RATE_LIMIT_ATTESTATION: "4",
+  });
+  const files = [1, 2, 3, 4, 5].map((n) => {
+    const file = at(`limited ${n}.txt`);
+    writeFileSync(file, `${n}`);
+    return file;
+  });
+  const run = await cairnlog(["attest", ...files, "--key", at("me.pem"), "--server", service.url]);
+  await service.stop();
+  return run;
+}
 
 const verify = (...args: string[]) => cairnlog(["verify", ...args, "--operator-key", operatorPem]);
 
@@ -156,18 +178,7 @@ describe("attest", () => {
   }, 120_000);
 
   test("waits out a limit of a minute, and says when one lasts longer", async () => {
-    const service = await startService(at("limited"), {
-      SERVICE_RATE_LIMITS: "on",
-      SERVICE_RATE_LIMIT_GENERAL: "7",
-      SERVICE_RATE_LIMIT_ATTESTATION: "4",
-    });
-    const files = [1, 2, 3, 4, 5].map((n) => {
-      const file = at(`limited ${n}.txt`);
-      writeFileSync(file, `${n}`);
-      return file;
-    });
-    const run = await cairnlog(["attest", ...files, "--key", at("me.pem"), "--server", service.url]);
-    await service.stop();
+    const run = await limited;
     expect(run.code).toBe(1);
     // Reading the receipts of three files used up the general limit once; the fourth still got through.
     expect(run.stderr).toMatch(/limit is reached; going on in \d+ s/);

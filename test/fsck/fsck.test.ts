@@ -50,7 +50,9 @@ async function privateRows(dataDir: string): Promise<unknown[]> {
   const rows: unknown[] = [];
   const names = ["users", "credentials", "webhooks", "outbox", "anchors", "trustConfigs", "notifications", "batches"];
   await tamper(dataDir, async (_, bytes) => {
-    for (const name of names) for (const { key, value } of bytes(name).getRange()) rows.push([name, key, value]);
+    // As text: `toEqual` goes through a buffer byte by byte, in the time of all the rest.
+    for (const name of names)
+      for (const { key, value } of bytes(name).getRange()) rows.push([name, key, value.toString("base64")]);
   });
   return rows;
 }

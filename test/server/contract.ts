@@ -62,8 +62,9 @@ export class Contract {
     const key = JSON.stringify(schema);
     if (!this.#checks.has(key))
       this.#checks.set(key, Compile({ ...closed(schema), components: { schemas: this.#schemas } }));
-    const [fits, errors] = this.#checks.get(key)!.Errors(value);
-    return fits ? [] : errors;
+    const check = this.#checks.get(key)!;
+    // The compiled check is fast; what lists the faults looks every reference up anew.
+    return check.Check(value) ? [] : check.Errors(value)[1];
   }
 
   #expectFits(schema: Document, value: unknown, said: string): void {
@@ -72,10 +73,11 @@ export class Contract {
 
   #expectHeaders(promised: Document, headers: Headers, said: string): void {
     const names = new Set(Object.keys(promised).map((name) => name.toLowerCase()));
+    // `expect` costs more than the look, and every answer of every test has a dozen headers.
     for (const [name] of headers)
-      expect(names.has(name) || OF_THE_TRANSPORT.has(name), `${said} with ${name}`).toBe(true);
+      if (!names.has(name) && !OF_THE_TRANSPORT.has(name)) expect.fail(`${said} with ${name}`);
     for (const name of names)
-      if (this.#header(promised, name).required) expect(headers.get(name), `${said} without ${name}`).not.toBeNull();
+      if (this.#header(promised, name).required && !headers.has(name)) expect.fail(`${said} without ${name}`);
   }
 
   #header(promised: Document, name: string): Document {

@@ -114,7 +114,7 @@ function refuseInclusionTampering(prover: Prover, i: number, n: number): void {
   refuse({ leaf: flip(proof.leaf) });
   refuse({ rootHash: flip(proof.rootHash) });
   refuse({ treeVersion: proof.treeVersion === 1 ? 2 : 1 });
-  for (const leafIndex of [i - 1, i + 1, i ^ 1, i ^ 2, n, n + 1, 2 ** height(n) - 1, i + 2 ** 32])
+  for (const leafIndex of [i - 1, i + 1, i ^ 2, n, n + 1, 2 ** height(n) - 1, i + 2 ** 32])
     if (leafIndex !== i) refuse({ leafIndex });
 }
 
