@@ -48,8 +48,8 @@ export default defineConfig({
     exclude: ["test/package/**", "test/browser/**"],
     // Native addons and worker threads do not survive being loaded in vitest's own threads.
     pool: "forks",
-    // Many tests wait, for a child process, a disk or a clock; one worker more than there are cores keeps all of them busy.
-    maxWorkers: availableParallelism() + 1,
+    // Many tests wait, for a child process or a disk; vitest would leave one of two cores idle.
+    maxWorkers: Math.max(2, availableParallelism()),
     sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -105,7 +105,7 @@ class Body implements Upload {
     this.#receiver = receiver;
   }
 
-  /** Nearly all bodies are one chunk, which is not copied: the receiver reads it where the socket has it. */
+  /** Nearly all bodies are one chunk, which the receiver copies, if it must. */
   take(chunk: ArrayBuffer, isLast: boolean): void {
     const chunks = this.#chunks;
     if (!chunks) return;

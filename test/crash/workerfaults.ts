@@ -59,7 +59,7 @@ export const WORKER_CASES: readonly FaultCase[] = [
       const key = engine.spki.importPublicKey(signer.publicKey);
       const message = Buffer.from("cairn");
       const good = Buffer.from(signer.sign(message), "base64");
-      const checks = Array.from({ length: 40 }, (_, i) =>
+      const checks = Array.from({ length: 100 }, (_, i) =>
         verifier.verify(key, message, i % 2 ? good : good.toReversed()),
       );
       const outcomes = await answered("the checks", Promise.allSettled(checks));
