@@ -233,6 +233,7 @@ export class HttpServer {
   #received(exchange: Exchange, body: Buffer | Error): void {
     // The socket takes its memory back when this returns.
     exchange.body = body instanceof Buffer ? Buffer.from(body) : body;
+    this.#active.add(exchange);
     if (!this.#arrived.length)
       setImmediate(() => {
         for (const one of this.#arrived.splice(0)) if (one.state === "counted") this.#proceed(one);
