@@ -23,6 +23,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     "engine/verify",
     "engine/error.ts",
     "engine/own-text.ts",
+    "engine/recent.ts",
   ],
   "engine/index.ts": ["engine"],
   "server/wire": [],
