@@ -68,15 +68,16 @@ export const FINGERPRINT_FIELDS = [
 /** The payload fields that a search term is compared with (`spec.md`, rules 3 and 4). */
 export const SEARCH_FIELDS = ["document_hash", "manifest_hash", "fingerprint"] as const;
 
-const HEX = /^(?:[0-9a-f]{64}|[0-9a-f]{128})$/;
-const PREFIXED = /^sha256:((?:[0-9a-f]{64}|[0-9a-f]{128}))$/;
+const HASH = /^(?:sha256:)?(?:[0-9a-f]{64}|[0-9a-f]{128})$/;
+const PREFIX = "sha256:";
 
 /** How a searchable field is filed: by the form it is stored in, because a prefix matches the stored form only. */
 export function searchTerm(value: string): string {
   const folded = value.toLowerCase();
-  if (HEX.test(folded)) return hexPrefixTerm(POSTING.bareHash, folded);
-  const hex = PREFIXED.exec(folded)?.[1];
-  return hex ? hexPrefixTerm(POSTING.prefixedHash, hex) : textPrefixTerm(POSTING.fieldText, folded);
+  if (!HASH.test(folded)) return textPrefixTerm(POSTING.fieldText, folded);
+  return folded.startsWith(PREFIX)
+    ? hexPrefixTerm(POSTING.prefixedHash, folded.slice(PREFIX.length))
+    : hexPrefixTerm(POSTING.bareHash, folded);
 }
 
 /** Files `event` under its type, tags, fingerprints and searchable fields. */

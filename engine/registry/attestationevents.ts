@@ -61,16 +61,15 @@ export function recordedAttestation(payload: AttestationEvent): Attestation {
 }
 
 /** The newest, since a command looks for the term that its event is then filed under. */
-const newest = { signer: "", manifestHash: "", eventType: "", term: "" };
+let newest = { signer: "", manifestHash: "", eventType: "", term: "" };
 
 /** What makes a submission the same one again. @param manifestHash hex, bare or with `sha256:` */
 export function sameAttestationTerm(signer: string, manifestHash: string, eventType: string): string {
-  const isNewest =
-    newest.manifestHash === manifestHash && newest.signer === signer && newest.eventType === eventType && newest.term;
-  if (isNewest) return newest.term;
+  if (newest.manifestHash === manifestHash && newest.signer === signer && newest.eventType === eventType && newest.term)
+    return newest.term;
   const hash = normaliseContentHash(manifestHash) ?? manifestHash;
   const term = hashedTerm(POSTING.sameAttestation, `${signer}\n${hash}\n${eventType}`);
-  Object.assign(newest, { signer, manifestHash, eventType, term });
+  newest = { signer, manifestHash, eventType, term };
   return term;
 }
 

@@ -32,7 +32,8 @@ export interface Manifest extends JsonObject {
 /** What a signature may cover: the document with all attestations before it, or the document alone. */
 export type Coverage = "document-and-prior" | "document";
 
-const CONTENT_HASH = /^(?:sha256:)?([0-9a-f]{64})$/i;
+const CONTENT_HASH = /^(?:sha256:)?[0-9a-f]{64}$/i;
+const BARE_LENGTH = 64;
 
 /** The bytes to sign for a new attestation of `manifest`. @throws CairnlogError `not-i-json`. */
 export function signingPayload(manifest: Manifest): Uint8Array {
@@ -62,8 +63,9 @@ export function attestationPayloads(manifest: Manifest, position: number): { cov
 
 /** A content hash, sent bare or with `sha256:` in either case, as `sha256:` and lower-case hex; else `undefined`. */
 export function normaliseContentHash(hash: unknown): string | undefined {
-  const hex = typeof hash === "string" ? CONTENT_HASH.exec(hash)?.[1] : undefined;
-  return hex === undefined ? undefined : `sha256:${hex.toLowerCase()}`;
+  if (typeof hash !== "string" || !CONTENT_HASH.test(hash)) return undefined;
+  const folded = hash.toLowerCase();
+  return hash.length === BARE_LENGTH ? `sha256:${folded}` : folded;
 }
 
 /** The hash of a composite document as `sha256:` and hex; `hashes` are those of its parts in order, of the same form. */
