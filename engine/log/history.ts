@@ -303,7 +303,7 @@ export class HistoryWriter {
       applySeam(previous, entry, event.leafIndex, state);
       previous = entry;
       this.#projection.apply(event, state);
-      addStoredTerms({ event, digests }, this.#projection, layer);
+      addStoredTerms({ event, digests }, this.#projection, layer.terms);
       if (otsProof) importAnchor(event, entry.entryHash, otsProof, state);
     }
     return layer;

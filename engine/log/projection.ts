@@ -3,10 +3,10 @@
  * the same function runs when the entry is appended, when history is imported and when state is rebuilt.
  */
 
-import type { Layer } from "../store/changeset.js";
 import type { Key, KeyOf, RowOf, TableName } from "../store/schema.js";
 import { POSTING } from "../store/schema.js";
 import { hashedTerm, hashTerm, hexPrefixTerm, textPrefixTerm } from "../store/term.js";
+import type { TermTable } from "../store/termtable.js";
 import type { JsonObject } from "../verify/shape.js";
 
 /** What is asked to be logged. */
@@ -41,7 +41,7 @@ export interface Projection {
   /** Writes the derived rows that `event` causes. Deterministic: nothing but the event and the state may matter. */
   apply(event: LoggedEvent, state: StateWriter): void;
   /** Terms by which the event is found beyond those that every log has (`addLogTerms`). */
-  addTerms(event: LoggedEvent, layer: Pick<Layer, "addTerm">): void;
+  addTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void;
   /**
    * Writes the private rows that appending `event` causes, such as work to do: they are on disk exactly when its entry
    * is. Called for live appends alone, never when state is rebuilt. A command may still refuse, or its batch fail, after
@@ -81,25 +81,25 @@ export function searchTerm(value: string): string {
 }
 
 /** Files `event` under its type, tags, fingerprints and searchable fields. */
-export function addLogTerms(event: LoggedEvent, layer: Pick<Layer, "addTerm">): void {
+export function addLogTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void {
   const { leafIndex, payload } = event;
-  layer.addTerm(hashedTerm(POSTING.eventType, event.event_type), leafIndex);
+  terms.add(hashedTerm(POSTING.eventType, event.event_type), leafIndex);
   if (Array.isArray(payload.tags))
     for (const tag of payload.tags)
-      if (typeof tag === "string") layer.addTerm(hashedTerm(POSTING.tag, tag.toLowerCase()), leafIndex);
+      if (typeof tag === "string") terms.add(hashedTerm(POSTING.tag, tag.toLowerCase()), leafIndex);
   for (const field of FINGERPRINT_FIELDS) {
     const value = payload[field];
-    if (typeof value === "string") layer.addTerm(hashTerm(POSTING.fingerprint, value.toLowerCase()), leafIndex);
+    if (typeof value === "string") terms.add(hashTerm(POSTING.fingerprint, value.toLowerCase()), leafIndex);
   }
   for (const field of SEARCH_FIELDS) {
     const value = payload[field];
-    if (typeof value === "string") layer.addTerm(searchTerm(value), leafIndex);
+    if (typeof value === "string") terms.add(searchTerm(value), leafIndex);
   }
   const document = payload.document_hash;
-  if (typeof document === "string") layer.addTerm(hashTerm(POSTING.document, document.toLowerCase()), leafIndex);
+  if (typeof document === "string") terms.add(hashTerm(POSTING.document, document.toLowerCase()), leafIndex);
 }
 
 /** Files an entry under one of its `entry_hashes`. */
-export function addDigestTerm(digestHex: string, leafIndex: number, layer: Pick<Layer, "addTerm">): void {
-  layer.addTerm(hexPrefixTerm(POSTING.digest, digestHex.toLowerCase()), leafIndex);
+export function addDigestTerm(digestHex: string, leafIndex: number, terms: Pick<TermTable, "add">): void {
+  terms.add(hexPrefixTerm(POSTING.digest, digestHex.toLowerCase()), leafIndex);
 }

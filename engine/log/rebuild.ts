@@ -7,7 +7,7 @@ import { Layer } from "../store/changeset.js";
 import type { Postings } from "../store/postings.js";
 import type { KeyOf, RowOf, TableName } from "../store/schema.js";
 import type { Store } from "../store/store.js";
-import type { TermTable } from "../store/termtable.js";
+import { TermTable } from "../store/termtable.js";
 import type { RowSource } from "./differences.js";
 import { instantOf, microsOf } from "./instant.js";
 import { addDigestTerm, addLogTerms, type LoggedEvent, type Projection } from "./projection.js";
@@ -35,19 +35,19 @@ export function storedEvent(
 export function addStoredTerms(
   stored: { readonly event: LoggedEvent; readonly digests: readonly string[] },
   projection: Projection,
-  layer: Layer,
+  terms: TermTable,
 ): void {
-  projection.addTerms(stored.event, layer);
-  addLogTerms(stored.event, layer);
-  for (const digest of stored.digests) addDigestTerm(digest, stored.event.leafIndex, layer);
+  projection.addTerms(stored.event, terms);
+  addLogTerms(stored.event, terms);
+  for (const digest of stored.digests) addDigestTerm(digest, stored.event.leafIndex, terms);
 }
 
 /** Gives `postings` the terms of the entries that no run holds yet, up to `size`: a few thousand at most. */
 export function catchUp(postings: Postings, reader: EntryReader, size: number, projection: Projection): void {
   if (size <= postings.size) return;
-  const layer = new Layer();
-  for (let index = postings.size; index < size; index++) addStoredTerms(storedEvent(reader, index)!, projection, layer);
-  postings.add(size, layer.terms);
+  const terms = new TermTable();
+  for (let index = postings.size; index < size; index++) addStoredTerms(storedEvent(reader, index)!, projection, terms);
+  postings.add(size, terms);
 }
 
 /** Derived rows and terms of entries, as they are replayed one after the other. */
@@ -75,7 +75,7 @@ export class Replay implements RowSource {
       applySeam(this.#last, edge, index, state);
       this.#last = edge;
       this.#projection.apply(stored.event, state);
-      addStoredTerms(stored, this.#projection, this.#layer);
+      addStoredTerms(stored, this.#projection, this.#layer.terms);
     }
   }
 

@@ -228,8 +228,8 @@ export class Sequencer {
       frontier.lastHash = entry.entryHash;
       frontier.lastId = id;
       digests.write(entry.entryHash, HASH * i, "hex");
-      addLogTerms(event, layer);
-      for (const digest of entry.digests) addDigestTerm(digest, event.leafIndex, layer);
+      addLogTerms(event, layer.terms);
+      for (const digest of entry.digests) addDigestTerm(digest, event.leafIndex, layer.terms);
       return entry;
     });
     const { roots, tiles } = drafts.length ? frontier.extend(digests) : { roots: digests, tiles: [] };

@@ -60,7 +60,7 @@ export class BatchTransaction extends LayeredState implements Transaction {
     this.drafts.push({ event, canonicalPayload: canonicalJson(payload) });
     this.#projection.apply(event, this);
     this.#projection.onAppend?.(event, this);
-    this.#projection.addTerms(event, this.#layer);
+    this.#projection.addTerms(event, this.#layer.terms);
     return event;
   }
 

@@ -110,8 +110,7 @@ export class Attestations {
     const input = members(submission);
     const signed = await this.#check(input);
     // After the signature: without one of the key's own, nobody can spend its holder's tries.
-    const { fingerprint } = signed.key;
-    if (this.#passwords.isSet(fingerprint)) await this.#passwords.check(fingerprint, input.password);
+    await this.#passwords.check(signed.key.fingerprint, input.password);
     return (await this.#record(signed)) ?? (await this.#record(signed, true))!;
   }
 

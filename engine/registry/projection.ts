@@ -50,24 +50,24 @@ export const projection: Projection = {
   apply(event, state) {
     APPLY.get(event.event_type)?.(event, state);
   },
-  addTerms(event, layer) {
+  addTerms(event, terms) {
     const created = createdKey(event);
     if (created) {
-      layer.addTerm(KEY_CREATED_TERM, event.leafIndex);
-      for (const term of gramTerms(foldPseudonym(created.pseudonym))) layer.addTerm(term, event.leafIndex);
+      terms.add(KEY_CREATED_TERM, event.leafIndex);
+      for (const term of gramTerms(foldPseudonym(created.pseudonym))) terms.add(term, event.leafIndex);
     }
     const attestation = namedAttestation(event);
     if (attestation) {
-      layer.addTerm(ATTESTATION_TERM, event.leafIndex);
-      layer.addTerm(attestationIdTerm(attestation.attestation_id), event.leafIndex);
+      terms.add(ATTESTATION_TERM, event.leafIndex);
+      terms.add(attestationIdTerm(attestation.attestation_id), event.leafIndex);
     }
     const complete = completeAttestation(event);
     if (complete) {
       const { signer_key_fingerprint: signer, manifest_hash } = complete;
-      layer.addTerm(sameAttestationTerm(signer, manifest_hash, event.event_type), event.leafIndex);
+      terms.add(sameAttestationTerm(signer, manifest_hash, event.event_type), event.leafIndex);
     }
     const lookupKey = claimLookupKey(event);
-    if (lookupKey !== undefined) layer.addTerm(claimLookupTerm(lookupKey), event.leafIndex);
+    if (lookupKey !== undefined) terms.add(claimLookupTerm(lookupKey), event.leafIndex);
   },
 };
 

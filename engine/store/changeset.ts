@@ -91,11 +91,6 @@ export class Layer {
     rows.set(id, { table, key, row });
   }
 
-  /** Files the entry at `index`, which is not below any filed under `term` before. */
-  addTerm(term: string, index: number): void {
-    this.terms.add(term, index);
-  }
-
   /** Changes of one table, in no particular order. */
   *changes(table: TableName): Iterable<RowChange> {
     yield* this.#tables.get(table)?.values() ?? [];

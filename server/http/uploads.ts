@@ -21,12 +21,8 @@ export interface UploadBounds {
   readonly requestTimeoutSeconds: number;
 }
 
-/** Who waits for a body. Exactly one of the two is called, once, unless the body is released before. */
-export interface BodyReceiver {
-  /** All of it is there. `bytes` may be memory of the socket, which takes it back when this returns. */
-  received(bytes: Buffer): void;
-  refused(error: Error): void;
-}
+/** Takes a whole body, or why it is refused: called once, unless the body is released before. The bytes are the receiver's. */
+export type BodyReceiver = (body: Buffer | Error) => void;
 
 /** A body. `release` when its request is answered or aborted: until then its bytes count. */
 export interface Upload {
@@ -105,7 +101,6 @@ class Body implements Upload {
     this.#receiver = receiver;
   }
 
-  /** Nearly all bodies are one chunk, which the receiver copies, if it must. */
   take(chunk: ArrayBuffer, isLast: boolean): void {
     const chunks = this.#chunks;
     if (!chunks) return;
@@ -124,7 +119,7 @@ class Body implements Upload {
     this.#arriving.delete(this);
     this.#share.settle();
     this.#chunks = null;
-    this.#receiver.received(chunks.length ? Buffer.concat([...chunks, bytes]) : bytes);
+    this.#receiver(Buffer.concat([...chunks, bytes]));
   }
 
   /** Why no more of it is wanted, if it is too large or all bodies together are. */
@@ -136,7 +131,7 @@ class Body implements Upload {
 
   refuse(error: Error): void {
     this.release();
-    this.#receiver.refused(error);
+    this.#receiver(error);
   }
 
   release(): void {

@@ -140,8 +140,8 @@ describe("the same submission again", () => {
       signer: operatorKey(pem),
       projection: {
         apply() {},
-        addTerms(event, layer) {
-          if (event.leafIndex === 0) layer.addTerm(term, 0);
+        addTerms(event, terms) {
+          if (event.leafIndex === 0) terms.add(term, 0);
         },
       },
     });
