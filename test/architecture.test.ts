@@ -70,7 +70,7 @@ describe("imports run one way", () => {
   test("the check sees an arrow that runs the wrong way", () => {
     expect(forbiddenImports("engine/log/log.ts", ["../../server/index.js"])).toHaveLength(1);
     expect(forbiddenImports("engine/log/log.ts", ["../registry/keys.js"])).toHaveLength(1);
-    expect(forbiddenImports("engine/verify/merkle.ts", ["node:crypto"])).toHaveLength(1);
+    expect(forbiddenImports("engine/verify/tree/merkle.ts", ["node:crypto"])).toHaveLength(1);
     expect(forbiddenImports("wasm/index.ts", ["../engine/error.js"])).toHaveLength(1);
     expect(forbiddenImports("server/explorer/main.tsx", ["../http/app.js", "node:fs"])).toHaveLength(2);
     expect(forbiddenImports("engine/log/log.ts", ["../store/store.js", "node:fs", "lmdb"])).toEqual([]);

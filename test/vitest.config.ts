@@ -11,22 +11,22 @@ const root = new URL("..", import.meta.url).pathname;
  */
 const LONGEST = [
   "crash/crash",
-  "verify/merkle",
+  "verify/tree/merkle",
   "cli/attest",
   "cli/client",
   "backup/backup",
   "monitor/command",
   "cli/claim",
-  "contract/signatures",
+  "contract/identity/signatures",
   "fsck/refusals",
   "fsck/fsck",
-  "server/conditions",
+  "server/http/conditions",
   "cli/secrets",
   "fuzz/fuzz",
   "crash/webhooks",
   "docs",
   "wasm/extend",
-  "log/import",
+  "log/history/import",
   "cli/commands",
 ].map((name) => `test/${name}.test.ts`);
 

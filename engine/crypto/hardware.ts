@@ -6,7 +6,7 @@ import { hash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { CairnlogError } from "../error.js";
 import { decodeBase64 } from "../verify/encoding.js";
-import { importPublicKey, type ServerKey } from "./spki.js";
+import { importPublicKey, type ServerKey } from "./keys/spki.js";
 
 /** Certificates that one attestation may hold, a root sent along included. Real ones hold two or three. */
 const MAX_CERTIFICATES = 6;

@@ -6,7 +6,7 @@
 import { readFileSync } from "node:fs";
 import { rename, writeFile } from "node:fs/promises";
 import { CairnlogError } from "../error.js";
-import type { TreeHead } from "../verify/treehead.js";
+import type { TreeHead } from "../verify/tree/treehead.js";
 import type { Log } from "./log.js";
 
 const INTERVAL_MS = 1_000;

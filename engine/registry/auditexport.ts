@@ -1,19 +1,20 @@
 /** Audit export: what belongs to a scope, and the flat record that an entry becomes in CSV. */
-import { FINGERPRINT_FIELDS } from "../log/projection.js";
-import type { Criteria } from "../log/query.js";
-import { canonicalJson } from "../verify/canonical.js";
+
+import type { Criteria } from "../log/read/query.js";
+import { FINGERPRINT_FIELDS } from "../log/write/projection.js";
 import type { Entry } from "../verify/entry.js";
-import { ATTESTATION_TERM } from "./attestationevents.js";
-import { ENCRYPTED_CLAIM } from "./claimevents.js";
+import { canonicalJson } from "../verify/json/canonical.js";
+import { ATTESTATION_TERM } from "./attestations/events.js";
+import { ENCRYPTED_CLAIM } from "./claims/events.js";
 import {
   ACCEPTANCE_REVOCATION,
   ENDORSEMENT_ACCEPTANCE,
   ENDORSEMENT_OFFER,
   ENDORSEMENT_WITHDRAWAL,
   REVOCATION_ALERT,
-} from "./endorsementevents.js";
-import { KEY_REGISTRATION, KEY_REVOCATION, KEY_SUCCESSION } from "./keyevents.js";
-import { ATTESTATION_REQUEST, ATTESTATION_REQUEST_RESPONSE, REQUEST_POLICY } from "./requestevents.js";
+} from "./endorsements/events.js";
+import { KEY_REGISTRATION, KEY_REVOCATION, KEY_SUCCESSION } from "./keys/events.js";
+import { ATTESTATION_REQUEST, ATTESTATION_REQUEST_RESPONSE, REQUEST_POLICY } from "./requests/events.js";
 
 /** Scope → what its entries have in common. */
 export const EXPORT_SCOPES = {

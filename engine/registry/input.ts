@@ -4,7 +4,7 @@
  * collected, so that one answer names all of it.
  */
 import { CairnlogError, type ErrorDetail } from "../error.js";
-import { isObject, type JsonObject } from "../verify/shape.js";
+import { isObject, type JsonObject } from "../verify/json/shape.js";
 
 /** Faults that one error lists; a hostile manifest could have thousands. */
 const MAX_DETAILS = 32;

@@ -2,17 +2,17 @@
  * What events mean to the registry: the rows they change and the terms they are found by. Runs for live events, for
  * imported history and for every rebuild, so it is total: an event that makes no sense changes nothing.
  */
-import type { LoggedEvent, Projection, StateWriter } from "../log/projection.js";
+import type { LoggedEvent, Projection, StateWriter } from "../log/write/projection.js";
+import { gramTerms, textPrefixTerm } from "../store/postings/term.js";
 import { POSTING } from "../store/schema.js";
-import { gramTerms, textPrefixTerm } from "../store/term.js";
 import {
   ATTESTATION_TERM,
   attestationIdTerm,
   completeAttestation,
   namedAttestation,
   sameAttestationTerm,
-} from "./attestationevents.js";
-import { claimLookupKey, claimLookupTerm } from "./claimevents.js";
+} from "./attestations/events.js";
+import { claimLookupKey, claimLookupTerm } from "./claims/events.js";
 import {
   ACCEPTANCE_REVOCATION,
   applyAcceptance,
@@ -24,10 +24,10 @@ import {
   ENDORSEMENT_OFFER,
   ENDORSEMENT_WITHDRAWAL,
   REVOCATION_ALERT,
-} from "./endorsementevents.js";
-import { createdKey, isFingerprint, KEY_REGISTRATION, KEY_REVOCATION, KEY_SUCCESSION, newRow } from "./keyevents.js";
-import { foldPseudonym } from "./pseudonym.js";
-import { APPLY_REQUESTS } from "./requestevents.js";
+} from "./endorsements/events.js";
+import { createdKey, isFingerprint, KEY_REGISTRATION, KEY_REVOCATION, KEY_SUCCESSION, newRow } from "./keys/events.js";
+import { foldPseudonym } from "./keys/pseudonym.js";
+import { APPLY_REQUESTS } from "./requests/events.js";
 
 /** Filed under it: every entry that created a key, in order. */
 export const KEY_CREATED_TERM = textPrefixTerm(POSTING.keyCreated, "");

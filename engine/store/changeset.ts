@@ -4,8 +4,9 @@
  * While a batch is on its way to disk its rows live in a `Layer`; commands read through the layers of all batches in
  * flight, newest first, and so see what earlier commands wrote, committed or not.
  */
+
+import { TermTable } from "./postings/termtable.js";
 import type { Key, KeyOf, RowOf, TableName } from "./schema.js";
-import { TermTable } from "./termtable.js";
 
 export interface RowChange {
   readonly table: TableName;

@@ -11,8 +11,17 @@ import type { Database, RangeOptions, Transaction } from "lmdb";
 import { CairnlogError } from "../error.js";
 import { Batch } from "./batch.js";
 import type { ChangeSet, RowChange } from "./changeset.js";
-import { type Environment, fileBytes, openEnvironment, RECORDS, settled, transact, unheard, view } from "./lmdb.js";
-import { openPostings, type PostingStore, type PostingTables } from "./posting-tables.js";
+import {
+  type Environment,
+  fileBytes,
+  openEnvironment,
+  RECORDS,
+  settled,
+  transact,
+  unheard,
+  view,
+} from "./lmdb/environment.js";
+import { openPostings, type PostingStore, type PostingTables } from "./postings/tables.js";
 import { BYTE_TABLES, type Key, type KeyOf, RECORD_TABLES, type RowOf, type TableName } from "./schema.js";
 
 /**

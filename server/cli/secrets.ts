@@ -5,8 +5,8 @@
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
-import { isEncryptedKey } from "../../engine/crypto/encrypted-key.js";
-import { type PrivateKey, privateKey, signSync } from "../../engine/crypto/private-key.js";
+import { isEncryptedKey } from "../../engine/crypto/keys/encrypted-key.js";
+import { type PrivateKey, privateKey, signSync } from "../../engine/crypto/keys/private-key.js";
 import { CairnlogError } from "../../engine/error.js";
 import type { Signer } from "../client/index.js";
 import { UsageError } from "./usage.js";

@@ -3,7 +3,7 @@
  * challenge is text that the service chose, so only text of the one known form is ever signed.
  */
 import { encodeBase64, type PublicKey, parsePublicKey } from "../../engine/verify/index.js";
-import * as wire from "../wire/auth.js";
+import * as wire from "../wire/identity/auth.js";
 import { ClientError } from "./error.js";
 import type { Headers, Http } from "./http.js";
 import type { Signer } from "./signer.js";

@@ -3,14 +3,14 @@
  * request is looked at, so that its refusals (401, 403, 404, 409, 410) go before faults of form (422).
  */
 import Type from "typebox";
-import type { OperatorKey } from "../../engine/crypto/operator-key.js";
+import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../../engine/error.js";
-import type { Challenges } from "../../engine/registry/challenges.js";
-import type { Keys } from "../../engine/registry/keys.js";
-import { AuthProof, SignedChallenge } from "../wire/auth.js";
+import type { Challenges } from "../../engine/registry/access/challenges.js";
+import type { Keys } from "../../engine/registry/keys/keys.js";
+import { AuthProof, SignedChallenge } from "../wire/identity/auth.js";
 import { checker } from "./input.js";
-import type { Request } from "./request.js";
 import { recoveryOnly, type Sessions } from "./sessions.js";
+import type { Request } from "./transport/request.js";
 
 /** No tree head and no token reads like this. */
 const PROBE = Buffer.from("service.gate.probe.v1");

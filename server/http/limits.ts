@@ -3,7 +3,7 @@
  * bounded: beyond it the one not seen for longest is forgotten, which only ever forgives.
  */
 import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
-import { limitKey } from "./client-address.js";
+import { limitKey } from "./transport/client-address.js";
 
 /** Every limit: requests allowed in each window of so many seconds. */
 export const LIMITS = {

@@ -5,9 +5,9 @@
  */
 import { CairnlogError } from "../../engine/error.js";
 import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "../../engine/log/clock.js";
-import { type Delivery, isDue, mayTry, type Outcome } from "../../engine/registry/outbox.js";
-import type { Endpoint, Told, Webhooks } from "../../engine/registry/webhooks.js";
-import type { Logger } from "../http/logger.js";
+import { type Delivery, isDue, mayTry, type Outcome } from "../../engine/registry/webhooks/outbox.js";
+import type { Endpoint, Told, Webhooks } from "../../engine/registry/webhooks/webhooks.js";
+import type { Logger } from "../http/observing/logger.js";
 import { deliveryRequest } from "./message.js";
 import type { Send } from "./send.js";
 

@@ -17,11 +17,11 @@ import {
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openOperatorKey } from "#cairnlog/engine/crypto/operator-key.js";
-import { createPool } from "#cairnlog/engine/crypto/pool.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/private-key.js";
-import type { Manifest } from "#cairnlog/engine/log/backupformat.js";
-import { importEntries } from "#cairnlog/engine/log/import.js";
+import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import type { Manifest } from "#cairnlog/engine/log/history/backupformat.js";
+import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
 import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema.js";
 import {
@@ -35,7 +35,7 @@ import {
   sentences,
   tamper,
 } from "../fsck/everykind.js";
-import { chain } from "../log/history-entries.js";
+import { chain } from "../log/history/entries.js";
 import { attestUntilGone } from "../server/attesting.js";
 import { newSigner, submission } from "../server/signers.js";
 import { cairnlog, MAIN, startService } from "../service.js";

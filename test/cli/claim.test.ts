@@ -5,8 +5,8 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { cairnlog, MAIN, scratchFolder } from "../service.js";
-import { jcs, newRecipient, open, seal } from "../verify/ecies.js";
-import { sha256 } from "../verify/keys.js";
+import { jcs, newRecipient, open, seal } from "../verify/claims/ecies.js";
+import { sha256 } from "../verify/keys/keys.js";
 
 const folder = scratchFolder();
 const at = (name: string) => join(folder.path, name);

@@ -4,8 +4,8 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { encryptPrivateKey, isEncryptedKey } from "#cairnlog/engine/crypto/encrypted-key.js";
-import { privateKey } from "#cairnlog/engine/crypto/private-key.js";
+import { encryptPrivateKey, isEncryptedKey } from "#cairnlog/engine/crypto/keys/encrypted-key.js";
+import { privateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { newSigner } from "../server/signers.js";
 import { cairnlog, MAIN, type RunningService, scratchFolder, startService } from "../service.js";
 

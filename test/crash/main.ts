@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { startProgress } from "#cairnlog/server/cli/progress.js";
 import { anySeed, readCommand, wholeNumber } from "../reliability/command.js";
 import { DIST, selfTest } from "../reliability/planted.js";
-import { FAULT_CASES, loadEngine } from "./faults.js";
+import { FAULT_CASES, loadEngine } from "./faults/faults.js";
 import { LIMIT_CASES } from "./limits.js";
 import { CRASH_FAULTS, ENGINE_FAULTS } from "./planted.js";
 import { type CrashReport, crash } from "./rounds.js";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { HardwareRoots, openHardwareRoots } from "#cairnlog/engine/crypto/hardware.js";
-import { importPublicKey } from "#cairnlog/engine/crypto/spki.js";
+import { importPublicKey } from "#cairnlog/engine/crypto/keys/spki.js";
 import { closeWorlds, failure, newFolder } from "../registry/world.js";
 import { newSigner, type TestSigner } from "../server/signers.js";
 import { type Authority, newRoot, removeChains, selfSigned } from "./chains.js";

@@ -1,7 +1,7 @@
 /** A data file altered behind the log's back: each fault is named, and what follows from the entries is restored. */
 import type { Database } from "lmdb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createPool } from "#cairnlog/engine/crypto/pool.js";
+import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { DERIVED_TABLES } from "#cairnlog/engine/store/schema.js";
 import {
   buildData,

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach } from "vitest";
-import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/operator-key.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/private-key.js";
+import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { type Log, type LogOptions, openLog, startLog } from "#cairnlog/engine/log/log.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 

@@ -1,7 +1,7 @@
 import { createHash, createPublicKey, verify as opensslVerify } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/operator-key.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/private-key.js";
+import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { CairnlogError } from "#cairnlog/engine/error.js";
 import { openTestLog, temporaryFolder, testOperator } from "./harness.js";
 

@@ -2,12 +2,12 @@
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/operator-key.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/private-key.js";
+import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { CairnlogError } from "#cairnlog/engine/error.js";
-import { openHistory } from "#cairnlog/engine/log/history.js";
+import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
-import { chain, line, type Wanted } from "../log/history-entries.js";
+import { chain, line, type Wanted } from "../log/history/entries.js";
 import { closeWorlds, newFolder, nodeSigner, openWorld } from "./world.js";
 
 afterAll(closeWorlds);

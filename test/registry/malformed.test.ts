@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Submission } from "#cairnlog/engine/registry/attestations.js";
+import type { Submission } from "#cairnlog/engine/registry/attestations/attestations.js";
 import { closeWorlds, failure, HASH, manifestOf, nodeSigner, openWorld, submission, type World } from "./world.js";
 
 afterAll(closeWorlds);

@@ -5,8 +5,8 @@
 import { Writable } from "node:stream";
 import { pino } from "pino";
 import { afterEach, expect } from "vitest";
-import type { WebhookInput } from "#cairnlog/engine/registry/webhookinput.js";
-import type { Webhook } from "#cairnlog/engine/registry/webhooks.js";
+import type { WebhookInput } from "#cairnlog/engine/registry/webhooks/input.js";
+import type { Webhook } from "#cairnlog/engine/registry/webhooks/webhooks.js";
 import { Deliverer } from "#cairnlog/server/webhooks/deliverer.js";
 import type { DeliveryRequest } from "#cairnlog/server/webhooks/message.js";
 import type { Verdict } from "#cairnlog/server/webhooks/send.js";

@@ -2,7 +2,7 @@
 import { useId, useRef, useState } from "preact/hooks";
 import { type BundleCheck, verifyBundle } from "../../../../engine/verify/index.js";
 import { type Attested, ClientError } from "../../../client/index.js";
-import { KeyDetail } from "../../../wire/keys.js";
+import { KeyDetail } from "../../../wire/identity/keys.js";
 import { DownloadIcon, Loading, Problem, saveJson } from "../../components/index.js";
 import { raiseFor } from "../../state/alarm.js";
 import { announce } from "../../state/announcements.js";

@@ -1,7 +1,7 @@
 /** Endorsements that a key received, or that it issued. */
 import { useState } from "preact/hooks";
 import type { Endorsement } from "../../../client/index.js";
-import { EndorsementPage } from "../../../wire/endorsements.js";
+import { EndorsementPage } from "../../../wire/signing/endorsements.js";
 import { Card, CardPaging, Empty, Hash, TaskView, Time } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";

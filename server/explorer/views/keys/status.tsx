@@ -1,6 +1,7 @@
 /** How a key stands, in a word. */
-import { Category, EndorsementStatus } from "../../../wire/endorsements.js";
-import { KeyStatus } from "../../../wire/keys.js";
+
+import { KeyStatus } from "../../../wire/identity/keys.js";
+import { Category, EndorsementStatus } from "../../../wire/signing/endorsements.js";
 import { Badge, type Tone } from "../../components/index.js";
 
 export const KEY_STATUSES = KeyStatus.enum;
