@@ -62,8 +62,61 @@ function forbiddenImports(file: string, imports: readonly string[]): string[] {
   });
 }
 
+const FILES = ["wasm", "engine", "server"].flatMap((folder) => [...sources(folder)]);
+
+/** Files of `imports` that can be reached from themselves, each with the files on the way. */
+function circles(imports: ReadonlyMap<string, readonly string[]>): string[] {
+  const found: string[] = [];
+  const done = new Set<string>();
+  const visit = (file: string, way: readonly string[]): void => {
+    const at = way.indexOf(file);
+    if (at >= 0) found.push([...way.slice(at), file].join(" → "));
+    if (at >= 0 || done.has(file)) return;
+    for (const target of imports.get(file) ?? []) visit(target, [...way, file]);
+    done.add(file);
+  };
+  for (const file of imports.keys()) visit(file, []);
+  return found;
+}
+
+/** The file of the tree that `file` names by `name`; undefined for a package or a style sheet. */
+function targetOf(file: string, name: string): string | undefined {
+  if (!name.startsWith(".")) return undefined;
+  const path = join(dirname(file), name);
+  return [path, path.replace(/\.js$/, ".ts"), path.replace(/\.js$/, ".tsx")].find((target) => FILES.includes(target));
+}
+
+describe("imports make no circle", () => {
+  test("in the tree, imports of types included", () => {
+    const targets = (file: string) => importsOf(file).flatMap((name) => targetOf(file, name) ?? []);
+    expect(circles(new Map(FILES.map((file) => [file, targets(file)])))).toEqual([]);
+  });
+
+  test("the check sees a circle", () => {
+    const imports = new Map([
+      ["a", ["b"]],
+      ["b", ["c", "d"]],
+      ["c", ["d"]],
+      ["d", ["b"]],
+    ]);
+    expect(circles(imports)).toEqual(["b → c → d → b"]);
+  });
+});
+
+/** Files that a folder may hold: more of them are more than one room. */
+const MOST_FILES = 12;
+
+describe("a folder holds a dozen files at most", () => {
+  const folders = new Map<string, number>();
+  for (const file of FILES) folders.set(dirname(file), (folders.get(dirname(file)) ?? 0) + 1);
+
+  test.each([...folders])("%s", (_, files) => {
+    expect(files).toBeLessThanOrEqual(MOST_FILES);
+  });
+});
+
 describe("imports run one way", () => {
-  test.each(["wasm", "engine", "server"].flatMap((folder) => [...sources(folder)]))("%s", (file) => {
+  test.each(FILES)("%s", (file) => {
     expect(forbiddenImports(file, importsOf(file))).toEqual([]);
   });
 

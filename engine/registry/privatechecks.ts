@@ -2,7 +2,7 @@
  * What private rows say of one another: names of accounts, credentials by key, lengths of inboxes and outboxes, newest
  * trust configurations. They follow from no entry, so a contradiction can be named, but not decided.
  */
-import type { PrivateCheck, PrivateRows } from "../log/check/fsck.js";
+import type { PrivateCheck, PrivateRows } from "../log/check/private-check.js";
 import type { TableName } from "../store/schema.js";
 import { foldName } from "./accounts/accounts.js";
 

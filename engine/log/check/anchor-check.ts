@@ -1,5 +1,5 @@
 /** Whether the tables of anchors agree with one another: totals and open work follow from the anchors. */
-import type { PrivateRows } from "./fsck.js";
+import type { PrivateRows } from "./private-check.js";
 
 /** A sentence for each contradiction in a log of `size` entries. */
 export function* checkAnchors(rows: PrivateRows, size: number): Iterable<string> {

@@ -18,6 +18,7 @@ import { Tree } from "../tree/tree.js";
 import type { Projection } from "../write/projection.js";
 import { checkAnchors } from "./anchor-check.js";
 import { describeDifference, rowDifferences, tileDifferences } from "./differences.js";
+import type { PrivateCheck } from "./private-check.js";
 import { Replay } from "./rebuild.js";
 import { RunCheck } from "./run-check.js";
 import { verifyLog } from "./verify.js";
@@ -44,10 +45,6 @@ export interface LogCheckReport {
   /** A sentence for each of the first thousand. */
   readonly differences: readonly { readonly area: FindingArea; readonly message: string }[];
 }
-
-export type PrivateRows = Pick<Store, "get" | "keys" | "range">;
-/** Names what is wrong among private rows; `size` is the number of entries. */
-export type PrivateCheck = (rows: PrivateRows, size: number) => Iterable<string>;
 
 export interface LogCheckOptions {
   /** Directory of the log. */

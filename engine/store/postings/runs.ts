@@ -6,8 +6,13 @@
 
 import { BLOOM_KINDS, type RunRow } from "../schema.js";
 import { addRecordToBloom, createBloom } from "./bloom.js";
-import type { PostingTables } from "./tables.js";
 import { TERM_BYTES } from "./term.js";
+
+/** Where the blocks of runs are read. */
+export interface BlockSource {
+  /** A block of a run, to be read at once: the next one may take its place. */
+  block(run: number, number: number): Buffer | undefined;
+}
 
 export const RECORD_BYTES = 24;
 /** 681 records and LMDB's own header fill four pages exactly. */
@@ -101,9 +106,9 @@ function blockBefore({ fences }: Run, target: Position): number {
 
 /** Reads runs. Blocks are read in place: nothing returned here points into LMDB's memory. */
 export class RunReader {
-  readonly #tables: Pick<PostingTables, "block">;
+  readonly #tables: BlockSource;
 
-  constructor(tables: Pick<PostingTables, "block">) {
+  constructor(tables: BlockSource) {
     this.#tables = tables;
   }
 

@@ -9,15 +9,13 @@
 import type { Database, Transaction } from "lmdb";
 import { type Environment, openEnvironment, RECORDS, transact, unheard, view } from "../lmdb/environment.js";
 import type { RunRow } from "../schema.js";
-import { fencesOf, type Run } from "./runs.js";
+import { type BlockSource, fencesOf, type Run } from "./runs.js";
 
 /** Rows removed per transaction when clearing up. */
 const CLEANUP_ROWS = 256;
 
 /** What `Postings` needs of the store. */
-export interface PostingTables {
-  /** A block of a run, to be read at once: the next one may take its place. */
-  block(run: number, number: number): Buffer | undefined;
+export interface PostingTables extends BlockSource {
   /** In no particular order. */
   runs(): Run[];
   /** Ids of the live runs, also of those whose rows cannot be decoded. */

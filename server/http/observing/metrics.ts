@@ -11,15 +11,22 @@ import type { Webhooks } from "../../../engine/registry/webhooks/webhooks.js";
 import type { Anchoring } from "../../anchoring/anchoring.js";
 import { openFileLimit, openFiles } from "../../machine.js";
 import { VERSION } from "../../version.js";
-import type { HttpServer } from "../app.js";
+import type { PendingBytes } from "../transport/pending.js";
+import type { Uploads } from "../transport/uploads.js";
 import { Tallies } from "./tallies.js";
 
 /** Seconds of one stage of a batch. */
 const STAGE_DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
-/** What of the HTTP server is looked at. */
-type Watched = Pick<HttpServer, "uploads" | "answers" | "connections" | "connectionsRefused" | "inFlight">;
+/** The figures of the HTTP server that are shown. */
+export interface HttpFigures {
+  readonly uploads: Pick<Uploads, "arriving" | "pending">;
+  readonly answers: PendingBytes;
+  readonly connections: number;
+  readonly connectionsRefused: number;
+  readonly inFlight: number;
+}
 
 export class Metrics {
   readonly #registry = new Registry();
@@ -118,7 +125,7 @@ export class Metrics {
   }
 
   /** Shows what the HTTP server holds for its clients. */
-  watchHttp(http: Watched): void {
+  watchHttp(http: HttpFigures): void {
     const { uploads, answers } = http;
     this.#asked(Gauge, "cairnlog_http_connections", "Open connections.", () => http.connections);
     this.#asked(

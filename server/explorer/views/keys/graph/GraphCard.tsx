@@ -1,5 +1,4 @@
 /** The endorsements around a key, as a picture that can be walked and as a table that says the same. */
-import type { Static } from "typebox";
 import { Graph } from "../../../../wire/signing/trust.js";
 import { Card, Hash, TaskView, Time } from "../../../components/index.js";
 import { addressOf, goTo } from "../../../state/location.js";
@@ -7,10 +6,8 @@ import { http } from "../../../state/service.js";
 import { useTask } from "../../../state/task.js";
 import { Choice } from "../Choice.js";
 import { CATEGORIES, ENDORSEMENT_STATUSES, EndorsementBadge, spoken } from "../status.js";
+import type { GraphAnswer } from "./answer.js";
 import { GraphPicture } from "./GraphPicture.js";
-
-export type GraphAnswer = Static<typeof Graph>;
-export type GraphNode = GraphAnswer["nodes"][number];
 
 /** More are no picture any more. */
 const MAX_DRAWN = 250;

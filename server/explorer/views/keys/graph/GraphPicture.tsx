@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Loading, Problem } from "../../../components/index.js";
 import { announce } from "../../../state/announcements.js";
 import { spoken } from "../status.js";
-import type { GraphAnswer } from "./GraphCard.js";
+import type { GraphAnswer } from "./answer.js";
 import { drawGraph } from "./graphdrawing.js";
 
 export interface GraphPictureProps {

@@ -1,7 +1,7 @@
 /** The picture of a graph: rings around the key in the middle, in the colours of the page. Cytoscape is loaded for it. */
 import type { Core, StylesheetJson } from "cytoscape";
 import { colourOf, whenColoursChange } from "../../../components/index.js";
-import type { GraphAnswer } from "./GraphCard.js";
+import type { GraphAnswer } from "./answer.js";
 import { ringPositions } from "./rings.js";
 
 const NAME_CHARACTERS = 22;

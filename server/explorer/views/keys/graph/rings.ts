@@ -1,5 +1,5 @@
 /** Where the keys of a graph are drawn: rings around the root, each key beside the one that it is reached from. */
-import type { GraphAnswer } from "./GraphCard.js";
+import type { GraphAnswer } from "./answer.js";
 
 export interface Position {
   readonly x: number;

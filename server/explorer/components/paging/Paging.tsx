@@ -1,5 +1,5 @@
 /** Pages of a list, as links: first, last, and the ones around the one that is shown. */
-import { AfterIcon, BeforeIcon } from "../look/icons.js";
+import { AfterIcon, BeforeIcon } from "../../look/icons.js";
 
 export interface PagingProps {
   /** Counted from 1. */
