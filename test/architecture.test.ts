@@ -14,7 +14,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   "engine/recent.ts": [],
   "engine/verify": ["wasm", "engine/error.ts"],
   "engine/crypto": ["engine/verify", "engine/error.ts", "engine/own-text.ts", "engine/recent.ts"],
-  "engine/store": ["engine/error.ts", "engine/recent.ts"],
+  "engine/store": ["engine/verify", "engine/error.ts", "engine/recent.ts"],
   "engine/log": ["engine/store", "engine/crypto", "engine/verify", "engine/error.ts", "engine/recent.ts", "wasm"],
   "engine/registry": [
     "engine/log",
@@ -26,7 +26,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     "engine/recent.ts",
   ],
   "engine/index.ts": ["engine"],
-  "server/wire": [],
+  "server/wire": ["engine/verify"],
   "server/client": ["server/wire", "engine/verify", "engine/error.ts"],
   "server/explorer": ["server/client", "server/wire", "engine/verify", "engine/error.ts", "wasm"],
   server: ["engine", "server"],

@@ -24,6 +24,7 @@ export { canonicalJson } from "./json/canonical.js";
 export { parseIJson } from "./json/ijson.js";
 export { type KeyAlgorithm, type PublicKey, parsePublicKey } from "./keys/publickey.js";
 export { verifySignature } from "./keys/signature.js";
+export { EVENT_KINDS, EVENT_TYPES, type EventKind, type EventType, kindOf } from "./kinds.js";
 export * from "./manifest.js";
 export { type AnchorVerdict, checkOtsProof } from "./ots/anchor.js";
 export * from "./ots/ots.js";

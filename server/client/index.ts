@@ -1,5 +1,6 @@
 /** `cairnlog/client`: a client for Node and browsers that verifies what it is told. */
 
+export type { ChallengePurpose } from "../../engine/verify/contract.js";
 export {
   type Attested,
   type AttestedDocument,
@@ -15,7 +16,7 @@ export type { AnchoringClient } from "./log/anchoring.js";
 export type { AuditClient, AuditFilter } from "./log/audit.js";
 export type { EntryFilter, LogReader, TrailFilter } from "./log/log.js";
 export type { ProvenEntry } from "./log/watch.js";
-export { isOwnChallenge, type Purpose } from "./session.js";
+export { isOwnChallenge } from "./session.js";
 export { type Signer, webCryptoSigner } from "./signer.js";
 export type { ClaimsClient } from "./signing/claims.js";
 export type { DocumentsClient } from "./signing/documents.js";

@@ -6,8 +6,8 @@
 import type { Postings } from "../../store/postings/postings.js";
 import { hashedTerm, hashTerm, hexPrefixTerm, textPrefixTerm } from "../../store/postings/term.js";
 import { POSTING, type PostingKind } from "../../store/schema.js";
+import { SEARCH_MEMBERS } from "../../verify/contract.js";
 import type { Entry } from "../../verify/entry.js";
-import { SEARCH_FIELDS } from "../write/projection.js";
 import { arrayList, disjointUnion, type IndexList, intersection } from "./index-list.js";
 import type { Stretch } from "./seams.js";
 
@@ -143,7 +143,7 @@ function* candidates({ postings }: Sources, term: string): Iterable<{ index: num
 /** The rules themselves, for one entry; `term` is folded. */
 export function matchesSearch(entry: Entry, term: string): boolean {
   if (entry.entry_hashes.some(({ digest_hex }) => digest_hex.toLowerCase().startsWith(term))) return true;
-  const values = SEARCH_FIELDS.map((field) => entry.payload[field])
+  const values = SEARCH_MEMBERS.map((field) => entry.payload[field])
     .filter((value) => typeof value === "string")
     .map((value) => value.toLowerCase());
   const complete = COMPLETE_HASH.exec(term)?.[1];

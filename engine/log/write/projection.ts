@@ -7,6 +7,7 @@ import { hashedTerm, hashTerm, hexPrefixTerm, textPrefixTerm } from "../../store
 import type { TermTable } from "../../store/postings/termtable.js";
 import type { Key, KeyOf, RowOf, TableName } from "../../store/schema.js";
 import { POSTING } from "../../store/schema.js";
+import { FINGERPRINT_MEMBERS, SEARCH_MEMBERS } from "../../verify/contract.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 
 /** What is asked to be logged. */
@@ -55,19 +56,6 @@ export interface Projection {
 /** The projection of a log whose events mean nothing to it. */
 export const noProjection: Projection = { apply() {}, addTerms() {} };
 
-/** The payload fields that `GET /log/by-fingerprint` looks at (`spec.md`, rule 5). */
-export const FINGERPRINT_FIELDS = [
-  "fingerprint",
-  "old_fingerprint",
-  "signer_fingerprint",
-  "signer_key_fingerprint",
-  "endorsed_key_fingerprint",
-  "endorser_key_fingerprint",
-] as const;
-
-/** The payload fields that a search term is compared with (`spec.md`, rules 3 and 4). */
-export const SEARCH_FIELDS = ["document_hash", "manifest_hash", "fingerprint"] as const;
-
 const HASH = /^(?:sha256:)?(?:[0-9a-f]{64}|[0-9a-f]{128})$/;
 const PREFIX = "sha256:";
 
@@ -87,11 +75,11 @@ export function addLogTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): 
   if (Array.isArray(payload.tags))
     for (const tag of payload.tags)
       if (typeof tag === "string") terms.add(hashedTerm(POSTING.tag, tag.toLowerCase()), leafIndex);
-  for (const field of FINGERPRINT_FIELDS) {
+  for (const field of FINGERPRINT_MEMBERS) {
     const value = payload[field];
     if (typeof value === "string") terms.add(hashTerm(POSTING.fingerprint, value.toLowerCase()), leafIndex);
   }
-  for (const field of SEARCH_FIELDS) {
+  for (const field of SEARCH_MEMBERS) {
     const value = payload[field];
     if (typeof value === "string") terms.add(searchTerm(value), leafIndex);
   }

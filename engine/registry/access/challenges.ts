@@ -4,6 +4,7 @@
  * their number is bounded for each key and in all; the oldest give way. One that has expired is kept for as long as it was
  * good, so that who comes too late is told so.
  */
+
 import { randomBytes, randomUUID } from "node:crypto";
 import type { OperatorKey } from "../../crypto/keys/operator-key.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
@@ -11,6 +12,7 @@ import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
 import { type Clock, formatTimestamp } from "../../log/clock.js";
 import { ownText } from "../../own-text.js";
+import { type ChallengePurpose, noncePrefix } from "../../verify/contract.js";
 import { decodeSignature } from "../input.js";
 import type { KeyStatus } from "../keys/events.js";
 import type { Keys } from "../keys/keys.js";
@@ -22,9 +24,6 @@ export const MAX_CHALLENGES_PER_KEY = 32;
 const MAX_FAILURES = 5;
 const SECRET_BYTES = 32;
 const SIGNATURE_BYTES = 64;
-
-/** What a challenge is good for: signing in, proving a write, or succeeding an expired key. */
-export type ChallengePurpose = "login" | "general" | "recovery";
 
 /** A challenge as its client sees it. */
 export interface Challenge {
@@ -201,8 +200,7 @@ export class Challenges {
   }
 }
 
-const nonceOf = ({ purpose, fingerprint, secret }: Issued): string =>
-  `service.auth.v1:${purpose}:${fingerprint}:${secret}`;
+const nonceOf = ({ purpose, fingerprint, secret }: Issued): string => noncePrefix(purpose, fingerprint) + secret;
 
 const unknownChallenge = () =>
   new CairnlogError(

@@ -2,6 +2,7 @@
  * Credentials: which keys belong to an account, and which of them are held in hardware. They are private rows, written
  * by commands that append nothing: the public log does not know who owns which keys.
  */
+
 import { randomUUID } from "node:crypto";
 import type { HardwareRoots } from "../../crypto/hardware.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
@@ -12,6 +13,7 @@ import type { Log } from "../../log/log.js";
 import type { StateReader } from "../../log/write/projection.js";
 import type { Transaction } from "../../log/write/transaction.js";
 import type { CredentialRow } from "../../store/schema.js";
+import { enrolmentStatement } from "../../verify/contract.js";
 import { utf8 } from "../../verify/encoding.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { JsonObject } from "../../verify/json/shape.js";
@@ -71,7 +73,6 @@ const TYPES: readonly unknown[] = ["software", "hardware"];
 const MAX_LABEL_CHARACTERS = 100;
 /** Of texts that only ever name something. */
 const NAMING = { min: 1, max: 256 };
-const ENROLMENT = "service.credential.enroll.v1";
 
 /** Checks the members that describe a credential; what is wrong with them goes to `faults`. */
 export function readCredential(input: JsonObject, faults: Faults): CredentialForm {
@@ -89,7 +90,7 @@ export function readCredential(input: JsonObject, faults: Faults): CredentialFor
 
 /** What the issuing key signs, in canonical JSON: it takes this one key, for this one challenge. */
 function enrolmentMessage(challenge_id: string, issuing_fingerprint: string, key_fingerprint: string): Uint8Array {
-  return utf8(canonicalJson({ action: ENROLMENT, challenge_id, issuing_fingerprint, key_fingerprint }));
+  return utf8(canonicalJson(enrolmentStatement(challenge_id, issuing_fingerprint, key_fingerprint)));
 }
 
 export class Credentials {

@@ -6,17 +6,12 @@ import { hashedTerm, textPrefixTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema.js";
 import type { AttestationEvent } from "../../verify/bundle/format.js";
 import type { JsonObject } from "../../verify/json/shape.js";
+import { isPredicate, type KindedEvent } from "../../verify/kinds.js";
 import { type Attestation, normaliseContentHash } from "../../verify/manifest.js";
 
 /** Filed under it: every attestation. */
 export const ATTESTATION_TERM = textPrefixTerm(POSTING.attestation, "");
 
-interface Event {
-  readonly event_type: string;
-  readonly payload: JsonObject;
-}
-
-const URL_TYPE = /^https?:\/\//;
 const COMPLETE = ["attestation_type", "document_hash", "signature_algorithm", "signature", "timestamp"] as const;
 
 /** What every attestation event has, also one from imported history. */
@@ -27,9 +22,9 @@ export type NamedAttestation = JsonObject & {
 };
 
 /** The payload of an attestation event; undefined for any other event, and for one that names no attestation. */
-export function namedAttestation({ event_type, payload }: Event): NamedAttestation | undefined {
+export function namedAttestation({ event_type, payload }: KindedEvent): NamedAttestation | undefined {
   const { attestation_id, signer_key_fingerprint, manifest_hash } = payload;
-  return URL_TYPE.test(event_type) &&
+  return isPredicate(event_type) &&
     typeof attestation_id === "string" &&
     typeof signer_key_fingerprint === "string" &&
     typeof manifest_hash === "string"
@@ -38,7 +33,7 @@ export function namedAttestation({ event_type, payload }: Event): NamedAttestati
 }
 
 /** The same when it holds all that a receipt repeats: such an event answers for a submission that comes again. */
-export function completeAttestation(event: Event): AttestationEvent | undefined {
+export function completeAttestation(event: KindedEvent): AttestationEvent | undefined {
   const payload = namedAttestation(event);
   return payload && COMPLETE.every((name) => typeof payload[name] === "string")
     ? (payload as unknown as AttestationEvent)

@@ -3,6 +3,7 @@
  * signed. All of a manifest may come from an attacker.
  */
 
+import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../verify/contract.js";
 import { utf8 } from "../../verify/encoding.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
@@ -20,7 +21,6 @@ const MAX_ID_CHARACTERS = 128;
 const MAX_TAGS = 32;
 /** In UTF-16 units, as the offline verifier counts them: it must find the very tags that the log took over. */
 const MAX_TAG_LENGTH = 64;
-const ALGORITHMS: readonly unknown[] = ["ed25519", "ecdsa-p256", "rsa-2048"];
 
 interface ShapedManifest extends Manifest {
   readonly attestations: readonly Attestation[];
@@ -103,8 +103,8 @@ function checkAttestation(value: unknown, path: string, faults: Faults): void {
     faults.add(`${path}/scope/content_hash`, "It must be a SHA-256 in hexadecimal, bare or with sha256: before it.");
   if (!isFingerprint(value.signer_key_fingerprint))
     faults.add(`${path}/signer_key_fingerprint`, "It must be sha256: and 64 lower-case hexadecimal characters.");
-  if (!ALGORITHMS.includes(value.signature_algorithm))
-    faults.add(`${path}/signature_algorithm`, `It must be one of ${ALGORITHMS.join(", ")}.`);
+  if (!isKeyAlgorithm(value.signature_algorithm))
+    faults.add(`${path}/signature_algorithm`, `It must be one of ${KEY_ALGORITHMS.join(", ")}.`);
   if (typeof value.signature !== "string") faults.add(`${path}/signature`, "It must be a string.");
   if (canonicalTimestamp(value.timestamp) === undefined)
     faults.add(`${path}/timestamp`, "It must be an ISO 8601 date and time with an offset.");

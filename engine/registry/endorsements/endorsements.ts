@@ -3,22 +3,22 @@
  * has been proven before; everything that depends on the state of the log is checked within the command, so that of two
  * commands at one moment one succeeds.
  */
+
 import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
 import type { Committed } from "../../log/write/sequencer.js";
 import type { Transaction } from "../../log/write/transaction.js";
 import type { EndorsementRow } from "../../store/schema.js";
+import { ENDORSEMENT_CATEGORIES, type EndorsementStatus } from "../../verify/contract.js";
 import type { Entry } from "../../verify/entry.js";
 import { boundedText, Faults, invalidInput, members } from "../input.js";
 import { statusAt } from "../keys/events.js";
 import type { Keys } from "../keys/keys.js";
 import {
   ACCEPTANCE_REVOCATION,
-  CATEGORIES,
   ENDORSEMENT_ACCEPTANCE,
   ENDORSEMENT_OFFER,
   ENDORSEMENT_WITHDRAWAL,
-  type EndorsementStatus,
   endorsementStatus,
   hasPassed,
   REVOCATION_ALERT,
@@ -301,4 +301,6 @@ const isLive = (status: EndorsementStatus): boolean =>
 
 /** Whether an endorsement from one key to the other was ever accepted. */
 const isRelated = (transaction: Transaction, endorser: string, endorsed: string): boolean =>
-  CATEGORIES.some((category) => transaction.get("endorsementPairs", [endorser, endorsed, category])?.accepted);
+  ENDORSEMENT_CATEGORIES.some(
+    (category) => transaction.get("endorsementPairs", [endorser, endorsed, category])?.accepted,
+  );

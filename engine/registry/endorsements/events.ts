@@ -4,7 +4,8 @@
  */
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
-import type { EndorsementCategory, EndorsementRow } from "../../store/schema.js";
+import type { EndorsementRow } from "../../store/schema.js";
+import { ENDORSEMENT_CATEGORIES, type EndorsementStatus } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
@@ -15,21 +16,6 @@ export const ENDORSEMENT_ACCEPTANCE = "endorsement_acceptance";
 export const ENDORSEMENT_WITHDRAWAL = "endorsement_withdrawal";
 export const ACCEPTANCE_REVOCATION = "acceptance_revocation";
 export const REVOCATION_ALERT = "endorser_revocation_alert";
-
-export const CATEGORIES = [
-  "x-service:human_attestation",
-  "x-service:institutional_endorsement",
-] as const satisfies readonly EndorsementCategory[];
-
-export const ENDORSEMENT_STATUSES = [
-  "offered",
-  "pending_activation",
-  "active",
-  "expired",
-  "withdrawn",
-  "acceptance_revoked",
-] as const;
-export type EndorsementStatus = (typeof ENDORSEMENT_STATUSES)[number];
 
 const DATE = /^\d{4}-\d\d-\d\d$/;
 
@@ -77,7 +63,7 @@ export function hasPassed(validUntil: string, now: string): boolean {
 /** Applies `endorsement_offer`. History that was imported may hold anything: what is no offer changes nothing. */
 export function applyOffer(event: LoggedEvent, state: StateWriter): void {
   const { endorser_key_fingerprint: endorser, endorsed_key_fingerprint: endorsed, valid_until = null } = event.payload;
-  const category = CATEGORIES.find((name) => name === event.payload.category);
+  const category = ENDORSEMENT_CATEGORIES.find((name) => name === event.payload.category);
   const validUntil = valid_until === null ? null : readValidUntil(valid_until);
   if (!isFingerprint(endorser) || !isFingerprint(endorsed) || endorser === endorsed) return;
   if (category === undefined || validUntil === undefined) return;

@@ -2,11 +2,13 @@
  * What comes with endorsements from outside, read and bounded. Every value here may come from an attacker, and all of it
  * stays on the log for ever.
  */
-import type { EndorsementCategory } from "../../store/schema.js";
+
+import type { EndorsementCategory } from "../../verify/contract.js";
+import { ENDORSEMENT_CATEGORIES } from "../../verify/contract.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
 import { boundedText, Faults } from "../input.js";
-import { CATEGORIES, readValidUntil } from "./events.js";
+import { readValidUntil } from "./events.js";
 import { checkIdentifiers, type ExternalIdentifier } from "./identifiers.js";
 
 export const MAX_NOTE_CHARACTERS = 1000;
@@ -73,8 +75,8 @@ export interface OfferContent {
  */
 export function readOffer(input: JsonObject): OfferContent {
   const faults = new Faults();
-  const category = CATEGORIES.find((name) => name === input.category);
-  if (!category) faults.add("/category", `It must be one of ${CATEGORIES.join(", ")}.`);
+  const category = ENDORSEMENT_CATEGORIES.find((name) => name === input.category);
+  if (!category) faults.add("/category", `It must be one of ${ENDORSEMENT_CATEGORIES.join(", ")}.`);
   const validUntil = input.valid_until == null ? null : readValidUntil(input.valid_until);
   if (validUntil === undefined)
     faults.add("/valid_until", "It must be an ISO 8601 date, or a date and time with an offset.");

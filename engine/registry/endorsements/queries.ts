@@ -2,29 +2,19 @@
  * Endorsements as they are read: records, lists of those that a key received or issued, alerts on a key. A status
  * follows from the clock, so lists look at every edge of the key; they read narrow rows, and let other work in between.
  */
+
 import type { Clock } from "../../log/clock.js";
 import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
-import type {
-  EndorsementCategory,
-  EndorsementEdgeRow,
-  EndorsementRow,
-  RevocationAlertRow,
-  RowOf,
-} from "../../store/schema.js";
+import type { EndorsementEdgeRow, EndorsementRow, RevocationAlertRow, RowOf } from "../../store/schema.js";
+import type { EndorsementCategory } from "../../verify/contract.js";
+import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES, type EndorsementStatus } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { invalidInput } from "../input.js";
 import { type Paging, readPaging } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
-import {
-  CATEGORIES,
-  ENDORSEMENT_STATUSES,
-  type EndorsementStatus,
-  type EndorsementTime,
-  endorsementStatus,
-  endorsementTime,
-} from "./events.js";
+import { type EndorsementTime, endorsementStatus, endorsementTime } from "./events.js";
 import type { ExternalIdentifier } from "./identifiers.js";
 
 export const DEFAULT_ACTIVATION_DELAY_S = 86_400;
@@ -191,8 +181,8 @@ export class EndorsementQueries {
     const { status, category } = filter;
     if (status !== undefined && !ENDORSEMENT_STATUSES.includes(status))
       throw invalidInput("/status", `It must be one of ${ENDORSEMENT_STATUSES.join(", ")}.`);
-    if (category !== undefined && !CATEGORIES.includes(category))
-      throw invalidInput("/category", `It must be one of ${CATEGORIES.join(", ")}.`);
+    if (category !== undefined && !ENDORSEMENT_CATEGORIES.includes(category))
+      throw invalidInput("/category", `It must be one of ${ENDORSEMENT_CATEGORIES.join(", ")}.`);
     const key = this.#keys.find(fingerprint).fingerprint;
     const time = endorsementTime(this.#clock, this.activationDelay);
     const isWanted = (edge: EndorsementEdgeRow) =>

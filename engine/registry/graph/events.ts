@@ -5,33 +5,12 @@
 import type { Log } from "../../log/log.js";
 import { hashedTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema.js";
-import {
-  ACCEPTANCE_REVOCATION,
-  ENDORSEMENT_ACCEPTANCE,
-  ENDORSEMENT_OFFER,
-  ENDORSEMENT_WITHDRAWAL,
-  REVOCATION_ALERT,
-} from "../endorsements/events.js";
-import { KEY_REVOCATION, KEY_SUCCESSION } from "../keys/events.js";
+import { EVENT_KINDS, EVENT_TYPES } from "../../verify/kinds.js";
 
-/** Registrations are not among them: a new key has no endorsements, and on a busy log they are many. */
-const TERMS = [
-  ENDORSEMENT_OFFER,
-  ENDORSEMENT_ACCEPTANCE,
-  ENDORSEMENT_WITHDRAWAL,
-  ACCEPTANCE_REVOCATION,
-  REVOCATION_ALERT,
-  KEY_REVOCATION,
-  KEY_SUCCESSION,
-].map((type) => hashedTerm(POSTING.eventType, type));
+const TYPES = EVENT_TYPES.filter((type) => EVENT_KINDS[type].changesGraph);
+const TERMS = TYPES.map((type) => hashedTerm(POSTING.eventType, type));
 /** Payload members that name a key of the graph. */
-const FIELDS = [
-  "endorser_key_fingerprint",
-  "endorsed_key_fingerprint",
-  "compromised_key_fingerprint",
-  "fingerprint",
-  "old_fingerprint",
-] as const;
+const MEMBERS: readonly string[] = [...new Set(TYPES.flatMap((type): readonly string[] => EVENT_KINDS[type].keys))];
 /** Events read to learn whom they name. Beyond it the answer is "perhaps": reading on could cost more than it saves. */
 const MAX_READ = 256;
 
@@ -48,7 +27,7 @@ export function isTouchedSince(log: Log, size: number, keys: ReadonlySet<string>
       if (++read > MAX_READ) return true;
       const { payload } = log.entryAt(list.at(rank))!;
       // Members of imported history may be anything; what is no fingerprint is in no set.
-      if (FIELDS.some((field) => keys.has(payload[field] as string))) return true;
+      if (MEMBERS.some((member) => keys.has(payload[member] as string))) return true;
     }
   }
   return false;

@@ -3,9 +3,10 @@
  * both directions, those that it received and those that it issued, as far as they pass the filters. Runs in slices
  * beside appends. Whoever endorses decides how large a graph is, so nodes, edges and time are bounded.
  */
-import type { EndorsementCategory } from "../../store/schema.js";
+
+import type { EndorsementCategory } from "../../verify/contract.js";
+import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES, type EndorsementStatus } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
-import { CATEGORIES, ENDORSEMENT_STATUSES, type EndorsementStatus } from "../endorsements/events.js";
 import { Faults } from "../input.js";
 import type { KeyStatus } from "../keys/events.js";
 import type { Steps } from "../slices.js";
@@ -92,7 +93,7 @@ export function readGraphFilter(filter: GraphFilter): GraphQuery {
     faults.add("/max_depth", `It must be a whole number from 0 to ${MAX_DEPTH}.`);
   const query = {
     maxDepth,
-    category: oneOf(CATEGORIES, filter.type, "/type", faults),
+    category: oneOf(ENDORSEMENT_CATEGORIES, filter.type, "/type", faults),
     status: oneOf(ENDORSEMENT_STATUSES, filter.status, "/status", faults),
     institution: filter.institution === undefined ? null : folded(filter.institution),
     since: readMoment(filter.since, "T00:00:00Z", "/since", faults),

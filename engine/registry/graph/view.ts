@@ -2,11 +2,13 @@
  * The endorsement graph at one moment: keys and endorsements from a snapshot, their status from the time. It notes which
  * keys it was asked about and when anything that it said may first be different, so that answers can be kept till then.
  */
+
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
 import type { EndorsementEdgeRow } from "../../store/schema.js";
 import type { Snapshot } from "../../store/store.js";
-import { type EndorsementStatus, type EndorsementTime, endorsementStatus, timeAt } from "../endorsements/events.js";
+import type { EndorsementStatus } from "../../verify/contract.js";
+import { type EndorsementTime, endorsementStatus, timeAt } from "../endorsements/events.js";
 import { type KeyStatus, statusAt } from "../keys/events.js";
 import { OPERATOR_PSEUDONYM } from "../keys/keys.js";
 import type { Steps } from "../slices.js";

@@ -2,12 +2,14 @@
  * Keys: registration and every view of them. A key's fingerprint is its identity; the operator key is a key like any
  * other, which is there from the log's first moment on.
  */
+
 import type { OperatorKey } from "../../crypto/keys/operator-key.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
 import { type Clock, formatTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
 import type { KeyRow } from "../../store/schema.js";
+import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { Faults, invalidInput, members } from "../input.js";
@@ -66,7 +68,6 @@ export interface KeyPage {
   readonly total: number;
 }
 
-const ALGORITHMS: readonly unknown[] = ["ed25519", "ecdsa-p256", "rsa-2048"] satisfies KeyAlgorithm[];
 /** The operator key's, while it is not registered like any other. */
 export const OPERATOR_PSEUDONYM = "operator";
 
@@ -194,7 +195,7 @@ function summarise(key: (Omit<KeyRow, "status"> & { readonly status: KeyStatus }
  * @throws CairnlogError `invalid-input` with all of `faults`; `invalid-key` when the key is of another algorithm
  */
 export function checkAlgorithm(named: unknown, path: string, key: ServerKey, faults: Faults): void {
-  if (!ALGORITHMS.includes(named)) faults.add(path, `It must be one of ${ALGORITHMS.join(", ")}.`);
+  if (!isKeyAlgorithm(named)) faults.add(path, `It must be one of ${KEY_ALGORITHMS.join(", ")}.`);
   faults.check();
   if (named !== key.algorithm)
     throw new CairnlogError("invalid-key", `The public key is of the algorithm ${key.algorithm}.`);

@@ -2,6 +2,7 @@
  * How a key ends: succeeded by another, or revoked (`spec.md`, States, Key status). Who may do it has been proven before;
  * what depends on the state of the log is checked within the command, so that of two at one moment one succeeds.
  */
+
 import type { OperatorKey } from "../../crypto/keys/operator-key.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
@@ -9,6 +10,7 @@ import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
 import type { Transaction } from "../../log/write/transaction.js";
 import type { KeyRow } from "../../store/schema.js";
+import { successionMessage } from "../../verify/contract.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { decodeSignature, Faults, invalidInput, members } from "../input.js";
 import { isFingerprint, KEY_REVOCATION, KEY_SUCCESSION, statusAt } from "./events.js";
@@ -43,10 +45,6 @@ export interface RevocationReceipt extends Place {
   readonly fingerprint: string;
   readonly status: "revoked";
 }
-
-/** What a new key signs to show that its holder wants it to succeed the old one. */
-export const successionMessage = (oldFingerprint: string, newFingerprint: string): string =>
-  `service.key.succession.v1:${oldFingerprint}:${newFingerprint}`;
 
 export class KeyLifecycle {
   readonly #log: Log;

@@ -5,6 +5,7 @@
 import { hash } from "node:crypto";
 import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
 import type { PolicyRow, RequestList, RequestRow, TargetPolicies } from "../../store/schema.js";
+import { POLICY_ACTIONS } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { Faults, fits } from "../input.js";
@@ -17,7 +18,6 @@ export const REQUEST_POLICY = "request_policy";
 
 export const MAX_TYPE_CHARACTERS = 512;
 export const MAX_NONCE_CHARACTERS = 128;
-export const POLICY_ACTIONS = ["allow", "decline", "hold"] as const satisfies PolicyRow["default_action_on_failure"][];
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const EMPTY_COUNTS: Readonly<Record<RequestList, number>> = { all: 0, open: 0, held: 0, accepted: 0, declined: 0 };
@@ -32,14 +32,8 @@ export function nonceKey(requester: string, nonce: string): [string, string] {
   return [requester, hash("sha256", nonce, "hex")];
 }
 
-/** Events that change rows here, and how. */
-export const APPLY_REQUESTS = [
-  [ATTESTATION_REQUEST, applyRequest],
-  [ATTESTATION_REQUEST_RESPONSE, applyResponse],
-  [REQUEST_POLICY, applyPolicy],
-] as const;
-
-function applyRequest(event: LoggedEvent, state: StateWriter): void {
+/** Applies `attestation_request`. */
+export function applyRequest(event: LoggedEvent, state: StateWriter): void {
   const row = requestRow(event);
   const { nonce } = event.payload;
   if (!row || !isText(nonce, MAX_NONCE_CHARACTERS) || state.get("requests", row.request_id)) return;
@@ -70,7 +64,8 @@ function requestRow(event: LoggedEvent): RequestRow | undefined {
   };
 }
 
-function applyResponse(event: LoggedEvent, state: StateWriter): void {
+/** Applies `attestation_request_response`. */
+export function applyResponse(event: LoggedEvent, state: StateWriter): void {
   const { request_id, responder_fingerprint, decision, attestation_id } = event.payload;
   const row = isRequestId(request_id) ? state.get("requests", request_id) : undefined;
   if (!row || row.response_entry_id !== null || !isFingerprint(responder_fingerprint)) return;
@@ -97,7 +92,8 @@ function file(state: StateWriter, row: RequestRow, list: RequestList, change: 1 
   }
 }
 
-function applyPolicy(event: LoggedEvent, state: StateWriter): void {
+/** Applies `request_policy`. */
+export function applyPolicy(event: LoggedEvent, state: StateWriter): void {
   const { target_fingerprint: target, default_action_on_failure } = event.payload;
   const predicates = predicatesOf(event.payload);
   const action = POLICY_ACTIONS.find((name) => name === default_action_on_failure);

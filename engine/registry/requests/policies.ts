@@ -2,15 +2,17 @@
  * Request policies: a key's holder says which attestation requests it wants to be bothered with, and a policy in force
  * acts by itself (`spec.md`, Attestation requests and policies). Policies are public, and so is what they did.
  */
+
 import { CairnlogError } from "../../error.js";
 import { type Clock, formatTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
 import type { PolicyRow } from "../../store/schema.js";
+import { POLICY_ACTIONS } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { boundedText, Faults, members } from "../input.js";
 import type { Keys } from "../keys/keys.js";
-import { POLICY_ACTIONS, policiesAt, REQUEST_POLICY } from "./events.js";
+import { policiesAt, REQUEST_POLICY } from "./events.js";
 import { checkActive, readNamedKey } from "./input.js";
 import { readPredicates } from "./predicatelanguage.js";
 import { takeFromQuota } from "./quota.js";

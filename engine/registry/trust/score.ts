@@ -2,7 +2,7 @@
  * What a signer is worth to one verifier: paths of endorsements from the verifier's anchors to the signer, by the
  * verifier's own configuration (layer 3 of verification). A function of graph and configuration alone.
  */
-import type { EndorsementCategory } from "../../store/schema.js";
+import type { EndorsementCategory } from "../../verify/contract.js";
 import type { Steps } from "../slices.js";
 import type { TrustPolicy } from "./config.js";
 import { complementOfProduct } from "./trust.js";

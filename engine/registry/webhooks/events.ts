@@ -2,30 +2,14 @@
  * What webhooks tell of: which events of the log they are, which of them a subscription selects, and what of an entry is
  * told.
  */
-import { FINGERPRINT_FIELDS } from "../../log/write/projection.js";
-import type { WebhookEvent, WebhookRow } from "../../store/schema.js";
+
+import type { WebhookRow } from "../../store/schema.js";
+import type { WebhookEvent } from "../../verify/contract.js";
+import { FINGERPRINT_MEMBERS } from "../../verify/contract.js";
 import type { JsonObject } from "../../verify/json/shape.js";
+import { isPredicate, type KindedEvent, kindOf } from "../../verify/kinds.js";
 import { normaliseContentHash } from "../../verify/manifest.js";
 import { namedAttestation } from "../attestations/events.js";
-import { ACCEPTANCE_REVOCATION, ENDORSEMENT_ACCEPTANCE, ENDORSEMENT_WITHDRAWAL } from "../endorsements/events.js";
-import { KEY_REGISTRATION, KEY_REVOCATION } from "../keys/events.js";
-
-export const WEBHOOK_EVENTS = [
-  "attestation.created",
-  "key.registered",
-  "key.revoked",
-  "endorsement.created",
-  "endorsement.revoked",
-] as const satisfies readonly WebhookEvent[];
-
-/** By event type in the log. Attestations have as many types as there are predicates. */
-const BY_EVENT_TYPE: ReadonlyMap<string, WebhookEvent> = new Map([
-  [KEY_REGISTRATION, "key.registered"],
-  [KEY_REVOCATION, "key.revoked"],
-  [ENDORSEMENT_ACCEPTANCE, "endorsement.created"],
-  [ENDORSEMENT_WITHDRAWAL, "endorsement.revoked"],
-  [ACCEPTANCE_REVOCATION, "endorsement.revoked"],
-]);
 
 /** Members of a payload that are told: short ones, which say what it is about. The entry has the rest. */
 const TOLD = [
@@ -44,24 +28,21 @@ const TOLD = [
   "offer_entry_id",
 ] as const;
 
-interface Event {
-  readonly event_type: string;
-  readonly payload: JsonObject;
-}
-
 /** What a subscription asks for. All of it must hold. */
 export type WebhookFilter = Pick<WebhookRow, "events" | "key_fingerprint" | "document_hash">;
 
 /** The webhook event that an event of the log is (`api.md`, webhooks); undefined for one that nobody is told of. */
-export function webhookEvent(event: Event): WebhookEvent | undefined {
-  return BY_EVENT_TYPE.get(event.event_type) ?? (namedAttestation(event) && "attestation.created");
+export function webhookEvent(event: KindedEvent): WebhookEvent | undefined {
+  const { webhook = null } = kindOf(event.event_type) ?? {};
+  // A predicate URL alone does not make an event an attestation: imported history may hold anything.
+  return webhook !== null && (!isPredicate(event.event_type) || namedAttestation(event)) ? webhook : undefined;
 }
 
 /** Whether a subscription with this filter is told of `event`, whose entry has this payload. */
 export function selects(filter: WebhookFilter, event: WebhookEvent, payload: JsonObject): boolean {
   const { events, key_fingerprint: key, document_hash: document } = filter;
   if (events.length && !events.includes(event)) return false;
-  if (key !== null && !FINGERPRINT_FIELDS.some((name) => payload[name] === key)) return false;
+  if (key !== null && !FINGERPRINT_MEMBERS.some((name) => payload[name] === key)) return false;
   return document === null || normaliseContentHash(payload.document_hash) === document;
 }
 

@@ -6,7 +6,8 @@ import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
 import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
 import type { Transaction } from "../../log/write/transaction.js";
-import type { DeliveryRow, WebhookEvent, WebhookRow } from "../../store/schema.js";
+import type { DeliveryRow, WebhookRow } from "../../store/schema.js";
+import type { WebhookEvent } from "../../verify/contract.js";
 
 /** Seconds from each failed attempt to the next; after the last one a delivery is given up. */
 export const RETRY_DELAYS_S = [5, 30, 120, 600, 3_600, 21_600, 86_400];

@@ -6,34 +6,48 @@ import { isHexHash } from "../encoding.js";
 /** An object as `parseIJson` makes it. */
 export type JsonObject = { readonly [member: string]: unknown };
 
-/** `undefined` when `value` fits, otherwise a sentence about the first misfit; `path` is a JSON Pointer (RFC 6901). */
-export type Shape = (value: unknown, path: string) => string | undefined;
+/**
+ * `undefined` when `value` fits, otherwise a sentence about the first misfit; `path` is a JSON Pointer (RFC 6901).
+ * `T` is the type of what fits. It exists for the compiler alone.
+ */
+export interface Shape<out T = unknown> {
+  (value: unknown, path: string): string | undefined;
+  readonly fits?: T;
+}
+
+/** The type of the values that fit a shape. */
+export type Fitting<S> = S extends Shape<infer T> ? T : never;
 
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** A shape for values that pass `test`; `what` completes "must be …". */
-export function where(what: string, test: (value: unknown) => boolean): Shape {
+export function where<T = unknown>(what: string, test: (value: unknown) => boolean): Shape<T> {
   return (value, path) => (test(value) ? undefined : `${path === "" ? "The value" : path} must be ${what}.`);
 }
 
-export const text: Shape = where("a string", (value) => typeof value === "string");
-export const hexHash: Shape = where("64 lower-case hexadecimal characters", isHexHash);
-export const anyObject: Shape = where("an object", isObject);
-export const positiveInteger: Shape = where(
+export const text: Shape<string> = where("a string", (value) => typeof value === "string");
+export const hexHash: Shape<string> = where("64 lower-case hexadecimal characters", isHexHash);
+export const anyObject: Shape<JsonObject> = where("an object", isObject);
+export const positiveInteger: Shape<number> = where(
   "an integer of at least 1",
   (v) => Number.isSafeInteger(v) && Number(v) >= 1,
 );
-export const index: Shape = where("an integer of at least 0", (v) => Number.isSafeInteger(v) && Number(v) >= 0);
+export const index: Shape<number> = where("an integer of at least 0", (v) => Number.isSafeInteger(v) && Number(v) >= 0);
+
+/** One of some texts. */
+export function oneOf<const T extends string>(...texts: readonly T[]): Shape<T> {
+  return where(`one of ${texts.join(", ")}`, (value) => texts.some((text) => text === value));
+}
 
 /** `shape`, or null. */
-export function nullable(shape: Shape): Shape {
+export function nullable<T>(shape: Shape<T>): Shape<T | null> {
   return (value, path) => (value === null ? undefined : shape(value, path));
 }
 
 /** An array whose every item fits `item`. */
-export function arrayOf(item: Shape): Shape {
+export function arrayOf<T>(item: Shape<T>): Shape<readonly T[]> {
   return (value, path) => {
     if (!Array.isArray(value)) return `${path} must be an array.`;
     for (let i = 0; i < value.length; i++) {

@@ -7,11 +7,12 @@ import { ed25519 } from "@noble/curves/ed25519.js";
 import { p256 } from "@noble/curves/nist.js";
 import { kernel } from "../../../wasm/index.js";
 import { CairnlogError } from "../../error.js";
+import type { KeyAlgorithm } from "../contract.js";
 import { decodeBase64, encodeBase64, fromHex, toHex } from "../encoding.js";
 import { DerReader, TAG } from "./der.js";
 
 /** `rsa-2048` is the label of any RSA key of 2048 bits or more. */
-export type KeyAlgorithm = "ed25519" | "ecdsa-p256" | "rsa-2048";
+export type { KeyAlgorithm };
 
 /** A key that passed every check of `parsePublicKey`. */
 export interface PublicKey {

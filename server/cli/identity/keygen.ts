@@ -1,13 +1,13 @@
 /** `cairnlog keygen`: makes a signing key on this machine. */
+
 import { existsSync } from "node:fs";
 import { encryptPrivateKey } from "../../../engine/crypto/keys/encrypted-key.js";
 import { writeKeyFile } from "../../../engine/crypto/keys/operator-key.js";
 import { generatePrivateKey, privateKey } from "../../../engine/crypto/keys/private-key.js";
+import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../../engine/verify/contract.js";
 import type { KeyAlgorithm } from "../../../engine/verify/index.js";
 import { newPassphrase } from "../secrets.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
-
-const ALGORITHMS: readonly string[] = ["ed25519", "ecdsa-p256", "rsa-2048"] satisfies KeyAlgorithm[];
 
 const OPTIONS = {
   out: { type: "string" },
@@ -39,7 +39,7 @@ Examples:
     const { values } = readArguments(argv, OPTIONS);
     const out = required(values.out, "--out");
     const { algorithm } = values;
-    if (!ALGORITHMS.includes(algorithm)) throw new UsageError(`--algorithm must be one of ${ALGORITHMS.join(", ")}`);
+    if (!isKeyAlgorithm(algorithm)) throw new UsageError(`--algorithm must be one of ${KEY_ALGORITHMS.join(", ")}`);
     if (existsSync(out)) throw new UsageError(`${out} exists already; a key is never overwritten`);
     const pem = generatePrivateKey(algorithm as KeyAlgorithm);
     const isEncrypted = values.passphrase || values["passphrase-file"] !== undefined;

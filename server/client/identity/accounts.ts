@@ -1,4 +1,5 @@
 /** Accounts: opening one, getting it back, and binding further keys to it. None of that is on the log. */
+import { enrolmentStatement } from "../../../engine/verify/contract.js";
 import { canonicalJson, parsePublicKey } from "../../../engine/verify/index.js";
 import * as wire from "../../wire/identity/accounts.js";
 import type { Http } from "../http.js";
@@ -54,7 +55,7 @@ export class AccountsClient {
     const issuing_fingerprint = this.#authority.key.fingerprint;
     const key_fingerprint = parsePublicKey(holder.publicKeyPem).fingerprint;
     const { challenge_id, challenge_signature } = await new Authority(this.#http, holder).proof();
-    const statement = { action: "service.credential.enroll.v1", challenge_id, issuing_fingerprint, key_fingerprint };
+    const statement = enrolmentStatement(challenge_id, issuing_fingerprint, key_fingerprint);
     const chain_signature = await this.#authority.sign(new TextEncoder().encode(canonicalJson(statement)));
     return this.#http.post(wire.Enrolled, "/credentials/enroll", {
       ...credential,

@@ -1,4 +1,5 @@
 /** The key registry: registering, replacing and revoking one's key, each with a receipt that is checked on arrival. */
+import { successionMessage } from "../../../engine/verify/contract.js";
 import { encodeBase64, parsePublicKey } from "../../../engine/verify/index.js";
 import * as wire from "../../wire/identity/keys.js";
 import { ClientError } from "../error.js";
@@ -58,7 +59,7 @@ export class KeysClient {
     const { pseudonym, expirationDate, recovery = false } = options;
     const old = this.#authority.key;
     const key = parsePublicKey(successor.publicKeyPem);
-    const message = `service.key.succession.v1:${old.fingerprint}:${key.fingerprint}`;
+    const message = successionMessage(old.fingerprint, key.fingerprint);
     const newKeySignature = encodeBase64(await successor.sign(new TextEncoder().encode(message)));
     const floor = await this.#watch.floor();
     const receipt = await this.#http.post(wire.KeySucceeded, "/keys/succeed", {

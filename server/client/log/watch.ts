@@ -3,6 +3,7 @@
  * and every entry that a receipt names must be the one it should be and lie under such a head. Everything that is judged
  * here was chosen by whoever answers; the store alone is trusted.
  */
+
 import {
   canonicalJson,
   checkEntry,
@@ -16,6 +17,8 @@ import {
   verifyInclusion,
   verifyTreeHead,
 } from "../../../engine/verify/index.js";
+import type { JsonObject } from "../../../engine/verify/json/shape.js";
+import type { EventType, PayloadOf } from "../../../engine/verify/kinds.js";
 import * as wire from "../../wire/log/log.js";
 import { ClientError, type Evidence } from "../error.js";
 import type { Http } from "../http.js";
@@ -23,10 +26,9 @@ import type { Store } from "../store.js";
 import type { ConsistencyProof } from "../types.js";
 
 /** What an entry has to say, member by member; other members are the log's. */
-export interface Expected {
-  readonly event_type: string;
-  readonly payload: Readonly<Record<string, unknown>>;
-}
+export type Expected = {
+  readonly [T in EventType]: { readonly event_type: T; readonly payload: Partial<PayloadOf<T>> };
+}[EventType];
 
 /** An entry, where it lies, and the proof of that under a head that was checked. */
 export interface ProvenEntry {
@@ -121,7 +123,7 @@ export class Watch {
     if (proof.leaf_index < floor)
       throw await this.misbehaved("The receipt names an entry that is older than it.", { shown, proof, entry });
     const { event_type, payload } = expected;
-    const differing = Object.keys(payload).find((name) => !same(entry.payload[name], payload[name]));
+    const differing = Object.keys(payload).find((name) => !same(entry.payload[name], (payload as JsonObject)[name]));
     if (entry.event_type !== event_type || differing !== undefined)
       throw await this.misbehaved(
         `Entry ${entryId} is not what was asked for: it differs in ${differing ?? "event_type"}.`,

@@ -2,10 +2,12 @@
  * Encrypted claims as they travel: posting them, finding them by lookup key, revealing one. `cairnlog/verify/claims`
  * encrypts, decrypts and checks them; the client never sees a plaintext, but for one that is revealed to the service.
  */
+
 import { checkEntry, type Entry } from "../../../engine/verify/index.js";
+import type { PayloadOf } from "../../../engine/verify/kinds.js";
 import * as wire from "../../wire/signing/claims.js";
 import type { Http } from "../http.js";
-import type { Watch } from "../log/watch.js";
+import type { Expected, Watch } from "../log/watch.js";
 import { pages } from "../pages.js";
 import type { Authority } from "../session.js";
 import type { ClaimEntry, ClaimPayload, ClaimReceipt, PostClaim } from "../types.js";
@@ -27,7 +29,7 @@ export class ClaimsClient {
     const receipt = await this.#authority.withSession((headers) =>
       this.#http.post(wire.ClaimReceipt, "/claims", { payload }, headers),
     );
-    const expected = { event_type: "encrypted_claim", payload: { ...payload } };
+    const expected: Expected = { event_type: "encrypted_claim", payload: payload as PayloadOf<"encrypted_claim"> };
     await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, expected);
     return receipt;
   }

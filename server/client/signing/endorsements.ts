@@ -3,6 +3,7 @@
 import { Entry } from "../../wire/log/log.js";
 import * as wire from "../../wire/signing/endorsements.js";
 import type { Http } from "../http.js";
+import type { Expected } from "../log/watch.js";
 import { asLogged, type ProvenEntry, type Watch } from "../log/watch.js";
 import { pages } from "../pages.js";
 import type { Authority } from "../session.js";
@@ -54,9 +55,12 @@ export class EndorsementsClient {
   accept(offerEntryId: number, note?: string): Promise<EndorsementReceipt> {
     const endorsed_fingerprint = this.#authority.key.fingerprint;
     const body = { offer_entry_id: offerEntryId, endorsed_fingerprint, ...(note === undefined ? {} : { note }) };
-    return this.#change("accept", body, "endorsement_acceptance", {
-      endorsed_key_fingerprint: endorsed_fingerprint,
-      offer_entry_id: offerEntryId,
+    return this.#change("accept", body, {
+      event_type: "endorsement_acceptance",
+      payload: {
+        endorsed_key_fingerprint: endorsed_fingerprint,
+        offer_entry_id: offerEntryId,
+      },
     });
   }
 
@@ -67,8 +71,10 @@ export class EndorsementsClient {
     return this.#change(
       "withdraw",
       { ...names, original_offer_entry_id: offerEntryId, note },
-      "endorsement_withdrawal",
-      { endorser_key_fingerprint: endorser_fingerprint, offer_entry_id: offerEntryId, note },
+      {
+        event_type: "endorsement_withdrawal",
+        payload: { endorser_key_fingerprint: endorser_fingerprint, offer_entry_id: offerEntryId, note },
+      },
     );
   }
 
@@ -78,8 +84,10 @@ export class EndorsementsClient {
     return this.#change(
       "revoke-acceptance",
       { endorsed_fingerprint, original_offer_entry_id: offerEntryId, note },
-      "acceptance_revocation",
-      { endorsed_key_fingerprint: endorsed_fingerprint, offer_entry_id: offerEntryId, note },
+      {
+        event_type: "acceptance_revocation",
+        payload: { endorsed_key_fingerprint: endorsed_fingerprint, offer_entry_id: offerEntryId, note },
+      },
     );
   }
 
@@ -131,17 +139,12 @@ export class EndorsementsClient {
     return pages(this.#http, { schema: wire.EndorsementPage, path, member: "endorsements", query: { ...filter } });
   }
 
-  async #change(
-    path: string,
-    body: object,
-    event_type: string,
-    payload: Readonly<Record<string, unknown>>,
-  ): Promise<EndorsementReceipt> {
+  async #change(path: string, body: object, expected: Expected): Promise<EndorsementReceipt> {
     const floor = await this.#watch.floor();
     const auth = await this.#authority.proof();
     const receipt = await this.#http.post(wire.EndorsementReceipt, `/endorsements/${path}`, { ...body, auth });
     const { id } = receipt.log_entry;
-    await this.#watch.recorded(id, null, floor, { event_type, payload });
+    await this.#watch.recorded(id, null, floor, expected);
     return receipt;
   }
 }

@@ -1,4 +1,6 @@
 /** Request policies: which attestation requests a key wants to be bothered with. */
+import type { PolicyAction } from "../../../engine/verify/contract.js";
+import type { JsonObject } from "../../../engine/verify/json/shape.js";
 import * as wire from "../../wire/signing/requests.js";
 import type { Http } from "../http.js";
 import type { Watch } from "../log/watch.js";
@@ -26,10 +28,13 @@ export class PoliciesClient {
     const { auth, headers } = await this.#authority.forWrite();
     const body = { ...policy, target_fingerprint, ...auth };
     const receipt = await this.#http.post(wire.PolicyPublished, "/log/request-policies", body, headers);
-    const { predicates, default_action_on_failure } = policy;
     await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "request_policy",
-      payload: { target_fingerprint, predicates, default_action_on_failure },
+      payload: {
+        target_fingerprint,
+        predicates: policy.predicates as JsonObject,
+        default_action_on_failure: policy.default_action_on_failure as PolicyAction,
+      },
     });
     return receipt;
   }

@@ -1,4 +1,5 @@
 /** Requests for attestations, their answers, and the inbox in which one finds them. */
+import type { JsonObject } from "../../../engine/verify/json/shape.js";
 import * as inboxWire from "../../wire/signing/inbox.js";
 import * as wire from "../../wire/signing/requests.js";
 import type { Http } from "../http.js";
@@ -51,7 +52,7 @@ export class RequestsClient {
         attestation_type: request.attestation_type,
         nonce,
         intent_statement: request.intent_statement ?? null,
-        claims: request.claims ?? {},
+        claims: (request.claims ?? {}) as JsonObject,
       },
     });
     return receipt;

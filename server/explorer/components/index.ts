@@ -8,7 +8,7 @@ export { Countdown, Empty, Loading, Problem, TaskView } from "../look/states.js"
 export { Badge, type Tone } from "./Badge.js";
 export { Card } from "./Card.js";
 export { EntryList } from "./EntryList.js";
-export { DOCUMENT_MEMBERS, EVENT_TYPES, eventLabel, eventSubject, KEY_MEMBERS } from "./events.js";
+export { eventLabel, eventSubject } from "./events.js";
 export { type Fact, Facts } from "./Facts.js";
 export { Hash, shortened } from "./Hash.js";
 export { Heading } from "./Heading.js";

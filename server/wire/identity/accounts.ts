@@ -1,8 +1,9 @@
 /** Accounts and their credentials. */
 import Type from "typebox";
+import { CREDENTIAL_TYPES } from "../../../engine/verify/contract.js";
 import { Fingerprint, nullable, Timestamp } from "../common.js";
 
-export const CredentialType = Type.Enum(["software", "hardware"], { description: "Where the key is kept." });
+export const CredentialType = Type.Enum(CREDENTIAL_TYPES, { description: "Where the key is kept." });
 
 const CREDENTIAL_INPUT = {
   credential_type: CredentialType,

@@ -1,5 +1,6 @@
 /** Audit export. */
 import Type from "typebox";
+import { AUDIT_SCOPES } from "../../../engine/verify/contract.js";
 import { Entry } from "./log.js";
 
 /** Entries that one request can reach, whatever the size of its pages. */
@@ -7,7 +8,7 @@ export const EXPORT_REACH = 10_000;
 
 export const AuditExportQuery = Type.Object({
   format: Type.Enum(["json", "csv"], { default: "json", description: "Of the answer." }),
-  scope: Type.Enum(["all", "keys", "attestations", "endorsements", "claims", "requests"], {
+  scope: Type.Enum(["all", ...AUDIT_SCOPES], {
     default: "all",
     description: "Which kinds of entries.",
   }),

@@ -1,17 +1,17 @@
 /** Endorsements between keys, alerts on keys, and the types of external identifiers. */
 import Type, { type TProperties } from "typebox";
+import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../engine/verify/contract.js";
 import { EntryId, Fingerprint, nullable, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
 import { AuthProof } from "../identity/auth.js";
 import { Entry } from "../log/log.js";
 
-export const Category = Type.Enum(["x-service:human_attestation", "x-service:institutional_endorsement"], {
+export const Category = Type.Enum(ENDORSEMENT_CATEGORIES, {
   description: "Personal knowledge of an identity, or verification by an organisation.",
 });
 
-export const EndorsementStatus = Type.Enum(
-  ["offered", "pending_activation", "active", "expired", "withdrawn", "acceptance_revoked"],
-  { description: "`pending_activation`: accepted, and the activation delay is not over yet." },
-);
+export const EndorsementStatus = Type.Enum(ENDORSEMENT_STATUSES, {
+  description: "`pending_activation`: accepted, and the activation delay is not over yet.",
+});
 
 const ValidUntil = Type.String({ description: "ISO 8601: a date, which is the last day in UTC, or a date-time." });
 

@@ -1,19 +1,12 @@
 /** The inbox of a key: what happened to requests to it and by it. */
 import Type from "typebox";
+import { NOTIFICATION_KINDS } from "../../../engine/verify/contract.js";
 import { EntryId, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
 
 export const Notification = Type.Object(
   {
     id: Type.Integer({ description: "Also the id of the log entry that it tells of." }),
-    kind: Type.Enum(
-      [
-        "attestation_request",
-        "attestation_request_held",
-        "attestation_request_accepted",
-        "attestation_request_declined",
-      ],
-      { description: "The first two tell the target, the others the requester." },
-    ),
+    kind: Type.Enum(NOTIFICATION_KINDS, { description: "The first two tell the target, the others the requester." }),
     request_id: Type.String({ description: "UUID of the attestation request." }),
     created_at: Timestamp,
     read: Type.Boolean({ description: "Whether it was marked as read." }),

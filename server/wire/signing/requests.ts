@@ -1,5 +1,6 @@
 /** Attestation requests, their answers and request policies. Caps in characters are in code points. */
 import Type from "typebox";
+import { DECISIONS, POLICY_ACTIONS, REQUEST_STATUSES } from "../../../engine/verify/contract.js";
 import { EntryId, Fingerprint, LeafIndex, nullable, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
 import { AUTH } from "../identity/auth.js";
 
@@ -7,15 +8,15 @@ const optional = <T extends Parameters<typeof nullable>[0]>(schema: T) => Type.O
 
 const Own = Type.String({ description: "At most 256 characters; whose proof it is, when absent or empty." });
 const RequestId = Type.String({ description: "UUID." });
-const Status = Type.Enum(["open", "held", "accepted", "declined"], {
+const Status = Type.Enum(REQUEST_STATUSES, {
   description: "`held`: the policy leaves it to the target.",
 });
-const Decision = Type.Enum(["accept", "decline"], { description: "The answer." });
+const Decision = Type.Enum(DECISIONS, { description: "The answer." });
 const AttestationId = Type.String({ description: "The attestation that was given; null when declined." });
 const Reason = Type.String({ description: "As given." });
 const AttestationType = Type.String({ description: "What is asked for." });
 const Predicates = Type.Object({}, { description: "As published." });
-const Action = Type.Enum(["allow", "decline", "hold"], { description: "What becomes of a request that fails it." });
+const Action = Type.Enum(POLICY_ACTIONS, { description: "What becomes of a request that fails it." });
 
 export const CreateRequest = Type.Object(
   {

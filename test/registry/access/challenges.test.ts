@@ -4,12 +4,12 @@ import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js"
 import type { ServerKey } from "#cairnlog/engine/crypto/keys/spki.js";
 import {
   type Challenge,
-  type ChallengePurpose,
   Challenges,
   MAX_CHALLENGES,
   MAX_CHALLENGES_PER_KEY,
 } from "#cairnlog/engine/registry/access/challenges.js";
 import type { KeyRecord } from "#cairnlog/engine/registry/keys/keys.js";
+import type { ChallengePurpose } from "#cairnlog/engine/verify/contract.js";
 import { heldMemory } from "../../held-memory.js";
 import {
   ALGORITHMS,

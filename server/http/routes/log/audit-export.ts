@@ -2,7 +2,7 @@
 import { CairnlogError } from "../../../../engine/error.js";
 import type { Log } from "../../../../engine/log/log.js";
 import type { Criteria } from "../../../../engine/log/read/query.js";
-import { EXPORT_SCOPES, type ExportScope } from "../../../../engine/registry/auditexport.js";
+import { type ExportScope, scopeCriteria } from "../../../../engine/registry/auditexport.js";
 import type { Entry } from "../../../../engine/verify/entry.js";
 import { csvHeader, csvLine } from "../../../export/csv.js";
 import { AuditCsv, AuditExport, AuditExportQuery, EXPORT_REACH } from "../../../wire/log/audit-export.js";
@@ -32,7 +32,7 @@ export function auditExportRoutes(log: Log): Route[] {
             `page × page_size must not pass ${EXPORT_REACH}. Narrow start_date and end_date, or go on with after_id, to reach further entries.`,
           );
         const criteria: Criteria = {
-          ...EXPORT_SCOPES[query.scope as ExportScope],
+          ...scopeCriteria(query.scope as ExportScope),
           ...(query.fingerprint === undefined ? {} : { fingerprint: query.fingerprint }),
           ...(query.document_hash === undefined ? {} : { document: query.document_hash }),
           ...(query.after_id === undefined ? {} : { from: log.leafIndexAfter(query.after_id) }),

@@ -1,11 +1,12 @@
 /** The endorsements around a key, as a picture that can be walked and as a table that says the same. */
+import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../../engine/verify/contract.js";
 import { Graph } from "../../../../wire/signing/trust.js";
 import { Card, Hash, TaskView, Time } from "../../../components/index.js";
 import { addressOf, goTo } from "../../../state/location.js";
 import { http } from "../../../state/service.js";
 import { useTask } from "../../../state/task.js";
 import { Choice } from "../Choice.js";
-import { CATEGORIES, ENDORSEMENT_STATUSES, EndorsementBadge, spoken } from "../status.js";
+import { EndorsementBadge, spoken } from "../status.js";
 import type { GraphAnswer } from "./answer.js";
 import { GraphPicture } from "./GraphPicture.js";
 
@@ -76,7 +77,7 @@ export function GraphCard({ fingerprint, query }: GraphCardProps) {
 function Filters({ wanted, go }: { readonly wanted: Wanted; go(changes: Partial<Wanted>): void }) {
   return (
     <div class="card-filters">
-      <Choice label="Category" values={CATEGORIES} value={wanted.type} change={(type) => go({ type })} />
+      <Choice label="Category" values={ENDORSEMENT_CATEGORIES} value={wanted.type} change={(type) => go({ type })} />
       <Choice label="Status" values={ENDORSEMENT_STATUSES} value={wanted.status} change={(status) => go({ status })} />
       <DateField label="Not before" value={wanted.since} change={(since) => go({ since })} />
       <DateField label="Not after" value={wanted.until} change={(until) => go({ until })} />
@@ -193,7 +194,7 @@ function wantedOf(fingerprint: string, query: URLSearchParams): Wanted {
   };
   return {
     around: fitting("around", FINGERPRINT, fingerprint),
-    type: among("type", CATEGORIES),
+    type: among("type", ENDORSEMENT_CATEGORIES),
     status: among("status", ENDORSEMENT_STATUSES),
     since: fitting("since", DATE),
     until: fitting("until", DATE),
