@@ -43,7 +43,7 @@ test("thousands of bodies that arrive slowly hold no more than they may, and oth
   await until(() => clients.filter(({ received }) => received().endsWith("}")).length >= 1_900);
   for (const { received } of clients.filter((client) => client.received())) {
     expect(received()).toMatch(/^HTTP\/1\.1 503 Service Unavailable\r\n/);
-    expect(received()).toMatch(/\r\nretry-after: \d+\r\n/);
+    expect(received()).toContain("\r\nretry-after: 2\r\n");
     expect(received()).toContain('"code":"overloaded"');
   }
   for (const { socket } of clients) socket.destroy();
