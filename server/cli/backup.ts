@@ -1,6 +1,7 @@
 /** `cairnlog backup`: brings a backup of a data directory up to date, while the service runs. */
 import { backUp } from "../../engine/log/backup.js";
-import { existingLog, interruptible, operatorKeyOf } from "./data-directory.js";
+import { existingLog, operatorKeyOf } from "./data-directory.js";
+import { interruptible } from "./interrupt.js";
 import { startProgress } from "./progress.js";
 import { readArguments, required, type Subcommand, UsageError } from "./usage.js";
 

@@ -5,7 +5,8 @@ import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Subcommand } from "#cairnlog/server/cli/usage.js";
 import { UsageError } from "#cairnlog/server/cli/usage.js";
-import { cairnlog, scratchFolder } from "../service.js";
+import { temporaryFolder } from "../server/harness.js";
+import { cairnlog } from "./harness.js";
 
 const isCommand = (value: unknown): value is Subcommand =>
   typeof value === "object" && value !== null && "summary" in value && "run" in value;
@@ -119,11 +120,10 @@ describe("completion", () => {
 });
 
 test("bench measures, and leaves nothing behind", async () => {
-  const folder = scratchFolder();
-  const { code, stdout } = await cairnlog(["bench", "--seconds", "1", "--dir", folder.path, "--json"]);
+  const folder = temporaryFolder();
+  const { code, stdout } = await cairnlog(["bench", "--seconds", "1", "--dir", folder, "--json"]);
   expect(code).toBe(0);
-  expect(readdirSync(folder.path)).toEqual([]);
-  folder.remove();
+  expect(readdirSync(folder)).toEqual([]);
   const { sign_per_s, verify_per_s, appends } = JSON.parse(stdout);
   expect([sign_per_s, verify_per_s].every((rate) => rate > 1)).toBe(true);
   expect(appends).toMatchObject([{ in_flight: 1 }, { in_flight: 64 }]);
