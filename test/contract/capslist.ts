@@ -5,82 +5,13 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "vitest";
 import { act, type Command, done, newPair } from "../server/endorsements.js";
-import { expectProblem, type Reply, startTestService, type TestService } from "../server/harness.js";
+import { type Reply, startTestService, type TestService } from "../server/harness.js";
 import { bearerOf, proofOf, registeredSigner } from "../server/proofs.js";
 import { newManifest, newSigner, registration, submission } from "../server/signers.js";
-import { accountOf } from "./claimants.js";
-
-export interface Cap {
-  /** Route and member. */
-  readonly name: string;
-  readonly unit: "characters" | "bytes" | "items" | "levels";
-  readonly min: number;
-  readonly max: number;
-  /** JSON Pointer under which a value outside of the cap is reported. */
-  readonly path: string;
-  /** Whether values can hold characters beyond ASCII. */
-  readonly asciiOnly?: boolean;
-  /** Makes a value of this size out of this character. */
-  make(size: number, character: string): unknown;
-  send(value: unknown): Promise<Reply>;
-  /** Asserts that a value within the cap was taken for what it is. */
-  taken(reply: Reply, value: unknown): void;
-}
-
-type Body = Readonly<Record<string, unknown>>;
-type Row = readonly [member: string, min: number, max: number, more?: Partial<Cap>];
-interface Route {
-  readonly name: string;
-  /** Sends a request that is good but for `more`. */
-  readonly send: (more: Body) => Promise<Reply>;
-  /** Where its members are reported. */
-  readonly below?: string;
-}
+import { type Body, bytes, type Cap, capsOf, items, type Route, refused, reusing, taken, texts } from "./cap.js";
+import { accountOf, holder, type Post, sealed, signIn } from "./claimants.js";
 
 const KIB = 1024;
-
-const taken = (reply: Reply) => expect([200, 201], reply.text.slice(0, 400)).toContain(reply.status);
-/** The answer shows the value whole. */
-function shown(reply: Reply, value: unknown): void {
-  taken(reply);
-  expect(reply.text.includes(JSON.stringify(value)), reply.text.slice(0, 400)).toBe(true);
-}
-/** The value is refused, but not for its size. */
-const refused = (status: number, code: string, message = /./) => ({
-  taken(reply: Reply) {
-    expectProblem(reply, status, code);
-    expect(reply.body.errors?.[0].message ?? reply.body.detail).toMatch(message);
-  },
-});
-
-function capsOf(unit: Cap["unit"], make: Cap["make"], { name, send, below = "" }: Route, rows: readonly Row[]): Cap[] {
-  return rows.map(([member, min, max, more]) => ({
-    name: `${name}: ${member}`,
-    unit,
-    min,
-    max,
-    path: `${below}/${member}`,
-    make,
-    send: (value) => send({ [member]: value }),
-    taken: shown,
-    ...more,
-  }));
-}
-
-const texts = (route: Route, ...rows: Row[]) =>
-  capsOf("characters", (size, character) => character.repeat(size), route, rows);
-const bytes = (route: Route, frame: (text: string) => unknown, ...rows: Row[]) =>
-  capsOf("bytes", (size, character) => valueOfBytes(size, character, frame), route, rows);
-const items = (route: Route, item: (i: number) => unknown, ...rows: Row[]) =>
-  capsOf("items", (size) => Array.from({ length: size }, (_, i) => item(i)), route, rows);
-
-/** A value around one text that is exactly so many bytes of canonical JSON. */
-function valueOfBytes(size: number, character: string, frame: (text: string) => unknown): unknown {
-  const room = size - Buffer.byteLength(JSON.stringify(frame("")));
-  const filler = character.repeat(Math.floor(room / Buffer.byteLength(character)));
-  return frame(filler + "x".repeat(room - Buffer.byteLength(filler)));
-}
-
 const hashNumber = (i: number): string => `sha256:${i.toString(16).padStart(64, "0")}`;
 
 /** A service, and a key that has a session. */
@@ -89,12 +20,16 @@ export class CapScene {
   fingerprint!: string;
   /** Headers of the session. */
   bearer!: { authorization: string };
+  /** Of a key that may post claims. */
+  poster!: { authorization: string };
 
   async start(): Promise<void> {
     this.service = await startTestService();
     const signer = await registeredSigner(this.service);
     this.fingerprint = signer.fingerprint;
     this.bearer = await bearerOf(this.service, signer);
+    const post: Post = (...parts) => this.service.post(...parts);
+    this.poster = await signIn(post, await holder(post, "hardware"));
   }
 }
 
@@ -104,6 +39,7 @@ export const allCaps = (scene: CapScene): Cap[] => [
   ...endorsementCaps(scene),
   ...attestationCaps(scene),
   ...accountCaps(scene),
+  ...claimCaps(scene),
   ...otherCaps(scene),
 ];
 
@@ -112,14 +48,10 @@ function requestCaps(scene: CapScene): Cap[] {
     const request = { target_fingerprint: scene.fingerprint, attestation_type: "authorship", nonce: randomUUID() };
     return scene.service.post("/log/attestation-requests", { ...request, ...more }, scene.bearer);
   };
-  const respond = async (more: Body) => {
-    const { request_id } = (await ask({})).body;
-    return scene.service.post(
-      `/log/attestation-requests/${request_id}/respond`,
-      { decision: "decline", ...more },
-      scene.bearer,
-    );
-  };
+  const respond = reusing(
+    async () => `/log/attestation-requests/${(await ask({})).body.request_id}/respond`,
+    (path, more) => scene.service.post(path, { decision: "decline", ...more }, scene.bearer),
+  );
   let published = 0;
   const publish = (more: Body) => {
     // Each replaces the scheduled one before it.
@@ -156,31 +88,23 @@ function requestCaps(scene: CapScene): Cap[] {
       ["default_action_on_failure", 1, 64, refused(422, "invalid-input", /allow, decline, hold/)],
     ),
     ...bytes(policy, (value) => ({ field: "claims.a", op: "ne", value }), ["predicates", 0, 64 * KIB]),
-    ...items(policy, () => condition, [
-      "predicates",
-      0,
-      256,
-      { make: (size) => ({ all: Array(size).fill(condition) }), path: "/predicates/all/256" },
+    ...capsOf("items", (size) => ({ all: Array(size).fill(condition) }), policy, [
+      ["predicates", 0, 256, { path: "/predicates/all/256" }],
     ]),
-    ...items(policy, () => condition, [
-      "predicates",
-      1,
-      8,
-      { unit: "levels", make: nested, path: `/predicates${"/all/0".repeat(8)}/all`, min: 0 },
-    ]),
+    ...capsOf("levels", nested, policy, [["predicates", 0, 8, { path: `/predicates${"/all/0".repeat(8)}/all` }]]),
   ];
 }
 
 function endorsementCaps(scene: CapScene): Cap[] {
   /** Gives one command between two fresh keys, after those that it needs. */
-  const command = (name: Command, ...before: Command[]): Route => ({
-    name,
-    async send(more) {
+  const command = (name: Command, ...before: Command[]): Route => {
+    const ready = async () => {
       const pair = await newPair(scene.service);
       for (const step of before) await done(step, pair);
-      return act(name, pair, more);
-    },
-  });
+      return pair;
+    };
+    return { name, send: reusing(ready, (pair, more) => act(name, pair, more)) };
+  };
   const offer = command("offer");
   const alert = command("revocation-alert", "offer", "accept");
   const url = (text: string) => ({ type: "url", value: `https://example.org/${text}` });
@@ -216,11 +140,9 @@ function attestationCaps(scene: CapScene): Cap[] {
     name: "manifest",
     below: "/manifest/document",
     send(more: Body) {
-      const manifest = newManifest();
-      return scene.service.post(
-        "/attestations",
-        submission(newSigner(), { ...manifest, document: { ...manifest.document, ...more } }),
-      );
+      const { document, attestations } = newManifest();
+      const manifest = { document: { ...document, ...more }, attestations };
+      return scene.service.post("/attestations", submission(newSigner(), manifest));
     },
   };
   const signing = {
@@ -247,6 +169,7 @@ function attestationCaps(scene: CapScene): Cap[] {
 }
 
 function accountCaps(scene: CapScene): Cap[] {
+  const newKey = () => registeredSigner(scene.service);
   const register: Route = {
     name: "registration",
     below: "/payload",
@@ -255,38 +178,29 @@ function accountCaps(scene: CapScene): Cap[] {
   const succeed: Route = {
     name: "succession",
     below: "/payload",
-    async send(more) {
-      const [old, next] = [await registeredSigner(scene.service), newSigner()];
+    send: reusing(newKey, async (old, more) => {
+      const next = newSigner();
       const keys = { old_fingerprint: old.fingerprint, new_public_key: next.publicKey, new_algorithm: next.algorithm };
-      return scene.service.post("/keys/succeed", {
-        payload: { ...keys, ...more },
-        auth: await proofOf(scene.service, old),
-      });
-    },
+      const auth = await proofOf(scene.service, old);
+      return scene.service.post("/keys/succeed", { payload: { ...keys, ...more }, auth });
+    }),
   };
   const open: Route = {
     name: "account",
-    send: async (more) =>
-      scene.service.post("/users", { ...accountOf(await registeredSigner(scene.service)), ...more }),
+    send: reusing(newKey, (signer, more) => scene.service.post("/users", { ...accountOf(signer), ...more })),
   };
   const recover: Route = {
     name: "recovery",
-    async send(more) {
-      const { display_name, email: _, ...credential } = accountOf(await registeredSigner(scene.service));
-      return scene.service.post("/users/recover", {
-        pseudonym: display_name,
-        recovery_key: "0",
-        ...credential,
-        ...more,
-      });
-    },
+    send: reusing(newKey, (signer, more) => {
+      const { display_name: pseudonym, email: _, ...credential } = accountOf(signer);
+      return scene.service.post("/users/recover", { pseudonym, recovery_key: "0", ...credential, ...more });
+    }),
   };
   const password: Route = {
     name: "password",
-    async send(more) {
-      const signer = await registeredSigner(scene.service);
-      return scene.service.post("/auth/password", { ...(await proofOf(scene.service, signer)), ...more });
-    },
+    send: reusing(newKey, async (signer, more) =>
+      scene.service.post("/auth/password", { ...(await proofOf(scene.service, signer)), ...more }),
+    ),
   };
   const unknown = {
     taken({ status }: Reply) {
@@ -300,6 +214,21 @@ function accountCaps(scene: CapScene): Cap[] {
     ...texts(open, ["display_name", 1, 100], ["device_label", 1, 100]),
     ...texts(recover, ["pseudonym", 1, 100, unknown]),
     ...texts(password, ["password", 8, 1024, { taken }]),
+  ];
+}
+
+function claimCaps(scene: CapScene): Cap[] {
+  const claim: Route = {
+    name: "claim",
+    below: "/payload",
+    send: (more) => scene.service.post("/claims", { payload: { ...sealed().payload, ...more } }, scene.poster),
+  };
+  const hex = { make: (size: number) => "a".repeat(size), asciiOnly: true };
+  const base64 = (size: number) => Buffer.alloc(size, 7).toString("base64");
+  return [
+    ...texts(claim, ["commitment", 64, 64, hex], ["lookup_key", 32, 128, hex]),
+    // Of the ciphertext 16 bytes are its tag.
+    ...capsOf("bytes", base64, claim, [["ciphertext", 17, 256 * KIB, { asciiOnly: true, taken }]]),
   ];
 }
 
