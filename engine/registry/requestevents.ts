@@ -6,8 +6,8 @@ import { hash } from "node:crypto";
 import type { LoggedEvent, StateWriter } from "../log/projection.js";
 import type { PolicyRow, RequestList, RequestRow, TargetPolicies } from "../store/schema.js";
 import { canonicalTimestamp } from "../verify/entry.js";
-import type { JsonObject } from "../verify/shape.js";
-import { Faults, fits } from "./input.js";
+import { fits, type JsonObject } from "../verify/shape.js";
+import { Faults } from "./input.js";
 import { isFingerprint } from "./keyevents.js";
 import { type Predicates, readPredicates } from "./predicatelanguage.js";
 

@@ -17,6 +17,7 @@ import { canonicalTimestamp, checkEntry, type Entry } from "./entry.js";
 import { attestationPayloads, type Manifest, manifestHash, normaliseContentHash } from "./manifest.js";
 import { leafHash, verifyInclusion } from "./merkle.js";
 import { type PublicKey, parsePublicKey } from "./publickey.js";
+import { fits } from "./shape.js";
 import { verifySignature } from "./signature.js";
 import { verifyTreeHead } from "./treehead.js";
 
@@ -257,7 +258,7 @@ function recordedTags({ document }: Manifest): readonly string[] {
   const taken =
     Array.isArray(tags) &&
     tags.length <= MAX_TAGS &&
-    tags.every((tag) => typeof tag === "string" && tag.length <= MAX_TAG_CHARACTERS);
+    tags.every((tag) => typeof tag === "string" && fits(tag, MAX_TAG_CHARACTERS));
   return taken ? tags : [];
 }
 
