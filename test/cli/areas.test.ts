@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { beforeAll, expect, test, vi } from "vitest";
 import { encryptClaim } from "#cairnlog/engine/verify/claims.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
-import type { Subcommand } from "#cairnlog/server/cli/usage.js";
+import { COMMANDS } from "#cairnlog/server/cli/commands.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
 import { cairnlog } from "../service.js";
@@ -26,10 +26,7 @@ beforeAll(async () => {
 
 /** What a command prints, which must end well. */
 async function run(name: string, ...args: string[]): Promise<string> {
-  const module = await import(`#cairnlog/server/cli/${name}.js`);
-  const command = Object.values(module).find((value): value is Subcommand =>
-    Object.hasOwn(value as object, "summary"),
-  )!;
+  const command = await COMMANDS[name]!.load();
   const log = vi.spyOn(console, "log").mockImplementation(() => {});
   try {
     expect(await command.run([...args, "--server", service.url, "--state", at("state")])).toBe(0);
