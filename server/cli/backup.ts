@@ -13,7 +13,6 @@ const OPTIONS = {
 } as const;
 
 export const backup: Subcommand = {
-  summary: "back up a data directory, also while the service runs",
   help: `cairnlog backup --to BACKUP [--data DIR] [--operator-key FILE.pem] [--json]
 
 Puts into the directory BACKUP what has come since the last time: entries and tree heads in a new segment, and what is

@@ -27,7 +27,6 @@ const OPTIONS = {
 } as const;
 
 export const fsck: Subcommand = {
-  summary: "check a data directory, and rebuild what can be",
   help: `cairnlog fsck [--data DIR] [--operator-key FILE.pem] [--rebuild] [--json]
 
 Checks all that is in a data directory whose service is stopped: every entry, link and hash, both trees, every tile,

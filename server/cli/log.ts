@@ -36,7 +36,6 @@ const ACTIONS: Readonly<Record<string, Action>> = {
 };
 
 export const log: Subcommand = {
-  summary: "read the log, and check what is read",
   help: `cairnlog log show ENTRY... --server URL [options]
 cairnlog log search [TERM] --server URL [options]
 cairnlog log proof LEAF --server URL [--tree-size SIZE] [options]

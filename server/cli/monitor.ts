@@ -33,7 +33,6 @@ const LONGEST_PAUSE_S = 600;
 const STALL_CHECK_MS = 1_000;
 
 export const monitor: Subcommand = {
-  summary: "follow a log, verify and mirror it, and raise an alarm when it lies",
   help: `cairnlog monitor URL --state DIR [options]
 
 Fetches every entry and every signed tree head of the log at URL, derives all of it again, and keeps a verified copy in

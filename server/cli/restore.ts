@@ -23,7 +23,6 @@ const OPTIONS = {
 } as const;
 
 export const restore: Subcommand = {
-  summary: "bring a log back from a backup",
   help: `cairnlog restore BACKUP --to DIR [options]
 
 Checks every hash, link, root and signature in BACKUP and makes the log of the data directory DIR of it: all of it, or
