@@ -11,22 +11,22 @@ const root = new URL("..", import.meta.url).pathname;
  */
 const LONGEST = [
   "crash/crash",
-  "verify/tree/merkle",
+  "verify/merkle",
   "cli/attest",
   "cli/client",
   "backup/backup",
   "monitor/command",
   "cli/claim",
-  "contract/identity/signatures",
+  "contract/signatures",
   "fsck/refusals",
   "fsck/fsck",
-  "server/http/conditions",
+  "server/conditions",
   "cli/secrets",
   "fuzz/fuzz",
   "crash/webhooks",
   "docs",
   "wasm/extend",
-  "log/history/import",
+  "log/import",
   "cli/commands",
 ].map((name) => `test/${name}.test.ts`);
 

@@ -9,7 +9,6 @@ export type OptionTable = NonNullable<ParseArgsConfig["options"]>;
 
 /** One subcommand. `run` resolves to the exit code: 0 done, 1 failed, 2 not understood. */
 export interface Subcommand {
-  readonly summary: string;
   /** Synopsis, options and examples. */
   readonly help: string;
   /** Every option it takes: what its parser, shell completion and the tests of its help go by. */

@@ -2,17 +2,17 @@
 import { createPrivateKey, sign } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { startCalendar } from "../anchoring/calendar.js";
-import { cairnlog, scratchFolder, startService } from "../service.js";
+import { startTestService, temporaryFolder } from "../server/harness.js";
+import { cairnlog } from "./harness.js";
 
-const folder = scratchFolder();
-afterAll(() => folder.remove());
-const at = (name: string) => join(folder.path, name);
+const folder = temporaryFolder();
+const at = (name: string) => join(folder, name);
 
 test("an anchored entry's proof is checked and told by `cairnlog verify`", async () => {
   const calendar = await startCalendar();
-  const service = await startService(at("data"), { SERVICE_OTS_CALENDARS: calendar.url });
+  const service = await startTestService({ SERVICE_DATA_DIR: at("data"), SERVICE_OTS_CALENDARS: calendar.url });
   const send = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
     const response = await fetch(`${service.url}/api/v1${path}`, {
       method: "POST",
@@ -34,7 +34,7 @@ test("an anchored entry's proof is checked and told by `cairnlog verify`", async
   const { token } = await send("/auth/login", { challenge_id, challenge_signature });
   const { ots_proof } = await send("/log/anchor", {}, { authorization: `Bearer ${token}` });
   expect(await cairnlog(attest)).toMatchObject({ code: 0, stderr: "" });
-  await service.stop();
+  await service.close();
 
   const path = `${at("report.txt")}.attestation.json`;
   const bundle = JSON.parse(readFileSync(path, "utf8"));

@@ -3,7 +3,8 @@ import { copyFileSync, existsSync, readFileSync, statSync, truncateSync, writeFi
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { cairnlog, type Finished, scratchFolder, startService } from "../service.js";
+import { type Finished, scratchFolder, cairnlog as spawned, startService } from "../service.js";
+import { cairnlog } from "./harness.js";
 
 const folder = scratchFolder();
 const at = (name: string) => join(folder.path, name);
@@ -169,7 +170,7 @@ describe("attest", () => {
     writeFileSync(at("large.bin"), "");
     truncateSync(at("large.bin"), 3 * 2 ** 30);
     const service = await startService(at("data"));
-    const run = await cairnlog(["attest", at("large.bin"), "--key", at("me.pem"), "--server", service.url], {
+    const run = await spawned(["attest", at("large.bin"), "--key", at("me.pem"), "--server", service.url], {
       env: { ...process.env, NODE_OPTIONS: "--max-old-space-size=64" },
     });
     await service.stop();

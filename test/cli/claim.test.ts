@@ -4,12 +4,14 @@ import { once } from "node:events";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { cairnlog, MAIN, scratchFolder } from "../service.js";
+import { temporaryFolder } from "../server/harness.js";
+import { MAIN } from "../service.js";
 import { jcs, newRecipient, open, seal } from "../verify/claims/ecies.js";
 import { sha256 } from "../verify/keys/keys.js";
+import { cairnlog } from "./harness.js";
 
-const folder = scratchFolder();
-const at = (name: string) => join(folder.path, name);
+const folder = temporaryFolder();
+const at = (name: string) => join(folder, name);
 const recipient = newRecipient();
 const plaintext = { salary: 52000, name: "Zoë 🪨" };
 const file = (name: string, content: string | Uint8Array | object) => {
@@ -27,7 +29,6 @@ beforeAll(async () => {
   const run = await claim("encrypt", "--in", at("plain.json"), "--key-out", at("claim.key"), "--out", at("claim.json"));
   expect(run).toEqual({ code: 0, stdout: "", stderr: "" });
 });
-afterAll(() => folder.remove());
 
 /** Encrypts to Bob under the shared secret; otherwise as it is called. */
 function claim(action: string, ...args: string[]) {
@@ -185,6 +186,10 @@ describe("claim check", () => {
 });
 
 describe("a command that is not understood", () => {
+  const home = process.cwd();
+  beforeAll(() => process.chdir(folder));
+  afterAll(() => process.chdir(home));
+
   test.each([
     [[]],
     [["reveal"]],
@@ -200,7 +205,7 @@ describe("a command that is not understood", () => {
     [["check", "a", "--key", "x", "--commitment-key", "y"]],
     [["check", "--no-such-option"]],
   ])("%j: exit 2 and where to look", async (args) => {
-    const run = await cairnlog(["claim", ...args], { cwd: folder.path });
+    const run = await cairnlog(["claim", ...args]);
     expect(run).toMatchObject({ code: 2, stdout: "" });
     expect(run.stderr).toMatch(/Try: cairnlog claim --help/);
   });

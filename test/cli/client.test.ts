@@ -5,20 +5,18 @@ import { once } from "node:events";
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { LyingProxy } from "../client/proxy.js";
-import { cairnlog, type Finished, MAIN, type RunningService, scratchFolder, startService } from "../service.js";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
+import { type Finished, MAIN } from "../service.js";
+import { cairnlog } from "./harness.js";
 
-const folder = scratchFolder();
-const at = (name: string) => join(folder.path, name);
-let service: RunningService;
+const folder = temporaryFolder();
+const at = (name: string) => join(folder, name);
+let service: TestService;
 let keys = 0;
 beforeAll(async () => {
-  service = await startService(at("data"), { SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S: "0" });
-});
-afterAll(async () => {
-  await service.stop();
-  folder.remove();
+  service = await startTestService({ SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S: "0" });
 });
 
 /** Runs a command against the service, with state that the test's own commands share. */
@@ -233,8 +231,8 @@ describe("a log that lies", () => {
   });
 
   test("state is kept below XDG_CONFIG_HOME where no folder is named", async () => {
-    const env = { ...process.env, XDG_CONFIG_HOME: at("config") };
-    expect(await cairnlog(["log", "tail", "--server", service.url], { env })).toMatchObject({ code: 0 });
+    const env = { XDG_CONFIG_HOME: at("config") };
+    expect(await cairnlog(["log", "tail", "--server", service.url], env)).toMatchObject({ code: 0 });
     expect(readdirSync(at("config/cairnlog"))).toEqual([
       expect.stringMatching(/^127\.0\.0\.1_\d+-[0-9a-f]{12}\.log\.json$/),
     ]);
@@ -243,9 +241,8 @@ describe("a log that lies", () => {
 
 /** The public key of a log that is not this one. */
 async function publicPem(): Promise<string> {
-  const other = await startService(at("other"));
-  await other.stop();
-  return readFileSync(at("other/operator.pub.pem"), "utf8");
+  const other = await startTestService();
+  return (await other.get("/log/operator-key")).body.public_key;
 }
 
 describe("what is not understood is exit code 2 and a sentence", () => {

@@ -1,12 +1,12 @@
 /** `cairnlog export` beyond what one request reaches. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestService, type TestService } from "../server/harness.js";
-import { cairnlog, scratchFolder } from "../service.js";
+import { beforeAll, expect, test } from "vitest";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
+import { cairnlog } from "./harness.js";
 
-const folder = scratchFolder();
-const at = (name: string) => join(folder.path, name);
+const folder = temporaryFolder();
+const at = (name: string) => join(folder, name);
 let service: TestService;
 const ENTRIES = 23_456;
 
@@ -19,7 +19,6 @@ beforeAll(async () => {
       Array.from({ length: Math.min(700, ENTRIES - n) }, (_, i) => ({ event_type: "note", payload: { n: n + i } })),
     );
 });
-afterAll(() => folder.remove());
 
 test("NDJSON holds every entry once, in order, as the log serves it", async () => {
   const run = await cairnlog(["export", "--server", service.url, "--out", at("log.ndjson")]);

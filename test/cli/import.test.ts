@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
 import { chain, type MadeEntry, type Wanted } from "../log/history/entries.js";
-import { cairnlog, MAIN, scratchFolder, startService } from "../service.js";
+import { MAIN, scratchFolder, startService } from "../service.js";
+import { cairnlog } from "./harness.js";
 
 const folder = scratchFolder();
 afterAll(() => folder.remove());
@@ -67,8 +68,7 @@ test("a refusal names the line and leaves nothing; what is not understood is 2",
   expect(existsSync(at("bad/log"))).toBe(false);
   expect((await cairnlog(["import", "--data", at("bad")])).code).toBe(2);
   expect((await cairnlog(["import", "a", "b"])).code).toBe(2);
-  const env = { ...process.env, PORT: "none" };
-  expect((await cairnlog(["import", file, "--data", at("bad")], { env })).code).toBe(2);
+  expect((await cairnlog(["import", file, "--data", at("bad")], { PORT: "none" })).code).toBe(2);
   const missing = await cairnlog(["import", at("none.ndjson"), "--data", at("none")]);
   expect(missing.code).toBe(1);
   expect(missing.stderr).not.toMatch(/\n.*\n/);

@@ -6,22 +6,21 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { encryptPrivateKey, isEncryptedKey } from "#cairnlog/engine/crypto/keys/encrypted-key.js";
 import { privateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { startTestService, type TestService } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
-import { cairnlog, MAIN, type RunningService, scratchFolder, startService } from "../service.js";
+import { MAIN, scratchFolder } from "../service.js";
+import { cairnlog } from "./harness.js";
 
 const folder = scratchFolder();
 const at = (name: string) => join(folder.path, name);
 const openssl = async (...args: string[]) => (await promisify(execFile)("openssl", args)).stdout;
-let service: RunningService;
+let service: TestService;
 beforeAll(async () => {
-  service = await startService(at("data"));
+  service = await startTestService();
   writeFileSync(at("passphrase"), "correct horse\n");
   writeFileSync(at("wrong"), "wrong horse\n");
 });
-afterAll(async () => {
-  await service.stop();
-  folder.remove();
-});
+afterAll(() => folder.remove());
 
 const run = (...args: string[]) => cairnlog([...args, "--server", service.url, "--state", at("state")]);
 
@@ -74,10 +73,10 @@ describe("an encrypted private key", () => {
     expect(statSync(key).mode & 0o777).toBe(0o600);
     const registered = await run("register", "--key", key, "--pseudonym", "Ada", "--passphrase-file", at("passphrase"));
     expect(registered).toMatchObject({ code: 0, stderr: "" });
-    const env = { ...process.env, CAIRNLOG_PASSPHRASE_FILE: at("passphrase") };
+    const env = { CAIRNLOG_PASSPHRASE_FILE: at("passphrase") };
     writeFileSync(at("report.txt"), "A report");
     const args = ["--server", service.url, "--state", at("state"), "--key", key];
-    expect(await cairnlog(["attest", at("report.txt"), ...args], { env })).toMatchObject({ code: 0, stderr: "" });
+    expect(await cairnlog(["attest", at("report.txt"), ...args], env)).toMatchObject({ code: 0, stderr: "" });
     const next = at("next.pem");
     await cairnlog(["keygen", "--out", next, "--passphrase-file", at("wrong")]);
     const succeeded = await run(

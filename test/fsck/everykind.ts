@@ -205,7 +205,8 @@ async function withStore<T>(
   }
 }
 
-export const check = (dataDir: string, pool: Pool): Promise<LogCheckReport> => withStore(dataDir, pool, checkLog);
+export const check = (dataDir: string, pool: Pool, more: Partial<LogCheckOptions> = {}): Promise<LogCheckReport> =>
+  withStore(dataDir, pool, (store, options) => checkLog(store, { ...options, ...more }));
 
 /** Checks, rebuilds, and checks again. */
 export const rebuild = (dataDir: string, pool: Pool, signal?: AbortSignal): Promise<LogCheckReport> =>

@@ -43,6 +43,18 @@ export const SERVICE_FAULTS: readonly PlantedFault[] = [
 
 export const PARSER_FAULTS: readonly PlantedFault[] = [
   {
+    name: "spells a backslash without its escape in texts of ASCII",
+    file: "engine/verify/json/canonical.js",
+    text: "/^[ !#-[\\]-~]*$/",
+    replacement: "/^[ !#-~]*$/",
+  },
+  {
+    name: "takes numbers that are no double when their exponent is spelt with E",
+    file: "engine/verify/json/ijson.js",
+    text: "code === 0x65 || code === 0x45",
+    replacement: "code === 0x65",
+  },
+  {
     name: "takes DER lengths that are not minimal",
     file: "engine/verify/keys/der.js",
     text: "if (length < (count === 1 ? 0x80 : 0x100))",

@@ -9,7 +9,7 @@ import { type Log, type LogOptions, openLog, startLog } from "#cairnlog/engine/l
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 
 /** Many logs are open at once while a failing property is being shrunk. */
-const MAP_SIZE = 2 ** 30;
+export const MAP_SIZE = 2 ** 30;
 
 const folders: string[] = [];
 afterAll(() => {

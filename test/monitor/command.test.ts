@@ -11,10 +11,11 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parsePublicKey, type TreeHead } from "#cairnlog/engine/verify/index.js";
 import { Mirror } from "#cairnlog/server/monitor/mirror.js";
+import { cairnlog } from "../cli/harness.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner, registration, type TestSigner } from "../server/signers.js";
-import { cairnlog, MAIN, startService } from "../service.js";
+import { MAIN, startService } from "../service.js";
 
 const text = (name: string) => readFileSync(fileURLToPath(new URL(`../../${name}`, import.meta.url)), "utf8");
 const manual = text("docs/monitor.md");

@@ -4,16 +4,32 @@ import { type ParseArgsConfig, parseArgs } from "node:util";
 type Options = NonNullable<ParseArgsConfig["options"]>;
 type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T; strict: true }>>["values"];
 
-/** Reads `process.argv`; `--help` and what is not understood end the process. */
+/** Reads the options of `process.argv`; `--help` and what is not understood end the process. */
 export function readCommand<const T extends Options>(help: string, options: T): Values<T> {
+  return read(help, options, false).values;
+}
+
+/** Like `readCommand`, for a command that takes other arguments too. */
+export function readArguments<const T extends Options>(
+  help: string,
+  options: T,
+): { values: Values<T>; positionals: string[] } {
+  return read(help, options, true);
+}
+
+function read<const T extends Options>(
+  help: string,
+  options: T,
+  allowPositionals: boolean,
+): { values: Values<T>; positionals: string[] } {
   try {
     const all = { ...options, help: { type: "boolean", short: "h" } } as const;
-    const { values } = parseArgs({ options: all, strict: true });
+    const { values, positionals } = parseArgs({ options: all, strict: true, allowPositionals });
     if ((values as { help?: boolean }).help) {
       console.log(help);
       process.exit(0);
     }
-    return values as Values<T>;
+    return { values: values as Values<T>, positionals };
   } catch (error) {
     refuse((error as Error).message);
   }

@@ -97,6 +97,21 @@ describe("a delivery", () => {
     expect(post.state(id)).toMatchObject({ healthy: true, retry_count: RETRY_DELAYS_S.length + 1 });
   });
 
+  test.each([0.000_3, 0.999_9])("is not looked at before its microsecond, with a jitter of %d", async (jitter) => {
+    const post = await openPost();
+    post.jitter = jitter;
+    post.answer = () => REFUSED;
+    const { id } = await post.subscribe();
+    await post.register();
+    await post.until(() => post.state(id).retry_count === 1 && post.timers === 1);
+    // In whole microseconds; timers have whole milliseconds, so the attempt comes up to one later, and no earlier.
+    const delay = Math.round(RETRY_DELAYS_S[0]! * (1 + 0.2 * jitter) * 1e6) / 1e6;
+    post.pass(delay - 0.000_001);
+    expect(post.arrivals).toHaveLength(1);
+    post.pass(0.001);
+    expect(post.arrivals).toHaveLength(2);
+  });
+
   test("that gets no answer in 10 s has failed", async () => {
     const post = await openPost();
     post.answer = () => never;

@@ -16,6 +16,9 @@ export const ACCEPTED: Verdict = { isDelivered: true, reason: "200" };
 export const REFUSED: Verdict = { isDelivered: false, reason: "500" };
 export const OWNER = `sha256:${"a".repeat(64)}`;
 
+/** Timers that one moment may have. */
+const MAX_AT_ONCE = 1_000;
+
 interface Timer {
   at: number;
   readonly run: () => void;
@@ -86,9 +89,13 @@ export class Post {
   /** Moves the clock, and lets every timer run at its time. */
   pass(seconds: number): void {
     const end = this.world.now + Math.round(seconds * 1_000_000);
+    let atOnce = 0;
     for (;;) {
       const [next] = [...this.#timers].filter(({ at }) => at <= end).sort((a, b) => a.at - b.at);
       if (!next) break;
+      atOnce = next.at > this.world.now ? 0 : atOnce + 1;
+      if (atOnce > MAX_AT_ONCE)
+        throw new Error("timers run without end at one moment: something wakes before its time");
       this.#timers.delete(next);
       this.world.now = Math.max(this.world.now, next.at);
       next.run();

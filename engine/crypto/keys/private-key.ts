@@ -7,15 +7,15 @@ import {
   type KeyObject,
   sign as opensslSign,
 } from "node:crypto";
-import sodium from "sodium-native";
 import { CairnlogError } from "../../error.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
+import { sodium } from "../sodium.js";
 import { importPublicKey, type ServerKey } from "./spki.js";
 
 export interface PrivateKey {
   readonly public: ServerKey;
   readonly keyObject: KeyObject;
-  /** libsodium's 64-byte form; absent for other algorithms than Ed25519. */
+  /** libsodium's form: the seed and the public point. Absent for other algorithms than Ed25519. */
   readonly sodiumKey?: Buffer;
 }
 
@@ -31,12 +31,10 @@ export function privateKey(pem: string, passphrase?: string): PrivateKey {
     throw new CairnlogError("invalid-key", "This is not a PEM private key that can be read.", { cause });
   }
   const publicPem = createPublicKey(keyObject).export({ type: "spki", format: "pem" }).toString();
-  const key = { public: importPublicKey(publicPem), keyObject };
-  if (key.public.algorithm !== "ed25519") return key;
+  const publicKey = importPublicKey(publicPem);
+  if (publicKey.algorithm !== "ed25519") return { public: publicKey, keyObject };
   const seed = Buffer.from(keyObject.export({ format: "jwk" }).d!, "base64url");
-  const sodiumKey = Buffer.alloc(sodium.crypto_sign_SECRETKEYBYTES);
-  sodium.crypto_sign_seed_keypair(Buffer.alloc(sodium.crypto_sign_PUBLICKEYBYTES), sodiumKey, seed);
-  return { ...key, sodiumKey };
+  return { public: publicKey, keyObject, sodiumKey: Buffer.concat([seed, publicKey.raw]) };
 }
 
 /** Makes a key pair. @returns the private key as PKCS#8 PEM */
@@ -54,8 +52,8 @@ export function generatePrivateKey(algorithm: KeyAlgorithm): string {
 export function signSync(key: PrivateKey, message: Uint8Array): Buffer {
   switch (key.public.algorithm) {
     case "ed25519": {
-      const signature = Buffer.alloc(sodium.crypto_sign_BYTES);
-      sodium.crypto_sign_detached(signature, message, key.sodiumKey!);
+      const signature = Buffer.alloc(sodium().crypto_sign_BYTES);
+      sodium().crypto_sign_detached(signature, message, key.sodiumKey!);
       return signature;
     }
     case "ecdsa-p256":

@@ -1,8 +1,8 @@
 /** Whether the tables of anchors agree with one another: totals and open work follow from the anchors. */
-import type { PrivateRows } from "./private-check.js";
+import type { LogEnd, PrivateRows } from "./private-check.js";
 
-/** A sentence for each contradiction in a log of `size` entries. */
-export function* checkAnchors(rows: PrivateRows, size: number): Iterable<string> {
+/** A sentence for each contradiction. */
+export function* checkAnchors(rows: PrivateRows, { size }: LogEnd): Iterable<string> {
   const totals = { newest: -1, pending: 0, confirmed: 0 };
   for (const { key, row } of rows.range("anchors")) {
     if (key >= size) yield `anchors ${key}: entry ${key + 1} is anchored, but the log has ${size} entries.`;

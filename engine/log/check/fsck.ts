@@ -10,8 +10,8 @@ import { CairnlogError } from "../../error.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
 import { DERIVED_TABLES, FORMAT, type Key, PRIVATE_TABLES, type TableName } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
-import { canonicalTimestamp } from "../../verify/entry.js";
-import { isObject } from "../../verify/json/shape.js";
+import { canonicalTimestamp, ENTRY_MEMBERS, type Entry } from "../../verify/entry.js";
+import { isObject, objectOf } from "../../verify/json/shape.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { EntryReader } from "../read/reader.js";
 import { Tree } from "../tree/tree.js";
@@ -28,6 +28,7 @@ const STEP_ENTRIES = 1024;
 /** Sentences kept; all are counted. */
 const MAX_SENTENCES = 1000;
 const HASH = 32;
+const ENTRY = objectOf(ENTRY_MEMBERS, {}, "ignored");
 
 /**
  * Where a difference lies. `entries`: batches, entries and heads, which nothing can be derived without; `derived`: what
@@ -140,9 +141,11 @@ function* privateFaults(store: Store, size: number, checks: readonly PrivateChec
         yield `${table} ${JSON.stringify(key)} cannot be read.`;
       }
   if (!areReadable) return;
+  // Where the last entry is damaged, which `verifyLog` names, nothing is known to lie beyond it.
+  const lastId = size ? (readableEntry(new EntryReader(store), size - 1)?.id ?? Number.POSITIVE_INFINITY) : 0;
   for (const check of [checkAnchors, ...checks])
     try {
-      yield* check(store, size);
+      yield* check(store, { size, lastId });
     } catch (error) {
       // Rows of any shape can be planted; what they make of a check is a finding, too.
       if (!(error instanceof TypeError)) throw error;
@@ -195,8 +198,14 @@ export async function derive(
   for (let from = 0; from < size; from += STEP_ENTRIES) {
     signal?.throwIfAborted();
     const to = Math.min(size, from + STEP_ENTRIES);
-    for (let index = from; index < to; index++) applyReadable(replay, index);
-    const digests = entryHashes(reader, from, to);
+    const digests = Buffer.alloc(HASH * (to - from));
+    for (let index = from; index < to; index++) {
+      const entry = readableEntry(reader, index);
+      // Without one the digest stays zero, and no head fits it.
+      if (!entry) continue;
+      digests.write(entry.entry_hash, HASH * (index - from), "hex");
+      applyReadable(replay, index);
+    }
     const tiles = trees.flatMap((tree) => tree.extend(digests, false).tiles);
     await step(replay, to);
     await scratch.commit({ firstIndex: 0, batch: null, rows: replay.take().rows(), tiles });
@@ -205,25 +214,23 @@ export async function derive(
   }
 }
 
-/** Entries that cannot be read are named by `verifyLog`; they make nothing. */
+/** What is no entry makes nothing; `verifyLog` names it. Whether an entry is true is for `verifyLog`, too. */
+function readableEntry(reader: EntryReader, index: number): Entry | undefined {
+  try {
+    const entry = reader.entry(index);
+    return ENTRY(entry, "") === undefined ? entry : undefined;
+  } catch {
+    // Damaged bytes are no JSON.
+    return undefined;
+  }
+}
+
 function applyReadable(replay: Replay, index: number): void {
   try {
     replay.apply(index, index + 1);
   } catch {
-    // Damaged bytes may be any JSON or none.
+    // A damaged payload may be any object.
   }
-}
-
-/** As the entries say it; whether that is true is for `verifyLog`. */
-function entryHashes(reader: EntryReader, from: number, to: number): Buffer {
-  const digests = Buffer.alloc(HASH * (to - from));
-  for (let index = from; index < to; index++)
-    try {
-      digests.write(reader.entry(index)!.entry_hash, HASH * (index - from), "hex");
-    } catch {
-      // Stays zero, and no head fits it.
-    }
-  return digests;
 }
 
 function checkPublished(store: Store, size: number, head: TreeHead | undefined, findings: Findings): void {
@@ -231,7 +238,7 @@ function checkPublished(store: Store, size: number, head: TreeHead | undefined, 
   const { tree_size, root_hash } = head;
   if (tree_size > size)
     findings.add("entries", `A head of ${tree_size} entries was signed and shown, but only ${size} are here.`);
-  else if ((new EntryReader(store).head(tree_size)?.root_hash ?? root_hash) !== root_hash)
+  else if ((readableHead(new EntryReader(store), tree_size)?.root_hash ?? root_hash) !== root_hash)
     findings.add("entries", `Another head of ${tree_size} entries was signed and shown than the one that is here.`);
 }
 
@@ -269,15 +276,25 @@ export function isPlausibleStart(store: Store, size: number, createdAt: unknown)
   return head === undefined || createdAt <= head;
 }
 
-/** When a head was signed, the first one where none is missing after it; undefined without any. */
+/** When a head was signed, the first one that can be read where none is missing after it; undefined without any. */
 export function firstHeadTimestamp(store: Store, size: number): string | undefined {
   const reader = new EntryReader(store);
   let low = 1;
   let high = size + 1;
   while (low < high) {
     const middle = Math.floor((low + high) / 2);
-    if (reader.head(middle)) high = middle;
+    if (readableHead(reader, middle)) high = middle;
     else low = middle + 1;
   }
-  return low > size ? undefined : reader.head(low)!.timestamp;
+  return low > size ? undefined : readableHead(reader, low)!.timestamp;
+}
+
+/** `verifyLog` names a head that is damaged. */
+function readableHead(reader: EntryReader, size: number): TreeHead | undefined {
+  try {
+    return reader.head(size);
+  } catch (error) {
+    if (!(error instanceof CairnlogError)) throw error;
+    return undefined;
+  }
 }

@@ -8,12 +8,12 @@ import { kernel, type TreeVersion } from "../../../wasm/index.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import { verifySync } from "../../crypto/signatures.js";
 import { CairnlogError } from "../../error.js";
-import type { Batch } from "../../store/batch.js";
+import type { Batch, HeadInfo, HeadRecord } from "../../store/batch.js";
 import { openStore, type Store } from "../../store/store.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../../verify/entry.js";
 import { peakPositions } from "../../verify/tree/merkle.js";
 import { treeHeadMessage } from "../../verify/tree/treehead.js";
-import { formatTimestamp } from "../clock.js";
+import { formatTimestamp, parseTimestamp } from "../clock.js";
 import { instantOf } from "../instant.js";
 import { hex, TILE_WIDTH, Tree } from "../tree/tree.js";
 
@@ -78,6 +78,7 @@ export function checkChunk(store: Store, task: ChunkStretch, derived: Store = st
   chunk.checkEntries();
   chunk.checkTree(1);
   chunk.checkTree(2);
+  chunk.checkHeads();
   return { errors: chunk.errors, warnings: chunk.warnings };
 }
 
@@ -101,6 +102,10 @@ class Chunk {
   readonly #key: ServerKey;
   /** Entry hashes as recomputed. */
   readonly #digests: Buffer;
+  /** Microseconds of each version 2 entry, as its hash covers them; NaN for all others. */
+  readonly #moments: Float64Array;
+  /** By tree version, the root of every new size; absent where no head needs it, or the tiles do not give it. */
+  readonly #roots = new Map<TreeVersion, Buffer>();
   /** The last one read. Everything is read in order, so there is no need to look further. */
   #batch: Batch | undefined;
 
@@ -110,6 +115,7 @@ class Chunk {
     this.#task = task;
     this.#key = importPublicKey(task.operatorKey);
     this.#digests = Buffer.alloc(HASH * (task.to - task.from));
+    this.#moments = new Float64Array(task.to - task.from).fill(Number.NaN);
   }
 
   #entryError(id: number, code: string, message: string): void {
@@ -126,22 +132,17 @@ class Chunk {
     let previous = from > 0 ? this.#read(from - 1) : undefined;
     for (let index = from; index < to; index++) {
       const read = this.#read(index);
-      if (!read) {
-        this.errors.push({
-          id: null,
-          tree_size: index + 1,
-          code: "missing-entry",
-          message: `The entry at leaf ${index} cannot be read.`,
-        });
+      if (!read) this.#treeError(index + 1, "missing-entry", `The entry at leaf ${index} cannot be read.`);
+      if (!read || !this.#checkContent(read.entry, index)) {
         previous = undefined;
         continue;
       }
-      const { entry, digest } = read;
-      this.#checkContent(entry);
+      const { entry, digest, canonical } = read;
       this.#checkPlace(previous, read, index);
       if (digest !== entry.entry_hash)
         this.#entryError(entry.id, "digest-mismatch", "The batch holds another digest than the entry.");
       this.#digests.write(entry.entry_hash, HASH * (index - from), "hex");
+      if (entry.chain_version === 2 && canonical !== undefined) this.#moments[index - from] = parseTimestamp(canonical);
       if (index === 0 ? entry.previous_hash !== null : previous && entry.previous_hash !== previous.entry.entry_hash)
         this.#entryError(entry.id, "broken-link", "previous_hash is not the hash of the entry before.");
       if (previous) this.#checkOrder(previous, read);
@@ -149,11 +150,16 @@ class Chunk {
     }
   }
 
-  #checkContent(entry: Entry): void {
+  /** @returns false for what is no entry: its members may be anything */
+  #checkContent(entry: Entry, index: number): boolean {
     // Nothing says that it is wrong: imported history may carry digests that are not known here.
     for (const { code, message } of checkEntry(entry, sha256))
       if (code === "unknown-digest") this.warnings.push({ id: entry.id, tree_size: null, code, message });
-      else this.#entryError(entry.id, code, message);
+      else if (code === "malformed-entry") {
+        this.#treeError(index + 1, code, `The entry at leaf ${index} is none: ${message}`);
+        return false;
+      } else this.#entryError(entry.id, code, message);
+    return true;
   }
 
   /** Ids are dense, but where imported history has a seam. */
@@ -207,7 +213,7 @@ class Chunk {
       this.#entryError(entry.id, "timestamp-decrease", "The timestamp is before that of the entry before.");
   }
 
-  /** Tiles, roots and heads under one lens. */
+  /** Tiles under one lens, and the roots that its heads are compared with. */
   checkTree(version: TreeVersion): void {
     try {
       this.#compareTree(version);
@@ -224,10 +230,10 @@ class Chunk {
     tree.restore(this.#task.size, this.#tail());
     const signed = this.#hasHeads(version);
     const grown = kernel.extend(from, peaksAt(tree, from), this.#digests, version, signed);
+    if (signed) this.#roots.set(version, Buffer.from(grown.roots));
     if (Buffer.compare(grown.peaks, peaksAt(tree, to)) !== 0)
       this.#treeError(to, "tile-mismatch", `The tiles of tree version ${version} do not follow from the entries.`);
     for (const run of grown.runs) this.#checkTiles(tree, run.level / 8, run.firstIndex, run.hashes);
-    if (signed) this.#checkHeads(version, Buffer.from(grown.roots));
   }
 
   /** Digests since the last full level-0 tile of the size that is verified. */
@@ -276,40 +282,59 @@ class Chunk {
     }
   }
 
-  #checkHeads(version: TreeVersion, roots: Buffer): void {
+  /** Every head, under whichever lens it is: none is missing after the first one, and time does not go back. */
+  checkHeads(): void {
     const { from, to } = this.#task;
     const isSparse = this.#mayLackHeads();
     let previous = from > 0 ? this.#headTime(from - 1) : undefined;
-    for (let index = from; index < to; ) {
-      const batch = this.#batchOf(index);
-      const info = batch?.headInfo;
-      const end = batch ? Math.min(to, batch.firstIndex + batch.count) : index + 1;
-      const keyId = info && `sha256:${info.keyId.toString("hex")}`;
-      for (; index < end; index++) {
-        const size = index + 1;
-        const head = batch?.head(index - batch.firstIndex);
-        if (!head && previous !== undefined && !isSparse)
-          this.#treeError(size, "head-missing", "There is no head of this size.");
-        if (!head || info?.treeVersion !== version) continue;
-        const at = HASH * (index - from);
-        if (roots.compare(head.root, 0, HASH, at, at + HASH) !== 0)
-          this.#treeError(size, "root-mismatch", "The head's root is not that of the entries.");
-        if (keyId !== this.#key.fingerprint)
-          this.#treeError(size, "foreign-head", "The head is signed by another key than the operator's.");
-        const message = treeHeadMessage(hex(head.root), size, formatTimestamp(head.timestamp));
-        if (!verifySync(this.#key, message, head.signature))
-          this.#treeError(size, "signature-invalid", "The head's signature does not verify.");
-        if (previous !== undefined && head.timestamp < previous)
-          this.#treeError(size, "timestamp-decrease", "The head is before the one before it.");
+    for (let index = from; index < to; index++) {
+      const batch = this.#readableBatch(index);
+      // A batch that cannot be read has been named with its entries.
+      if (!batch) continue;
+      const head = batch.head(index - batch.firstIndex);
+      if (head) {
+        this.#checkHead(head, batch.headInfo!, index + 1, previous);
         previous = head.timestamp;
-      }
+      } else if (previous !== undefined && !isSparse)
+        this.#treeError(index + 1, "head-missing", "There is no head of this size.");
     }
+  }
+
+  /** @param previous when the head before it was signed, microseconds; undefined where there is none */
+  #checkHead(head: HeadRecord, { treeVersion, keyId }: HeadInfo, size: number, previous: number | undefined): void {
+    const { from } = this.#task;
+    const at = HASH * (size - 1 - from);
+    if (this.#roots.get(treeVersion)?.compare(head.root, 0, HASH, at, at + HASH))
+      this.#treeError(size, "root-mismatch", "The head's root is not that of the entries.");
+    if (`sha256:${keyId.toString("hex")}` !== this.#key.fingerprint)
+      this.#treeError(size, "foreign-head", "The head is signed by another key than the operator's.");
+    if (!this.#isSigned(head, size))
+      this.#treeError(size, "signature-invalid", "The head's signature does not verify.");
+    if (previous !== undefined && head.timestamp < previous)
+      this.#treeError(size, "timestamp-decrease", "The head is before the one before it.");
+    if (head.timestamp < this.#moments[size - 1 - from]!)
+      this.#treeError(size, "timestamp-decrease", "The head is before its entry.");
+  }
+
+  #isSigned({ root, timestamp, signature }: HeadRecord, size: number): boolean {
+    // Damaged bytes may be no time at all.
+    if (!Number.isSafeInteger(timestamp)) return false;
+    return verifySync(this.#key, treeHeadMessage(hex(root), size, formatTimestamp(timestamp)), signature);
   }
 
   /** When the head that the entry at a leaf index made was signed, microseconds; undefined where there is none. */
   #headTime(index: number): number | undefined {
-    const batch = this.#batchOf(index);
+    const batch = this.#readableBatch(index);
     return batch?.head(index - batch.firstIndex)?.timestamp;
+  }
+
+  #readableBatch(index: number): Batch | undefined {
+    try {
+      return this.#batchOf(index);
+    } catch (error) {
+      if (!(error instanceof CairnlogError)) throw error;
+      return undefined;
+    }
   }
 }
 

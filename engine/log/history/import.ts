@@ -252,7 +252,8 @@ async function* lines(source: ImportSource): AsyncIterable<{ readonly bytes: Buf
     // A copy: a small rest would keep the whole piece in memory.
     if (from < chunk.length) parts.push(Buffer.from(chunk.subarray(from)));
     held += chunk.length - from;
-    if (held > MAX_ENTRY_BYTES) {
+    // A carriage return that came last may belong to the end of the line.
+    if (held - (chunk.at(-1) === CARRIAGE_RETURN ? 1 : 0) > MAX_ENTRY_BYTES) {
       const message = `The line is longer than ${MAX_ENTRY_BYTES} bytes.`;
       throw lineError(number + 1, { code: "payload-too-large" }, message);
     }

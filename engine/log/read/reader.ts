@@ -3,6 +3,7 @@
  * few of them, since neighbours are read together; of others no more is copied than what is asked for.
  */
 
+import { CairnlogError } from "../../error.js";
 import { Recent } from "../../recent.js";
 import type { Batch } from "../../store/batch.js";
 import type { Store } from "../../store/store.js";
@@ -62,7 +63,7 @@ export class EntryReader {
     return this.#read(index, (batch, i) => batch.digest(i));
   }
 
-  /** The stored head of a tree size; undefined where there is none. */
+  /** The stored head of a tree size; undefined where there is none. @throws CairnlogError `corrupt-log` */
   head(treeSize: number): TreeHead | undefined {
     return this.#read(treeSize - 1, (batch, i) => headOf(batch, i, treeSize));
   }
@@ -72,6 +73,8 @@ function headOf(batch: Batch, i: number, treeSize: number): TreeHead | undefined
   const info = batch.headInfo;
   const record = batch.head(i);
   if (!info || !record) return undefined;
+  if (!Number.isSafeInteger(record.timestamp))
+    throw new CairnlogError("corrupt-log", `The head of size ${treeSize} is damaged: its timestamp is none.`);
   return {
     tree_size: treeSize,
     root_hash: Buffer.from(record.root).toString("hex"),

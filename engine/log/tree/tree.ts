@@ -103,7 +103,7 @@ export class Tree {
       const nodes = nodesAt(size, level);
       const tile = { index: Math.floor(nodes / TILE_WIDTH), count: nodes % TILE_WIDTH, hashes: emptyTile() };
       if (level === 0) tile.hashes.set(this.#kernel.leaves(tail, this.version));
-      else if (tile.count) tile.hashes.set(this.#stored(level, tile.index).subarray(0, tile.count * HASH));
+      else if (tile.count) tile.hashes.set(this.#stored(level, tile.index, tile.count));
       this.#open.push(tile);
     }
     const peaks: Uint8Array[] = [];
@@ -158,8 +158,17 @@ export class Tree {
         this.#sealed.delete(`${tile.level}/${tile.index}`);
   }
 
-  #stored(level: number, index: number): Uint8Array {
-    return this.#store.tile(this.version, level, index) ?? missing(this.version, level, index);
+  /** The first `count` hashes of a tile on disk. */
+  #stored(level: number, index: number, count = TILE_WIDTH): Uint8Array {
+    return this.#whole(this.#store.tile(this.version, level, index), level, index, count);
+  }
+
+  #whole(hashes: Uint8Array | undefined, level: number, index: number, count: number): Uint8Array {
+    if (hashes && hashes.length >= count * HASH) return hashes.subarray(0, count * HASH);
+    throw new CairnlogError(
+      "corrupt-log",
+      `Tile ${index} of level ${level} (tree version ${this.version}) is missing or cut short: the data directory is damaged. cairnlog fsck --rebuild makes it anew.`,
+    );
   }
 
   /** Hashes of tile `index` at `tileLevel`; 256 of them, or as many as there are if it is the newest. */
@@ -218,9 +227,8 @@ export class Tree {
   #leaves(index: number): Uint8Array {
     const open = this.#open[0]!;
     if (open.index === index) return open.hashes.subarray(0, open.count * HASH);
-    return (
-      this.#sealed.get(`0/${index}`) ?? this.#store.tileView(this.version, 0, index) ?? missing(this.version, 0, index)
-    );
+    const view = () => this.#whole(this.#store.tileView(this.version, 0, index), 0, index, TILE_WIDTH);
+    return this.#sealed.get(`0/${index}`) ?? view();
   }
 
   /**
@@ -263,13 +271,6 @@ const position = (level: number, index: number): number => level * 2 ** 44 + ind
 function within(text: string, width: number, widest: number, index: number): string {
   const at = (2 * widest - 2 * width + (index % width)) * HEX;
   return text.slice(at, at + HEX);
-}
-
-function missing(version: TreeVersion, level: number, index: number): never {
-  throw new CairnlogError(
-    "corrupt-log",
-    `Tile ${index} of level ${level} (tree version ${version}) is missing: the data directory is damaged. cairnlog fsck --rebuild makes it anew.`,
-  );
 }
 
 const emptyTile = (): Uint8Array => new Uint8Array(TILE_WIDTH * HASH);

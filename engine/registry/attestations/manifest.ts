@@ -7,7 +7,7 @@ import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../verify/contract.js";
 import { utf8 } from "../../verify/encoding.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
-import { isObject } from "../../verify/json/shape.js";
+import { fits, isObject } from "../../verify/json/shape.js";
 import { type Attestation, type Coverage, type Manifest, normaliseContentHash } from "../../verify/manifest.js";
 import { boundedText, Faults } from "../input.js";
 import { isFingerprint } from "../keys/events.js";
@@ -19,8 +19,8 @@ export const MAX_STATEMENT_CHARACTERS = 4096;
 const MAX_TITLE_CHARACTERS = 500;
 const MAX_ID_CHARACTERS = 128;
 const MAX_TAGS = 32;
-/** In UTF-16 units, as the offline verifier counts them: it must find the very tags that the log took over. */
-const MAX_TAG_LENGTH = 64;
+/** The offline verifier counts tags the same way: it must find the very tags that the log took over. */
+const MAX_TAG_CHARACTERS = 64;
 
 interface ShapedManifest extends Manifest {
   readonly attestations: readonly Attestation[];
@@ -64,7 +64,8 @@ function readTags(value: unknown, path: string, faults: Faults): readonly string
   if (!Array.isArray(value) || !value.every((tag) => typeof tag === "string")) return [];
   if (value.length > MAX_TAGS) faults.add(path, `There can be at most ${MAX_TAGS} tags.`);
   value.slice(0, MAX_TAGS).forEach((tag: string, i) => {
-    if (tag.length > MAX_TAG_LENGTH) faults.add(`${path}/${i}`, `A tag can have at most ${MAX_TAG_LENGTH} characters.`);
+    if (!fits(tag, MAX_TAG_CHARACTERS))
+      faults.add(`${path}/${i}`, `A tag can have at most ${MAX_TAG_CHARACTERS} characters.`);
   });
   return value;
 }

@@ -1,6 +1,6 @@
 /** Pseudonyms: the display names of keys. Not unique, public, chosen by whoever holds the key. */
+import { fits } from "../../verify/json/shape.js";
 import type { Faults } from "../input.js";
-import { fits } from "../input.js";
 
 const MAX_CHARACTERS = 200;
 /** Composition joins at most four characters into one, of two code units each; longer text is not even normalised. */

@@ -7,8 +7,8 @@ import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
 import type { PolicyRow, RequestList, RequestRow, TargetPolicies } from "../../store/schema.js";
 import { POLICY_ACTIONS } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
-import type { JsonObject } from "../../verify/json/shape.js";
-import { Faults, fits } from "../input.js";
+import { fits, type JsonObject } from "../../verify/json/shape.js";
+import { Faults } from "../input.js";
 import { isFingerprint } from "../keys/events.js";
 import { type Predicates, readPredicates } from "./predicatelanguage.js";
 

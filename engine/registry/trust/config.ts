@@ -2,8 +2,8 @@
  * A trust configuration: whom a verifier trusts and how far it follows endorsements. Read from outside, every member of
  * it an attacker's choice, also for verifications by an inline configuration.
  */
-import { isObject, type JsonObject } from "../../verify/json/shape.js";
-import { Faults, fits } from "../input.js";
+import { fits, isObject, type JsonObject } from "../../verify/json/shape.js";
+import { Faults } from "../input.js";
 import { canonicalFingerprint } from "../keys/events.js";
 
 /** Anchors of each kind. */

@@ -13,6 +13,7 @@
 import { decodeBase64 } from "../encoding.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../entry.js";
 import { canonicalJson } from "../json/canonical.js";
+import { fits } from "../json/shape.js";
 import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";
 import { attestationPayloads, type Manifest, manifestHash, normaliseContentHash } from "../manifest.js";
@@ -258,7 +259,7 @@ function recordedTags({ document }: Manifest): readonly string[] {
   const taken =
     Array.isArray(tags) &&
     tags.length <= MAX_TAGS &&
-    tags.every((tag) => typeof tag === "string" && tag.length <= MAX_TAG_CHARACTERS);
+    tags.every((tag) => typeof tag === "string" && fits(tag, MAX_TAG_CHARACTERS));
   return taken ? tags : [];
 }
 

@@ -22,6 +22,12 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Whether `value` has at most `limit` characters. Characters are code points, whatever UTF-16 makes of them. */
+export function fits(value: string, limit: number): boolean {
+  // A megabyte is not counted to learn that it is too long.
+  return value.length <= limit || (value.length <= 2 * limit && [...value].length <= limit);
+}
+
 /** A shape for values that pass `test`; `what` completes "must be …". */
 export function where<T = unknown>(what: string, test: (value: unknown) => boolean): Shape<T> {
   return (value, path) => (test(value) ? undefined : `${path === "" ? "The value" : path} must be ${what}.`);

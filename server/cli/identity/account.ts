@@ -71,7 +71,6 @@ function opened(answer: OpenedAccount, file: string | undefined): Done {
 }
 
 export const account: Subcommand = {
-  summary: "open an account, get it back, add keys to it",
   help: `cairnlog account create --name NAME --email ADDRESS --label TEXT --key KEY.pem --server URL [options]
 cairnlog account recover --name NAME --recovery-key-file FILE --label TEXT --key NEW.pem --server URL [options]
 cairnlog account enroll --new-key NEW.pem --label TEXT --key KEY.pem --server URL [options]

@@ -18,7 +18,6 @@ const OPTIONS = {
 } as const;
 
 export const keygen: Subcommand = {
-  summary: "make a signing key",
   help: `cairnlog keygen --out KEY.pem [--algorithm ed25519|ecdsa-p256|rsa-2048] [--passphrase] [--json]
 
 Writes a new private key (PKCS#8 PEM, readable by you alone) and prints its fingerprint.

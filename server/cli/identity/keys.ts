@@ -18,7 +18,6 @@ const ACTIONS: Readonly<Record<string, Action<typeof READING_OPTIONS>>> = {
 };
 
 export const keys: Subcommand = {
-  summary: "list and show registered keys",
   help: `cairnlog keys list [NAME] --server URL [options]
 cairnlog keys show FINGERPRINT --server URL [options]
 

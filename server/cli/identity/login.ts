@@ -6,7 +6,6 @@ import { readArguments, required, type Subcommand } from "../usage.js";
 const OPTIONS = { ...CONNECTION_OPTIONS, "password-file": { type: "string" } } as const;
 
 export const login: Subcommand = {
-  summary: "sign in and keep the session",
   help: `cairnlog login --key KEY.pem --server URL [options]
 
 Signs a challenge with KEY, prints the session token and keeps it in a file that only you can read. Whoever has

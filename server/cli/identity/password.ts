@@ -25,7 +25,6 @@ const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
 };
 
 export const password: Subcommand = {
-  summary: "set or change the password of a key",
   help: `cairnlog password set --key KEY.pem --password-file FILE --server URL [options]
 
 Sets the password that login and attest take from then on beside KEY (--password-file). It is another thing than the

@@ -5,7 +5,6 @@ import { readArguments, required, type Subcommand } from "../usage.js";
 const OPTIONS = { ...CONNECTION_OPTIONS, pseudonym: { type: "string" }, expires: { type: "string" } } as const;
 
 export const register: Subcommand = {
-  summary: "register a key",
   help: `cairnlog register --key KEY.pem --pseudonym NAME --server URL [options]
 
 Registers the public half of KEY and checks the receipt.

@@ -5,7 +5,6 @@ import { readArguments, type Subcommand, UsageError } from "../usage.js";
 const OPTIONS = { ...CONNECTION_OPTIONS, yes: { type: "boolean", default: false } } as const;
 
 export const revoke: Subcommand = {
-  summary: "disable a key for ever",
   help: `cairnlog revoke --yes --server URL [--key KEY.pem] [options]
 
 Revokes KEY, or without one the key of the session (cairnlog login), and checks the receipt. Nothing takes that

@@ -13,7 +13,6 @@ const OPTIONS = {
 } as const;
 
 export const succeed: Subcommand = {
-  summary: "replace a key by a new one",
   help: `cairnlog succeed --key OLD.pem --new-key NEW.pem --server URL [options]
 
 Makes NEW the successor of OLD, signed by both, and checks the receipt. OLD signs nothing new from then on.

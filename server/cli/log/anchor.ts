@@ -18,7 +18,6 @@ const ACTIONS: Readonly<Record<string, Action<typeof CONNECTION_OPTIONS>>> = {
 };
 
 export const anchor: Subcommand = {
-  summary: "anchor the log in Bitcoin, or see how far that is",
   help: `cairnlog anchor status --server URL [options]
 cairnlog anchor now --key OPERATOR.pem --server URL [options]
 

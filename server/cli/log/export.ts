@@ -31,7 +31,6 @@ const OPTIONS = {
 } as const;
 
 export const exportLog: Subcommand = {
-  summary: "write the entries of a log to a file",
   help: `cairnlog export --server URL --out FILE [options]
 
 Writes entries, oldest first: as NDJSON (one entry a line, as the log serves them) or as CSV.

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Entry } from "../../../engine/verify/index.js";
 import { type Client, ClientError } from "../../client/index.js";
 import { READING_HELP, READING_OPTIONS, readNumber, report, withClient } from "../connection.js";
+import { interruptible } from "../interrupt.js";
 import { printable } from "../terminal.js";
 import { chosen, none, readArguments, type Subcommand, UsageError } from "../usage.js";
 
@@ -35,7 +36,6 @@ const ACTIONS: Readonly<Record<string, Action>> = {
 };
 
 export const log: Subcommand = {
-  summary: "read the log, and check what is read",
   help: `cairnlog log show ENTRY... --server URL [options]
 cairnlog log search [TERM] --server URL [options]
 cairnlog log proof LEAF --server URL [--tree-size SIZE] [options]
@@ -129,20 +129,22 @@ function tail(positionals: readonly string[], values: Values): (client: Client) 
   return async (client) => {
     const head = await client.log.head();
     let next = Math.max(0, (head?.tree_size ?? 0) - lines);
-    const interrupted = new AbortController();
-    if (values.follow) for (const name of ["SIGINT", "SIGTERM"]) process.once(name, () => interrupted.abort());
-    do {
-      try {
-        for await (const entry of client.log.since(next)) {
-          line(entry, values);
-          next++;
-        }
-      } catch (error) {
-        if (!values.follow || !passes(error)) throw error;
-        console.error(printable(error.message));
+    const showNew = async () => {
+      for await (const entry of client.log.since(next)) {
+        line(entry, values);
+        next++;
       }
-      if (values.follow) await sleep(interval * 1000, undefined, { signal: interrupted.signal }).catch(() => {});
-    } while (values.follow && !interrupted.signal.aborted);
+    };
+    if (!values.follow) return showNew();
+    return interruptible(async (signal) => {
+      while (!signal.aborted) {
+        await showNew().catch((error: unknown) => {
+          if (!passes(error)) throw error;
+          console.error(printable(error.message));
+        });
+        await sleep(interval * 1000, undefined, { signal }).catch(() => {});
+      }
+    });
   };
 }
 

@@ -10,6 +10,7 @@ import { Monitor } from "../../monitor/monitor.js";
 import { post } from "../../monitor/notice.js";
 import { patientFetch } from "../../monitor/patience.js";
 import { readNumber } from "../connection.js";
+import { interruptible } from "../interrupt.js";
 import { type Progress, startProgress } from "../progress.js";
 import { printable } from "../terminal.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
@@ -32,7 +33,6 @@ const LONGEST_PAUSE_S = 600;
 const STALL_CHECK_MS = 1_000;
 
 export const monitor: Subcommand = {
-  summary: "follow a log, verify and mirror it, and raise an alarm when it lies",
   help: `cairnlog monitor URL --state DIR [options]
 
 Fetches every entry and every signed tree head of the log at URL, derives all of it again, and keeps a verified copy in
@@ -66,7 +66,7 @@ Example:
     const [server, more] = positionals;
     if (server === undefined) throw new UsageError("name the URL of a log");
     if (more !== undefined) throw new UsageError(`${more} is one argument too many`);
-    return new Run(server, values).toItsEnd();
+    return interruptible((signal) => new Run(server, values, signal).toItsEnd());
   },
 };
 
@@ -80,14 +80,15 @@ class Run {
   readonly #webhook: string | undefined;
   readonly #folder: MonitorFolder;
   readonly #monitor: Monitor;
-  readonly #interrupted = new AbortController();
+  readonly #interrupted: AbortSignal;
   readonly #started = Date.now();
   #progress: { readonly what: string; readonly bar: Progress } | null = null;
   #hasSeenWatched = false;
   /** When the silence began of which the alarm was raised. */
   #told: number | null = null;
 
-  constructor(server: string, values: Values) {
+  constructor(server: string, values: Values, interrupted: AbortSignal) {
+    this.#interrupted = interrupted;
     this.#server = webAddress(server, "URL");
     this.#values = values;
     this.#interval = Math.max(1, readNumber(values.interval, "--interval"));
@@ -99,7 +100,7 @@ class Run {
     this.#monitor = new Monitor({
       server,
       folder: this.#folder,
-      fetch: patientFetch({ signal: this.#interrupted.signal, say: (sentence) => this.#say(sentence) }),
+      fetch: patientFetch({ signal: interrupted, say: (sentence) => this.#say(sentence) }),
       operatorKey: operatorKey && readFileSync(operatorKey, "utf8"),
       watched: new Set(values.watch.map(readFingerprint)),
       onWatched: (entry, fingerprint) => this.#tellWatched(entry, fingerprint),
@@ -109,8 +110,7 @@ class Run {
 
   async toItsEnd(): Promise<number> {
     const { once } = this.#values;
-    const { signal } = this.#interrupted;
-    for (const name of ["SIGINT", "SIGTERM"]) process.once(name, () => this.#interrupted.abort());
+    const signal = this.#interrupted;
     // Apart from the rounds: one of them may be waiting for an answer.
     const check = () => void this.#checkSilence().catch((error: Error) => this.#say(error.message));
     const watchdog = once ? undefined : setInterval(check, STALL_CHECK_MS);
@@ -118,9 +118,9 @@ class Run {
       for (let failures = 0; ; ) {
         const isDone = await this.#round();
         failures = isDone ? 0 : failures + 1;
-        if (once) return this.#verdict(isDone, await this.#checkSilence());
+        if (once) return this.#verdict(isDone || signal.aborted, await this.#checkSilence());
         const pause = Math.max(this.#interval, Math.min(LONGEST_PAUSE_S, this.#interval * 2 ** failures));
-        await sleep((failures ? pause : this.#interval) * 1000, undefined, { signal }).catch(() => {});
+        await sleep(pause * 1000, undefined, { signal }).catch(() => {});
         if (signal.aborted) return EXIT.fine;
       }
     } catch (error) {
@@ -139,7 +139,7 @@ class Run {
       await this.#monitor.round({ audit: this.#values.audit });
     } catch (error) {
       if (!(error instanceof ClientError) || error.code === "operator-key-mismatch") throw error;
-      if (!this.#interrupted.signal.aborted) this.#say(error.message);
+      if (!this.#interrupted.aborted) this.#say(error.message);
       return false;
     } finally {
       this.#progress?.bar.end();

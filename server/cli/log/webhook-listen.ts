@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { CairnlogError } from "../../../engine/error.js";
 import { webhookKey } from "../../../engine/registry/webhooks/input.js";
 import { deliveryFault } from "../../webhooks/signature.js";
+import { interruptible } from "../interrupt.js";
 import { readArguments, required, UsageError } from "../usage.js";
 
 /** Deliveries have a few kilobytes; whatever is longer is none. */
@@ -29,7 +30,7 @@ export async function listenForDeliveries(argv: readonly string[]): Promise<numb
   await listen(server, readPort(required(values.port, "--port")), host);
   const url = addressOf(server, host);
   console.log(asJson ? JSON.stringify({ url }) : `listening on ${url}`);
-  await new Promise((resolve) => process.once("SIGINT", resolve).once("SIGTERM", resolve));
+  await interruptible((signal) => once(signal, "abort"));
   server.close();
   server.closeAllConnections();
   return 0;

@@ -56,7 +56,6 @@ function line({ id, url, events, healthy, retry_count }: Webhook): string {
 const LISTEN = { listen: listenForDeliveries };
 
 export const webhook: Subcommand = {
-  summary: "subscribe to events; receive deliveries and check them",
   help: `cairnlog webhook add --url URL [--events NAMES] --server URL [--key KEY.pem] [options]
 cairnlog webhook list --server URL [--key KEY.pem] [options]
 cairnlog webhook remove ID --server URL [--key KEY.pem] [options]

@@ -1,8 +1,9 @@
 /** `cairnlog backup`: brings a backup of a data directory up to date, while the service runs. */
 import { backUp } from "../../../engine/log/history/backup.js";
+import { interruptible } from "../interrupt.js";
 import { startProgress } from "../progress.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
-import { existingLog, interruptible, operatorKeyOf } from "./data-directory.js";
+import { existingLog, operatorKeyOf } from "./data-directory.js";
 
 const OPTIONS = {
   data: { type: "string", default: process.env.SERVICE_DATA_DIR || "./data" },
@@ -12,7 +13,6 @@ const OPTIONS = {
 } as const;
 
 export const backup: Subcommand = {
-  summary: "back up a data directory, also while the service runs",
   help: `cairnlog backup --to BACKUP [--data DIR] [--operator-key FILE.pem] [--json]
 
 Puts into the directory BACKUP what has come since the last time: entries and tree heads in a new segment, and what is

@@ -40,7 +40,6 @@ interface Measured {
 }
 
 export const bench: Subcommand = {
-  summary: "measure signatures, disk and appends on this machine",
   help: `cairnlog bench [--seconds N] [--dir DIR] [--json]
 
 Appends to a log of its own, in this process and without HTTP, and tells how many appends a second become durable, each

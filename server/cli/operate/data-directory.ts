@@ -3,7 +3,6 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { privateKey } from "../../../engine/crypto/keys/private-key.js";
 import { importPublicKey, type ServerKey } from "../../../engine/crypto/keys/spki.js";
-import { CairnlogError } from "../../../engine/error.js";
 import { UsageError } from "../usage.js";
 
 /** The directory of the log in a data directory. */
@@ -27,16 +26,4 @@ export function operatorKeyOf(dataDir: string, file: string | undefined): Server
   if (file !== undefined) return readOperatorKey(file);
   const kept = ["operator.pem", "operator.pub.pem"].map((name) => join(dataDir, name)).find(existsSync);
   return kept === undefined ? undefined : readOperatorKey(kept);
-}
-
-/** Runs `work` with a signal that SIGINT and SIGTERM raise, so that it can clear up before the command ends. */
-export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const controller = new AbortController();
-  const interrupt = () => controller.abort(new CairnlogError("closed", "Interrupted."));
-  process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
-  try {
-    return await work(controller.signal);
-  } finally {
-    process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
-  }
 }

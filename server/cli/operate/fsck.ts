@@ -8,10 +8,11 @@ import { projection } from "../../../engine/registry/projection.js";
 import { takeWriterLock } from "../../../engine/store/lmdb/writerlock.js";
 import { openStore } from "../../../engine/store/store.js";
 import { publishedHeadPath } from "../../settings.js";
+import { interruptible } from "../interrupt.js";
 import { type Progress, startProgress } from "../progress.js";
 import { printable } from "../terminal.js";
 import { readArguments, type Subcommand, UsageError } from "../usage.js";
-import { existingLog, interruptible, operatorKeyOf } from "./data-directory.js";
+import { existingLog, operatorKeyOf } from "./data-directory.js";
 
 /** Sentences shown without --json. */
 const MAX_SHOWN = 50;
@@ -26,7 +27,6 @@ const OPTIONS = {
 } as const;
 
 export const fsck: Subcommand = {
-  summary: "check a data directory, and rebuild what can be",
   help: `cairnlog fsck [--data DIR] [--operator-key FILE.pem] [--rebuild] [--json]
 
 Checks all that is in a data directory whose service is stopped: every entry, link and hash, both trees, every tile,

@@ -18,7 +18,6 @@ const SHOWN_WARNINGS = 20;
 const OPTIONS = { data: { type: "string" }, json: { type: "boolean", default: false } } as const;
 
 export const importLog: Subcommand = {
-  summary: "begin a log with entries that were made elsewhere",
   help: `cairnlog import FILE [--data DIR] [--json]
 
 Takes over entries, oldest first and one a line, as GET /api/v1/log serves them and cairnlog export writes them. FILE

@@ -7,9 +7,10 @@ import { restore as restoreLog } from "../../../engine/log/history/restore.js";
 import { projection } from "../../../engine/registry/projection.js";
 import { parsePublicKey } from "../../../engine/verify/index.js";
 import { publishedHeadPath } from "../../settings.js";
+import { interruptible } from "../interrupt.js";
 import { startProgress } from "../progress.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
-import { existingLog, interruptible, logFolder, operatorKeyOf } from "./data-directory.js";
+import { existingLog, logFolder, operatorKeyOf } from "./data-directory.js";
 import { readPublished } from "./published.js";
 
 const OPTIONS = {
@@ -22,7 +23,6 @@ const OPTIONS = {
 } as const;
 
 export const restore: Subcommand = {
-  summary: "bring a log back from a backup",
   help: `cairnlog restore BACKUP --to DIR [options]
 
 Checks every hash, link, root and signature in BACKUP and makes the log of the data directory DIR of it: all of it, or

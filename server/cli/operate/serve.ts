@@ -15,7 +15,6 @@ const OPTIONS = {
 } as const;
 
 export const serve: Subcommand = {
-  summary: "run the service",
   help: `cairnlog serve [--data DIR] [--read-only] [--json]
 
 Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;

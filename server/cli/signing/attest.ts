@@ -22,7 +22,6 @@ const OPTIONS = {
 } as const;
 
 export const attest: Subcommand = {
-  summary: "sign files and have the signatures recorded",
   help: `cairnlog attest FILE... --key KEY.pem --server URL [options]
 
 Hashes each FILE, signs a manifest of it with KEY, submits manifest and signature, checks the receipt,

@@ -50,7 +50,6 @@ const ACTIONS: Readonly<Record<string, (argv: readonly string[]) => number | Pro
 };
 
 export const claim: Subcommand = {
-  summary: "encrypt, decrypt, check, post and find claims",
   help: `cairnlog claim encrypt --to RECIPIENT.pub.pem (--lookup-secret FILE | --lookup-key HEX) [options]
 cairnlog claim decrypt CLAIM.json --key RECIPIENT.pem [options]
 cairnlog claim check CLAIM.json [--in PLAINTEXT.json] [--commitment-key FILE | --key RECIPIENT.pem] [options]

@@ -34,7 +34,6 @@ function written(answer: object, file: string | undefined): Done {
 }
 
 export const composite: Subcommand = {
-  summary: "make one document of several files",
   help: `cairnlog composite assemble FILE... --title TITLE --server URL [--out COMPOSITE.json] [options]
 cairnlog composite compile COMPOSITE.json --server URL [--out MANIFEST.json] [options]
 

@@ -96,7 +96,6 @@ function line({ offer_entry_id, endorser_fingerprint, endorsed_fingerprint, cate
 }
 
 export const endorse: Subcommand = {
-  summary: "endorsements: offer, accept, withdraw, list, warn",
   help: `cairnlog endorse offer FINGERPRINT --category human|institutional --key KEY.pem --server URL [options]
 cairnlog endorse accept OFFER --key KEY.pem --server URL [--note TEXT] [options]
 cairnlog endorse withdraw OFFER --note TEXT --key KEY.pem --server URL [options]

@@ -23,7 +23,6 @@ const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
 };
 
 export const inbox: Subcommand = {
-  summary: "what happened to your requests, and which you got",
   help: `cairnlog inbox list --server URL [--unread] [--key KEY.pem] [options]
 cairnlog inbox read ID --server URL [--key KEY.pem] [options]
 

@@ -29,7 +29,6 @@ const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
 };
 
 export const policy: Subcommand = {
-  summary: "publish and show request policies",
   help: `cairnlog policy publish PREDICATES.json --otherwise allow|decline|hold --server URL [--key KEY.pem] [options]
 cairnlog policy show FINGERPRINT --server URL [options]
 

@@ -12,7 +12,6 @@ const OPTIONS = {
 } as const;
 
 export const request: Subcommand = {
-  summary: "ask another key for an attestation",
   help: `cairnlog request FINGERPRINT --type TYPE --server URL [--key KEY.pem] [options]
 
 Asks the key FINGERPRINT for an attestation, in the name of KEY or of the session (cairnlog login), and checks the

@@ -5,7 +5,6 @@ import { readArguments, type Subcommand, UsageError } from "../usage.js";
 const OPTIONS = { ...CONNECTION_OPTIONS, attestation: { type: "string" }, reason: { type: "string" } } as const;
 
 export const respond: Subcommand = {
-  summary: "accept or decline a request for an attestation",
   help: `cairnlog respond REQUEST accept|decline --server URL [--key KEY.pem] [options]
 
 Answers a request in the name of KEY or of the session (cairnlog login), and checks the receipt. To accept, attest

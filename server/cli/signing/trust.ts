@@ -59,7 +59,6 @@ const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
 };
 
 export const trust: Subcommand = {
-  summary: "trust configurations and the graph of endorsements",
   help: `cairnlog trust create CONFIG.json --server URL [--key KEY.pem] [options]
 cairnlog trust revoke --server URL [--key KEY.pem] [options]
 cairnlog trust list --server URL [options]

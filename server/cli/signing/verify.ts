@@ -22,7 +22,6 @@ const OPTIONS = {
 } as const;
 
 export const verify: Subcommand = {
-  summary: "check files and their attestations offline",
   help: `cairnlog verify FILE... --operator-key OPERATOR.pem [--attestation FILE.attestation.json] [--json]
 cairnlog verify FILE... --composite --attestation FILE.attestation.json --operator-key OPERATOR.pem [--json]
 

@@ -92,6 +92,8 @@ describe("GET /audit/export", () => {
 
   test.each([
     "page=11&page_size=1000",
+    // 10,001: one entry too far.
+    "page=73&page_size=137",
     "page_size=1001",
     "page_size=0",
     "page=101",
@@ -102,11 +104,23 @@ describe("GET /audit/export", () => {
 
   test("reaches exactly 10,000 entries, and says when there are more", async () => {
     const { log } = service.server.registry;
-    const missing = 10_001 - log.size;
+    const missing = 10_000 - log.size;
     await log.append(Array.from({ length: missing }, (_, n) => ({ event_type: "filler", payload: { n } })));
+    const whole = await service.get("/audit/export?page=10&page_size=1000");
+    expect(whole.body).toMatchObject({ page: 10, page_size: 1000, total: 10_000, truncated: false });
+    expect(whole.body.entries).toHaveLength(1000);
+    expect(whole.body.entries.at(-1).id).toBe(10_000);
+    // The first page says so as well as the last.
+    expect((await service.get("/audit/export?page_size=1")).body).toMatchObject({ total: 10_000, truncated: false });
+
+    await log.append({ event_type: "filler", payload: { n: missing } });
     const last = await service.get("/audit/export?page=10&page_size=1000");
     expect(last.body).toMatchObject({ total: 10_001, truncated: true });
     expect(last.body.entries.at(-1).id).toBe(10_000);
+    expect((await service.get("/audit/export?page_size=1")).body).toMatchObject({ total: 10_001, truncated: true });
+    // What is out of reach comes after the last entry that was reached.
+    const rest = await service.get("/audit/export?after_id=10000");
+    expect(rest.body).toMatchObject({ total: 1, truncated: false, entries: [{ id: 10_001 }] });
   });
 
   test("is made no faster than the client reads: one that reads nothing costs a chunk, not the page", async () => {

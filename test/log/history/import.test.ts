@@ -114,6 +114,44 @@ test.each(BROKEN)("a file %s is refused by line, and the log stays empty", async
   expect(await importInto(path, [ndjson(sound)])).toMatchObject({ entry_count: 6 });
 });
 
+const LARGEST = 16 * 2 ** 20;
+/** An entry whose line has so many bytes and, as most of its text takes two bytes a character, far fewer characters. */
+function lineOfBytes(size: number): Buffer {
+  const empty = line(chain([{ payload: { text: "" } }])[0]!).length;
+  const text = "ü".repeat((size - empty) >> 1) + "x".repeat((size - empty) % 2);
+  const bytes = line(chain([{ payload: { text } }])[0]!);
+  expect(bytes.length).toBe(size);
+  return bytes;
+}
+const LINE_FEED = Buffer.from("\n");
+const [FIRST_HALF, SECOND_HALF] = [Buffer.from("\r"), Buffer.from("\n")];
+
+test("a line may have 16 MiB without its end, whatever that is and wherever the pieces are cut", async () => {
+  const largest = lineOfBytes(LARGEST);
+  const tooLong = lineOfBytes(LARGEST + 1);
+  const cut = (bytes: Buffer) => [bytes.subarray(0, 7), bytes.subarray(7, LARGEST - 1), bytes.subarray(LARGEST - 1)];
+  const ways: Record<string, (bytes: Buffer) => Buffer[]> = {
+    "in one piece": (bytes) => [Buffer.concat([bytes, LINE_FEED])],
+    "in one piece, with CRLF": (bytes) => [Buffer.concat([bytes, FIRST_HALF, SECOND_HALF])],
+    "in pieces, CR in one and LF in the next": (bytes) => [...cut(Buffer.concat([bytes, FIRST_HALF])), SECOND_HALF],
+    "in pieces, CR and LF in pieces of their own": (bytes) => [...cut(bytes), FIRST_HALF, SECOND_HALF],
+    "in pieces, without an end": cut,
+    "in pieces, with a CR alone": (bytes) => [...cut(bytes), FIRST_HALF],
+  };
+  for (const [way, pieces] of Object.entries(ways)) {
+    const path = newPath();
+    const refusal = { code: "payload-too-large", details: [{ path: "/1" }] };
+    await expect(importInto(path, pieces(tooLong)), way).rejects.toMatchObject(refusal);
+    expect(await importInto(path, pieces(largest)), way).toMatchObject({ entry_count: 1 });
+  }
+});
+
+test("a CR within a line that is too long does not make it shorter", async () => {
+  const pieces = [Buffer.alloc(LARGEST, "x"), FIRST_HALF, Buffer.from("x")];
+  await expect(importInto(newPath(), pieces)).rejects.toMatchObject({ code: "payload-too-large" });
+  await expect(importInto(newPath(), [...pieces, LINE_FEED])).rejects.toMatchObject({ code: "payload-too-large" });
+});
+
 test("a file without entries, a log with entries, another operator's log and a failing source are refused", async () => {
   const path = newPath();
   await expect(importInto(path, [" ".trim(), "\n\n"])).rejects.toThrow("no entries");

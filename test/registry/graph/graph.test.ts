@@ -106,15 +106,42 @@ describe("a traversal", () => {
     [{ institution: "école" }, [2, 1]],
     [{ institution: "ecole" }, []],
     [{ since: "2024-03-15" }, [2, 5, 3, 4]],
+    [{ since: "2024-03-15T12:00:00Z" }, [2, 5, 3, 4]],
+    [{ since: "2024-03-15T13:00:00+01:00" }, [2, 5, 3, 4]],
     [{ since: "2024-03-15T12:00:00.000001Z" }, [2, 3, 4]],
     [{ until: "2024-03-15" }, [1, 5]],
-    [{ until: "2024-03-15T11:59:59+00:00" }, [1]],
+    [{ until: "2024-03-15T12:00:00Z" }, [1, 5]],
+    [{ until: "2024-03-15T11:00:00-01:00" }, [1, 5]],
+    [{ until: "2024-03-15T11:59:59.999999Z" }, [1]],
+    [{ since: noon("2024-03-15"), until: noon("2024-03-15") }, [5]],
     [{ since: "2024-03-02", until: "2024-04-30" }, [2, 5]],
     [{ type: INSTITUTIONAL, status: "active" }, [2]],
     [{ type: INSTITUTIONAL, institution: "ÉCOLE", since: "2024-04-01", until: "2024-04-01", status: "active" }, [2]],
     [{ type: HUMAN, institution: "École", status: "expired" }, []],
   ])("with the filters %j", async (filter, ids) => {
     expect((await around("b", { maxDepth: 8, ...filter })).ids).toEqual(ids);
+  });
+
+  it("with a date takes the first and the last microsecond of its day", async () => {
+    const own = await open();
+    await putKeys(
+      own,
+      ["root", 1, 2, 3, 4].map((name) => ({ fingerprint: keyNamed(name) })),
+    );
+    const moments = [
+      "2024-03-14T23:59:59.999999Z",
+      "2024-03-15T00:00:00.000000Z",
+      "2024-03-15T23:59:59.999999Z",
+      "2024-03-16T00:00:00.000000Z",
+    ];
+    await putEndorsements(
+      own,
+      moments.map((acceptedAt, i) => ({ id: i + 1, from: keyNamed("root"), to: keyNamed(i + 1), acceptedAt })),
+    );
+    const ids = async (filter: GraphFilter) => (await around("root", filter, own)).ids;
+    expect(await ids({ since: "2024-03-15" })).toEqual([2, 3, 4]);
+    expect(await ids({ until: "2024-03-15" })).toEqual([1, 2, 3]);
+    expect(await ids({ since: "2024-03-15", until: "2024-03-15" })).toEqual([2, 3]);
   });
 
   it("goes on only through endorsements that pass", async () => {

@@ -95,6 +95,39 @@ describe("succession", () => {
     expect(world.registry.keys.find(last.fingerprint)).toMatchObject({ pseudonym: "Adä", expires_at: null });
   });
 
+  it.each([
+    ["of one byte", "x".repeat(200)],
+    ["of four bytes", "🪨".repeat(200)],
+    ["that were sent as 800", "\u03b1\u0313\u0300\u0345".repeat(200)],
+    ["that were sent as 100", "\u0958".repeat(100)],
+    ["that were sent as 66, of two code units each", `${"\u{1d160}".repeat(66)}xx`],
+  ])("hands on a pseudonym of 200 characters whole: characters %s", async (_, sent) => {
+    const pseudonym = sent.normalize("NFC");
+    expect([...pseudonym]).toHaveLength(200);
+    const [old, next, last] = [await registered(sent), nodeSigner(), nodeSigner()];
+    const { keys, log } = world.registry;
+    await succeed(succession(old, next));
+    expect(keys.find(next.fingerprint).pseudonym).toBe(pseudonym);
+    expect(log.head()!.payload.pseudonym).toBe(pseudonym);
+    await succeed(succession(next, last, { pseudonym: sent }));
+    expect(keys.find(last.fingerprint).pseudonym).toBe(pseudonym);
+    const found = await keys.search(sent, { perPage: 200 });
+    expect(found.keys.map(({ fingerprint }) => fingerprint)).toEqual(
+      expect.arrayContaining([old.fingerprint, next.fingerprint, last.fingerprint]),
+    );
+  });
+
+  it.each([
+    ["one by one", "x".repeat(201)],
+    ["when 101 are normalised", "\u0958".repeat(101)],
+    ["when 67 are normalised", "\u{1d160}".repeat(67)],
+    ["when they have been composed", "e\u0301".repeat(201)],
+  ])("refuses a pseudonym that has more than 200 characters, counted %s", async (_, pseudonym) => {
+    const old = await registered();
+    await expectRefused(() => succeed(succession(old, nodeSigner(), { pseudonym })), "invalid-input", ["/pseudonym"]);
+    expect(statusOf(old)).toBe("active");
+  });
+
   it("makes a chain whose keys sign no more but the last", async () => {
     const [first, second, third] = [await registered(), nodeSigner(), nodeSigner()];
     await succeed(succession(first, second));

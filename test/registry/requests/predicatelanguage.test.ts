@@ -10,6 +10,7 @@ import {
   readPredicates,
   type Subject,
 } from "#cairnlog/engine/registry/requests/predicatelanguage.js";
+import { jsonValues } from "../../texts.js";
 
 const KEY = `sha256:${"ab".repeat(32)}`;
 const subject: Subject = {
@@ -218,7 +219,7 @@ describe("what is not in the language is refused", () => {
         { depthSize: "small" },
         fc.record({ field: word, op: word, value: word }),
         fc.dictionary(name, fc.array(tie("node"), { maxLength: 3 }), { maxKeys: 2 }),
-        fc.jsonValue(),
+        jsonValues(),
       ),
     }));
     fc.assert(

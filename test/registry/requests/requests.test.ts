@@ -5,6 +5,7 @@ import type { RegistryOptions } from "#cairnlog/engine/registry/registry.js";
 import { DROPPED_AT_ONCE, MAX_NOTIFICATIONS } from "#cairnlog/engine/registry/requests/inbox.js";
 import type { RequestInput } from "#cairnlog/engine/registry/requests/input.js";
 import type { PolicyInput } from "#cairnlog/engine/registry/requests/policies.js";
+import { keyNamed, putEndorsements, putKeys } from "../graph/graphrows.js";
 import {
   at,
   closeWorlds,
@@ -171,6 +172,43 @@ describe("policies", () => {
     }
   });
 
+  describe.each([
+    // Three hops from the operator, an anchor: 0.1 + 0.9 / 8, in double precision a little more than 0.2125.
+    { level: 0.2125, path: 3, others: 0 },
+    // One of 75 that the operator endorses with a capacity of 50: 0.1 + 0.9 / 3, which comes out a little less than 0.4.
+    { level: 0.4, path: 1, others: 74 },
+  ])("see a trust level of $level", ({ level, path, others }) => {
+    test("without the rounding of its computation", async () => {
+      const { ask, publish, world, asker } = await scene();
+      const { fingerprint: operator } = world.operator;
+      const between = Array.from({ length: path - 1 }, (_, i) => keyNamed(`between ${i}`));
+      const beside = Array.from({ length: others }, (_, i) => keyNamed(`beside ${i}`));
+      await putKeys(
+        world,
+        [...between, ...beside].map((fingerprint) => ({ fingerprint })),
+      );
+      const way = [operator, ...between, asker];
+      const pairs = [...way.slice(1).map((to, i) => [way[i]!, to]), ...beside.map((to) => [operator, to])];
+      await putEndorsements(
+        world,
+        pairs.map(([from, to], i) => ({ id: 1_000 + i, from: from!, to: to! })),
+      );
+      for (const [op, value, status] of [
+        ["eq", level, "open"],
+        ["le", level, "open"],
+        ["ge", level, "open"],
+        ["lt", level, "declined"],
+        ["gt", level, "declined"],
+        ["gt", level - 1e-7, "open"],
+        ["lt", level + 1e-7, "open"],
+      ] as const) {
+        world.now += 1;
+        await publish({ predicates: { field: "requester_trust", op, value } });
+        expect((await ask()).status, `${op} ${value}`).toBe(status);
+      }
+    });
+  });
+
   test("are one's own only, for requests to oneself as well", async () => {
     const { world, ask, publish, target, asker } = await scene();
     await publish();
@@ -250,6 +288,27 @@ describe("quotas", () => {
     expect((await failure(() => world.registry.requests.create(other.fingerprint, more))).code).toBe("rate-limited");
     world.now += 1;
     expect((await world.registry.requests.create(other.fingerprint, more)).status).toBe("open");
+    agreesWithEntries(world);
+  });
+
+  test.each(["decline", "hold"])("of requests: those that a policy answers with %s count like any", async (action) => {
+    const { world, ask, publish, target } = await scene({ requestQuota: 3 });
+    await publish({ default_action_on_failure: action });
+    for (let i = 0; i < 3; i++) expect((await ask()).status).toBe(action === "hold" ? "held" : "declined");
+    const { size } = world.registry.log;
+    expect((await failure(() => ask())).code).toBe("rate-limited");
+    expect(world.registry.requests.list({ target }).total).toBe(3);
+    expect(world.registry.log.size).toBe(size);
+    world.now += HOUR;
+    await ask();
+    agreesWithEntries(world);
+  });
+
+  test("of requests: one that waits for the requester's trust counts once", async () => {
+    const { world, ask, publish } = await scene({ requestQuota: 3 });
+    await publish({ predicates: { field: "requester_trust", op: "gt", value: 0.5 } });
+    for (let i = 0; i < 3; i++) expect((await ask()).status).toBe("declined");
+    expect((await failure(() => ask())).code).toBe("rate-limited");
     agreesWithEntries(world);
   });
 

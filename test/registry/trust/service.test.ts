@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { Case, newKey } from "../endorsements/endorsementcase.js";
 import { keyNamed, putAlert, putEndorsements, putKeys } from "../graph/graphrows.js";
-import { at, closeWorlds, DAY, newFolder, openWorld, SECOND, type World } from "../world.js";
+import { at, closeWorlds, DAY, newFolder, nodeSigner, openWorld, registration, SECOND, type World } from "../world.js";
 import { models, workedOut } from "./trustmodel.js";
 
 afterAll(closeWorlds);
@@ -86,6 +86,38 @@ describe("one key", () => {
     world.now += DAY;
     expect(await world.registry.trust.mayEndorse(near)).toBe(true);
     expect(await world.registry.trust.mayEndorse(far)).toBe(false);
+  });
+
+  it("needs no more than exactly that trust", async () => {
+    for (const [minTrust, may] of [
+      [0.55, true],
+      [0.55 + 1e-6, false],
+    ] as const) {
+      const world = await open({ minTrust });
+      const key = await newKey(world);
+      await endorse(world, world.operator.fingerprint, key);
+      world.now += DAY;
+      expect(await world.registry.trust.standing(key)).toMatchObject({ trust_level: 0.55, may_endorse: may });
+    }
+  });
+
+  it("may endorse only while it is active, also where no trust is needed for that", async () => {
+    const world = await open({ minTrust: 0 });
+    const [active, revoked, succeeded] = [await newKey(world), await newKey(world), await newKey(world)];
+    const expiring = nodeSigner();
+    await world.registry.keys.register(registration(expiring, "someone", at(world.now + DAY)));
+    const { keyLifecycle, trust } = world.registry;
+    const keys = [active, revoked, succeeded, expiring.fingerprint];
+    for (const key of keys) expect(await trust.standing(key)).toMatchObject({ trust_level: 0.1, may_endorse: true });
+    await keyLifecycle.revoke(revoked);
+    const next = nodeSigner();
+    const succession = { old_fingerprint: succeeded, new_public_key: next.pem, new_algorithm: next.algorithm };
+    await keyLifecycle.succeed(succession, { recovery: false });
+    world.now += DAY;
+    expect(await trust.mayEndorse(active)).toBe(true);
+    expect(await trust.mayEndorse(next.fingerprint)).toBe(true);
+    for (const key of [revoked, succeeded, expiring.fingerprint, keyNamed("nobody")])
+      expect(await trust.standing(key), key).toMatchObject({ trust_level: 0, may_endorse: false });
   });
 
   it("over capacity is discounted, and so is what it passes on", async () => {

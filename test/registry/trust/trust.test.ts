@@ -1,7 +1,7 @@
 /** The trust formula, against the same worked out the long way, and what must be true of it. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { capacityOf, complementOfProduct } from "#cairnlog/engine/registry/trust/trust.js";
+import { capacityOf, complementOfProduct, reaches } from "#cairnlog/engine/registry/trust/trust.js";
 import { evaluated, type Model, models, reached, workedOut } from "./trustmodel.js";
 
 const RUNS = { numRuns: 400 };
@@ -97,6 +97,41 @@ it("a key without endorsements has exactly what it has of itself", () => {
   expect(capacityOf(0.1, 0, 0, 5)).toEqual({ level: 0.1, capacity: 9, discount: 1 });
   expect(capacityOf(0.1, 1, 51, 5)).toEqual({ level: 1, capacity: 50, discount: 50 / 51 });
   expect(capacityOf(0, 0, 3, 0)).toEqual({ level: 0, capacity: 0, discount: 0 });
+});
+
+describe("a level on the border of rounding", () => {
+  /** Levels that give whole numbers of endorsements beyond the base capacity, which is 5. */
+  const whole = Array.from({ length: 46 }, (_, beyond) => ({ beyond, level: beyond / 45 }));
+  /** What endorsements must bring a key that has `own` of itself to be at `level`. */
+  const brought = (level: number, own: number) => (level - own) / (1 - own);
+  const cases = [0, 0.1].flatMap((own) =>
+    whole.filter(({ level }) => level >= own).map(({ beyond, level }) => ({ own, beyond, level })),
+  );
+
+  it.each(cases)("allows $beyond endorsements beyond the base at $level, of which $own is its own", (one) => {
+    const { own, beyond, level } = one;
+    expect(capacityOf(own, brought(level, own), 0, 5).capacity).toBe(5 + beyond);
+    expect(capacityOf(own, brought(Math.max(own, level - 1e-15), own), 0, 5).capacity).toBe(5 + beyond);
+    if (level - 1e-6 >= own) expect(capacityOf(own, brought(level - 1e-6, own), 0, 5).capacity).toBe(4 + beyond);
+  });
+
+  it("is not discounted at its capacity, and is with one endorsement more", () => {
+    expect(capacityOf(0.1, brought(0.2, 0.1), 14, 5)).toMatchObject({ capacity: 14, discount: 1 });
+    expect(capacityOf(0.1, brought(0.2, 0.1), 15, 5)).toMatchObject({ capacity: 14, discount: 14 / 15 });
+  });
+
+  it.each([
+    [0.1, 0.1, true],
+    [0.3, 0.1 + 0.2, true],
+    [1 - 0.9, 0.1, true],
+    [0.55 - 1e-12, 0.55, true],
+    [0.55 - 1e-6, 0.55, false],
+    [0.55 + 1e-6, 0.55, true],
+    [0, 0, true],
+    [0, 1e-6, false],
+  ])("%d reaches %d: %s", (value, limit, expected) => {
+    expect(reaches(value, limit)).toBe(expected);
+  });
 });
 
 it("a product is the same in any order", () => {

@@ -9,6 +9,7 @@ import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { type Route, route } from "#cairnlog/server/http/route.js";
 import { Answer, headerGroup, json, StreamedAnswer } from "#cairnlog/server/http/transport/answer.js";
 import { UNKNOWN } from "#cairnlog/server/http/transport/client-address.js";
+import { jsonValues, texts } from "../../texts.js";
 import { until } from "../sockets.js";
 
 const LARGE = 32 * 2 ** 20;
@@ -59,7 +60,7 @@ const post = (path: string, body: string) => fetch(url + path, { method: "POST",
 
 test.each(["/value", "/later"])("%s: what is served is the value's JSON, whatever letters are in it", async (path) => {
   await fc.assert(
-    fc.asyncProperty(fc.jsonValue(), fc.string({ unit: "binary" }), async (any, text) => {
+    fc.asyncProperty(jsonValues(), texts(), async (any, text) => {
       value = [any, text];
       const reply = await fetch(url + path);
       expect(Buffer.from(await reply.arrayBuffer())).toEqual(Buffer.from(JSON.stringify(value)));

@@ -184,6 +184,9 @@ describe("a genuine bundle", () => {
     ["with a predicate of one's own", { type: https, eventType: https }],
     ["without intent statement", { statement: null }],
     ["with tags that the log does not take over", { tags: "one" }],
+    ["with as many tags, as long, as the log takes over", { tags: Array(32).fill("🪨".repeat(64)) }],
+    ["with a tag that is too long", { tags: ["one", "🪨".repeat(65)], loggedTags: [] }],
+    ["with too many tags", { tags: Array(33).fill("one"), loggedTags: [] }],
     ["after other attestations", { prior: [{ id: "a-0" }] }],
     ["beside other attestations", { prior: [{ id: "a-0" }], covers: "document" }],
   ])("passes %s", async (_, recipe) => {
@@ -307,6 +310,8 @@ describe("a changed bundle", () => {
     const cases: [Recipe, string][] = [
       [{ loggedTags: ["one"] }, "manifest: The tags in the log entry are not the manifest's."],
       [{ tags: "one", loggedTags: ["one"] }, "manifest: The tags in the log entry are not the manifest's."],
+      [{ tags: ["x".repeat(65)] }, "manifest: The tags in the log entry are not the manifest's."],
+      [{ tags: Array(33).fill("one") }, "manifest: The tags in the log entry are not the manifest's."],
       [{ previous: null }, "entry: Only the first entry of a log, and always that one, has no previous hash."],
       [
         { index: 0, previous: FILE },

@@ -13,6 +13,7 @@ import {
 } from "#cairnlog/engine/verify/claims/claims.js";
 import type { JsonObject } from "#cairnlog/engine/verify/json/shape.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/keys/publickey.js";
+import { jsonValues, texts } from "../../texts.js";
 import { bytes, sha256 } from "../keys/keys.js";
 import { base64, decoded, hmacOf, jcs, newRecipient, open, refusal, seal } from "./ecies.js";
 
@@ -26,8 +27,8 @@ const encrypt = (value: JsonObject | Uint8Array = plaintext, nameRecipient = fal
   encryptClaim(value, { recipient: publicKey, lookupKey, nameRecipient });
 const jsonObject = fc
   .dictionary(
-    fc.string({ unit: "binary" }).filter((name) => name !== "__proto__"),
-    fc.jsonValue({ stringUnit: "binary", maxDepth: 3 }),
+    texts().filter((name) => name !== "__proto__"),
+    jsonValues(),
   )
   .map((value) => JSON.parse(JSON.stringify(value)) as JsonObject)
   .filter((value) => !JSON.stringify(value).includes("__proto__"));

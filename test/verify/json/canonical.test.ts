@@ -3,6 +3,7 @@ import canonicalize from "canonicalize";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { canonicalJson } from "#cairnlog/engine/verify/json/canonical.js";
+import { jsonValues, texts } from "../../texts.js";
 
 const refused = expect.objectContaining({ code: "not-i-json" });
 
@@ -54,33 +55,49 @@ describe("RFC 8785", () => {
   });
 });
 
-test("every value is spelt as the reference spells it", () => {
-  const text = fc.oneof(
-    fc.string({ unit: "binary" }),
-    fc.string({ unit: "grapheme" }),
-    fc.constantFrom("__proto__", "toString", "", "\u2028"),
-  );
-  const number = fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer(), fc.constant(-0));
-  const { value } = fc.letrec((tie) => ({
-    value: fc.oneof(
-      { maxDepth: 5 },
-      text,
-      number,
-      fc.boolean(),
-      fc.constant(null),
-      fc.array(tie("value"), { maxLength: 5 }),
-      tie("object"),
-    ),
-    object: fc
-      .array(fc.tuple(text, tie("value")), { maxLength: 6 })
-      .map((members) => Object.fromEntries(members as [string, unknown][])),
-  }));
-  fc.assert(
-    fc.property(value, (any) => {
-      expect(canonicalJson(any)).toBe(canonicalize(any));
-    }),
-    { numRuns: 3000 },
-  );
+describe("the reference's spelling", () => {
+  test("of any value", () => {
+    const name = fc.constantFrom("__proto__", "toString", "");
+    const value = fc.oneof(jsonValues({ maxDepth: 5 }), fc.constant(-0), fc.dictionary(name, jsonValues()));
+    fc.assert(
+      fc.property(value, (any) => {
+        expect(canonicalJson(any)).toBe(canonicalize(any));
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  test("of any text, as a value and as a name", () => {
+    fc.assert(
+      fc.property(texts(), (text) => {
+        expect(canonicalJson({ [text]: text })).toBe(canonicalize({ [text]: text }));
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  const units = Array.from({ length: 0x300 }, (_, code) => String.fromCharCode(code));
+  test.each([
+    ["alone", (unit: string) => unit],
+    ["in plain text", (unit: string) => `C:${unit}dir`],
+    ["beside a letter that is not ASCII", (unit: string) => `é${unit}`],
+  ])("of every character up to U+02FF, %s", (_, around) => {
+    for (const text of units.map(around)) {
+      expect(canonicalJson(text)).toBe(canonicalize(text));
+      expect(canonicalJson({ [text]: 0 })).toBe(canonicalize({ [text]: 0 }));
+    }
+  });
+});
+
+test.each([
+  ["C:\\dir", String.raw`"C:\\dir"`],
+  ['say "a"', String.raw`"say \"a\""`],
+  ["a/b", '"a/b"'],
+  ["\b\f\n\r\t", String.raw`"\b\f\n\r\t"`],
+  ["\u0000\u001b\u001f\u007f", '"\\u0000\\u001b\\u001f\u007f"'],
+])("the text %j is %s", (text, spelling) => {
+  expect(canonicalJson(text)).toBe(spelling);
+  expect(canonicalJson({ [text]: 1 })).toBe(`{${spelling}:1}`);
 });
 
 test("lone surrogates are refused where the reference refuses them", () => {

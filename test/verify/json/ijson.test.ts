@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
 import { canonicalJson } from "#cairnlog/engine/verify/json/canonical.js";
 import { parseIJson } from "#cairnlog/engine/verify/json/ijson.js";
+import { jsonValues, texts } from "../../texts.js";
 
 /** The code and the JSON Pointer with which a text is refused; `undefined` when it is accepted. */
 function refusal(text: string): { code: string; path: string | undefined } | undefined {
@@ -19,13 +20,11 @@ const nested = (levels: number, inner = "") => `${"[".repeat(levels)}${inner}${"
 
 describe("parseIJson", () => {
   it("reads what JSON.parse reads", () => {
-    const wellFormed = fc.string({ unit: "binary", maxLength: 12 });
-    const value = fc.jsonValue({ stringUnit: "binary", maxDepth: 6 });
     fc.assert(
       fc.property(
         fc.dictionary(
-          wellFormed.filter((name) => name !== "__proto__"),
-          value,
+          texts({ maxLength: 12 }).filter((name) => name !== "__proto__"),
+          jsonValues({ maxDepth: 6 }),
         ),
         fc.nat(3),
         (object, indent) => {
@@ -44,7 +43,7 @@ describe("parseIJson", () => {
   });
 
   it("finds a member that is put in twice, wherever it is", () => {
-    const object = fc.dictionary(fc.string({ maxLength: 5 }), fc.jsonValue({ maxDepth: 2 }), {
+    const object = fc.dictionary(texts({ maxLength: 5 }), jsonValues({ maxDepth: 2 }), {
       minKeys: 1,
       maxKeys: 12,
     });
@@ -127,7 +126,10 @@ describe("parseIJson", () => {
     "0.10000000000000000001",
     "1e400",
     "-1e400",
+    "1E400",
     "1e-400",
+    "1E-400",
+    "-1E-400",
     "4.9e-324",
     "123456789012345678000",
     "1e99999999999999999999",

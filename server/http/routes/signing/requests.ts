@@ -1,9 +1,9 @@
 /** Attestation requests, their answers, and the policies that filter them. */
 import { CairnlogError } from "../../../../engine/error.js";
-import { fits } from "../../../../engine/registry/input.js";
 import { canonicalFingerprint } from "../../../../engine/registry/keys/events.js";
 import type { Registry } from "../../../../engine/registry/registry.js";
 import { MAX_FINGERPRINT_CHARACTERS } from "../../../../engine/registry/requests/input.js";
+import { fits } from "../../../../engine/verify/json/shape.js";
 import { KeyParams } from "../../../wire/identity/keys.js";
 import {
   AttestationRequest,

@@ -1,0 +1,65 @@
+/** The `cairnlog` command: finds the subcommand, runs it, turns what went wrong into a sentence and an exit code. */
+import { CairnlogError } from "../../engine/error.js";
+import { ClientError } from "../client/error.js";
+import { VERSION } from "../version.js";
+import { COMMANDS } from "./commands.js";
+import { ServiceError } from "./service.js";
+import { printable } from "./terminal.js";
+import { UsageError } from "./usage.js";
+
+/**
+ * Runs the command with these arguments. Errors become a sentence on stderr.
+ * @returns the exit code: that of the subcommand, 1 for an error, 2 for a command line that is not understood
+ */
+export async function runCommand(argv: readonly string[]): Promise<number> {
+  try {
+    return await dispatch(argv);
+  } catch (error) {
+    console.error(`cairnlog: ${explain(error, argv[0])}`);
+    return error instanceof UsageError ? 2 : 1;
+  }
+}
+
+async function dispatch([name, ...argv]: readonly string[]): Promise<number> {
+  if (name === "--version") return say(VERSION);
+  if (name === undefined || name === "--help" || name === "-h") return say(overview(), name === undefined ? 2 : 0);
+  const listed = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (!listed) throw new UsageError(`there is no command ${name}`);
+  const command = await listed.load();
+  if (argv.includes("--help") || argv.includes("-h")) return say(command.help);
+  return command.run(argv);
+}
+
+function say(text: string, exitCode = 0): number {
+  console.log(text);
+  return exitCode;
+}
+
+function overview(): string {
+  const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length));
+  const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`);
+  return `cairnlog COMMAND [OPTIONS]
+
+Commands:
+${lines.join("\n")}
+
+cairnlog COMMAND --help says more of each; cairnlog --version says which version this is.`;
+}
+
+/** What is told of an error: a sentence where the cause lies outside of the program, otherwise all there is. */
+function explain(error: unknown, name: string | undefined): string {
+  if (error instanceof UsageError) {
+    const known = name !== undefined && Object.hasOwn(COMMANDS, name);
+    return `${error.message}\nTry: cairnlog ${known ? `${name} ` : ""}--help`;
+  }
+  if (error instanceof ClientError) return refusal(error);
+  const isExpected = error instanceof CairnlogError || error instanceof ServiceError;
+  if (isExpected || (error instanceof Error && "syscall" in error)) return printable((error as Error).message);
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+/** The service wrote most of it. */
+function refusal({ message, errors }: ClientError): string {
+  const members = errors.map(({ path, message: fault }) => `  ${path}: ${fault}`);
+  return printable([message, ...members].join("\n"));
+}

@@ -1,0 +1,118 @@
+/** Mutants: every small fault that can be planted in the compiled code, each named by its place in the source. */
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { SourceMap } from "node:module";
+import { join } from "node:path";
+import { parseAst } from "vite";
+import { type Edit, editsOf, isSilent, type Node } from "./operators.js";
+
+export interface Mutant extends Edit {
+  /** `engine/log/tree/tree.ts:31:14:boundary`; the same from run to run while the source is the same. */
+  readonly id: string;
+  /** Source file below the project. */
+  readonly file: string;
+  /** Compiled file below the build. */
+  readonly built: string;
+  /** From 1, in the source. */
+  readonly line: number;
+  readonly column: number;
+  /** Source line, without the space around it. */
+  readonly source: string;
+  /** Text of the compiled code that is replaced. */
+  readonly original: string;
+}
+
+/** Compiled files without code of their own: the explorer as Vite bundles it, examples, style sheets, texts of help. */
+const WITHOUT_BEHAVIOUR = [
+  /^server\/explorer\//,
+  /^server\/http\/openapi\/examples\.js$/,
+  /^server\/http\/docs\/style\.js$/,
+];
+
+const isNode = (value: unknown): value is Node =>
+  typeof value === "object" && value !== null && typeof (value as { type?: unknown }).type === "string";
+
+/** Every edit of a module's text. */
+export function* edits(code: string): Generator<Edit> {
+  function* walk(node: Node, ancestors: Node[]): Generator<Edit> {
+    if (isSilent(node, code)) return;
+    yield* editsOf(node, ancestors, code);
+    ancestors.push(node);
+    for (const value of Object.values(node))
+      for (const child of Array.isArray(value) ? value : [value]) if (isNode(child)) yield* walk(child, ancestors);
+    ancestors.pop();
+  }
+  yield* walk(parseAst(code), []);
+}
+
+/** A function from an offset to line and column, both from 0. */
+function positions(code: string): (offset: number) => [line: number, column: number] {
+  const starts = [0];
+  for (let at = code.indexOf("\n"); at >= 0; at = code.indexOf("\n", at + 1)) starts.push(at + 1);
+  return (offset) => {
+    let low = 0;
+    let high = starts.length;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (starts[middle]! <= offset) low = middle;
+      else high = middle;
+    }
+    return [low, offset - starts[low]!];
+  };
+}
+
+/** The mutants of one compiled file. @throws Error when it is not there or has no source map */
+export function mutantsOf(dist: string, built: string): Mutant[] {
+  const code = readFileSync(join(dist, built), "utf8");
+  const map = JSON.parse(readFileSync(join(dist, `${built}.map`), "utf8"));
+  const sources = new SourceMap(map);
+  const lines = (map.sourcesContent[0] as string).split("\n");
+  const place = positions(code);
+  const file = built.replace(/\.js$/, ".ts");
+  const seen = new Map<string, number>();
+  return [...edits(code)].map((edit) => {
+    const entry = sources.findEntry(...place(edit.start)) as { originalLine?: number; originalColumn?: number };
+    const line = (entry.originalLine ?? 0) + 1;
+    const column = (entry.originalColumn ?? 0) + 1;
+    const name = `${file}:${line}:${column}:${edit.kind}`;
+    const count = (seen.get(name) ?? 0) + 1;
+    seen.set(name, count);
+    const original = code.slice(edit.start, edit.end);
+    const source = lines[line - 1]?.trim() ?? "";
+    return { ...edit, id: count > 1 ? `${name}#${count}` : name, file, built, line, column, source, original };
+  });
+}
+
+/** The code with the mutant's fault in it. */
+export const planted = (code: string, { start, end, replacement }: Edit): string =>
+  code.slice(0, start) + replacement + code.slice(end);
+
+/** The compiled files below a file or folder of the source, or of the build. @throws Error when there is none */
+export function builtFiles(dist: string, path: string): string[] {
+  const below = path
+    .replace(/^\.?\//, "")
+    .replace(/^dist\//, "")
+    .replace(/\/$/, "");
+  const found: string[] = [];
+  const look = (name: string) => {
+    if (WITHOUT_BEHAVIOUR.some((pattern) => pattern.test(name))) return;
+    if (statSync(join(dist, name)).isDirectory())
+      for (const entry of readdirSync(join(dist, name)).sort()) look(join(name, entry));
+    else if (name.endsWith(".js")) found.push(name);
+  };
+  look(below.replace(/\.tsx?$/, ".js"));
+  return found;
+}
+
+/** A choice of `count` items that depends on the seed and the items' ids alone; in their order. */
+export function sample<T extends { readonly id: string }>(items: readonly T[], count: number, seed: number): T[] {
+  const rank = ({ id }: T) => createHash("sha256").update(`${seed}\0${id}`).digest("hex");
+  const chosen = new Set(
+    items
+      .map((item) => ({ item, rank: rank(item) }))
+      .sort((a, b) => (a.rank < b.rank ? -1 : 1))
+      .slice(0, count)
+      .map(({ item }) => item),
+  );
+  return items.filter((item) => chosen.has(item));
+}

@@ -1,0 +1,51 @@
+/** What a run says at its end, also one that was interrupted. */
+import type { Mutant } from "./generate.js";
+import type { State, Verdict } from "./run.js";
+
+export interface FolderScore {
+  readonly folder: string;
+  readonly counts: Readonly<Record<State, number>>;
+  /** Mutants that count: all that are known but the accepted ones. */
+  readonly total: number;
+  readonly killed: number;
+}
+
+/** One score for each folder, or file, that was asked for. */
+export function scores(verdicts: readonly Verdict[], folders: readonly string[]): FolderScore[] {
+  return folders.map((folder) => {
+    const counts: Record<State, number> = { killed: 0, timeout: 0, survived: 0, uncovered: 0, accepted: 0 };
+    for (const { mutant, state } of verdicts) if (isWithin(mutant.file, folder)) counts[state]++;
+    const killed = counts.killed + counts.timeout;
+    return { folder, counts, killed, total: killed + counts.survived + counts.uncovered };
+  });
+}
+
+const isWithin = (file: string, folder: string): boolean => file === folder || file.startsWith(`${folder}/`);
+
+export function scoreLine({ folder, counts, killed, total }: FolderScore): string {
+  const share = total ? `${((100 * killed) / total).toFixed(1)} %` : "nothing to score";
+  const parts = (["timeout", "survived", "uncovered", "accepted"] as const)
+    .filter((state) => counts[state])
+    .map((state) => `${counts[state]} ${state}`);
+  return `${folder}: ${killed}/${total} ${share}${parts.length ? ` (${parts.join(", ")})` : ""}`;
+}
+
+const oneLine = (text: string) => (text.length > 100 ? `${text.slice(0, 97)}...` : text).replace(/\s+/g, " ");
+
+/** A mutant as it is listed: where, what, and the line of the source. */
+export const describeMutant = ({ id, original, replacement, source }: Mutant): string =>
+  `${id}\n    ${oneLine(original)}  →  ${oneLine(replacement) || "(nothing)"}\n    in: ${source}`;
+
+/** Whether somebody has to look at it: nothing noticed the fault. */
+export const isOpen = ({ state }: Verdict): boolean => state === "survived" || state === "uncovered";
+
+/** What a reader has to look at, one text for each. */
+export function openVerdicts(verdicts: readonly Verdict[]): string[] {
+  return verdicts.filter(isOpen).map(({ mutant, state, shown, left }) => {
+    const tests =
+      state === "uncovered"
+        ? "no test executes it"
+        : `${shown.length} test ${shown.length === 1 ? "file passes" : "files pass"}${left ? `, ${left} slower not run` : ""}`;
+    return `${describeMutant(mutant)}\n    ${state}: ${tests}`;
+  });
+}

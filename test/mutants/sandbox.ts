@@ -1,0 +1,160 @@
+/** A copy of the project in which faults are planted and tests are run, so that the checkout itself stays whole. */
+import { type ChildProcess, execFileSync, fork } from "node:child_process";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Mutant, planted } from "./generate.js";
+import type { Answer, Request } from "./host.js";
+
+/** What a run of test files came to. */
+export interface Run {
+  readonly outcome: "passed" | "failed" | "timeout";
+  /** Name of the test that failed first, or what else went wrong. */
+  readonly by: string | null;
+  readonly ms: number;
+}
+
+export interface RunOptions {
+  readonly timeoutMs: number;
+  /** Folder into which every process of the run writes what it executed. */
+  readonly coverage?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** Copied, since Node and vitest resolve symbolic links: a linked file would load the checkout's build. */
+const COPIED = new Set(["dist", "test", "package.json"]);
+const LEFT_OUT = new Set([".git", "data"]);
+const HOST = fileURLToPath(new URL("host.js", import.meta.url));
+
+export class Sandbox {
+  readonly folder: string;
+  readonly dist: string;
+  readonly #scratch: string;
+  #host: ChildProcess | null = null;
+
+  /** @param root the checkout, built */
+  constructor(root: string) {
+    this.folder = realpathSync(mkdtempSync(join(tmpdir(), "cairnlog-mutants-")));
+    this.dist = join(this.folder, "dist");
+    this.#scratch = join(this.folder, "tmp");
+    mkdirSync(this.#scratch);
+    for (const name of readdirSync(root)) {
+      const [from, to] = [join(root, name), join(this.folder, name)];
+      if (COPIED.has(name))
+        cpSync(from, to, { recursive: true, filter: (path) => path !== join(root, "test", "build") });
+      else if (!LEFT_OUT.has(name)) symlinkSync(from, to);
+    }
+  }
+
+  /** Runs `look` while the mutant's fault is in the build. */
+  async with<T>(mutant: Mutant, look: () => Promise<T>): Promise<T> {
+    const path = join(this.dist, mutant.built);
+    const code = readFileSync(path, "utf8");
+    writeFileSync(path, planted(code, mutant));
+    try {
+      return await look();
+    } finally {
+      writeFileSync(path, code);
+    }
+  }
+
+  /** Runs test files, in this order, up to the first failure. */
+  async test(files: readonly string[], { timeoutMs, coverage, signal }: RunOptions): Promise<Run> {
+    const host = await this.#running();
+    const started = Date.now();
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      this.#end();
+    }, timeoutMs);
+    const stop = () => this.#end();
+    signal?.addEventListener("abort", stop);
+    try {
+      host.send({ files, coverage: coverage ?? null } satisfies Request);
+      const answer = await nextAnswer(host);
+      const ms = Date.now() - started;
+      if (isLate || answer?.isLate) return { outcome: "timeout", by: answer?.failed ?? null, ms };
+      // A process that ended took the tests with it: the fault reached as far as that.
+      if (!answer) this.#end();
+      const by = answer ? answer.failed : "the process that runs the tests ended";
+      return { outcome: by === null ? "passed" : "failed", by, ms };
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", stop);
+      if (this.#host) endOthers(host.pid!);
+      rmSync(this.#scratch, { recursive: true, force: true, maxRetries: 3 });
+      mkdirSync(this.#scratch);
+    }
+  }
+
+  /** The host, started when there is none. */
+  async #running(): Promise<ChildProcess> {
+    if (this.#host) return this.#host;
+    const host = fork(HOST, [this.folder], {
+      cwd: this.folder,
+      // What vitest keeps for itself goes with the sandbox.
+      env: { ...process.env, TMPDIR: this.folder },
+      stdio: ["ignore", "ignore", "inherit", "ipc"],
+      // A group of its own: whatever the tests started ends with it.
+      detached: true,
+    });
+    this.#host = host;
+    await nextAnswer(host);
+    return host;
+  }
+
+  #end(): void {
+    if (this.#host?.pid !== undefined) endProcess(-this.#host.pid);
+    this.#host = null;
+  }
+
+  remove(): void {
+    this.#end();
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+}
+
+/** What the host says next; null when it ends instead. */
+function nextAnswer(host: ChildProcess): Promise<Answer | null> {
+  return new Promise((resolve) => {
+    const settle = (answer: Answer | null) => {
+      host.off("message", onMessage);
+      host.off("exit", onExit);
+      resolve(answer);
+    };
+    const onMessage = (message: unknown) => settle(message as Answer);
+    const onExit = () => settle(null);
+    host.on("message", onMessage);
+    host.on("exit", onExit);
+  });
+}
+
+/** Ends what a test that failed left running: members of the host's group besides the host. */
+function endOthers(group: number): void {
+  const table = execFileSync("ps", ["-A", "-o", "pid=,pgid="], { encoding: "utf8" });
+  for (const line of table.split("\n")) {
+    const [pid, pgid] = line.trim().split(/\s+/).map(Number);
+    if (pgid === group && pid !== group) endProcess(pid!);
+  }
+}
+
+/** @param pid negative for a whole group */
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    // It ended by itself.
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}

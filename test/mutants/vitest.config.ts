@@ -1,0 +1,26 @@
+/** How a sandbox runs its tests: one file after the other, in the order that it is given. */
+import { defineConfig, mergeConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+import tests from "../vitest.config.js";
+
+class AsGiven extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    return files;
+  }
+}
+
+const root = new URL("../..", import.meta.url).pathname;
+
+export default mergeConfig(
+  tests,
+  defineConfig({
+    test: {
+      sequence: { sequencer: AsGiven },
+      fileParallelism: false,
+      bail: 1,
+      // Emptied after each run.
+      env: { TMPDIR: `${root}tmp` },
+      setupFiles: [new URL("takecoverage.ts", import.meta.url).pathname],
+    },
+  }),
+);
