@@ -1,11 +1,5 @@
 /** The list of subcommands: what the overview says of each, and where its code is. */
-import type { Subcommand } from "./usage.js";
-
-/** A subcommand in the list. The overview needs its name and its summary only, so its code is loaded when it is used. */
-export interface ListedCommand {
-  readonly summary: string;
-  readonly load: () => Promise<Subcommand>;
-}
+import type { ListedCommand } from "./usage.js";
 
 /** Name → subcommand, in the order of the overview. */
 export const COMMANDS: Readonly<Record<string, ListedCommand>> = {

@@ -1,6 +1,5 @@
 /** `cairnlog completion`: scripts by which shells complete the command, made from what the subcommands say of themselves. */
-import type { ListedCommand } from "./commands.js";
-import { chosen, none, readArguments, type Subcommand } from "./usage.js";
+import { chosen, type ListedCommand, none, readArguments, type Subcommand } from "./usage.js";
 
 /** A subcommand by its name, as far as a shell is concerned. */
 interface Word {

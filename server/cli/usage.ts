@@ -18,6 +18,12 @@ export interface Subcommand {
   run(argv: readonly string[]): Promise<number>;
 }
 
+/** A subcommand in the list. The overview needs its name and its summary only, so its code is loaded when it is used. */
+export interface ListedCommand {
+  readonly summary: string;
+  readonly load: () => Promise<Subcommand>;
+}
+
 /** What `parseArgs` makes of the options in a table. */
 export type Values<T extends OptionTable> = ReturnType<typeof readArguments<T>>["values"];
 
