@@ -1,7 +1,7 @@
 /** What the subcommands share that speak to a service through the client: their options, and a client made of them. */
 import { readFileSync } from "node:fs";
 import { type Client, ClientError, createClient } from "../client/index.js";
-import { fileSigner, PASSPHRASE_HELP } from "./secrets.js";
+import { fileSigner, PASSPHRASE_HELP } from "./identity/secrets.js";
 import { StateFolder } from "./state.js";
 import { printable } from "./terminal.js";
 import { required, UsageError } from "./usage.js";

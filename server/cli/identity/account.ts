@@ -4,8 +4,8 @@ import { writeKeyFile } from "../../../engine/crypto/keys/operator-key.js";
 import type { OpenedAccount } from "../../client/index.js";
 import { type Action, type Done, runAction } from "../actions.js";
 import { CONNECTION_HELP, CONNECTION_OPTIONS } from "../connection.js";
-import { fileSigner, readSecret } from "../secrets.js";
 import { none, required, type Subcommand, type Values } from "../usage.js";
+import { fileSigner, readSecret } from "./secrets.js";
 
 const OPTIONS = {
   ...CONNECTION_OPTIONS,

@@ -6,8 +6,8 @@ import { writeKeyFile } from "../../../engine/crypto/keys/operator-key.js";
 import { generatePrivateKey, privateKey } from "../../../engine/crypto/keys/private-key.js";
 import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../../engine/verify/contract.js";
 import type { KeyAlgorithm } from "../../../engine/verify/index.js";
-import { newPassphrase } from "../secrets.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
+import { newPassphrase } from "./secrets.js";
 
 const OPTIONS = {
   out: { type: "string" },

@@ -1,7 +1,7 @@
 /** `cairnlog login`: a session token, printed and kept for the commands that can do without the key. */
 import { CONNECTION_HELP, CONNECTION_OPTIONS, report, withClient } from "../connection.js";
-import { readSecret } from "../secrets.js";
 import { readArguments, required, type Subcommand } from "../usage.js";
+import { readSecret } from "./secrets.js";
 
 const OPTIONS = { ...CONNECTION_OPTIONS, "password-file": { type: "string" } } as const;
 

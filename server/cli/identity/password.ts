@@ -1,8 +1,8 @@
 /** `cairnlog password`: the second factor of a key. */
 import { type Action, runAction } from "../actions.js";
 import { CONNECTION_HELP, CONNECTION_OPTIONS } from "../connection.js";
-import { readSecret } from "../secrets.js";
 import { none, required, type Subcommand } from "../usage.js";
+import { readSecret } from "./secrets.js";
 
 const OPTIONS = {
   ...CONNECTION_OPTIONS,

@@ -1,7 +1,7 @@
 /** `cairnlog succeed`: replaces a key by a new one. */
 import { CONNECTION_HELP, CONNECTION_OPTIONS, report, withClient } from "../connection.js";
-import { fileSigner } from "../secrets.js";
 import { readArguments, required, type Subcommand } from "../usage.js";
+import { fileSigner } from "./secrets.js";
 
 const OPTIONS = {
   ...CONNECTION_OPTIONS,

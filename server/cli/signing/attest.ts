@@ -6,10 +6,10 @@ import { renameSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import type { AttestationBundle, Manifest } from "../../../engine/verify/index.js";
 import { CONNECTION_HELP, CONNECTION_OPTIONS, report, withClient } from "../connection.js";
-import { hashFile } from "../file-hash.js";
+import { readSecret } from "../identity/secrets.js";
 import { readObject } from "../objects.js";
-import { readSecret } from "../secrets.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
+import { hashFile } from "./file-hash.js";
 
 const OPTIONS = {
   ...CONNECTION_OPTIONS,

@@ -18,8 +18,8 @@ import { parsePublicKey } from "../../../engine/verify/index.js";
 import type { JsonObject } from "../../../engine/verify/json/shape.js";
 import { runAction } from "../actions.js";
 import { CONNECTION_HELP, CONNECTION_OPTIONS } from "../connection.js";
+import { readKey } from "../identity/secrets.js";
 import { readObject } from "../objects.js";
-import { readKey } from "../secrets.js";
 import { chosen, readArguments, required, type Subcommand, UsageError } from "../usage.js";
 import { payloadOf, SERVICE_ACTIONS } from "./claim-service.js";
 

@@ -4,9 +4,9 @@ import { basename } from "node:path";
 import type { Composite } from "../../client/index.js";
 import { type Action, type Done, runAction } from "../actions.js";
 import { READING_HELP, READING_OPTIONS } from "../connection.js";
-import { hashFile } from "../file-hash.js";
 import { readObject } from "../objects.js";
 import { only, required, type Subcommand, UsageError } from "../usage.js";
+import { hashFile } from "./file-hash.js";
 
 const OPTIONS = { ...READING_OPTIONS, title: { type: "string" }, out: { type: "string" } } as const;
 

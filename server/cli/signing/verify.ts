@@ -10,9 +10,9 @@ import {
   parsePublicKey,
   verifyBundle,
 } from "../../../engine/verify/index.js";
-import { hashFile } from "../file-hash.js";
 import { printableLine } from "../terminal.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
+import { hashFile } from "./file-hash.js";
 
 const OPTIONS = {
   "operator-key": { type: "string" },

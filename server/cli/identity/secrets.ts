@@ -5,11 +5,11 @@
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
-import { isEncryptedKey } from "../../engine/crypto/keys/encrypted-key.js";
-import { type PrivateKey, privateKey, signSync } from "../../engine/crypto/keys/private-key.js";
-import { CairnlogError } from "../../engine/error.js";
-import type { Signer } from "../client/index.js";
-import { UsageError } from "./usage.js";
+import { isEncryptedKey } from "../../../engine/crypto/keys/encrypted-key.js";
+import { type PrivateKey, privateKey, signSync } from "../../../engine/crypto/keys/private-key.js";
+import { CairnlogError } from "../../../engine/error.js";
+import type { Signer } from "../../client/index.js";
+import { UsageError } from "../usage.js";
 
 /** For help texts of the commands that take `--key`. */
 export const PASSPHRASE_HELP = `  --passphrase-file FILE   the passphrase of an encrypted key; without it, the file that CAIRNLOG_PASSPHRASE_FILE names,
