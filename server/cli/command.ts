@@ -4,7 +4,7 @@ import { ClientError } from "../client/error.js";
 import { VERSION } from "../version.js";
 import { COMMANDS } from "./commands.js";
 import { ServiceError } from "./service.js";
-import { printable } from "./terminal.js";
+import { printable } from "./terminal/printable.js";
 import { UsageError } from "./usage.js";
 
 /**

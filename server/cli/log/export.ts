@@ -8,8 +8,8 @@ import type { Writable } from "node:stream";
 import { finished } from "node:stream/promises";
 import type { Entry } from "../../../engine/verify/index.js";
 import { csvHeader, csvLine } from "../../export/csv.js";
-import { startProgress } from "../progress.js";
 import { connect, type Service } from "../service.js";
+import { startProgress } from "../terminal/progress.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
 
 const PAGE_SIZE = 1000;

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Entry } from "../../../engine/verify/index.js";
 import { type Client, ClientError } from "../../client/index.js";
 import { READING_HELP, READING_OPTIONS, readNumber, report, withClient } from "../connection.js";
-import { interruptible } from "../interrupt.js";
-import { printable } from "../terminal.js";
+import { interruptible } from "../terminal/interrupt.js";
+import { printable } from "../terminal/printable.js";
 import { chosen, none, readArguments, type Subcommand, UsageError } from "../usage.js";
 
 const OPTIONS = {

@@ -10,9 +10,9 @@ import { Monitor } from "../../monitor/monitor.js";
 import { post } from "../../monitor/notice.js";
 import { patientFetch } from "../../monitor/patience.js";
 import { readNumber } from "../connection.js";
-import { interruptible } from "../interrupt.js";
-import { type Progress, startProgress } from "../progress.js";
-import { printable } from "../terminal.js";
+import { interruptible } from "../terminal/interrupt.js";
+import { printable } from "../terminal/printable.js";
+import { type Progress, startProgress } from "../terminal/progress.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
 
 const OPTIONS = {

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { CairnlogError } from "../../../engine/error.js";
 import { webhookKey } from "../../../engine/registry/webhooks/input.js";
 import { deliveryFault } from "../../webhooks/signature.js";
-import { interruptible } from "../interrupt.js";
+import { interruptible } from "../terminal/interrupt.js";
 import { readArguments, required, UsageError } from "../usage.js";
 
 /** Deliveries have a few kilobytes; whatever is longer is none. */

@@ -1,7 +1,7 @@
 /** `cairnlog backup`: brings a backup of a data directory up to date, while the service runs. */
 import { backUp } from "../../../engine/log/history/backup.js";
-import { interruptible } from "../interrupt.js";
-import { startProgress } from "../progress.js";
+import { interruptible } from "../terminal/interrupt.js";
+import { startProgress } from "../terminal/progress.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
 import { existingLog, operatorKeyOf } from "./data-directory.js";
 

@@ -7,7 +7,7 @@ import { operatorKey } from "../../../engine/crypto/keys/operator-key.js";
 import { generatePrivateKey, privateKey, signSync } from "../../../engine/crypto/keys/private-key.js";
 import { verifySync } from "../../../engine/crypto/signatures.js";
 import { openLog } from "../../../engine/log/log.js";
-import { startProgress } from "../progress.js";
+import { startProgress } from "../terminal/progress.js";
 import { none, readArguments, type Subcommand, UsageError } from "../usage.js";
 
 const OPTIONS = {

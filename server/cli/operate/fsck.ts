@@ -8,9 +8,9 @@ import { projection } from "../../../engine/registry/projection.js";
 import { takeWriterLock } from "../../../engine/store/lmdb/writerlock.js";
 import { openStore } from "../../../engine/store/store.js";
 import { publishedHeadPath } from "../../settings.js";
-import { interruptible } from "../interrupt.js";
-import { type Progress, startProgress } from "../progress.js";
-import { printable } from "../terminal.js";
+import { interruptible } from "../terminal/interrupt.js";
+import { printable } from "../terminal/printable.js";
+import { type Progress, startProgress } from "../terminal/progress.js";
 import { readArguments, type Subcommand, UsageError } from "../usage.js";
 import { existingLog, operatorKeyOf } from "./data-directory.js";
 

@@ -5,8 +5,8 @@ import { openOperatorKey } from "../../../engine/crypto/keys/operator-key.js";
 import { type ImportReport, importEntries } from "../../../engine/log/history/import.js";
 import { projection } from "../../../engine/registry/projection.js";
 import { operatorKeyPath } from "../../settings.js";
-import { formatBytes, startProgress } from "../progress.js";
-import { printable } from "../terminal.js";
+import { printable } from "../terminal/printable.js";
+import { formatBytes, startProgress } from "../terminal/progress.js";
 import { readArguments, type Subcommand, UsageError } from "../usage.js";
 import { settingsOf } from "./environment.js";
 

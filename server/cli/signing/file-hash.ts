@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
-import { formatBytes, startProgress } from "../progress.js";
+import { formatBytes, startProgress } from "../terminal/progress.js";
 
 const CHUNK_BYTES = 1 << 20;
 

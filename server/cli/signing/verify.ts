@@ -10,7 +10,7 @@ import {
   parsePublicKey,
   verifyBundle,
 } from "../../../engine/verify/index.js";
-import { printableLine } from "../terminal.js";
+import { printableLine } from "../terminal/printable.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
 import { hashFile } from "./file-hash.js";
 

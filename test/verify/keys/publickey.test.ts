@@ -128,9 +128,13 @@ describe("accepted keys", () => {
       }
     };
     makeKeys(0);
-    const before = heldMemory();
-    makeKeys(count);
-    expect((heldMemory() - before) / count).toBeLessThan(5_000);
+    const growths = [1, 2, 3].map((round) => {
+      const before = heldMemory();
+      makeKeys(round * count);
+      return heldMemory() - before;
+    });
+    // What keys keep shows in every round; other growth of the process, such as compiled code, in some of them only.
+    expect(Math.min(...growths) / count).toBeLessThan(5_000);
   });
 });
 

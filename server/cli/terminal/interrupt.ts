@@ -1,5 +1,5 @@
 /** What an interruption does to commands that take their time. */
-import { CairnlogError } from "../../engine/error.js";
+import { CairnlogError } from "../../../engine/error.js";
 
 /**
  * Runs `work` with a signal that SIGINT and SIGTERM raise, so that it can clear up before the command ends. A second
