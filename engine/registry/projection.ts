@@ -25,6 +25,7 @@ import {
 import { createdKey, isFingerprint, newRow } from "./keys/events.js";
 import { foldPseudonym } from "./keys/pseudonym.js";
 import { applyPolicy, applyRequest, applyResponse } from "./requests/events.js";
+import { tellSubscribers } from "./webhooks/subscriptions.js";
 
 /** Filed under it: every entry that created a key, in order. */
 export const KEY_CREATED_TERM = textPrefixTerm(POSTING.keyCreated, "");
@@ -66,6 +67,7 @@ export const projection: Projection = {
   addTerms(event, terms) {
     meaningOf(event)?.addTerms?.(event, terms);
   },
+  onAppend: tellSubscribers,
 };
 
 function addKeyTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void {

@@ -15,6 +15,14 @@ export interface RowChange {
   readonly row: unknown;
 }
 
+/** A change to a row of one table. */
+export interface TableChange<T extends TableName> {
+  readonly table: T;
+  readonly key: KeyOf<T>;
+  /** `undefined` deletes the row. */
+  readonly row: RowOf<T> | undefined;
+}
+
 export interface TileChange {
   readonly treeVersion: 1 | 2;
   readonly level: number;
@@ -93,8 +101,8 @@ export class Layer {
   }
 
   /** Changes of one table, in no particular order. */
-  *changes(table: TableName): Iterable<RowChange> {
-    yield* this.#tables.get(table)?.values() ?? [];
+  changes<T extends TableName>(table: T): Iterable<TableChange<T>> {
+    return (this.#tables.get(table)?.values() as Iterable<TableChange<T>> | undefined) ?? [];
   }
 
   /** Every change, for the change set. */

@@ -1,6 +1,8 @@
 /** How long somebody who has used up tries or a quota is told to wait: whole seconds, rounded up, and never none. */
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
+import { define, type Transaction } from "#cairnlog/engine/log/write/commands.js";
 import { Tries } from "#cairnlog/engine/registry/access/tries.js";
 import { takeFromQuota } from "#cairnlog/engine/registry/requests/quota.js";
 import { closeWorlds, openWorld, SECOND, type World } from "./world.js";
@@ -71,14 +73,19 @@ describe("tries", () => {
   });
 });
 
+const takeOne = define(
+  "test.take-one",
+  (transaction: Transaction, { key, limit }: { readonly key: string; readonly limit: number | null }) =>
+    takeFromQuota(transaction, ["request-policy", key], limit),
+);
+
 describe("a quota", () => {
   let world: World;
   let keys = 0;
   beforeAll(async () => {
     world = await openWorld();
   });
-  const take = (key: string) =>
-    world.registry.log.execute((transaction) => takeFromQuota(transaction, ["request-policy", key], 2));
+  const take = (key: string, limit: number | null = 2) => world.registry.log.execute(takeOne, { key, limit });
   const refusal = async (key: string) =>
     named(await take(key).catch((error: unknown) => error), `The quota of 2 an hour for the key ${key} is used up.`);
 
@@ -104,8 +111,7 @@ describe("a quota", () => {
 
   test("is not there where there is no limit", async () => {
     const key = `key ${keys++}`;
-    for (let i = 0; i < 5; i++)
-      await world.registry.log.execute((transaction) => takeFromQuota(transaction, ["request-policy", key], null));
+    for (let i = 0; i < 5; i++) await take(key, null);
     await take(key);
   });
 });

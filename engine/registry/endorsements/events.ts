@@ -2,9 +2,10 @@
  * Endorsements in the log: what their events hold, the rows that follow from them, and how the status of an endorsement
  * follows from its row and the time (`spec.md`, States, Endorsement).
  */
+
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
-import type { EndorsementRow } from "../../store/schema.js";
+import type { EndorsementRow, RevocationAlertRow } from "../../store/schema.js";
 import { ENDORSEMENT_CATEGORIES, type EndorsementStatus } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
@@ -116,6 +117,18 @@ export function applyAlert(event: LoggedEvent, state: StateWriter): void {
   const row = { endorser_fingerprint: endorser, reason, evidence, filed_at: event.timestamp };
   state.put("revocationAlerts", [compromised, event.id], row);
 }
+
+/** An alert as it is served. */
+export interface RevocationAlert extends RevocationAlertRow {
+  readonly alert_entry_id: number;
+  readonly compromised_fingerprint: string;
+}
+
+export const alertRecord = ([compromised, id]: [string, number], row: RevocationAlertRow): RevocationAlert => ({
+  alert_entry_id: id,
+  compromised_fingerprint: compromised,
+  ...row,
+});
 
 /** The endorsement that a later event is about, unless it has ended or is another pair's. */
 function offerOf({ payload }: LoggedEvent, state: StateWriter): EndorsementRow | undefined {

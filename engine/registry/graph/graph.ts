@@ -8,7 +8,7 @@ import type { EndorsementCategory } from "../../verify/contract.js";
 import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES, type EndorsementStatus } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { Faults } from "../input.js";
-import type { KeyStatus } from "../keys/events.js";
+import type { KeyStatus } from "../keys/status.js";
 import type { Steps } from "../slices.js";
 import type { Direction, Edge, GraphView } from "./view.js";
 

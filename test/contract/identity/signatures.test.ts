@@ -16,7 +16,7 @@ import { messageFor, type SignatureCase, signatureCases } from "../../verify/key
 
 const FILE = "Dear Ada,\n";
 const run = promisify(execFile);
-const script = join(import.meta.dirname, "..", "..", "docs", "check-receipt.sh");
+const script = join(import.meta.dirname, "..", "..", "..", "docs", "check-receipt.sh");
 
 const manifestOf = (n: number): TestManifest => ({
   document: { title: `Letter ${n}`, content_hash: `sha256:${sha256(FILE)}` },
