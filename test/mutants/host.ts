@@ -16,14 +16,20 @@ export interface Request {
 export interface Answer {
   /** The test that failed first, or what else went wrong; null when every test passed. */
   readonly failed: string | null;
+  /** Whether that test only took too long. */
+  readonly isLate: boolean;
 }
 
 const folder = process.argv[2]!;
 let failed: string | null = null;
+let isLate = false;
 
 const reporter: Reporter = {
   onTestCaseResult(test) {
-    if (test.result().state === "failed") failed ??= `${test.module.relativeModuleId}: ${test.fullName}`;
+    const { state, errors } = test.result();
+    if (state !== "failed" || failed !== null) return;
+    failed = `${test.module.relativeModuleId}: ${test.fullName}`;
+    isLate = /^(Test|Hook) timed out/.test(errors[0]?.message ?? "");
   },
   onTestRunEnd(modules, errors, reason) {
     if (reason !== "passed") failed ??= modules.map(fault).find((text) => text !== null) ?? "the run was interrupted";
@@ -50,10 +56,11 @@ await vitest.standalone();
 
 process.on("message", async ({ files, coverage }: Request) => {
   failed = null;
+  isLate = false;
   if (coverage) process.env.NODE_V8_COVERAGE = coverage;
   else delete process.env.NODE_V8_COVERAGE;
   const project = vitest.getRootProject();
   await vitest.runTestSpecifications(files.map((file) => project.createSpecification(join(folder, file))));
-  process.send!({ failed } satisfies Answer);
+  process.send!({ failed, isLate } satisfies Answer);
 });
 process.send!("ready");

@@ -84,7 +84,7 @@ export class Sandbox {
       host.send({ files, coverage: coverage ?? null } satisfies Request);
       const answer = await nextAnswer(host);
       const ms = Date.now() - started;
-      if (isLate) return { outcome: "timeout", by: null, ms };
+      if (isLate || answer?.isLate) return { outcome: "timeout", by: answer?.failed ?? null, ms };
       // A process that ended took the tests with it: the fault reached as far as that.
       if (!answer) this.#end();
       const by = answer ? answer.failed : "the process that runs the tests ended";
