@@ -1,22 +1,18 @@
 /** Backups and restores at the exact edge: one entry more or less, and the same number of other entries. */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { openOperatorKey } from "#cairnlog/engine/crypto/operator-key.js";
-import { createPool } from "#cairnlog/engine/crypto/pool.js";
 import { backUp } from "#cairnlog/engine/log/backup.js";
 import type { Manifest } from "#cairnlog/engine/log/backupformat.js";
 import { importEntries } from "#cairnlog/engine/log/import.js";
 import { noProjection } from "#cairnlog/engine/log/projection.js";
 import { type PublishedTree, type Restored, type RestoreOptions, restore } from "#cairnlog/engine/log/restore.js";
-import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
+import { MAP_SIZE, openTestLog, temporaryFolder, testOperator, testPool } from "../log/harness.js";
 import { chain } from "../log/history-entries.js";
 import { cairnlog } from "../service.js";
 
 const SIZE = 5;
-const pool = createPool(1);
-afterAll(() => pool.close());
-
 /** A closed log whose entries hold these numbers, one batch each. */
 async function builtLog(numbers: readonly number[]): Promise<string> {
   let now = 1_700_000_000_000_000;
@@ -59,7 +55,7 @@ async function restored(options: Partial<RestoreOptions>): Promise<Restored> {
       from: backup,
       path: to,
       projection: noProjection,
-      pool,
+      pool: testPool,
       published: [],
       mayFork: false,
       ...options,
