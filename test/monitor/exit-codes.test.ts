@@ -98,10 +98,10 @@ describe("0", () => {
   });
 
   test.each(["SIGINT", "SIGTERM"] as const)("it is interrupted between two rounds by %s", async (signal) => {
-    const { output, ended } = begin(["monitor", proxy.url, "--state", temporaryFolder(), "--json"]);
-    await expect.poll(() => output.stdout).toContain("\n");
+    const run = begin(["monitor", proxy.url, "--state", temporaryFolder(), "--json"]);
+    await run.prints(/\n/);
     interrupt(signal);
-    expect(await ended).toMatchObject({ code: 0, stderr: "" });
+    expect(await run.ended).toMatchObject({ code: 0, stderr: "" });
   });
 
   test.each([[["--once"]], [[]]])("it is interrupted in a round, %j", async (more) => {
@@ -260,10 +260,10 @@ describe("4: a watched key is named", () => {
   });
 
   test("not without --once: 0 when it is interrupted", async () => {
-    const { output, ended } = begin(["monitor", proxy.url, "--state", temporaryFolder(), "--watch", alice.fingerprint]);
-    await expect.poll(() => output.stdout).toContain("verified");
+    const run = begin(["monitor", proxy.url, "--state", temporaryFolder(), "--watch", alice.fingerprint]);
+    await run.prints(/^verified/);
     interrupt();
-    expect(await ended).toMatchObject({ code: 0, stderr: expect.stringContaining("ALARM watched") });
+    expect(await run.ended).toMatchObject({ code: 0, stderr: expect.stringContaining("ALARM watched") });
   });
 });
 
@@ -320,11 +320,10 @@ describe("5: the log is stalled", () => {
   test("not without --once: told once for each silence, and 0 when it is interrupted", async () => {
     await setClock(10_000);
     const args = ["--interval", "1", "--max-silence", "1"];
-    const { output, ended } = begin(["monitor", proxy.url, "--state", temporaryFolder(), ...args]);
-    const rounds = () => output.stdout.match(/^verified/gm)?.length;
-    await expect.poll(rounds, { timeout: 20_000 }).toBeGreaterThan(3);
+    const run = begin(["monitor", proxy.url, "--state", temporaryFolder(), ...args]);
+    await run.prints(/(^verified.*\n){4}/m);
     interrupt();
-    const { code, stderr } = await ended;
+    const { code, stderr } = await run.ended;
     expect(code).toBe(0);
     expect(stderr.match(/ALARM stalled/g)).toHaveLength(1);
   });
