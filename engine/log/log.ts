@@ -408,7 +408,9 @@ export class Log {
     const stored = this.treeHead(size)?.timestamp ?? now;
     // The log may have grown since the command. Canonical timestamps sort as text.
     const timestamp = [now, stored].sort().at(-1)!;
-    return freshHead(this.#frontier.trees[SIGNING_VERSION], size, timestamp, this.#options.signer);
+    const { signer } = this.#options;
+    const key = importPublicKey(signer.public.pem);
+    return freshHead(this.#frontier.trees[SIGNING_VERSION], size, timestamp, signer, key);
   }
 
   /** The receipt of the entry at a leaf index, as its append gave it; null for imported entries, which have no head. */

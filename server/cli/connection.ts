@@ -95,6 +95,14 @@ export function report(values: { readonly json: boolean }, answer: unknown, text
   console.log(values.json ? JSON.stringify(answer) : printable(text));
 }
 
+/** Node's timers count milliseconds in 31 bits; one that is set for longer ends at once. */
+const LONGEST_INTERVAL_S = Math.floor((2 ** 31 - 1) / 1000);
+
+/** Seconds from one look at a service to the next, at least one. @throws UsageError */
+export function readInterval(text: string): number {
+  return Math.min(LONGEST_INTERVAL_S, Math.max(1, readNumber(text, "--interval")));
+}
+
 /** The number of an entry or a leaf. @throws UsageError */
 export function readNumber(text: string | undefined, name: string): number {
   const value = text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;

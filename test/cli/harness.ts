@@ -1,60 +1,83 @@
 /** The command in this process: the code that `main.ts` runs, without the second that a process of its own costs. */
 import { AsyncLocalStorage } from "node:async_hooks";
+import { EventEmitter, once } from "node:events";
 import { runCommand } from "#cairnlog/server/cli/command.js";
 import type { Finished } from "../service.js";
 
-interface Output {
-  stdout: string;
-  stderr: string;
-}
-
-/** What the command prints belongs to the run in whose course it is printed, so runs may overlap. */
-const running = new AsyncLocalStorage<Output>();
-
-type Write = (chunk: string | Uint8Array, ...more: unknown[]) => boolean;
-
-for (const name of ["stdout", "stderr"] as const) {
-  const method = name === "stdout" ? "log" : "error";
-  const print = console[method].bind(console);
-  console[method] = (...values: unknown[]) => {
-    const output = running.getStore();
-    if (output) output[name] += `${values.join(" ")}\n`;
-    else print(...values);
-  };
-  const write = process[name].write.bind(process[name]) as Write;
-  const divert: Write = (chunk, ...more) => {
-    const output = running.getStore();
-    if (!output) return write(chunk, ...more);
-    output[name] += Buffer.from(chunk as string).toString("utf8");
-    return true;
-  };
-  process[name].write = divert as typeof process.stdout.write;
-}
+type Stream = "stdout" | "stderr";
 
 /** A command that runs. */
-export interface Running {
-  /** What it has printed so far. */
-  readonly output: Readonly<Output>;
+export class Running {
   readonly ended: Promise<Finished>;
-}
+  readonly #output: Record<Stream, string> = { stdout: "", stderr: "" };
+  readonly #events = new EventEmitter();
 
-/** Begins `cairnlog` with these arguments; `env` is added to the environment until it ends. */
-export function begin(args: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
-  const before = Object.keys(env).map((name) => [name, process.env[name]] as const);
-  Object.assign(process.env, env);
-  const output: Output = { stdout: "", stderr: "" };
-  const run = async () => {
+  /** @param env what its environment has besides */
+  constructor(args: readonly string[], env: Readonly<Record<string, string>>) {
+    this.ended = running.run(this, () => this.#run(args, env));
+  }
+
+  get stdout(): string {
+    return this.#output.stdout;
+  }
+
+  /** Takes what it prints. */
+  print(stream: Stream, text: string): void {
+    this.#output[stream] += text;
+    this.#events.emit("printed");
+  }
+
+  /** Resolves when what it has printed fits. @throws Error when it ends before */
+  async prints(pattern: RegExp, stream: Stream = "stdout"): Promise<void> {
+    const ended = this.ended.then(({ code }) => {
+      throw new Error(`it ended with ${code} before it printed ${pattern}: ${this.#output.stderr}`);
+    });
+    while (!pattern.test(this.#output[stream])) await Promise.race([once(this.#events, "printed"), ended]);
+    ended.catch(() => {});
+  }
+
+  async #run(args: readonly string[], env: Readonly<Record<string, string>>): Promise<Finished> {
+    const before = Object.keys(env).map((name) => [name, process.env[name]] as const);
+    Object.assign(process.env, env);
     try {
-      return { code: await running.run(output, () => runCommand(args)), ...output };
+      return { code: await runCommand(args), ...this.#output };
     } finally {
       for (const [name, value] of before) {
         if (value === undefined) delete process.env[name];
         else process.env[name] = value;
       }
     }
-  };
-  return { output, ended: run() };
+  }
 }
+
+/** What is printed belongs to the command in whose course it is printed, so commands may overlap. */
+const running = new AsyncLocalStorage<Running>();
+
+type Write = (chunk: string | Uint8Array, ...more: unknown[]) => boolean;
+
+for (const [stream, method] of [
+  ["stdout", "log"],
+  ["stderr", "error"],
+] as const) {
+  const print = console[method].bind(console);
+  console[method] = (...values: unknown[]) => {
+    const command = running.getStore();
+    if (command) command.print(stream, `${values.join(" ")}\n`);
+    else print(...values);
+  };
+  const write = process[stream].write.bind(process[stream]) as Write;
+  const divert: Write = (chunk, ...more) => {
+    const command = running.getStore();
+    if (!command) return write(chunk, ...more);
+    command.print(stream, Buffer.from(chunk as string).toString("utf8"));
+    return true;
+  };
+  process[stream].write = divert as typeof process.stdout.write;
+}
+
+/** Begins `cairnlog` with these arguments. */
+export const begin = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Running =>
+  new Running(args, env);
 
 /** Runs `cairnlog` to its end, as `cairnlog` of `service.ts` does in a process of its own. */
 export const cairnlog = (...run: Parameters<typeof begin>): Promise<Finished> => begin(...run).ended;

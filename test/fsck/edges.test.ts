@@ -8,7 +8,7 @@ import { formatTimestamp, parseTimestamp } from "#cairnlog/engine/log/clock.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
 import type { TreeHead } from "#cairnlog/engine/verify/tree/treehead.js";
-import { chain } from "../log/history/entries.js";
+import { chain, definedRoot } from "../log/history/entries.js";
 import { buildData, check, copyOf, newFolder, openData, removeFolders, sentences, tamper } from "./everykind.js";
 
 const pool = createPool(1);
@@ -96,6 +96,21 @@ test("the head that was shown may be the newest, with its root, and no later one
   expect(await said({ ...newest, root_hash: older.root_hash })).toEqual([another]);
   const later = `A head of ${SIZE + 1} entries was signed and shown, but only ${SIZE} are here.`;
   expect(await said({ ...newest, tree_size: SIZE + 1 })).toEqual([later]);
+});
+
+test("the head that was shown is compared with imported entries, which have none of their own", async () => {
+  const dataDir = newFolder();
+  const signer = openOperatorKey(join(dataDir, "operator.pem"));
+  const entries = chain([{}, {}]);
+  await importEntries({ path: join(dataDir, "log"), signer, projection }, entries);
+  const { log, close } = await openData(dataDir, pool);
+  const shown = { ...log.treeHead()!, tree_size: 1 };
+  await close();
+  const said = async (root_hash: string) =>
+    sentences(await check(dataDir, pool, { published: { ...shown, root_hash } }));
+  const [first, second] = entries.map(({ entry_hash }) => definedRoot([entry_hash], 2)) as [string, string];
+  expect(await said(first)).toEqual([]);
+  expect(await said(second)).toEqual(["Another head of 1 entries was signed and shown than the one that is here."]);
 });
 
 test("the log may have been made when its first head was, and no later", async () => {

@@ -1,9 +1,8 @@
 /** What `verify` says about heads: each fault is named at its size, and nothing else is. */
 import { createPrivateKey } from "node:crypto";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
-import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { parseTimestamp } from "#cairnlog/engine/log/clock.js";
 import { type HistoryItem, openHistory } from "#cairnlog/engine/log/history/history.js";
 import type { HeadRecord } from "#cairnlog/engine/store/batch.js";
@@ -18,9 +17,6 @@ const SECOND = 1_000_000;
 const pem = generatePrivateKey("ed25519");
 const operator = operatorKey(pem);
 const key = createPrivateKey(pem);
-
-const pool = createPool(1);
-afterAll(() => pool.close());
 
 /** A log of so many batches of `length` entries, closed. Every reading of its clock is a second after the one before. */
 async function builtLog(batches: number, length: number): Promise<string> {
@@ -53,7 +49,7 @@ async function historyWithHeads(wanted: readonly Wanted[], lens: (n: number) => 
 
 /** Size, code and message of each error of a log; all of them must be about heads. */
 async function faults(path: string, signer = testOperator): Promise<[size: number, code: string, message: string][]> {
-  const { log } = await openTestLog({ path, signer, pool });
+  const { log } = await openTestLog({ path, signer });
   const { valid, errors } = await log.verify();
   await log.close();
   expect(valid).toBe(errors.length === 0);

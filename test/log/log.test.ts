@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { CairnlogError } from "#cairnlog/engine/error.js";
-import { openTestLog, temporaryFolder, testOperator } from "./harness.js";
+import { openLog } from "#cairnlog/engine/log/log.js";
+import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "./harness.js";
 import { runIn } from "./inline.js";
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
@@ -182,6 +183,13 @@ describe("opening", () => {
     await log.close();
     const other = operatorKey(generatePrivateKey("ecdsa-p256"));
     await expect(openTestLog({ path, signer: other })).rejects.toThrow(/signed by operator key sha256:/);
+  });
+
+  test("a log that is given no threads starts its own", async () => {
+    const log = await openLog({ path: temporaryFolder(), signer: testOperator, mapSize: MAP_SIZE });
+    await log.append(event(1));
+    expect(await log.verify()).toMatchObject({ valid: true, entry_count: 1 });
+    await log.close();
   });
 
   test("several logs live in one process", async () => {

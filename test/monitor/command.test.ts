@@ -1,21 +1,20 @@
-/** `cairnlog monitor` as people run it: exit codes, alarms and where they go, timers, kills, and a log that was tampered with. */
+/** `cairnlog monitor` as people run it: evidence that others check, timers, kills, and a log that was tampered with. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { parsePublicKey, type TreeHead } from "#cairnlog/engine/verify/index.js";
+import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
 import { Mirror } from "#cairnlog/server/monitor/mirror.js";
 import { cairnlog } from "../cli/harness.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
-import { newSigner, registration, type TestSigner } from "../server/signers.js";
+import { newSigner, registration } from "../server/signers.js";
 import { MAIN, startService } from "../service.js";
+import { receiver } from "./receiver.js";
 
 const text = (name: string) => readFileSync(fileURLToPath(new URL(`../../${name}`, import.meta.url)), "utf8");
 const manual = text("docs/monitor.md");
@@ -23,28 +22,20 @@ const run = promisify(execFile);
 
 let service: TestService;
 let proxy: LyingProxy;
-let key: string;
-let known: TestSigner;
 beforeAll(async () => {
   service = await startTestService();
-  known = await register("Alice");
+  await register("Alice");
   await register("Bob");
-  key = join(temporaryFolder(), "operator.pub.pem");
-  writeFileSync(key, (await service.get("/log/operator-key")).body.public_key);
   proxy = await LyingProxy.before(service.url);
 });
 
-const servers: Server[] = [];
 const children: ChildProcess[] = [];
 afterAll(() => {
-  for (const server of servers) server.close().closeAllConnections();
   for (const child of children) child.kill("SIGKILL");
 });
 
-async function register(pseudonym: string): Promise<TestSigner> {
-  const signer = newSigner();
-  expect((await service.post("/keys/register", registration(signer, pseudonym))).status).toBe(200);
-  return signer;
+async function register(pseudonym: string): Promise<void> {
+  expect((await service.post("/keys/register", registration(newSigner(), pseudonym))).status).toBe(200);
 }
 
 /** The code block of `docs/monitor.md` that follows this marker. */
@@ -60,44 +51,6 @@ const lines = (stdout: string) =>
     .split("\n")
     .filter(Boolean)
     .map((line) => JSON.parse(line));
-
-/** Receives alarms; the first `failures` of them it does not take. */
-async function receiver(failures = 0): Promise<{ url: string; received: Record<string, unknown>[] }> {
-  const received: Record<string, unknown>[] = [];
-  let refused = 0;
-  const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
-    if (refused++ < failures) return response.writeHead(500).end();
-    received.push(JSON.parse(Buffer.concat(chunks).toString()));
-    return response.writeHead(204).end();
-  });
-  servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, received };
-}
-
-test("0: everything holds; then from where it was", async () => {
-  const state = temporaryFolder();
-  const first = await once_(state, "--operator-key", key);
-  expect(first).toMatchObject({ code: 0, stderr: "" });
-  const head: TreeHead = (await service.get("/log/sth")).body;
-  expect(lines(first.stdout)).toEqual([{ verified: head.tree_size, head }]);
-  proxy.asked.length = 0;
-  expect((await once_(state)).code).toBe(0);
-  // The one page is that of the sample.
-  expect(proxy.asked.filter((asked) => asked.startsWith("GET /log?"))).toHaveLength(1);
-});
-
-test("1: what answers is no log; 2: the command makes no sense", async () => {
-  proxy.seize = (_, response) => Boolean(response.end("<h1>It works!</h1>"));
-  const lost = await once_(temporaryFolder());
-  proxy.repent();
-  expect(lost).toMatchObject({ code: 1, stdout: "" });
-  expect(lost.stderr).toMatch(/^http:\S+ answered \/log\/operator-key with something else than promised\.\n$/);
-  for (const argv of [[], ["ftp://log"], [proxy.url], [proxy.url, "--state", "x", "--watch", "me"]])
-    expect((await cairnlog(["monitor", ...argv])).code, argv.join(" ")).toBe(2);
-});
 
 test("3: the log lies: told, posted, kept as evidence that convicts with openssl alone", async () => {
   const state = temporaryFolder();
@@ -139,37 +92,6 @@ test("3: two heads of one size: the manual's check convicts, and acquits what is
   const invented = join(state, "invented.json");
   writeFileSync(invented, JSON.stringify(evidence));
   expect(await check(invented)).not.toContain("CONVICTED");
-});
-
-test("4: a watched key is named, once", async () => {
-  const state = temporaryFolder();
-  const hook = await receiver();
-  const watch = ["--watch", known.fingerprint.toUpperCase().replace("SHA256", "sha256"), "--webhook", hook.url];
-  const first = await once_(state, ...watch);
-  expect(first.code).toBe(4);
-  expect(lines(first.stdout)[0]).toMatchObject({
-    alarm: "watched",
-    fingerprint: known.fingerprint,
-    entry: { id: 1, event_type: "key_registration" },
-  });
-  expect(hook.received).toEqual([lines(first.stdout)[0]]);
-  expect((await once_(state, ...watch)).code).toBe(0);
-  // What only names the key in another member counts as well: an alert about it.
-  const alert = { endorser_key_fingerprint: "sha256:0", compromised_fingerprint: known.fingerprint, reason: "lost" };
-  await service.server.registry.log.append({ event_type: "note", payload: alert });
-  const third = await once_(state, ...watch);
-  expect(third.code).toBe(4);
-  expect(lines(third.stdout)[0]).toMatchObject({ entry: { payload: alert } });
-});
-
-test("5: the log is stalled: answers without a newer head, and no answer", async () => {
-  const state = temporaryFolder();
-  expect((await once_(state, "--max-silence", "86400")).code).toBe(0);
-  const age = Date.parse((await service.get("/log/sth")).body.timestamp);
-  await expect.poll(() => Date.now() - age, { timeout: 10_000 }).toBeGreaterThan(1_000);
-  const stalled = await once_(state, "--max-silence", "1");
-  expect(stalled.code).toBe(5);
-  expect(lines(stalled.stdout)).toMatchObject([{ verified: expect.any(Number) }, { alarm: "stalled" }]);
 });
 
 test("followed: silence and its end, new entries, SIGTERM", async () => {

@@ -234,7 +234,8 @@ export class HistoryWriter {
     const group = this.#prepare({ entries, heads: [] });
     const size = this.#frontier.size;
     const micros = Math.max(systemClock(), entries.at(-1)!.micros, this.#lastHead ?? 0);
-    const head = await freshHead(this.#frontier.trees[SIGNING_VERSION], size, formatTimestamp(micros), signer);
+    const tree = this.#frontier.trees[SIGNING_VERSION];
+    const head = await freshHead(tree, size, formatTimestamp(micros), signer, this.#operator);
     return { ...group, heads: [head] };
   }
 

@@ -3,11 +3,13 @@
  * only of a size that is on disk: no crash can make the operator sign another root for it.
  */
 import type { OperatorKey } from "../../crypto/keys/operator-key.js";
+import { importPublicKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
 import { type PublicKey, parsePublicKey } from "../../verify/keys/publickey.js";
 import { checkpointText, noteKeyId, signedNote } from "../../verify/tree/checkpoint.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import type { Log } from "../log.js";
+import { signatures } from "../write/signer.js";
 
 /** Hexadecimal digits of the operator's fingerprint that stand in a log's name when its operator chose none. */
 const NAME_DIGITS = 16;
@@ -20,7 +22,7 @@ export function defaultLogName(operatorFingerprint: string): string {
 
 export class Checkpoints {
   readonly #log: Pick<Log, "treeHead">;
-  readonly #operator: Pick<OperatorKey, "sign">;
+  readonly #operator: Pick<OperatorKey, "public" | "sign">;
   readonly #key: PublicKey;
   readonly #name: string;
   #newest: { readonly treeSize: number; readonly note: Promise<string> } | null = null;
@@ -59,12 +61,13 @@ export class Checkpoints {
 
   async #sign({ tree_size, root_hash }: TreeHead): Promise<string> {
     const text = checkpointText({ origin: this.#name, treeSize: tree_size, rootHash: root_hash });
-    let signature: Uint8Array | undefined;
+    let signature: Buffer;
     try {
-      [signature] = await this.#operator.sign([Buffer.from(text)]);
+      const key = importPublicKey(this.#operator.public.pem);
+      [signature] = (await signatures(this.#operator, key, [Buffer.from(text)])) as [Buffer];
     } catch (cause) {
       throw new CairnlogError("signer-unavailable", "The operator key cannot sign a checkpoint.", { cause });
     }
-    return signedNote(text, this.#name, noteKeyId(this.#name, this.#key), signature!);
+    return signedNote(text, this.#name, noteKeyId(this.#name, this.#key), signature);
   }
 }

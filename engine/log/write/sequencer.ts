@@ -10,9 +10,7 @@
  * told anything that the disk does not hold. If signing or writing fails, the batch and all that were built on it fail
  * with it, and memory is read from disk again: a failed write may be there all the same.
  */
-
 import type { ServerKey } from "../../crypto/keys/spki.js";
-import { verifySync } from "../../crypto/signatures.js";
 import { CairnlogError } from "../../error.js";
 import { type BatchHeads, packBatch } from "../../store/batch.js";
 import { type ChangeSet, Layer, type TileChange } from "../../store/changeset.js";
@@ -27,7 +25,7 @@ import type { Command } from "./commands.js";
 import { CommittedRows, type RowObserver } from "./committed.js";
 import { type FinishedEntry, finishEntry, type SecondaryDigests } from "./entry.js";
 import { addDigestTerm, addLogTerms, type LoggedEvent, type Projection } from "./projection.js";
-import type { Signer } from "./signer.js";
+import { type Signer, signatures } from "./signer.js";
 import { BatchTransaction, type Draft } from "./transaction.js";
 
 /** Commands waiting beyond which an append is refused at once. */
@@ -136,6 +134,8 @@ export class Sequencer {
   /** Set by the first failure; until recovery every batch in flight fails with it. */
   #failure: unknown;
   #failed = false;
+  /** Commands of batches that failed, to be answered when memory is what the disk says. */
+  readonly #refused: { readonly waiting: Waiting; readonly error: unknown }[] = [];
   #idle: (() => void)[] = [];
   /** Batches that were written since the start. */
   batches = 0;
@@ -279,27 +279,27 @@ export class Sequencer {
       this.#schedule();
       this.#checkFailure();
       const started = performance.now();
-      const signatures = await this.#sign(batch);
-      const signed = performance.now();
+      const signed = await this.#sign(batch);
+      const wasSigned = performance.now();
       // A signed batch stays in its stage until the disk is free. Were it to make room sooner, every turn of the event
       // loop would send another small batch to wait for a transaction of its own: 2.3 entries a commit instead of 30.
       await previous?.finished;
       leaveSigning();
       this.#checkFailure();
       const written = performance.now();
-      await this.#write(batch, signatures);
-      this.#report(batch, (signed - started) / 1000, (performance.now() - written) / 1000);
-      return signatures;
+      await this.#write(batch, signed);
+      this.#report(batch, (wasSigned - started) / 1000, (performance.now() - written) / 1000);
+      return signed;
     };
     pass()
       .then(
-        (signatures) => this.#release(batch, signatures),
+        (signed) => this.#release(batch, signed),
         (error) => {
           if (!this.#failed) {
             this.#failed = true;
             this.#failure = this.lastFailure = error;
           }
-          for (const { waiting } of batch.ran) waiting.reject(error);
+          for (const { waiting } of batch.ran) this.#refused.push({ waiting, error });
         },
       )
       .finally(() => {
@@ -312,6 +312,8 @@ export class Sequencer {
         leaveSigning();
         finish();
         if (this.#failed && !this.#inFlight) this.#recover();
+        // Only now: a failed write may be there all the same, and whoever looks because of it must see that.
+        if (!this.#inFlight) for (const { waiting, error } of this.#refused.splice(0)) waiting.reject(error);
         this.#schedule();
         if (!this.#queue.length && !this.#inFlight) for (const resolve of this.#idle.splice(0)) resolve();
       });
@@ -333,27 +335,12 @@ export class Sequencer {
       Buffer.from(treeHeadText(rootHex(roots, i), firstIndex + i + 1, timestamp), "latin1"),
     );
     try {
-      const signatures = await this.#parts.signer.sign(messages);
-      this.#checkSigned(messages, signatures);
-      // A signer may use its memory again while these are written.
-      return signatures.map((signature) => Buffer.from(signature));
+      return await signatures(this.#parts.signer, this.#parts.operatorKey, messages);
     } catch (cause) {
       throw new CairnlogError("signer-unavailable", "The operator key cannot sign, so nothing was appended.", {
         cause,
       });
     }
-  }
-
-  /**
-   * What a signer answers goes on disk for ever, and it may be a token behind a driver. One signature of the batch is
-   * verified, for 50 µs, and of the others the length: an answer of another key or for another call cannot pass.
-   */
-  #checkSigned(messages: readonly Uint8Array[], signatures: readonly Uint8Array[]): void {
-    const last = signatures[messages.length - 1];
-    const areAlike = signatures.every((one) => one instanceof Uint8Array && one.length === last?.length);
-    const isSigned = last !== undefined && verifySync(this.#parts.operatorKey, messages.at(-1)!, last);
-    if (signatures.length !== messages.length || !areAlike || !isSigned)
-      throw new RangeError("The signer did not answer with its signature of each head.");
   }
 
   async #write(batch: FormedBatch, signatures: readonly Uint8Array[]): Promise<void> {

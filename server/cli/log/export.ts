@@ -3,9 +3,9 @@
  */
 
 import { once } from "node:events";
-import { createWriteStream } from "node:fs";
+import { createWriteStream, rmSync } from "node:fs";
 import type { Writable } from "node:stream";
-import { finished } from "node:stream/promises";
+import { pipeline } from "node:stream/promises";
 import type { Entry } from "../../../engine/verify/index.js";
 import { csvHeader, csvLine } from "../../export/csv.js";
 import { connect, type Service } from "../service.js";
@@ -58,29 +58,37 @@ Example:
     for (const name of ["scope", "fingerprint", "document-hash", "start-date", "end-date"] as const)
       if (values[name] !== undefined) filters.set(name.replace("-", "_"), values[name]);
 
-    const file: Writable = out === "-" ? process.stdout : createWriteStream(out, { flags: "wx" });
-    if (out !== "-") await once(file, "open");
-    if (isCsv) file.write(csvHeader());
-    const count = await exportEntries(service, filters, async (entries) => {
-      const lines = entries.map((entry) => (isCsv ? csvLine(entry) : `${JSON.stringify(entry)}\n`));
-      // No further page is asked for before this one is on its way to disk.
-      if (!file.write(lines.join(""))) await once(file, "drain");
-    });
-    if (out !== "-") {
-      file.end();
-      await finished(file);
+    let count = 0;
+    async function* text() {
+      if (isCsv) yield csvHeader();
+      for await (const entries of pages(service, filters)) {
+        yield entries.map((entry) => (isCsv ? csvLine(entry) : `${JSON.stringify(entry)}\n`)).join("");
+        count += entries.length;
+      }
+    }
+    if (out === "-") await pipeline(text, process.stdout, { end: false });
+    else {
+      await writeNew(out, text);
       console.error(`${count} entries in ${out}`);
     }
     return 0;
   },
 };
 
-/** Hands over every entry that the filters select, in order, each once. @returns how many */
-async function exportEntries(
-  service: Service,
-  filters: URLSearchParams,
-  write: (entries: readonly Entry[]) => Promise<void>,
-): Promise<number> {
+/** Writes a new file whole, or leaves none. @throws the file system's error, also where there is a file already */
+async function writeNew(path: string, text: () => AsyncIterable<string>): Promise<void> {
+  const file: Writable = createWriteStream(path, { flags: "wx" });
+  await once(file, "open");
+  try {
+    await pipeline(text, file);
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  }
+}
+
+/** Every entry that the filters select, in order, each once. A page is asked for when the one before it is on its way. */
+async function* pages(service: Service, filters: URLSearchParams): AsyncIterable<readonly Entry[]> {
   const query = new URLSearchParams([...filters, ["page_size", `${PAGE_SIZE}`]]);
   let count = 0;
   let progress: ReturnType<typeof startProgress> | undefined;
@@ -88,11 +96,11 @@ async function exportEntries(
     for (;;) {
       const { entries, total } = await service.get<Page>(`/audit/export?${query}`);
       progress ??= startProgress("Exporting:", total);
-      await write(entries);
+      yield entries;
       count += entries.length;
       progress.update(count);
       const last = entries.at(-1);
-      if (!last || entries.length < PAGE_SIZE) return count;
+      if (!last || entries.length < PAGE_SIZE) return;
       query.set("after_id", `${last.id}`);
     }
   } finally {

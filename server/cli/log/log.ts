@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Entry } from "../../../engine/verify/index.js";
 import { type Client, ClientError } from "../../client/index.js";
-import { READING_HELP, READING_OPTIONS, readNumber, report, withClient } from "../connection.js";
+import { READING_HELP, READING_OPTIONS, readInterval, readNumber, report, withClient } from "../connection.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable } from "../terminal/printable.js";
 import { chosen, none, readArguments, type Subcommand, UsageError } from "../usage.js";
@@ -125,7 +125,7 @@ function proof(positionals: readonly string[], values: Values): (client: Client)
 function tail(positionals: readonly string[], values: Values): (client: Client) => Promise<void> {
   none(positionals);
   const lines = readNumber(values.lines, "--lines");
-  const interval = Math.max(1, readNumber(values.interval, "--interval"));
+  const interval = readInterval(values.interval);
   return async (client) => {
     const head = await client.log.head();
     let next = Math.max(0, (head?.tree_size ?? 0) - lines);

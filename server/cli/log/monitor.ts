@@ -9,7 +9,7 @@ import { MonitorFolder } from "../../monitor/folder.js";
 import { Monitor } from "../../monitor/monitor.js";
 import { post } from "../../monitor/notice.js";
 import { patientFetch } from "../../monitor/patience.js";
-import { readNumber } from "../connection.js";
+import { readInterval, readNumber } from "../connection.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable } from "../terminal/printable.js";
 import { type Progress, startProgress } from "../terminal/progress.js";
@@ -91,7 +91,7 @@ class Run {
     this.#interrupted = interrupted;
     this.#server = webAddress(server, "URL");
     this.#values = values;
-    this.#interval = Math.max(1, readNumber(values.interval, "--interval"));
+    this.#interval = readInterval(values.interval);
     const silence = values["max-silence"];
     this.#maxSilence = silence === undefined ? null : readNumber(silence, "--max-silence");
     this.#webhook = values.webhook === undefined ? undefined : webAddress(values.webhook, "--webhook");

@@ -57,7 +57,8 @@ Example:
     }
     let failed = 0;
     for (const file of files) {
-      const verdict = await verifyFile(file, attestation ?? `${file}.attestation.json`, operatorKey);
+      const bundlePath = attestation ?? `${file}.attestation.json`;
+      const verdict = await verifyFile(file, bundlePath, operatorKey).catch(unreadable);
       if (!verdict.valid) failed++;
       console.log(json ? JSON.stringify({ file, ...verdict }) : describe(file, verdict));
     }
@@ -68,6 +69,12 @@ Example:
 async function verifyFile(file: string, bundlePath: string, operatorKey: PublicKey): Promise<BundleVerdict> {
   const fileHash = await hashFile(file);
   return verifyAs(bundlePath, () => fileHash, operatorKey);
+}
+
+/** A file that cannot be read does not keep the others from being verified. */
+function unreadable(error: Error): BundleVerdict {
+  if (!("syscall" in error)) throw error;
+  return { valid: false, checks: [{ name: "format", ok: false, detail: error.message }] };
 }
 
 async function verifyParts(

@@ -1,6 +1,7 @@
 /** Graph, trust configurations, trust status and layer 3 over HTTP. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { readSettings } from "#cairnlog/server/index.js";
+import { keyNamed, putEndorsements, putKeys } from "../../registry/graph/graphrows.js";
 import { expectProblem, startTestService, type TestService } from "../../server/harness.js";
 import { bearerOf, proofOf, registeredSigner } from "../../server/proofs.js";
 import { newManifest, newSigner, submission, type TestSigner } from "../../server/signers.js";
@@ -46,6 +47,29 @@ async function endorse(from: TestSigner, to: TestSigner): Promise<void> {
 }
 
 describe("GET /graph/{fingerprint}", () => {
+  test("gives every node and edge, however many there are", async () => {
+    const { server } = service;
+    const key = (name: string | number) => ({ fingerprint: keyNamed(name), pseudonym: `holder "${name}"` });
+    const counts = [511, 512, 513, 1025];
+    await putKeys(server, [
+      ...counts.map((count) => key(`of ${count}`)),
+      ...Array.from({ length: 1025 }, (_, i) => key(i)),
+    ]);
+    let id = 100_000;
+    for (const count of counts) {
+      const from = keyNamed(`of ${count}`);
+      await putEndorsements(
+        server,
+        Array.from({ length: count }, (_, i) => ({ id: ++id, from, to: keyNamed(i) })),
+      );
+      const { status, body } = await service.get(`/graph/${from}?max_depth=1`);
+      expect(status).toBe(200);
+      expect([body.nodes.length, body.edges.length]).toEqual([count + 1, count]);
+      const known = await server.registry.graphs.around(from, { maxDepth: 1 });
+      expect(body).toEqual(JSON.parse(JSON.stringify({ ...known, cached: false })));
+    }
+  });
+
   test("gives the graph around a key, from the cache the second time", async () => {
     const filters = `type=${CATEGORY}&status=active&institution=UNIVERSITY&since=2000-01-01&until=2999-12-31`;
     const path = `/graph/${far.fingerprint}?max_depth=2&${filters}`;

@@ -1,14 +1,10 @@
 /** A data file altered behind the log's back: `verify` names what is wrong. */
 import { open } from "lmdb";
-import { afterAll, expect, test } from "vitest";
-import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { expect, test } from "vitest";
 import { checkChunk } from "#cairnlog/engine/log/check/verify-chunk.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, testOperator } from "../harness.js";
 import { type Bytes, replaceInBatch, tamper } from "../tamper.js";
-
-const pool = createPool(1);
-afterAll(() => pool.close());
 
 async function builtLog(): Promise<string> {
   const { log, path } = await openTestLog();
@@ -23,7 +19,7 @@ async function builtLog(): Promise<string> {
 async function errorsAfter(
   path: string,
 ): Promise<readonly { id: number | null; tree_size: number | null; code: string }[]> {
-  const { log } = await openTestLog({ path, pool });
+  const { log } = await openTestLog({ path });
   const report = await log.verify();
   expect(report.valid).toBe(false);
   return report.errors;

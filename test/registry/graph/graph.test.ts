@@ -241,6 +241,58 @@ describe("a graph that is kept", () => {
     expect(await isCached(own, key)).toBe(false);
   });
 
+  it("is walked once for all who ask at one time", async () => {
+    const own = await open();
+    const key = await newKey(own);
+    const { graphs } = own.registry;
+    const [one, two] = await Promise.all([graphs.around(key), graphs.around(key)]);
+    expect(two.nodes).toBe(one.nodes);
+    expect([one.cached, two.cached]).toEqual([false, false]);
+  });
+
+  it("is not served for a time before that of its walk", async () => {
+    const own = await open();
+    const key = await newKey(own);
+    expect(await isCached(own, key)).toBe(false);
+    expect(await isCached(own, key)).toBe(true);
+    own.now -= 1;
+    expect(await isCached(own, key)).toBe(false);
+    expect(await isCached(own, key)).toBe(true);
+  });
+
+  it("is not that of a walk which began before an event that touches it", async () => {
+    const own = await open();
+    const keys = Array.from({ length: 5_000 }, (_, i) => keyNamed(i));
+    await putKeys(
+      own,
+      keys.map((fingerprint) => ({ fingerprint })),
+    );
+    const [root, other] = keys as [string, string];
+    const edges = keys.flatMap((from, i) =>
+      [1, 7, 131].map((step, n) => ({ id: 10_000 + 3 * i + n, from, to: keys[(i + step) % keys.length]! })),
+    );
+    await putEndorsements(own, edges);
+    const around = async () =>
+      (await own.registry.graphs.around(root, { maxDepth: 8 })).edges.map((e) => e.offer_entry_id);
+    let isAnswered = false;
+    const early = around().finally(() => {
+      isAnswered = true;
+    });
+    const offer = {
+      endorser_key_fingerprint: root,
+      endorsed_key_fingerprint: other,
+      category: HUMAN,
+      valid_until: null,
+    };
+    await own.append({ event_type: "endorsement_offer", payload: offer });
+    expect(isAnswered).toBe(false);
+    const late = around();
+    // The one that began first may end last: what is kept must know of the event all the same.
+    expect(await early).not.toContain(1);
+    expect(await late).toContain(1);
+    expect(await around()).toContain(1);
+  });
+
   it("is dropped by an event that touches any of its keys, and by no other", async () => {
     const own = await open();
     const [root, near, far, stranger] = [await newKey(own), await newKey(own), await newKey(own), await newKey(own)];

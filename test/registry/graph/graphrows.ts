@@ -11,6 +11,9 @@ import { runIn } from "../../log/inline.js";
 import { HUMAN } from "../endorsements/endorsementcase.js";
 import { at, sha256, type World } from "../world.js";
 
+/** A world, or a service. */
+type Opened = Pick<World, "registry">;
+
 /** Rows written in one command. */
 const CHUNK = 2_000;
 
@@ -37,7 +40,7 @@ export interface EndorsementShape {
   readonly institution?: string;
 }
 
-export async function putKeys(world: World, keys: readonly KeyShape[]): Promise<void> {
+export async function putKeys(world: Opened, keys: readonly KeyShape[]): Promise<void> {
   await inChunks(
     world,
     keys,
@@ -59,7 +62,7 @@ export async function putKeys(world: World, keys: readonly KeyShape[]): Promise<
 }
 
 /** Accepted long ago unless their shape says otherwise. */
-export async function putEndorsements(world: World, endorsements: readonly EndorsementShape[]): Promise<void> {
+export async function putEndorsements(world: Opened, endorsements: readonly EndorsementShape[]): Promise<void> {
   await inChunks(world, endorsements, (transaction, shape) => {
     const { id, from, to, category = HUMAN, validUntil = null, institution } = shape;
     const { offeredAt = at(0), acceptedAt = at(1_000_000), withdrawnAt = null } = shape;
@@ -86,7 +89,7 @@ export async function putAlert(world: World, id: number, by: string, on: string)
 }
 
 async function inChunks<T>(
-  world: World,
+  world: Opened,
   items: readonly T[],
   put: (transaction: Transaction, item: T) => void,
 ): Promise<void> {

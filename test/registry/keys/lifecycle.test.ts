@@ -128,6 +128,16 @@ describe("succession", () => {
     expect(statusOf(old)).toBe("active");
   });
 
+  it("takes an expiration one microsecond ahead, and none that is now", async () => {
+    const [old, next] = [await registered(), nodeSigner()];
+    const until = (micros: number) => succession(old, next, { expiration_date: at(micros) });
+    await expectRefused(() => succeed(until(world.now)), "invalid-input", ["/expiration_date"]);
+    await succeed(until(world.now + 1));
+    expect(statusOf(next)).toBe("active");
+    world.now += 1;
+    expect(statusOf(next)).toBe("expired");
+  });
+
   it("makes a chain whose keys sign no more but the last", async () => {
     const [first, second, third] = [await registered(), nodeSigner(), nodeSigner()];
     await succeed(succession(first, second));

@@ -1,0 +1,330 @@
+/** What `cairnlog monitor` ends with, as `docs/monitor.md` has it, and what it prints and posts before. */
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import type { TreeHead } from "#cairnlog/engine/verify/index.js";
+import { begin, cairnlog, interrupt } from "../cli/harness.js";
+import { LyingProxy } from "../client/proxy.js";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
+import { newSigner, registration, type TestSigner } from "../server/signers.js";
+import { receiver } from "./receiver.js";
+
+let service: TestService;
+let proxy: LyingProxy;
+/** The operator key, and one of somebody else. */
+let key: string;
+let otherKey: string;
+let alice: TestSigner;
+beforeAll(async () => {
+  service = await startTestService();
+  alice = newSigner();
+  for (const [signer, name] of [
+    [alice, "Alice"],
+    [newSigner(), "Bob"],
+  ] as const)
+    expect((await service.post("/keys/register", registration(signer, name))).status).toBe(200);
+  const folder = temporaryFolder();
+  [key, otherKey] = [join(folder, "operator.pub.pem"), join(folder, "other.pub.pem")];
+  writeFileSync(key, (await service.get("/log/operator-key")).body.public_key);
+  writeFileSync(otherKey, newSigner().publicKey);
+});
+beforeEach(async () => {
+  proxy = await LyingProxy.before(service.url);
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const monitor = (state: string, ...more: string[]) => cairnlog(["monitor", proxy.url, "--state", state, ...more]);
+const once = (state: string, ...more: string[]) => monitor(state, "--once", "--json", ...more);
+const lines = (stdout: string) =>
+  stdout
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+const newest = async (): Promise<TreeHead> => (await service.get("/log/sth")).body;
+
+/** Puts this machine's clock so many milliseconds after the newest head. */
+async function setClock(afterHead: number): Promise<number> {
+  const now = Date.parse((await newest()).timestamp) + afterHead;
+  vi.useFakeTimers({ toFake: ["Date"], now });
+  return now;
+}
+
+/** An entry that only names the key in another member: an alert about it. */
+async function nameAlice(): Promise<object> {
+  const alert = { endorser_key_fingerprint: "sha256:0", compromised_fingerprint: alice.fingerprint, reason: "lost" };
+  await service.server.registry.log.append({ event_type: "note", payload: alert });
+  return alert;
+}
+
+/** The state of a monitor that has the log but for an entry about Alice. */
+async function acquainted(): Promise<string> {
+  const state = temporaryFolder();
+  expect((await once(state)).code).toBe(0);
+  await nameAlice();
+  return state;
+}
+/** What a round asks for after it took what is new. */
+const isAudit = (path: string) => path.startsWith("/log/heads?from=1&");
+
+const lieAboutNewest = () => {
+  proxy.lie = (path, answer) => (path === "/log/sth" ? { ...answer, root_hash: "0".repeat(64) } : answer);
+};
+
+describe("0", () => {
+  test("everything holds; then from where it was", async () => {
+    const state = temporaryFolder();
+    const first = await once(state, "--operator-key", key);
+    expect(first).toMatchObject({ code: 0, stderr: "" });
+    const head = await newest();
+    expect(lines(first.stdout)).toEqual([{ verified: head.tree_size, head }]);
+    proxy.asked.length = 0;
+    expect(await monitor(state, "--once")).toEqual({
+      code: 0,
+      stdout: `verified: ${head.tree_size} entries, root ${head.root_hash}, head of ${head.timestamp}\n`,
+      stderr: "",
+    });
+    // The one page is that of the sample.
+    expect(proxy.asked.filter((asked) => asked.startsWith("GET /log?"))).toHaveLength(1);
+  });
+
+  test("the log is empty", async () => {
+    const empty = await startTestService();
+    proxy.upstream = empty.url;
+    const state = temporaryFolder();
+    expect(await monitor(state, "--once")).toEqual({ code: 0, stdout: "The log has no tree head yet.\n", stderr: "" });
+    expect(lines((await once(state)).stdout)).toEqual([{ verified: 0, head: null }]);
+  });
+
+  test.each(["SIGINT", "SIGTERM"] as const)("it is interrupted between two rounds by %s", async (signal) => {
+    const run = begin(["monitor", proxy.url, "--state", temporaryFolder(), "--json"]);
+    await run.prints(/\n/);
+    interrupt(signal);
+    expect(await run.ended).toMatchObject({ code: 0, stderr: "" });
+  });
+
+  test.each([[["--once"]], [[]]])("it is interrupted in a round, %j", async (more) => {
+    const asked = new Promise<void>((resolve) => {
+      proxy.seize = (path) => {
+        if (path === "/log/sth") resolve();
+        return path === "/log/sth";
+      };
+    });
+    const { ended } = begin(["monitor", proxy.url, "--state", temporaryFolder(), ...more]);
+    await asked;
+    interrupt();
+    expect(await ended).toEqual({ code: 0, stdout: "", stderr: "" });
+  });
+});
+
+describe("1", () => {
+  test("what answers is no log", async () => {
+    proxy.seize = (_, response) => Boolean(response.end("<h1>It works!</h1>"));
+    const lost = await once(temporaryFolder());
+    expect(lost).toMatchObject({ code: 1, stdout: "" });
+    expect(lost.stderr).toMatch(/^http:\S+ answered \/log\/operator-key with something else than promised\.\n$/);
+  });
+
+  test("the log was known under another key, and no round makes it better", async () => {
+    const state = temporaryFolder();
+    await once(state);
+    // Without --once, too: it must end.
+    for (const more of [["--once"], []]) {
+      const { code, stdout, stderr } = await monitor(state, "--operator-key", otherKey, ...more);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+      expect(stderr).toMatch(/^cairnlog: The pinned operator key is sha256:\w+, but so far the log was known under/);
+    }
+  });
+
+  test.each([
+    ["state.json", "{"],
+    ["state.json", '{"operator_key": 1}'],
+    ["told.json", '{"entries": -1}'],
+    ["told.json", "7"],
+  ])("%s is damaged: %s", async (name, content) => {
+    const state = temporaryFolder();
+    await once(state);
+    writeFileSync(join(state, name), content);
+    const { code, stdout, stderr } = await once(state);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toBe(
+      `cairnlog: ${join(state, name)} is damaged. Begin anew in another directory, and keep this one: what it holds may be evidence.\n`,
+    );
+  });
+
+  test("the folder cannot be written, or the operator key not be read", async () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "file"), "");
+    expect(await once(join(folder, "file"))).toMatchObject({ code: 1, stderr: expect.stringMatching(/^cairnlog: E/) });
+    expect(await once(temporaryFolder(), "--operator-key", join(folder, "none"))).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^cairnlog: ENOENT/),
+    });
+  });
+});
+
+describe("2: the command makes no sense", () => {
+  const state = ["--state", "x"];
+  test.each([
+    [[], /name the URL of a log/],
+    [["ftp://log", ...state], /^cairnlog: URL must be an address such as https:\/\/log\.example, not ftp:\/\/log/],
+    [["http://", ...state], /URL must be an address/],
+    [["xhttp://log", ...state], /URL must be an address/],
+    [["http://log"], /--state is missing/],
+    [["http://log", "again", ...state], /again is one argument too many/],
+    [["http://log", ...state, "--watch", "me"], /--watch must be a fingerprint/],
+    [["http://log", ...state, "--webhook", "alerts"], /--webhook must be an address/],
+    [["http://log", ...state, "--interval", "soon"], /--interval must be a whole number/],
+    [["http://log", ...state, "--max-silence", "1.5"], /--max-silence must be a whole number/],
+    [["http://log", ...state, "--sometimes"], /Unknown option '--sometimes'/],
+  ])("%j", async (argv, sentence) => {
+    const { code, stdout, stderr } = await cairnlog(["monitor", ...argv]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toMatch(sentence);
+    expect(stderr).toMatch(/\nTry: cairnlog monitor --help\n$/);
+  });
+});
+
+describe("3: the log lies", () => {
+  test.each([[["--once"]], [[]]])("%j", async (more) => {
+    const state = temporaryFolder();
+    await once(state);
+    lieAboutNewest();
+    const { code, stdout, stderr } = await monitor(state, ...more);
+    expect({ code, stdout }).toEqual({ code: 3, stdout: "" });
+    const [file] = readdirSync(join(state, "evidence"));
+    expect(stderr).toBe(
+      `ALARM bad-signature: The tree head is not signed by the pinned operator key. The evidence is in ${join(state, "evidence", file!)}; keep it.\n`,
+    );
+    expect(file).toMatch(/^\d{4}-\d\d-\d\dT\d{6}\.\d{3}Z-bad-signature-[0-9a-f]{8}\.json$/);
+  });
+
+  test("whether or not the alarm can be posted", async () => {
+    const state = temporaryFolder();
+    await once(state);
+    lieAboutNewest();
+    const hook = await receiver(9);
+    const { code, stderr } = await once(state, "--webhook", hook.url);
+    expect(code).toBe(3);
+    expect(stderr).toMatch(/; keep it\.\nThe alarm could not be posted to the webhook: it answered 500\.\n$/);
+    expect(hook.asked()).toBe(4);
+  });
+
+  test("also when a watched key was named, and the log is stalled", async () => {
+    const state = await acquainted();
+    await setClock(10_000);
+    proxy.lie = (path, answer) => (isAudit(path) ? { heads: answer.heads.slice(1) } : answer);
+    const { code, stdout } = await once(state, "--watch", alice.fingerprint, "--max-silence", "1");
+    expect(lines(stdout).map(({ alarm }) => alarm)).toEqual(["watched", "missing-head"]);
+    expect(code).toBe(3);
+  });
+});
+
+describe("4: a watched key is named", () => {
+  test("with --once, and once", async () => {
+    const state = temporaryFolder();
+    const hook = await receiver();
+    const fingerprint = alice.fingerprint.toUpperCase().replace("SHA256", "sha256");
+    const watch = ["--watch", fingerprint, "--webhook", hook.url];
+    const first = await once(state, ...watch);
+    expect(first.code).toBe(4);
+    const alarms = lines(first.stdout);
+    const verified = alarms.pop();
+    expect(alarms[0]).toEqual({
+      alarm: "watched",
+      detail: expect.stringMatching(/^Entry 1 \(key_registration, .*Z\) names sha256:[0-9a-f]{64}\.$/),
+      fingerprint: alice.fingerprint,
+      entry: (await service.get("/log/1")).body,
+      server: proxy.url,
+      observed_at: expect.stringMatching(/^\d{4}-.*Z$/),
+      head: await newest(),
+    });
+    expect(verified).toMatchObject({ verified: expect.any(Number) });
+    expect(first.stderr).toBe(alarms.map(({ detail }) => `ALARM watched: ${detail}\n`).join(""));
+    expect(hook.received).toEqual(alarms);
+    expect(readdirSync(state)).not.toContain("evidence");
+    expect((await once(state, ...watch)).code).toBe(0);
+    const alert = await nameAlice();
+    const third = await once(state, ...watch);
+    expect(third.code).toBe(4);
+    expect(lines(third.stdout)[0]).toMatchObject({ entry: { payload: alert } });
+  });
+
+  test("not when the round could not be finished: 1", async () => {
+    const state = await acquainted();
+    proxy.lie = (path, answer) => (isAudit(path) ? "<html>" : answer);
+    const { code, stdout } = await once(state, "--watch", alice.fingerprint);
+    expect(lines(stdout)).toMatchObject([{ alarm: "watched" }]);
+    expect(code).toBe(1);
+  });
+
+  test("not without --once: 0 when it is interrupted", async () => {
+    const run = begin(["monitor", proxy.url, "--state", temporaryFolder(), "--watch", alice.fingerprint]);
+    await run.prints(/^verified/);
+    interrupt();
+    expect(await run.ended).toMatchObject({ code: 0, stderr: expect.stringContaining("ALARM watched") });
+  });
+});
+
+describe("5: the log is stalled", () => {
+  test("by seconds, and not before they are over", async () => {
+    const state = temporaryFolder();
+    await setClock(30_000);
+    expect(await once(state, "--max-silence", "30")).toMatchObject({ code: 0, stderr: "" });
+    const now = await setClock(30_001);
+    const head = await newest();
+    const stalled = await once(state, "--max-silence", "30");
+    expect(stalled.code).toBe(5);
+    expect(lines(stalled.stdout)).toEqual([
+      { verified: head.tree_size, head },
+      {
+        alarm: "stalled",
+        detail: `No tree head newer than that of ${head.timestamp} was seen, for more than 30 s.`,
+        server: proxy.url,
+        observed_at: new Date(now).toISOString(),
+        head,
+      },
+    ]);
+    expect(await once(state)).toMatchObject({ code: 0, stderr: "" });
+  });
+
+  test("also when nothing answers, or a watched key was named", async () => {
+    const state = temporaryFolder();
+    await setClock(10_000);
+    const both = await once(state, "--max-silence", "1", "--watch", alice.fingerprint);
+    expect(both.code).toBe(5);
+    expect(lines(both.stdout).map(({ alarm }) => alarm)).toContain("watched");
+    proxy.seize = (_, response) => Boolean(response.end("<h1>It works!</h1>"));
+    expect(await once(state, "--max-silence", "1")).toMatchObject({
+      code: 5,
+      stderr: expect.stringMatching(/something else than promised\.\nALARM stalled: No tree head newer than/),
+    });
+  });
+
+  test("where there never was a head: since it was started", async () => {
+    const empty = await startTestService();
+    proxy.upstream = empty.url;
+    const now = await setClock(0);
+    expect(await once(temporaryFolder(), "--max-silence", "1")).toMatchObject({ code: 0, stderr: "" });
+    proxy.lie = (path, answer) => {
+      if (path === "/log/sth") vi.setSystemTime(now + 1_001);
+      return answer;
+    };
+    expect(await once(temporaryFolder(), "--max-silence", "1")).toMatchObject({
+      code: 5,
+      stderr: "ALARM stalled: No tree head was seen for more than 1 s.\n",
+    });
+  });
+
+  test("not without --once: told once for each silence, and 0 when it is interrupted", async () => {
+    await setClock(10_000);
+    const args = ["--interval", "1", "--max-silence", "1"];
+    const run = begin(["monitor", proxy.url, "--state", temporaryFolder(), ...args]);
+    await run.prints(/(^verified.*\n){4}/m);
+    interrupt();
+    const { code, stderr } = await run.ended;
+    expect(code).toBe(0);
+    expect(stderr.match(/ALARM stalled/g)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,126 @@
+/** Lies in the heads of sizes other than the newest, and in the checkpoint. */
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { TreeHead } from "#cairnlog/engine/verify/index.js";
+import { Mirror } from "#cairnlog/server/monitor/mirror.js";
+import { startTestService } from "../server/harness.js";
+import { at, COMMON, grow, headAt, Liar, newestAt, noSignature, otherHash } from "./liar.js";
+import { caught, expectFork, isSigned } from "./monitors.js";
+
+const liar = Liar.forTests();
+
+describe("heads of the sizes in between", () => {
+  const lieAbout = (...about: Parameters<typeof headAt>): void => {
+    liar.proxy.lie = headAt(...about);
+  };
+
+  test("another root, signed", async () => {
+    const { monitor, folder, size } = await liar.acquainted();
+    lieAbout(size + 2, (head) => liar.signed(head, { root_hash: otherHash(head.root_hash) }));
+    const evidence = await caught(monitor.round(), "wrong-root");
+    expect(evidence.shown!.tree_size).toBe(size + 2);
+    expect(isSigned(evidence, evidence.shown)).toBe(true);
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+
+  test("another root, not signed", async () => {
+    const { monitor, folder, size } = await liar.acquainted();
+    lieAbout(size + 2, (head) => ({ ...head, root_hash: otherHash(head.root_hash) }));
+    expect((await caught(monitor.round(), "bad-signature")).shown!.tree_size).toBe(size + 2);
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+
+  test("a signature that is none", async () => {
+    const { monitor, folder, size } = await liar.acquainted();
+    lieAbout(size + 1, (head) => ({ ...head, signature: noSignature() }));
+    await caught(monitor.round(), "bad-signature");
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+
+  test("one that is missing", async () => {
+    const { monitor, folder, size } = await liar.acquainted();
+    lieAbout(size + 2, () => null);
+    await caught(monitor.round(), "missing-head");
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+
+  test("one that is older than the one before it", async () => {
+    const { monitor, folder, size } = await liar.acquainted();
+    lieAbout(size + 2, (head) => liar.signed(head, { timestamp: "2001-01-01T00:00:00.000000Z" }));
+    expect((await caught(monitor.round(), "time-reversal")).shown!.tree_size).toBe(size + 2);
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+
+  test("one that was mirrored, served again with a forged signature", async () => {
+    const { monitor, folder, size } = await liar.acquainted(0);
+    const known: TreeHead = (await liar.service.get(`/log/sth/${COMMON}`)).body;
+    lieAbout(COMMON, (head) => ({ ...head, signature: noSignature() }));
+    const evidence = await caught(monitor.round(), "bad-signature");
+    expect(evidence).toMatchObject({ known, shown: { ...known, signature: noSignature() } });
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+
+  test("one that was mirrored, served again with another timestamp that nobody signed", async () => {
+    const { monitor } = await liar.acquainted(0);
+    lieAbout(COMMON, (head) => ({ ...head, timestamp: "2100-01-01T00:00:00.000000Z" }));
+    await caught(monitor.round(), "bad-signature");
+    await monitor.close();
+  });
+
+  test("one that was mirrored, served again with its root and another signature, is no lie", async () => {
+    const { monitor, folder, size } = await liar.acquainted(0);
+    const known: TreeHead = (await liar.service.get(`/log/sth/${COMMON}`)).body;
+    lieAbout(COMMON, (head) => liar.signed(head, { timestamp: "2100-01-01T00:00:00.000000Z" }));
+    await monitor.round({ audit: true });
+    await monitor.close();
+    const mirror = await Mirror.open(folder.mirror, await liar.operatorKey());
+    expect(mirror.head(COMMON)).toEqual(known);
+    await mirror.close();
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+
+  test("one that was mirrored, and is not served any more", async () => {
+    const { monitor, folder, size } = await liar.acquainted(0);
+    lieAbout(COMMON, () => null);
+    const evidence = await caught(monitor.round(), "missing-head");
+    expect(evidence).toMatchObject({ known: { tree_size: COMMON }, shown: null });
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+
+  test("another one than was mirrored", async () => {
+    const { monitor, folder, size } = await liar.acquainted(0);
+    lieAbout(COMMON, (head) => liar.signed(head, { root_hash: otherHash(head.root_hash) }));
+    expectFork(await caught(monitor.round(), "fork"));
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+});
+
+describe("the checkpoint", () => {
+  const isCheckpoint = (path: string) => path === "/log/checkpoint";
+
+  test("of another history", async () => {
+    const { monitor, folder } = await liar.acquainted(0);
+    const size = await liar.service.entryCount();
+    await grow(liar.fork, size);
+    const other = await startTestService({ SERVICE_OPERATOR_KEY: join(liar.service.server.dataDir, "operator.pem") });
+    await grow(other, COMMON);
+    const note = (await other.get("/log/checkpoint")).text;
+    liar.proxy.lie = at(isCheckpoint, () => note);
+    const { checkpoint, known } = await caught(monitor.round(), "fork");
+    expect(checkpoint).toBe(note);
+    expect(known).toEqual((await liar.service.get(`/log/sth/${COMMON}`)).body);
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+
+  test("not signed, or larger than the head that came after it", async () => {
+    const { monitor, folder, size } = await liar.acquainted(0);
+    const note = (await liar.service.get("/log/checkpoint")).text;
+    liar.proxy.lie = at(isCheckpoint, () => note.replace(`\n${size}\n`, `\n${size + 1}\n`));
+    expect((await caught(monitor.round(), "bad-signature")).checkpoint).toContain(`\n${size + 1}\n`);
+    const old: TreeHead = (await liar.service.get("/log/sth")).body;
+    await liar.growBy(1);
+    liar.proxy.lie = newestAt(() => old);
+    expect(await caught(monitor.round(), "shrunken")).toMatchObject({ shown: old });
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+});
