@@ -48,6 +48,8 @@ export interface Receipt {
   readonly entry_hash: string;
   readonly timestamp: string;
   readonly sth: TreeHead;
+  /** The entry as it is stored and served (JSON), not to be written to. */
+  readonly json: Buffer;
 }
 
 export interface Committed<T> {
@@ -415,6 +417,7 @@ export class Sequencer {
           entry_hash: batch.entries[i]!.entryHash,
           timestamp: batch.events[i]!.timestamp,
           sth: head(i),
+          json: batch.entries[i]!.json,
         });
       waiting.resolve({ value: outcome.value, receipts });
     }

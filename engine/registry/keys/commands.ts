@@ -5,7 +5,7 @@ import { define, type Transaction } from "../../log/write/commands.js";
 import type { KeyRow } from "../../store/schema.js";
 import { invalidInput } from "../input.js";
 import { KEY_REGISTRATION, KEY_REVOCATION, KEY_SUCCESSION } from "./events.js";
-import { statusAt } from "./status.js";
+import { statusAt, unknownKey } from "./status.js";
 
 /** A checked public key, as commands get it. */
 export type PlainKey = Pick<ServerKey, "fingerprint" | "algorithm" | "pem">;
@@ -93,7 +93,7 @@ export function appendRegistration(transaction: Transaction, { key, pseudonym, e
 
 function rowOf(transaction: Transaction, fingerprint: string): KeyRow {
   const row = transaction.get("keys", fingerprint);
-  if (!row) throw new CairnlogError("not-found", "No key with this fingerprint is registered.");
+  if (!row) throw unknownKey();
   return row;
 }
 
