@@ -430,8 +430,8 @@ export class Sequencer {
   #recover(): boolean {
     if (this.#inFlight) return false;
     try {
-      this.#committed.clear();
       this.#parts.restore();
+      this.#committed.clear();
       this.#failed = false;
       this.#failure = undefined;
       return true;

@@ -37,5 +37,9 @@ export function requireActive(transaction: Transaction, fingerprint: string): vo
 export const unknownKey = (): CairnlogError =>
   new CairnlogError("not-found", "No key with this fingerprint is registered.");
 
+/** For what only an active key can go through, where it is not `key-not-active`. */
+export const wrongKeyStatus = (fingerprint: string, status: KeyStatus): CairnlogError =>
+  new CairnlogError("wrong-key-status", `The key ${fingerprint} is ${status}.`);
+
 export const keyNotActive = (fingerprint: string, status: KeyStatus): CairnlogError =>
   new CairnlogError("key-not-active", `The key ${fingerprint} is ${status}.`);
