@@ -46,6 +46,8 @@ export interface Receipt {
   readonly entry_hash: string;
   readonly timestamp: string;
   readonly sth: TreeHead;
+  /** The entry as it is stored and served (JSON), not to be written to. */
+  readonly json: Buffer;
 }
 
 export interface Committed<T> {
@@ -402,6 +404,7 @@ export class Sequencer {
           entry_hash: batch.entries[i]!.entryHash,
           timestamp: batch.events[i]!.timestamp,
           sth: head(i),
+          json: batch.entries[i]!.json,
         });
       waiting.resolve({ value: outcome.value, receipts });
     }
@@ -414,8 +417,8 @@ export class Sequencer {
   #recover(): boolean {
     if (this.#inFlight) return false;
     try {
-      this.#committed.clear();
       this.#parts.restore();
+      this.#committed.clear();
       this.#failed = false;
       this.#failure = undefined;
       return true;
