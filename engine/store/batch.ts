@@ -7,10 +7,10 @@
  * root, f64 timestamp in microseconds, signature] · entries as UTF-8 JSON.
  */
 import { CairnlogError } from "../error.js";
+import { HASH } from "./schema.js";
 
 const FORMAT = 1;
 const HEADER = 8;
-const HASH = 32;
 
 /** The stored part of a tree head; its size is the entry's leaf index + 1. */
 export interface HeadRecord {

@@ -5,15 +5,20 @@
  * flight, newest first, and so see what earlier commands wrote, committed or not.
  */
 
+import { compareKeys } from "lmdb";
 import { TermTable } from "./postings/termtable.js";
 import type { Key, KeyOf, RowOf, TableName } from "./schema.js";
 
-export interface RowChange {
-  readonly table: TableName;
+export interface RowChange<T extends TableName = TableName> {
+  readonly table: T;
   readonly key: Key;
   /** `undefined` deletes the row. */
   readonly row: unknown;
 }
+
+/** Orders changes by table, and within a table as LMDB orders its keys. */
+export const byKey = (a: RowChange, b: RowChange): number =>
+  a.table === b.table ? compareKeys(a.key, b.key) : a.table < b.table ? -1 : 1;
 
 export interface TileChange {
   readonly treeVersion: 1 | 2;

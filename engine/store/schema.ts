@@ -8,6 +8,9 @@
 
 export type Key = string | number | (string | number)[];
 
+/** Bytes of a SHA-256: of entries, of nodes, of records. */
+export const HASH = 32;
+
 /** A registered key. Fingerprints are kept as the text that is served; raw bytes are for batches, tiles and postings. */
 export interface KeyRow {
   readonly fingerprint: string;
@@ -355,6 +358,8 @@ export const DERIVED_TABLES = [
   "requestNonces",
   "policies",
 ] as const satisfies readonly TableName[];
+export type DerivedTable = (typeof DERIVED_TABLES)[number];
+
 /** Which tables do not: they are copied, or lost. */
 export const PRIVATE_TABLES = [
   "anchors",
@@ -375,6 +380,8 @@ export const PRIVATE_TABLES = [
   "outboxCounts",
   "counters",
 ] as const satisfies readonly TableName[];
+export type PrivateTable = (typeof PRIVATE_TABLES)[number];
+
 export const RECORD_TABLES = ["meta", ...DERIVED_TABLES, ...PRIVATE_TABLES] as const satisfies readonly TableName[];
 
 /**

@@ -8,7 +8,7 @@ import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
-import { DERIVED_TABLES, FORMAT, type Key, PRIVATE_TABLES, type TableName } from "../../store/schema.js";
+import { DERIVED_TABLES, FORMAT, HASH, type Key, PRIVATE_TABLES, type TableName } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { isObject } from "../../verify/json/shape.js";
@@ -27,7 +27,6 @@ import { verifyLog } from "./verify.js";
 const STEP_ENTRIES = 1024;
 /** Sentences kept; all are counted. */
 const MAX_SENTENCES = 1000;
-const HASH = 32;
 
 /**
  * Where a difference lies. `entries`: batches, entries and heads, which nothing can be derived without; `derived`: what

@@ -9,6 +9,7 @@ import { chmodSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
+import { rowLine } from "../../journal/rows.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
 import { FORMAT, PRIVATE_TABLES } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
@@ -22,7 +23,6 @@ import {
   type Manifest,
   readManifest,
   replaceManifest,
-  rowLine,
   type Segment,
 } from "./backupformat.js";
 
@@ -152,7 +152,7 @@ async function writePrivateRows(store: Store, size: number, { to, signal }: Back
     for (const table of PRIVATE_TABLES)
       for (const { key, row } of store.range(table)) {
         if (lines++ % STEP === 0) signal?.throwIfAborted();
-        await file.line(rowLine(table, key, row));
+        await file.line(rowLine({ table, key, row }));
       }
   } catch (error) {
     await file.abandon();

@@ -9,16 +9,15 @@
  * If we crash here: each batch is one transaction, so the log ends with some batch; whoever feeds it reads `size` and
  * `lastHash` and goes on from there.
  */
-import { compareKeys } from "lmdb";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
 import { packBatch } from "../../store/batch.js";
-import { Layer, type RowChange, type TileChange } from "../../store/changeset.js";
+import { byKey, Layer, type TileChange } from "../../store/changeset.js";
 import { takeWriterLock, type WriterLock } from "../../store/lmdb/writerlock.js";
 import { Postings } from "../../store/postings/postings.js";
-import { FORMAT } from "../../store/schema.js";
+import { FORMAT, HASH } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { putAnchor } from "../anchor/anchors.js";
@@ -69,7 +68,6 @@ export interface HistoryItem {
   readonly head: TreeHead | null;
 }
 
-const HASH = 32;
 /** Entries whose postings may wait for the disk. */
 const MAX_BACKLOG = 4 * 4096;
 
@@ -366,6 +364,3 @@ function importAnchor(event: LoggedEvent, entryHash: string, proof: Uint8Array, 
   const isSettled = !isReadable || (status === "confirmed" && !openPromises(proof).length);
   putAnchor(state, event.leafIndex, { proof, status, isSettled }, event.timestamp);
 }
-
-const byKey = (a: RowChange, b: RowChange): number =>
-  a.table === b.table ? compareKeys(a.key, b.key) : a.table < b.table ? -1 : 1;

@@ -12,6 +12,7 @@ import { dirname } from "node:path";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
+import { readRowLine } from "../../journal/rows.js";
 import type { RowChange } from "../../store/changeset.js";
 import { FORMAT, type LogMeta } from "../../store/schema.js";
 import { openStore } from "../../store/store.js";
@@ -20,7 +21,7 @@ import { EntryReader } from "../read/reader.js";
 import { Frontier } from "../tree/frontier.js";
 import { rootAt } from "../tree/proofs.js";
 import type { Projection } from "../write/projection.js";
-import { linesOf, type Manifest, readManifest, readRowLine, syncFolder } from "./backupformat.js";
+import { linesOf, type Manifest, readManifest, syncFolder } from "./backupformat.js";
 import { type HistoryItem, type HistoryWriter, openHistory } from "./history.js";
 
 /** Entries checked and written at once, and private rows. */
@@ -237,10 +238,21 @@ async function putRows(
 ): Promise<void> {
   let rows: RowChange[] = [];
   for await (const line of lines) {
-    rows.push(readRowLine(line.toString("utf8")));
+    rows.push(privateRow(line.toString("utf8")));
     if (rows.length < STEP) continue;
     await commit(rows);
     rows = [];
   }
   await commit(rows);
+}
+
+/** A row of a backup. Its meta row is in the manifest. */
+function privateRow(line: string): RowChange {
+  const change = readRowLine(line);
+  if (change.table === "meta" || change.row === undefined)
+    throw new CairnlogError(
+      "corrupt-log",
+      `The backup has a line of the table ${change.table} that is no row of its own.`,
+    );
+  return change;
 }

@@ -9,6 +9,7 @@ import { type Kernel, kernel, type NodeRun, type TreeVersion } from "../../../wa
 import { CairnlogError } from "../../error.js";
 import { Recent } from "../../recent.js";
 import type { TileChange } from "../../store/changeset.js";
+import { HASH } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
 import { height, peakPositions } from "../../verify/tree/merkle.js";
 
@@ -32,7 +33,6 @@ const CROWN_LEVEL = 4;
 const CROWN_WIDTH = 16;
 const BLOCK = 2 ** CROWN_LEVEL;
 export const TILE_LEVELS = 8;
-const HASH = 32;
 const HEX = 2 * HASH;
 
 /** Hex text of hashes. */

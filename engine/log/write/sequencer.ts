@@ -18,6 +18,7 @@ import { type BatchHeads, packBatch } from "../../store/batch.js";
 import { type ChangeSet, Layer, type TileChange } from "../../store/changeset.js";
 import type { Postings } from "../../store/postings/postings.js";
 import type { TermTable } from "../../store/postings/termtable.js";
+import { HASH } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
 import { type TreeHead, treeHeadText } from "../../verify/tree/treehead.js";
 import { type Clock, formatTimestamp } from "../clock.js";
@@ -30,7 +31,6 @@ import { BatchTransaction, type Command, type Draft } from "./transaction.js";
 
 /** Commands waiting beyond which an append is refused at once. */
 export const DEFAULT_QUEUE_LIMIT = 16_384;
-const HASH = 32;
 /** Events after which a batch is closed: about 10 ms of work on this thread. */
 const BATCH_EVENTS = 512;
 /**
