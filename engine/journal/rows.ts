@@ -4,18 +4,11 @@
  */
 import { CairnlogError } from "../error.js";
 import type { RowChange } from "../store/changeset.js";
-import { type Key, PRIVATE_TABLES, type PrivateTable } from "../store/schema.js";
+import { isRecorded, type Key, type RecordedTable } from "../store/schema.js";
 import { canonicalJson } from "../verify/json/canonical.js";
 import { isObject } from "../verify/json/shape.js";
 
-/** Tables whose rows follow from no entry. */
-export type RecordedTable = PrivateTable | "meta";
-const RECORDED: ReadonlySet<string> = new Set<RecordedTable>(["meta", ...PRIVATE_TABLES]);
-
-/** Whether rows of this table follow from no entry, so that a record has to carry them. */
-export const isRecorded = (table: string): table is RecordedTable => RECORDED.has(table);
-
-/** A change of such a row. */
+/** A change of a row that follows from no entry. */
 export type RecordedChange = RowChange<RecordedTable>;
 
 /**

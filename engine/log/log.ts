@@ -7,6 +7,9 @@ import { createDigests, type DigestName } from "../crypto/digests.js";
 import { importPublicKey } from "../crypto/keys/spki.js";
 import { createPool, type Pool } from "../crypto/pool/pool.js";
 import { CairnlogError } from "../error.js";
+import type { Journal } from "../journal/journal.js";
+import { Ledger } from "../journal/ledger.js";
+import { localJournal } from "../journal/local.js";
 import { checkFormat, MIGRATIONS, migrate } from "../store/lmdb/migrations.js";
 import { takeWriterLock, type WriterLock } from "../store/lmdb/writerlock.js";
 import { type PostingList, Postings } from "../store/postings/postings.js";
@@ -52,6 +55,8 @@ export interface LogOptions {
   /** Bytes of address space, and the size the data can grow to. */
   readonly mapSize?: number;
   readonly clock?: Clock;
+  /** Decides what is appended; the log's own environment when absent. */
+  readonly journal?: Journal;
   /**
    * Another process writes this log, and this one reads it: as it is now, and after each `refresh` as it is then. The
    * signer is asked for nothing; `publicOperatorKey` will do.
@@ -111,7 +116,7 @@ const NO_LOCK: WriterLock = { release: async () => {} };
 
 async function checkMeta(
   store: Store,
-  { path, signer, readOnly, clock = systemClock }: LogOptions,
+  { path, signer, readOnly, clock = systemClock, journal = localJournal }: LogOptions,
   migrations: typeof MIGRATIONS,
 ): Promise<void> {
   const keyId = signer.fingerprint;
@@ -119,7 +124,8 @@ async function checkMeta(
   if (!meta && readOnly) throw new CairnlogError("not-found", `There is no log in ${path} to be read yet.`);
   if (!meta) {
     const row = { format: FORMAT, key_id: keyId, created_at: formatTimestamp(clock()) };
-    await store.commit({ firstIndex: 0, batch: null, rows: [{ table: "meta", key: "log", row }], tiles: [] });
+    const rows = [{ table: "meta", key: "log", row }] as const;
+    await new Ledger(store, journal).commit({ firstIndex: 0, batch: null, rows }, { rows: [], tiles: [] });
     return;
   }
   if (meta.key_id !== keyId)
@@ -142,6 +148,7 @@ export class Log {
   readonly #options: LogOptions;
   readonly #postings: Postings;
   readonly #frontier: Frontier;
+  readonly #ledger: Ledger;
   readonly #reader: EntryReader;
   readonly #seams: Seams;
   readonly #projection: Projection;
@@ -169,6 +176,7 @@ export class Log {
     this.#reader = new EntryReader(store);
     this.#seams = new Seams(store, (leafIndex) => microsOf(this.#reader.entry(leafIndex)!.timestamp));
     this.#frontier = new Frontier(store);
+    this.#ledger = new Ledger(store, options.journal ?? localJournal);
     this.#postings = new Postings(store.postings, options.readOnly);
     this.anchors = new Anchors(store, (command) => this.execute(command));
     this.#proofTexts = new ProofTexts(
@@ -179,6 +187,7 @@ export class Log {
     this.#restore();
     this.#sequencer = new Sequencer({
       store,
+      ledger: this.#ledger,
       postings: this.#postings,
       frontier: this.#frontier,
       signer: options.signer,
@@ -197,6 +206,7 @@ export class Log {
   /** Memory becomes what the disk says: at start, and after a failed write that may have been persisted all the same. */
   #restore(): void {
     this.#projection.onRestore?.();
+    this.#ledger.restore();
     this.#frontier.restore();
     this.#proofTexts.clear();
     this.#seams.restore();

@@ -382,6 +382,11 @@ export const PRIVATE_TABLES = [
 ] as const satisfies readonly TableName[];
 export type PrivateTable = (typeof PRIVATE_TABLES)[number];
 
+/** Tables whose rows follow from no entry, so that a record of the journal has to carry them. */
+export type RecordedTable = PrivateTable | "meta";
+const RECORDED: ReadonlySet<string> = new Set<RecordedTable>(["meta", ...PRIVATE_TABLES]);
+export const isRecorded = (table: string): table is RecordedTable => RECORDED.has(table);
+
 export const RECORD_TABLES = ["meta", ...DERIVED_TABLES, ...PRIVATE_TABLES] as const satisfies readonly TableName[];
 
 /**
@@ -389,10 +394,13 @@ export const RECORD_TABLES = ["meta", ...DERIVED_TABLES, ...PRIVATE_TABLES] as c
  * - `batches`: leaf index of the first entry → batch (`batch.ts`). The row that makes an append exist.
  * - `tiles`: [tree version, tile level, tile index] → up to 256 hashes of 32 bytes. Level-0 tiles are written when full,
  *   the newest tile of each higher level whenever it grows (once in 256 appends), so that a restart reads, not hashes.
+ * - `journal`: one row, under the key "position" (`position.ts`). Every commit is made under the condition that it is still
+ *   what the writer knows.
  */
-export const BYTE_TABLES = ["batches", "tiles"] as const;
+export const BYTE_TABLES = ["batches", "tiles", "journal"] as const;
 
-export const FORMAT = 1;
+/** 2: every commit moves the journal's position. A version that knows none would commit beside it, and refuses. */
+export const FORMAT = 2;
 
 /**
  * What a posting is about. The number is on disk: never reuse one.

@@ -7,6 +7,7 @@ import { rmSync } from "node:fs";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
+import type { ChangeSet } from "../../store/changeset.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
 import { DERIVED_TABLES, FORMAT, HASH, type Key, PRIVATE_TABLES, type TableName } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
@@ -198,10 +199,19 @@ export async function derive(
     const digests = entryHashes(reader, from, to);
     const tiles = trees.flatMap((tree) => tree.extend(digests, false).tiles);
     await step(replay, to);
-    await scratch.commit({ firstIndex: 0, batch: null, rows: replay.take().rows(), tiles });
+    await commitRepairs(scratch, { rows: replay.take().split().derived, tiles });
     for (const tree of trees) tree.written(tiles);
     progress?.("deriving", to, size);
   }
+}
+
+/** Writes what follows from the entries, in one transaction. It is no record: the journal's position stays as it is. */
+export function commitRepairs(
+  store: Store,
+  { rows = [], tiles = [] }: Partial<Pick<ChangeSet, "rows" | "tiles">>,
+): Promise<void> {
+  const after = store.position().sequence;
+  return store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles });
 }
 
 /** Entries that cannot be read are named by `verifyLog`; they make nothing. */

@@ -67,8 +67,13 @@ async function write(store: Store, earlier: Manifest | undefined, options: Backu
   const meta = store.get("meta", "log");
   if (!meta) throw new CairnlogError("corrupt-log", `There is no log in ${path}.`);
   checkFormat(meta);
-  if (meta.rebuilding || meta.format !== FORMAT)
+  if (meta.rebuilding)
     throw new CairnlogError("corrupt-log", `The log in ${path} is not whole yet: run cairnlog fsck --rebuild first.`);
+  if (meta.format !== FORMAT)
+    throw new CairnlogError(
+      "precondition-failed",
+      `The log in ${path} is in format ${meta.format}, this version's is ${FORMAT}. Start the service once: it brings the log up to date.`,
+    );
   const { fingerprint } = importPublicKey(operatorKey);
   if (meta.key_id !== fingerprint)
     throw new CairnlogError(

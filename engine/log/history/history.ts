@@ -13,8 +13,11 @@ import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
+import { Ledger } from "../../journal/ledger.js";
+import { localJournal } from "../../journal/local.js";
 import { packBatch } from "../../store/batch.js";
 import { byKey, Layer, type TileChange } from "../../store/changeset.js";
+import { migrate } from "../../store/lmdb/migrations.js";
 import { takeWriterLock, type WriterLock } from "../../store/lmdb/writerlock.js";
 import { Postings } from "../../store/postings/postings.js";
 import { FORMAT, HASH } from "../../store/schema.js";
@@ -82,6 +85,8 @@ export async function openHistory(options: HistoryOptions): Promise<HistoryWrite
   const lock = await takeWriterLock(options.path);
   const store = openStore(options);
   try {
+    const meta = store.get("meta", "log");
+    if (meta) await migrate(store, meta);
     return new HistoryWriter(store, operator, reader, options, lock);
   } catch (error) {
     await store.close();
@@ -112,6 +117,7 @@ export class HistoryWriter {
   readonly #reader: HistoryReader;
   readonly #entries: EntryReader;
   readonly #frontier: Frontier;
+  readonly #ledger: Ledger;
   readonly #postings: Postings;
   readonly #verifier: SignatureVerifier | null;
   #last: Predecessor = NO_PREDECESSOR;
@@ -130,8 +136,6 @@ export class HistoryWriter {
     this.#projection = options.projection ?? noProjection;
     this.#verifier = options.pool ? new SignatureVerifier(options.pool) : null;
     const meta = store.get("meta", "log");
-    if (meta && meta.format !== FORMAT)
-      throw new CairnlogError("corrupt-log", `The log is in format ${meta.format}; this version reads ${FORMAT}.`);
     if (meta && meta.key_id !== operator.fingerprint)
       throw new CairnlogError(
         "wrong-operator",
@@ -139,12 +143,14 @@ export class HistoryWriter {
       );
     this.#entries = new EntryReader(store);
     this.#frontier = new Frontier(store);
+    this.#ledger = new Ledger(store, localJournal);
     this.#postings = new Postings(store.postings);
     this.#restore();
   }
 
   /** Memory becomes what the disk says: at start, and after a failed write that may have been persisted all the same. */
   #restore(): void {
+    this.#ledger.restore();
     this.#frontier.restore();
     const { size } = this.#frontier;
     catchUp(this.#postings, this.#entries, size, this.#projection);
@@ -276,12 +282,9 @@ export class HistoryWriter {
       digests,
       heads.length ? packedHeads(heads, this.#operator.fingerprint) : null,
     );
-    try {
-      // In key order: neighbours in a table then share the pages that they are written to.
-      await this.#store.commit({ firstIndex, batch, rows: layer.rows().sort(byKey), tiles });
-    } catch (cause) {
-      throw new CairnlogError("storage-failed", "The data directory could not be written.", { cause });
-    }
+    const { recorded, derived } = layer.split();
+    // In key order: neighbours in a table then share the pages that they are written to.
+    await this.#ledger.commit({ firstIndex, batch, rows: recorded }, { rows: derived.sort(byKey), tiles });
     // From here the entries exist, whatever happens to this process.
     this.#frontier.written(tiles);
     this.#postings.add(size, layer.terms);

@@ -12,8 +12,9 @@ import { dirname } from "node:path";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
-import { readRowLine } from "../../journal/rows.js";
-import type { RowChange } from "../../store/changeset.js";
+import { Ledger } from "../../journal/ledger.js";
+import { localJournal } from "../../journal/local.js";
+import { type RecordedChange, readRowLine } from "../../journal/rows.js";
 import { FORMAT, type LogMeta } from "../../store/schema.js";
 import { openStore } from "../../store/store.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
@@ -148,12 +149,15 @@ async function build(manifest: Manifest, building: string, options: RestoreOptio
           "precondition-failed",
           `The first ${tree_size} entries are not those that were published: the head of ${source} has another root.`,
         );
+    const ledger = new Ledger(store, localJournal);
+    const commit = (rows: readonly RecordedChange[]) =>
+      ledger.commit({ firstIndex: size, batch: null, rows }, { rows: [], tiles: [] });
     await putRows(linesOf(from, manifest.private_rows), async (rows) => {
       signal?.throwIfAborted();
-      await store.commit({ firstIndex: 0, batch: null, rows, tiles: [] });
+      await commit(rows);
     });
     const row: LogMeta = { ...(store.get("meta", "log") ?? manifest.meta), created_at: manifest.meta.created_at };
-    await store.commit({ firstIndex: 0, batch: null, rows: [{ table: "meta", key: "log", row }], tiles: [] });
+    await commit([{ table: "meta", key: "log", row }]);
     return { entries: size, fromMirror: size - manifest.tree_size, operator: row.key_id };
   } finally {
     await store.close();
@@ -234,9 +238,9 @@ async function addFromMirror(writer: HistoryWriter, mirror: string, options: Res
 
 async function putRows(
   lines: AsyncIterable<Buffer>,
-  commit: (rows: readonly RowChange[]) => Promise<void>,
+  commit: (rows: readonly RecordedChange[]) => Promise<void>,
 ): Promise<void> {
-  let rows: RowChange[] = [];
+  let rows: RecordedChange[] = [];
   for await (const line of lines) {
     rows.push(privateRow(line.toString("utf8")));
     if (rows.length < STEP) continue;
@@ -247,7 +251,7 @@ async function putRows(
 }
 
 /** A row of a backup. Its meta row is in the manifest. */
-function privateRow(line: string): RowChange {
+function privateRow(line: string): RecordedChange {
   const change = readRowLine(line);
   if (change.table === "meta" || change.row === undefined)
     throw new CairnlogError(

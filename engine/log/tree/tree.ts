@@ -154,7 +154,7 @@ export class Tree {
   /** Forgets full tiles that are on disk now. */
   written(tiles: readonly TileChange[]): void {
     for (const tile of tiles)
-      if (tile.treeVersion === this.version && tile.hashes.length === TILE_WIDTH * HASH)
+      if (tile.treeVersion === this.version && tile.hashes?.length === TILE_WIDTH * HASH)
         this.#sealed.delete(`${tile.level}/${tile.index}`);
   }
 

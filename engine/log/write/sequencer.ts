@@ -14,8 +14,9 @@
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import { verifySync } from "../../crypto/signatures.js";
 import { CairnlogError } from "../../error.js";
+import type { Ledger } from "../../journal/ledger.js";
 import { type BatchHeads, packBatch } from "../../store/batch.js";
-import { type ChangeSet, Layer, type TileChange } from "../../store/changeset.js";
+import { Layer, type TileChange } from "../../store/changeset.js";
 import type { Postings } from "../../store/postings/postings.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import { HASH } from "../../store/schema.js";
@@ -100,6 +101,7 @@ interface FormedBatch {
 
 export interface SequencerParts {
   readonly store: Store;
+  readonly ledger: Ledger;
   readonly postings: Postings;
   readonly frontier: Frontier;
   readonly signer: Signer;
@@ -349,17 +351,15 @@ export class Sequencer {
   }
 
   async #write(batch: FormedBatch, signatures: readonly Uint8Array[]): Promise<void> {
-    const changes = this.#changeSet(batch, signatures);
-    if (!changes.batch && !changes.rows.length) return;
-    try {
-      await this.#parts.store.commit(changes);
-    } catch (cause) {
-      throw new CairnlogError("storage-failed", "The data directory could not be written.", { cause });
-    }
+    const { firstIndex, tiles } = batch;
+    const { recorded, derived } = batch.layer.split();
+    const packed = this.#pack(batch, signatures);
+    if (!packed && !recorded.length && !derived.length) return;
+    await this.#parts.ledger.commit({ firstIndex, batch: packed, rows: recorded }, { rows: derived, tiles });
     this.batches++;
     this.lastFailure = null;
     // From here the entries exist, whatever happens to this process.
-    this.#committed.written(changes.rows);
+    this.#committed.written(derived);
     const size = batch.firstIndex + batch.events.length;
     this.#parts.frontier.written(batch.tiles);
     if (batch.events.length) {
@@ -368,20 +368,22 @@ export class Sequencer {
     }
   }
 
-  #changeSet(batch: FormedBatch, signatures: readonly Uint8Array[]): ChangeSet {
-    const { firstIndex, digests, roots, tiles } = batch;
-    const packedHeads: BatchHeads = {
+  #pack({ entries, digests, roots, headTimestamp }: FormedBatch, signatures: readonly Uint8Array[]): Buffer | null {
+    if (!entries.length) return null;
+    const heads: BatchHeads = {
       treeVersion: SIGNING_VERSION,
       keyId: Buffer.from(this.#parts.signer.fingerprint.slice("sha256:".length), "hex"),
       heads: signatures.map((signature, i) => ({
         root: roots.subarray(HASH * i, HASH * (i + 1)),
-        timestamp: batch.headTimestamp,
+        timestamp: headTimestamp,
         signature,
       })),
     };
-    const entries = batch.entries.map(({ json }) => json);
-    const packed = entries.length ? packBatch(entries, digests, packedHeads) : null;
-    return { firstIndex, batch: packed, rows: batch.layer.rows(), tiles };
+    return packBatch(
+      entries.map(({ json }) => json),
+      digests,
+      heads,
+    );
   }
 
   #release(batch: FormedBatch, signatures: readonly Uint8Array[]): void {
