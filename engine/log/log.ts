@@ -33,11 +33,13 @@ import { consistencyPath, inclusionPath } from "./tree/proofs.js";
 import { ProofTexts, type ServedProof } from "./tree/prooftexts.js";
 import { publishedTile } from "./tree/tiles.js";
 import { TILE_WIDTH } from "./tree/tree.js";
+import { append, moment, type PlainEvent, tryWriting } from "./write/append.js";
+import type { Command } from "./write/commands.js";
+import type { RowObserver } from "./write/committed.js";
 import { freshHead } from "./write/freshhead.js";
 import { type EventInput, noProjection, type Projection } from "./write/projection.js";
 import { type BatchReport, type Committed, DEFAULT_QUEUE_LIMIT, type Receipt, Sequencer } from "./write/sequencer.js";
 import type { Signer } from "./write/signer.js";
-import type { Command } from "./write/transaction.js";
 
 export interface LogOptions {
   /** Directory of the log; created when it does not exist. One process at a time may write it. */
@@ -178,7 +180,7 @@ export class Log {
     this.#frontier = new Frontier(store);
     this.#ledger = new Ledger(store, options.journal ?? localJournal);
     this.#postings = new Postings(store.postings, options.readOnly);
-    this.anchors = new Anchors(store, (command) => this.execute(command));
+    this.anchors = new Anchors(store, (command, input) => this.execute(command, input));
     this.#proofTexts = new ProofTexts(
       this.#frontier.trees,
       (leafIndex) => this.#reader.digest(leafIndex)!,
@@ -205,7 +207,6 @@ export class Log {
 
   /** Memory becomes what the disk says: at start, and after a failed write that may have been persisted all the same. */
   #restore(): void {
-    this.#projection.onRestore?.();
     this.#ledger.restore();
     this.#frontier.restore();
     this.#proofTexts.clear();
@@ -271,11 +272,19 @@ export class Log {
   }
 
   /**
+   * Has `observer` called for every batch that changes rows of a table, once it is on disk and its entries can be read;
+   * it takes the place of an earlier one.
+   */
+  observeRows<T extends TableName>(table: T, observer: RowObserver<T>): void {
+    this.#sequencer.observeRows(table, observer);
+  }
+
+  /**
    * Writes a row that changes nothing, and waits until it is on disk: whether the log can be written now.
    * @throws CairnlogError as `execute` does
    */
   async tryWriting(): Promise<void> {
-    await this.execute((transaction) => transaction.put("meta", "log", transaction.get("meta", "log")!));
+    await this.execute(tryWriting, null);
   }
 
   /**
@@ -288,17 +297,19 @@ export class Log {
   append(events: readonly EventInput[]): Promise<readonly Receipt[]>;
   async append(input: EventInput | readonly EventInput[]): Promise<Receipt | readonly Receipt[]> {
     const events: readonly EventInput[] = Array.isArray(input) ? input : [input as EventInput];
-    const { receipts } = await this.execute((transaction) => {
-      for (const event of events) transaction.append(event);
-    });
+    // Whatever in a payload is no plain data has no canonical form, and is refused for that.
+    const { receipts } = await this.execute(append, { events: events as readonly PlainEvent[] });
     return Array.isArray(input) ? receipts : receipts[0]!;
   }
 
-  /** Runs a command: a synchronous function that reads state, may refuse by throwing, writes rows and appends events. */
-  execute<T>(command: Command<T>): Promise<Committed<T>> {
+  /**
+   * Runs a command with its input, which nobody may change afterwards, and resolves when what it did is on disk.
+   * @throws CairnlogError what the command throws; `overloaded`, `closed`, `signer-unavailable`, `storage-failed`
+   */
+  execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>> {
     if (this.#options.readOnly)
       return Promise.reject(new CairnlogError("signer-unavailable", "This log is written elsewhere; here it is read."));
-    return this.#sequencer.submit(command);
+    return this.#sequencer.submit(command, input);
   }
 
   /** A row of state, as it is on disk. */
@@ -402,7 +413,7 @@ export class Log {
   async signHead(): Promise<TreeHead> {
     if (!this.#size) throw new CairnlogError("precondition-failed", "The log is empty; there is no tree to sign.");
     // A command's moment is never before the newest head, and no head that is made later is before it.
-    const { value: now } = await this.execute(({ timestamp }) => timestamp);
+    const { value: now } = await this.execute(moment, null);
     const size = this.#size;
     const stored = this.treeHead(size)?.timestamp ?? now;
     // The log may have grown since the command. Canonical timestamps sort as text.

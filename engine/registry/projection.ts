@@ -28,6 +28,7 @@ import {
 import { createdKey, isFingerprint, KEY_REGISTRATION, KEY_REVOCATION, KEY_SUCCESSION, newRow } from "./keys/events.js";
 import { foldPseudonym } from "./keys/pseudonym.js";
 import { APPLY_REQUESTS } from "./requests/events.js";
+import { tellSubscribers } from "./webhooks/subscriptions.js";
 
 /** Filed under it: every entry that created a key, in order. */
 export const KEY_CREATED_TERM = textPrefixTerm(POSTING.keyCreated, "");
@@ -69,6 +70,7 @@ export const projection: Projection = {
     const lookupKey = claimLookupKey(event);
     if (lookupKey !== undefined) terms.add(claimLookupTerm(lookupKey), event.leafIndex);
   },
+  onAppend: tellSubscribers,
 };
 
 function applyRegistration(event: LoggedEvent, state: StateWriter): void {

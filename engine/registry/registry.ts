@@ -29,7 +29,6 @@ import { Slices } from "./slices.js";
 import { TrustConfigs } from "./trust/configs.js";
 import { DEFAULT_TRUST_SETTINGS, TrustService, type TrustSettings } from "./trust/service.js";
 import { Verification } from "./verification/verification.js";
-import { Subscribers } from "./webhooks/subscribers.js";
 import { Webhooks } from "./webhooks/webhooks.js";
 
 export interface RegistryOptions {
@@ -97,9 +96,7 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry> 
   const limit = queueLimit === undefined ? {} : { queueLimit };
   const { readOnly = false } = options;
   const { webhookAllowPrivate: allowPrivate = false } = options;
-  const subscribers = new Subscribers();
-  const meaning = subscribers.extend(projection);
-  const log = await openLog({ path, signer: operator, pool, projection: meaning, clock, readOnly, ...limit });
+  const log = await openLog({ path, signer: operator, pool, projection, clock, readOnly, ...limit });
   const keys = new Keys({ log, operator, clock });
   const verifier = new SignatureVerifier(pool);
   // One for all that is hashed slowly: each keeps a worker free for signatures.
@@ -135,7 +132,7 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry> 
     requests: new Requests({ log, keys, operator, trust, quota: requestQuota }),
     policies: new Policies({ log, keys, clock, quota: policyQuota }),
     inbox: new Inbox({ log }),
-    webhooks: new Webhooks({ log, subscribers, operator: operator.fingerprint, allowPrivate }),
+    webhooks: new Webhooks({ log, operator: operator.fingerprint, allowPrivate }),
     async close() {
       slices.close();
       querySlices.close();

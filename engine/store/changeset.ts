@@ -29,6 +29,14 @@ export interface RowChange<T extends TableName = TableName> {
 export const byKey = (a: RowChange, b: RowChange): number =>
   a.table === b.table ? compareKeys(a.key, b.key) : a.table < b.table ? -1 : 1;
 
+/** A change to a row of one table. */
+export interface TableChange<T extends TableName> {
+  readonly table: T;
+  readonly key: KeyOf<T>;
+  /** `undefined` deletes the row. */
+  readonly row: RowOf<T> | undefined;
+}
+
 export interface TileChange {
   readonly treeVersion: 1 | 2;
   readonly level: number;
@@ -112,8 +120,8 @@ export class Layer {
   }
 
   /** Changes of one table, in no particular order. */
-  *changes(table: TableName): Iterable<RowChange> {
-    yield* this.#tables.get(table)?.values() ?? [];
+  changes<T extends TableName>(table: T): Iterable<TableChange<T>> {
+    return (this.#tables.get(table)?.values() as Iterable<TableChange<T>> | undefined) ?? [];
   }
 
   /** Every change: first those that a record carries, then those that follow from its entries. */

@@ -36,6 +36,7 @@ import {
   tamper,
 } from "../fsck/everykind.js";
 import { chain } from "../log/history/entries.js";
+import { runIn } from "../log/inline.js";
 import { attestUntilGone } from "../server/attesting.js";
 import { newSigner, submission } from "../server/signers.js";
 import { cairnlog, MAIN, startService } from "../service.js";
@@ -183,7 +184,7 @@ test("the second backup writes what is new, and touches no older segment", async
 
   const { log, close } = await openData(dataDir, pool);
   for (let i = 0; i < 10; i++) await log.append({ event_type: "note", payload: { i } });
-  await log.execute((transaction) => transaction.put("counters", "webhook", { last: 8 }));
+  await runIn(log, (transaction) => transaction.put("counters", "webhook", { last: 8 }));
   await close();
   expect(await backUp(dataDir, to)).toMatchObject({ tree_size: 610, added: 10 });
   const { segments, private_rows } = manifestOf(to);

@@ -47,19 +47,19 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "writes an entry without the delivery that it causes",
-    file: "engine/registry/webhooks/subscribers.js",
-    text: "addToOutbox(id, told, event, state)",
-    replacement: "(event.id % 7 === 0 || addToOutbox(id, told, event, state))",
+    file: "engine/registry/webhooks/subscriptions.js",
+    text: "addDelivery(key, told, event, state)",
+    replacement: "(event.id % 7 === 0 || addDelivery(key, told, event, state))",
   },
   {
     name: "counts a notification that it does not write",
-    file: "engine/registry/requests/inbox.js",
+    file: "engine/registry/requests/notifications.js",
     text: 'transaction.put("notifications", [fingerprint, id], { kind, request_id, created_at, read: false });',
     replacement: "",
   },
   {
     name: "keeps a password in memory only",
-    file: "engine/registry/access/passwords.js",
+    file: "engine/registry/access/commands.js",
     text: 'transaction.put("passwords", fingerprint, { hash });',
     replacement: "",
   },
@@ -72,8 +72,8 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "records an attestation again when it is sent again",
-    file: "engine/registry/attestations/attestations.js",
-    text: ": transaction.first(sameAttestationTerm(key.fingerprint, manifestHash, eventType));",
+    file: "engine/registry/attestations/commands.js",
+    text: ": transaction.first(sameAttestationTerm(key.fingerprint, signed.manifest_hash, event_type));",
     replacement: ": undefined;",
   },
 ];

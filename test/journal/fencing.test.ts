@@ -8,6 +8,7 @@ import { NO_HASH } from "#cairnlog/engine/store/position.js";
 import { FORMAT, type LogMeta } from "#cairnlog/engine/store/schema.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import { openTestLog, temporaryFolder } from "../log/harness.js";
+import { runIn } from "../log/inline.js";
 
 const event = (n: number) => ({ event_type: "note", payload: { n } });
 const OTHER_WRITER = expect.objectContaining({ code: "storage-failed" });
@@ -38,7 +39,7 @@ test("a commit of rows alone is refused when another writer has committed since"
   const { log: first, path } = await openTestLog();
   const { log: second } = await openTestLog({ path });
   const count = (log: typeof first) =>
-    log.execute((transaction) => {
+    runIn(log, (transaction) => {
       const last = (transaction.get("counters", "webhook")?.last ?? 0) + 1;
       transaction.put("counters", "webhook", { last });
       return last;
@@ -61,10 +62,10 @@ test("every commit has a number, whether it has entries or rows, and none is lef
   for (let round = 0; round < 3; round++) {
     const { log } = await openTestLog({ path });
     await log.append(event(round));
-    await log.execute((transaction) => transaction.put("counters", "webhook", { last: round }));
+    await runIn(log, (transaction) => transaction.put("counters", "webhook", { last: round }));
     await log.append([event(round), event(round)]);
     // Commands that change nothing commit nothing.
-    await log.execute(() => undefined);
+    await runIn(log, () => undefined);
     await log.close();
     commits += 3;
     expect(await positionOf(path)).toEqual({ sequence: commits, epoch: 0, hash: Buffer.from(NO_HASH) });

@@ -4,6 +4,7 @@ import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { CairnlogError } from "#cairnlog/engine/error.js";
 import { openTestLog, temporaryFolder, testOperator } from "./harness.js";
+import { runIn } from "./inline.js";
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 const event = (n: number) => ({ event_type: "note", payload: { n } });
@@ -98,7 +99,7 @@ describe("commands", () => {
   test("see what earlier commands of the same batch wrote, and a command that throws leaves no trace", async () => {
     const { log } = await openTestLog();
     const register = (fingerprint: string) =>
-      log.execute((transaction) => {
+      runIn(log, (transaction) => {
         if (transaction.get("keys", fingerprint)) throw new Error("taken");
         transaction.put("keys", fingerprint, { pseudonym: fingerprint } as never);
         transaction.append({ event_type: "key", payload: { fingerprint } });
@@ -116,10 +117,10 @@ describe("commands", () => {
   test("ranges merge rows on disk with rows on their way", async () => {
     const { log } = await openTestLog();
     const row = (name: string) => ({ pseudonym: name }) as never;
-    await log.execute((transaction) => {
+    await runIn(log, (transaction) => {
       for (const name of ["a", "c", "e"]) transaction.put("keys", name, row(name));
     });
-    const { value } = await log.execute((transaction) => {
+    const { value } = await runIn(log, (transaction) => {
       transaction.put("keys", "b", row("b"));
       transaction.put("keys", "c", undefined);
       transaction.put("keys", "z", row("z"));

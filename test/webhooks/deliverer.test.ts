@@ -1,6 +1,6 @@
 /** When and in which order deliveries are tried, with a clock that the test moves. */
 import { afterAll, describe, expect, test } from "vitest";
-import { RETRY_DELAYS_S, UNHEALTHY_AFTER } from "#cairnlog/engine/registry/webhooks/outbox.js";
+import { RETRY_DELAYS_S, UNHEALTHY_AFTER } from "#cairnlog/engine/registry/webhooks/deliveries.js";
 import { closeWorlds } from "../registry/world.js";
 import { ACCEPTED, type Arrival, OWNER, openPost, type Post, REFUSED } from "./harness.js";
 

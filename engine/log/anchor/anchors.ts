@@ -4,33 +4,25 @@
  */
 import type { AnchorRow, AnchorTotals } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
-import type { StateWriter } from "../write/projection.js";
+import type { Command } from "../write/commands.js";
 import type { Committed } from "../write/sequencer.js";
-import type { Command } from "../write/transaction.js";
+import { type AnchorChange, NO_ANCHORS, replaceAnchor, TOTALS_KEY } from "./commands.js";
 
-const NO_ANCHORS: AnchorTotals = { newest: -1, pending: 0, confirmed: 0 };
-const TOTALS_KEY = "log";
 const CLOSING_BRACE = 1;
-
-/** What becomes of an entry's anchor. */
-export interface AnchorChange extends Pick<AnchorRow, "status"> {
-  /** A detached `.ots` file. */
-  readonly proof: Uint8Array;
-  /** Whether nothing more is expected to come of it. */
-  readonly isSettled: boolean;
-}
 
 /** An anchor of which more is expected. */
 export interface UnsettledAnchor extends Pick<AnchorRow, "status" | "anchored_at"> {
   readonly leafIndex: number;
 }
 
+type Execute = <Input, Output>(command: Command<Input, Output>, input: Input) => Promise<Committed<Output>>;
+
 export class Anchors {
   readonly #store: Pick<Store, "get" | "range">;
-  readonly #execute: <T>(command: Command<T>) => Promise<Committed<T>>;
+  readonly #execute: Execute;
   #totals = NO_ANCHORS;
 
-  constructor(store: Pick<Store, "get" | "range">, execute: <T>(command: Command<T>) => Promise<Committed<T>>) {
+  constructor(store: Pick<Store, "get" | "range">, execute: Execute) {
     this.#store = store;
     this.#execute = execute;
   }
@@ -75,35 +67,8 @@ export class Anchors {
    * @throws CairnlogError as `Log.execute` does
    */
   async replace(leafIndex: number, base: Uint8Array | undefined, next: AnchorChange): Promise<boolean> {
-    const { value } = await this.#execute((transaction) => {
-      const stored = transaction.get("anchors", leafIndex);
-      if (!isSame(stored?.proof, base)) return false;
-      putAnchor(transaction, leafIndex, next, transaction.timestamp);
-      return true;
-    });
+    const { value } = await this.#execute(replaceAnchor, { leaf_index: leafIndex, base: base ?? null, next });
     this.restore();
     return value;
   }
 }
-
-/** Writes the rows of an anchor that comes, or changes, at `now` (canonical form). */
-export function putAnchor(
-  state: StateWriter,
-  leafIndex: number,
-  { proof, status, isSettled }: AnchorChange,
-  now: string,
-): void {
-  const stored = state.get("anchors", leafIndex);
-  const anchored_at = stored?.anchored_at ?? now;
-  const updated_at = stored && isSame(stored.proof, proof) ? stored.updated_at : now;
-  const totals = { ...(state.get("anchorTotals", TOTALS_KEY) ?? NO_ANCHORS) };
-  if (stored) totals[stored.status]--;
-  totals[status]++;
-  totals.newest = Math.max(totals.newest, leafIndex);
-  state.put("anchors", leafIndex, { proof, status, anchored_at, updated_at });
-  state.put("anchorTotals", TOTALS_KEY, totals);
-  state.put("anchorWork", leafIndex, isSettled ? undefined : { status, anchored_at });
-}
-
-const isSame = (a: Uint8Array | undefined, b: Uint8Array | undefined): boolean =>
-  a && b ? Buffer.compare(a, b) === 0 : a === b;

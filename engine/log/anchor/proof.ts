@@ -1,6 +1,6 @@
 /** How far an anchoring proof has come: what it proves, and what calendars still owe it. */
 import { type OtsTimestamp, otsCommitments, parseOtsFile } from "../../verify/ots/ots.js";
-import type { AnchorChange } from "./anchors.js";
+import type { AnchorChange } from "./commands.js";
 
 /** A message that some calendar has promised to see into Bitcoin, with no way to a block below it. */
 export interface OpenPromise {

@@ -23,7 +23,7 @@ import { Postings } from "../../store/postings/postings.js";
 import { FORMAT, HASH } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
-import { putAnchor } from "../anchor/anchors.js";
+import { putAnchor } from "../anchor/commands.js";
 import { isProofOf, openPromises, statusOf } from "../anchor/proof.js";
 import { addStoredTerms, catchUp } from "../check/rebuild.js";
 import { formatTimestamp, parseTimestamp, systemClock } from "../clock.js";

@@ -4,11 +4,12 @@
  */
 import { compareKeys } from "lmdb";
 import { CairnlogError } from "../../error.js";
-import type { Layer } from "../../store/changeset.js";
+import type { Layer, TableChange } from "../../store/changeset.js";
 import type { Postings } from "../../store/postings/postings.js";
 import type { Key, KeyOf, RowOf, TableName } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
 import type { StateWriter } from "./projection.js";
+import { type StateRow, withChanges } from "./rows.js";
 
 /** Reads through `layers` (oldest first) to `store`; writes go to the newest layer. */
 export class LayeredState implements StateWriter {
@@ -30,17 +31,13 @@ export class LayeredState implements StateWriter {
     return reading(() => this.#store.get(table, key));
   }
 
-  range<T extends TableName>(table: T, start: Key, end: Key): { key: KeyOf<T>; row: RowOf<T> }[] {
-    const rows = new Map<string, { key: KeyOf<T>; row: RowOf<T> | undefined }>();
-    for (const { key, row } of reading(() => [...this.#store.range(table, start, end)]))
-      rows.set(JSON.stringify(key), { key, row });
+  range<T extends TableName>(table: T, start: Key, end: Key): readonly StateRow<T>[] {
+    const rows = reading(() => rowsOf(this.#store.range(table, start, end)));
+    const changes: TableChange<T>[] = [];
     for (const layer of this.#layers)
-      for (const { key, row } of layer.changes(table))
-        if (compareKeys(key, start) >= 0 && compareKeys(key, end) < 0)
-          rows.set(JSON.stringify(key), { key: key as KeyOf<T>, row: row as RowOf<T> | undefined });
-    return [...rows.values()]
-      .filter((entry): entry is { key: KeyOf<T>; row: RowOf<T> } => entry.row !== undefined)
-      .sort((a, b) => compareKeys(a.key, b.key));
+      for (const change of layer.changes(table))
+        if (compareKeys(change.key, start) >= 0 && compareKeys(change.key, end) < 0) changes.push(change);
+    return withChanges(rows, changes);
   }
 
   put<T extends TableName>(table: T, key: KeyOf<T>, row: RowOf<T> | undefined): void {
@@ -57,6 +54,8 @@ export class LayeredState implements StateWriter {
     return undefined;
   }
 }
+
+const rowsOf = <T>(rows: Iterable<T>): readonly T[] => (Array.isArray(rows) ? rows : [...rows]);
 
 /** A command that cannot read its state is told so in the log's own words, not in those of the disk. */
 function reading<T>(read: () => T): T {

@@ -8,6 +8,7 @@ import type { TermTable } from "../../store/postings/termtable.js";
 import type { Key, KeyOf, RowOf, TableName } from "../../store/schema.js";
 import { POSTING } from "../../store/schema.js";
 import type { JsonObject } from "../../verify/json/shape.js";
+import type { StateRow } from "./rows.js";
 
 /** What is asked to be logged. */
 export interface EventInput {
@@ -27,7 +28,7 @@ export interface LoggedEvent extends EventInput {
 export interface StateReader {
   get<T extends TableName>(table: T, key: KeyOf<T>): RowOf<T> | undefined;
   /** Rows with `start` <= key < `end`, ascending. */
-  range<T extends TableName>(table: T, start: Key, end: Key): { key: KeyOf<T>; row: RowOf<T> }[];
+  range<T extends TableName>(table: T, start: Key, end: Key): readonly StateRow<T>[];
   /** Leaf index of the first entry with this term. */
   first(term: string): number | undefined;
 }
@@ -44,12 +45,10 @@ export interface Projection {
   addTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void;
   /**
    * Writes the private rows that appending `event` causes, such as work to do: they are on disk exactly when its entry
-   * is. Called for live appends alone, never when state is rebuilt. A command may still refuse, or its batch fail, after
-   * this was called; then its rows vanish, and so must all that the projection itself remembered of them (`onRestore`).
+   * is. Called for live appends alone, never when state is rebuilt. Part of the command that appends, so it is bound to
+   * what holds for commands: nothing but the event and the state may matter, and nothing but rows may change.
    */
   onAppend?(event: LoggedEvent, state: StateWriter): void;
-  /** State is what the disk says: at the start, and after a failed batch. Nothing is in flight then. */
-  onRestore?(): void;
 }
 
 /** The projection of a log whose events mean nothing to it. */

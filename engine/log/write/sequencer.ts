@@ -19,16 +19,17 @@ import { type BatchHeads, packBatch } from "../../store/batch.js";
 import { Layer, type TileChange } from "../../store/changeset.js";
 import type { Postings } from "../../store/postings/postings.js";
 import type { TermTable } from "../../store/postings/termtable.js";
-import { HASH } from "../../store/schema.js";
+import { HASH, type TableName } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
 import { type TreeHead, treeHeadText } from "../../verify/tree/treehead.js";
 import { type Clock, formatTimestamp } from "../clock.js";
 import { type Frontier, SIGNING_VERSION } from "../tree/frontier.js";
-import { CommittedRows } from "./committed.js";
+import type { Command } from "./commands.js";
+import { CommittedRows, type RowObserver } from "./committed.js";
 import { type FinishedEntry, finishEntry, type SecondaryDigests } from "./entry.js";
 import { addDigestTerm, addLogTerms, type LoggedEvent, type Projection } from "./projection.js";
 import type { Signer } from "./signer.js";
-import { BatchTransaction, type Command, type Draft } from "./transaction.js";
+import { BatchTransaction, type Draft } from "./transaction.js";
 
 /** Commands waiting beyond which an append is refused at once. */
 export const DEFAULT_QUEUE_LIMIT = 16_384;
@@ -56,7 +57,8 @@ export interface Committed<T> {
 }
 
 interface Waiting {
-  readonly command: Command<unknown>;
+  readonly command: Command<unknown, unknown>;
+  readonly input: unknown;
   readonly resolve: (committed: Committed<unknown>) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -148,6 +150,11 @@ export class Sequencer {
     this.#committed = new CommittedRows(parts.store);
   }
 
+  /** As `Log.observeRows`. */
+  observeRows<T extends TableName>(table: T, observer: RowObserver<T>): void {
+    this.#committed.observe(table, observer);
+  }
+
   /** Commands accepted and not yet formed into a batch. */
   get queued(): number {
     return this.#queue.length;
@@ -157,12 +164,12 @@ export class Sequencer {
    * Runs `command` in its turn and resolves when what it did is on disk.
    * @throws CairnlogError what the command throws; `overloaded`, `closed`, `signer-unavailable`, `storage-failed`
    */
-  submit<T>(command: Command<T>): Promise<Committed<T>> {
+  submit<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>> {
     if (this.#closed) return Promise.reject(new CairnlogError("closed", "The log is closed."));
     if (this.#queue.length >= this.#parts.queueLimit)
       return Promise.reject(new CairnlogError("overloaded", "Too many appends are waiting. Try again shortly."));
     return new Promise((resolve, reject) => {
-      this.#queue.push({ command, resolve: resolve as (committed: Committed<unknown>) => void, reject });
+      this.#queue.push({ command, input, resolve, reject } as Waiting);
       this.#schedule();
     });
   }
@@ -204,7 +211,7 @@ export class Sequencer {
       const now = Math.max(this.#parts.clock(), frontier.lastTimestamp);
       let outcome: Ran["outcome"];
       try {
-        outcome = { value: transaction.run(waiting.command, formatTimestamp(now)) };
+        outcome = { value: transaction.run(waiting.command, waiting.input, formatTimestamp(now)) };
         frontier.lastTimestamp = now;
       } catch (error) {
         outcome = { error };
@@ -359,13 +366,13 @@ export class Sequencer {
     this.batches++;
     this.lastFailure = null;
     // From here the entries exist, whatever happens to this process.
-    this.#committed.written(derived);
     const size = batch.firstIndex + batch.events.length;
     this.#parts.frontier.written(batch.tiles);
     if (batch.events.length) {
       this.#parts.postings.add(size, batch.layer.terms);
       this.#parts.published(size);
     }
+    this.#committed.written(batch.layer);
   }
 
   #pack({ entries, digests, roots, headTimestamp }: FormedBatch, signatures: readonly Uint8Array[]): Buffer | null {

@@ -1,19 +1,12 @@
-/** What a command sees and does: the state through all layers, its moment, and the append. */
+/** What a command gets to see and to write: the state through all layers, its moment, and the append. */
 import type { Layer } from "../../store/changeset.js";
 import type { Postings } from "../../store/postings/postings.js";
 import type { Store } from "../../store/store.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { Frontier } from "../tree/frontier.js";
+import type { Command, Transaction } from "./commands.js";
 import { LayeredState } from "./layered.js";
-import type { EventInput, LoggedEvent, Projection, StateWriter } from "./projection.js";
-
-/** What a command may do. Synchronous and deterministic; throwing leaves no trace of it. */
-export interface Transaction extends StateWriter {
-  /** The command's one moment: canonical text, never before the newest entry. Its events carry it. */
-  readonly timestamp: string;
-  append(event: EventInput): LoggedEvent;
-}
-export type Command<T> = (transaction: Transaction) => T;
+import type { EventInput, LoggedEvent, Projection } from "./projection.js";
 
 /** An event that waits to be hashed and linked. */
 export interface Draft {
@@ -65,12 +58,12 @@ export class BatchTransaction extends LayeredState implements Transaction {
   }
 
   /** Runs one command at `timestamp`; one that throws leaves neither rows nor terms nor events. */
-  run<T>(command: Command<T>, timestamp: string): T {
+  run<Input, Output>(command: Command<Input, Output>, input: Input, timestamp: string): Output {
     const events = this.drafts.length;
     this.timestamp = timestamp;
     this.#layer.begin();
     try {
-      const value = command(this);
+      const value = command.run(this, input);
       this.#layer.keep();
       return value;
     } catch (error) {

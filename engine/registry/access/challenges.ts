@@ -12,8 +12,8 @@ import { CairnlogError } from "../../error.js";
 import { type Clock, formatTimestamp } from "../../log/clock.js";
 import { ownText } from "../../own-text.js";
 import { decodeSignature } from "../input.js";
-import type { KeyStatus } from "../keys/events.js";
 import type { Keys } from "../keys/keys.js";
+import { keyNotActive } from "../keys/status.js";
 
 export const DEFAULT_CHALLENGE_TTL_S = 300;
 export const MAX_CHALLENGES = 100_000;
@@ -116,7 +116,7 @@ export class Challenges {
     const { fingerprint, status } = this.#keys.find(named);
     if (recovery && status === "active")
       throw new CairnlogError("wrong-key-status", "The key is active, so there is nothing to recover.");
-    if (status !== (recovery ? "expired" : "active")) throw notActive(fingerprint, status);
+    if (status !== (recovery ? "expired" : "active")) throw keyNotActive(fingerprint, status);
     const issued: Issued = {
       id: ownText(randomUUID()),
       fingerprint: ownText(fingerprint),
@@ -171,7 +171,7 @@ export class Challenges {
     challenge.isUsed = true;
     const recovery = challenge.purpose === "recovery";
     const { status } = this.#keys.find(challenge.fingerprint);
-    if (!allowEnded && status !== (recovery ? "expired" : "active")) throw notActive(challenge.fingerprint, status);
+    if (!allowEnded && status !== (recovery ? "expired" : "active")) throw keyNotActive(challenge.fingerprint, status);
     return { fingerprint: challenge.fingerprint, recovery };
   }
 
@@ -212,6 +212,3 @@ const unknownChallenge = () =>
 
 const usedChallenge = () =>
   new CairnlogError("challenge-used", "The challenge has been used already. Ask for a new one.");
-
-const notActive = (fingerprint: string, status: KeyStatus) =>
-  new CairnlogError("key-not-active", `The key ${fingerprint} is ${status}.`);

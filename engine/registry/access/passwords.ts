@@ -13,7 +13,7 @@ import type { Clock } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
 import { Recent } from "../../recent.js";
 import { invalidInput } from "../input.js";
-import { statusAt } from "../keys/events.js";
+import { setPassword, wrongPassword } from "./commands.js";
 import { Tries } from "./tries.js";
 
 /** Wrong passwords for one key in a quarter of an hour (`spec.md`, Limits: PIN proof checks). */
@@ -72,15 +72,9 @@ export class Passwords {
       );
     await this.#inTurn(fingerprint, async () => {
       await this.#try(fingerprint, current_password);
-      const known = this.#log.row("passwords", fingerprint)?.hash;
+      const known_hash = this.#log.row("passwords", fingerprint)?.hash ?? null;
       const hash = await this.#hasher.hash(next);
-      const setting = this.#log.execute((transaction) => {
-        const key = transaction.get("keys", fingerprint);
-        const status = key ? statusAt(key, transaction.timestamp) : "active";
-        if (status !== "active") throw new CairnlogError("key-not-active", `The key ${fingerprint} is ${status}.`);
-        if (transaction.get("passwords", fingerprint)?.hash !== known) throw wrongPassword();
-        transaction.put("passwords", fingerprint, { hash });
-      });
+      const setting = this.#log.execute(setPassword, { fingerprint, known_hash, hash });
       // A write that failed may be on disk all the same.
       await setting.finally(() => this.#without.delete(fingerprint));
     });
@@ -123,8 +117,4 @@ export class Passwords {
       if (this.#turns.get(fingerprint) === turn) this.#turns.delete(fingerprint);
     }
   }
-}
-
-function wrongPassword(): CairnlogError {
-  return new CairnlogError("forbidden", "The password is wrong.");
 }

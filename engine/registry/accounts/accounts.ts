@@ -4,22 +4,20 @@
  */
 import { randomUUID } from "node:crypto";
 import type { PasswordHasher } from "../../crypto/passwords/password.js";
-import { CairnlogError } from "../../error.js";
 import { type Clock, formatTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
-import type { StateReader } from "../../log/write/projection.js";
 import type { UserRow } from "../../store/schema.js";
 import { Tries } from "../access/tries.js";
 import { Faults, members } from "../input.js";
 import type { Keys } from "../keys/keys.js";
 import { readName } from "../keys/pseudonym.js";
+import { checkFree, checkNameFree, createAccount, recoverAccount, unauthenticated } from "./commands.js";
+import type { Credential, DraftCredential } from "./credential.js";
 import {
-  type Credential,
   type CredentialForm,
   type CredentialInput,
   type Credentials,
   committedState,
-  type DraftCredential,
   readCredential,
 } from "./credentials.js";
 import { isEmail } from "./email.js";
@@ -106,25 +104,16 @@ export class Accounts {
     const form = readCredential(input, faults);
     faults.check();
 
-    const draft = this.#draft(form, null);
-    const folded = foldName(name);
+    const credential = this.#draft(form, null);
+    const folded_name = foldName(name);
     // Asked of the disk first: nobody makes us hash a key for an account that cannot be.
-    checkNameFree(committedState(this.#log), folded);
+    checkNameFree(committedState(this.#log), folded_name);
     const recovery = await this.#newRecoveryKey();
-    const id = randomUUID();
-    const { value } = await this.#log.execute((transaction) => {
-      checkNameFree(transaction, folded);
-      this.#credentials.checkFree(transaction, draft.key_fingerprint, transaction.timestamp, null);
-      const user: UserRow = {
-        id,
-        display_name: name,
-        email: email as string,
-        created_at: transaction.timestamp,
-        recovery_hash: recovery.hash,
-      };
-      transaction.put("users", id, user);
-      transaction.put("userNames", folded, { user_id: id });
-      return { user, credential: this.#credentials.bind(transaction, draft, id) };
+    const { value } = await this.#log.execute(createAccount, {
+      user: { id: randomUUID(), display_name: name, email: email as string, recovery_hash: recovery.hash },
+      folded_name,
+      credential,
+      hardware_roots: this.#credentials.hardwareRoots,
     });
     return answer(value.user, value.credential, recovery.key);
   }
@@ -146,16 +135,14 @@ export class Accounts {
     faults.check();
 
     const known = await this.#authenticate(foldName(name), recovery_key as string, address);
-    const draft = this.#draft(form, known.id);
+    const credential = this.#draft(form, known.id);
     const recovery = await this.#newRecoveryKey();
-    const { value } = await this.#log.execute((transaction) => {
-      const user = transaction.get("users", known.id)!;
-      // The same key was used meanwhile: it is good once.
-      if (user.recovery_hash !== known.recovery_hash) throw unauthenticated();
-      this.#credentials.checkFree(transaction, draft.key_fingerprint, transaction.timestamp, user.id);
-      const revoked = this.#credentials.revokeAll(transaction, user.id);
-      transaction.put("users", user.id, { ...user, recovery_hash: recovery.hash });
-      return { user, credential: this.#credentials.bind(transaction, draft, user.id), revoked };
+    const { value } = await this.#log.execute(recoverAccount, {
+      user_id: known.id,
+      known_hash: known.recovery_hash,
+      recovery_hash: recovery.hash,
+      credential,
+      hardware_roots: this.#credentials.hardwareRoots,
     });
     return { ...answer(value.user, value.credential, recovery.key), revoked_credentials: value.revoked };
   }
@@ -204,13 +191,9 @@ export class Accounts {
   /** @param userId the account that the key may be on already */
   #draft(form: CredentialForm, userId: string | null): DraftCredential {
     const key = this.#keys.find(form.fingerprint);
-    this.#credentials.checkFree(committedState(this.#log), key.fingerprint, formatTimestamp(this.#clock()), userId);
+    checkFree(committedState(this.#log), key.fingerprint, formatTimestamp(this.#clock()), userId);
     return this.#credentials.draft(form, key);
   }
-}
-
-function checkNameFree(state: Pick<StateReader, "get">, folded: string): void {
-  if (state.get("userNames", folded)) throw new CairnlogError("already-exists", "This display name is taken.");
 }
 
 /** A key of our own is always in its canonical form. */
@@ -218,9 +201,4 @@ const hashable = (key: string): string => canonicalRecoveryKey(key)!;
 
 function answer({ id, display_name, created_at }: UserRow, credential: Credential, key: string): OpenedAccount {
   return { user: { id, display_name, created_at }, credential, recovery_key: key };
-}
-
-/** One answer for both: which names exist is nobody's business. */
-function unauthenticated(): CairnlogError {
-  return new CairnlogError("unauthenticated", "There is no account with this name and this recovery key.");
 }

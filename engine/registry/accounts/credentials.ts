@@ -10,16 +10,16 @@ import { CairnlogError } from "../../error.js";
 import type { Clock } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
 import type { StateReader } from "../../log/write/projection.js";
-import type { Transaction } from "../../log/write/transaction.js";
-import type { CredentialRow } from "../../store/schema.js";
 import { utf8 } from "../../verify/encoding.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import type { Challenges } from "../access/challenges.js";
 import { boundedText, decodeSignature, Faults, invalidInput, members } from "../input.js";
-import { isFingerprint, type KeyStatus, statusAt } from "../keys/events.js";
+import { isFingerprint } from "../keys/events.js";
 import type { KeyRecord, Keys } from "../keys/keys.js";
 import { readName } from "../keys/pseudonym.js";
+import { enrollCredential } from "./commands.js";
+import { type Credential, type DraftCredential, hasHardware } from "./credential.js";
 
 /** The key of an account, as a request describes it. */
 export interface CredentialInput {
@@ -44,18 +44,6 @@ export interface Enrolment extends CredentialInput {
   readonly chain_signature: string;
 }
 
-/** A credential as it is answered. */
-export interface Credential {
-  readonly id: string;
-  readonly key_fingerprint: string;
-  readonly credential_type: "software" | "hardware";
-  readonly device_label: string;
-  readonly hardware_backed: boolean;
-  readonly status: "active" | "revoked";
-  readonly created_at: string;
-  readonly revoked_at: string | null;
-}
-
 /** Input that has the form of a credential. */
 export interface CredentialForm {
   readonly type: "software" | "hardware";
@@ -63,9 +51,6 @@ export interface CredentialForm {
   readonly label: string;
   readonly attestation: string | null;
 }
-
-/** A credential that is ready to be written, should its key still be free then. */
-export type DraftCredential = Omit<CredentialRow, "user_id" | "status" | "created_at" | "revoked_at">;
 
 const TYPES: readonly unknown[] = ["software", "hardware"];
 const MAX_LABEL_CHARACTERS = 100;
@@ -117,6 +102,11 @@ export class Credentials {
     this.#clock = parts.clock;
   }
 
+  /** Ids of the roots that are trusted, for commands. */
+  get hardwareRoots(): readonly string[] {
+    return this.#roots.ids;
+  }
+
   /** Whether nothing but the holder's word makes a credential hardware-backed, because no roots are set. */
   get believesDeclarations(): boolean {
     return this.#roots.isEmpty;
@@ -148,19 +138,12 @@ export class Credentials {
     if (!(await this.#verifier.verify(importPublicKey(issuer.public_key), message, chainSignature!)))
       throw new CairnlogError("unauthenticated", "The chain signature is not the issuing key's over this enrolment.");
     await this.#consume(challenge_id, input.challenge_signature as string, key.fingerprint);
-    const draft = this.draft(form, key);
+    const credential = this.draft(form, key);
 
-    const { value } = await this.#log.execute((transaction) => {
-      const issuingRow = credentialOf(transaction, issuer.fingerprint);
-      if (!issuingRow) throw new CairnlogError("not-found", "The issuing key is on no account.");
-      if (issuingRow.status !== "active")
-        throw new CairnlogError("forbidden", "The credential of the issuing key is revoked.");
-      const status = keyStatus(transaction, issuer.fingerprint, transaction.timestamp);
-      if (status !== "active") throw new CairnlogError("key-not-active", `The issuing key is ${status}.`);
-      this.checkFree(transaction, draft.key_fingerprint, transaction.timestamp, null);
-      if (!this.#isBacked(issuingRow)) throw new CairnlogError("forbidden", "The issuing key is not hardware-backed.");
-      if (!this.#isBacked(draft)) throw new CairnlogError("forbidden", "The new key is not hardware-backed.");
-      return this.bind(transaction, draft, issuingRow.user_id);
+    const { value } = await this.#log.execute(enrollCredential, {
+      issuing_fingerprint: issuer.fingerprint,
+      credential,
+      hardware_roots: this.hardwareRoots,
     });
     return { credential: value };
   }
@@ -180,8 +163,7 @@ export class Credentials {
 
   /** Whether the key has an active credential that is hardware-backed now. @param fingerprint as it is served */
   isHardwareBacked(fingerprint: string): boolean {
-    const row = isFingerprint(fingerprint) ? credentialOf(committedState(this.#log), fingerprint) : undefined;
-    return row?.status === "active" && this.#isBacked(row);
+    return isFingerprint(fingerprint) && hasHardware(committedState(this.#log), fingerprint, this.hardwareRoots);
   }
 
   /**
@@ -208,66 +190,9 @@ export class Credentials {
       throw error;
     }
   }
-
-  /**
-   * That a key may be bound: part of commands, and asked of the disk before a command is worth its work.
-   * @param userId the account that it may be on already; null when it must be on none
-   * @throws CairnlogError `wrong-key-status` when it is not active, `already-exists` when it is on an account
-   */
-  checkFree(state: Pick<StateReader, "get">, fingerprint: string, time: string, userId: string | null): void {
-    const status = keyStatus(state, fingerprint, time);
-    if (status !== "active") throw new CairnlogError("wrong-key-status", `The key ${fingerprint} is ${status}.`);
-    const bound = state.get("credentialKeys", fingerprint);
-    if (bound && bound.user_id !== userId)
-      throw new CairnlogError("already-exists", `The key ${fingerprint} is on an account already.`);
-  }
-
-  /** Writes a credential whose key was found free. Part of a command. */
-  bind(transaction: Transaction, draft: DraftCredential, userId: string): Credential {
-    const { id, key_fingerprint } = draft;
-    const row: CredentialRow = {
-      ...draft,
-      user_id: userId,
-      status: "active",
-      created_at: transaction.timestamp,
-      revoked_at: null,
-    };
-    transaction.put("credentials", [userId, id], row);
-    transaction.put("credentialKeys", key_fingerprint, { user_id: userId, credential_id: id });
-    const { user_id: _user, hardware_root: _root, ...shown } = row;
-    return { ...shown, hardware_backed: this.#isBacked(row) };
-  }
-
-  /** Revokes every active credential of an account. Part of a command. @returns how many there were */
-  revokeAll(transaction: Transaction, userId: string): number {
-    const active = transaction
-      .range("credentials", [userId], [userId, "\uffff"])
-      .filter(({ row }) => row.status === "active");
-    for (const { key, row } of active)
-      transaction.put("credentials", key, { ...row, status: "revoked", revoked_at: transaction.timestamp });
-    return active.length;
-  }
-
-  /** A root that was taken away since, or set where none was, counts as of now: what was believed then is no proof. */
-  #isBacked({ credential_type, hardware_root }: Pick<CredentialRow, "credential_type" | "hardware_root">): boolean {
-    if (credential_type !== "hardware") return false;
-    return this.#roots.isEmpty || (hardware_root !== null && this.#roots.has(hardware_root));
-  }
 }
 
 /** State as it is on disk, for questions that need not wait for a command. */
 export function committedState(log: Log): Pick<StateReader, "get"> {
   return { get: (table, key) => log.row(table, key) };
-}
-
-/** The credential of a key, whatever its status; undefined when it is on no account. */
-function credentialOf(state: Pick<StateReader, "get">, fingerprint: string): CredentialRow | undefined {
-  const bound = state.get("credentialKeys", fingerprint);
-  return bound && state.get("credentials", [bound.user_id, bound.credential_id]);
-}
-
-/** The status of a key that is known to exist. The one that can have no row is the operator's, which is always active. */
-function keyStatus(state: Pick<StateReader, "get">, fingerprint: string, time: string): KeyStatus {
-  const row = state.get("keys", fingerprint);
-  return row ? statusAt(row, time) : "active";
 }

@@ -9,17 +9,16 @@ import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
 import type { Receipt } from "../../log/write/sequencer.js";
-import type { Transaction } from "../../log/write/transaction.js";
 import type { AttestationEvent } from "../../verify/bundle/format.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
-import type { JsonObject } from "../../verify/json/shape.js";
 import { type Attestation, attestationPayloads, normaliseContentHash } from "../../verify/manifest.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import type { Passwords } from "../access/passwords.js";
 import { boundedText, decodeSignature, Faults, invalidInput, members } from "../input.js";
-import { appendRegistration, statusAt } from "../keys/events.js";
+import { plainKey } from "../keys/commands.js";
 import { defaultPseudonym, readPseudonym } from "../keys/pseudonym.js";
-import { completeAttestation, recordedAttestation, sameAttestationTerm } from "./events.js";
+import { recordAttestation, type SignedAttestation } from "./commands.js";
+import { completeAttestation, recordedAttestation } from "./events.js";
 import { type CheckedManifest, MAX_STATEMENT_CHARACTERS, readManifest } from "./manifest.js";
 import { resolvePredicate } from "./predicates.js";
 
@@ -55,28 +54,6 @@ export interface AttestationReceipt {
   readonly duplicate: boolean;
 }
 
-/** A submission whose signature holds. */
-interface Signed {
-  readonly key: ServerKey;
-  readonly eventType: string;
-  /** Bare hex. */
-  readonly manifestHash: string;
-  readonly attestationId: string;
-  /** Of a key that is not registered yet. */
-  readonly pseudonym: string;
-  readonly type: string;
-  readonly checked: CheckedManifest;
-  readonly statement: string | null;
-  /** Base64, as it was sent. */
-  readonly signature: string;
-}
-
-/** What the command appended, or the leaf index of the entry that seems to be this submission's already. */
-type Outcome = { readonly pseudonym: string } & (
-  | { readonly event: AttestationEvent }
-  | { readonly earlier: number; readonly event?: never }
-);
-
 export class Attestations {
   readonly #log: Log;
   readonly #verifier: SignatureVerifier;
@@ -111,7 +88,7 @@ export class Attestations {
     const signed = await this.#check(input);
     // After the signature: without one of the key's own, nobody can spend its holder's tries.
     await this.#passwords.check(signed.key.fingerprint, input.password);
-    return (await this.#record(signed)) ?? (await this.#record(signed, true))!;
+    return (await this.#record(signed)) ?? (await this.#record({ ...signed, is_another: true }))!;
   }
 
   /**
@@ -122,11 +99,11 @@ export class Attestations {
     return resolvePredicate(type ?? DEFAULT_TYPE, this.#predicateBase, fingerprint === this.#operator.fingerprint);
   }
 
-  async #check(input: Readonly<Record<string, unknown>>): Promise<Signed> {
+  async #check(input: Readonly<Record<string, unknown>>): Promise<SignedAttestation> {
     const key = importPublicKey(input.public_key_pem as string);
     const checked = readManifest(input.manifest, "/manifest");
     const type = input.attestation_type ?? DEFAULT_TYPE;
-    const eventType = this.predicate(type, key.fingerprint);
+    const event_type = this.predicate(type, key.fingerprint);
     const faults = new Faults();
     const pseudonym =
       input.pseudonym == null
@@ -138,17 +115,20 @@ export class Attestations {
     faults.check();
     const signature = decodeSignature(input.signature);
     if (!signature) throw invalidInput("/signature", "The signature must be strict base64, padded and without spaces.");
-    const manifestHash = await this.#verify(key, checked, signature);
+    const manifest_hash = await this.#verify(key, checked, signature);
     return {
-      key,
-      eventType,
-      manifestHash,
-      attestationId: randomUUID(),
+      key: plainKey(key),
       pseudonym: pseudonym!,
-      type: type as string,
-      checked,
-      statement: statement!,
+      event_type,
+      attestation_id: randomUUID(),
+      attestation_type: type as string,
+      document_hash: checked.contentHash,
+      document_title: checked.title,
+      intent_statement: statement!,
+      manifest_hash,
       signature: input.signature as string,
+      tags: checked.tags,
+      is_another: false,
     };
   }
 
@@ -169,8 +149,8 @@ export class Attestations {
   }
 
   /** @returns undefined when the entry found under this submission's term turns out to be another's */
-  async #record(signed: Signed, isAnother = false): Promise<AttestationReceipt | undefined> {
-    const { value, receipts } = await this.#log.execute((transaction) => this.#command(transaction, signed, isAnother));
+  async #record(signed: SignedAttestation): Promise<AttestationReceipt | undefined> {
+    const { value, receipts } = await this.#log.execute(recordAttestation, signed);
     const { pseudonym } = value;
     if (value.event) return answer(value.event, pseudonym, receipts.at(-1)!, false);
     const { earlier } = value;
@@ -179,47 +159,12 @@ export class Attestations {
     const event = completeAttestation(entry);
     const isSame =
       event?.signer_key_fingerprint === signed.key.fingerprint &&
-      normaliseContentHash(event.manifest_hash) === `sha256:${signed.manifestHash}` &&
-      entry.event_type === signed.eventType;
+      normaliseContentHash(event.manifest_hash) === `sha256:${signed.manifest_hash}` &&
+      entry.event_type === signed.event_type;
     if (!isSame) return undefined;
     const place = { log_entry_id: entry.id, leaf_index: earlier, entry_hash: entry.entry_hash };
     return answer(event, pseudonym, { ...place, sth: this.#log.treeHead(earlier + 1) }, true);
   }
-
-  /** @param isAnother the entry under the term is known to be another's: a term is half of a SHA-256 only */
-  #command(transaction: Transaction, signed: Signed, isAnother: boolean): Outcome {
-    const { key, eventType, manifestHash } = signed;
-    const row = transaction.get("keys", key.fingerprint);
-    const pseudonym = row?.pseudonym ?? signed.pseudonym;
-    const earlier = isAnother
-      ? undefined
-      : transaction.first(sameAttestationTerm(key.fingerprint, manifestHash, eventType));
-    if (earlier !== undefined) return { pseudonym, earlier };
-    const status = row ? statusAt(row, transaction.timestamp) : "active";
-    if (status !== "active") throw new CairnlogError("key-not-active", `The key ${key.fingerprint} is ${status}.`);
-    if (!row) appendRegistration(transaction, { key, pseudonym, expiresAt: null });
-    const event = eventOf(signed, transaction.timestamp);
-    transaction.append({ event_type: eventType, payload: event });
-    return { pseudonym, event };
-  }
-}
-
-/** The payload of its entry, in the order of canonical JSON, which then has nothing to sort. */
-function eventOf(signed: Signed, timestamp: string): AttestationEvent & JsonObject {
-  const { key, checked } = signed;
-  return {
-    attestation_id: signed.attestationId,
-    attestation_type: signed.type,
-    document_hash: checked.contentHash,
-    document_title: checked.title,
-    intent_statement: signed.statement,
-    manifest_hash: signed.manifestHash,
-    signature: signed.signature,
-    signature_algorithm: key.algorithm,
-    signer_key_fingerprint: key.fingerprint,
-    tags: checked.tags,
-    timestamp,
-  };
 }
 
 function answer(

@@ -15,10 +15,10 @@ import { isHexHash } from "../../verify/encoding.js";
 import type { Entry, EntryDigest } from "../../verify/entry.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
 import { Tries } from "../access/tries.js";
-import type { Credentials } from "../accounts/credentials.js";
+import { type Credentials, committedState } from "../accounts/credentials.js";
 import { invalidInput } from "../input.js";
 import { type Paging, readPaging } from "../keys/directory.js";
-import { statusAt } from "../keys/events.js";
+import { checkPoster, postClaim } from "./commands.js";
 import { claimLookupTerm, ENCRYPTED_CLAIM } from "./events.js";
 
 /** Reveals of one claim by one caller in an hour (`spec.md`, Limits). */
@@ -60,13 +60,13 @@ const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resol
 
 export class Claims {
   readonly #log: Log;
-  readonly #credentials: Pick<Credentials, "isHardwareBacked">;
+  readonly #credentials: Pick<Credentials, "hardwareRoots">;
   readonly #reveals: Tries | null;
 
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly log: Log;
-    readonly credentials: Pick<Credentials, "isHardwareBacked">;
+    readonly credentials: Pick<Credentials, "hardwareRoots">;
     readonly clock: Clock;
     readonly reveals: number | null;
   }) {
@@ -83,26 +83,22 @@ export class Claims {
    * @throws CairnlogError `forbidden`
    */
   checkPoster(fingerprint: string): void {
-    if (!this.#credentials.isHardwareBacked(fingerprint))
-      throw new CairnlogError("forbidden", "Only a key with an active, hardware-backed credential may post claims.");
+    checkPoster(committedState(this.#log), fingerprint, this.#credentials.hardwareRoots);
   }
 
   /**
    * Appends a claim (`POST /claims`) and resolves when it is on disk. The entry does not say who posted it.
    * @param payload all of which an attacker may choose; members that are not a claim's are left out
-   * @param poster fingerprint of the key that the caller has proven
+   * @param poster_fingerprint of the key that the caller has proven
    * @throws CairnlogError `unsupported-commitment`, `invalid-input` as `readClaimPayload` does; `key-not-active`;
    *   `forbidden` as `checkPoster` does; and as `Log.append` does
    */
-  async post(payload: unknown, poster: string): Promise<ClaimReceipt> {
+  async post(payload: unknown, poster_fingerprint: string): Promise<ClaimReceipt> {
     const claim: ClaimPayload = readClaimPayload(payload).payload;
-    const { receipts } = await this.#log.execute((transaction) => {
-      const row = transaction.get("keys", poster);
-      // The one key that can have no row is the operator's, which is always active.
-      const status = row ? statusAt(row, transaction.timestamp) : "active";
-      if (status !== "active") throw new CairnlogError("key-not-active", `The key ${poster} is ${status}.`);
-      this.checkPoster(poster);
-      transaction.append({ event_type: ENCRYPTED_CLAIM, payload: { ...claim } });
+    const { receipts } = await this.#log.execute(postClaim, {
+      claim,
+      poster_fingerprint,
+      hardware_roots: this.#credentials.hardwareRoots,
     });
     const { log_entry_id, leaf_index } = receipts[0]!;
     const { commitment, lookup_key } = claim;

@@ -6,24 +6,12 @@
 import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
 import type { Committed } from "../../log/write/sequencer.js";
-import type { Transaction } from "../../log/write/transaction.js";
 import type { EndorsementRow } from "../../store/schema.js";
 import type { Entry } from "../../verify/entry.js";
 import { boundedText, Faults, invalidInput, members } from "../input.js";
-import { statusAt } from "../keys/events.js";
 import type { Keys } from "../keys/keys.js";
-import {
-  ACCEPTANCE_REVOCATION,
-  CATEGORIES,
-  ENDORSEMENT_ACCEPTANCE,
-  ENDORSEMENT_OFFER,
-  ENDORSEMENT_WITHDRAWAL,
-  type EndorsementStatus,
-  endorsementStatus,
-  hasPassed,
-  REVOCATION_ALERT,
-  timeAt,
-} from "./events.js";
+import { acceptEndorsement, fileAlert, offerEndorsement, revokeAcceptance, withdrawEndorsement } from "./commands.js";
+import { type RevocationAlert, timeAt } from "./events.js";
 import {
   type Acceptance,
   type AcceptanceRevocation,
@@ -37,32 +25,12 @@ import {
   readText,
   type Withdrawal,
 } from "./input.js";
-import {
-  alertRecord,
-  type Endorsement,
-  type EndorsementQueries,
-  type EndorserStanding,
-  type EndorserTrust,
-  type RevocationAlert,
-} from "./queries.js";
+import type { Endorsement, EndorsementQueries, EndorserStanding, EndorserTrust } from "./queries.js";
 
 /** An endorsement as a command left it, and the entry that did so. */
 export interface EndorsementReceipt {
   readonly endorsement: Endorsement;
   readonly log_entry: Entry;
-}
-
-/** A change of a live endorsement: who makes it, from where, and what it is called. */
-interface Change {
-  readonly offerId: number;
-  readonly party: "endorser" | "endorsed";
-  /** As the registry writes it. */
-  readonly fingerprint: string;
-  /** Whether the other key must be active, too: it must to begin something, not to end it. */
-  readonly needsBoth: boolean;
-  readonly from: readonly EndorsementStatus[];
-  readonly eventType: string;
-  readonly note: string | null;
 }
 
 export class Endorsements {
@@ -93,28 +61,17 @@ export class Endorsements {
   async offer(offer: Offer): Promise<EndorsementReceipt> {
     const input = members(offer);
     const content = readOffer(input);
-    const endorser = this.#fingerprint(input.endorser_fingerprint);
-    const endorsed = this.#fingerprint(input.endorsed_fingerprint);
-    if (endorser === endorsed) throw invalidInput("/endorsed_fingerprint", "A key cannot endorse itself.");
-    const standing = await this.#standing(endorser);
-    const committed = await this.#log.execute((transaction) => {
-      requireActive(transaction, endorser);
-      requireActive(transaction, endorsed);
-      if (!standing.may_endorse)
-        throw new CairnlogError("forbidden", "The key has less trust than it takes to endorse others.");
-      if (content.valid_until !== null && hasPassed(content.valid_until, transaction.timestamp))
-        throw invalidInput("/valid_until", "It must lie in the future.");
-      const earlier = transaction.get("endorsementPairs", [endorser, endorsed, content.category]);
-      if (earlier && isLive(this.#status(transaction, transaction.get("endorsements", earlier.offer_entry_id)!)))
-        throw new CairnlogError(
-          "already-exists",
-          `Entry ${earlier.offer_entry_id} offers the same, and is open or in force.`,
-        );
-      const { id } = transaction.append({
-        event_type: ENDORSEMENT_OFFER,
-        payload: { endorser_key_fingerprint: endorser, endorsed_key_fingerprint: endorsed, ...content },
-      });
-      return transaction.get("endorsements", id)!;
+    const endorser_fingerprint = this.#fingerprint(input.endorser_fingerprint);
+    const endorsed_fingerprint = this.#fingerprint(input.endorsed_fingerprint);
+    if (endorser_fingerprint === endorsed_fingerprint)
+      throw invalidInput("/endorsed_fingerprint", "A key cannot endorse itself.");
+    const standing = await this.#standing(endorser_fingerprint);
+    const committed = await this.#log.execute(offerEndorsement, {
+      endorser_fingerprint,
+      endorsed_fingerprint,
+      content,
+      may_endorse: standing.may_endorse,
+      ...this.#delay,
     });
     return this.#receipt(committed, standing);
   }
@@ -127,18 +84,16 @@ export class Endorsements {
   async accept(acceptance: Acceptance): Promise<EndorsementReceipt> {
     const input = members(acceptance);
     const faults = new Faults();
-    const offerId = readEntryId(input.offer_entry_id, "/offer_entry_id", faults);
+    const offer_entry_id = readEntryId(input.offer_entry_id, "/offer_entry_id", faults);
     const note = input.note == null ? null : readNote(input.note, faults);
     faults.check();
-    return this.#change({
-      offerId,
-      party: "endorsed",
-      fingerprint: this.#fingerprint(input.endorsed_fingerprint),
-      needsBoth: true,
-      from: ["offered"],
-      eventType: ENDORSEMENT_ACCEPTANCE,
-      note,
-    });
+    const endorsed_fingerprint = this.#fingerprint(input.endorsed_fingerprint);
+    const offer = this.#offer(offer_entry_id);
+    // A key that imported history alone names cannot be said to be active.
+    this.#fingerprint(offer.endorser_fingerprint);
+    const standing = await this.#standing(offer.endorser_fingerprint);
+    const change = { offer_entry_id, endorsed_fingerprint, note, ...this.#delay };
+    return this.#receipt(await this.#log.execute(acceptEndorsement, change), standing);
   }
 
   /**
@@ -149,23 +104,14 @@ export class Endorsements {
   async withdraw(withdrawal: Withdrawal): Promise<EndorsementReceipt> {
     const input = members(withdrawal);
     const faults = new Faults();
-    const offerId = readEntryId(input.original_offer_entry_id, "/original_offer_entry_id", faults);
+    const offer_entry_id = readEntryId(input.original_offer_entry_id, "/original_offer_entry_id", faults);
     const note = readNote(input.note, faults);
     faults.check();
-    const endorsed = this.#fingerprint(input.endorsed_fingerprint);
-    const change: Change = {
-      offerId,
-      party: "endorser",
-      fingerprint: this.#fingerprint(input.endorser_fingerprint),
-      needsBoth: false,
-      from: ["offered", "pending_activation", "active"],
-      eventType: ENDORSEMENT_WITHDRAWAL,
-      note,
-    };
-    return this.#change(change, (row) => {
-      if (row.endorsed_fingerprint !== endorsed)
-        throw invalidInput("/endorsed_fingerprint", "The offer was made to another key.");
-    });
+    const endorsed_fingerprint = this.#fingerprint(input.endorsed_fingerprint);
+    const endorser_fingerprint = this.#fingerprint(input.endorser_fingerprint);
+    const standing = await this.#standing(this.#offer(offer_entry_id).endorser_fingerprint);
+    const change = { offer_entry_id, endorser_fingerprint, endorsed_fingerprint, note, ...this.#delay };
+    return this.#receipt(await this.#log.execute(withdrawEndorsement, change), standing);
   }
 
   /**
@@ -176,18 +122,13 @@ export class Endorsements {
   async revokeAcceptance(revocation: AcceptanceRevocation): Promise<EndorsementReceipt> {
     const input = members(revocation);
     const faults = new Faults();
-    const offerId = readEntryId(input.original_offer_entry_id, "/original_offer_entry_id", faults);
+    const offer_entry_id = readEntryId(input.original_offer_entry_id, "/original_offer_entry_id", faults);
     const note = readNote(input.note, faults);
     faults.check();
-    return this.#change({
-      offerId,
-      party: "endorsed",
-      fingerprint: this.#fingerprint(input.endorsed_fingerprint),
-      needsBoth: false,
-      from: ["pending_activation", "active"],
-      eventType: ACCEPTANCE_REVOCATION,
-      note,
-    });
+    const endorsed_fingerprint = this.#fingerprint(input.endorsed_fingerprint);
+    const standing = await this.#standing(this.#offer(offer_entry_id).endorser_fingerprint);
+    const change = { offer_entry_id, endorsed_fingerprint, note, ...this.#delay };
+    return this.#receipt(await this.#log.execute(revokeAcceptance, change), standing);
   }
 
   /**
@@ -204,68 +145,21 @@ export class Endorsements {
     const limits = { min: 0, max: MAX_EVIDENCE_CHARACTERS };
     const evidence = input.evidence == null ? null : boundedText(input.evidence, "/evidence", limits, faults);
     faults.check();
-    const endorser = this.#fingerprint(input.endorser_fingerprint);
-    const compromised = this.#fingerprint(input.compromised_fingerprint);
-    const { value, receipts } = await this.#log.execute((transaction) => {
-      requireActive(transaction, endorser);
-      if (!isRelated(transaction, endorser, compromised) && !isRelated(transaction, compromised, endorser))
-        throw new CairnlogError(
-          "forbidden",
-          "Only keys that endorsed it, or that it endorsed, may file an alert on it.",
-        );
-      const { id } = transaction.append({
-        event_type: REVOCATION_ALERT,
-        payload: {
-          endorser_key_fingerprint: endorser,
-          compromised_key_fingerprint: compromised,
-          reason,
-          evidence: evidence!,
-        },
-      });
-      return alertRecord([compromised, id], transaction.get("revocationAlerts", [compromised, id])!);
+    const { value, receipts } = await this.#log.execute(fileAlert, {
+      endorser_fingerprint: this.#fingerprint(input.endorser_fingerprint),
+      compromised_fingerprint: this.#fingerprint(input.compromised_fingerprint),
+      reason,
+      evidence: evidence!,
     });
     return { alert: value, log_entry: this.#log.entry(receipts[0]!.log_entry_id)! };
   }
 
-  /** @param check of the offer, once it is known to be the party's */
-  async #change(change: Change, check: (row: EndorsementRow) => void = () => {}): Promise<EndorsementReceipt> {
-    const { offerId, party, fingerprint, needsBoth, from, eventType, note } = change;
+  /** @throws CairnlogError `not-found` */
+  #offer(entryId: number): EndorsementRow {
     // Nobody has been told of an offer that is not on disk yet.
-    const offer = this.#log.row("endorsements", offerId);
-    if (!offer) throw new CairnlogError("not-found", `Entry ${offerId} is no offer of an endorsement.`);
-    // A key that imported history alone names cannot be said to be active.
-    if (needsBoth) this.#fingerprint(offer.endorser_fingerprint);
-    const standing = await this.#standing(offer.endorser_fingerprint);
-    const committed = await this.#log.execute((transaction) => {
-      const row = transaction.get("endorsements", offerId)!;
-      if (row[`${party}_fingerprint`] !== fingerprint)
-        throw new CairnlogError("forbidden", `The key is not the ${party} of the offer ${offerId}.`);
-      check(row);
-      requireActive(transaction, fingerprint);
-      if (needsBoth) requireActive(transaction, row.endorser_fingerprint);
-      const status = this.#status(transaction, row);
-      if (!from.includes(status))
-        throw new CairnlogError(
-          "precondition-failed",
-          `The endorsement is ${status}; it must be ${from.join(" or ")}.`,
-        );
-      const { institutional_metadata, external_identifiers } = row;
-      transaction.append({
-        event_type: eventType,
-        payload: {
-          endorser_key_fingerprint: row.endorser_fingerprint,
-          endorsed_key_fingerprint: row.endorsed_fingerprint,
-          category: row.category,
-          valid_until: row.valid_until,
-          institutional_metadata: institutional_metadata && JSON.parse(institutional_metadata),
-          external_identifiers: external_identifiers && JSON.parse(external_identifiers),
-          offer_entry_id: offerId,
-          note,
-        },
-      });
-      return transaction.get("endorsements", offerId)!;
-    });
-    return this.#receipt(committed, standing);
+    const offer = this.#log.row("endorsements", entryId);
+    if (!offer) throw new CairnlogError("not-found", `Entry ${entryId} is no offer of an endorsement.`);
+    return offer;
   }
 
   /** Asked before the command: when trust cannot be told, nothing has been written. */
@@ -273,8 +167,8 @@ export class Endorsements {
     return (await this.#trust.standings([endorser])).get(endorser)!;
   }
 
-  #status(transaction: Transaction, row: EndorsementRow): EndorsementStatus {
-    return endorsementStatus(row, timeAt(transaction.timestamp, this.#queries.activationDelay));
+  get #delay() {
+    return { activation_delay_seconds: this.#queries.activationDelay };
   }
 
   #receipt({ value, receipts }: Committed<EndorsementRow>, { discount }: EndorserStanding): EndorsementReceipt {
@@ -288,17 +182,3 @@ export class Endorsements {
     return this.#keys.find(named as string).fingerprint;
   }
 }
-
-/** @param fingerprint of a key that exists: the operator key alone may have no row, and is always active */
-function requireActive(transaction: Transaction, fingerprint: string): void {
-  const row = transaction.get("keys", fingerprint);
-  const status = row ? statusAt(row, transaction.timestamp) : "active";
-  if (status !== "active") throw new CairnlogError("key-not-active", `The key ${fingerprint} is ${status}.`);
-}
-
-const isLive = (status: EndorsementStatus): boolean =>
-  status === "offered" || status === "pending_activation" || status === "active";
-
-/** Whether an endorsement from one key to the other was ever accepted. */
-const isRelated = (transaction: Transaction, endorser: string, endorsed: string): boolean =>
-  CATEGORIES.some((category) => transaction.get("endorsementPairs", [endorser, endorsed, category])?.accepted);

@@ -4,7 +4,7 @@
  */
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
-import type { EndorsementCategory, EndorsementRow } from "../../store/schema.js";
+import type { EndorsementCategory, EndorsementRow, RevocationAlertRow } from "../../store/schema.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
@@ -130,6 +130,18 @@ export function applyAlert(event: LoggedEvent, state: StateWriter): void {
   const row = { endorser_fingerprint: endorser, reason, evidence, filed_at: event.timestamp };
   state.put("revocationAlerts", [compromised, event.id], row);
 }
+
+/** An alert as it is served. */
+export interface RevocationAlert extends RevocationAlertRow {
+  readonly alert_entry_id: number;
+  readonly compromised_fingerprint: string;
+}
+
+export const alertRecord = ([compromised, id]: [string, number], row: RevocationAlertRow): RevocationAlert => ({
+  alert_entry_id: id,
+  compromised_fingerprint: compromised,
+  ...row,
+});
 
 /** The endorsement that a later event is about, unless it has ended or is another pair's. */
 function offerOf({ payload }: LoggedEvent, state: StateWriter): EndorsementRow | undefined {

@@ -2,6 +2,7 @@
  * What comes with endorsements from outside, read and bounded. Every value here may come from an attacker, and all of it
  * stays on the log for ever.
  */
+import type { PlainObject } from "../../log/write/commands.js";
 import type { EndorsementCategory } from "../../store/schema.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
@@ -62,7 +63,7 @@ export interface Alert {
 export interface OfferContent {
   readonly category: EndorsementCategory;
   readonly valid_until: string | null;
-  readonly institutional_metadata: JsonObject | null;
+  readonly institutional_metadata: PlainObject | null;
   readonly external_identifiers: readonly ExternalIdentifier[] | null;
 }
 
@@ -105,14 +106,15 @@ export function readText(value: unknown, path: string, max: number, faults: Faul
   return boundedText(value, path, { min: 1, max }, faults)!;
 }
 
-function readMetadata(value: unknown, faults: Faults): JsonObject | null {
+function readMetadata(value: unknown, faults: Faults): PlainObject | null {
   const path = "/institutional_metadata";
   if (value === undefined || value === null) return null;
   if (!isObject(value)) faults.add(path, "It must be an object.");
   else if (nestsDeeper(value, MAX_METADATA_DEPTH))
     faults.add(path, `It must not nest deeper than ${MAX_METADATA_DEPTH} levels.`);
   else if (isLarge(value)) faults.add(path, `It must have at most ${MAX_METADATA_BYTES} bytes as canonical JSON.`);
-  else return value;
+  // What has a canonical form is plain.
+  else return value as PlainObject;
   return null;
 }
 

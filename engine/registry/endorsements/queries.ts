@@ -5,25 +5,21 @@
 import type { Clock } from "../../log/clock.js";
 import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
-import type {
-  EndorsementCategory,
-  EndorsementEdgeRow,
-  EndorsementRow,
-  RevocationAlertRow,
-  RowOf,
-} from "../../store/schema.js";
+import type { EndorsementCategory, EndorsementEdgeRow, EndorsementRow, RowOf } from "../../store/schema.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { invalidInput } from "../input.js";
 import { type Paging, readPaging } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
 import {
+  alertRecord,
   CATEGORIES,
   ENDORSEMENT_STATUSES,
   type EndorsementStatus,
   type EndorsementTime,
   endorsementStatus,
   endorsementTime,
+  type RevocationAlert,
 } from "./events.js";
 import type { ExternalIdentifier } from "./identifiers.js";
 
@@ -53,11 +49,6 @@ export interface Endorsement
   readonly discount: number;
   readonly institutional_metadata: JsonObject | null;
   readonly external_identifiers: readonly ExternalIdentifier[] | null;
-}
-
-export interface RevocationAlert extends RevocationAlertRow {
-  readonly alert_entry_id: number;
-  readonly compromised_fingerprint: string;
 }
 
 interface Page {
@@ -233,13 +224,6 @@ export class EndorsementQueries {
     return time ? formatTimestamp(parseTimestamp(time) + this.activationDelay * 1_000_000) : acceptedAt;
   }
 }
-
-/** An alert as it is served. */
-export const alertRecord = ([compromised, id]: [string, number], row: RevocationAlertRow): RevocationAlert => ({
-  alert_entry_id: id,
-  compromised_fingerprint: compromised,
-  ...row,
-});
 
 const parsed = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
 

@@ -7,7 +7,7 @@ import type { EndorsementCategory } from "../../store/schema.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { CATEGORIES, ENDORSEMENT_STATUSES, type EndorsementStatus } from "../endorsements/events.js";
 import { Faults } from "../input.js";
-import type { KeyStatus } from "../keys/events.js";
+import type { KeyStatus } from "../keys/status.js";
 import type { Steps } from "../slices.js";
 import type { Direction, Edge, GraphView } from "./view.js";
 

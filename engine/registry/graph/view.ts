@@ -7,8 +7,8 @@ import type { Log } from "../../log/log.js";
 import type { EndorsementEdgeRow } from "../../store/schema.js";
 import type { Snapshot } from "../../store/store.js";
 import { type EndorsementStatus, type EndorsementTime, endorsementStatus, timeAt } from "../endorsements/events.js";
-import { type KeyStatus, statusAt } from "../keys/events.js";
 import { OPERATOR_PSEUDONYM } from "../keys/keys.js";
+import { type KeyStatus, statusAt } from "../keys/status.js";
 import type { Steps } from "../slices.js";
 import type { TrustView } from "../trust/trust.js";
 

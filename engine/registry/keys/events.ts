@@ -1,9 +1,8 @@
 /**
- * Keys in the log: what their events hold, and how a key's status follows from its row and the time.
+ * Keys in the log: what their events hold, and the rows that follow from them.
  */
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { LoggedEvent } from "../../log/write/projection.js";
-import type { Transaction } from "../../log/write/transaction.js";
 import type { KeyRow } from "../../store/schema.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { JsonObject } from "../../verify/json/shape.js";
@@ -11,8 +10,6 @@ import type { JsonObject } from "../../verify/json/shape.js";
 export const KEY_REGISTRATION = "key_registration";
 export const KEY_SUCCESSION = "key_succession";
 export const KEY_REVOCATION = "key_revocation";
-
-export type KeyStatus = KeyRow["status"] | "expired";
 
 const FINGERPRINT = /^sha256:[0-9a-f]{64}$/;
 const SPELT_FINGERPRINT = /^(?:sha256:)?([0-9a-f]{64})$/i;
@@ -79,23 +76,4 @@ export function newRow(
     predecessor_fingerprint: predecessor,
     ended_at: null,
   };
-}
-
-/** Appends the registration of a key that has no row; `apply` writes the row. Part of a command. */
-export function appendRegistration(transaction: Transaction, { key, pseudonym, expiresAt }: CreatedKey): void {
-  transaction.append({
-    event_type: KEY_REGISTRATION,
-    payload: {
-      fingerprint: key.fingerprint,
-      public_key: key.pem,
-      pseudonym,
-      key_algorithm: key.algorithm,
-      expiration_date: expiresAt,
-    },
-  });
-}
-
-/** The status at `time` (canonical form). No event makes a key expire; having been succeeded or revoked wins over it. */
-export function statusAt(row: Pick<KeyRow, "status" | "expires_at">, time: string): KeyStatus {
-  return row.status === "active" && row.expires_at !== null && row.expires_at <= time ? "expired" : row.status;
 }

@@ -10,10 +10,12 @@ import type { Log } from "../../log/log.js";
 import type { KeyRow } from "../../store/schema.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
-import { Faults, invalidInput, members } from "../input.js";
+import { Faults, members } from "../input.js";
+import { plainKey, registerKey } from "./commands.js";
 import { listKeys, type Paging, type RowPage, searchKeys } from "./directory.js";
-import { appendRegistration, canonicalFingerprint, type KeyStatus, statusAt } from "./events.js";
+import { canonicalFingerprint } from "./events.js";
 import { readPseudonym } from "./pseudonym.js";
+import { type KeyStatus, statusAt } from "./status.js";
 
 /** What lists show of a key. */
 export interface KeySummary {
@@ -98,15 +100,9 @@ export class Keys {
     // Anybody may register any public key; that must not be a way to end the operator's.
     if (key.fingerprint === this.#operator.fingerprint && expiresAt !== null)
       throw new CairnlogError("forbidden", "The operator key does not expire.");
-    const created = { key, pseudonym: pseudonym!, expiresAt };
 
-    const { receipts } = await this.#log.execute((transaction) => {
-      if (transaction.get("keys", key.fingerprint))
-        throw new CairnlogError("already-exists", `The key ${key.fingerprint} is registered already.`);
-      if (expiresAt !== null && expiresAt <= transaction.timestamp)
-        throw invalidInput("/expiration_date", "The expiration date has passed.");
-      appendRegistration(transaction, created);
-    });
+    const created = { key: plainKey(key), pseudonym: pseudonym!, expiration_date: expiresAt };
+    const { receipts } = await this.#log.execute(registerKey, created);
     const { log_entry_id, leaf_index, entry_hash } = receipts[0]!;
     const { fingerprint, algorithm } = key;
     return { fingerprint, pseudonym: created.pseudonym, algorithm, log_entry_id, leaf_index, entry_hash };

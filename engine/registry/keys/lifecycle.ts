@@ -7,11 +7,10 @@ import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
-import type { Transaction } from "../../log/write/transaction.js";
-import type { KeyRow } from "../../store/schema.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { decodeSignature, Faults, invalidInput, members } from "../input.js";
-import { isFingerprint, KEY_REVOCATION, KEY_SUCCESSION, statusAt } from "./events.js";
+import { plainKey, revokeKey, succeedKey } from "./commands.js";
+import { isFingerprint } from "./events.js";
 import { checkAlgorithm, readExpiration } from "./keys.js";
 import { readPseudonym } from "./pseudonym.js";
 
@@ -73,8 +72,8 @@ export class KeyLifecycle {
     const old_fingerprint = this.#endable(input.old_fingerprint, "/old_fingerprint");
     const key = importPublicKey(input.new_public_key as string);
     const faults = new Faults();
-    const chosen = input.pseudonym == null ? null : readPseudonym(input.pseudonym, "/pseudonym", faults)!;
-    const expiresAt = readExpiration(input.expiration_date, faults);
+    const pseudonym = input.pseudonym == null ? null : readPseudonym(input.pseudonym, "/pseudonym", faults)!;
+    const expiration_date = readExpiration(input.expiration_date, faults);
     checkAlgorithm(input.new_algorithm, "/new_algorithm", key, faults);
     const { fingerprint } = key;
     if (input.new_key_signature != null) {
@@ -85,27 +84,13 @@ export class KeyLifecycle {
         throw new CairnlogError("invalid-signature", "The signature is not the new key's over the succession.");
     }
 
-    const { receipts } = await this.#log.execute((transaction) => {
-      const old = row(transaction, old_fingerprint);
-      const status = statusAt(old, transaction.timestamp);
-      if (status === "succeeded" || status === "revoked") throw ended(old_fingerprint, status);
-      if (status === "expired" && !recovery)
-        throw new CairnlogError("key-not-active", "The key is expired; only a recovery challenge can succeed it.");
-      if (transaction.get("keys", fingerprint) || fingerprint === this.#operator.fingerprint)
-        throw new CairnlogError("already-exists", `The key ${fingerprint} is registered already.`);
-      if (expiresAt !== null && expiresAt <= transaction.timestamp)
-        throw invalidInput("/expiration_date", "The expiration date has passed.");
-      transaction.append({
-        event_type: KEY_SUCCESSION,
-        payload: {
-          old_fingerprint,
-          fingerprint,
-          public_key: key.pem,
-          pseudonym: chosen ?? old.pseudonym,
-          key_algorithm: key.algorithm,
-          expiration_date: expiresAt,
-        },
-      });
+    const { receipts } = await this.#log.execute(succeedKey, {
+      old_fingerprint,
+      key: plainKey(key),
+      pseudonym,
+      expiration_date,
+      recovery,
+      operator_fingerprint: this.#operator.fingerprint,
     });
     const { log_entry_id, leaf_index, entry_hash } = receipts[0]!;
     return { old_fingerprint, new_fingerprint: fingerprint, log_entry_id, leaf_index, entry_hash };
@@ -119,11 +104,7 @@ export class KeyLifecycle {
    */
   async revoke(named: string): Promise<RevocationReceipt> {
     const fingerprint = this.#endable(named, "/fingerprint");
-    const { receipts } = await this.#log.execute((transaction) => {
-      const status = statusAt(row(transaction, fingerprint), transaction.timestamp);
-      if (status !== "active") throw ended(fingerprint, status);
-      transaction.append({ event_type: KEY_REVOCATION, payload: { fingerprint } });
-    });
+    const { receipts } = await this.#log.execute(revokeKey, { fingerprint });
     const { log_entry_id, leaf_index, entry_hash } = receipts[0]!;
     return { fingerprint, status: "revoked", log_entry_id, leaf_index, entry_hash };
   }
@@ -136,12 +117,3 @@ export class KeyLifecycle {
     return fingerprint;
   }
 }
-
-function row(transaction: Transaction, fingerprint: string): KeyRow {
-  const found = transaction.get("keys", fingerprint);
-  if (!found) throw new CairnlogError("not-found", "No key with this fingerprint is registered.");
-  return found;
-}
-
-const ended = (fingerprint: string, status: string) =>
-  new CairnlogError("wrong-key-status", `The key ${fingerprint} is ${status}.`);

@@ -2,14 +2,12 @@
  * Attestation requests and their answers as they come in, checked member by member against the caps of `spec.md`. A
  * requester chooses every value here.
  */
-import { CairnlogError } from "../../error.js";
-import type { Transaction } from "../../log/write/transaction.js";
+import type { PlainObject } from "../../log/write/commands.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
-import { isObject, type JsonObject } from "../../verify/json/shape.js";
+import { isObject } from "../../verify/json/shape.js";
 import { MAX_STATEMENT_CHARACTERS } from "../attestations/manifest.js";
 import { boundedText, Faults, members } from "../input.js";
-import { statusAt } from "../keys/events.js";
 import { MAX_NONCE_CHARACTERS, MAX_TYPE_CHARACTERS } from "./events.js";
 
 export const MAX_FINGERPRINT_CHARACTERS = 256;
@@ -32,11 +30,11 @@ export interface RequestInput {
 }
 
 export interface CheckedRequest {
-  readonly target: string;
+  readonly target_fingerprint: string;
   readonly attestation_type: string;
   readonly nonce: string;
   readonly intent_statement: string | null;
-  readonly claims: JsonObject;
+  readonly claims: PlainObject;
   /** Canonical form; null when none was given. */
   readonly deadline: string | null;
 }
@@ -71,7 +69,7 @@ export function readRequest(request: RequestInput): CheckedRequest {
   if (deadline === undefined) faults.add("/deadline", "It must be an ISO 8601 date and time with an offset.");
   faults.check();
   return {
-    target: target!,
+    target_fingerprint: target!,
     attestation_type: attestation_type!,
     nonce: nonce!,
     intent_statement,
@@ -103,19 +101,13 @@ export function readNamedKey(value: unknown, path: string, faults: Faults): void
   optionalText(value, path, MAX_FINGERPRINT_CHARACTERS, faults);
 }
 
-/** @throws CairnlogError `key-not-active` when a key whose proof was taken has ended since. Part of a command. */
-export function checkActive(transaction: Transaction, fingerprint: string): void {
-  const row = transaction.get("keys", fingerprint);
-  const status = row ? statusAt(row, transaction.timestamp) : "active";
-  if (status !== "active") throw new CairnlogError("key-not-active", `The key ${fingerprint} is ${status}.`);
-}
-
-function readClaims(value: unknown, faults: Faults): JsonObject | undefined {
+function readClaims(value: unknown, faults: Faults): PlainObject | undefined {
   if (value === undefined || value === null) return {};
   if (!isObject(value)) faults.add("/claims", "It must be an object.");
   else if (Buffer.byteLength(canonicalJson(value)) > MAX_CLAIMS_BYTES)
     faults.add("/claims", `It must have at most ${MAX_CLAIMS_BYTES} bytes as canonical JSON.`);
-  else return value;
+  // What has a canonical form is plain.
+  else return value as PlainObject;
   return undefined;
 }
 

@@ -2,18 +2,18 @@
  * Request policies: a key's holder says which attestation requests it wants to be bothered with, and a policy in force
  * acts by itself (`spec.md`, Attestation requests and policies). Policies are public, and so is what they did.
  */
-import { CairnlogError } from "../../error.js";
 import { type Clock, formatTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
+import type { PlainObject } from "../../log/write/commands.js";
 import type { PolicyRow } from "../../store/schema.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { boundedText, Faults, members } from "../input.js";
 import type { Keys } from "../keys/keys.js";
-import { POLICY_ACTIONS, policiesAt, REQUEST_POLICY } from "./events.js";
-import { checkActive, readNamedKey } from "./input.js";
+import { publishPolicy } from "./commands.js";
+import { POLICY_ACTIONS, policiesAt } from "./events.js";
+import { readNamedKey } from "./input.js";
 import { readPredicates } from "./predicatelanguage.js";
-import { takeFromQuota } from "./quota.js";
 
 /** Publications for one target in an hour. */
 export const DEFAULT_POLICY_QUOTA = 20;
@@ -75,11 +75,11 @@ export class Policies {
    * Publishes a policy of a key that was proven (`POST /log/request-policies`). It supersedes the active one from its
    * `effective_from` on, which may be in the future, and replaces one that is scheduled at once. Only a publication that
    * succeeds counts against the quota.
-   * @param target fingerprint as the registry writes it
+   * @param target_fingerprint as the registry writes it
    * @throws CairnlogError `invalid-input`, `not-i-json`; `key-not-active`; `precondition-failed` unless `effective_from`
    *   is later than the active policy's; `rate-limited`; and as `Log.append` does
    */
-  async publish(target: string, policy: PolicyInput): Promise<PublishedPolicy> {
+  async publish(target_fingerprint: string, policy: PolicyInput): Promise<PublishedPolicy> {
     const input = members(policy);
     const faults = new Faults();
     readNamedKey(input.target_fingerprint, "/target_fingerprint", faults);
@@ -90,32 +90,18 @@ export class Policies {
       faults.add("/effective_from", "It must be an ISO 8601 date and time with an offset.");
     faults.check();
 
-    const { value, receipts } = await this.#log.execute((transaction) => {
-      const { timestamp } = transaction;
-      const effective_from = effectiveFrom ?? timestamp;
-      checkActive(transaction, target);
-      const { active } = policiesAt(transaction.get("policies", target), timestamp);
-      if (active && effective_from <= active.effective_from)
-        throw new CairnlogError(
-          "precondition-failed",
-          `It must come into force later than the active policy, which did at ${active.effective_from}.`,
-        );
-      takeFromQuota(transaction, ["request-policy", target], this.#quota);
-      transaction.append({
-        event_type: REQUEST_POLICY,
-        payload: {
-          target_fingerprint: target,
-          predicates: input.predicates,
-          default_action_on_failure: action,
-          effective_from,
-        },
-      });
-      return { effective_from, status: effective_from <= timestamp ? ("active" as const) : ("scheduled" as const) };
+    const served = JSON.parse(predicates!.canonical) as PlainObject;
+    const { value, receipts } = await this.#log.execute(publishPolicy, {
+      target_fingerprint,
+      predicates: served,
+      default_action_on_failure: action!,
+      effective_from: effectiveFrom!,
+      quota: this.#quota,
     });
     const { log_entry_id, leaf_index, timestamp: published_at } = receipts[0]!;
     return {
-      target_fingerprint: target,
-      predicates: JSON.parse(predicates!.canonical) as JsonObject,
+      target_fingerprint,
+      predicates: served,
       default_action_on_failure: action!,
       published_at,
       log_entry_id,

@@ -4,7 +4,7 @@
  */
 import { CairnlogError } from "../../error.js";
 import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
-import type { Transaction } from "../../log/write/transaction.js";
+import type { Transaction } from "../../log/write/commands.js";
 import type { KeyOf } from "../../store/schema.js";
 
 const HOUR = 3_600_000_000;

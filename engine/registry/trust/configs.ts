@@ -2,22 +2,20 @@
  * Trust configurations (`spec.md`, Trust configurations): one active for each key, superseded by the next. Opinions, not
  * events: they are rows beside the log and no entries of it.
  */
-import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
-import type { TrustConfigRow } from "../../store/schema.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { members } from "../input.js";
 import { type Paging, readPaging } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
-import { readTrustPolicy, type TrustPolicy } from "./config.js";
-
-/** A configuration as it is served. */
-export interface TrustConfig extends TrustPolicy {
-  readonly id: number;
-  readonly fingerprint: string;
-  readonly status: TrustConfigRow["status"];
-  readonly created_at: string;
-}
+import {
+  createTrustConfig,
+  NEWEST,
+  revokeTrustConfig,
+  servedConfig,
+  type TrustConfig,
+  withoutConfig,
+} from "./commands.js";
+import { readTrustPolicy } from "./config.js";
 
 export interface TrustConfigPage {
   readonly trust_configs: readonly TrustConfig[];
@@ -25,9 +23,6 @@ export interface TrustConfigPage {
   readonly per_page: number;
   readonly total: number;
 }
-
-/** The row of `trustConfigHeads` that counts. */
-const NEWEST = "";
 
 export class TrustConfigs {
   readonly #log: Log;
@@ -49,18 +44,7 @@ export class TrustConfigs {
     const input = members(config);
     const policy = readTrustPolicy(input);
     const { fingerprint } = this.#keys.find(input.fingerprint as string);
-    const { value } = await this.#log.execute((transaction) => {
-      const id = (transaction.get("trustConfigHeads", NEWEST)?.id ?? 0) + 1;
-      const head = transaction.get("trustConfigHeads", fingerprint);
-      const earlier = head && transaction.get("trustConfigs", head.id)!;
-      if (earlier?.status === "active") transaction.put("trustConfigs", head!.id, { ...earlier, status: "superseded" });
-      const created_at = transaction.timestamp;
-      const row: TrustConfigRow = { fingerprint, status: "active", created_at, policy: canonicalJson(policy) };
-      transaction.put("trustConfigs", id, row);
-      transaction.put("trustConfigHeads", fingerprint, { id });
-      transaction.put("trustConfigHeads", NEWEST, { id });
-      return served(id, row);
-    });
+    const { value } = await this.#log.execute(createTrustConfig, { fingerprint, policy: canonicalJson(policy) });
     return value;
   }
 
@@ -71,16 +55,7 @@ export class TrustConfigs {
    */
   async revoke(fingerprint: string): Promise<TrustConfig> {
     const key = this.#keys.find(fingerprint).fingerprint;
-    const { value } = await this.#log.execute((transaction) => {
-      const id = transaction.get("trustConfigHeads", key)?.id;
-      const row = id === undefined ? undefined : transaction.get("trustConfigs", id);
-      if (id === undefined || !row) throw withoutConfig();
-      if (row.status !== "active")
-        throw new CairnlogError("precondition-failed", "The key's last trust configuration has been revoked already.");
-      const revoked: TrustConfigRow = { ...row, status: "revoked" };
-      transaction.put("trustConfigs", id, revoked);
-      return served(id, revoked);
-    });
+    const { value } = await this.#log.execute(revokeTrustConfig, { fingerprint: key });
     return value;
   }
 
@@ -91,7 +66,7 @@ export class TrustConfigs {
     const trust_configs: TrustConfig[] = [];
     const start = (page - 1) * perPage + 1;
     for (let id = start; id <= Math.min(total, start + perPage - 1); id++)
-      trust_configs.push(served(id, this.#log.row("trustConfigs", id)!));
+      trust_configs.push(servedConfig(id, this.#log.row("trustConfigs", id)!));
     return { trust_configs, page, per_page: perPage, total };
   }
 
@@ -113,16 +88,6 @@ export class TrustConfigs {
 
   #newest(fingerprint: string): TrustConfig | undefined {
     const head = this.#log.row("trustConfigHeads", this.#keys.find(fingerprint).fingerprint);
-    return head && served(head.id, this.#log.row("trustConfigs", head.id)!);
+    return head && servedConfig(head.id, this.#log.row("trustConfigs", head.id)!);
   }
 }
-
-const withoutConfig = (): CairnlogError => new CairnlogError("not-found", "The key has no trust configuration.");
-
-const served = (id: number, { fingerprint, status, created_at, policy }: TrustConfigRow): TrustConfig => ({
-  id,
-  fingerprint,
-  ...(JSON.parse(policy) as TrustPolicy),
-  status,
-  created_at,
-});

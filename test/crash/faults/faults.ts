@@ -6,6 +6,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
+import { runIn } from "../../log/inline.js";
 import { scratchFolder } from "../../service.js";
 import { type Engine, type Fate, type FaultCase, Faults, FaultyLog, STORM } from "./faultylog.js";
 import { WORKER_CASES } from "./worker.js";
@@ -16,15 +17,15 @@ export async function loadEngine(dist: string): Promise<Engine> {
   return {
     log: await module("log/log"),
     store: await module("store/store"),
-    operatorKey: await module("crypto/operator-key"),
-    privateKey: await module("crypto/private-key"),
-    pool: await module("crypto/pool"),
-    verifier: await module("crypto/verifier"),
-    password: await module("crypto/password"),
-    spki: await module("crypto/spki"),
-    postings: await module("store/postings"),
-    term: await module("store/term"),
-    termTable: await module("store/termtable"),
+    operatorKey: await module("crypto/keys/operator-key"),
+    privateKey: await module("crypto/keys/private-key"),
+    pool: await module("crypto/pool/pool"),
+    verifier: await module("crypto/pool/verifier"),
+    password: await module("crypto/passwords/password"),
+    spki: await module("crypto/keys/spki"),
+    postings: await module("store/postings/postings"),
+    term: await module("store/postings/term"),
+    termTable: await module("store/postings/termtable"),
   };
 }
 
@@ -153,16 +154,14 @@ const readCases = (["get", "range"] as const).map((read) =>
   withLog(`${read} fails within a command`, async (faulty) => {
     const { log, faults } = faulty;
     faults.reads.add(read);
-    const outcome = await log
-      .execute((transaction) => {
-        transaction.append({ event_type: "note", payload: { n: -1 } });
-        faulty.refused.add(-1);
-        return read === "get" ? transaction.get("keys", "x") : transaction.range("keys", "a", "b");
-      })
-      .then(
-        () => "no error",
-        (error: Error & { code?: string }) => error.code ?? error.message,
-      );
+    const outcome = await runIn(log, (transaction) => {
+      transaction.append({ event_type: "note", payload: { n: -1 } });
+      faulty.refused.add(-1);
+      return read === "get" ? transaction.get("keys", "x") : transaction.range("keys", "a", "b");
+    }).then(
+      () => "no error",
+      (error: Error & { code?: string }) => error.code ?? error.message,
+    );
     faulty.expect(outcome === "storage-failed", `the command ended in: ${outcome}`);
     await faulty.storm();
     await faulty.recover();

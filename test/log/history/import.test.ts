@@ -9,6 +9,7 @@ import { instantOf } from "#cairnlog/engine/log/instant.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { verifyConsistency, verifyInclusion } from "#cairnlog/engine/verify/tree/merkle.js";
 import { openTestLog, temporaryFolder, testOperator } from "../harness.js";
+import { runIn } from "../inline.js";
 import { chain, definedRoot, line, type MadeEntry, momentNumber, type Wanted } from "./entries.js";
 
 const MAP_SIZE = 2 ** 30;
@@ -137,7 +138,7 @@ test("a file without entries, a log with entries, another operator's log and a f
 test("private rows of an empty log are still there, and a left-over of another import is not", async () => {
   const path = newPath();
   const { log } = await openTestLog({ path });
-  await log.execute((transaction) => transaction.put("passwords", "a key", { hash: "a hash" }));
+  await runIn(log, (transaction) => transaction.put("passwords", "a key", { hash: "a hash" }));
   await log.close();
   mkdirSync(`${path}.importing`);
   writeFileSync(`${path}.importing/data.mdb`, "half of something");
@@ -260,7 +261,7 @@ test("whatever was imported: ids, dates, roots and proofs are those of the defin
 test("a seam that is not where the entries have it is found by verification", async () => {
   const log = await imported(chain([{}, {}, { id: 9 }, {}, { timestamp: momentNumber(1) }]));
   expect(await log.verify()).toMatchObject({ valid: true });
-  await log.execute((transaction) => {
+  await runIn(log, (transaction) => {
     transaction.put("seams", 9, undefined);
     transaction.put("seams", 11, undefined);
   });

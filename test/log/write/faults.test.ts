@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { Receipt } from "#cairnlog/engine/log/write/sequencer.js";
 import { openFaultyLog, openTestLog, testOperator } from "../harness.js";
+import { runIn } from "../inline.js";
 
 const event = (n: number) => ({ event_type: "note", payload: { n, fingerprint: `sha256:${"ab".repeat(32)}` } });
 
@@ -98,17 +99,17 @@ test("batches behind one that cannot be signed fail with it, none is lost silent
 test("refusals wait for the batches they are based on", async () => {
   const { log, faults } = await openFaultyLog();
   faults.plan = ["not persisted"];
-  const put = log.execute((transaction) => {
+  const put = runIn(log, (transaction) => {
     transaction.put("keys", "k", { pseudonym: "k" } as never);
     transaction.append(event(0));
   });
-  const refused = log.execute((transaction) => {
+  const refused = runIn(log, (transaction) => {
     if (transaction.get("keys", "k")) throw new Error("taken");
   });
   await expect(put).rejects.toMatchObject({ code: "storage-failed" });
   // It was refused because of a row that never came to be: what it is told is that the disk failed.
   await expect(refused).rejects.toMatchObject({ code: "storage-failed" });
-  await expect(log.execute((transaction) => transaction.get("keys", "k"))).resolves.toMatchObject({ value: undefined });
+  await expect(runIn(log, (transaction) => transaction.get("keys", "k"))).resolves.toMatchObject({ value: undefined });
 });
 
 test("while the disk is busy, appends gather instead of queueing up as small batches", async () => {

@@ -1,12 +1,13 @@
 /** Endorsement graphs of any size, written as rows through the projection's own functions, without entries. */
 
-import type { Transaction } from "#cairnlog/engine/log/write/transaction.js";
+import type { Transaction } from "#cairnlog/engine/log/write/commands.js";
 import {
   applyAcceptance,
   applyAlert,
   applyOffer,
   applyWithdrawal,
 } from "#cairnlog/engine/registry/endorsements/events.js";
+import { runIn } from "../../log/inline.js";
 import { HUMAN } from "../endorsements/endorsementcase.js";
 import { at, sha256, type World } from "../world.js";
 
@@ -78,7 +79,7 @@ export async function putEndorsements(world: World, endorsements: readonly Endor
 }
 
 export async function putAlert(world: World, id: number, by: string, on: string): Promise<void> {
-  await world.registry.log.execute((transaction) => {
+  await runIn(world.registry.log, (transaction) => {
     const payload = { endorser_key_fingerprint: by, compromised_key_fingerprint: on, reason: "stolen" };
     applyAlert({ id, leafIndex: id - 1, event_type: "", payload, timestamp: at(2_000_000) }, transaction);
   });
@@ -90,7 +91,7 @@ async function inChunks<T>(
   put: (transaction: Transaction, item: T) => void,
 ): Promise<void> {
   for (let from = 0; from < items.length; from += CHUNK)
-    await world.registry.log.execute((transaction) => {
+    await runIn(world.registry.log, (transaction) => {
       for (const item of items.slice(from, from + CHUNK)) put(transaction, item);
     });
 }

@@ -2,8 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, describe, expect, test } from "vitest";
 import type { RegistryOptions } from "#cairnlog/engine/registry/registry.js";
-import { DROPPED_AT_ONCE, MAX_NOTIFICATIONS } from "#cairnlog/engine/registry/requests/inbox.js";
 import type { RequestInput } from "#cairnlog/engine/registry/requests/input.js";
+import { DROPPED_AT_ONCE, MAX_NOTIFICATIONS } from "#cairnlog/engine/registry/requests/notifications.js";
 import type { PolicyInput } from "#cairnlog/engine/registry/requests/policies.js";
 import {
   at,

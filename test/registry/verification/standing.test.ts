@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runIn } from "../../log/inline.js";
 import { attest, attestationOf, changed, register, statuses, unlogged, verify } from "../attestations/manifests.js";
 import { at, closeWorlds, DAY, manifestOf, nodeSigner, openWorld, type TestSigner, type World } from "../world.js";
 
@@ -109,7 +110,7 @@ describe("layer 2", () => {
   it.each(["its link back", "its row"])("refuses a succession chain whose successor has lost %s", async (lost) => {
     const second = nodeSigner();
     const { own, judge } = await signing((own, signer) => succeed(own, signer, second));
-    await own.registry.log.execute((transaction) => {
+    await runIn(own.registry.log, (transaction) => {
       const row = transaction.get("keys", second.fingerprint)!;
       const broken = lost === "its row" ? undefined : { ...row, predecessor_fingerprint: null };
       transaction.put("keys", second.fingerprint, broken);
@@ -126,7 +127,7 @@ describe("layer 2", () => {
     expect(status).toBe("valid");
     expect(details).toContain(chain[63]!.fingerprint);
     expect(details).not.toContain(chain[64]!.fingerprint);
-    await own.registry.log.execute((transaction) => {
+    await runIn(own.registry.log, (transaction) => {
       const first = transaction.get("keys", signer.fingerprint)!;
       const next = transaction.get("keys", chain[0]!.fingerprint)!;
       transaction.put("keys", signer.fingerprint, { ...first, predecessor_fingerprint: next.fingerprint });

@@ -4,11 +4,11 @@ import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { EventInput } from "#cairnlog/engine/log/write/projection.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
+import { MAX_WAITING } from "#cairnlog/engine/registry/webhooks/deliveries.js";
 import type { WebhookInput } from "#cairnlog/engine/registry/webhooks/input.js";
-import { MAX_WAITING } from "#cairnlog/engine/registry/webhooks/outbox.js";
-import { Subscribers } from "#cairnlog/engine/registry/webhooks/subscribers.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
 import { openFaultyLog } from "../../log/harness.js";
+import { runIn } from "../../log/inline.js";
 import { at, closeWorlds, newFolder, openWorld, type World } from "../world.js";
 
 afterAll(closeWorlds);
@@ -44,7 +44,7 @@ describe("the outbox", () => {
     const world = await openWorld();
     const { webhooks, log } = world.registry;
     await webhooks.subscribe(all, OWNER);
-    const refused = log.execute((transaction) => {
+    const refused = runIn(log, (transaction) => {
       transaction.append(note());
       throw new Error("no");
     });
@@ -107,9 +107,8 @@ describe("the outbox", () => {
   it.each(["not persisted", "persisted anyway"] as const)(
     "and memory agree after a commit that failed, %s",
     async (fate) => {
-      const subscribers = new Subscribers();
-      const { log, faults } = await openFaultyLog({ projection: subscribers.extend(projection) });
-      const webhooks = new Webhooks({ log, subscribers, operator: OTHER, allowPrivate: false });
+      const { log, faults } = await openFaultyLog({ projection });
+      const webhooks = new Webhooks({ log, operator: OTHER, allowPrivate: false });
       await webhooks.subscribe(all, OWNER);
       faults.plan = [fate];
       const failed = await Promise.allSettled([webhooks.subscribe(all, OWNER), log.append(note())]);

@@ -1,8 +1,8 @@
 /** Webhook subscriptions: who may have which, and what each selects. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EventInput } from "#cairnlog/engine/log/write/projection.js";
+import { MAX_IN_ALL, MAX_PER_KEY } from "#cairnlog/engine/registry/webhooks/commands.js";
 import type { WebhookInput } from "#cairnlog/engine/registry/webhooks/input.js";
-import { MAX_IN_ALL, MAX_PER_KEY } from "#cairnlog/engine/registry/webhooks/webhooks.js";
 import { at, BASE, closeWorlds, failure, openWorld, sha256, type World } from "../world.js";
 
 afterAll(closeWorlds);
