@@ -10,13 +10,12 @@ import type { RowChange, TileChange } from "../store/changeset.js";
 import type { Store } from "../store/contract.js";
 import type { JournalPosition } from "../store/position.js";
 import type { DerivedTable } from "../store/schema.js";
-import type { Journal } from "./journal.js";
-import type { JournalRecord } from "./record.js";
+import type { Decided, Journal } from "./journal.js";
+import { checkNext, type JournalRecord } from "./record.js";
+import type { RecordedChange } from "./rows.js";
 
 /** What a commit is made of: all of a record but its place in the journal. */
-export interface Draft extends Pick<JournalRecord, "firstIndex" | "rows"> {
-  readonly batch: Buffer | null;
-}
+export type Draft = Pick<JournalRecord, "firstIndex" | "batch" | "rows">;
 
 /** What follows from a record, and is written with it. */
 export interface Consequences {
@@ -46,25 +45,30 @@ export class Ledger {
   }
 
   /**
-   * Proposes a record and, when it is decided, applies it. Resolves when it is on disk.
-   * @throws CairnlogError `storage-failed`. It may be decided or even applied all the same: read `tail` and `restore`
-   *   before the next one.
+   * Has the journal decide the next record.
+   * @throws CairnlogError `storage-failed`. Unless it was refused, it may be decided all the same: read `tail` before the
+   *   next one.
    */
-  async commit(draft: Draft, consequences: Consequences): Promise<void> {
+  async decide(draft: Draft): Promise<Decided> {
     const { sequence, hash: previous, epoch } = this.#position;
     const record = { ...draft, sequence: sequence + 1, previous, epoch };
-    let decision: Awaited<ReturnType<Journal["propose"]>>;
+    let hash: Uint8Array | null;
     try {
-      decision = await this.#journal.propose(record);
+      hash = await this.#journal.propose(record);
     } catch (cause) {
       throw new CairnlogError("storage-failed", "The journal did not answer.", { cause });
     }
-    if (decision === "refused")
-      throw new CairnlogError("storage-failed", "The journal has taken another writer's record.");
-    await this.#apply(record, decision.hash, consequences);
+    if (!hash) throw new CairnlogError("storage-failed", "The journal has taken the record of another writer.");
+    return { record, hash };
   }
 
-  async #apply(record: Draft & JournalRecord, hash: Uint8Array, { rows, tiles }: Consequences): Promise<void> {
+  /**
+   * Writes a decided record, the next one, and what follows from it. Resolves when all of it is on disk.
+   * @throws CairnlogError `storage-failed`: it may be on disk all the same, so `restore` before going on; `corrupt-log`
+   *   when it is not the next one
+   */
+  async apply({ record, hash }: Decided, { rows, tiles }: Consequences): Promise<void> {
+    checkNext(this.#position, record);
     const { sequence, epoch, firstIndex, batch } = record;
     const position = { sequence, epoch, hash };
     const changes = { after: sequence - 1, position, firstIndex, batch, rows: [...record.rows, ...rows], tiles };
@@ -75,4 +79,16 @@ export class Ledger {
     }
     this.#position = position;
   }
+
+  /** The records that are decided and not applied. */
+  tail(): AsyncIterable<Decided> {
+    return this.#journal.tail(this.#position);
+  }
 }
+
+/** Commits rows that follow from no entry to a log of `size` entries, and writes nothing else. @throws as the ledger does */
+export async function commitRows(ledger: Ledger, size: number, rows: readonly RecordedChange[]): Promise<void> {
+  await ledger.apply(await ledger.decide({ firstIndex: size, batch: null, rows }), NOTHING);
+}
+
+const NOTHING: Consequences = { rows: [], tiles: [] };

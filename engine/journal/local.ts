@@ -6,9 +6,7 @@
 import { NO_HASH } from "../store/position.js";
 import type { Journal } from "./journal.js";
 
-const BY_THE_TRANSACTION = { hash: NO_HASH };
-
 export const localJournal: Journal = {
-  propose: async () => BY_THE_TRANSACTION,
+  propose: async () => NO_HASH,
   async *tail() {},
 };

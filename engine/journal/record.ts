@@ -27,7 +27,7 @@ export interface JournalRecord {
   /** Entries before this record: the leaf index of the batch's first one. */
   readonly firstIndex: number;
   /** A packed batch, or null. */
-  readonly batch: Uint8Array | null;
+  readonly batch: Buffer | null;
   /** Rows that follow from no entry. A row is in it once. */
   readonly rows: readonly RecordedChange[];
 }

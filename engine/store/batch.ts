@@ -124,6 +124,12 @@ export class Batch {
     return { treeVersion: this.#treeVersion as 1 | 2, keyId };
   }
 
+  /** All heads; null for imported history. */
+  get heads(): BatchHeads | null {
+    const info = this.headInfo;
+    return info && { ...info, heads: Array.from({ length: this.count }, (_, i) => this.head(i)!) };
+  }
+
   /** The head of tree size `firstIndex + i + 1`, or null where there is none. */
   head(i: number): HeadRecord | null {
     if (this.#treeVersion === 0) return null;

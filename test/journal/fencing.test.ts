@@ -1,7 +1,7 @@
 /** Every commit is made from a state that is still there: writers that do not see one another cannot write over each other. */
 import { open } from "lmdb";
 import { describe, expect, test } from "vitest";
-import { Ledger } from "#cairnlog/engine/journal/ledger.js";
+import { type Draft, Ledger } from "#cairnlog/engine/journal/ledger.js";
 import { localJournal } from "#cairnlog/engine/journal/local.js";
 import { MIGRATIONS } from "#cairnlog/engine/store/lmdb/migrations.js";
 import { NO_HASH } from "#cairnlog/engine/store/position.js";
@@ -74,7 +74,8 @@ test("every commit has a number, whether it has entries or rows, and none is lef
 
 describe("a ledger", () => {
   const rows = (last: number) => [{ table: "counters", key: "webhook", row: { last } }] as const;
-  const nothing = { rows: [], tiles: [] };
+  const commit = async (ledger: Ledger, proposed: Draft) =>
+    ledger.apply(await ledger.decide(proposed), { rows: [], tiles: [] });
   const draft = (last: number) => ({ firstIndex: 0, batch: null, rows: rows(last) });
 
   test("that is behind writes nothing, wherever it is behind", async () => {
@@ -82,25 +83,25 @@ describe("a ledger", () => {
     await withStore(path, async (store) => {
       const [first, second] = [new Ledger(store, localJournal), new Ledger(store, localJournal)];
       for (let n = 1; n <= 3; n++) {
-        await first.commit(draft(n), nothing);
-        await expect(second.commit(draft(-n), nothing)).rejects.toEqual(OTHER_WRITER);
+        await commit(first, draft(n));
+        await expect(commit(second, draft(-n))).rejects.toEqual(OTHER_WRITER);
         expect(store.get("counters", "webhook")).toEqual({ last: n });
         expect(store.position().sequence).toBe(n);
       }
       second.restore();
-      await second.commit(draft(4), nothing);
+      await commit(second, draft(4));
       expect(store.position().sequence).toBe(4);
     });
   });
 
   test("puts no batch over one that a version without positions has written", async () => {
     const path = temporaryFolder();
-    await withStore(path, (store) => new Ledger(store, localJournal).commit(draft(1), nothing));
+    await withStore(path, (store) => commit(new Ledger(store, localJournal), draft(1)));
     await writeBeside(path, "batches", 0, Buffer.from("theirs"));
     await withStore(path, async (store) => {
       const batch = Buffer.from("ours");
       const ledger = new Ledger(store, localJournal);
-      await expect(ledger.commit({ ...draft(2), batch }, nothing)).rejects.toEqual(OTHER_WRITER);
+      await expect(commit(ledger, { ...draft(2), batch })).rejects.toEqual(OTHER_WRITER);
       expect(store.get("counters", "webhook")).toEqual({ last: 1 });
       expect([...store.batchKeys()]).toEqual([0]);
       expect(store.position().sequence).toBe(1);

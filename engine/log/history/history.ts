@@ -13,24 +13,22 @@ import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
-import { Ledger } from "../../journal/ledger.js";
 import { localJournal } from "../../journal/local.js";
 import { packBatch } from "../../store/batch.js";
 import { byKey, Layer, type TileChange } from "../../store/changeset.js";
 import { migrate } from "../../store/lmdb/migrations.js";
 import { takeWriterLock, type WriterLock } from "../../store/lmdb/writerlock.js";
-import { Postings } from "../../store/postings/postings.js";
 import { FORMAT, HASH } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { putAnchor } from "../anchor/commands.js";
 import { isProofOf, openPromises, statusOf } from "../anchor/proof.js";
-import { addStoredTerms, catchUp } from "../check/rebuild.js";
+import { Applier } from "../apply/applier.js";
+import { derive } from "../apply/derive.js";
 import { formatTimestamp, parseTimestamp, systemClock } from "../clock.js";
 import { EntryReader } from "../read/reader.js";
 import type { Edge } from "../read/seams.js";
-import { applySeam } from "../read/seams.js";
-import { Frontier, SIGNING_VERSION } from "../tree/frontier.js";
+import { SIGNING_VERSION } from "../tree/frontier.js";
 import { freshHead } from "../write/freshhead.js";
 import { LayeredState } from "../write/layered.js";
 import { type LoggedEvent, noProjection, type Projection, type StateWriter } from "../write/projection.js";
@@ -42,7 +40,6 @@ import {
   type HistoryWarning,
   NO_PREDECESSOR,
   type Predecessor,
-  predecessorOf,
 } from "./entry.js";
 import { checkHead, headKind, isSigned, packedHeads } from "./head.js";
 
@@ -70,9 +67,6 @@ export interface HistoryItem {
   /** The head of the size that it makes; null where that is not at hand. */
   readonly head: TreeHead | null;
 }
-
-/** Entries whose postings may wait for the disk. */
-const MAX_BACKLOG = 4 * 4096;
 
 /**
  * Opens a log to take over history. No signer is needed.
@@ -116,9 +110,7 @@ export class HistoryWriter {
   readonly #projection: Projection;
   readonly #reader: HistoryReader;
   readonly #entries: EntryReader;
-  readonly #frontier: Frontier;
-  readonly #ledger: Ledger;
-  readonly #postings: Postings;
+  readonly #applier: Applier;
   readonly #verifier: SignatureVerifier | null;
   #last: Predecessor = NO_PREDECESSOR;
   /** Timestamp of the newest head, microseconds; null before the first. */
@@ -142,19 +134,15 @@ export class HistoryWriter {
         `This log is signed by operator key ${meta.key_id}, not by ${operator.fingerprint}.`,
       );
     this.#entries = new EntryReader(store);
-    this.#frontier = new Frontier(store);
-    this.#ledger = new Ledger(store, localJournal);
-    this.#postings = new Postings(store.postings);
+    this.#applier = new Applier({ store, journal: localJournal, projection: this.#projection, operator });
     this.#restore();
   }
 
   /** Memory becomes what the disk says: at start, and after a failed write that may have been persisted all the same. */
   #restore(): void {
-    this.#ledger.restore();
-    this.#frontier.restore();
-    const { size } = this.#frontier;
-    catchUp(this.#postings, this.#entries, size, this.#projection);
-    this.#last = size ? predecessorOf(this.#entries.entry(size - 1)!) : NO_PREDECESSOR;
+    this.#applier.restore();
+    const { size } = this.#applier.frontier;
+    this.#last = this.#applier.last;
     const head = size ? this.#entries.head(size) : undefined;
     this.#lastHead = head ? parseTimestamp(head.timestamp) : null;
     this.#size = size;
@@ -214,7 +202,7 @@ export class HistoryWriter {
       this.#restore();
       throw error;
     }
-    await this.#postings.relieved(MAX_BACKLOG);
+    await this.#applier.relieved();
     return entries.flatMap(({ warnings }) => warnings);
   }
 
@@ -228,17 +216,18 @@ export class HistoryWriter {
 
   /** Takes the places of a group's entries in both trees. @returns also the root of every new size, where one is wanted */
   #prepare(group: Group): PreparedGroup & { readonly roots: Buffer } {
-    const firstIndex = this.#frontier.size;
+    const { frontier } = this.#applier;
+    const firstIndex = frontier.size;
     const digests = Buffer.concat(group.entries.map(({ entryHash }) => Buffer.from(entryHash, "hex")));
-    const { roots, tiles } = this.#frontier.extend(digests, group.heads[0]?.tree_version ?? null);
+    const { roots, tiles } = frontier.extend(digests, group.heads[0]?.tree_version ?? null);
     return { ...group, firstIndex, digests, tiles, roots: Buffer.from(roots.buffer, roots.byteOffset, roots.length) };
   }
 
   async #sealed(entries: readonly CheckedEntry[], signer: Signer): Promise<PreparedGroup> {
     const group = this.#prepare({ entries, heads: [] });
-    const size = this.#frontier.size;
+    const { size, trees } = this.#applier.frontier;
     const micros = Math.max(systemClock(), entries.at(-1)!.micros, this.#lastHead ?? 0);
-    const head = await freshHead(this.#frontier.trees[SIGNING_VERSION], size, formatTimestamp(micros), signer);
+    const head = await freshHead(trees[SIGNING_VERSION], size, formatTimestamp(micros), signer);
     return { ...group, heads: [head] };
   }
 
@@ -284,10 +273,8 @@ export class HistoryWriter {
     );
     const { recorded, derived } = layer.split();
     // In key order: neighbours in a table then share the pages that they are written to.
-    await this.#ledger.commit({ firstIndex, batch, rows: recorded }, { rows: derived.sort(byKey), tiles });
-    // From here the entries exist, whatever happens to this process.
-    this.#frontier.written(tiles);
-    this.#postings.add(size, layer.terms);
+    const made = { rows: derived.sort(byKey), tiles, terms: layer.terms, size };
+    await this.#applier.commit({ firstIndex, batch, rows: recorded }, made);
     this.#last = entries.at(-1)!;
     const head = heads.at(-1);
     if (head) this.#lastHead = parseTimestamp(head.timestamp);
@@ -297,14 +284,12 @@ export class HistoryWriter {
   /** Rows and terms that follow from the entries, and the rows of the proofs that came with them. */
   #derive(entries: readonly CheckedEntry[]): Layer {
     const layer = new Layer();
-    const state = new LayeredState(this.#store, this.#postings, [layer]);
+    const state = new LayeredState(this.#store, this.#applier.postings, [layer]);
     let previous: Edge = this.#last;
     for (const entry of entries) {
-      const { event, otsProof, digests } = entry;
-      applySeam(previous, entry, event.leafIndex, state);
+      derive(entry, previous, this.#projection, state, layer.terms);
       previous = entry;
-      this.#projection.apply(event, state);
-      addStoredTerms({ event, digests }, this.#projection, layer.terms);
+      const { event, otsProof } = entry;
       if (otsProof) importAnchor(event, entry.entryHash, otsProof, state);
     }
     return layer;
@@ -324,7 +309,7 @@ export class HistoryWriter {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#adding;
-    await this.#postings.close();
+    await this.#applier.postings.close();
     await this.#store.close();
     await this.#lock.release();
   }

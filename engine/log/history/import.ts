@@ -9,7 +9,7 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSy
 import { dirname, join } from "node:path";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
-import { Ledger } from "../../journal/ledger.js";
+import { commitRows, Ledger } from "../../journal/ledger.js";
 import { localJournal } from "../../journal/local.js";
 import type { RecordedChange } from "../../journal/rows.js";
 import { migrate } from "../../store/lmdb/migrations.js";
@@ -128,7 +128,7 @@ async function copyPrivateRows(options: ImportOptions, building: string): Promis
     const rows: RecordedChange[] = (["meta", ...PRIVATE_TABLES] as const).flatMap((table) =>
       [...from.range(table)].map(({ key, row }) => ({ table, key, row })),
     );
-    await new Ledger(to, localJournal).commit({ firstIndex: 0, batch: null, rows }, { rows: [], tiles: [] });
+    await commitRows(new Ledger(to, localJournal), 0, rows);
   } finally {
     await from.close();
     await to.close();

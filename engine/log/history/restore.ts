@@ -12,7 +12,7 @@ import { dirname } from "node:path";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
-import { Ledger } from "../../journal/ledger.js";
+import { commitRows, Ledger } from "../../journal/ledger.js";
 import { localJournal } from "../../journal/local.js";
 import { type RecordedChange, readRowLine } from "../../journal/rows.js";
 import { FORMAT, type LogMeta } from "../../store/schema.js";
@@ -150,8 +150,7 @@ async function build(manifest: Manifest, building: string, options: RestoreOptio
           `The first ${tree_size} entries are not those that were published: the head of ${source} has another root.`,
         );
     const ledger = new Ledger(store, localJournal);
-    const commit = (rows: readonly RecordedChange[]) =>
-      ledger.commit({ firstIndex: size, batch: null, rows }, { rows: [], tiles: [] });
+    const commit = (rows: readonly RecordedChange[]) => commitRows(ledger, size, rows);
     await putRows(linesOf(from, manifest.private_rows), async (rows) => {
       signal?.throwIfAborted();
       await commit(rows);

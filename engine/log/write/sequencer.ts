@@ -14,16 +14,15 @@
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import { verifySync } from "../../crypto/signatures.js";
 import { CairnlogError } from "../../error.js";
-import type { Ledger } from "../../journal/ledger.js";
 import { type BatchHeads, packBatch } from "../../store/batch.js";
 import { Layer, type TileChange } from "../../store/changeset.js";
-import type { Postings } from "../../store/postings/postings.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import { HASH, type TableName } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
 import { type TreeHead, treeHeadText } from "../../verify/tree/treehead.js";
+import type { Applier } from "../apply/applier.js";
 import { type Clock, formatTimestamp } from "../clock.js";
-import { type Frontier, SIGNING_VERSION } from "../tree/frontier.js";
+import { SIGNING_VERSION } from "../tree/frontier.js";
 import type { Command } from "./commands.js";
 import { CommittedRows, type RowObserver } from "./committed.js";
 import { type FinishedEntry, finishEntry, type SecondaryDigests } from "./entry.js";
@@ -103,9 +102,7 @@ interface FormedBatch {
 
 export interface SequencerParts {
   readonly store: Store;
-  readonly ledger: Ledger;
-  readonly postings: Postings;
-  readonly frontier: Frontier;
+  readonly applier: Applier;
   readonly signer: Signer;
   /** The signer's public key. */
   readonly operatorKey: ServerKey;
@@ -115,8 +112,8 @@ export interface SequencerParts {
   readonly queueLimit: number;
   /** Called when entries up to `size` are on disk, before anyone is told. */
   readonly published: (size: number) => void;
-  /** Reads frontier, postings and published size from disk. */
-  readonly restore: () => void;
+  /** Makes memory what the disk says, and the disk what the journal has decided. */
+  readonly recover: () => Promise<void>;
 }
 
 export class Sequencer {
@@ -137,6 +134,7 @@ export class Sequencer {
   /** Set by the first failure; until recovery every batch in flight fails with it. */
   #failure: unknown;
   #failed = false;
+  #recovering = false;
   #idle: (() => void)[] = [];
   /** Batches that were written since the start. */
   batches = 0;
@@ -177,11 +175,15 @@ export class Sequencer {
   /** Refuses new commands and resolves when every accepted one has been answered. */
   async close(): Promise<void> {
     this.#closed = true;
-    while (this.#queue.length || this.#inFlight) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    while (this.#isBusy) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  get #isBusy(): boolean {
+    return this.#queue.length > 0 || this.#inFlight > 0 || this.#recovering;
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#formed || !this.#queue.length) return;
+    if (this.#scheduled || this.#formed || this.#recovering || !this.#queue.length) return;
     if (this.#inFlight && this.#queue.length < EARLY_COMMANDS) return;
     this.#scheduled = true;
     // The end of the turn: whatever else this turn of the event loop brings joins the batch.
@@ -192,13 +194,16 @@ export class Sequencer {
   }
 
   #form(): void {
-    if (this.#formed || !this.#queue.length) return;
-    if (this.#failed && !this.#recover()) return;
+    if (this.#formed || this.#recovering || !this.#queue.length) return;
+    if (this.#failed) {
+      void this.#recover();
+      return;
+    }
     const started = performance.now();
-    const { frontier } = this.#parts;
+    const { frontier, postings } = this.#parts.applier;
     const layer = new Layer(this.#spareTerms.pop());
     const firstIndex = frontier.size;
-    const { postings, projection } = this.#parts;
+    const { projection } = this.#parts;
     const parts = { store: this.#committed, postings, projection };
     const transaction = new BatchTransaction(parts, this.#layers, layer, frontier);
     const { drafts } = transaction;
@@ -230,7 +235,8 @@ export class Sequencer {
     ran: readonly Ran[],
     drafts: readonly Draft[],
   ): Omit<FormedBatch, "forming" | "leftSigning" | "finished"> {
-    const { frontier, secondaryDigests, clock } = this.#parts;
+    const { applier, secondaryDigests, clock } = this.#parts;
+    const { frontier } = applier;
     const digests = Buffer.allocUnsafe(HASH * drafts.length);
     const entries = drafts.map(({ event, canonicalPayload }, i) => {
       const { id, timestamp, event_type } = event;
@@ -312,9 +318,9 @@ export class Sequencer {
         if (this.#last === batch) this.#last = null;
         leaveSigning();
         finish();
-        if (this.#failed && !this.#inFlight) this.#recover();
+        if (this.#failed) void this.#recover();
         this.#schedule();
-        if (!this.#queue.length && !this.#inFlight) for (const resolve of this.#idle.splice(0)) resolve();
+        this.#tellIdle();
       });
   }
 
@@ -358,20 +364,16 @@ export class Sequencer {
   }
 
   async #write(batch: FormedBatch, signatures: readonly Uint8Array[]): Promise<void> {
-    const { firstIndex, tiles } = batch;
+    const { firstIndex, tiles, layer } = batch;
+    const size = firstIndex + batch.events.length;
     const { recorded, derived } = batch.layer.split();
     const packed = this.#pack(batch, signatures);
     if (!packed && !recorded.length && !derived.length) return;
-    await this.#parts.ledger.commit({ firstIndex, batch: packed, rows: recorded }, { rows: derived, tiles });
+    const made = { rows: derived, tiles, terms: layer.terms, size };
+    await this.#parts.applier.commit({ firstIndex, batch: packed, rows: recorded }, made);
     this.batches++;
     this.lastFailure = null;
-    // From here the entries exist, whatever happens to this process.
-    const size = batch.firstIndex + batch.events.length;
-    this.#parts.frontier.written(batch.tiles);
-    if (batch.events.length) {
-      this.#parts.postings.add(size, batch.layer.terms);
-      this.#parts.published(size);
-    }
+    if (packed) this.#parts.published(size);
     this.#committed.written(batch.layer);
   }
 
@@ -422,22 +424,28 @@ export class Sequencer {
   }
 
   /**
-   * Makes memory what the disk says after a failure. Only called when nothing is in flight.
-   * @returns false when the disk cannot be read either: then everything that waits fails, and the next command tries again
+   * Begins anew after a failure, when nothing is in flight any more. When that fails, too, everything that waits fails, and
+   * the next command tries again.
    */
-  #recover(): boolean {
-    if (this.#inFlight) return false;
+  async #recover(): Promise<void> {
+    if (this.#inFlight || this.#recovering) return;
+    this.#recovering = true;
     try {
       this.#committed.clear();
-      this.#parts.restore();
+      await this.#parts.recover();
       this.#failed = false;
       this.#failure = undefined;
-      return true;
     } catch (cause) {
       const error = new CairnlogError("storage-failed", "The data directory cannot be read.", { cause });
       for (const waiting of this.#queue.splice(0)) waiting.reject(error);
-      return false;
     }
+    this.#recovering = false;
+    this.#schedule();
+    this.#tellIdle();
+  }
+
+  #tellIdle(): void {
+    if (!this.#isBusy) for (const resolve of this.#idle.splice(0)) resolve();
   }
 }
 
