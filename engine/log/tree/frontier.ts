@@ -4,13 +4,13 @@
  */
 import { CairnlogError } from "../../error.js";
 import type { TileChange } from "../../store/changeset.js";
+import { HASH } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
 import type { Entry } from "../../verify/entry.js";
 import type { TreeVersion } from "../../verify/tree/merkle.js";
 import { microsOf } from "../instant.js";
 import { TILE_WIDTH, Tree } from "./tree.js";
 
-const HASH = 32;
 /** Heads are signed under this lens; the other is kept up for proofs. */
 export const SIGNING_VERSION = 2;
 
