@@ -9,15 +9,15 @@ import type { Suite } from "./suite.js";
 
 /** Loaded when it is wanted: a peer that does not load here stops its own suite only, and none weighs on another's memory. */
 const suites: Readonly<Record<string, () => Promise<{ suite: Suite }>>> = {
-  hash: () => import("./hash.js"),
-  append: () => import("./append.js"),
-  proofs: () => import("./proofs.js"),
-  http: () => import("./http.js"),
-  verify: () => import("./verify.js"),
-  growth: () => import("./growth.js"),
-  memory: () => import("./memory.js"),
-  queries: () => import("./queries.js"),
-  graph: () => import("./graph.js"),
+  hash: () => import("./hash/hash.js"),
+  append: () => import("./engine/append.js"),
+  proofs: () => import("./engine/proofs.js"),
+  http: () => import("./http/http.js"),
+  verify: () => import("./engine/verify.js"),
+  growth: () => import("./engine/growth.js"),
+  memory: () => import("./engine/memory.js"),
+  queries: () => import("./engine/queries.js"),
+  graph: () => import("./engine/graph.js"),
   explorer: () => import("./explorer.js"),
 };
 

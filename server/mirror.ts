@@ -3,10 +3,10 @@
  * private key, so nothing is signed: heads are the stored ones, and the checkpoint is the log's own as it was mirrored.
  */
 import { readFileSync } from "node:fs";
-import { type OperatorKey, publicOperatorKey } from "../engine/crypto/operator-key.js";
+import { type OperatorKey, publicOperatorKey } from "../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../engine/error.js";
 import type { Log } from "../engine/log/log.js";
-import type { Logger } from "./http/logger.js";
+import type { Logger } from "./http/observing/logger.js";
 import { checkpointPath, operatorPublicKeyPath } from "./settings.js";
 
 /** Milliseconds that this process may be behind the one that writes. */

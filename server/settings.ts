@@ -5,16 +5,16 @@
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { CairnlogError, type ErrorDetail } from "../engine/error.js";
-import { DEFAULT_CHALLENGE_TTL_S } from "../engine/registry/challenges.js";
-import { DEFAULT_ACTIVATION_DELAY_S } from "../engine/registry/endorsementqueries.js";
-import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph.js";
-import { DEFAULT_GRAPH_CACHE_S } from "../engine/registry/graphs.js";
-import { DEFAULT_PASSWORD_TRIES, PASSWORD_WINDOW_SECONDS } from "../engine/registry/passwords.js";
-import { DEFAULT_POLICY_QUOTA } from "../engine/registry/policies.js";
-import { DEFAULT_REQUEST_QUOTA } from "../engine/registry/requests.js";
-import { DEFAULT_TRUST_SETTINGS } from "../engine/registry/trustservice.js";
+import { DEFAULT_CHALLENGE_TTL_S } from "../engine/registry/access/challenges.js";
+import { DEFAULT_PASSWORD_TRIES, PASSWORD_WINDOW_SECONDS } from "../engine/registry/access/passwords.js";
+import { DEFAULT_ACTIVATION_DELAY_S } from "../engine/registry/endorsements/queries.js";
+import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph/graph.js";
+import { DEFAULT_GRAPH_CACHE_S } from "../engine/registry/graph/graphs.js";
+import { DEFAULT_POLICY_QUOTA } from "../engine/registry/requests/policies.js";
+import { DEFAULT_REQUEST_QUOTA } from "../engine/registry/requests/requests.js";
+import { DEFAULT_TRUST_SETTINGS } from "../engine/registry/trust/service.js";
 import { LIMITS, type LimitName } from "./http/limits.js";
-import { LOG_LEVELS } from "./http/logger.js";
+import { LOG_LEVELS } from "./http/observing/logger.js";
 import {
   anyText,
   calendars,

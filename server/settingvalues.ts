@@ -3,10 +3,10 @@
  * "NAME must be …".
  */
 import { resolve } from "node:path";
-import { canonicalFingerprint } from "../engine/registry/keyevents.js";
-import { isNoteName } from "../engine/verify/checkpoint.js";
-import { type Network, parseNetwork } from "./http/client-address.js";
-import { LOG_LEVELS, type LogLevel } from "./http/logger.js";
+import { canonicalFingerprint } from "../engine/registry/keys/events.js";
+import { isNoteName } from "../engine/verify/tree/checkpoint.js";
+import { LOG_LEVELS, type LogLevel } from "./http/observing/logger.js";
+import { type Network, parseNetwork } from "./http/transport/client-address.js";
 
 /** A whole number. */
 export function integer(min: number, max: number): (text: string) => number {

@@ -6,7 +6,7 @@ import { hash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { CairnlogError } from "../error.js";
 import { decodeBase64 } from "../verify/encoding.js";
-import { importPublicKey, type ServerKey } from "./spki.js";
+import { importPublicKey, type ServerKey } from "./keys/spki.js";
 
 /** Certificates that one attestation may hold, a root sent along included. Real ones hold two or three. */
 const MAX_CERTIFICATES = 6;
@@ -18,7 +18,8 @@ const BLOCK = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICAT
 /** The makers that the operator trusts. Without any, no attestation can be asked for, and declarations are believed. */
 export class HardwareRoots {
   readonly #roots: readonly X509Certificate[];
-  readonly #ids: ReadonlySet<string>;
+  /** What `verify` may give: the id of each root. */
+  readonly ids: readonly string[];
 
   /**
    * @param bundle the roots as PEM; what stands between the blocks is left alone. No roots, when absent.
@@ -26,16 +27,11 @@ export class HardwareRoots {
    */
   constructor(bundle?: string) {
     this.#roots = bundle === undefined ? [] : readRoots(bundle);
-    this.#ids = new Set(this.#roots.map(idOf));
+    this.ids = this.#roots.map(idOf);
   }
 
   get isEmpty(): boolean {
     return this.#roots.length === 0;
-  }
-
-  /** Whether the certificate with this id, as `verify` gave it, is one of the roots now. */
-  has(id: string): boolean {
-    return this.#ids.has(id);
   }
 
   /**
@@ -53,9 +49,9 @@ export class HardwareRoots {
     const leaf = sent[0]!;
     if (fingerprintOf(leaf) !== key.fingerprint) throw refused("Its first certificate is for another key.");
     // What a key says of itself is no device's word, and that the operator trusts it as a root makes it none.
-    if (this.has(idOf(leaf)) || isIssuedBy(leaf, leaf))
+    if (this.ids.includes(idOf(leaf)) || isIssuedBy(leaf, leaf))
       throw refused("Its first certificate is a root, or is signed by the key itself.");
-    const chain = this.has(idOf(sent.at(-1)!)) ? sent.slice(0, -1) : sent;
+    const chain = this.ids.includes(idOf(sent.at(-1)!)) ? sent.slice(0, -1) : sent;
     const top = chain.at(-1)!;
     const root = this.#roots.find((candidate) => isValidAt(candidate, now) && isIssuedBy(top, candidate));
     if (!root) throw refused("Its last certificate was not issued by a trusted root that is valid now.");

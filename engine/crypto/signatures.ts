@@ -1,11 +1,11 @@
 /**
  * Signatures on the server: libsodium for Ed25519, OpenSSL for P-256 and RSA. Where these are laxer than the portable
- * verifier (`engine/verify/signature.ts`), the checks here make up for it: both give the same verdict on every input.
+ * verifier (`engine/verify/keys/signature.ts`), the checks here make up for it: both give the same verdict on every input.
  */
 import { constants, verify } from "node:crypto";
-import sodium from "sodium-native";
-import { ecdsaCompact } from "../verify/signature.js";
-import { opensslKey, type VerifyingKey } from "./spki.js";
+import { ecdsaCompact } from "../verify/keys/signature.js";
+import { opensslKey, type VerifyingKey } from "./keys/spki.js";
+import { sodium } from "./sodium.js";
 
 const ED25519_SIGNATURE_BYTES = 64;
 
@@ -19,7 +19,8 @@ export function verifySync(key: VerifyingKey, message: Uint8Array, signature: Ui
   switch (key.algorithm) {
     case "ed25519":
       return (
-        signed.length === ED25519_SIGNATURE_BYTES && sodium.crypto_sign_verify_detached(signed, bytes, key.raw) === true
+        signed.length === ED25519_SIGNATURE_BYTES &&
+        sodium().crypto_sign_verify_detached(signed, bytes, key.raw) === true
       );
     case "ecdsa-p256": {
       const compact = ecdsaCompact(signed);

@@ -4,37 +4,39 @@
  */
 import { existsSync } from "node:fs";
 import { createDigests, type DigestName } from "../crypto/digests.js";
-import { createPool, type Pool } from "../crypto/pool.js";
-import { importPublicKey } from "../crypto/spki.js";
+import { importPublicKey } from "../crypto/keys/spki.js";
+import { createPool, type Pool } from "../crypto/pool/pool.js";
 import { CairnlogError } from "../error.js";
-import { checkFormat, MIGRATIONS, migrate } from "../store/migrations.js";
-import { type PostingList, Postings } from "../store/postings.js";
+import { checkFormat, MIGRATIONS, migrate } from "../store/lmdb/migrations.js";
+import { takeWriterLock, type WriterLock } from "../store/lmdb/writerlock.js";
+import { type PostingList, Postings } from "../store/postings/postings.js";
 import { FORMAT, type Key, type KeyOf, type RowOf, type TableName } from "../store/schema.js";
 import { openStore, type RowWindow, type Snapshot, type Store, type StoreUsage } from "../store/store.js";
-import { takeWriterLock, type WriterLock } from "../store/writerlock.js";
-import type { InclusionProof } from "../verify/bundleformat.js";
+import type { InclusionProof } from "../verify/bundle/format.js";
 import type { Entry } from "../verify/entry.js";
-import type { TreeVersion } from "../verify/merkle.js";
-import type { TreeHead } from "../verify/treehead.js";
-import { Anchors } from "./anchors.js";
+import type { TreeVersion } from "../verify/tree/merkle.js";
+import type { TreeHead } from "../verify/tree/treehead.js";
+import { Anchors } from "./anchor/anchors.js";
+import { stateDifferences } from "./check/differences.js";
+import { catchUp, Replay } from "./check/rebuild.js";
+import { type VerifyReport, verifyLog } from "./check/verify.js";
 import { type Clock, formatTimestamp, systemClock } from "./clock.js";
-import { stateDifferences } from "./differences.js";
-import { freshHead } from "./freshhead.js";
-import { Frontier, SIGNING_VERSION } from "./frontier.js";
 import { microsOf } from "./instant.js";
-import { type EventInput, noProjection, type Projection } from "./projection.js";
-import { consistencyPath, inclusionPath } from "./proofs.js";
-import { ProofTexts, type ServedProof } from "./prooftexts.js";
-import { type Criteria, findMatches, type Matches } from "./query.js";
-import { EntryReader } from "./reader.js";
-import { catchUp, Replay } from "./rebuild.js";
-import { Seams, type Stretch } from "./seams.js";
-import { type BatchReport, type Committed, DEFAULT_QUEUE_LIMIT, type Receipt, Sequencer } from "./sequencer.js";
-import type { Signer } from "./signer.js";
-import { publishedTile } from "./tiles.js";
-import type { Command } from "./transaction.js";
-import { TILE_WIDTH } from "./tree.js";
-import { type VerifyReport, verifyLog } from "./verify.js";
+import { type Criteria, findMatches, type Matches } from "./read/query.js";
+import { EntryReader } from "./read/reader.js";
+import { Seams, type Stretch } from "./read/seams.js";
+import { Frontier, SIGNING_VERSION } from "./tree/frontier.js";
+import { consistencyPath, inclusionPath } from "./tree/proofs.js";
+import { ProofTexts, type ServedProof } from "./tree/prooftexts.js";
+import { publishedTile } from "./tree/tiles.js";
+import { TILE_WIDTH } from "./tree/tree.js";
+import { append, moment, type PlainEvent, tryWriting } from "./write/append.js";
+import type { Command } from "./write/commands.js";
+import type { RowObserver } from "./write/committed.js";
+import { freshHead } from "./write/freshhead.js";
+import { type EventInput, noProjection, type Projection } from "./write/projection.js";
+import { type BatchReport, type Committed, DEFAULT_QUEUE_LIMIT, type Receipt, Sequencer } from "./write/sequencer.js";
+import type { Signer } from "./write/signer.js";
 
 export interface LogOptions {
   /** Directory of the log; created when it does not exist. One process at a time may write it. */
@@ -170,7 +172,7 @@ export class Log {
     this.#seams = new Seams(store, (leafIndex) => microsOf(this.#reader.entry(leafIndex)!.timestamp));
     this.#frontier = new Frontier(store);
     this.#postings = new Postings(store.postings, options.readOnly);
-    this.anchors = new Anchors(store, (command) => this.execute(command));
+    this.anchors = new Anchors(store, (command, input) => this.execute(command, input));
     this.#proofTexts = new ProofTexts(
       this.#frontier.trees,
       (leafIndex) => this.#reader.digest(leafIndex)!,
@@ -196,7 +198,6 @@ export class Log {
 
   /** Memory becomes what the disk says: at start, and after a failed write that may have been persisted all the same. */
   #restore(): void {
-    this.#projection.onRestore?.();
     this.#frontier.restore();
     this.#proofTexts.clear();
     this.#seams.restore();
@@ -261,11 +262,19 @@ export class Log {
   }
 
   /**
+   * Has `observer` called for every batch that changes rows of a table, once it is on disk and its entries can be read;
+   * it takes the place of an earlier one.
+   */
+  observeRows<T extends TableName>(table: T, observer: RowObserver<T>): void {
+    this.#sequencer.observeRows(table, observer);
+  }
+
+  /**
    * Writes a row that changes nothing, and waits until it is on disk: whether the log can be written now.
    * @throws CairnlogError as `execute` does
    */
   async tryWriting(): Promise<void> {
-    await this.execute((transaction) => transaction.put("meta", "log", transaction.get("meta", "log")!));
+    await this.execute(tryWriting, null);
   }
 
   /**
@@ -278,17 +287,19 @@ export class Log {
   append(events: readonly EventInput[]): Promise<readonly Receipt[]>;
   async append(input: EventInput | readonly EventInput[]): Promise<Receipt | readonly Receipt[]> {
     const events: readonly EventInput[] = Array.isArray(input) ? input : [input as EventInput];
-    const { receipts } = await this.execute((transaction) => {
-      for (const event of events) transaction.append(event);
-    });
+    // Whatever in a payload is no plain data has no canonical form, and is refused for that.
+    const { receipts } = await this.execute(append, { events: events as readonly PlainEvent[] });
     return Array.isArray(input) ? receipts : receipts[0]!;
   }
 
-  /** Runs a command: a synchronous function that reads state, may refuse by throwing, writes rows and appends events. */
-  execute<T>(command: Command<T>): Promise<Committed<T>> {
+  /**
+   * Runs a command with its input, which nobody may change afterwards, and resolves when what it did is on disk.
+   * @throws CairnlogError what the command throws; `overloaded`, `closed`, `signer-unavailable`, `storage-failed`
+   */
+  execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>> {
     if (this.#options.readOnly)
       return Promise.reject(new CairnlogError("signer-unavailable", "This log is written elsewhere; here it is read."));
-    return this.#sequencer.submit(command);
+    return this.#sequencer.submit(command, input);
   }
 
   /** A row of state, as it is on disk. */
@@ -392,12 +403,14 @@ export class Log {
   async signHead(): Promise<TreeHead> {
     if (!this.#size) throw new CairnlogError("precondition-failed", "The log is empty; there is no tree to sign.");
     // A command's moment is never before the newest head, and no head that is made later is before it.
-    const { value: now } = await this.execute(({ timestamp }) => timestamp);
+    const { value: now } = await this.execute(moment, null);
     const size = this.#size;
     const stored = this.treeHead(size)?.timestamp ?? now;
     // The log may have grown since the command. Canonical timestamps sort as text.
     const timestamp = [now, stored].sort().at(-1)!;
-    return freshHead(this.#frontier.trees[SIGNING_VERSION], size, timestamp, this.#options.signer);
+    const { signer } = this.#options;
+    const key = importPublicKey(signer.public.pem);
+    return freshHead(this.#frontier.trees[SIGNING_VERSION], size, timestamp, signer, key);
   }
 
   /** The receipt of the entry at a leaf index, as its append gave it; null for imported entries, which have no head. */
@@ -406,7 +419,7 @@ export class Log {
     const sth = this.treeHead(leafIndex + 1);
     if (!entry || !sth) return null;
     const { id, entry_hash, timestamp } = entry;
-    return { log_entry_id: id, leaf_index: leafIndex, entry_hash, timestamp, sth };
+    return { log_entry_id: id, leaf_index: leafIndex, entry_hash, timestamp, sth, json: this.#reader.json(leafIndex)! };
   }
 
   /**

@@ -6,19 +6,19 @@
 import { readFileSync } from "node:fs";
 import { rename, writeFile } from "node:fs/promises";
 import { CairnlogError } from "../error.js";
-import type { TreeHead } from "../verify/treehead.js";
+import { TREE_HEAD, type TreeHead } from "../verify/tree/treehead.js";
 import type { Log } from "./log.js";
 
 const INTERVAL_MS = 1_000;
 
 export class PublishedHead {
   readonly #file: string;
-  readonly #log: Pick<Log, "size" | "treeHead">;
+  readonly #log: Pick<Log, "size" | "treeHead" | "consistencyProof">;
   #written = 0;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(file: string, log: Pick<Log, "size" | "treeHead">) {
+  constructor(file: string, log: Pick<Log, "size" | "treeHead" | "consistencyProof">) {
     this.#file = file;
     this.#log = log;
   }
@@ -37,8 +37,8 @@ export class PublishedHead {
         "corrupt-log",
         `The log shrank: it has ${size} entries, but a head of ${head.tree_size} was signed and shown. Going on would sign other entries in the place of those. ${advice}`,
       );
-    const own = this.#log.treeHead(head.tree_size);
-    if (own && own.root_hash !== head.root_hash)
+    // The root, not the head: imported entries have none.
+    if (this.#log.consistencyProof(head.tree_size, head.tree_size, head.tree_version).to_root !== head.root_hash)
       throw new CairnlogError(
         "corrupt-log",
         `The log is not the one that was shown: its first ${head.tree_size} entries have another root than the head that was signed and shown. ${advice}`,
@@ -83,7 +83,7 @@ export function readPublishedHead(file: string): TreeHead | undefined {
   }
   try {
     const head = JSON.parse(text) as TreeHead;
-    if (Number.isSafeInteger(head.tree_size) && typeof head.root_hash === "string") return head;
+    if (TREE_HEAD(head, "") === undefined) return head;
   } catch {
     // After a power failure the file may be empty or cut short: as good as none.
   }

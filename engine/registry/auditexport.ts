@@ -1,39 +1,20 @@
 /** Audit export: what belongs to a scope, and the flat record that an entry becomes in CSV. */
-import { FINGERPRINT_FIELDS } from "../log/projection.js";
-import type { Criteria } from "../log/query.js";
-import { canonicalJson } from "../verify/canonical.js";
-import type { Entry } from "../verify/entry.js";
-import { ATTESTATION_TERM } from "./attestationevents.js";
-import { ENCRYPTED_CLAIM } from "./claimevents.js";
-import {
-  ACCEPTANCE_REVOCATION,
-  ENDORSEMENT_ACCEPTANCE,
-  ENDORSEMENT_OFFER,
-  ENDORSEMENT_WITHDRAWAL,
-  REVOCATION_ALERT,
-} from "./endorsementevents.js";
-import { KEY_REGISTRATION, KEY_REVOCATION, KEY_SUCCESSION } from "./keyevents.js";
-import { ATTESTATION_REQUEST, ATTESTATION_REQUEST_RESPONSE, REQUEST_POLICY } from "./requestevents.js";
 
-/** Scope → what its entries have in common. */
-export const EXPORT_SCOPES = {
-  all: {},
-  keys: { eventTypes: [KEY_REGISTRATION, KEY_SUCCESSION, KEY_REVOCATION] },
-  // Their event types are predicates, of which there is no end.
-  attestations: { term: ATTESTATION_TERM },
-  endorsements: {
-    eventTypes: [
-      ENDORSEMENT_OFFER,
-      ENDORSEMENT_ACCEPTANCE,
-      ENDORSEMENT_WITHDRAWAL,
-      ACCEPTANCE_REVOCATION,
-      REVOCATION_ALERT,
-    ],
-  },
-  claims: { eventTypes: [ENCRYPTED_CLAIM] },
-  requests: { eventTypes: [ATTESTATION_REQUEST, ATTESTATION_REQUEST_RESPONSE, REQUEST_POLICY] },
-} as const satisfies Readonly<Record<string, Criteria>>;
-export type ExportScope = keyof typeof EXPORT_SCOPES;
+import type { Criteria } from "../log/read/query.js";
+import type { AuditScope } from "../verify/contract.js";
+import { FINGERPRINT_MEMBERS } from "../verify/contract.js";
+import type { Entry } from "../verify/entry.js";
+import { canonicalJson } from "../verify/json/canonical.js";
+import { typesInScope } from "../verify/kinds.js";
+import { ATTESTATION_TERM } from "./attestations/events.js";
+
+export type ExportScope = "all" | AuditScope;
+
+/** What the entries of a scope have in common. The event types of attestations are predicates, which have no end. */
+export function scopeCriteria(scope: ExportScope): Criteria {
+  if (scope === "all") return {};
+  return scope === "attestations" ? { term: ATTESTATION_TERM } : { eventTypes: typesInScope(scope) };
+}
 
 export const EXPORT_COLUMNS = [
   "id",
@@ -51,7 +32,7 @@ export const EXPORT_COLUMNS = [
 export function exportRecord(entry: Entry): (string | number)[] {
   const { payload } = entry;
   const text = (value: unknown) => (typeof value === "string" ? value : "");
-  const fingerprint = FINGERPRINT_FIELDS.map((field) => payload[field]).find((value) => typeof value === "string");
+  const fingerprint = FINGERPRINT_MEMBERS.map((field) => payload[field]).find((value) => typeof value === "string");
   return [
     entry.id,
     entry.timestamp,

@@ -4,7 +4,7 @@
  * collected, so that one answer names all of it.
  */
 import { CairnlogError, type ErrorDetail } from "../error.js";
-import { isObject, type JsonObject } from "../verify/shape.js";
+import { fits, isObject, type JsonObject } from "../verify/json/shape.js";
 
 /** Faults that one error lists; a hostile manifest could have thousands. */
 const MAX_DETAILS = 32;
@@ -39,12 +39,6 @@ export function members(input: unknown): JsonObject {
   return input;
 }
 
-/** Whether `text` has at most `limit` characters. Characters are code points, whatever UTF-16 makes of them. */
-export function fits(text: string, limit: number): boolean {
-  // Nobody has to count a megabyte to know that it is too long.
-  return text.length <= limit || (text.length <= 2 * limit && [...text].length <= limit);
-}
-
 /** `value` when it is text of `min` to `max` characters that UTF-8 can carry; otherwise a fault and undefined. */
 export function boundedText(
   value: unknown,
@@ -53,7 +47,7 @@ export function boundedText(
   faults: Faults,
 ): string | undefined {
   if (typeof value !== "string") faults.add(path, "It must be a string.");
-  else if (value.length < min || !fits(value, max))
+  else if ((min > 0 && fits(value, min - 1)) || !fits(value, max))
     faults.add(path, `It must have ${min ? `${min} to` : "at most"} ${max} characters.`);
   else if (!value.isWellFormed()) faults.add(path, "It holds half of a surrogate pair, which UTF-8 cannot carry.");
   else return value;

@@ -2,15 +2,15 @@
  * What private rows say of one another: names of accounts, credentials by key, lengths of inboxes and outboxes, newest
  * trust configurations. They follow from no entry, so a contradiction can be named, but not decided.
  */
-import type { PrivateCheck, PrivateRows } from "../log/fsck.js";
+import type { LogEnd, PrivateCheck, PrivateRows } from "../log/check/private-check.js";
 import type { TableName } from "../store/schema.js";
-import { foldName } from "./accounts.js";
+import { foldName } from "./accounts/accounts.js";
 
 export const PRIVATE_CHECKS: readonly PrivateCheck[] = [
   checkUsers,
   checkCredentials,
-  (rows, size) => checkCounts(rows, size, "notifications", "inboxes"),
-  (rows, size) => checkCounts(rows, size, "outbox", "outboxCounts"),
+  (rows, end) => checkCounts(rows, end, "notifications", "inboxes"),
+  (rows, end) => checkCounts(rows, end, "outbox", "outboxCounts"),
   checkWebhooks,
   checkTrustConfigs,
 ];
@@ -64,7 +64,7 @@ function* counts<T extends "notifications" | "outbox">(
 
 function* checkCounts(
   rows: PrivateRows,
-  size: number,
+  { lastId }: LogEnd,
   table: "notifications" | "outbox",
   countTable: "inboxes" | "outboxCounts",
 ): Iterable<string> {
@@ -72,7 +72,7 @@ function* checkCounts(
   for (const { owner, count, newest } of counts(rows, table)) {
     const said = stored(owner)?.count ?? 0;
     if (said !== count) yield `${countTable} ${owner}: ${said} are counted, but ${table} has ${count}.`;
-    if (newest > size) yield `${table} ${owner}: it tells of entry ${newest}, but the log has ${size} entries.`;
+    if (newest > lastId) yield `${table} ${owner}: it tells of entry ${newest}, but the last entry is ${lastId}.`;
   }
   for (const owner of rows.keys(countTable)) {
     const [first] = [...rows.range(table, [owner, 0], [owner, Number.MAX_SAFE_INTEGER], { limit: 1 })];

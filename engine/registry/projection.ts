@@ -2,74 +2,96 @@
  * What events mean to the registry: the rows they change and the terms they are found by. Runs for live events, for
  * imported history and for every rebuild, so it is total: an event that makes no sense changes nothing.
  */
-import type { LoggedEvent, Projection, StateWriter } from "../log/projection.js";
+import type { LoggedEvent, Projection, StateWriter } from "../log/write/projection.js";
+import { gramTerms, textPrefixTerm } from "../store/postings/term.js";
+import type { TermTable } from "../store/postings/termtable.js";
 import { POSTING } from "../store/schema.js";
-import { gramTerms, textPrefixTerm } from "../store/term.js";
+import { type EventType, isEventType, isPredicate } from "../verify/kinds.js";
 import {
   ATTESTATION_TERM,
   attestationIdTerm,
   completeAttestation,
   namedAttestation,
   sameAttestationTerm,
-} from "./attestationevents.js";
-import { claimLookupKey, claimLookupTerm } from "./claimevents.js";
+} from "./attestations/events.js";
+import { claimLookupKey, claimLookupTerm } from "./claims/events.js";
 import {
-  ACCEPTANCE_REVOCATION,
   applyAcceptance,
   applyAcceptanceRevocation,
   applyAlert,
   applyOffer,
   applyWithdrawal,
-  ENDORSEMENT_ACCEPTANCE,
-  ENDORSEMENT_OFFER,
-  ENDORSEMENT_WITHDRAWAL,
-  REVOCATION_ALERT,
-} from "./endorsementevents.js";
-import { createdKey, isFingerprint, KEY_REGISTRATION, KEY_REVOCATION, KEY_SUCCESSION, newRow } from "./keyevents.js";
-import { foldPseudonym } from "./pseudonym.js";
-import { APPLY_REQUESTS } from "./requestevents.js";
+} from "./endorsements/events.js";
+import { createdKey, isFingerprint, newRow } from "./keys/events.js";
+import { foldPseudonym } from "./keys/pseudonym.js";
+import { applyPolicy, applyRequest, applyResponse } from "./requests/events.js";
+import { tellSubscribers } from "./webhooks/subscriptions.js";
 
 /** Filed under it: every entry that created a key, in order. */
 export const KEY_CREATED_TERM = textPrefixTerm(POSTING.keyCreated, "");
 
-type Apply = (event: LoggedEvent, state: StateWriter) => void;
+/** What an event of a kind does to the registry. */
+interface Meaning {
+  /** Writes the rows that follow from the event. */
+  readonly apply?: (event: LoggedEvent, state: StateWriter) => void;
+  /** Adds the terms by which the registry finds the event again. */
+  readonly addTerms?: (event: LoggedEvent, terms: Pick<TermTable, "add">) => void;
+}
 
-const APPLY: ReadonlyMap<string, Apply> = new Map([
-  [KEY_REGISTRATION, applyRegistration],
-  [KEY_SUCCESSION, applySuccession],
-  [KEY_REVOCATION, applyRevocation],
-  [ENDORSEMENT_OFFER, applyOffer],
-  [ENDORSEMENT_ACCEPTANCE, applyAcceptance],
-  [ENDORSEMENT_WITHDRAWAL, applyWithdrawal],
-  [ACCEPTANCE_REVOCATION, applyAcceptanceRevocation],
-  [REVOCATION_ALERT, applyAlert],
-  ...APPLY_REQUESTS,
-]);
+/** Every kind stands here, also one that means nothing to the registry. */
+const MEANINGS: Readonly<Record<EventType, Meaning>> = {
+  key_registration: { apply: applyRegistration, addTerms: addKeyTerms },
+  key_succession: { apply: applySuccession, addTerms: addKeyTerms },
+  key_revocation: { apply: applyRevocation },
+  endorsement_offer: { apply: applyOffer },
+  endorsement_acceptance: { apply: applyAcceptance },
+  endorsement_withdrawal: { apply: applyWithdrawal },
+  acceptance_revocation: { apply: applyAcceptanceRevocation },
+  endorser_revocation_alert: { apply: applyAlert },
+  attestation_request: { apply: applyRequest },
+  attestation_request_response: { apply: applyResponse },
+  request_policy: { apply: applyPolicy },
+  encrypted_claim: { addTerms: addClaimTerms },
+};
+const ATTESTATION_MEANING: Meaning = { addTerms: addAttestationTerms };
+
+function meaningOf({ event_type }: LoggedEvent): Meaning | undefined {
+  if (isEventType(event_type)) return MEANINGS[event_type];
+  return isPredicate(event_type) ? ATTESTATION_MEANING : undefined;
+}
 
 export const projection: Projection = {
   apply(event, state) {
-    APPLY.get(event.event_type)?.(event, state);
+    meaningOf(event)?.apply?.(event, state);
   },
   addTerms(event, terms) {
-    const created = createdKey(event);
-    if (created) {
-      terms.add(KEY_CREATED_TERM, event.leafIndex);
-      for (const term of gramTerms(foldPseudonym(created.pseudonym))) terms.add(term, event.leafIndex);
-    }
-    const attestation = namedAttestation(event);
-    if (attestation) {
-      terms.add(ATTESTATION_TERM, event.leafIndex);
-      terms.add(attestationIdTerm(attestation.attestation_id), event.leafIndex);
-    }
-    const complete = completeAttestation(event);
-    if (complete) {
-      const { signer_key_fingerprint: signer, manifest_hash } = complete;
-      terms.add(sameAttestationTerm(signer, manifest_hash, event.event_type), event.leafIndex);
-    }
-    const lookupKey = claimLookupKey(event);
-    if (lookupKey !== undefined) terms.add(claimLookupTerm(lookupKey), event.leafIndex);
+    meaningOf(event)?.addTerms?.(event, terms);
   },
+  onAppend: tellSubscribers,
 };
+
+function addKeyTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void {
+  const created = createdKey(event);
+  if (!created) return;
+  terms.add(KEY_CREATED_TERM, event.leafIndex);
+  for (const term of gramTerms(foldPseudonym(created.pseudonym))) terms.add(term, event.leafIndex);
+}
+
+function addAttestationTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void {
+  const attestation = namedAttestation(event);
+  if (!attestation) return;
+  terms.add(ATTESTATION_TERM, event.leafIndex);
+  terms.add(attestationIdTerm(attestation.attestation_id), event.leafIndex);
+  const complete = completeAttestation(event);
+  if (!complete) return;
+  const { signer_key_fingerprint: signer, manifest_hash } = complete;
+  terms.add(sameAttestationTerm(signer, manifest_hash, event.event_type), event.leafIndex);
+}
+
+function addClaimTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void {
+  const lookupKey = claimLookupKey(event);
+  if (lookupKey !== undefined) terms.add(claimLookupTerm(lookupKey), event.leafIndex);
+}
 
 function applyRegistration(event: LoggedEvent, state: StateWriter): void {
   const created = createdKey(event);

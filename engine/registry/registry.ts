@@ -3,34 +3,33 @@
  * concept, each with its commands (they change state by appending events) and its queries.
  */
 import { HardwareRoots } from "../crypto/hardware.js";
-import type { OperatorKey } from "../crypto/operator-key.js";
-import { PasswordHasher } from "../crypto/password.js";
-import type { Pool } from "../crypto/pool.js";
-import { SignatureVerifier } from "../crypto/verifier.js";
+import type { OperatorKey } from "../crypto/keys/operator-key.js";
+import { PasswordHasher } from "../crypto/passwords/password.js";
+import type { Pool } from "../crypto/pool/pool.js";
+import { SignatureVerifier } from "../crypto/pool/verifier.js";
 import type { Clock } from "../log/clock.js";
 import { systemClock } from "../log/clock.js";
 import { type Log, openLog } from "../log/log.js";
-import { Accounts } from "./accounts.js";
-import { Attestations } from "./attestations.js";
-import { Challenges, DEFAULT_CHALLENGE_TTL_S } from "./challenges.js";
-import { Claims, DEFAULT_CLAIM_REVEALS } from "./claims.js";
-import { Credentials } from "./credentials.js";
-import { DEFAULT_ACTIVATION_DELAY_S, EndorsementQueries } from "./endorsementqueries.js";
-import { Endorsements } from "./endorsements.js";
-import { type GraphSettings, Graphs } from "./graphs.js";
-import { Inbox } from "./inbox.js";
-import { KeyLifecycle } from "./keylifecycle.js";
-import { Keys } from "./keys.js";
-import { DEFAULT_PASSWORD_TRIES, Passwords } from "./passwords.js";
-import { DEFAULT_POLICY_QUOTA, Policies } from "./policies.js";
+import { Challenges, DEFAULT_CHALLENGE_TTL_S } from "./access/challenges.js";
+import { DEFAULT_PASSWORD_TRIES, Passwords } from "./access/passwords.js";
+import { Accounts } from "./accounts/accounts.js";
+import { Credentials } from "./accounts/credentials.js";
+import { Attestations } from "./attestations/attestations.js";
+import { Claims, DEFAULT_CLAIM_REVEALS } from "./claims/claims.js";
+import { Endorsements } from "./endorsements/endorsements.js";
+import { DEFAULT_ACTIVATION_DELAY_S, EndorsementQueries } from "./endorsements/queries.js";
+import { type GraphSettings, Graphs } from "./graph/graphs.js";
+import { Keys } from "./keys/keys.js";
+import { KeyLifecycle } from "./keys/lifecycle.js";
 import { projection } from "./projection.js";
-import { DEFAULT_REQUEST_QUOTA, Requests } from "./requests.js";
+import { Inbox } from "./requests/inbox.js";
+import { DEFAULT_POLICY_QUOTA, Policies } from "./requests/policies.js";
+import { DEFAULT_REQUEST_QUOTA, Requests } from "./requests/requests.js";
 import { Slices } from "./slices.js";
-import { Subscribers } from "./subscribers.js";
-import { TrustConfigs } from "./trustconfigs.js";
-import { DEFAULT_TRUST_SETTINGS, TrustService, type TrustSettings } from "./trustservice.js";
-import { Verification } from "./verification.js";
-import { Webhooks } from "./webhooks.js";
+import { TrustConfigs } from "./trust/configs.js";
+import { DEFAULT_TRUST_SETTINGS, TrustService, type TrustSettings } from "./trust/service.js";
+import { Verification } from "./verification/verification.js";
+import { Webhooks } from "./webhooks/webhooks.js";
 
 export interface RegistryOptions {
   /** Directory of the log. */
@@ -97,9 +96,7 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry> 
   const limit = queueLimit === undefined ? {} : { queueLimit };
   const { readOnly = false } = options;
   const { webhookAllowPrivate: allowPrivate = false } = options;
-  const subscribers = new Subscribers();
-  const meaning = subscribers.extend(projection);
-  const log = await openLog({ path, signer: operator, pool, projection: meaning, clock, readOnly, ...limit });
+  const log = await openLog({ path, signer: operator, pool, projection, clock, readOnly, ...limit });
   const keys = new Keys({ log, operator, clock });
   const verifier = new SignatureVerifier(pool);
   // One for all that is hashed slowly: each keeps a worker free for signatures.
@@ -130,12 +127,12 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry> 
     trust,
     trustConfigs,
     graphs: new Graphs({ graph, keys, slices: querySlices, clock, settings: options.graphs ?? {} }),
-    endorsements: new Endorsements({ log, keys, queries: endorsementQueries, trust }),
+    endorsements: new Endorsements({ log, operator: operator.fingerprint, queries: endorsementQueries, trust }),
     endorsementQueries,
     requests: new Requests({ log, keys, operator, trust, quota: requestQuota }),
     policies: new Policies({ log, keys, clock, quota: policyQuota }),
     inbox: new Inbox({ log }),
-    webhooks: new Webhooks({ log, subscribers, operator: operator.fingerprint, allowPrivate }),
+    webhooks: new Webhooks({ log, operator: operator.fingerprint, allowPrivate }),
     async close() {
       slices.close();
       querySlices.close();

@@ -11,6 +11,7 @@ import { CairnlogError } from "../error.js";
 const FORMAT = 1;
 const HEADER = 8;
 const HASH = 32;
+const MAX_TREE_VERSION = 2;
 
 /** The stored part of a tree head; its size is the entry's leaf index + 1. */
 export interface HeadRecord {
@@ -24,6 +25,13 @@ export interface BatchHeads {
   /** SHA-256 of the operator key's SPKI, 32 bytes. */
   readonly keyId: Uint8Array;
   readonly heads: readonly HeadRecord[];
+}
+
+/** What all heads of a batch have in common. */
+export interface HeadInfo {
+  readonly treeVersion: 1 | 2;
+  /** SHA-256 of the operator key's SPKI. */
+  readonly keyId: Buffer;
 }
 
 /** Packs entries (each one JSON document) and, unless history is being imported, one head for each of them. */
@@ -75,7 +83,7 @@ export class Batch {
 
   /** @throws CairnlogError `corrupt-log` when the row is not a batch of a known format. */
   constructor(firstIndex: number, row: Buffer) {
-    if (row.length < HEADER || row[0] !== FORMAT)
+    if (row.length < HEADER || row[0] !== FORMAT || row[1]! > MAX_TREE_VERSION)
       throw new CairnlogError("corrupt-log", `The batch at leaf ${firstIndex} is not in a format this version reads.`);
     this.firstIndex = firstIndex;
     this.#row = row;
@@ -118,7 +126,7 @@ export class Batch {
   }
 
   /** Tree version and signer of the heads; null for imported history, which has none. */
-  get headInfo(): { readonly treeVersion: 1 | 2; readonly keyId: Buffer } | null {
+  get headInfo(): HeadInfo | null {
     if (this.#treeVersion === 0) return null;
     const keyId = this.#row.subarray(this.#headsAt, this.#headsAt + HASH);
     return { treeVersion: this.#treeVersion as 1 | 2, keyId };

@@ -4,14 +4,23 @@
  * While a batch is on its way to disk its rows live in a `Layer`; commands read through the layers of all batches in
  * flight, newest first, and so see what earlier commands wrote, committed or not.
  */
+
+import { TermTable } from "./postings/termtable.js";
 import type { Key, KeyOf, RowOf, TableName } from "./schema.js";
-import { TermTable } from "./termtable.js";
 
 export interface RowChange {
   readonly table: TableName;
   readonly key: Key;
   /** `undefined` deletes the row. */
   readonly row: unknown;
+}
+
+/** A change to a row of one table. */
+export interface TableChange<T extends TableName> {
+  readonly table: T;
+  readonly key: KeyOf<T>;
+  /** `undefined` deletes the row. */
+  readonly row: RowOf<T> | undefined;
 }
 
 export interface TileChange {
@@ -92,8 +101,8 @@ export class Layer {
   }
 
   /** Changes of one table, in no particular order. */
-  *changes(table: TableName): Iterable<RowChange> {
-    yield* this.#tables.get(table)?.values() ?? [];
+  changes<T extends TableName>(table: T): Iterable<TableChange<T>> {
+    return (this.#tables.get(table)?.values() as Iterable<TableChange<T>> | undefined) ?? [];
   }
 
   /** Every change, for the change set. */

@@ -6,6 +6,16 @@
  * *private* rows (secrets, addresses, work to do) are written beside a batch in the same transaction and never enter it.
  */
 
+import type {
+  CredentialType,
+  EndorsementCategory,
+  KeyAlgorithm,
+  NotificationKind,
+  PolicyAction,
+  RequestStatus,
+  WebhookEvent,
+} from "../verify/contract.js";
+
 export type Key = string | number | (string | number)[];
 
 /** A registered key. Fingerprints are kept as the text that is served; raw bytes are for batches, tiles and postings. */
@@ -13,7 +23,7 @@ export interface KeyRow {
   readonly fingerprint: string;
   readonly public_key: string;
   readonly pseudonym: string;
-  readonly algorithm: "ed25519" | "ecdsa-p256" | "rsa-2048";
+  readonly algorithm: KeyAlgorithm;
   /** `expired` is never stored: it follows from `expires_at` and the clock. */
   readonly status: "active" | "succeeded" | "revoked";
   readonly registered_at: string;
@@ -86,7 +96,6 @@ export interface EndorsementRow {
   readonly end_kind: "withdrawn" | "acceptance_revoked" | null;
   readonly end_note: string | null;
 }
-export type EndorsementCategory = "x-service:human_attestation" | "x-service:institutional_endorsement";
 
 /** An endorsement as an edge seen from one of its keys: all that lists, trust and graph need to pick and to weigh it. */
 export interface EndorsementEdgeRow
@@ -121,6 +130,7 @@ export interface RequestRow {
   readonly requester_fingerprint: string;
   readonly target_fingerprint: string;
   readonly attestation_type: string;
+  /** Nothing is stored when the deadline passes. */
   readonly status: RequestStatus;
   /** The last moment at which it may be answered; canonical form. */
   readonly deadline: string;
@@ -129,8 +139,6 @@ export interface RequestRow {
   /** Entry of the answer; null while there is none. */
   readonly response_entry_id: number | null;
 }
-/** Nothing is stored when the deadline passes. */
-export type RequestStatus = "open" | "held" | "accepted" | "declined";
 /** Requests are listed by status, and all of a key's in one list. */
 export type RequestList = RequestStatus | "all";
 
@@ -138,7 +146,7 @@ export type RequestList = RequestStatus | "all";
 export interface PolicyRow {
   /** Canonical JSON text. */
   readonly predicates: string;
-  readonly default_action_on_failure: "allow" | "decline" | "hold";
+  readonly default_action_on_failure: PolicyAction;
   /** Canonical form. */
   readonly effective_from: string;
   readonly published_at: string;
@@ -155,11 +163,7 @@ export interface TargetPolicies {
 
 /** Something that happened to a request and that a key's holder should see. */
 export interface NotificationRow {
-  readonly kind:
-    | "attestation_request"
-    | "attestation_request_held"
-    | "attestation_request_accepted"
-    | "attestation_request_declined";
+  readonly kind: NotificationKind;
   readonly request_id: string;
   readonly created_at: string;
   readonly read: boolean;
@@ -180,14 +184,6 @@ export interface TrustConfigRow {
   /** Canonical JSON of a `TrustPolicy`: what clients choose has no say in how rows are encoded. */
   readonly policy: string;
 }
-
-/** What a webhook tells of. */
-export type WebhookEvent =
-  | "attestation.created"
-  | "key.registered"
-  | "key.revoked"
-  | "endorsement.created"
-  | "endorsement.revoked";
 
 /** A webhook subscription; it is active while its row is there. */
 export interface WebhookRow {
@@ -262,7 +258,7 @@ export interface CredentialRow {
   readonly id: string;
   readonly user_id: string;
   readonly key_fingerprint: string;
-  readonly credential_type: "software" | "hardware";
+  readonly credential_type: CredentialType;
   readonly device_label: string;
   /** Id of the root that the key's hardware attestation led to; null when there was none, or none could be asked for. */
   readonly hardware_root: string | null;

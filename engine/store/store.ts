@@ -6,13 +6,22 @@
  * read a tree head that a power failure takes back, which would be a fork. (It is also faster for one commit at a time:
  * 0.33 ms against 0.45 ms for put and flush on the machine this was measured on.)
  */
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import type { Database, RangeOptions, Transaction } from "lmdb";
 import { CairnlogError } from "../error.js";
 import { Batch } from "./batch.js";
 import type { ChangeSet, RowChange } from "./changeset.js";
-import { type Environment, fileBytes, openEnvironment, RECORDS, settled, transact, unheard, view } from "./lmdb.js";
-import { openPostings, type PostingStore, type PostingTables } from "./posting-tables.js";
+import {
+  type Environment,
+  fileBytes,
+  openEnvironment,
+  RECORDS,
+  settled,
+  transact,
+  unheard,
+  view,
+} from "./lmdb/environment.js";
+import { openPostings, type PostingStore, type PostingTables } from "./postings/tables.js";
 import { BYTE_TABLES, type Key, type KeyOf, RECORD_TABLES, type RowOf, type TableName } from "./schema.js";
 
 /**
@@ -293,7 +302,8 @@ class LmdbStore implements Store {
 
   pin(): void {
     // Postings first: of a moment before that of the entries they lag behind, of one after it they would run ahead.
-    this.#openedPostings.pin();
+    // A log that was imported and not opened since has none yet.
+    if (this.#postings || existsSync(`${this.#options.path}/${POSTINGS}`)) this.#openedPostings.pin();
     const previous = this.#pinned;
     // Otherwise it would hand out the transaction that is in use.
     this.#env.resetReadTxn();

@@ -8,8 +8,8 @@ import { sha512 } from "@noble/hashes/sha2.js";
 import { sha3_256 } from "@noble/hashes/sha3.js";
 import { kernel } from "../../wasm/index.js";
 import { CairnlogError } from "../error.js";
-import { canonicalJson } from "./canonical.js";
 import { toHex, utf8 } from "./encoding.js";
+import { canonicalJson } from "./json/canonical.js";
 import {
   anyObject,
   arrayOf,
@@ -20,7 +20,7 @@ import {
   positiveInteger,
   text,
   where,
-} from "./shape.js";
+} from "./json/shape.js";
 
 /** A digest of an entry's preimage. */
 export interface EntryDigest {

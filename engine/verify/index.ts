@@ -3,16 +3,13 @@
  * Node and in browsers, imports no Node module, does no I/O.
  */
 export { CairnlogError, type ErrorCode, type ErrorDetail } from "../error.js";
-export { type AnchorVerdict, checkOtsProof } from "./anchor.js";
-export * from "./bundle.js";
+export * from "./bundle/bundle.js";
 export {
   type AttestationBundle,
   type AttestationEvent,
   BUNDLE_FORMAT,
   type InclusionProof,
-} from "./bundleformat.js";
-export { canonicalJson } from "./canonical.js";
-export { type Checkpoint, checkpointText, isNoteName, noteKeyId, signedNote, verifyCheckpoint } from "./checkpoint.js";
+} from "./bundle/format.js";
 export { decodeBase64, encodeBase64 } from "./encoding.js";
 export {
   canonicalTimestamp,
@@ -23,10 +20,21 @@ export {
   entryHash,
   entryPreimage,
 } from "./entry.js";
-export { parseIJson } from "./ijson.js";
+export { canonicalJson } from "./json/canonical.js";
+export { parseIJson } from "./json/ijson.js";
+export { type KeyAlgorithm, type PublicKey, parsePublicKey } from "./keys/publickey.js";
+export { verifySignature } from "./keys/signature.js";
+export { EVENT_KINDS, EVENT_TYPES, type EventKind, type EventType, kindOf } from "./kinds.js";
 export * from "./manifest.js";
-export * from "./merkle.js";
-export * from "./ots.js";
-export { type KeyAlgorithm, type PublicKey, parsePublicKey } from "./publickey.js";
-export { verifySignature } from "./signature.js";
-export { type TreeHead, treeHeadMessage, verifyTreeHead } from "./treehead.js";
+export { type AnchorVerdict, checkOtsProof } from "./ots/anchor.js";
+export * from "./ots/ots.js";
+export {
+  type Checkpoint,
+  checkpointText,
+  isNoteName,
+  noteKeyId,
+  signedNote,
+  verifyCheckpoint,
+} from "./tree/checkpoint.js";
+export * from "./tree/merkle.js";
+export { type TreeHead, treeHeadMessage, verifyTreeHead } from "./tree/treehead.js";

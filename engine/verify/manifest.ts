@@ -5,9 +5,9 @@
  */
 import { kernel } from "../../wasm/index.js";
 import { CairnlogError } from "../error.js";
-import { canonicalJson } from "./canonical.js";
 import { toHex, utf8 } from "./encoding.js";
-import type { JsonObject } from "./shape.js";
+import { canonicalJson } from "./json/canonical.js";
+import type { JsonObject } from "./json/shape.js";
 
 /** One signature on a document, as it stands in a manifest and in the answer to `POST /attestations`. */
 export interface Attestation {

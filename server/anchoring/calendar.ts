@@ -5,7 +5,7 @@
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { CairnlogError } from "../../engine/error.js";
-import { type OtsTimestamp, otsCommitments, parseOtsTimestamp } from "../../engine/verify/ots.js";
+import { type OtsTimestamp, otsCommitments, parseOtsTimestamp } from "../../engine/verify/ots/ots.js";
 import { VERSION } from "../version.js";
 
 /** How long an answer may take, all of it. */

@@ -2,7 +2,7 @@
  * The `.ots` file of an anchored entry, as bytes: how it grows by what calendars answer.
  * Calendars write most of it, so an addition that would break a limit is refused and what was there stays.
  */
-import { OtsTimestamp, parseOtsFile, serialiseOtsFile } from "../../engine/verify/ots.js";
+import { OtsTimestamp, parseOtsFile, serialiseOtsFile } from "../../engine/verify/ots/ots.js";
 
 /** The node whose message calendars get to see: of the digest itself they learn nothing. */
 export function blinded(root: OtsTimestamp, nonce: Uint8Array): OtsTimestamp {

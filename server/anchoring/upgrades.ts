@@ -4,12 +4,12 @@
  * ever more rarely as it ages, and none is given up while nothing else proves the entry.
  */
 import { CairnlogError } from "../../engine/error.js";
-import { type OpenPromise, openPromises, statusOf } from "../../engine/log/anchorproof.js";
-import type { UnsettledAnchor } from "../../engine/log/anchors.js";
+import type { UnsettledAnchor } from "../../engine/log/anchor/anchors.js";
+import { type OpenPromise, openPromises, statusOf } from "../../engine/log/anchor/proof.js";
 import { type Clock, parseTimestamp } from "../../engine/log/clock.js";
 import type { Log } from "../../engine/log/log.js";
-import type { OtsTimestamp } from "../../engine/verify/ots.js";
-import type { Logger } from "../http/logger.js";
+import type { OtsTimestamp } from "../../engine/verify/ots/ots.js";
+import type { Logger } from "../http/observing/logger.js";
 import { type Calendar, CalendarError } from "./calendar.js";
 import { extended, nodesOf } from "./proof.js";
 

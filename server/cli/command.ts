@@ -2,43 +2,10 @@
 import { CairnlogError } from "../../engine/error.js";
 import { ClientError } from "../client/error.js";
 import { VERSION } from "../version.js";
+import { COMMANDS } from "./commands.js";
 import { ServiceError } from "./service.js";
-import { printable } from "./terminal.js";
-import { type Subcommand, UsageError } from "./usage.js";
-
-/** Name → subcommand, loaded when it is wanted. */
-const COMMANDS: Readonly<Record<string, () => Promise<Subcommand>>> = {
-  serve: async () => (await import("./serve.js")).serve,
-  keygen: async () => (await import("./keygen.js")).keygen,
-  attest: async () => (await import("./attest.js")).attest,
-  verify: async () => (await import("./verify.js")).verify,
-  import: async () => (await import("./import.js")).importLog,
-  export: async () => (await import("./export.js")).exportLog,
-  claim: async () => (await import("./claim.js")).claim,
-  webhook: async () => (await import("./webhook.js")).webhook,
-  register: async () => (await import("./register.js")).register,
-  login: async () => (await import("./login.js")).login,
-  succeed: async () => (await import("./succeed.js")).succeed,
-  revoke: async () => (await import("./revoke.js")).revoke,
-  endorse: async () => (await import("./endorse.js")).endorse,
-  request: async () => (await import("./request.js")).request,
-  respond: async () => (await import("./respond.js")).respond,
-  inbox: async () => (await import("./inbox.js")).inbox,
-  policy: async () => (await import("./policy.js")).policy,
-  trust: async () => (await import("./trust.js")).trust,
-  keys: async () => (await import("./keys.js")).keys,
-  log: async () => (await import("./log.js")).log,
-  monitor: async () => (await import("./monitor.js")).monitor,
-  composite: async () => (await import("./composite.js")).composite,
-  password: async () => (await import("./password.js")).password,
-  account: async () => (await import("./account.js")).account,
-  anchor: async () => (await import("./anchor.js")).anchor,
-  bench: async () => (await import("./bench.js")).bench,
-  completion: async () => (await import("./completion.js")).completion(COMMANDS),
-  fsck: async () => (await import("./fsck.js")).fsck,
-  backup: async () => (await import("./backup.js")).backup,
-  restore: async () => (await import("./restore.js")).restore,
-};
+import { printable } from "./terminal/printable.js";
+import { UsageError } from "./usage.js";
 
 /**
  * Runs the command with these arguments. Errors become a sentence on stderr.
@@ -55,11 +22,10 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
 
 async function dispatch([name, ...argv]: readonly string[]): Promise<number> {
   if (name === "--version") return say(VERSION);
-  if (name === undefined || name === "--help" || name === "-h")
-    return say(await overview(), name === undefined ? 2 : 0);
-  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (!load) throw new UsageError(`there is no command ${name}`);
-  const command = await load();
+  if (name === undefined || name === "--help" || name === "-h") return say(overview(), name === undefined ? 2 : 0);
+  const listed = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (!listed) throw new UsageError(`there is no command ${name}`);
+  const command = await listed.load();
   if (argv.includes("--help") || argv.includes("-h")) return say(command.help);
   return command.run(argv);
 }
@@ -69,14 +35,13 @@ function say(text: string, exitCode = 0): number {
   return exitCode;
 }
 
-async function overview(): Promise<string> {
-  const names = Object.keys(COMMANDS);
-  const width = Math.max(...names.map((name) => name.length));
-  const lines = names.map(async (name) => `  ${name.padEnd(width)}  ${(await COMMANDS[name]!()).summary}`);
+function overview(): string {
+  const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length));
+  const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`);
   return `cairnlog COMMAND [OPTIONS]
 
 Commands:
-${(await Promise.all(lines)).join("\n")}
+${lines.join("\n")}
 
 cairnlog COMMAND --help says more of each; cairnlog --version says which version this is.`;
 }

@@ -1,5 +1,5 @@
 /** `cairnlog completion`: scripts by which shells complete the command, made from what the subcommands say of themselves. */
-import { chosen, none, readArguments, type Subcommand } from "./usage.js";
+import { chosen, type ListedCommand, none, readArguments, type Subcommand } from "./usage.js";
 
 /** A subcommand by its name, as far as a shell is concerned. */
 interface Word {
@@ -13,9 +13,8 @@ interface Word {
 const SHELLS = { bash, zsh, fish };
 
 /** @param commands name → subcommand, this one among them */
-export function completion(commands: Readonly<Record<string, () => Promise<Subcommand>>>): Subcommand {
+export function completion(commands: Readonly<Record<string, ListedCommand>>): Subcommand {
   return {
-    summary: "print a completion script for your shell",
     help: `cairnlog completion bash|zsh|fish
 
 Prints a script by which the shell completes commands, actions, options and file names.
@@ -32,8 +31,8 @@ Examples:
     async run([shell, ...argv]) {
       const script = chosen(SHELLS, shell);
       none(readArguments(argv, {}, true).positionals);
-      const words = Object.entries(commands).map(async ([name, load]): Promise<Word> => {
-        const { summary, actions = [], options } = await load();
+      const words = Object.entries(commands).map(async ([name, { summary, load }]): Promise<Word> => {
+        const { actions = [], options } = await load();
         return { name, summary, actions, options: [...Object.keys(options), "help"].map((option) => `--${option}`) };
       });
       console.log(script(await Promise.all(words)));

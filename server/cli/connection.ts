@@ -1,9 +1,9 @@
 /** What the subcommands share that speak to a service through the client: their options, and a client made of them. */
 import { readFileSync } from "node:fs";
 import { type Client, ClientError, createClient } from "../client/index.js";
-import { fileSigner, PASSPHRASE_HELP } from "./secrets.js";
+import { fileSigner, PASSPHRASE_HELP } from "./identity/secrets.js";
 import { StateFolder } from "./state.js";
-import { printable } from "./terminal.js";
+import { printable } from "./terminal/printable.js";
 import { required, UsageError } from "./usage.js";
 
 /** Of commands that sign nothing. */

@@ -3,7 +3,7 @@ import { isUtf8 } from "node:buffer";
 import { readFileSync } from "node:fs";
 import { CairnlogError } from "../../engine/error.js";
 import { parseIJson } from "../../engine/verify/index.js";
-import { isObject, type JsonObject } from "../../engine/verify/shape.js";
+import { isObject, type JsonObject } from "../../engine/verify/json/shape.js";
 
 /** The object in a file; `-` is standard input. @throws CairnlogError `not-i-json`; `invalid-input` for what is no object */
 export function readObject(file: string): JsonObject {

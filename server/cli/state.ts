@@ -10,7 +10,7 @@ import { join, resolve } from "node:path";
 import { Check } from "typebox/value";
 import { CairnlogError } from "../../engine/error.js";
 import { ClientState, type Evidence, type Session, type Store } from "../client/index.js";
-import { LoginResult } from "../wire/auth.js";
+import { LoginResult } from "../wire/identity/auth.js";
 
 export class StateFolder {
   readonly path: string;

@@ -9,7 +9,6 @@ export type OptionTable = NonNullable<ParseArgsConfig["options"]>;
 
 /** One subcommand. `run` resolves to the exit code: 0 done, 1 failed, 2 not understood. */
 export interface Subcommand {
-  readonly summary: string;
   /** Synopsis, options and examples. */
   readonly help: string;
   /** Every option it takes: what its parser, shell completion and the tests of its help go by. */
@@ -17,6 +16,12 @@ export interface Subcommand {
   /** Where it does several things: the words of which one comes first. */
   readonly actions?: readonly string[];
   run(argv: readonly string[]): Promise<number>;
+}
+
+/** A subcommand in the list. The overview needs its name and its summary only, so its code is loaded when it is used. */
+export interface ListedCommand {
+  readonly summary: string;
+  readonly load: () => Promise<Subcommand>;
 }
 
 /** What `parseArgs` makes of the options in a table. */

@@ -10,26 +10,27 @@ import {
   type TreeHead,
   verifyBundle,
 } from "../../engine/verify/index.js";
-import * as attestationWire from "../wire/attestations.js";
 import { Health as HealthSchema } from "../wire/health.js";
-import { InclusionProof } from "../wire/log.js";
-import { VerificationResult as VerificationResultSchema } from "../wire/verification.js";
-import { AccountsClient } from "./accounts.js";
-import { AnchoringClient } from "./anchoring.js";
-import { AuditClient } from "./audit.js";
-import { ClaimsClient } from "./claims.js";
-import { DocumentsClient } from "./documents.js";
-import { EndorsementsClient } from "./endorsements.js";
+import { InclusionProof } from "../wire/log/log.js";
+import * as attestationWire from "../wire/signing/attestations.js";
+import { VerificationResult as VerificationResultSchema } from "../wire/signing/verification.js";
 import { ClientError } from "./error.js";
 import { Http } from "./http.js";
-import { KeysClient } from "./keys.js";
-import { LogReader } from "./log.js";
-import { PoliciesClient } from "./policies.js";
-import { InboxClient, RequestsClient } from "./requests.js";
+import { AccountsClient } from "./identity/accounts.js";
+import { KeysClient } from "./identity/keys.js";
+import { AnchoringClient } from "./log/anchoring.js";
+import { AuditClient } from "./log/audit.js";
+import { LogReader } from "./log/log.js";
+import { Watch } from "./log/watch.js";
 import { Authority } from "./session.js";
 import type { Signer } from "./signer.js";
+import { ClaimsClient } from "./signing/claims.js";
+import { DocumentsClient } from "./signing/documents.js";
+import { EndorsementsClient } from "./signing/endorsements.js";
+import { PoliciesClient } from "./signing/policies.js";
+import { InboxClient, RequestsClient } from "./signing/requests.js";
+import { TrustClient } from "./signing/trust.js";
 import { memoryStore, type Store } from "./store.js";
-import { TrustClient } from "./trust.js";
 import type {
   AttestationReceipt,
   Health,
@@ -39,7 +40,6 @@ import type {
   VerificationResult,
   VerifyManifest,
 } from "./types.js";
-import { Watch } from "./watch.js";
 import { WebhooksClient } from "./webhooks.js";
 
 export interface ClientOptions {

@@ -1,8 +1,6 @@
 /** `cairnlog/client`: a client for Node and browsers that verifies what it is told. */
-export type { AccountsClient, NewAccount, NewCredential, Recovery } from "./accounts.js";
-export type { AnchoringClient } from "./anchoring.js";
-export type { AuditClient, AuditFilter } from "./audit.js";
-export type { ClaimsClient } from "./claims.js";
+
+export type { ChallengePurpose } from "../../engine/verify/contract.js";
 export {
   type Attested,
   type AttestedDocument,
@@ -11,17 +9,21 @@ export {
   type ClientOptions,
   createClient,
 } from "./client.js";
-export type { DocumentsClient } from "./documents.js";
-export type { EndorsementFilter, EndorsementsClient, Offer } from "./endorsements.js";
 export { ClientError, type ClientErrorOptions, type Evidence } from "./error.js";
-export type { KeysClient, RegisterOptions, SucceedOptions } from "./keys.js";
-export type { EntryFilter, LogReader, TrailFilter } from "./log.js";
-export type { NewPolicy, PoliciesClient } from "./policies.js";
-export type { Answer, InboxClient, NewRequest, RequestFilter, RequestsClient } from "./requests.js";
-export { isOwnChallenge, type Purpose } from "./session.js";
+export type { AccountsClient, NewAccount, NewCredential, Recovery } from "./identity/accounts.js";
+export type { KeysClient, RegisterOptions, SucceedOptions } from "./identity/keys.js";
+export type { AnchoringClient } from "./log/anchoring.js";
+export type { AuditClient, AuditFilter } from "./log/audit.js";
+export type { EntryFilter, LogReader, TrailFilter } from "./log/log.js";
+export type { ProvenEntry } from "./log/watch.js";
+export { isOwnChallenge } from "./session.js";
 export { type Signer, webCryptoSigner } from "./signer.js";
+export type { ClaimsClient } from "./signing/claims.js";
+export type { DocumentsClient } from "./signing/documents.js";
+export type { EndorsementFilter, EndorsementsClient, Offer } from "./signing/endorsements.js";
+export type { NewPolicy, PoliciesClient } from "./signing/policies.js";
+export type { Answer, InboxClient, NewRequest, RequestFilter, RequestsClient } from "./signing/requests.js";
+export type { GraphFilter, NewTrustConfig, TrustClient } from "./signing/trust.js";
 export { ClientState, memoryStore, type State, type Store } from "./store.js";
-export type { GraphFilter, NewTrustConfig, TrustClient } from "./trust.js";
 export type * from "./types.js";
-export type { ProvenEntry } from "./watch.js";
 export type { WebhooksClient } from "./webhooks.js";

@@ -2,15 +2,13 @@
  * Showing that one holds a key: detached proofs, made for one write, and sessions, which are kept and renewed. A
  * challenge is text that the service chose, so only text of the one known form is ever signed.
  */
+import { type ChallengePurpose, noncePrefix } from "../../engine/verify/contract.js";
 import { encodeBase64, type PublicKey, parsePublicKey } from "../../engine/verify/index.js";
-import * as wire from "../wire/auth.js";
+import * as wire from "../wire/identity/auth.js";
 import { ClientError } from "./error.js";
 import type { Headers, Http } from "./http.js";
 import type { Signer } from "./signer.js";
 import type { AuthProof, PasswordSet, Session } from "./types.js";
-
-/** What a challenge may be answered for. */
-export type Purpose = "login" | "general" | "recovery";
 
 /** A session is renewed when less than this is left of it. */
 const RENEW_BEFORE_MS = 300_000;
@@ -21,8 +19,8 @@ const RANDOM_PART = /^[A-Za-z0-9_-]{43}$/;
  * Whether `nonce`, which whoever answers chose, is a challenge for this key and purpose and nothing else: no manifest,
  * no other protocol's message, no other key's challenge passed on.
  */
-export function isOwnChallenge(nonce: string, purpose: Purpose, fingerprint: string): boolean {
-  const beginning = `service.auth.v1:${purpose}:${fingerprint}:`;
+export function isOwnChallenge(nonce: string, purpose: ChallengePurpose, fingerprint: string): boolean {
+  const beginning = noncePrefix(purpose, fingerprint);
   return nonce.startsWith(beginning) && RANDOM_PART.test(nonce.slice(beginning.length));
 }
 
@@ -68,7 +66,7 @@ export class Authority {
   }
 
   /** A fresh challenge, answered. @throws ClientError `unsafe-challenge` for a nonce that must not be signed */
-  async proof(purpose: Purpose = "general"): Promise<AuthProof> {
+  async proof(purpose: ChallengePurpose = "general"): Promise<AuthProof> {
     const { fingerprint } = this.key;
     const asked = purpose === "recovery" ? { recovery: true } : { purpose };
     const { challenge_id, nonce } = await this.#http.post(wire.Challenge, "/auth/challenge", { fingerprint, ...asked });

@@ -4,7 +4,7 @@
  */
 import Type, { type Static } from "typebox";
 import { nullable } from "../wire/common.js";
-import { TreeHead } from "../wire/log.js";
+import { TreeHead } from "../wire/log/log.js";
 
 /** The schema of `State`, for stores that read it from somewhere. */
 export const ClientState = Type.Object({

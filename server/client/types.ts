@@ -1,20 +1,20 @@
 /** What travels, as types: all of them follow from the schemas of `wire/`, none is written twice. */
 import type { Static } from "typebox";
-import type * as accounts from "../wire/accounts.js";
-import type * as anchoring from "../wire/anchoring.js";
-import type * as attestations from "../wire/attestations.js";
-import type * as audit from "../wire/audit-export.js";
-import type * as auth from "../wire/auth.js";
-import type * as claims from "../wire/claims.js";
-import type * as composites from "../wire/composites.js";
-import type * as endorsements from "../wire/endorsements.js";
 import type * as health from "../wire/health.js";
-import type * as inbox from "../wire/inbox.js";
-import type * as keys from "../wire/keys.js";
-import type * as log from "../wire/log.js";
-import type * as requests from "../wire/requests.js";
-import type * as trust from "../wire/trust.js";
-import type * as verification from "../wire/verification.js";
+import type * as accounts from "../wire/identity/accounts.js";
+import type * as auth from "../wire/identity/auth.js";
+import type * as keys from "../wire/identity/keys.js";
+import type * as anchoring from "../wire/log/anchoring.js";
+import type * as audit from "../wire/log/audit-export.js";
+import type * as log from "../wire/log/log.js";
+import type * as attestations from "../wire/signing/attestations.js";
+import type * as claims from "../wire/signing/claims.js";
+import type * as composites from "../wire/signing/composites.js";
+import type * as endorsements from "../wire/signing/endorsements.js";
+import type * as inbox from "../wire/signing/inbox.js";
+import type * as requests from "../wire/signing/requests.js";
+import type * as trust from "../wire/signing/trust.js";
+import type * as verification from "../wire/signing/verification.js";
 import type * as webhooks from "../wire/webhooks.js";
 
 export type Enrolled = Static<typeof accounts.Enrolled>;

@@ -4,12 +4,7 @@
  * `entries` the path `["5"]` and the query `tags=a`.
  */
 import type { ComponentType } from "preact";
-
-export interface ViewProps {
-  /** Parts of the address behind the view's name, decoded. */
-  readonly path: readonly string[];
-  readonly query: URLSearchParams;
-}
+import type { ViewProps } from "./views/view.js";
 
 export interface ViewRoute {
   /** First part of the address; empty for the view that `#/` shows. */

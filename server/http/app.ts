@@ -12,16 +12,11 @@ import uWS, {
   type us_socket,
 } from "uWebSockets.js";
 import { CairnlogError } from "../../engine/error.js";
-import { Answer, json, writeAnswer } from "./answer.js";
-import { kept } from "./caching.js";
-import { type Network, UNKNOWN } from "./client-address.js";
 import { parseBody } from "./input.js";
 import { type Limits, limitHeaders, type Standing } from "./limits.js";
-import type { Logger } from "./logger.js";
-import type { Metrics } from "./metrics.js";
-import { PendingBytes, type Share } from "./pending.js";
+import type { Logger } from "./observing/logger.js";
+import type { Metrics } from "./observing/metrics.js";
 import { HttpError, problemAnswer, rateLimited, refusalCode } from "./problems.js";
-import { addressOf, type Request, readRequest } from "./request.js";
 import {
   checkedContext,
   noResource,
@@ -32,8 +27,13 @@ import {
   withoutRoute,
 } from "./resources.js";
 import type { Context, Method, Route } from "./route.js";
-import type { TlsFiles } from "./tls.js";
-import { type Upload, type UploadBounds, Uploads } from "./uploads.js";
+import { Answer, json, writeAnswer } from "./transport/answer.js";
+import { kept } from "./transport/caching.js";
+import { type Network, UNKNOWN } from "./transport/client-address.js";
+import { PendingBytes, type Share } from "./transport/pending.js";
+import { addressOf, type Request, readRequest } from "./transport/request.js";
+import type { TlsFiles } from "./transport/tls.js";
+import { type Upload, type UploadBounds, Uploads } from "./transport/uploads.js";
 
 /** Without it the port would be shared with any other process of this user that asks for it. */
 const EXCLUSIVE_PORT = 1;

@@ -2,7 +2,7 @@
 import { CairnlogError } from "../../engine/error.js";
 import { parseTimestamp } from "../../engine/log/clock.js";
 import type { Log } from "../../engine/log/log.js";
-import type { Criteria } from "../../engine/log/query.js";
+import type { Criteria } from "../../engine/log/read/query.js";
 import { canonicalTimestamp } from "../../engine/verify/entry.js";
 
 const DAY = /^\d{4}-\d\d-\d\d$/;

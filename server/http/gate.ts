@@ -3,14 +3,15 @@
  * request is looked at, so that its refusals (401, 403, 404, 409, 410) go before faults of form (422).
  */
 import Type from "typebox";
-import type { OperatorKey } from "../../engine/crypto/operator-key.js";
+import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../../engine/error.js";
-import type { Challenges } from "../../engine/registry/challenges.js";
-import type { Keys } from "../../engine/registry/keys.js";
-import { AuthProof, SignedChallenge } from "../wire/auth.js";
+import type { Challenges } from "../../engine/registry/access/challenges.js";
+import { canonicalFingerprint } from "../../engine/registry/keys/events.js";
+import type { Keys } from "../../engine/registry/keys/keys.js";
+import { AuthProof, SignedChallenge } from "../wire/identity/auth.js";
 import { checker } from "./input.js";
-import type { Request } from "./request.js";
 import { recoveryOnly, type Sessions } from "./sessions.js";
+import type { Request } from "./transport/request.js";
 
 /** No tree head and no token reads like this. */
 const PROBE = Buffer.from("service.gate.probe.v1");
@@ -121,10 +122,9 @@ export class Gate {
    * @throws CairnlogError `not-found` when no key has it; `forbidden` when it is another key's
    */
   own(proof: Proof, named: string): string {
-    const { fingerprint } = this.#keys.find(named);
-    if (fingerprint !== proof.fingerprint)
-      throw new CairnlogError("forbidden", `The proof is of the key ${proof.fingerprint}, not of the one named.`);
-    return fingerprint;
+    if (canonicalFingerprint(named) === proof.fingerprint) return proof.fingerprint;
+    this.#keys.find(named);
+    throw new CairnlogError("forbidden", `The proof is of the key ${proof.fingerprint}, not of the one named.`);
   }
 
   async #session({ request }: Asking, allowRecovery: boolean): Promise<Proof> {

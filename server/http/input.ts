@@ -6,7 +6,7 @@ import { isUtf8 } from "node:buffer";
 import type { TObject, TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { CairnlogError, type ErrorDetail } from "../../engine/error.js";
-import { parseIJson } from "../../engine/verify/ijson.js";
+import { parseIJson } from "../../engine/verify/json/ijson.js";
 import { HttpError } from "./problems.js";
 
 /** No sign, no exponent, no leading zero: one spelling for one number. */

@@ -3,7 +3,7 @@
  * bounded: beyond it the one not seen for longest is forgotten, which only ever forgives.
  */
 import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
-import { limitKey } from "./client-address.js";
+import { limitKey } from "./transport/client-address.js";
 
 /** Every limit: requests allowed in each window of so many seconds. */
 export const LIMITS = {
@@ -26,7 +26,7 @@ export interface Standing {
   readonly limit: number;
   readonly window: number;
   readonly remaining: number;
-  /** Seconds until `remaining` is `limit` again. */
+  /** Seconds until `remaining` is `limit` again, rounded up: at least 1. */
   readonly reset: number;
   readonly exceeded: boolean;
 }
@@ -89,12 +89,15 @@ class Counter {
 
   #standing(result: RateLimiterRes | null, exceeded: boolean): Standing {
     const { seconds: window } = LIMITS[this.#name];
+    // A window that has ended may still be remembered for a moment.
+    const current = result && result.msBeforeNext > 0 ? result : null;
     return {
       name: this.#name,
       limit: this.#points,
       window,
-      remaining: result?.remainingPoints ?? this.#points,
-      reset: result ? Math.max(0, Math.ceil(result.msBeforeNext / 1000)) : window,
+      remaining: current ? current.remainingPoints : this.#points,
+      // The time of day may have been set back; no window lasts longer for that.
+      reset: current ? Math.min(window, Math.ceil(current.msBeforeNext / 1000)) : window,
       exceeded,
     };
   }

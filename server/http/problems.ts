@@ -4,7 +4,7 @@
  */
 import { CairnlogError, type ErrorCode, type ErrorDetail } from "../../engine/error.js";
 import type { Problem } from "../wire/errors.js";
-import { type Answer, json, REASONS } from "./answer.js";
+import { type Answer, json, REASONS } from "./transport/answer.js";
 
 interface Refusal {
   readonly status: number;

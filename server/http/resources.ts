@@ -4,12 +4,12 @@
  */
 import type { TSchema } from "typebox";
 import { CairnlogError } from "../../engine/error.js";
-import { Answer, headerGroup } from "./answer.js";
 import { checker, textReader } from "./input.js";
+import type { Tallies, Tally } from "./observing/tallies.js";
 import { HttpError } from "./problems.js";
-import type { Request } from "./request.js";
 import type { Context, Route } from "./route.js";
-import type { Tallies, Tally } from "./tallies.js";
+import { Answer, headerGroup } from "./transport/answer.js";
+import type { Request } from "./transport/request.js";
 
 /** How long browsers may remember a preflight, in seconds. */
 const PREFLIGHT_MAX_AGE = "86400";

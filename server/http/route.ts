@@ -3,10 +3,10 @@
  * document and the contract tests all read the same row.
  */
 import type { Static, TObject, TSchema } from "typebox";
-import type { Answer } from "./answer.js";
-import type { Keep } from "./caching.js";
 import type { LimitName } from "./limits.js";
-import type { Request } from "./request.js";
+import type { Answer } from "./transport/answer.js";
+import type { Keep } from "./transport/caching.js";
+import type { Request } from "./transport/request.js";
 
 export type Method = "GET" | "POST" | "DELETE";
 

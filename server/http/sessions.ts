@@ -4,10 +4,10 @@
  */
 import { createPublicKey, type KeyObject, randomUUID } from "node:crypto";
 import { type JWTPayload, jwtVerify } from "jose";
-import type { OperatorKey } from "../../engine/crypto/operator-key.js";
+import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../../engine/error.js";
 import { type Clock, formatTimestamp, systemClock } from "../../engine/log/clock.js";
-import type { Keys } from "../../engine/registry/keys.js";
+import type { Keys } from "../../engine/registry/keys/keys.js";
 
 /** Seconds after which one has to sign in again, however often the session was renewed. */
 const MAX_SESSION_AGE_S = 86_400;

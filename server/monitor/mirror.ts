@@ -5,8 +5,8 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { CairnlogError } from "../../engine/error.js";
-import { type HistoryWriter, openHistory } from "../../engine/log/history.js";
-import { EntryReader } from "../../engine/log/reader.js";
+import { type HistoryWriter, openHistory } from "../../engine/log/history/history.js";
+import { EntryReader } from "../../engine/log/read/reader.js";
 import { projection } from "../../engine/registry/projection.js";
 import { openStore, type Store } from "../../engine/store/store.js";
 import {

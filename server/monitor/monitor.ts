@@ -19,8 +19,8 @@ import {
 } from "../../engine/verify/index.js";
 import { Http, type Query } from "../client/http.js";
 import { ClientError, type Evidence } from "../client/index.js";
-import { Watch } from "../client/watch.js";
-import * as wire from "../wire/log.js";
+import { Watch } from "../client/log/watch.js";
+import * as wire from "../wire/log/log.js";
 import { Misbehaviour, type Misconduct, type MonitorEvidence } from "./alarm.js";
 import type { MonitorFolder } from "./folder.js";
 import { Mirror } from "./mirror.js";

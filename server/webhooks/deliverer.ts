@@ -5,9 +5,10 @@
  */
 import { CairnlogError } from "../../engine/error.js";
 import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "../../engine/log/clock.js";
-import { type Delivery, isDue, mayTry, type Outcome } from "../../engine/registry/outbox.js";
-import type { Endpoint, Told, Webhooks } from "../../engine/registry/webhooks.js";
-import type { Logger } from "../http/logger.js";
+import { isDue, mayTry, type Outcome } from "../../engine/registry/webhooks/deliveries.js";
+import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
+import type { Endpoint, Told, Webhooks } from "../../engine/registry/webhooks/webhooks.js";
+import type { Logger } from "../http/observing/logger.js";
 import { deliveryRequest } from "./message.js";
 import type { Send } from "./send.js";
 
@@ -59,8 +60,10 @@ export class Deliverer {
   readonly #random: () => number;
   /** By webhook id; of subscriptions that something waits for. */
   readonly #lanes = new Map<number, Lane>();
-  /** Subscriptions that may have something new which is not on disk yet. */
+  /** Subscriptions that have something new which was not looked at yet. */
   readonly #touched = new Set<number>();
+  /** Whether any may have. */
+  #isAnyTouched = false;
   #outcomes: Outcome[] = [];
   #isFollowing = false;
   #isSettling = false;
@@ -84,7 +87,7 @@ export class Deliverer {
 
   /** Begins with what an earlier run left in the outbox. */
   start(): void {
-    this.#webhooks.watch((id) => this.#wake(id));
+    this.#webhooks.watch((ids) => this.#wake(ids));
     for (const id of this.#webhooks.outbox.webhookIds()) this.#look(id);
   }
 
@@ -102,24 +105,27 @@ export class Deliverer {
     this.#tasks.add(running);
   }
 
-  /** Called while a command runs. */
-  #wake(id: number): void {
-    this.#touched.add(id);
+  /** Called while a batch is being released. */
+  #wake(ids: readonly number[] | null): void {
+    for (const id of ids ?? []) this.#touched.add(id);
+    if (!ids) this.#isAnyTouched = true;
     if (this.#isFollowing || this.#isStopped) return;
     this.#isFollowing = true;
     this.#run(this.#follow());
   }
 
-  /** Looks at what was touched as soon as it is on disk. */
+  /** Looks at what was touched, once the batches of this turn of the event loop have been released. */
   async #follow(): Promise<void> {
-    // The command that woke us is still running.
-    await Promise.resolve();
-    while (this.#touched.size && !this.#isStopped) {
-      const ids = [...this.#touched];
-      this.#touched.clear();
-      if (await this.#tried(() => this.#webhooks.outbox.flushed())) for (const id of ids) this.#look(id);
-      else for (const id of ids) this.#touched.add(id);
-    }
+    await new Promise((resolve) => setImmediate(resolve));
+    while ((this.#touched.size || this.#isAnyTouched) && !this.#isStopped)
+      await this.#tried(async () => {
+        if (this.#isAnyTouched) for (const id of this.#webhooks.outbox.webhookIds()) this.#touched.add(id);
+        this.#isAnyTouched = false;
+        for (const id of this.#touched) {
+          this.#look(id);
+          this.#touched.delete(id);
+        }
+      });
     this.#isFollowing = false;
   }
 
@@ -146,7 +152,7 @@ export class Deliverer {
     const { due, next } = select(endpoint, waiting, lane.inFlight, now);
     for (const delivery of due) {
       const told = this.#webhooks.told(delivery.entry_id);
-      // A row may be seen a moment before its entry is; then `#follow` has not looked yet.
+      // A row may be seen a moment before its entry is; then whoever watches the rows has not been called yet.
       if (told) this.#run(this.#attempt(lane, endpoint, delivery, told));
     }
     if (next !== null) this.#lookAt(lane, next, now);

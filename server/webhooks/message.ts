@@ -1,6 +1,6 @@
 /** A delivery as it travels: the same id and body at every attempt, a new timestamp and signature at each. */
-import type { Delivery } from "../../engine/registry/outbox.js";
-import type { Endpoint, Told } from "../../engine/registry/webhooks.js";
+import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
+import type { Endpoint, Told } from "../../engine/registry/webhooks/webhooks.js";
 import { VERSION } from "../version.js";
 import { deliverySignature } from "./signature.js";
 

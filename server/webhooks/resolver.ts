@@ -3,7 +3,7 @@
  * servers that never answer, which anybody can set up, would hold up appends.
  */
 import { Resolver } from "node:dns/promises";
-import { isLocalhost } from "../../engine/registry/publicaddress.js";
+import { isLocalhost } from "../../engine/registry/webhooks/publicaddress.js";
 
 /** Milliseconds in which a name server must answer, and how often it is asked. */
 const TIMEOUT_MS = 3_000;

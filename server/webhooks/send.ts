@@ -5,7 +5,7 @@
 import { type ClientRequest, type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { isIPv6, type LookupFunction } from "node:net";
-import { isPublicAddress, literalAddress } from "../../engine/registry/publicaddress.js";
+import { isPublicAddress, literalAddress } from "../../engine/registry/webhooks/publicaddress.js";
 import type { DeliveryRequest } from "./message.js";
 import { dnsResolver, type Resolve } from "./resolver.js";
 

@@ -4,7 +4,7 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { CairnlogError } from "../../engine/error.js";
-import { webhookKey } from "../../engine/registry/webhookinput.js";
+import { webhookKey } from "../../engine/registry/webhooks/input.js";
 
 /** How far from now a delivery's timestamp may be, in seconds: a recorded one cannot be played again later. */
 const TOLERANCE_S = 300;

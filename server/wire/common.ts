@@ -4,6 +4,7 @@
  * OpenAPI document.
  */
 import Type, { type TProperties } from "typebox";
+import { KEY_ALGORITHMS } from "../../engine/verify/contract.js";
 
 /** SHA-256 of a public key's SPKI bytes. */
 export const Fingerprint = Type.String({
@@ -15,7 +16,7 @@ export const HexHash = Type.String({ pattern: "^[0-9a-f]{64}$", description: "SH
 
 export const Timestamp = Type.String({ description: "ISO 8601 date and time, UTC.", format: "date-time" });
 
-export const Algorithm = Type.Enum(["ed25519", "ecdsa-p256", "rsa-2048"], {
+export const Algorithm = Type.Enum(KEY_ALGORITHMS, {
   description: "Of a key; `ed25519` is recommended, `rsa-2048` is for keys that exist already.",
 });
 

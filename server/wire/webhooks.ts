@@ -1,14 +1,9 @@
 /** Webhook subscriptions. */
 import Type from "typebox";
+import { WEBHOOK_EVENTS } from "../../engine/verify/contract.js";
 import { Fingerprint, nullable, Timestamp } from "./common.js";
 
-const WebhookEvent = Type.Enum([
-  "attestation.created",
-  "key.registered",
-  "key.revoked",
-  "endorsement.created",
-  "endorsement.revoked",
-]);
+const WebhookEvent = Type.Enum(WEBHOOK_EVENTS);
 
 const Events = Type.Array(WebhookEvent, { description: "Empty: all events." });
 

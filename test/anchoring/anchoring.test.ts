@@ -2,7 +2,7 @@
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
 import type { Log, LogOptions } from "#cairnlog/engine/log/log.js";
-import { otsCommitments, parseOtsFile } from "#cairnlog/engine/verify/ots.js";
+import { otsCommitments, parseOtsFile } from "#cairnlog/engine/verify/ots/ots.js";
 import { Anchoring, type AnchoringOptions } from "#cairnlog/server/anchoring/anchoring.js";
 import { openFaultyLog, openTestLog } from "../log/harness.js";
 import { startCalendar, type TestCalendar } from "./calendar.js";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll } from "vitest";
-import { append, bitcoin, hash, hex, pending, prepend } from "../verify/otsbytes.js";
+import { append, bitcoin, hash, hex, pending, prepend } from "../verify/ots/otsbytes.js";
 
 const calendars: TestCalendar[] = [];
 afterAll(async () => {

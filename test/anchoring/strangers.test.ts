@@ -3,10 +3,10 @@ import { pino } from "pino";
 import { describe, expect, test } from "vitest";
 import { systemClock } from "#cairnlog/engine/log/clock.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
-import { otsCommitments, parseOtsFile } from "#cairnlog/engine/verify/ots.js";
+import { otsCommitments, parseOtsFile } from "#cairnlog/engine/verify/ots/ots.js";
 import { Anchoring } from "#cairnlog/server/anchoring/anchoring.js";
 import { openTestLog } from "../log/harness.js";
-import { append, attestation, bitcoin, hex, PENDING, pending } from "../verify/otsbytes.js";
+import { append, attestation, bitcoin, hex, PENDING, pending } from "../verify/ots/otsbytes.js";
 import { confirmation, type Misanswer, startCalendar, type TestCalendar } from "./calendar.js";
 
 const logger = pino({ level: "silent" });

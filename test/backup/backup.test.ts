@@ -17,11 +17,11 @@ import {
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openOperatorKey } from "#cairnlog/engine/crypto/operator-key.js";
-import { createPool } from "#cairnlog/engine/crypto/pool.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/private-key.js";
-import type { Manifest } from "#cairnlog/engine/log/backupformat.js";
-import { importEntries } from "#cairnlog/engine/log/import.js";
+import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import type { Manifest } from "#cairnlog/engine/log/history/backupformat.js";
+import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
 import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema.js";
 import { cairnlog } from "../cli/harness.js";
@@ -36,7 +36,8 @@ import {
   sentences,
   tamper,
 } from "../fsck/everykind.js";
-import { chain } from "../log/history-entries.js";
+import { chain } from "../log/history/entries.js";
+import { runIn } from "../log/inline.js";
 import { attestUntilGone } from "../server/attesting.js";
 import { newSigner, submission } from "../server/signers.js";
 import { MAIN, startService } from "../service.js";
@@ -184,7 +185,7 @@ test("the second backup writes what is new, and touches no older segment", async
 
   const { log, close } = await openData(dataDir, pool);
   for (let i = 0; i < 10; i++) await log.append({ event_type: "note", payload: { i } });
-  await log.execute((transaction) => transaction.put("counters", "webhook", { last: 8 }));
+  await runIn(log, (transaction) => transaction.put("counters", "webhook", { last: 8 }));
   await close();
   expect(await backUp(dataDir, to)).toMatchObject({ tree_size: 610, added: 10 });
   const { segments, private_rows } = manifestOf(to);

@@ -8,8 +8,8 @@ import { type BundleVerdict, parsePublicKey, verifyBundle } from "#cairnlog/engi
 import type { Attested } from "#cairnlog/server/client/index.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
-import { openBrowser } from "./chromium.js";
-import { bundlePage, startSite } from "./site.js";
+import { openBrowser } from "./site/chromium.js";
+import { bundlePage, startSite } from "./site/site.js";
 
 /** What `client-page.js` defines. */
 declare const signing: (algorithm: string) => Promise<Signing>;
@@ -31,7 +31,7 @@ let service: TestService;
 let page: Page;
 beforeAll(async () => {
   service = await startTestService({ SERVICE_DATA_DIR: dataDir });
-  const address = await startSite(await bundlePage("./client-page.js"), service.url);
+  const address = await startSite(await bundlePage("./site/client-page.js"), service.url);
   page = await (await openBrowser()).newPage();
   page.on("pageerror", (error) => complaints.push(error.message));
   await page.goto(address);

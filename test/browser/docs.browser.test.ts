@@ -3,7 +3,7 @@ import axe from "axe-core";
 import type { BrowserContextOptions } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
 import { startTestService, type TestService } from "../server/harness.js";
-import { openBrowser } from "./chromium.js";
+import { openBrowser } from "./site/chromium.js";
 
 let service: TestService;
 beforeAll(async () => {

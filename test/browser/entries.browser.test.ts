@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
-import { openOperatorKey } from "#cairnlog/engine/crypto/operator-key.js";
+import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { importEntries } from "#cairnlog/engine/index.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
 import { entryHash, leafHash, parsePublicKey, verifyInclusion, verifyTreeHead } from "#cairnlog/engine/verify/index.js";
 import { newClient } from "../client/clients.js";
-import { chain } from "../log/history-entries.js";
+import { chain } from "../log/history/entries.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { expectReadable, expectReadableEverywhere, Reader, TELEPHONE } from "./explorer.js";
 

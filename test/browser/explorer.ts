@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core";
 import { expect } from "vitest";
-import { openBrowser } from "./chromium.js";
+import { openBrowser } from "./site/chromium.js";
 
 export const DESKTOP = { width: 1280, height: 900 };
 export const TELEPHONE = { width: 360, height: 740 };

@@ -5,7 +5,7 @@
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { encryptClaim } from "#cairnlog/engine/verify/claims.js";
+import { encryptClaim } from "#cairnlog/engine/verify/claims/claims.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";

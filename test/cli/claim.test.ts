@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { temporaryFolder } from "../server/harness.js";
 import { MAIN } from "../service.js";
-import { jcs, newRecipient, open, seal } from "../verify/ecies.js";
-import { sha256 } from "../verify/keys.js";
+import { jcs, newRecipient, open, seal } from "../verify/claims/ecies.js";
+import { sha256 } from "../verify/keys/keys.js";
 import { cairnlog } from "./harness.js";
 
 const folder = temporaryFolder();

@@ -5,7 +5,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
-import { chain, type MadeEntry, type Wanted } from "../log/history-entries.js";
+import { chain, type MadeEntry, type Wanted } from "../log/history/entries.js";
 import { MAIN, scratchFolder, startService } from "../service.js";
 import { cairnlog } from "./harness.js";
 

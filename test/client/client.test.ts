@@ -1,5 +1,5 @@
 /** The client against the real service: what each method does, and what it keeps. */
-import { beforeAll, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { parsePublicKey, verifyBundle } from "#cairnlog/engine/verify/index.js";
 import {
   type ClientError,
@@ -20,6 +20,10 @@ beforeAll(async () => {
     SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S: "0",
     SERVICE_ENDORSEMENT_MIN_TRUST: "0",
   });
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
 });
 
 async function registered() {
@@ -124,9 +128,10 @@ describe("keys", () => {
     const limited = await startTestService({ SERVICE_RATE_LIMITS: "on", SERVICE_RATE_LIMIT_GENERAL: "1" });
     const client = createClient({ server: limited.url });
     const errors: ClientError[] = [];
+    vi.spyOn(Date, "now").mockReturnValue(Date.now());
     for (let i = 0; i < 3; i++) await client.log.operatorKey().catch((error) => errors.push(error));
     await client.keys.find(`sha256:${"0".repeat(64)}`).catch((error) => errors.push(error));
-    expect(errors.at(-1)).toMatchObject({ status: 429, code: "rate-limited", retryAfter: expect.any(Number) });
+    expect(errors.at(-1)).toMatchObject({ status: 429, code: "rate-limited", retryAfter: 60 });
   });
 });
 

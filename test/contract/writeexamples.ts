@@ -1,6 +1,6 @@
 /**
  * Writes the examples of the OpenAPI document, `server/http/openapi/examples.ts`, from a tour of the service:
- * `UPDATE_EXAMPLES=1 npx vitest run --config test/vitest.config.ts test/contract/openapi.test.ts`.
+ * `UPDATE_EXAMPLES=1 npx vitest run --config test/vitest.config.ts test/contract/service/openapi.test.ts`.
  */
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";

@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { Random } from "../reliability/random.js";
 import { canonical, newManifest, newSigner, registration, submission, type TestSigner } from "../server/signers.js";
-import { newRecipient, seal } from "../verify/ecies.js";
+import { newRecipient, seal } from "../verify/claims/ecies.js";
 import type { Connection } from "./connection.js";
 import type { Ledger, Receipt } from "./ledger.js";
 

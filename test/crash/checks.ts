@@ -3,8 +3,8 @@
  * service that was started again, seen as a monitor sees it. Each check gives a sentence for every problem.
  */
 import { join } from "node:path";
-import { openOperatorKey } from "#cairnlog/engine/crypto/operator-key.js";
-import { createPool } from "#cairnlog/engine/crypto/pool.js";
+import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { openRegistry, type Registry } from "#cairnlog/engine/registry/registry.js";
 import type { TableName } from "#cairnlog/engine/store/schema.js";
 import { type Entry, type InclusionProof, type TreeHead, verifyInclusion } from "#cairnlog/engine/verify/index.js";

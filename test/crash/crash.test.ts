@@ -1,7 +1,7 @@
 /** The short form of `npm run crash`: a few kills, every injected failure once. */
 import { expect, test } from "vitest";
 import { DIST } from "../reliability/planted.js";
-import { FAULT_CASES, loadEngine } from "./faults.js";
+import { FAULT_CASES, loadEngine } from "./faults/faults.js";
 import { LIMIT_CASES } from "./limits.js";
 import { crash } from "./rounds.js";
 

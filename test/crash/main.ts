@@ -1,9 +1,9 @@
 /** `npm run crash`: SIGKILL again and again, and a failure at every boundary; nothing acknowledged may be lost. */
 import { writeFileSync } from "node:fs";
-import { startProgress } from "#cairnlog/server/cli/progress.js";
+import { startProgress } from "#cairnlog/server/cli/terminal/progress.js";
 import { anySeed, readCommand, wholeNumber } from "../reliability/command.js";
 import { DIST, selfTest } from "../reliability/planted.js";
-import { FAULT_CASES, loadEngine } from "./faults.js";
+import { FAULT_CASES, loadEngine } from "./faults/faults.js";
 import { LIMIT_CASES } from "./limits.js";
 import { CRASH_FAULTS, ENGINE_FAULTS } from "./planted.js";
 import { type CrashReport, crash } from "./rounds.js";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { hash, hex, pending, prepend } from "../verify/otsbytes.js";
+import { hash, hex, pending, prepend } from "../verify/ots/otsbytes.js";
 
 const PATIENCE_MS = 5_000;
 

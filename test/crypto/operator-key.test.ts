@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import { openOperatorKey, operatorKey, writeKeyFile } from "#cairnlog/engine/crypto/operator-key.js";
-import { pack, unpack } from "#cairnlog/engine/crypto/packing.js";
-import { createPool } from "#cairnlog/engine/crypto/pool.js";
-import { generatePrivateKey, privateKey, signSync } from "#cairnlog/engine/crypto/private-key.js";
-import { SignatureVerifier } from "#cairnlog/engine/crypto/verifier.js";
+import { openOperatorKey, operatorKey, writeKeyFile } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey, privateKey, signSync } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { pack, unpack } from "#cairnlog/engine/crypto/pool/packing.js";
+import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { SignatureVerifier } from "#cairnlog/engine/crypto/pool/verifier.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cairnlog-keys-"));
 const pool = createPool(2);

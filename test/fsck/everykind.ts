@@ -4,16 +4,17 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Database, open } from "lmdb";
-import { openOperatorKey } from "#cairnlog/engine/crypto/operator-key.js";
-import type { Pool } from "#cairnlog/engine/crypto/pool.js";
-import { checkLog, type LogCheckOptions, type LogCheckReport } from "#cairnlog/engine/log/fsck.js";
-import type { EventInput } from "#cairnlog/engine/log/projection.js";
-import { rebuildLog } from "#cairnlog/engine/log/repair.js";
-import type { Transaction } from "#cairnlog/engine/log/transaction.js";
+import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import type { Pool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { checkLog, type LogCheckOptions, type LogCheckReport } from "#cairnlog/engine/log/check/fsck.js";
+import { rebuildLog } from "#cairnlog/engine/log/check/repair.js";
+import type { Transaction } from "#cairnlog/engine/log/write/commands.js";
+import type { EventInput } from "#cairnlog/engine/log/write/projection.js";
 import { PRIVATE_CHECKS } from "#cairnlog/engine/registry/privatechecks.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
 import { openRegistry, type Registry } from "#cairnlog/engine/registry/registry.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
+import { runIn } from "../log/inline.js";
 import { nodeSigner, registration } from "../registry/world.js";
 
 const BASE = "https://x-service.example/predicates";
@@ -114,7 +115,7 @@ export async function addPrivateRows({ log }: Registry): Promise<void> {
   const { fingerprint } = nodeSigner();
   const [user, credential] = [randomUUID(), randomUUID()];
   const created_at = "2025-01-01T00:00:00.000000Z";
-  await log.execute((transaction: Transaction) => {
+  await runIn(log, (transaction: Transaction) => {
     const put: Transaction["put"] = (table, key, row) => transaction.put(table, key, row);
     const recovery_hash = "$argon2id$r";
     put("users", user, { id: user, display_name: "Ada", email: "ada@example.org", created_at, recovery_hash });
@@ -205,7 +206,8 @@ async function withStore<T>(
   }
 }
 
-export const check = (dataDir: string, pool: Pool): Promise<LogCheckReport> => withStore(dataDir, pool, checkLog);
+export const check = (dataDir: string, pool: Pool, more: Partial<LogCheckOptions> = {}): Promise<LogCheckReport> =>
+  withStore(dataDir, pool, (store, options) => checkLog(store, { ...options, ...more }));
 
 /** Checks, rebuilds, and checks again. */
 export const rebuild = (dataDir: string, pool: Pool, signal?: AbortSignal): Promise<LogCheckReport> =>

@@ -1,7 +1,7 @@
 /** A data file altered behind the log's back: each fault is named, and what follows from the entries is restored. */
 import type { Database } from "lmdb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createPool } from "#cairnlog/engine/crypto/pool.js";
+import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { DERIVED_TABLES } from "#cairnlog/engine/store/schema.js";
 import {
   buildData,
@@ -242,6 +242,16 @@ describe("entries and heads", () => {
     ["an altered digest", (batches) => flip(batches, first(batches), 8 + 4 * 79 + 32 * 5), /^entry 527: .*digest/],
     ["an altered root", (batches) => flip(batches, first(batches), headsAt), /^tree size 522: .* root/],
     ["an altered signature", (batches) => flip(batches, first(batches), headsAt + 104 + 45), /^tree size 523: .*sign/],
+    [
+      "a head's timestamp that is none",
+      (batches) => {
+        const row = Buffer.from(batches.get(first(batches) as never)!);
+        row.writeDoubleLE(Number.NaN, headsAt + 2 * 104 + 32);
+        return batches.put(first(batches) as never, row);
+      },
+      /^tree size 524: .*sign/,
+    ],
+    ["an entry without id", replace('"id":540,', '"ix":540,'), /^tree size 540: The entry at leaf 539 is none: .id is/],
     ["another signer", (batches) => flip(batches, first(batches), headsAt - 5), /^tree size \d+: .* another key/],
     [
       "a truncated newest batch",
@@ -301,7 +311,7 @@ describe("private rows", () => {
     [
       "a delivery of an entry that is not there",
       (table) => table("outbox").put([7, 9999], table("outbox").get([7, 1])),
-      /^outbox 7: it tells of entry 9999, but the log has 600/,
+      /^outbox 7: it tells of entry 9999, but the last entry is 600/,
     ],
     ["an id given out twice", (table) => table("counters").remove("webhook"), /^counters "webhook": 0 is the last id/],
     ["a lost configuration", (table) => table("trustConfigs").remove(1), /^trustConfigs: 1 is missing/],

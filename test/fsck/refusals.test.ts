@@ -5,11 +5,11 @@ import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/operator-key.js";
-import { createPool } from "#cairnlog/engine/crypto/pool.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/private-key.js";
+import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { startLog } from "#cairnlog/engine/log/log.js";
-import { MIGRATIONS, type Migration } from "#cairnlog/engine/store/migrations.js";
+import { MIGRATIONS, type Migration } from "#cairnlog/engine/store/lmdb/migrations.js";
 import { FORMAT } from "#cairnlog/engine/store/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { cairnlog } from "../cli/harness.js";

@@ -1,6 +1,6 @@
 /** `npm run fuzz`: wrong requests to a real service, wrong texts to everything that reads them. */
 import { writeFileSync } from "node:fs";
-import { startProgress } from "#cairnlog/server/cli/progress.js";
+import { startProgress } from "#cairnlog/server/cli/terminal/progress.js";
 import { anySeed, readCommand, wholeNumber } from "../reliability/command.js";
 import { DIST, selfTest } from "../reliability/planted.js";
 import { asInput, keep, readCorpus, SERVICE } from "./corpus.js";

@@ -1,5 +1,7 @@
 /** What becomes of valid inputs: each change is one that some parser, somewhere, was once not ready for. */
+import fc from "fast-check";
 import type { Random } from "../reliability/random.js";
+import { texts } from "../texts.js";
 
 /** Lengths around which limits lie. */
 const CAPS = [0, 1, 12, 64, 100, 128, 200, 254, 256, 500, 512, 1000, 1024, 2048, 4096, 5000, 8192, 16_384, 65_536];
@@ -68,11 +70,17 @@ const NASTY_NUMBERS = [
   Number.MIN_VALUE,
 ];
 
+const TEXTS = texts();
+
 export function nastyText(random: Random): string {
-  if (random.chance(0.7)) return random.pick(NASTY_TEXTS);
+  if (random.chance(0.3)) return fc.sample(TEXTS, { numRuns: 1, seed: random.below(2 ** 31) })[0]!;
+  if (random.chance(0.6)) return random.pick(NASTY_TEXTS);
   const length = Math.max(0, random.pick(CAPS) + random.below(3) - 1);
   return random.pick(["a", "é", "🪨", "0", " ", "\u0001", "\ud83d"]).repeat(length).slice(0, length);
 }
+
+const nastyName = (random: Random): string =>
+  random.chance(0.5) ? random.pick(NASTY_NAMES) : nastyText(random).slice(0, 64);
 
 export function nastyValue(random: Random): unknown {
   switch (random.below(8)) {
@@ -131,11 +139,11 @@ export function mutateValue(value: unknown, random: Random): unknown {
       set(name, nastyValue(random));
       break;
     case 2:
-      set(random.pick(NASTY_NAMES), nastyValue(random));
+      set(nastyName(random), nastyValue(random));
       break;
     case 3:
       delete container[name];
-      set(random.chance(0.5) ? random.pick(NASTY_NAMES) : name.toUpperCase(), held);
+      set(random.chance(0.5) ? nastyName(random) : name.toUpperCase(), held);
       break;
     case 4:
       set(name, random.pick(all).container);
@@ -180,8 +188,11 @@ export function mutateText(text: string, random: Random): string {
       const part = text.slice(at, at + 1 + random.below(12)) || "a";
       return text.slice(0, at) + part.repeat(random.pick([10, 100, 5_000])).slice(0, 50_000) + text.slice(at);
     }
-    case 6:
-      return text.slice(0, at) + String.fromCharCode(random.below(0x250)) + text.slice(at + 1);
+    case 6: {
+      // Letters of ASCII as often as others.
+      const code = random.below(random.chance(0.5) ? 0x80 : 0x250);
+      return text.slice(0, at) + String.fromCharCode(code) + text.slice(at + 1);
+    }
     default:
       return ` ${text}\n`;
   }
@@ -209,7 +220,9 @@ export function mutateBytes(bytes: Buffer, random: Random): Buffer {
     case 5:
       return Buffer.concat([bytes, bytes]);
     case 6:
-      return insert(random.pick(["\\u0000", "\\ud800", '"', "{", "[", ",", ":", "1e400", "-", "00", "\u0000", "\\"]));
+      return insert(
+        random.pick(["\\u0000", "\\ud800", '"', "{", "[", ",", ":", "1e400", "1E400", "-", "00", "\u0000", "\\"]),
+      );
     case 7: {
       // The members of the first object, twice.
       const text = bytes.toString("latin1");

@@ -8,9 +8,9 @@ import { pathToFileURL } from "node:url";
 import canonicalize from "canonicalize";
 import { Random } from "../reliability/random.js";
 import { newManifest, newSigner, sha256 } from "../server/signers.js";
-import { newRecipient, seal } from "../verify/ecies.js";
-import { ED25519_ID, ED25519_ORDER, fromLittleEndian, littleEndian, P256_ID, pem, spki } from "../verify/keys.js";
-import { append, bitcoin, detached, hex, pending, prepend } from "../verify/otsbytes.js";
+import { newRecipient, seal } from "../verify/claims/ecies.js";
+import { ED25519_ID, ED25519_ORDER, fromLittleEndian, littleEndian, P256_ID, pem, spki } from "../verify/keys/keys.js";
+import { append, bitcoin, detached, hex, pending, prepend } from "../verify/ots/otsbytes.js";
 import { mutateBytes, mutateText, mutateValue, nastyText } from "./mutate.js";
 
 /** CPU milliseconds for one input of at most 256 KiB: some hundred times what the slowest needs. */
@@ -50,37 +50,37 @@ function attempt<T>(action: () => T): T | undefined {
 export async function loadTargets(dist: string): Promise<Target[]> {
   const module = (name: string) => import(pathToFileURL(join(dist, `${name}.js`)).href);
   const verify: typeof import("#cairnlog/engine/verify/index.js") = await module("engine/verify/index");
-  const claims: typeof import("#cairnlog/engine/verify/claims.js") = await module("engine/verify/claims");
-  const { importPublicKey }: typeof import("#cairnlog/engine/crypto/spki.js") = await module("engine/crypto/spki");
+  const claims: typeof import("#cairnlog/engine/verify/claims/claims.js") = await module("engine/verify/claims");
+  const { importPublicKey }: typeof import("#cairnlog/engine/crypto/keys/spki.js") = await module("engine/crypto/spki");
   const { verifySync }: typeof import("#cairnlog/engine/crypto/signatures.js") =
     await module("engine/crypto/signatures");
   const { HardwareRoots }: typeof import("#cairnlog/engine/crypto/hardware.js") =
     await module("engine/crypto/hardware");
   const { Faults }: typeof import("#cairnlog/engine/registry/input.js") = await module("engine/registry/input");
-  const { readPredicates, judge }: typeof import("#cairnlog/engine/registry/predicatelanguage.js") = await module(
-    "engine/registry/predicatelanguage",
-  );
-  const { resolvePredicate }: typeof import("#cairnlog/engine/registry/predicates.js") =
+  const { readPredicates, judge }: typeof import("#cairnlog/engine/registry/requests/predicatelanguage.js") =
+    await module("engine/registry/predicatelanguage");
+  const { resolvePredicate }: typeof import("#cairnlog/engine/registry/attestations/predicates.js") =
     await module("engine/registry/predicates");
-  const { readManifest }: typeof import("#cairnlog/engine/registry/manifest.js") =
+  const { readManifest }: typeof import("#cairnlog/engine/registry/attestations/manifest.js") =
     await module("engine/registry/manifest");
-  const { checkIdentifiers }: typeof import("#cairnlog/engine/registry/identifiers.js") =
+  const { checkIdentifiers }: typeof import("#cairnlog/engine/registry/endorsements/identifiers.js") =
     await module("engine/registry/identifiers");
-  const { isEmail }: typeof import("#cairnlog/engine/registry/email.js") = await module("engine/registry/email");
-  const { readPseudonym }: typeof import("#cairnlog/engine/registry/pseudonym.js") =
+  const { isEmail }: typeof import("#cairnlog/engine/registry/accounts/email.js") =
+    await module("engine/registry/email");
+  const { readPseudonym }: typeof import("#cairnlog/engine/registry/keys/pseudonym.js") =
     await module("engine/registry/pseudonym");
-  const { readTrustPolicy }: typeof import("#cairnlog/engine/registry/trustconfig.js") =
+  const { readTrustPolicy }: typeof import("#cairnlog/engine/registry/trust/config.js") =
     await module("engine/registry/trustconfig");
   const { parseBody, textReader }: typeof import("#cairnlog/server/http/input.js") = await module("server/http/input");
-  const { createHistoryReader, NO_PREDECESSOR }: typeof import("#cairnlog/engine/log/historyentry.js") =
+  const { createHistoryReader, NO_PREDECESSOR }: typeof import("#cairnlog/engine/log/history/entry.js") =
     await module("engine/log/historyentry");
-  const { readSubscription }: typeof import("#cairnlog/engine/registry/webhookinput.js") =
+  const { readSubscription }: typeof import("#cairnlog/engine/registry/webhooks/input.js") =
     await module("engine/registry/webhookinput");
-  const { clientAddress, limitKey, parseNetwork }: typeof import("#cairnlog/server/http/client-address.js") =
+  const { clientAddress, limitKey, parseNetwork }: typeof import("#cairnlog/server/http/transport/client-address.js") =
     await module("server/http/client-address");
-  const { json }: typeof import("#cairnlog/server/http/answer.js") = await module("server/http/answer");
-  const { kept }: typeof import("#cairnlog/server/http/caching.js") = await module("server/http/caching");
-  const { LogQuery }: typeof import("#cairnlog/server/wire/log.js") = await module("server/wire/log");
+  const { json }: typeof import("#cairnlog/server/http/transport/answer.js") = await module("server/http/answer");
+  const { kept }: typeof import("#cairnlog/server/http/transport/caching.js") = await module("server/http/caching");
+  const { LogQuery }: typeof import("#cairnlog/server/wire/log/log.js") = await module("server/wire/log");
 
   const text = (input: Buffer) => input.toString("utf8");
   const value = (input: Buffer): unknown => JSON.parse(text(input));

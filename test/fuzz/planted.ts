@@ -4,13 +4,13 @@ import type { PlantedFault } from "../reliability/planted.js";
 export const SERVICE_FAULTS: readonly PlantedFault[] = [
   {
     name: "throws a TypeError on a member __proto__",
-    file: "engine/verify/ijson.js",
+    file: "engine/verify/json/ijson.js",
     text: "export function parseIJson(text) {",
     replacement: "export function parseIJson(text) {\n    if (text.includes('\"__proto__\"')) undefined.member;",
   },
   {
     name: "keeps 400 KB of every request",
-    file: "server/http/request.js",
+    file: "server/http/transport/request.js",
     text: "export function readRequest(",
     replacement:
       "const kept = [];\nexport function readRequest(...args) { kept.push(Buffer.alloc(400_000, 1)); return readIt(...args); }\nfunction readIt(",
@@ -23,13 +23,13 @@ export const SERVICE_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "takes any request id",
-    file: "server/http/request.js",
+    file: "server/http/transport/request.js",
     text: "id: id && SANE_ID.test(id) ?",
     replacement: "id: id ?",
   },
   {
     name: "answers another type than it promises",
-    file: "engine/registry/directory.js",
+    file: "engine/registry/keys/directory.js",
     text: "return { rows, page, per_page: perPage, total };",
     replacement: "return { rows, page, per_page: String(perPage), total };",
   },
@@ -43,26 +43,38 @@ export const SERVICE_FAULTS: readonly PlantedFault[] = [
 
 export const PARSER_FAULTS: readonly PlantedFault[] = [
   {
+    name: "spells a backslash without its escape in texts of ASCII",
+    file: "engine/verify/json/canonical.js",
+    text: "/^[ !#-[\\]-~]*$/",
+    replacement: "/^[ !#-~]*$/",
+  },
+  {
+    name: "takes numbers that are no double when their exponent is spelt with E",
+    file: "engine/verify/json/ijson.js",
+    text: "code === 0x65 || code === 0x45",
+    replacement: "code === 0x65",
+  },
+  {
     name: "takes DER lengths that are not minimal",
-    file: "engine/verify/der.js",
+    file: "engine/verify/keys/der.js",
     text: "if (length < (count === 1 ? 0x80 : 0x100))",
     replacement: "if (false)",
   },
   {
     name: "takes another hash under RSA signatures, offline only",
-    file: "engine/verify/signature.js",
+    file: "engine/verify/keys/signature.js",
     text: 'hash: "SHA-256" }',
     replacement: 'hash: "SHA-1" }',
   },
   {
     name: "reads an address in time that grows with the square of its length",
-    file: "engine/registry/email.js",
+    file: "engine/registry/accounts/email.js",
     text: "export function isEmail(value) {",
     replacement: "export function isEmail(value) {\n    if (/.+\\u0001$/s.test(value)) return false;",
   },
   {
     name: "throws a RangeError on a truncated timestamp",
-    file: "engine/verify/otsops.js",
+    file: "engine/verify/ots/operations.js",
     text: 'throw otsError("The OpenTimestamps proof ends too early.");',
     replacement: 'throw new RangeError("too early");',
   },

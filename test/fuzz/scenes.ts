@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { Random } from "../reliability/random.js";
 import { canonical, newManifest, newSigner, registration, sha256, submission } from "../server/signers.js";
-import { newRecipient, seal } from "../verify/ecies.js";
+import { newRecipient, seal } from "../verify/claims/ecies.js";
 import type { Actor, World } from "./world.js";
 
 /** Parts of a request; what is absent is left to the schema. */

@@ -1,6 +1,7 @@
 /** Values that fit a JSON Schema, as fast-check arbitraries, with what the service knows put where names ask for it. */
 import fc from "fast-check";
 import type { Document } from "../server/promised.js";
+import { jsonValues, texts } from "../texts.js";
 
 /** Values that make sense for members of a name; undefined where any will do. */
 export type Hints = (name: string) => readonly unknown[] | undefined;
@@ -62,13 +63,13 @@ export class SchemaValues {
       case "string":
         if (schema.pattern) return fc.stringMatching(new RegExp(schema.pattern));
         if (schema.format === "date-time") return fc.date({ noInvalidDate: true }).map((date) => date.toJSON());
-        return fc.string({ minLength, maxLength, unit: "grapheme" });
+        return texts({ minLength, maxLength });
       case "array":
         return fc.array(this.#arbitrary(schema.items ?? {}, name, depth + 1), { maxLength: 4 });
       case "object":
         return this.#object(schema, depth);
       default:
-        return fc.jsonValue({ maxDepth: 3 });
+        return jsonValues();
     }
   }
 
@@ -79,9 +80,9 @@ export class SchemaValues {
     const known = fc.record(model, { requiredKeys: required });
     const [pattern] = Object.values(patternProperties ?? {});
     if (!pattern && Object.keys(model).length) return known;
-    const more = pattern ? this.#arbitrary(pattern, "", depth + 1) : fc.jsonValue({ maxDepth: 3 });
+    const more = pattern ? this.#arbitrary(pattern, "", depth + 1) : jsonValues();
     return fc
-      .tuple(known, fc.dictionary(fc.string({ maxLength: 12 }), more, { maxKeys: 4 }))
+      .tuple(known, fc.dictionary(texts({ maxLength: 12 }), more, { maxKeys: 4 }))
       .map(([a, b]) => ({ ...b, ...a }));
   }
 }

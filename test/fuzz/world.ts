@@ -13,7 +13,7 @@ import {
   submission,
   type TestSigner,
 } from "../server/signers.js";
-import { newRecipient, seal } from "../verify/ecies.js";
+import { newRecipient, seal } from "../verify/claims/ecies.js";
 import { SCENES, type Valid } from "./scenes.js";
 import type { Hints } from "./schema.js";
 

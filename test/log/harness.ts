@@ -3,13 +3,18 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach } from "vitest";
-import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/operator-key.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/private-key.js";
+import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { type Log, type LogOptions, openLog, startLog } from "#cairnlog/engine/log/log.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 
 /** Many logs are open at once while a failing property is being shrunk. */
-const MAP_SIZE = 2 ** 30;
+export const MAP_SIZE = 2 ** 30;
+
+/** Verifies the logs of one test file, on one thread that starts with the first of them. */
+export const testPool = createPool(1);
+afterAll(() => testPool.close());
 
 const folders: string[] = [];
 afterAll(() => {
@@ -33,7 +38,7 @@ export const testOperator: OperatorKey = operatorKey(generatePrivateKey("ed25519
 /** A log in a new folder (or `options.path`), closed after the test. */
 export async function openTestLog(options: Partial<LogOptions> = {}): Promise<{ log: Log; path: string }> {
   const path = options.path ?? temporaryFolder();
-  const log = await openLog({ signer: testOperator, mapSize: MAP_SIZE, ...options, path });
+  const log = await openLog({ signer: testOperator, pool: testPool, mapSize: MAP_SIZE, ...options, path });
   logs.add(log);
   return { log, path };
 }
@@ -45,7 +50,8 @@ export async function openFaultyLog(
   const path = options.path ?? temporaryFolder();
   const store = openStore({ path, mapSize: MAP_SIZE });
   const faults = new Faults(store);
-  const log = await startLog(faults.store, { signer: testOperator, mapSize: MAP_SIZE, ...options, path });
+  const defaults = { signer: testOperator, pool: testPool, mapSize: MAP_SIZE };
+  const log = await startLog(faults.store, { ...defaults, ...options, path });
   logs.add(log);
   return { log, path, faults };
 }

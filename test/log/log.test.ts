@@ -1,9 +1,11 @@
 import { createHash, createPublicKey, verify as opensslVerify } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/operator-key.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/private-key.js";
+import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { CairnlogError } from "#cairnlog/engine/error.js";
-import { openTestLog, temporaryFolder, testOperator } from "./harness.js";
+import { openLog } from "#cairnlog/engine/log/log.js";
+import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "./harness.js";
+import { runIn } from "./inline.js";
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 const event = (n: number) => ({ event_type: "note", payload: { n } });
@@ -98,7 +100,7 @@ describe("commands", () => {
   test("see what earlier commands of the same batch wrote, and a command that throws leaves no trace", async () => {
     const { log } = await openTestLog();
     const register = (fingerprint: string) =>
-      log.execute((transaction) => {
+      runIn(log, (transaction) => {
         if (transaction.get("keys", fingerprint)) throw new Error("taken");
         transaction.put("keys", fingerprint, { pseudonym: fingerprint } as never);
         transaction.append({ event_type: "key", payload: { fingerprint } });
@@ -116,10 +118,10 @@ describe("commands", () => {
   test("ranges merge rows on disk with rows on their way", async () => {
     const { log } = await openTestLog();
     const row = (name: string) => ({ pseudonym: name }) as never;
-    await log.execute((transaction) => {
+    await runIn(log, (transaction) => {
       for (const name of ["a", "c", "e"]) transaction.put("keys", name, row(name));
     });
-    const { value } = await log.execute((transaction) => {
+    const { value } = await runIn(log, (transaction) => {
       transaction.put("keys", "b", row("b"));
       transaction.put("keys", "c", undefined);
       transaction.put("keys", "z", row("z"));
@@ -181,6 +183,13 @@ describe("opening", () => {
     await log.close();
     const other = operatorKey(generatePrivateKey("ecdsa-p256"));
     await expect(openTestLog({ path, signer: other })).rejects.toThrow(/signed by operator key sha256:/);
+  });
+
+  test("a log that is given no threads starts its own", async () => {
+    const log = await openLog({ path: temporaryFolder(), signer: testOperator, mapSize: MAP_SIZE });
+    await log.append(event(1));
+    expect(await log.verify()).toMatchObject({ valid: true, entry_count: 1 });
+    await log.close();
   });
 
   test("several logs live in one process", async () => {

@@ -3,14 +3,14 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openOperatorKey } from "#cairnlog/engine/index.js";
-import { importEntries } from "#cairnlog/engine/log/import.js";
+import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
 import { createClient } from "#cairnlog/server/client/index.js";
 import { readSettings, startServer } from "#cairnlog/server/index.js";
 import type { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import type { Monitor } from "#cairnlog/server/monitor/monitor.js";
-import { chain } from "../log/history-entries.js";
+import { chain } from "../log/history/entries.js";
 import { done, newPair, type Pair } from "../server/endorsements.js";
 import {
   expectProblem,

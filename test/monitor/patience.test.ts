@@ -44,7 +44,7 @@ test("outages: five tries, then what came last", async () => {
   expect(said).toHaveLength(4);
   await new Promise((resolve) => servers.pop()!.close(resolve).closeAllConnections());
   await expect(hastyFetch(said)(url)).rejects.toThrow("fetch failed");
-  expect(said.at(-1)).toMatch(/^The service does not answer; trying again in \d+ s\.$/);
+  expect(said.at(-1)).toBe("The service does not answer; trying again in 1 s.");
 });
 
 test("an answer other than of an outage is not asked for twice", async () => {
@@ -57,6 +57,26 @@ test("an answer other than of an outage is not asked for twice", async () => {
     expect((await hastyFetch()(url)).status).toBe(status);
     expect(asked).toBe(1);
   }
+});
+
+test.each([
+  [1, 1],
+  [999, 1],
+  [1_000, 1],
+  [1_001, 2],
+  [4_400, 5],
+])("a pause of %d ms is announced as %d s: rounded up", async (firstPauseMs, seconds) => {
+  const url = await serve((_, response) => void response.writeHead(503).end());
+  const interrupted = new AbortController();
+  const said: string[] = [];
+  const say = (sentence: string) => {
+    said.push(sentence);
+    interrupted.abort();
+  };
+  await expect(patientFetch({ signal: interrupted.signal, say, firstPauseMs })(url)).rejects.toMatchObject({
+    name: "AbortError",
+  });
+  expect(said).toEqual([`The service answers 503; trying again in ${seconds} s.`]);
 });
 
 test("an interruption ends a wait at once", async () => {

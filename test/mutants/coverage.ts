@@ -39,14 +39,18 @@ const digest = (text: string | Buffer): string => createHash("sha256").update(te
 export class Coverage {
   readonly #root: string;
   readonly #path: string;
-  readonly #map: CoverageMap;
+  #map: CoverageMap;
   readonly #reached = new Map<string, ReadonlySet<string>>();
 
   /** @param path file in which the map is kept from run to run */
   constructor(root: string, path: string) {
     this.#root = root;
     this.#path = path;
-    this.#map = existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : {};
+    this.#map = this.#read();
+  }
+
+  #read(): CoverageMap {
+    return existsSync(this.#path) ? JSON.parse(readFileSync(this.#path, "utf8")) : {};
   }
 
   /** The test files below these files and folders that a mutant may be shown to. */
@@ -61,11 +65,11 @@ export class Coverage {
     return [...new Set(found)];
   }
 
-  /** Those of the test files whose measurements do not hold for these compiled files. */
+  /** Those of the test files whose measurements do not hold for these compiled files; what reaches little code first. */
   unmeasured(tests: readonly string[], targets: readonly string[]): string[] {
     const current = new Map(targets.map((built) => [built, this.#hashOf(built)]));
     const known = new Set(Object.values(this.#map).flatMap(({ executed }) => Object.keys(executed)));
-    return tests.filter((test) => {
+    const missing = tests.filter((test) => {
       const entry = this.#map[test];
       const reached = this.#closure(test);
       const wanted = targets.filter((built) => reached.has(join("dist", built)));
@@ -76,6 +80,7 @@ export class Coverage {
         return executed ? executed.hash !== current.get(built) : !known.has(built);
       });
     });
+    return missing.sort((a, b) => this.#closure(a).size - this.#closure(b).size);
   }
 
   /** Runs one test file and keeps what it executed. */
@@ -88,7 +93,8 @@ export class Coverage {
     const fails = outcome === "passed" ? null : (by ?? outcome);
     const entry = { hash, ms, fails, executed: executedBy(folder, sandbox.dist) };
     rmSync(folder, { recursive: true });
-    this.#map[test] = entry;
+    // Another run may have measured others meanwhile.
+    this.#map = { ...this.#read(), [test]: entry };
     mkdirSync(dirname(this.#path), { recursive: true });
     writeFileSync(`${this.#path}.new`, JSON.stringify(this.#map));
     renameSync(`${this.#path}.new`, this.#path);

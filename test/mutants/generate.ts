@@ -7,7 +7,7 @@ import { parseAst } from "vite";
 import { type Edit, editsOf, isSilent, type Node } from "./operators.js";
 
 export interface Mutant extends Edit {
-  /** `engine/log/tree.ts:31:14:boundary`; the same from run to run while the source is the same. */
+  /** `engine/log/tree/tree.ts:31:14:boundary`; the same from run to run while the source is the same. */
   readonly id: string;
   /** Source file below the project. */
   readonly file: string;

@@ -20,7 +20,7 @@ export function scores(verdicts: readonly Verdict[], folders: readonly string[])
   });
 }
 
-export const isWithin = (file: string, folder: string): boolean => file === folder || file.startsWith(`${folder}/`);
+const isWithin = (file: string, folder: string): boolean => file === folder || file.startsWith(`${folder}/`);
 
 export function scoreLine({ folder, counts, killed, total }: FolderScore): string {
   const share = total ? `${((100 * killed) / total).toFixed(1)} %` : "nothing to score";
@@ -36,15 +36,16 @@ const oneLine = (text: string) => (text.length > 100 ? `${text.slice(0, 97)}...`
 export const describeMutant = ({ id, original, replacement, source }: Mutant): string =>
   `${id}\n    ${oneLine(original)}  →  ${oneLine(replacement) || "(nothing)"}\n    in: ${source}`;
 
-/** What a reader has to look at: survivors and what no test executes. */
+/** Whether somebody has to look at it: nothing noticed the fault. */
+export const isOpen = ({ state }: Verdict): boolean => state === "survived" || state === "uncovered";
+
+/** What a reader has to look at, one text for each. */
 export function openVerdicts(verdicts: readonly Verdict[]): string[] {
-  return verdicts
-    .filter(({ state }) => state === "survived" || state === "uncovered")
-    .map(({ mutant, state, shown, left }) => {
-      const tests =
-        state === "uncovered"
-          ? "no test executes it"
-          : `${shown.length} test ${shown.length === 1 ? "file passes" : "files pass"}${left ? `, ${left} slower not run` : ""}`;
-      return `${describeMutant(mutant)}\n    ${state}: ${tests}`;
-    });
+  return verdicts.filter(isOpen).map(({ mutant, state, shown, left }) => {
+    const tests =
+      state === "uncovered"
+        ? "no test executes it"
+        : `${shown.length} test ${shown.length === 1 ? "file passes" : "files pass"}${left ? `, ${left} slower not run` : ""}`;
+    return `${describeMutant(mutant)}\n    ${state}: ${tests}`;
+  });
 }

@@ -1,8 +1,7 @@
 /** A copy of the project in which faults are planted and tests are run, so that the checkout itself stays whole. */
-import { spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, fork } from "node:child_process";
 import {
   cpSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -14,7 +13,9 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { type Mutant, planted } from "./generate.js";
+import type { Answer, Request } from "./host.js";
 
 /** What a run of test files came to. */
 export interface Run {
@@ -34,19 +35,18 @@ export interface RunOptions {
 /** Copied, since Node and vitest resolve symbolic links: a linked file would load the checkout's build. */
 const COPIED = new Set(["dist", "test", "package.json"]);
 const LEFT_OUT = new Set([".git", "data"]);
-const LAST_OUTPUT = 2_000;
+const HOST = fileURLToPath(new URL("host.js", import.meta.url));
 
 export class Sandbox {
   readonly folder: string;
   readonly dist: string;
-  readonly #report: string;
   readonly #scratch: string;
+  #host: ChildProcess | null = null;
 
   /** @param root the checkout, built */
   constructor(root: string) {
     this.folder = realpathSync(mkdtempSync(join(tmpdir(), "cairnlog-mutants-")));
     this.dist = join(this.folder, "dist");
-    this.#report = join(this.folder, "report.json");
     this.#scratch = join(this.folder, "tmp");
     mkdirSync(this.#scratch);
     for (const name of readdirSync(root)) {
@@ -71,79 +71,90 @@ export class Sandbox {
 
   /** Runs test files, in this order, up to the first failure. */
   async test(files: readonly string[], { timeoutMs, coverage, signal }: RunOptions): Promise<Run> {
-    rmSync(this.#report, { force: true });
+    const host = await this.#running();
     const started = Date.now();
-    const vitest = join(this.folder, "node_modules", "vitest", "vitest.mjs");
-    const flags = ["--config=test/mutants/vitest.config.ts", "--bail=1", "--reporter=json"];
-    const child = spawn(process.execPath, [vitest, "run", ...flags, `--outputFile=${this.#report}`, ...files], {
-      cwd: this.folder,
-      env: {
-        ...process.env,
-        TMPDIR: this.#scratch,
-        MUTANTS_ORDER: files.join(","),
-        ...(coverage && { NODE_V8_COVERAGE: coverage }),
-      },
-      stdio: ["ignore", "pipe", "pipe"],
-      // A group of its own: services that the tests started end with it.
-      detached: true,
-    });
-    let output = "";
-    const keep = (chunk: Buffer) => {
-      output = (output + chunk).slice(-LAST_OUTPUT);
-    };
-    child.stdout.on("data", keep);
-    child.stderr.on("data", keep);
     let isLate = false;
     const timer = setTimeout(() => {
       isLate = true;
-      endGroup(child.pid);
+      this.#end();
     }, timeoutMs);
-    const stop = () => endGroup(child.pid);
+    const stop = () => this.#end();
     signal?.addEventListener("abort", stop);
-    const code = await new Promise<number | null>((resolve, reject) => {
-      child.on("error", reject);
-      child.on("exit", resolve);
-    });
-    clearTimeout(timer);
-    signal?.removeEventListener("abort", stop);
-    endGroup(child.pid);
-    rmSync(this.#scratch, { recursive: true, force: true, maxRetries: 3 });
-    mkdirSync(this.#scratch, { recursive: true });
-    const ms = Date.now() - started;
-    if (isLate) return { outcome: "timeout", by: null, ms };
-    if (code === 0) return { outcome: "passed", by: null, ms };
-    return { outcome: "failed", by: this.#firstFailure() ?? output.trim(), ms };
+    try {
+      host.send({ files, coverage: coverage ?? null } satisfies Request);
+      const answer = await nextAnswer(host);
+      const ms = Date.now() - started;
+      if (isLate || answer?.isLate) return { outcome: "timeout", by: answer?.failed ?? null, ms };
+      // A process that ended took the tests with it: the fault reached as far as that.
+      if (!answer) this.#end();
+      const by = answer ? answer.failed : "the process that runs the tests ended";
+      return { outcome: by === null ? "passed" : "failed", by, ms };
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", stop);
+      if (this.#host) endOthers(host.pid!);
+      rmSync(this.#scratch, { recursive: true, force: true, maxRetries: 3 });
+      mkdirSync(this.#scratch);
+    }
   }
 
-  #firstFailure(): string | null {
-    if (!existsSync(this.#report)) return null;
-    const { testResults } = JSON.parse(readFileSync(this.#report, "utf8")) as {
-      testResults: {
-        name: string;
-        status: string;
-        message: string;
-        assertionResults: { status: string; fullName: string }[];
-      }[];
-    };
-    const file = testResults.find(({ status }) => status === "failed");
-    if (!file) return null;
-    const name = file.name.slice(this.folder.length + 1);
-    const test = file.assertionResults.find(({ status }) => status === "failed");
-    return `${name}: ${test?.fullName ?? file.message.split("\n")[0]}`;
+  /** The host, started when there is none. */
+  async #running(): Promise<ChildProcess> {
+    if (this.#host) return this.#host;
+    const host = fork(HOST, [this.folder], {
+      cwd: this.folder,
+      // What vitest keeps for itself goes with the sandbox.
+      env: { ...process.env, TMPDIR: this.folder },
+      stdio: ["ignore", "ignore", "inherit", "ipc"],
+      // A group of its own: whatever the tests started ends with it.
+      detached: true,
+    });
+    this.#host = host;
+    await nextAnswer(host);
+    return host;
+  }
+
+  #end(): void {
+    if (this.#host?.pid !== undefined) endProcess(-this.#host.pid);
+    this.#host = null;
   }
 
   remove(): void {
+    this.#end();
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 });
   }
 }
 
-/** Ends what is left of a process group. */
-function endGroup(pid: number | undefined): void {
-  if (pid === undefined) return;
+/** What the host says next; null when it ends instead. */
+function nextAnswer(host: ChildProcess): Promise<Answer | null> {
+  return new Promise((resolve) => {
+    const settle = (answer: Answer | null) => {
+      host.off("message", onMessage);
+      host.off("exit", onExit);
+      resolve(answer);
+    };
+    const onMessage = (message: unknown) => settle(message as Answer);
+    const onExit = () => settle(null);
+    host.on("message", onMessage);
+    host.on("exit", onExit);
+  });
+}
+
+/** Ends what a test that failed left running: members of the host's group besides the host. */
+function endOthers(group: number): void {
+  const table = execFileSync("ps", ["-A", "-o", "pid=,pgid="], { encoding: "utf8" });
+  for (const line of table.split("\n")) {
+    const [pid, pgid] = line.trim().split(/\s+/).map(Number);
+    if (pgid === group && pid !== group) endProcess(pid!);
+  }
+}
+
+/** @param pid negative for a whole group */
+function endProcess(pid: number): void {
   try {
-    process.kill(-pid, "SIGKILL");
+    process.kill(pid, "SIGKILL");
   } catch (error) {
-    // None of the group is left.
+    // It ended by itself.
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
 }

@@ -87,6 +87,8 @@ async function misjudged(folder: string): Promise<string[]> {
   sandbox.remove();
 
   const wrong: string[] = [];
+  const failure = coverage.failure("test/small.test.ts");
+  if (failure) wrong.push(`a test that passes is left out: ${failure}`);
   if (!coverage.failure("test/broken.test.ts")) wrong.push("a test that fails without any fault is used");
   if (coverage.unmeasured(["test/small.test.ts"], built).length) wrong.push("what was measured is measured again");
   const mutants = EXPECTED.map(([file, original, replacement]): Mutant => {

@@ -2,12 +2,13 @@
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
-import { operatorKey } from "#cairnlog/engine/crypto/operator-key.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/private-key.js";
+import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { CairnlogError } from "#cairnlog/engine/error.js";
-import { openHistory } from "#cairnlog/engine/log/history.js";
+import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
-import { chain, line, type Wanted } from "../log/history-entries.js";
+import { chain, line, type Wanted } from "../log/history/entries.js";
+import { jsonValues } from "../texts.js";
 import { closeWorlds, newFolder, nodeSigner, openWorld } from "./world.js";
 
 afterAll(closeWorlds);
@@ -47,7 +48,7 @@ const MEMBERS = [
   ...["predicates", "default_action_on_failure", "effective_from", "decision", "responder_fingerprint"],
 ];
 /** What a line of history can hold: a member of the name `__proto__` is refused before any of this. */
-const readable = fc.jsonValue().filter((value) => !JSON.stringify(value).includes('"__proto__":'));
+const readable = jsonValues().filter((value) => !JSON.stringify(value).includes('"__proto__":'));
 const payload = fc.dictionary(fc.constantFrom(...MEMBERS), fc.oneof({ weight: 4, arbitrary: plausible }, readable), {
   maxKeys: MEMBERS.length,
   size: "max",

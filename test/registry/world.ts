@@ -7,12 +7,12 @@ import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, typ
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { operatorKey } from "#cairnlog/engine/crypto/operator-key.js";
-import { createPool } from "#cairnlog/engine/crypto/pool.js";
-import { generatePrivateKey } from "#cairnlog/engine/crypto/private-key.js";
+import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { CairnlogError, type ErrorCode } from "#cairnlog/engine/error.js";
-import type { EventInput } from "#cairnlog/engine/log/projection.js";
-import type { Registration } from "#cairnlog/engine/registry/keys.js";
+import type { EventInput } from "#cairnlog/engine/log/write/projection.js";
+import type { Registration } from "#cairnlog/engine/registry/keys/keys.js";
 import { openRegistry, type Registry, type RegistryOptions } from "#cairnlog/engine/registry/registry.js";
 
 export const BASE = "https://x-service.example/predicates";

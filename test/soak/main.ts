@@ -1,7 +1,7 @@
 /** `npm run soak`: steady load for half an hour; memory and descriptors must stay where they are. */
 import { writeFileSync } from "node:fs";
 import { availableParallelism, cpus } from "node:os";
-import { startProgress } from "#cairnlog/server/cli/progress.js";
+import { startProgress } from "#cairnlog/server/cli/terminal/progress.js";
 import { draw, type Panel } from "../../bench/load/svg.js";
 import { anySeed, readCommand, wholeNumber } from "../reliability/command.js";
 import type { Sample } from "./drift.js";

@@ -1,10 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Batch, packBatch } from "#cairnlog/engine/store/batch.js";
+import { jsonValues } from "../texts.js";
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
 const item = fc.record({
-  json: fc.json().map((text) => Buffer.from(text)),
+  json: jsonValues().map((value) => Buffer.from(JSON.stringify(value))),
   digest: bytes(32),
   root: bytes(32),
   timestamp: fc.maxSafeNat(),

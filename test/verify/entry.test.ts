@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { createDigests } from "#cairnlog/engine/crypto/digests.js";
 import { canonicalTimestamp, checkEntry, type Entry, entryHash, entryPreimage } from "#cairnlog/engine/verify/entry.js";
-import { sha256 } from "./keys.js";
+import { sha256 } from "./keys/keys.js";
 
 const payload = { title: "Grüße €", b: [1, 2.5, true, null], a: { z: "", y: 1e21 } };
 // Written out by hand: what json.dumps(…, sort_keys=True, separators=(",", ":"), ensure_ascii=False) gives.

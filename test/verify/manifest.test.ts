@@ -6,7 +6,7 @@ import {
   normaliseContentHash,
   signingPayload,
 } from "#cairnlog/engine/verify/manifest.js";
-import { sha256 } from "./keys.js";
+import { sha256 } from "./keys/keys.js";
 
 const content_hash = `sha256:${sha256("text")}`;
 const bare: Manifest = {

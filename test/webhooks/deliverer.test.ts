@@ -1,6 +1,12 @@
 /** When and in which order deliveries are tried, with a clock that the test moves. */
+import { pino } from "pino";
 import { afterAll, describe, expect, test } from "vitest";
-import { RETRY_DELAYS_S, UNHEALTHY_AFTER } from "#cairnlog/engine/registry/outbox.js";
+import { projection } from "#cairnlog/engine/registry/projection.js";
+import { RETRY_DELAYS_S, UNHEALTHY_AFTER } from "#cairnlog/engine/registry/webhooks/deliveries.js";
+import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
+import { Deliverer } from "#cairnlog/server/webhooks/deliverer.js";
+import type { Send } from "#cairnlog/server/webhooks/send.js";
+import { openFaultyLog } from "../log/harness.js";
 import { closeWorlds } from "../registry/world.js";
 import { ACCEPTED, type Arrival, OWNER, openPost, type Post, REFUSED } from "./harness.js";
 
@@ -97,6 +103,21 @@ describe("a delivery", () => {
     expect(post.state(id)).toMatchObject({ healthy: true, retry_count: RETRY_DELAYS_S.length + 1 });
   });
 
+  test.each([0.000_3, 0.999_9])("is not looked at before its microsecond, with a jitter of %d", async (jitter) => {
+    const post = await openPost();
+    post.jitter = jitter;
+    post.answer = () => REFUSED;
+    const { id } = await post.subscribe();
+    await post.register();
+    await post.until(() => post.state(id).retry_count === 1 && post.timers === 1);
+    // In whole microseconds; timers have whole milliseconds, so the attempt comes up to one later, and no earlier.
+    const delay = Math.round(RETRY_DELAYS_S[0]! * (1 + 0.2 * jitter) * 1e6) / 1e6;
+    post.pass(delay - 0.000_001);
+    expect(post.arrivals).toHaveLength(1);
+    post.pass(0.001);
+    expect(post.arrivals).toHaveLength(2);
+  });
+
   test("that gets no answer in 10 s has failed", async () => {
     const post = await openPost();
     post.answer = () => never;
@@ -157,6 +178,25 @@ describe("a delivery", () => {
     expect(post.arrivals).toHaveLength(3);
     expect(post.world.registry.webhooks.outbox.oldest(id, 10)).toEqual([]);
   });
+});
+
+test("an entry whose commit failed, and that is on disk all the same, is delivered without a restart", async () => {
+  const { log, faults } = await openFaultyLog({ projection });
+  const webhooks = new Webhooks({ log, operator: OWNER, allowPrivate: false });
+  await webhooks.subscribe({ url: "https://receiver.example/" }, OWNER);
+  const ids: string[] = [];
+  const send: Send = async ({ headers }) => {
+    ids.push(headers["webhook-id"]!);
+    return ACCEPTED;
+  };
+  const deliverer = new Deliverer({ webhooks, send, logger: pino({ level: "silent" }) });
+  deliverer.start();
+  faults.plan = ["persisted anyway"];
+  const append = log.append({ event_type: "key_registration", payload: {} });
+  await expect(append).rejects.toMatchObject({ code: "storage-failed" });
+  await expect.poll(() => webhooks.outbox.size, { interval: 1, timeout: 20_000 }).toBe(0);
+  expect(ids).toEqual(["msg_1_1"]);
+  await deliverer.stop();
 });
 
 describe("a clock that is set", () => {

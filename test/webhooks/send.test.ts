@@ -4,7 +4,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer as createTcpServer } from "node:net";
 import { beforeEach, describe, expect, test } from "vitest";
-import { isPublicAddress, isVisiblyPrivate } from "#cairnlog/engine/registry/publicaddress.js";
+import { isPublicAddress, isVisiblyPrivate } from "#cairnlog/engine/registry/webhooks/publicaddress.js";
 import { httpSender, type Verdict } from "#cairnlog/server/webhooks/send.js";
 import { type Receiver, startReceiver } from "./receiver.js";
 

@@ -48,6 +48,18 @@ describe("we accept the reference library's", () => {
   });
 });
 
+describe("a timestamp", () => {
+  const at = (seconds: number) => deliveryFault(RAW, headersOf(RAW), Buffer.from(BODY), now + seconds);
+
+  test.each([-300, -299, 0, 299, 300])("of %i seconds before the receiver's clock is accepted", (age) => {
+    expect(at(age)).toBeUndefined();
+  });
+
+  test.each([-301, 301])("of %i seconds before it is refused", (age) => {
+    expect(at(age)).toMatch(/five minutes/);
+  });
+});
+
 describe("we refuse", () => {
   const good = headersOf(RAW);
   const cases: [string, Partial<SignedHeaders>, string, number][] = [
@@ -55,8 +67,6 @@ describe("we refuse", () => {
     ["another id", { id: "msg_1_3" }, BODY, now],
     ["another timestamp", { timestamp: `${now + 1}` }, BODY, now],
     ["another spelling of the timestamp", { timestamp: `0x${now.toString(16)}` }, BODY, now],
-    ["an old one", {}, BODY, now + 301],
-    ["one from the future", {}, BODY, now - 301],
     ["another version", { signature: good.signature!.replace("v1", "v2") }, BODY, now],
     ["half a signature", { signature: good.signature!.slice(0, 20) }, BODY, now],
     ["no signature", { signature: undefined }, BODY, now],

@@ -1,6 +1,7 @@
 /** The log was caught. Full width, in every view, until the reader puts it away. */
-import { AlarmIcon, DownloadIcon } from "../components/icons.js";
+
 import { Hash, saveJson, Time } from "../components/index.js";
+import { AlarmIcon, DownloadIcon } from "../look/icons.js";
 import { type Alarm, beginAnew, putAway } from "../state/alarm.js";
 import { lookNow } from "../state/watching.js";
 

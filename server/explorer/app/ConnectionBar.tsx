@@ -1,5 +1,5 @@
 /** Said in every view while the service does not answer, or answers that it was asked too much. */
-import { Countdown } from "../components/states.js";
+import { Countdown } from "../look/states.js";
 import { useCell } from "../state/cell.js";
 import { failure, lookNow } from "../state/watching.js";
 

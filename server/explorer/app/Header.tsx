@@ -1,5 +1,5 @@
 /** Name of the log, how it stands, the views, light and dark. */
-import { AlarmIcon, MoonIcon, ShieldIcon, SunIcon, SystemIcon } from "../components/icons.js";
+import { AlarmIcon, MoonIcon, ShieldIcon, SunIcon, SystemIcon } from "../look/icons.js";
 import { ROUTES } from "../routes.js";
 import { alarm } from "../state/alarm.js";
 import { useCell } from "../state/cell.js";

@@ -2,10 +2,11 @@
 import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Empty, Heading, Loading } from "../components/index.js";
-import { ROUTES, type ViewProps, type ViewRoute } from "../routes.js";
+import { ROUTES, type ViewRoute } from "../routes.js";
 import { arrivals } from "../state/arrivals.js";
 import { useCell } from "../state/cell.js";
 import { place } from "../state/location.js";
+import type { ViewProps } from "../views/view.js";
 
 type Loaded = { readonly route: ViewRoute; readonly component: ComponentType<ViewProps> };
 

@@ -1,8 +1,8 @@
 /** A hash or fingerprint: short on the screen, whole on the clipboard. */
 import { useEffect, useState } from "preact/hooks";
+import { copyText } from "../browser/clipboard.js";
+import { CheckIcon, CopyIcon } from "../look/icons.js";
 import { announce } from "../state/announcements.js";
-import { copyText } from "./clipboard.js";
-import { CheckIcon, CopyIcon } from "./icons.js";
 
 const COPIED_MS = 1_600;
 

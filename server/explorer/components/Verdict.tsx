@@ -1,6 +1,6 @@
 /** Something that this page checked itself: a tick or a cross, and in words what was checked. */
 import type { ComponentChildren } from "preact";
-import { CheckIcon, CrossIcon, DashIcon } from "./icons.js";
+import { CheckIcon, CrossIcon, DashIcon } from "../look/icons.js";
 
 export interface VerdictProps {
   /** Null where there is nothing yet to check it against. */

@@ -1,25 +1,8 @@
 /** Log events in words. Event types and payloads are what others chose: anything may be missing or of another type. */
 import type { Entry } from "../../../engine/verify/index.js";
+import { ATTESTATION_KIND, EVENT_KINDS, type EventType, isEventType, kindOf } from "../../../engine/verify/kinds.js";
 import type { Tone } from "./Badge.js";
 import { shortened } from "./Hash.js";
-
-const LABELS: Readonly<Record<string, readonly [label: string, tone: Tone]>> = {
-  key_registration: ["Key registered", "info"],
-  key_succession: ["Key replaced", "info"],
-  key_revocation: ["Key revoked", "bad"],
-  endorsement_offer: ["Endorsement offered", "neutral"],
-  endorsement_acceptance: ["Endorsement accepted", "neutral"],
-  endorsement_withdrawal: ["Endorsement withdrawn", "warning"],
-  acceptance_revocation: ["Acceptance revoked", "warning"],
-  endorser_revocation_alert: ["Compromise alert", "bad"],
-  attestation_request: ["Attestation requested", "neutral"],
-  attestation_request_response: ["Request answered", "neutral"],
-  request_policy: ["Request policy", "neutral"],
-  encrypted_claim: ["Encrypted claim", "neutral"],
-};
-
-/** Event types that the service itself writes, for those who filter by them. */
-export const EVENT_TYPES: readonly string[] = Object.keys(LABELS);
 
 /** `https://…/editorial-review/v1` is an attestation of the type "editorial review". */
 const PREDICATE = /^https?:\/\/.*?\/([^/]+)(?:\/v\d+)?$/;
@@ -29,12 +12,28 @@ export function eventLabel({ event_type, payload }: Pick<Entry, "event_type" | "
   readonly label: string;
   readonly tone: Tone;
 } {
-  const known = Object.hasOwn(LABELS, event_type) ? LABELS[event_type] : undefined;
-  if (known) return { label: known[0], tone: known[1] };
+  if (isEventType(event_type)) return EVENT_KINDS[event_type];
   const predicate = PREDICATE.exec(event_type)?.[1];
   if (predicate && typeof payload.attestation_id === "string")
-    return { label: capitalised(predicate.replaceAll(/[-_]+/g, " ")), tone: "good" };
+    return { label: capitalised(predicate.replaceAll(/[-_]+/g, " ")), tone: ATTESTATION_KIND.tone };
   return { label: predicate ?? event_type, tone: "neutral" };
+}
+
+/** Sentences about kinds that name two keys, or nothing that a reader could see. */
+type Read = (member: string) => string | undefined;
+const SUBJECTS: Partial<Record<EventType, (key: Read, text: Read) => string>> = {
+  key_succession: (key) => `${key("old_fingerprint")} is followed by ${key("fingerprint")}`,
+  endorsement_offer: parties,
+  endorsement_acceptance: parties,
+  endorsement_withdrawal: parties,
+  acceptance_revocation: parties,
+  endorser_revocation_alert: (key, text) =>
+    `${key("compromised_key_fingerprint")}: ${text("reason") ?? "no reason given"}`,
+  encrypted_claim: () => "Only a holder of the key can read it",
+};
+
+function parties(key: Read): string {
+  return `${key("endorser_key_fingerprint")} for ${key("endorsed_key_fingerprint")}`;
 }
 
 /** What an entry is about, in one line of text. */
@@ -44,38 +43,12 @@ export function eventSubject({ event_type, payload }: Pick<Entry, "event_type" |
     return typeof value === "string" && value !== "" ? value : undefined;
   };
   const key = (name: string): string => shortened(text(name) ?? "an unknown key", 6);
-  switch (event_type) {
-    case "key_succession":
-      return `${key("old_fingerprint")} is followed by ${key("fingerprint")}`;
-    case "key_revocation":
-      return key("fingerprint");
-    case "endorsement_offer":
-    case "endorsement_acceptance":
-    case "endorsement_withdrawal":
-    case "acceptance_revocation":
-      return `${key("endorser_key_fingerprint")} for ${key("endorsed_key_fingerprint")}`;
-    case "endorser_revocation_alert":
-      return `${key("compromised_key_fingerprint")}: ${text("reason") ?? "no reason given"}`;
-    case "encrypted_claim":
-      return "Only who has the key can read it";
-  }
-  const named = text("document_title") ?? text("pseudonym") ?? text("intent_statement");
-  return named ?? Object.values(payload).find((value): value is string => typeof value === "string") ?? "";
+  const sentence = isEventType(event_type) ? SUBJECTS[event_type] : undefined;
+  if (sentence) return sentence(key, text);
+  const kind = kindOf(event_type);
+  const member = kind?.about.find((name) => text(name) !== undefined);
+  if (member !== undefined) return kind?.keys.includes(member) ? key(member) : text(member)!;
+  return Object.values(payload).find((value): value is string => typeof value === "string") ?? "";
 }
-
-/** Members of payloads that name keys, and those that name documents. */
-export const KEY_MEMBERS: ReadonlySet<string> = new Set([
-  "fingerprint",
-  "old_fingerprint",
-  "signer_fingerprint",
-  "signer_key_fingerprint",
-  "endorsed_key_fingerprint",
-  "endorser_key_fingerprint",
-  "compromised_key_fingerprint",
-  "requester_fingerprint",
-  "target_fingerprint",
-  "responder_fingerprint",
-]);
-export const DOCUMENT_MEMBERS: ReadonlySet<string> = new Set(["document_hash", "manifest_hash"]);
 
 const capitalised = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

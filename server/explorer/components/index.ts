@@ -1,18 +1,19 @@
 /** What views are built from. */
+
+export { copyText } from "../browser/clipboard.js";
+export { saveFile, saveJson } from "../browser/download.js";
+export { colourOf, whenColoursChange } from "../look/colours.js";
+export * from "../look/icons.js";
+export { Countdown, Empty, Loading, Problem, TaskView } from "../look/states.js";
 export { Badge, type Tone } from "./Badge.js";
 export { Card } from "./Card.js";
-export { CardPaging } from "./CardPaging.js";
-export { copyText } from "./clipboard.js";
-export { colourOf, whenColoursChange } from "./colours.js";
-export { saveFile, saveJson } from "./download.js";
 export { EntryList } from "./EntryList.js";
-export { DOCUMENT_MEMBERS, EVENT_TYPES, eventLabel, eventSubject, KEY_MEMBERS } from "./events.js";
+export { eventLabel, eventSubject } from "./events.js";
 export { type Fact, Facts } from "./Facts.js";
 export { Hash, shortened } from "./Hash.js";
 export { Heading } from "./Heading.js";
-export * from "./icons.js";
-export { Paging } from "./Paging.js";
+export { CardPaging } from "./paging/CardPaging.js";
+export { Paging } from "./paging/Paging.js";
 export { Scroll } from "./Scroll.js";
-export { Countdown, Empty, Loading, Problem, TaskView } from "./states.js";
 export { ageOf, Time, useNow } from "./Time.js";
 export { Verdict } from "./Verdict.js";

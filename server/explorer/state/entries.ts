@@ -4,7 +4,7 @@
  */
 import { checkEntry, type Entry, type TreeHead } from "../../../engine/verify/index.js";
 import { ClientError, type EntryFilter, type Evidence, type ProvenEntry } from "../../client/index.js";
-import { EntryPage } from "../../wire/log.js";
+import { EntryPage } from "../../wire/log/log.js";
 import { store } from "./memory.js";
 import { client, http } from "./service.js";
 

@@ -6,7 +6,7 @@ import Type, { type Static, type TSchema } from "typebox";
 import { Check } from "typebox/value";
 import { ClientState, type Store } from "../../client/index.js";
 import { nullable } from "../../wire/common.js";
-import { TreeHead } from "../../wire/log.js";
+import { TreeHead } from "../../wire/log/log.js";
 
 const PREFIX = "cairnlog.";
 

@@ -5,7 +5,7 @@
 import type { PublicKey, TreeHead } from "../../../engine/verify/index.js";
 import { verifyCheckpoint } from "../../../engine/verify/index.js";
 import { ClientError } from "../../client/index.js";
-import { OperatorPublicKey, TreeHead as TreeHeadSchema } from "../../wire/log.js";
+import { OperatorPublicKey, TreeHead as TreeHeadSchema } from "../../wire/log/log.js";
 import { raise, raiseFor } from "./alarm.js";
 import { announce } from "./announcements.js";
 import { Cell } from "./cell.js";

@@ -1,9 +1,9 @@
 /** The OpenAPI 3.1 document, made from the route table: schemas are JSON Schema already. */
 import type { TObject, TSchema } from "typebox";
 import { VERSION } from "../../version.js";
-import { REASONS } from "../answer.js";
 import { LIMITS } from "../limits.js";
 import type { Proving, Route } from "../route.js";
+import { REASONS } from "../transport/answer.js";
 import { AREAS, areaOf } from "./areas.js";
 import { EXAMPLES, type Example } from "./examples.js";
 import { ALWAYS_SENT, HEADERS, headerRefs, problemRef, problemResponses, refusalsOf } from "./responses.js";

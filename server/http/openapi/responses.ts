@@ -1,9 +1,9 @@
 /** Of the OpenAPI document: what every answer carries, and every refusal that a route can answer with. */
 import type { TObject, TSchema } from "typebox";
 import { Problem } from "../../wire/errors.js";
-import { REASONS } from "../answer.js";
 import { codesOf } from "../problems.js";
 import type { Route } from "../route.js";
+import { REASONS } from "../transport/answer.js";
 
 interface Header {
   readonly required: boolean;

@@ -1,33 +1,33 @@
 /** The route table. */
-import type { OperatorKey } from "../../../engine/crypto/operator-key.js";
-import { Checkpoints, defaultLogName } from "../../../engine/log/checkpoints.js";
+import type { OperatorKey } from "../../../engine/crypto/keys/operator-key.js";
+import { Checkpoints, defaultLogName } from "../../../engine/log/tree/checkpoints.js";
 import type { Registry } from "../../../engine/registry/registry.js";
 import type { Anchoring } from "../../anchoring/anchoring.js";
 import type { Gate } from "../gate.js";
-import type { Metrics } from "../metrics.js";
-import type { Readiness } from "../readiness.js";
+import type { Metrics } from "../observing/metrics.js";
+import type { Readiness } from "../observing/readiness.js";
 import type { Route } from "../route.js";
 import type { Sessions } from "../sessions.js";
-import { accountRoutes } from "./accounts.js";
-import { anchoringRoutes } from "./anchoring.js";
-import { attestationRoutes } from "./attestations.js";
-import { auditExportRoutes } from "./audit-export.js";
-import { authRoutes } from "./auth.js";
-import { claimRoutes } from "./claims.js";
-import { compositeRoutes } from "./composites.js";
-import { endorsementRoutes } from "./endorsements.js";
-import { healthRoutes } from "./health.js";
-import { inboxRoutes } from "./inbox.js";
-import { keyRoutes } from "./keys.js";
-import { logRoutes } from "./log.js";
-import { logQueryRoutes } from "./log-queries.js";
-import { mirrorRoutes } from "./mirrors.js";
-import { descriptionRoutes } from "./openapi.js";
+import { accountRoutes } from "./identity/accounts.js";
+import { authRoutes } from "./identity/auth.js";
+import { keyRoutes } from "./identity/keys.js";
+import { anchoringRoutes } from "./log/anchoring.js";
+import { auditExportRoutes } from "./log/audit-export.js";
+import { logRoutes } from "./log/log.js";
+import { logQueryRoutes } from "./log/log-queries.js";
+import { mirrorRoutes } from "./log/mirrors.js";
 import { readOnly } from "./read-only.js";
-import { requestRoutes } from "./requests.js";
-import { trustRoutes } from "./trust.js";
-import { verifyRoutes } from "./verify.js";
-import { webhookRoutes } from "./webhooks.js";
+import { healthRoutes } from "./service/health.js";
+import { descriptionRoutes } from "./service/openapi.js";
+import { webhookRoutes } from "./service/webhooks.js";
+import { attestationRoutes } from "./signing/attestations.js";
+import { claimRoutes } from "./signing/claims.js";
+import { compositeRoutes } from "./signing/composites.js";
+import { endorsementRoutes } from "./signing/endorsements.js";
+import { inboxRoutes } from "./signing/inbox.js";
+import { requestRoutes } from "./signing/requests.js";
+import { trustRoutes } from "./signing/trust.js";
+import { verifyRoutes } from "./signing/verify.js";
 
 /** Who may do what. */
 export interface Access {

@@ -1,6 +1,8 @@
 /** The payload, as JSON in which keys and documents lead on. */
+import { SEARCH_MEMBERS } from "../../../../engine/verify/contract.js";
 import type { Entry } from "../../../../engine/verify/index.js";
-import { Card, CopyIcon, copyText, DOCUMENT_MEMBERS, KEY_MEMBERS, Scroll } from "../../components/index.js";
+import { KEY_MEMBERS } from "../../../../engine/verify/kinds.js";
+import { Card, CopyIcon, copyText, Scroll } from "../../components/index.js";
 import { announce } from "../../state/announcements.js";
 import { addressOf } from "../../state/location.js";
 
@@ -71,6 +73,6 @@ function Text({ value, name }: { readonly value: string; readonly name: string |
 
 function addressBehind(name: string, value: string): string | undefined {
   if (KEY_MEMBERS.has(name) && /^sha256:[0-9a-f]{64}$/.test(value)) return addressOf(["keys", value]);
-  if (DOCUMENT_MEMBERS.has(name)) return addressOf(["entries"], { search: value });
+  if (SEARCH_MEMBERS.some((member) => member === name)) return addressOf(["entries"], { search: value });
   return undefined;
 }

@@ -1,6 +1,8 @@
 /** What is looked for. It goes into the address, so that a search can be kept and sent. */
+
 import { useState } from "preact/hooks";
-import { EVENT_TYPES, SearchIcon } from "../../components/index.js";
+import { EVENT_TYPES } from "../../../../engine/verify/kinds.js";
+import { SearchIcon } from "../../components/index.js";
 import type { EntryFilter } from "../../state/entries.js";
 import { addressOf, goTo } from "../../state/location.js";
 

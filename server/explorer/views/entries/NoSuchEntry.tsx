@@ -1,5 +1,5 @@
 /** An entry that the log does not have. */
-import { LogHead } from "../../../wire/log.js";
+import { LogHead } from "../../../wire/log/log.js";
 import { Empty, Heading } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";

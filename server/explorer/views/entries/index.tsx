@@ -1,6 +1,6 @@
 /** The entries of the log: `#/entries` lists them, `#/entries/5` shows one. */
 import { Empty, Heading } from "../../components/index.js";
-import type { ViewProps } from "../../routes.js";
+import type { ViewProps } from "../view.js";
 import { EntryPage } from "./EntryPage.js";
 import { ListPage } from "./ListPage.js";
 import "./entries.css";

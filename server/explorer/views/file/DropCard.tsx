@@ -1,7 +1,7 @@
 /** Where a file is dropped or chosen, and how far its hashing is. */
 import { useState } from "preact/hooks";
 import { Card, Facts, Hash } from "../../components/index.js";
-import type { Hashing } from "./useHashing.js";
+import type { Hashing } from "./hashing/useHashing.js";
 
 export interface DropCardProps {
   readonly file: File | null;

@@ -4,16 +4,9 @@ import { Card, Empty, TaskView } from "../../components/index.js";
 import { useTask } from "../../state/task.js";
 import { canSign, keptKeys } from "./browserkeys.js";
 import { KeyChoice } from "./KeyChoice.js";
-import { SignForm } from "./SignForm.js";
+import { type FileToSign, SignForm } from "./SignForm.js";
 
-export interface SignCardProps {
-  readonly hash: string;
-  readonly fileName: string;
-  /** Something new is recorded about the file. */
-  recorded(): void;
-}
-
-export function SignCard(props: SignCardProps) {
+export function SignCard(props: FileToSign) {
   return (
     <Card title="Sign it" aside="The key is made and kept in this browser.">
       {canSign() ? (
@@ -28,7 +21,7 @@ export function SignCard(props: SignCardProps) {
   );
 }
 
-function WithKeys(props: SignCardProps) {
+function WithKeys(props: FileToSign) {
   const kept = useTask(keptKeys, []);
   const [chosen, setChosen] = useState<string | null>(null);
   return (

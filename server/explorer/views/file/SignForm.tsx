@@ -2,7 +2,7 @@
 import { useId, useRef, useState } from "preact/hooks";
 import { type BundleCheck, verifyBundle } from "../../../../engine/verify/index.js";
 import { type Attested, ClientError } from "../../../client/index.js";
-import { KeyDetail } from "../../../wire/keys.js";
+import { KeyDetail } from "../../../wire/identity/keys.js";
 import { DownloadIcon, Loading, Problem, saveJson } from "../../components/index.js";
 import { raiseFor } from "../../state/alarm.js";
 import { announce } from "../../state/announcements.js";
@@ -11,7 +11,6 @@ import { client, clientOf, http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 import type { BrowserKey } from "./browserkeys.js";
 import { Checks } from "./Checks.js";
-import type { SignCardProps } from "./SignCard.js";
 
 const TYPES: readonly (readonly [type: string, label: string])[] = [
   ["authorship", "I wrote it, or a part of it"],
@@ -24,12 +23,14 @@ interface Done extends Attested {
   readonly checks: readonly BundleCheck[];
 }
 
-export function SignForm({
-  signingKey,
-  hash,
-  fileName,
-  recorded,
-}: SignCardProps & { readonly signingKey: BrowserKey }) {
+export interface FileToSign {
+  readonly hash: string;
+  readonly fileName: string;
+  /** Something new is recorded about the file. */
+  recorded(): void;
+}
+
+export function SignForm({ signingKey, hash, fileName, recorded }: FileToSign & { readonly signingKey: BrowserKey }) {
   const [done, setDone] = useState<Done | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);

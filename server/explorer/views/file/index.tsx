@@ -2,10 +2,10 @@
 import { useState } from "preact/hooks";
 import { Heading } from "../../components/index.js";
 import { DropCard } from "./DropCard.js";
+import { useHashing } from "./hashing/useHashing.js";
 import { ReceiptCard } from "./ReceiptCard.js";
 import { RecordsCard } from "./RecordsCard.js";
 import { SignCard } from "./SignCard.js";
-import { useHashing } from "./useHashing.js";
 import "./file.css";
 
 const RECEIPT_ENDING = ".attestation.json";

@@ -14,8 +14,8 @@ import {
   verifyBundle,
 } from "../../../../engine/verify/index.js";
 import { ClientError, type KeyDetail } from "../../../client/index.js";
-import { KeyDetail as KeySchema } from "../../../wire/keys.js";
-import { EntryPage } from "../../../wire/log.js";
+import { KeyDetail as KeySchema } from "../../../wire/identity/keys.js";
+import { EntryPage } from "../../../wire/log/log.js";
 import { client, http } from "../../state/service.js";
 
 /** Attestations that are shown, and proven, at a time: each takes three requests. */

@@ -1,6 +1,6 @@
 /** Whether the log is anchored in Bitcoin, which would hold the operator to it even with the key in other hands. */
 import { checkOtsProof } from "../../../../engine/verify/index.js";
-import { AnchorStatus } from "../../../wire/anchoring.js";
+import { AnchorStatus } from "../../../wire/log/anchoring.js";
 import { Badge, Card, Empty, Facts, TaskView, Time, type Tone, Verdict } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { client, http } from "../../state/service.js";

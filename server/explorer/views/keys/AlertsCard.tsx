@@ -1,5 +1,5 @@
 /** Warnings that the key is compromised, by keys that it endorsed or that endorsed it. */
-import { AlertPage } from "../../../wire/endorsements.js";
+import { AlertPage } from "../../../wire/signing/endorsements.js";
 import { Badge, Card, Hash, TaskView, Time } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";

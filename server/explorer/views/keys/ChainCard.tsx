@@ -1,6 +1,6 @@
 /** The keys before and after this one: each was replaced by the next. */
 import type { KeyDetail } from "../../../client/index.js";
-import { KeyDetail as KeySchema } from "../../../wire/keys.js";
+import { KeyDetail as KeySchema } from "../../../wire/identity/keys.js";
 import { Card, Hash, TaskView } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";

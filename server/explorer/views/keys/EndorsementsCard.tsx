@@ -1,13 +1,15 @@
 /** Endorsements that a key received, or that it issued. */
+
 import { useState } from "preact/hooks";
+import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../engine/verify/contract.js";
 import type { Endorsement } from "../../../client/index.js";
-import { EndorsementPage } from "../../../wire/endorsements.js";
+import { EndorsementPage } from "../../../wire/signing/endorsements.js";
 import { Card, CardPaging, Empty, Hash, TaskView, Time } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 import { Choice } from "./Choice.js";
-import { CATEGORIES, ENDORSEMENT_STATUSES, EndorsementBadge, spoken } from "./status.js";
+import { EndorsementBadge, spoken } from "./status.js";
 
 const PER_PAGE = 10;
 const PERCENT = new Intl.NumberFormat(undefined, { style: "percent" });
@@ -40,7 +42,7 @@ export function EndorsementsCard({ fingerprint, direction, names }: Endorsements
       {(total > 0 || isFiltered) && (
         <div class="card-filters">
           <Choice label="Status" values={ENDORSEMENT_STATUSES} value={status} change={filter(setStatus)} />
-          <Choice label="Category" values={CATEGORIES} value={category} change={filter(setCategory)} />
+          <Choice label="Category" values={ENDORSEMENT_CATEGORIES} value={category} change={filter(setCategory)} />
         </div>
       )}
       <TaskView task={task} what="endorsements" rows={2}>

@@ -1,8 +1,8 @@
 /** One key: what the service tells of it, and what of that this page can check. */
 import { normaliseContentHash, parsePublicKey } from "../../../../engine/verify/index.js";
 import { ClientError, type KeyDetail } from "../../../client/index.js";
-import { KeyDetail as KeySchema } from "../../../wire/keys.js";
-import { Graph } from "../../../wire/trust.js";
+import { KeyDetail as KeySchema } from "../../../wire/identity/keys.js";
+import { Graph } from "../../../wire/signing/trust.js";
 import { Card, Empty, Facts, Hash, Heading, TaskView, Time, Verdict } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";
@@ -11,7 +11,7 @@ import { AlertsCard } from "./AlertsCard.js";
 import { ChainCard } from "./ChainCard.js";
 import { EndorsementsCard } from "./EndorsementsCard.js";
 import { EntriesCard } from "./EntriesCard.js";
-import { GraphCard } from "./GraphCard.js";
+import { GraphCard } from "./graph/GraphCard.js";
 import { KeyStatusBadge } from "./status.js";
 import { TrustCard } from "./TrustCard.js";
 

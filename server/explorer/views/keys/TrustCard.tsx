@@ -1,5 +1,5 @@
 /** How the service trusts the key, by its endorsements. */
-import { TrustStatus } from "../../../wire/trust.js";
+import { TrustStatus } from "../../../wire/signing/trust.js";
 import { Card, Facts, TaskView } from "../../components/index.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";

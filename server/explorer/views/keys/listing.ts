@@ -1,6 +1,6 @@
 /** Keys of a list. The service pages by order of registration and does not filter by status: that is done here. */
 import type { KeySummary } from "../../../client/index.js";
-import { KeyPage } from "../../../wire/keys.js";
+import { KeyPage } from "../../../wire/identity/keys.js";
 import { http } from "../../state/service.js";
 
 export const PER_PAGE = 25;

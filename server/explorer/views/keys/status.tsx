@@ -1,6 +1,7 @@
 /** How a key stands, in a word. */
-import { Category, EndorsementStatus } from "../../../wire/endorsements.js";
-import { KeyStatus } from "../../../wire/keys.js";
+
+import type { EndorsementStatus } from "../../../../engine/verify/contract.js";
+import { KeyStatus } from "../../../wire/identity/keys.js";
 import { Badge, type Tone } from "../../components/index.js";
 
 export const KEY_STATUSES = KeyStatus.enum;
@@ -16,9 +17,7 @@ export const KeyStatusBadge = ({ status }: { readonly status: string }) => (
   <Badge tone={KEY_TONES[status] ?? "neutral"}>{status}</Badge>
 );
 
-export const ENDORSEMENT_STATUSES = EndorsementStatus.enum;
-
-const ENDORSEMENT_TONES: Readonly<Record<string, Tone>> = {
+const ENDORSEMENT_TONES: Readonly<Record<EndorsementStatus, Tone>> = {
   offered: "neutral",
   pending_activation: "info",
   active: "good",
@@ -27,11 +26,9 @@ const ENDORSEMENT_TONES: Readonly<Record<string, Tone>> = {
   acceptance_revoked: "bad",
 };
 
-export const EndorsementBadge = ({ status }: { readonly status: string }) => (
-  <Badge tone={ENDORSEMENT_TONES[status] ?? "neutral"}>{spoken(status)}</Badge>
+export const EndorsementBadge = ({ status }: { readonly status: EndorsementStatus }) => (
+  <Badge tone={ENDORSEMENT_TONES[status]}>{spoken(status)}</Badge>
 );
-
-export const CATEGORIES = Category.enum;
 
 /** "human attestation". */
 export const spoken = (name: string): string => name.replace(/^[^:]*:/, "").replaceAll("_", " ");

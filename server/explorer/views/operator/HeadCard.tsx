@@ -1,8 +1,8 @@
 /** What the operator can do to the head: sign it again, with a timestamp of now. */
 import { useState } from "preact/hooks";
 import { type TreeHead, verifyTreeHead } from "../../../../engine/verify/index.js";
-import { AnchorStatus } from "../../../wire/anchoring.js";
-import { TreeHead as TreeHeadSchema } from "../../../wire/log.js";
+import { AnchorStatus } from "../../../wire/log/anchoring.js";
+import { TreeHead as TreeHeadSchema } from "../../../wire/log/log.js";
 import { Badge, Card, Facts, Hash, Problem, TaskView, Time, Verdict } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { client, http } from "../../state/service.js";

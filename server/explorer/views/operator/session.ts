@@ -1,7 +1,7 @@
 /** The operator's session: in this page's memory and nowhere else, so that it ends with the page. */
 import { parsePublicKey } from "../../../../engine/verify/index.js";
 import type { Session } from "../../../client/index.js";
-import { LoginResult } from "../../../wire/auth.js";
+import { LoginResult } from "../../../wire/identity/auth.js";
 import { Cell } from "../../state/cell.js";
 import { client, clientOf, http } from "../../state/service.js";
 import { readKeyFile } from "./keyfile.js";

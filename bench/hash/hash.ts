@@ -1,0 +1,111 @@
+/**
+ * One level of a tree, 4096 pairs of nodes to their parents, by our kernels and by loops of `crypto.hash`.
+ *
+ * Two loops, as they answer different questions. The first does the kernel's whole job: a level in binary, as a log
+ * keeps it, to the level above in binary; the hex that the tree is defined over is made and parsed on the way, in the
+ * fastest of the ways we found (all at once before and after the loop). The second is given its operands as hex strings
+ * made beforehand and leaves its results as hex strings: the bare cost of the calls, which no log gets away with.
+ *
+ * Peers are in `hashpeers.ts`. One of them hashes shorter messages than a node is, so every row is also given per
+ * compression, which is what SHA-256 is made of.
+ */
+import { createHash, hash, randomBytes } from "node:crypto";
+import { type Kernel, kernels, type TreeVersion } from "cairnlog/wasm";
+import { type Contender, compare, type Measured, row } from "../compare.js";
+import type { Suite } from "../suite.js";
+import { asSha256, compressions, perMessagePeers } from "./peers.js";
+
+const NODES = 4096;
+
+export const suite: Suite = {
+  summary: `a level of ${NODES} nodes: our kernels against loops of crypto.hash, as-sha256, hash-wasm and noble`,
+  async run() {
+    const level = randomBytes(64 * NODES);
+    const results: Record<string, (Measured & { compressions: number })[]> = {};
+    for (const version of [2, 1] as const) {
+      const whole = wholeJobLoop(level, version);
+      const ready = readyOperandsLoop(level, version);
+      const ours = kernels.map((kernel) => kernelContender(kernel, level, version));
+      const batch = asSha256(level, NODES);
+      const peers = [batch, ...(await perMessagePeers(level, version))];
+      for (const { name, parents } of peers) if (parents) requireSame(parents(), level, version, name);
+      const measured = await compare([...ours, whole, ready, ...peers], NODES);
+      const named = (name: string) => measured.find((contender) => contender.name === name)!;
+      const baselines = { "× whole-job loop": named(whole.name), "× ready-made loop": named(ready.name) };
+      const blocksOf = ({ name }: Measured) =>
+        peers.find((peer) => peer.name === name)?.compressions ?? compressions(version === 1 ? 128 : 129);
+      const perCompression = (contender: Measured) => contender.median / blocksOf(contender);
+      const best = perCompression(named(batch.name));
+      console.log(`\nVersion ${version}: ns a node (${version === 1 ? 128 : 129} bytes), level of ${NODES} nodes`);
+      console.table(
+        measured.map((contender) => ({
+          ...row(contender, baselines),
+          "ns a compression": perCompression(contender).toFixed(0),
+          "× as-sha256, per compression": (best / perCompression(contender)).toFixed(2),
+        })),
+      );
+      results[`version ${version}`] = measured.map((contender) => ({
+        ...contender,
+        compressions: blocksOf(contender),
+      }));
+    }
+    return { nodes: NODES, nanosecondsPerNode: results };
+  },
+};
+
+function prefix(version: TreeVersion): string {
+  return version === 1 ? "" : "\x01";
+}
+
+function kernelContender(kernel: Kernel, level: Buffer, version: TreeVersion): Contender {
+  requireSame(kernel.parents(level, version), level, version, kernel.name);
+  return {
+    name: `cairnlog kernel, ${kernel.name}: binary to binary`,
+    run: () => {
+      kernel.parents(level, version);
+    },
+  };
+}
+
+function wholeJobLoop(level: Buffer, version: TreeVersion): Contender {
+  const domain = prefix(version);
+  const parents = () => {
+    const operands = level.toString("hex");
+    let hashes = "";
+    for (let at = 0; at < operands.length; at += 128)
+      hashes += hash("sha256", domain + operands.slice(at, at + 128), "hex");
+    return Buffer.from(hashes, "hex");
+  };
+  requireSame(parents(), level, version, "the whole-job loop");
+  return {
+    name: "loop of crypto.hash, whole job: binary to hex, hash, hex to binary",
+    run: () => {
+      parents();
+    },
+  };
+}
+
+function readyOperandsLoop(level: Buffer, version: TreeVersion): Contender {
+  const operands = Array.from(
+    { length: NODES },
+    (_, i) => prefix(version) + level.toString("hex", 64 * i, 64 * i + 64),
+  );
+  // Flat, one-byte strings, as if they had been read from somewhere: a concatenation would be flattened in the loop.
+  const flat = operands.map((operand) => Buffer.from(operand, "latin1").toString("latin1"));
+  const results = new Array<string>(NODES);
+  const loop = () => {
+    for (let i = 0; i < NODES; i++) results[i] = hash("sha256", flat[i]!, "hex");
+  };
+  loop();
+  requireSame(Buffer.from(results.join(""), "hex"), level, version, "the ready-made loop");
+  return { name: "loop of crypto.hash, operands ready as hex, results left as hex", run: loop };
+}
+
+/** A benchmark of wrong results is worth nothing. */
+function requireSame(found: Uint8Array, level: Buffer, version: TreeVersion, name: string): void {
+  const last = level.toString("hex", level.length - 64);
+  const expected = createHash("sha256")
+    .update(prefix(version) + last)
+    .digest();
+  if (found.length !== 32 * NODES || !expected.equals(found.subarray(-32))) throw new Error(`${name} is wrong`);
+}

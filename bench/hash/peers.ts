@@ -1,0 +1,62 @@
+/**
+ * Other SHA-256 implementations over the same level of nodes as our kernels. No peer has our shape (64 bytes in binary,
+ * expanded to hex, three compressions), so as-sha256 is given its own best one, and compared per compression.
+ */
+import { hashInto, reinitializeInstance, simdEnabled } from "@chainsafe/as-sha256";
+import { sha256 as nobleSha256 } from "@noble/hashes/sha2.js";
+import type { TreeVersion } from "cairnlog/wasm";
+import { createSHA256 } from "hash-wasm";
+import type { Contender } from "../compare.js";
+
+/** SHA-256 blocks of a message of this length. */
+export const compressions = (bytes: number): number => Math.ceil((bytes + 9) / 64);
+
+export interface HashPeer extends Contender {
+  /** Compressions for one node. */
+  readonly compressions: number;
+  /** What it made of the level, 32 bytes a node; null for a shape that is not the tree's. */
+  readonly parents: (() => Uint8Array) | null;
+}
+
+/** as-sha256's fastest way: pairs of 32 bytes in one buffer, hashed in batches of four, into a buffer made beforehand. */
+export function asSha256(level: Buffer, nodes: number): HashPeer {
+  if (!simdEnabled) reinitializeInstance(true);
+  const output = new Uint8Array(32 * nodes);
+  return {
+    name: `as-sha256 hashInto${simdEnabled ? ", SIMD" : ""}: 64-byte messages, no hex`,
+    compressions: compressions(64),
+    parents: null,
+    run: () => hashInto(level, output),
+  };
+}
+
+/** Peers that hash one message a call do the tree's whole job; what surrounds the hashing is the same for all of them. */
+export async function perMessagePeers(level: Buffer, version: TreeVersion): Promise<HashPeer[]> {
+  const wasm = await createSHA256();
+  const operand = Buffer.alloc(version === 1 ? 128 : 129, 1);
+  const peer = (name: string, hashOf: (message: Uint8Array) => Uint8Array): HashPeer => {
+    const parents = () => {
+      const hex = Buffer.from(level.toString("hex"), "latin1");
+      const output = new Uint8Array(level.length / 2);
+      for (let i = 0; i < level.length / 64; i++) {
+        hex.copy(operand, operand.length - 128, 128 * i, 128 * i + 128);
+        output.set(hashOf(operand), 32 * i);
+      }
+      return output;
+    };
+    return {
+      name,
+      compressions: compressions(operand.length),
+      parents,
+      run: () => {
+        parents();
+      },
+    };
+  };
+  return [
+    peer("hash-wasm, one hasher: binary to hex, hash, binary", (message) =>
+      wasm.init().update(message).digest("binary"),
+    ),
+    peer("@noble/hashes: binary to hex, hash, binary", nobleSha256),
+  ];
+}

@@ -1,0 +1,64 @@
+/** Private keys: those that people sign with on their own machine, and the operator's. */
+import {
+  constants,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  sign as opensslSign,
+} from "node:crypto";
+import { CairnlogError } from "../../error.js";
+import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
+import { sodium } from "../sodium.js";
+import { importPublicKey, type ServerKey } from "./spki.js";
+
+export interface PrivateKey {
+  readonly public: ServerKey;
+  readonly keyObject: KeyObject;
+  /** libsodium's form: the seed and the public point. Absent for other algorithms than Ed25519. */
+  readonly sodiumKey?: Buffer;
+}
+
+/**
+ * Parses a PEM private key (PKCS#8, PKCS#1 or SEC 1) of one of the three algorithms.
+ * @throws CairnlogError `invalid-key`
+ */
+export function privateKey(pem: string, passphrase?: string): PrivateKey {
+  let keyObject: KeyObject;
+  try {
+    keyObject = createPrivateKey(passphrase === undefined ? pem : { key: pem, passphrase });
+  } catch (cause) {
+    throw new CairnlogError("invalid-key", "This is not a PEM private key that can be read.", { cause });
+  }
+  const publicPem = createPublicKey(keyObject).export({ type: "spki", format: "pem" }).toString();
+  const publicKey = importPublicKey(publicPem);
+  if (publicKey.algorithm !== "ed25519") return { public: publicKey, keyObject };
+  const seed = Buffer.from(keyObject.export({ format: "jwk" }).d!, "base64url");
+  return { public: publicKey, keyObject, sodiumKey: Buffer.concat([seed, publicKey.raw]) };
+}
+
+/** Makes a key pair. @returns the private key as PKCS#8 PEM */
+export function generatePrivateKey(algorithm: KeyAlgorithm): string {
+  const { privateKey: key } =
+    algorithm === "ed25519"
+      ? generateKeyPairSync("ed25519")
+      : algorithm === "ecdsa-p256"
+        ? generateKeyPairSync("ec", { namedCurve: "P-256" })
+        : generateKeyPairSync("rsa", { modulusLength: 2048 });
+  return key.export({ type: "pkcs8", format: "pem" }).toString();
+}
+
+/** Signs `message`: Ed25519 (64 bytes), ECDSA with SHA-256 (64 bytes, IEEE P1363), or RSASSA-PKCS1-v1_5 with SHA-256. */
+export function signSync(key: PrivateKey, message: Uint8Array): Buffer {
+  switch (key.public.algorithm) {
+    case "ed25519": {
+      const signature = Buffer.alloc(sodium().crypto_sign_BYTES);
+      sodium().crypto_sign_detached(signature, message, key.sodiumKey!);
+      return signature;
+    }
+    case "ecdsa-p256":
+      return opensslSign("sha256", message, { key: key.keyObject, dsaEncoding: "ieee-p1363" });
+    case "rsa-2048":
+      return opensslSign("sha256", message, { key: key.keyObject, padding: constants.RSA_PKCS1_PADDING });
+  }
+}

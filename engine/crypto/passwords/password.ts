@@ -1,0 +1,89 @@
+/**
+ * Passwords: their one spelling, and their hashes (argon2id, RFC 9106) made in the pool. Whoever sends passwords spends
+ * our memory and time, so few are hashed at one time and few may wait.
+ */
+import { randomBytes } from "node:crypto";
+import { CairnlogError } from "../../error.js";
+import type { Pool } from "../pool/pool.js";
+
+export const MIN_PASSWORD_CHARACTERS = 8;
+export const MAX_PASSWORD_CHARACTERS = 1024;
+/** Composition joins at most four characters into one; longer text is refused before it is normalised. */
+const MAX_RAW_LENGTH = 2 * 4 * MAX_PASSWORD_CHARACTERS;
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** 19 MiB and two passes: the OWASP recommendation with the least memory that still has two passes. */
+const MEMORY_KIB = 19_456;
+const ITERATIONS = 2;
+const PARALLELISM = 1;
+const SALT_BYTES = 16;
+
+/** Passwords that may wait for their turn: about ten seconds of work for one worker. */
+const MAX_WAITING = 256;
+
+const WORKER = new URL("./worker.js", import.meta.url);
+
+/**
+ * A password as it is hashed: NFKC, so that it does not depend on the keyboard it was typed on.
+ * @returns undefined when it has not 8 to 1024 characters (code points) in that form, or cannot be written in UTF-8
+ */
+export function readPassword(value: unknown): string | undefined {
+  if (typeof value !== "string" || value.length > MAX_RAW_LENGTH || LONE_SURROGATE.test(value)) return undefined;
+  const password = value.normalize("NFKC");
+  const characters = [...password].length;
+  return characters >= MIN_PASSWORD_CHARACTERS && characters <= MAX_PASSWORD_CHARACTERS ? password : undefined;
+}
+
+export class PasswordHasher {
+  readonly #pool: Pool;
+  /** Others need the workers, too: heads are signed there. */
+  readonly #atOnce: number;
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+    this.#atOnce = Math.max(1, pool.workers - 1);
+  }
+
+  /**
+   * The argon2id hash in PHC string format, with a new salt.
+   * @param password as `readPassword` gives it
+   * @throws CairnlogError `overloaded` when too many wait
+   */
+  hash(password: string): Promise<string> {
+    const salt = randomBytes(SALT_BYTES);
+    return this.#run("hashPassword", {
+      password,
+      salt,
+      memorySize: MEMORY_KIB,
+      iterations: ITERATIONS,
+      parallelism: PARALLELISM,
+    });
+  }
+
+  /**
+   * Whether `password` is the one that was hashed. Takes as long for a wrong one as for the right one.
+   * @param password as `readPassword` gives it
+   * @throws CairnlogError `overloaded` when too many wait
+   */
+  verify(password: string, phc: string): Promise<boolean> {
+    return this.#run("verifyPassword", { password, phc });
+  }
+
+  async #run<T>(name: string, input: unknown): Promise<T> {
+    if (this.#running >= this.#atOnce) {
+      if (this.#waiting.length >= MAX_WAITING)
+        throw new CairnlogError("overloaded", "Too many passwords are waiting to be checked. Try again shortly.");
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    } else this.#running++;
+    try {
+      return await this.#pool.run<T>(WORKER, name, input);
+    } finally {
+      // The place passes to the next in line, if there is one.
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#running--;
+    }
+  }
+}

@@ -1,0 +1,25 @@
+/** What the pool's threads do for keys: sign a batch, verify a batch. Runs in workers and keeps nothing but keys. */
+
+import { type PrivateKey, privateKey, signSync } from "../keys/private-key.js";
+import { keyFromBytes } from "../keys/spki.js";
+import { verifySync } from "../signatures.js";
+import { pack, unpack } from "./packing.js";
+
+let parsed: { readonly pem: string; readonly key: PrivateKey } | null = null;
+
+/** Packed signatures of packed messages, in order. */
+export function signBatch({ pem, messages }: { pem: string; messages: Uint8Array }): Uint8Array {
+  if (parsed?.pem !== pem) parsed = { pem, key: privateKey(pem) };
+  const { key } = parsed;
+  return pack(unpack(messages).map((message) => signSync(key, message)));
+}
+
+/** One byte for each check, 1 where the signature holds; `checks` packs key (`keyToBytes`), message and signature of each in turn. */
+export function verifyBatch({ checks }: { checks: Uint8Array }): Uint8Array {
+  const items = unpack(checks);
+  const verdicts = new Uint8Array(items.length / 3);
+  for (let i = 0; i < verdicts.length; i++) {
+    verdicts[i] = verifySync(keyFromBytes(items[3 * i]!), items[3 * i + 1]!, items[3 * i + 2]!) ? 1 : 0;
+  }
+  return verdicts;
+}

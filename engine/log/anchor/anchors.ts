@@ -1,0 +1,74 @@
+/**
+ * Anchors: proofs from outside that an entry existed, kept in rows beside the log and joined when an entry is served.
+ * They follow from no entry and are under no hash, so they may come late, grow, or be lost without harm to the log.
+ */
+import type { AnchorRow, AnchorTotals } from "../../store/schema.js";
+import type { Store } from "../../store/store.js";
+import type { Command } from "../write/commands.js";
+import type { Committed } from "../write/sequencer.js";
+import { type AnchorChange, NO_ANCHORS, replaceAnchor, TOTALS_KEY } from "./commands.js";
+
+const CLOSING_BRACE = 1;
+
+/** An anchor of which more is expected. */
+export interface UnsettledAnchor extends Pick<AnchorRow, "status" | "anchored_at"> {
+  readonly leafIndex: number;
+}
+
+type Execute = <Input, Output>(command: Command<Input, Output>, input: Input) => Promise<Committed<Output>>;
+
+export class Anchors {
+  readonly #store: Pick<Store, "get" | "range">;
+  readonly #execute: Execute;
+  #totals = NO_ANCHORS;
+
+  constructor(store: Pick<Store, "get" | "range">, execute: Execute) {
+    this.#store = store;
+    this.#execute = execute;
+  }
+
+  /** Makes memory what the disk says. */
+  restore(): void {
+    this.#totals = this.#store.get("anchorTotals", TOTALS_KEY) ?? NO_ANCHORS;
+  }
+
+  /** How many anchors there are; `newest` is the highest anchored leaf index, −1 without any. */
+  get totals(): AnchorTotals {
+    return this.#totals;
+  }
+
+  /** The anchor of the entry at a leaf index. */
+  row(leafIndex: number): AnchorRow | undefined {
+    return leafIndex <= this.#totals.newest ? this.#store.get("anchors", leafIndex) : undefined;
+  }
+
+  /** Anchors of which more is expected, oldest entry first. */
+  *unsettled(): Iterable<UnsettledAnchor> {
+    for (const { key, row } of this.#store.range("anchorWork")) yield { leafIndex: key, ...row };
+  }
+
+  /** When the oldest anchor that waits for its block was made, canonical form; null when none waits. */
+  oldestPending(): string | null {
+    for (const { status, anchored_at } of this.unsettled()) if (status === "pending") return anchored_at;
+    return null;
+  }
+
+  /** An entry as it is served: `json`, its stored text, with its proof as the last member where it has one. */
+  join(leafIndex: number, json: Buffer): Buffer {
+    const row = this.row(leafIndex);
+    if (!row) return json;
+    const proof = Buffer.from(row.proof).toString("base64");
+    return Buffer.concat([json.subarray(0, -CLOSING_BRACE), Buffer.from(`,"ots_proof":"${proof}"}`)]);
+  }
+
+  /**
+   * Puts `next` in the place of the anchor that the caller has read, whose proof is `base` (undefined: there was none).
+   * @returns false, with nothing written, when the anchor has another proof by now: read it and try again
+   * @throws CairnlogError as `Log.execute` does
+   */
+  async replace(leafIndex: number, base: Uint8Array | undefined, next: AnchorChange): Promise<boolean> {
+    const { value } = await this.#execute(replaceAnchor, { leaf_index: leafIndex, base: base ?? null, next });
+    this.restore();
+    return value;
+  }
+}

@@ -1,0 +1,53 @@
+/** How anchors come and change. */
+import type { AnchorRow, AnchorTotals } from "../../store/schema.js";
+import { define, type Transaction } from "../write/commands.js";
+import type { StateWriter } from "../write/projection.js";
+
+export const NO_ANCHORS: AnchorTotals = { newest: -1, pending: 0, confirmed: 0 };
+export const TOTALS_KEY = "log";
+
+/** What becomes of an entry's anchor. */
+export interface AnchorChange extends Pick<AnchorRow, "status"> {
+  /** A detached `.ots` file. */
+  readonly proof: Uint8Array;
+  /** Whether nothing more is expected to come of it. */
+  readonly isSettled: boolean;
+}
+
+/**
+ * Puts `next` in the place of the anchor whose proof is `base` (null: there is none).
+ * @returns false, with nothing written, when the anchor has another proof
+ */
+export const replaceAnchor = define(
+  "anchor.replace",
+  (
+    transaction: Transaction,
+    { leaf_index, base, next }: { leaf_index: number; base: Uint8Array | null; next: AnchorChange },
+  ): boolean => {
+    const stored = transaction.get("anchors", leaf_index)?.proof ?? null;
+    if (!isSame(stored, base)) return false;
+    putAnchor(transaction, leaf_index, next, transaction.timestamp);
+    return true;
+  },
+);
+
+/** Writes the rows of an anchor that comes, or changes, at `now` (canonical form). */
+export function putAnchor(
+  state: StateWriter,
+  leafIndex: number,
+  { proof, status, isSettled }: AnchorChange,
+  now: string,
+): void {
+  const stored = state.get("anchors", leafIndex);
+  const anchored_at = stored?.anchored_at ?? now;
+  const updated_at = stored && isSame(stored.proof, proof) ? stored.updated_at : now;
+  const totals = { ...(state.get("anchorTotals", TOTALS_KEY) ?? NO_ANCHORS) };
+  if (stored) totals[stored.status]--;
+  totals[status]++;
+  totals.newest = Math.max(totals.newest, leafIndex);
+  state.put("anchors", leafIndex, { proof, status, anchored_at, updated_at });
+  state.put("anchorTotals", TOTALS_KEY, totals);
+  state.put("anchorWork", leafIndex, isSettled ? undefined : { status, anchored_at });
+}
+
+const isSame = (a: Uint8Array | null, b: Uint8Array | null): boolean => (a && b ? Buffer.compare(a, b) === 0 : a === b);

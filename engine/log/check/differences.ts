@@ -1,0 +1,84 @@
+/** Rows and tiles on disk beside those that the entries make: two walks in key order, side by side. */
+import { compareKeys } from "lmdb";
+import { DERIVED_TABLES, type Key, type KeyOf } from "../../store/schema.js";
+import type { Store, TileKey } from "../../store/store.js";
+
+/** Rows in key order; reading one may throw where its bytes are damaged. */
+export type RowSource = Pick<Store, "get" | "keys">;
+export type DerivedTable = (typeof DERIVED_TABLES)[number];
+
+export interface Difference<K> {
+  readonly key: K;
+  /** `missing`: the entries make it and the disk does not have it; `surplus`: the reverse. */
+  readonly kind: "missing" | "surplus" | "altered" | "unreadable";
+}
+
+/** What differs in two ascending walks; `compare` is asked of keys that both have. */
+function* walk<K extends Key>(
+  stored: Iterable<K>,
+  expected: Iterable<K>,
+  compare: (key: K) => "same" | "altered" | "unreadable",
+): Iterable<Difference<K>> {
+  const wanted = expected[Symbol.iterator]();
+  let next = wanted.next();
+  for (const key of stored) {
+    while (!next.done && compareKeys(next.value, key) < 0) {
+      yield { key: next.value, kind: "missing" };
+      next = wanted.next();
+    }
+    if (next.done || compareKeys(next.value, key) !== 0) {
+      yield { key, kind: "surplus" };
+      continue;
+    }
+    const kind = compare(key);
+    if (kind !== "same") yield { key, kind };
+    next = wanted.next();
+  }
+  for (; !next.done; next = wanted.next()) yield { key: next.value, kind: "missing" };
+}
+
+/** The rows of one derived table that differ, from key `start` on. */
+export function rowDifferences<T extends DerivedTable>(
+  stored: RowSource,
+  expected: RowSource,
+  table: T,
+  start?: Key,
+): Iterable<Difference<KeyOf<T>>> {
+  const text = (source: RowSource, key: KeyOf<T>) => JSON.stringify(source.get(table, key));
+  return walk<KeyOf<T>>(stored.keys(table, start), expected.keys(table, start), (key) => {
+    try {
+      return text(stored, key) === text(expected, key) ? "same" : "altered";
+    } catch {
+      return "unreadable";
+    }
+  });
+}
+
+/** The tiles that differ, from key `start` on. */
+export function tileDifferences(
+  stored: Pick<Store, "tile" | "tileKeys">,
+  expected: Pick<Store, "tile" | "tileKeys">,
+  start?: TileKey,
+): Iterable<Difference<TileKey>> {
+  return walk(stored.tileKeys(start), expected.tileKeys(start), (key) =>
+    Buffer.compare(stored.tile(...key)!, expected.tile(...key)!) === 0 ? "same" : "altered",
+  );
+}
+
+const WORDS = {
+  missing: "is missing on disk",
+  surplus: "is on disk, but no entry makes it",
+  altered: "differs from what the entries make",
+  unreadable: "cannot be read",
+} as const;
+
+/** A sentence without a full stop. */
+export function describeDifference(what: string, { key, kind }: Difference<Key>): string {
+  return `${what} ${JSON.stringify(key)} ${WORDS[kind]}`;
+}
+
+/** A sentence for each derived row that differs. */
+export function* stateDifferences(stored: RowSource, expected: RowSource): Iterable<string> {
+  for (const table of DERIVED_TABLES)
+    for (const difference of rowDifferences(stored, expected, table)) yield describeDifference(table, difference);
+}

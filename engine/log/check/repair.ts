@@ -1,0 +1,115 @@
+/**
+ * Restores what follows from the entries, in place. Batches and private rows are not touched.
+ *
+ * If we crash here: a mark in the log's meta row says that a rebuild has begun, and no log with that mark is opened, so
+ * nobody answers from half-restored rows. The next rebuild begins anew, and the last step takes the mark away.
+ */
+import { importPublicKey } from "../../crypto/keys/spki.js";
+import { CairnlogError } from "../../error.js";
+import { Postings } from "../../store/postings/postings.js";
+import { DERIVED_TABLES, FORMAT, type Key, type LogMeta } from "../../store/schema.js";
+import type { Store, TileKey } from "../../store/store.js";
+import { formatTimestamp, systemClock } from "../clock.js";
+import { type Difference, rowDifferences, tileDifferences } from "./differences.js";
+import {
+  checkLog,
+  derive,
+  firstHeadTimestamp,
+  isPlausibleStart,
+  type LogCheckOptions,
+  type LogCheckReport,
+  withScratch,
+} from "./fsck.js";
+
+/** Rows or tiles restored in one transaction. */
+const REPAIRED_AT_ONCE = 512;
+
+/**
+ * Restores tiles, postings, derived rows and the log's meta row from the entries of the log in `store`.
+ * @param report what `checkLog` said of it
+ * @returns what `checkLog` says afterwards
+ * @throws CairnlogError `corrupt-log` when entries or heads are damaged: nothing is written then; the reason of
+ *   `options.signal`
+ */
+export async function rebuildLog(
+  store: Store,
+  report: LogCheckReport,
+  options: LogCheckOptions,
+): Promise<LogCheckReport> {
+  if (report.counts.entries)
+    throw new CairnlogError(
+      "corrupt-log",
+      "Entries or heads are damaged, and nothing can restore them from what is here. Nothing was changed. Restore the log from a backup (cairnlog restore).",
+    );
+  const { entries: size } = report;
+  await putMeta(store, { ...restoredMeta(store, size, options), rebuilding: true });
+  await withScratch(options.path, async (scratch) => {
+    // Runs without entries would be read as postings; without runs, postings are read from the entries.
+    await store.postings.removeRuns();
+    const postings = new Postings(store.postings);
+    try {
+      await derive(store, scratch, size, options, async (replay, to) => {
+        postings.add(to, replay.terms);
+        await postings.settle();
+      });
+    } finally {
+      await postings.close();
+    }
+    for (const table of DERIVED_TABLES)
+      await repair(
+        (start) => rowDifferences(store, scratch, table, start),
+        (keys) => {
+          const rows = keys.map((key) => ({ table, key, row: scratch.get(table, key as never) }));
+          return store.commit({ firstIndex: 0, batch: null, rows, tiles: [] });
+        },
+      );
+    await repair<TileKey>(
+      (start) => tileDifferences(store, scratch, start),
+      async (keys) => {
+        const tiles = keys.flatMap(([treeVersion, level, index]) => {
+          const hashes = scratch.tile(treeVersion, level, index);
+          return hashes ? [{ treeVersion, level, index, hashes }] : [];
+        });
+        await store.commit({ firstIndex: 0, batch: null, rows: [], tiles });
+        await store.removeTiles(keys.filter((key) => !scratch.tile(...key)));
+      },
+    );
+  });
+  await putMeta(store, restoredMeta(store, size, options));
+  return checkLog(store, options);
+}
+
+/** Writes what differs, some at a time. */
+async function repair<K extends Key>(
+  differences: (start: K | undefined) => Iterable<Difference<K>>,
+  write: (keys: readonly K[]) => Promise<void>,
+): Promise<void> {
+  for (let start: K | undefined; ; ) {
+    const keys: K[] = [];
+    for (const { key } of differences(start)) if (keys.push(key) >= REPAIRED_AT_ONCE) break;
+    if (!keys.length) return;
+    await write(keys);
+    // What was written does not differ any more.
+    start = keys.at(-1)!;
+  }
+}
+
+async function putMeta(store: Store, row: LogMeta): Promise<void> {
+  await store.commit({ firstIndex: 0, batch: null, rows: [{ table: "meta", key: "log", row }], tiles: [] });
+}
+
+/** The meta row as far as it is plausible; a lost beginning becomes the time of the first head. */
+function restoredMeta(store: Store, size: number, { operatorKey }: LogCheckOptions): LogMeta {
+  const key_id = importPublicKey(operatorKey).fingerprint;
+  let stored: Partial<LogMeta> = {};
+  try {
+    stored = store.get("meta", "log") ?? {};
+  } catch {
+    // Unreadable: as good as lost.
+  }
+  const { rebuilding: _, created_at, ...others } = stored;
+  const beginning = isPlausibleStart(store, size, created_at)
+    ? created_at
+    : (firstHeadTimestamp(store, size) ?? formatTimestamp(systemClock()));
+  return { ...others, format: FORMAT, key_id, created_at: beginning as string };
+}

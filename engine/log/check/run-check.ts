@@ -1,0 +1,114 @@
+/**
+ * Runs of postings against the entries. Each posting that the entries make is looked up, and each run's are counted:
+ * as many found as there are means that a run holds these and no others, in an order in which they are found.
+ */
+import { mayContain } from "../../store/postings/bloom.js";
+import {
+  BLOCK_RECORDS,
+  blocksOf,
+  fencesOf,
+  positionOf,
+  RECORD_BYTES,
+  type Run,
+  RunReader,
+} from "../../store/postings/runs.js";
+import type { PostingTables } from "../../store/postings/tables.js";
+import type { TermTable } from "../../store/postings/termtable.js";
+import { BLOOM_KINDS, POSTING } from "../../store/schema.js";
+import type { Store } from "../../store/store.js";
+
+const KIND_NAMES = new Map<number, string>(Object.entries(POSTING).map(([name, kind]) => [kind, name]));
+
+interface CheckedRun {
+  readonly run: Run;
+  /** Whether all its blocks are there. */
+  readonly isWhole: boolean;
+  /** Postings that the entries make in its range. */
+  expected: number;
+}
+
+export class RunCheck {
+  readonly #reader: RunReader;
+  readonly #report: (sentence: string) => void;
+  /** Ascending; without gap or overlap. */
+  #runs: CheckedRun[] = [];
+
+  /** @param report takes a sentence for each difference */
+  constructor(store: Store, size: number, report: (sentence: string) => void) {
+    this.#reader = new RunReader(store.postings);
+    this.#report = report;
+    let end = 0;
+    for (const run of readRuns(store.postings, report)) {
+      if (run.from !== end)
+        report(`run ${run.id} of postings begins at leaf ${run.from}, where the one before ends at ${end}.`);
+      else if (run.to > size || run.to <= run.from)
+        report(`run ${run.id} of postings covers leaves ${run.from} to ${run.to}, and the log has ${size}.`);
+      else this.#runs.push({ run, isWhole: this.#hasBlocks(store.postings, run), expected: 0 });
+      end = Math.max(end, run.to);
+    }
+  }
+
+  #hasBlocks(tables: PostingTables, run: Run): boolean {
+    const { id, count, fences } = run;
+    const firsts: Buffer[] = [];
+    let isWhole = true;
+    for (let block = 0; block < blocksOf(run); block++) {
+      const bytes = Math.min(BLOCK_RECORDS, count - block * BLOCK_RECORDS) * RECORD_BYTES;
+      const records = tables.block(id, block);
+      const stored = records?.length;
+      if (records && stored === bytes) {
+        firsts.push(Buffer.from(records.subarray(0, RECORD_BYTES)));
+        continue;
+      }
+      isWhole = false;
+      this.#report(
+        stored === undefined
+          ? `block ${block} of run ${id} of postings is missing on disk.`
+          : `block ${block} of run ${id} of postings has ${stored} bytes instead of ${bytes}.`,
+      );
+    }
+    if (!isWhole) return false;
+    const expected = fencesOf(Buffer.concat(firsts));
+    if (!Buffer.from(expected.buffer).equals(Buffer.from(fences.buffer)))
+      this.#report(`the fences of run ${id} of postings are not the first records of its blocks.`);
+    return fences.length === expected.length;
+  }
+
+  /** Looks for the postings of the next entries. */
+  check(terms: TermTable): void {
+    for (const [term, indexes] of terms) for (const index of indexes) this.#find(term, index);
+  }
+
+  #find(term: string, index: number): void {
+    const checked = this.#runs.find(({ run }) => index >= run.from && index < run.to);
+    if (!checked?.isWhole) return;
+    checked.expected++;
+    const { run } = checked;
+    const kind = term.charCodeAt(0);
+    const rank = this.#reader.rank(run, positionOf(term, index));
+    const isThere =
+      rank < run.count && this.#reader.indexAt(run, rank) === index && this.#reader.termAt(run, rank) === term;
+    const what = `the posting of entry ${index + 1} of the kind ${KIND_NAMES.get(kind) ?? kind}`;
+    if (!isThere) this.#report(`run ${run.id} of postings lacks ${what}.`);
+    else if (BLOOM_KINDS.has(kind) && !mayContain(run.bloom, term))
+      this.#report(`the Bloom filter of run ${run.id} denies ${what}.`);
+  }
+
+  /** To be called after all entries. */
+  finish(): void {
+    for (const { run, isWhole, expected } of this.#runs)
+      if (isWhole && run.count !== expected)
+        this.#report(`run ${run.id} of postings holds ${run.count}, but its entries make ${expected}.`);
+  }
+}
+
+function readRuns(tables: PostingTables, report: (sentence: string) => void): Run[] {
+  const runs: Run[] = [];
+  for (const id of tables.runIds())
+    try {
+      runs.push(tables.run(id));
+    } catch {
+      report(`the row of run ${id} of postings cannot be read.`);
+    }
+  return runs.sort((a, b) => a.from - b.from);
+}

@@ -1,0 +1,345 @@
+/**
+ * Re-derives one stretch of a log from its stored payloads; a task of the pool. Stretches are independent: each starts
+ * from the peaks that the stored tiles give and ends by comparing its own with those that the tiles give there, so if
+ * every stretch holds, the whole does.
+ */
+import { hash } from "node:crypto";
+import { kernel, type TreeVersion } from "../../../wasm/index.js";
+import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
+import { verifySync } from "../../crypto/signatures.js";
+import { CairnlogError } from "../../error.js";
+import type { Batch, HeadInfo, HeadRecord } from "../../store/batch.js";
+import { openStore, type Store } from "../../store/store.js";
+import { canonicalTimestamp, checkEntry, type Entry } from "../../verify/entry.js";
+import { peakPositions } from "../../verify/tree/merkle.js";
+import { treeHeadMessage } from "../../verify/tree/treehead.js";
+import { formatTimestamp, parseTimestamp } from "../clock.js";
+import { instantOf } from "../instant.js";
+import { hex, TILE_WIDTH, Tree } from "../tree/tree.js";
+
+export interface ChunkTask {
+  readonly path: string;
+  readonly mapSize?: number;
+  /** Leaf indexes [from, to). */
+  readonly from: number;
+  readonly to: number;
+  /** Leaves that the tiles are expected to cover: the size verified. */
+  readonly size: number;
+  /** PEM of the operator key; heads by another key are errors. */
+  readonly operatorKey: string;
+  /** Environment to take tiles and seams from, instead of the log's own: where these are checked by themselves. */
+  readonly derivedPath?: string;
+}
+
+type ChunkStretch = Omit<ChunkTask, "path" | "mapSize" | "derivedPath">;
+
+export interface Finding {
+  /** Id of the entry, or null where the finding is about a head or a tile. */
+  readonly id: number | null;
+  readonly tree_size: number | null;
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface ChunkReport {
+  readonly errors: Finding[];
+  readonly warnings: Finding[];
+}
+
+const HASH = 32;
+const sha256 = (preimage: Uint8Array): Buffer => hash("sha256", preimage, "buffer");
+/** The one environment this worker has open. */
+let open: { readonly path: string; readonly store: Store } | null = null;
+
+/** The environment is shared with the writer of this process; a worker keeps the last one it opened. */
+async function storeAt(path: string, mapSize: number | undefined): Promise<Store> {
+  if (open?.path === path) return open.store;
+  await open?.store.close();
+  open = { path, store: openStore({ path, readOnly: true, ...(mapSize === undefined ? {} : { mapSize }) }) };
+  return open.store;
+}
+
+export async function verifyChunk(task: ChunkTask): Promise<ChunkReport> {
+  const store = await storeAt(task.path, task.mapSize);
+  store.refresh();
+  if (task.derivedPath === undefined) return checkChunk(store, task);
+  // Scratch: gone when the whole check is, so it is not kept.
+  const derived = openStore({ path: task.derivedPath, readOnly: true });
+  try {
+    return checkChunk(store, task, derived);
+  } finally {
+    await derived.close();
+  }
+}
+
+/** The same against a store that is open already. */
+export function checkChunk(store: Store, task: ChunkStretch, derived: Store = store): ChunkReport {
+  const chunk = new Chunk(store, derived, task);
+  chunk.checkEntries();
+  chunk.checkTree(1);
+  chunk.checkTree(2);
+  chunk.checkHeads();
+  return { errors: chunk.errors, warnings: chunk.warnings };
+}
+
+/** An entry, and what is looked at more than once. */
+interface ReadEntry {
+  readonly entry: Entry;
+  /** Its timestamp in canonical form; undefined where it has none. */
+  readonly canonical: string | undefined;
+  /** The same, or that of the instant that it is read as; sorts as text. */
+  readonly instant: string;
+  /** Its digest as the batch has it, hex. */
+  readonly digest: string;
+}
+
+class Chunk {
+  readonly errors: Finding[] = [];
+  readonly warnings: Finding[] = [];
+  readonly #store: Store;
+  readonly #derived: Store;
+  readonly #task: ChunkStretch;
+  readonly #key: ServerKey;
+  /** Entry hashes as recomputed. */
+  readonly #digests: Buffer;
+  /** Microseconds of each version 2 entry, as its hash covers them; NaN for all others. */
+  readonly #moments: Float64Array;
+  /** By tree version, the root of every new size; absent where no head needs it, or the tiles do not give it. */
+  readonly #roots = new Map<TreeVersion, Buffer>();
+  /** The last one read. Everything is read in order, so there is no need to look further. */
+  #batch: Batch | undefined;
+
+  constructor(store: Store, derived: Store, task: ChunkStretch) {
+    this.#store = store;
+    this.#derived = derived;
+    this.#task = task;
+    this.#key = importPublicKey(task.operatorKey);
+    this.#digests = Buffer.alloc(HASH * (task.to - task.from));
+    this.#moments = new Float64Array(task.to - task.from).fill(Number.NaN);
+  }
+
+  #entryError(id: number, code: string, message: string): void {
+    this.errors.push({ id, tree_size: null, code, message });
+  }
+
+  #treeError(tree_size: number, code: string, message: string): void {
+    this.errors.push({ id: null, tree_size, code, message });
+  }
+
+  /** Content, links, ids and order of every entry; the first is also compared with the one before the stretch. */
+  checkEntries(): void {
+    const { from, to } = this.#task;
+    let previous = from > 0 ? this.#read(from - 1) : undefined;
+    for (let index = from; index < to; index++) {
+      const read = this.#read(index);
+      if (!read) this.#treeError(index + 1, "missing-entry", `The entry at leaf ${index} cannot be read.`);
+      if (!read || !this.#checkContent(read.entry, index)) {
+        previous = undefined;
+        continue;
+      }
+      const { entry, digest, canonical } = read;
+      this.#checkPlace(previous, read, index);
+      if (digest !== entry.entry_hash)
+        this.#entryError(entry.id, "digest-mismatch", "The batch holds another digest than the entry.");
+      this.#digests.write(entry.entry_hash, HASH * (index - from), "hex");
+      if (entry.chain_version === 2 && canonical !== undefined) this.#moments[index - from] = parseTimestamp(canonical);
+      if (index === 0 ? entry.previous_hash !== null : previous && entry.previous_hash !== previous.entry.entry_hash)
+        this.#entryError(entry.id, "broken-link", "previous_hash is not the hash of the entry before.");
+      if (previous) this.#checkOrder(previous, read);
+      previous = read;
+    }
+  }
+
+  /** @returns false for what is no entry: its members may be anything */
+  #checkContent(entry: Entry, index: number): boolean {
+    // Nothing says that it is wrong: imported history may carry digests that are not known here.
+    for (const { code, message } of checkEntry(entry, sha256))
+      if (code === "unknown-digest") this.warnings.push({ id: entry.id, tree_size: null, code, message });
+      else if (code === "malformed-entry") {
+        this.#treeError(index + 1, code, `The entry at leaf ${index} is none: ${message}`);
+        return false;
+      } else this.#entryError(entry.id, code, message);
+    return true;
+  }
+
+  /** Ids are dense, but where imported history has a seam. */
+  #checkPlace(previous: ReadEntry | undefined, { entry: { id }, instant }: ReadEntry, index: number): void {
+    const previousId = previous?.entry.id;
+    const isNext = index === 0 ? id === 1 : previousId === undefined || id === previousId + 1;
+    const isBehind = previous !== undefined && instant < previous.instant;
+    const isSeam = (!isNext || isBehind) && this.#derived.get("seams", id)?.leaf_index === index;
+    if (!isNext && !isSeam)
+      this.#entryError(id, "id-mismatch", `The id does not follow that of the entry before, at leaf ${index}.`);
+    else if (isBehind && !isSeam)
+      this.#entryError(id, "seam-missing", "The entry is earlier than the one before, and no row says so.");
+    if (previousId !== undefined && id <= previousId) this.#entryError(id, "id-mismatch", "The id does not ascend.");
+  }
+
+  #read(index: number): ReadEntry | undefined {
+    try {
+      const batch = this.#batchOf(index);
+      if (!batch) return undefined;
+      const i = index - batch.firstIndex;
+      const entry = JSON.parse(batch.text(i)) as Entry;
+      const canonical = canonicalTimestamp(entry.timestamp);
+      const instant = canonical ?? instantOf(entry.timestamp) ?? "";
+      return { entry, canonical, instant, digest: batch.digest(i) };
+    } catch {
+      // Damaged bytes: the caller reports the entry as unreadable.
+      return undefined;
+    }
+  }
+
+  /** The batch that holds a leaf. @throws CairnlogError `corrupt-log` */
+  #batchOf(index: number): Batch | undefined {
+    const last = this.#batch;
+    if (last && index >= last.firstIndex && index < last.firstIndex + last.count) return last;
+    this.#batch = this.#store.batchAt(index);
+    return this.#batch;
+  }
+
+  /** `spec.md`, timestamp ordering: v1 timestamps are bound by nothing, so only a later v2 entry makes it an error. */
+  #checkOrder(previous: ReadEntry, { entry, canonical: now }: ReadEntry): void {
+    const version = entry.chain_version ?? 1;
+    const before = previous.canonical;
+    if (version === 1 && previous.entry.chain_version === 2)
+      this.warnings.push({
+        id: entry.id,
+        tree_size: null,
+        code: "v1-after-v2",
+        message: "A version 1 entry follows a version 2 entry.",
+      });
+    if (version === 2 && before !== undefined && now !== undefined && now < before)
+      this.#entryError(entry.id, "timestamp-decrease", "The timestamp is before that of the entry before.");
+  }
+
+  /** Tiles under one lens, and the roots that its heads are compared with. */
+  checkTree(version: TreeVersion): void {
+    try {
+      this.#compareTree(version);
+    } catch (error) {
+      if (!(error instanceof CairnlogError)) throw error;
+      // A batch that cannot be read has been named with its entries already.
+      this.#treeError(this.#task.to, "tile-missing", error.message);
+    }
+  }
+
+  #compareTree(version: TreeVersion): void {
+    const { from, to } = this.#task;
+    const tree = new Tree(version, this.#derived);
+    tree.restore(this.#task.size, this.#tail());
+    const signed = this.#hasHeads(version);
+    const grown = kernel.extend(from, peaksAt(tree, from), this.#digests, version, signed);
+    if (signed) this.#roots.set(version, Buffer.from(grown.roots));
+    if (Buffer.compare(grown.peaks, peaksAt(tree, to)) !== 0)
+      this.#treeError(to, "tile-mismatch", `The tiles of tree version ${version} do not follow from the entries.`);
+    for (const run of grown.runs) this.#checkTiles(tree, run.level / 8, run.firstIndex, run.hashes);
+  }
+
+  /** Digests since the last full level-0 tile of the size that is verified. */
+  #tail(): Buffer {
+    const { size } = this.#task;
+    const parts: Buffer[] = [];
+    for (let index = size - (size % TILE_WIDTH); index < size; index++) {
+      const batch = this.#batchOf(index);
+      if (batch) parts.push(Buffer.from(batch.digest(index - batch.firstIndex), "hex"));
+    }
+    return Buffer.concat(parts);
+  }
+
+  #hasHeads(version: TreeVersion): boolean {
+    const { from, to } = this.#task;
+    for (let index = from; index < to; ) {
+      const batch = this.#batchOf(index);
+      if (batch?.headInfo?.treeVersion === version) return true;
+      index = batch ? batch.firstIndex + batch.count : index + 1;
+    }
+    return false;
+  }
+
+  #checkTiles(tree: Tree, level: number, firstIndex: number, hashes: Uint8Array): void {
+    for (let at = 0; at < hashes.length; ) {
+      const node = firstIndex + at / HASH;
+      const offset = node % TILE_WIDTH;
+      const taken = Math.min(hashes.length - at, (TILE_WIDTH - offset) * HASH);
+      const stored = tree.tile(level, Math.floor(node / TILE_WIDTH)).subarray(offset * HASH, offset * HASH + taken);
+      if (Buffer.compare(stored, hashes.subarray(at, at + taken)) !== 0)
+        this.#treeError(
+          this.#task.to,
+          "tile-mismatch",
+          `Tile ${Math.floor(node / TILE_WIDTH)} of level ${level} (tree version ${tree.version}) does not follow from the entries.`,
+        );
+      at += taken;
+    }
+  }
+
+  #mayLackHeads(): boolean {
+    try {
+      return this.#store.get("meta", "log")?.sparse_heads === true;
+    } catch {
+      // The row is damaged: then a head that is not there is missed.
+      return false;
+    }
+  }
+
+  /** Every head, under whichever lens it is: none is missing after the first one, and time does not go back. */
+  checkHeads(): void {
+    const { from, to } = this.#task;
+    const isSparse = this.#mayLackHeads();
+    let previous = from > 0 ? this.#headTime(from - 1) : undefined;
+    for (let index = from; index < to; index++) {
+      const batch = this.#readableBatch(index);
+      // A batch that cannot be read has been named with its entries.
+      if (!batch) continue;
+      const head = batch.head(index - batch.firstIndex);
+      if (head) {
+        this.#checkHead(head, batch.headInfo!, index + 1, previous);
+        previous = head.timestamp;
+      } else if (previous !== undefined && !isSparse)
+        this.#treeError(index + 1, "head-missing", "There is no head of this size.");
+    }
+  }
+
+  /** @param previous when the head before it was signed, microseconds; undefined where there is none */
+  #checkHead(head: HeadRecord, { treeVersion, keyId }: HeadInfo, size: number, previous: number | undefined): void {
+    const { from } = this.#task;
+    const at = HASH * (size - 1 - from);
+    if (this.#roots.get(treeVersion)?.compare(head.root, 0, HASH, at, at + HASH))
+      this.#treeError(size, "root-mismatch", "The head's root is not that of the entries.");
+    if (`sha256:${keyId.toString("hex")}` !== this.#key.fingerprint)
+      this.#treeError(size, "foreign-head", "The head is signed by another key than the operator's.");
+    if (!this.#isSigned(head, size))
+      this.#treeError(size, "signature-invalid", "The head's signature does not verify.");
+    if (previous !== undefined && head.timestamp < previous)
+      this.#treeError(size, "timestamp-decrease", "The head is before the one before it.");
+    if (head.timestamp < this.#moments[size - 1 - from]!)
+      this.#treeError(size, "timestamp-decrease", "The head is before its entry.");
+  }
+
+  #isSigned({ root, timestamp, signature }: HeadRecord, size: number): boolean {
+    // Damaged bytes may be no time at all.
+    if (!Number.isSafeInteger(timestamp)) return false;
+    return verifySync(this.#key, treeHeadMessage(hex(root), size, formatTimestamp(timestamp)), signature);
+  }
+
+  /** When the head that the entry at a leaf index made was signed, microseconds; undefined where there is none. */
+  #headTime(index: number): number | undefined {
+    const batch = this.#readableBatch(index);
+    return batch?.head(index - batch.firstIndex)?.timestamp;
+  }
+
+  #readableBatch(index: number): Batch | undefined {
+    try {
+      return this.#batchOf(index);
+    } catch (error) {
+      if (!(error instanceof CairnlogError)) throw error;
+      return undefined;
+    }
+  }
+}
+
+/** Peaks of the first `size` leaves, lowest level first, as the kernel takes them. */
+function peaksAt(tree: Tree, size: number): Buffer {
+  const nodes = peakPositions(size).map(({ level, index }) => tree.node(level, index));
+  return Buffer.concat(nodes.reverse());
+}

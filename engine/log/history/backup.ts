@@ -1,0 +1,181 @@
+/**
+ * Backups of a log, also while its service runs in another process: what has come since the last one is put into a new
+ * segment, and the private rows of the same moment beside it.
+ *
+ * If we crash here: nothing that the last manifest names is touched before the new one has taken its place, so the last
+ * backup stays whole.
+ */
+import { chmodSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { importPublicKey } from "../../crypto/keys/spki.js";
+import { CairnlogError } from "../../error.js";
+import { checkFormat } from "../../store/lmdb/migrations.js";
+import { FORMAT, PRIVATE_TABLES } from "../../store/schema.js";
+import { openStore, type Store } from "../../store/store.js";
+import { formatTimestamp, systemClock } from "../clock.js";
+import { EntryReader } from "../read/reader.js";
+import {
+  BACKUP_FORMAT,
+  type BackupFile,
+  DRAFT,
+  HashedFile,
+  type Manifest,
+  readManifest,
+  replaceManifest,
+  rowLine,
+  type Segment,
+} from "./backupformat.js";
+
+/** Lines between two looks at whether to go on. */
+const STEP = 1024;
+
+export interface BackupOptions {
+  /** Directory of the log. */
+  readonly path: string;
+  /** Directory of the backup; created when it does not exist. */
+  readonly to: string;
+  /** PEM of the operator's public key. */
+  readonly operatorKey: string;
+  /** Called with how many of `total` new entries are written. */
+  readonly progress?: (done: number, total: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Brings the backup in `options.to` up to date.
+ * @returns its manifest, and how many entries were added
+ * @throws CairnlogError `wrong-operator`; `precondition-failed` when the backup is one of another history, or reaches
+ *   further than the log; `corrupt-log`, `storage-failed`; the reason of `options.signal`
+ */
+export async function backUp(options: BackupOptions): Promise<{ readonly manifest: Manifest; readonly added: number }> {
+  const { path, to } = options;
+  const store = openStore({ path, readOnly: true });
+  try {
+    // One moment: private rows and the size of the log belong together.
+    store.pin();
+    mkdirSync(to, { recursive: true, mode: 0o700 });
+    chmodSync(to, 0o700);
+    removeDrafts(to);
+    return await write(store, readManifest(to), options);
+  } finally {
+    await store.close();
+  }
+}
+
+async function write(store: Store, earlier: Manifest | undefined, options: BackupOptions) {
+  const { path, to, operatorKey } = options;
+  const meta = store.get("meta", "log");
+  if (!meta) throw new CairnlogError("corrupt-log", `There is no log in ${path}.`);
+  checkFormat(meta);
+  if (meta.rebuilding || meta.format !== FORMAT)
+    throw new CairnlogError("corrupt-log", `The log in ${path} is not whole yet: run cairnlog fsck --rebuild first.`);
+  const { fingerprint } = importPublicKey(operatorKey);
+  if (meta.key_id !== fingerprint)
+    throw new CairnlogError(
+      "wrong-operator",
+      `The log is signed by operator key ${meta.key_id}, not by ${fingerprint}.`,
+    );
+  const reader = new EntryReader(store);
+  const last = store.lastBatch();
+  const size = last ? last.firstIndex + last.count : 0;
+  if (earlier) checkContinues(earlier, meta.key_id, size, reader, to);
+
+  const from = earlier?.tree_size ?? 0;
+  const segments = size > from ? [await writeSegment(reader, from, size, options)] : [];
+  const private_rows = await writePrivateRows(store, size, options);
+  const manifest: Manifest = {
+    format: BACKUP_FORMAT,
+    operator_key: operatorKey,
+    meta,
+    tree_size: size,
+    entry_hash: reader.digest(size - 1) ?? null,
+    head: reader.head(size) ?? null,
+    made_at: formatTimestamp(systemClock()),
+    segments: [...(earlier?.segments ?? []), ...segments],
+    private_rows,
+  };
+  if (readManifest(to)?.made_at !== earlier?.made_at)
+    throw new CairnlogError("precondition-failed", `Another process has written the backup in ${to} meanwhile.`);
+  await replaceManifest(to, manifest);
+  if (earlier && earlier.private_rows.file !== private_rows.file)
+    rmSync(join(to, earlier.private_rows.file), { force: true });
+  return { manifest, added: size - from };
+}
+
+/** A backup that another history was put behind would be of use to nobody. */
+function checkContinues(earlier: Manifest, keyId: string, size: number, reader: EntryReader, to: string): void {
+  const { tree_size, entry_hash, meta } = earlier;
+  if (meta.key_id !== keyId)
+    throw new CairnlogError("wrong-operator", `The backup in ${to} is of the log of another operator, ${meta.key_id}.`);
+  if (tree_size > size)
+    throw new CairnlogError(
+      "precondition-failed",
+      `The backup in ${to} has ${tree_size} entries, the log only ${size}: the log shrank. Do not go on with it; restore it (cairnlog restore).`,
+    );
+  if ((reader.digest(tree_size - 1) ?? null) !== entry_hash)
+    throw new CairnlogError(
+      "precondition-failed",
+      `The first ${tree_size} entries of the log are not those in the backup in ${to}: it is of another history. Keep it, and make a new one elsewhere.`,
+    );
+}
+
+async function writeSegment(
+  reader: EntryReader,
+  from: number,
+  to: number,
+  { to: folder, progress, signal }: BackupOptions,
+): Promise<Segment> {
+  const file = await HashedFile.create(folder);
+  try {
+    for (let index = from; index < to; index++) {
+      if ((index - from) % STEP === 0) {
+        signal?.throwIfAborted();
+        progress?.(index - from, to - from);
+      }
+      const entry = reader.json(index);
+      if (!entry) throw new CairnlogError("corrupt-log", `The entry at leaf ${index} is missing in the log.`);
+      await file.line(entry);
+      await file.line(JSON.stringify(reader.head(index + 1) ?? null));
+    }
+  } catch (error) {
+    await file.abandon();
+    removeDrafts(folder);
+    throw error;
+  }
+  return { ...(await file.keep(`entries-${from}-${to}.ndjson`)), from, to };
+}
+
+async function writePrivateRows(store: Store, size: number, { to, signal }: BackupOptions): Promise<BackupFile> {
+  const file = await HashedFile.create(to);
+  let lines = 0;
+  try {
+    for (const table of PRIVATE_TABLES)
+      for (const { key, row } of store.range(table)) {
+        if (lines++ % STEP === 0) signal?.throwIfAborted();
+        await file.line(rowLine(table, key, row));
+      }
+  } catch (error) {
+    await file.abandon();
+    removeDrafts(to);
+    throw error;
+  }
+  // By its hash, so that it never takes the place of one that the last manifest names.
+  return file.keep((sha256) => `private-${size}-${sha256.slice(0, 16)}.ndjson`);
+}
+
+/** Drafts of this process, and of those that ended before they were done. */
+function removeDrafts(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    const pid = Number(DRAFT.exec(name)?.[1]);
+    if (pid === process.pid || (pid && !isRunning(pid))) rmSync(join(folder, name), { force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+  }
+}

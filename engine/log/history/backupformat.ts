@@ -1,0 +1,225 @@
+/**
+ * What a backup is on disk: `manifest.json`, which names everything else by its SHA-256; segments, each with the entries
+ * and heads of one stretch of the log, never changed once written; and one file with the private rows of the moment at
+ * which the log had `tree_size` entries. Files that the manifest does not name are left-overs.
+ */
+import { createHash } from "node:crypto";
+import { createReadStream, readFileSync } from "node:fs";
+import { type FileHandle, open, rename } from "node:fs/promises";
+import { join } from "node:path";
+import { CairnlogError } from "../../error.js";
+import { type Key, type LogMeta, PRIVATE_TABLES, type TableName } from "../../store/schema.js";
+import { anyObject, arrayOf, hexHash, index, nullable, objectOf, text, where } from "../../verify/json/shape.js";
+import { TREE_HEAD, type TreeHead } from "../../verify/tree/treehead.js";
+
+export const BACKUP_FORMAT = "cairnlog-backup/v1";
+const MANIFEST = "manifest.json";
+/** Bytes gathered before they are written. */
+const CHUNK_BYTES = 1 << 20;
+const LINE_FEED = 0x0a;
+
+/** A file of a backup. */
+export interface BackupFile {
+  readonly file: string;
+  readonly bytes: number;
+  /** Hex. */
+  readonly sha256: string;
+}
+
+/** Lines in pairs: an entry as it is stored, and the head of the size that it makes or `null`. */
+export interface Segment extends BackupFile {
+  /** Leaf indexes [from, to). */
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Manifest {
+  readonly format: typeof BACKUP_FORMAT;
+  /** PEM of the operator's public key. */
+  readonly operator_key: string;
+  readonly meta: LogMeta;
+  readonly tree_size: number;
+  /** Of the newest entry; null for an empty log. */
+  readonly entry_hash: string | null;
+  readonly head: TreeHead | null;
+  readonly made_at: string;
+  readonly segments: readonly Segment[];
+  /** A line for each row: table, key and row. */
+  readonly private_rows: BackupFile;
+}
+
+/** Its own folder, no way out of it. */
+const FILE_NAME = where("the name of a file", (value) => typeof value === "string" && /^[\w-]+\.ndjson$/.test(value));
+const FILE = { file: FILE_NAME, bytes: index, sha256: hexHash };
+const SHAPE = objectOf(
+  {
+    format: where(JSON.stringify(BACKUP_FORMAT), (value) => value === BACKUP_FORMAT),
+    operator_key: text,
+    meta: anyObject,
+    tree_size: index,
+    entry_hash: nullable(hexHash),
+    head: nullable(TREE_HEAD),
+    made_at: text,
+    segments: arrayOf(objectOf({ ...FILE, from: index, to: index })),
+    private_rows: objectOf(FILE),
+  },
+  {},
+  "ignored",
+);
+
+/** The manifest of the backup in `folder`; undefined when there is none. @throws CairnlogError `corrupt-log` */
+export function readManifest(folder: string): Manifest | undefined {
+  let json: string;
+  try {
+    json = readFileSync(join(folder, MANIFEST), "utf8");
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw cause;
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    throw new CairnlogError("corrupt-log", `The manifest of the backup in ${folder} is damaged.`);
+  }
+  const misfit = SHAPE(value, "");
+  if (misfit !== undefined)
+    throw new CairnlogError("corrupt-log", `The manifest of the backup in ${folder} is not one. ${misfit}`);
+  const manifest = value as Manifest;
+  let end = 0;
+  for (const { file, from, to } of manifest.segments) {
+    if (from !== end || to <= from)
+      throw new CairnlogError("corrupt-log", `The backup's segment ${file} does not begin where the one before ends.`);
+    end = to;
+  }
+  if (end !== manifest.tree_size)
+    throw new CairnlogError("corrupt-log", `The backup's segments hold ${end} entries, not ${manifest.tree_size}.`);
+  return manifest;
+}
+
+/** Makes `manifest` the one of the backup, at once or not at all. */
+export async function replaceManifest(folder: string, manifest: Manifest): Promise<void> {
+  const file = await HashedFile.create(folder);
+  await file.line(JSON.stringify(manifest, null, 2));
+  await file.keep(MANIFEST);
+}
+
+/** A file on its way: on disk, whole and hashed, before it has its name. */
+export class HashedFile {
+  readonly #folder: string;
+  readonly #draft: string;
+  readonly #handle: FileHandle;
+  readonly #hash = createHash("sha256");
+  #pending: Uint8Array[] = [];
+  #pendingBytes = 0;
+  #bytes = 0;
+
+  private constructor(folder: string, draft: string, handle: FileHandle) {
+    this.#folder = folder;
+    this.#draft = draft;
+    this.#handle = handle;
+  }
+
+  /** If we crash while it is written, it stays as a draft, which the next backup removes. */
+  static async create(folder: string): Promise<HashedFile> {
+    const draft = join(folder, draftName(process.pid));
+    return new HashedFile(folder, draft, await open(draft, "w", 0o600));
+  }
+
+  async line(content: string | Uint8Array): Promise<void> {
+    const bytes = typeof content === "string" ? Buffer.from(content, "utf8") : content;
+    this.#pending.push(bytes, Uint8Array.of(LINE_FEED));
+    this.#pendingBytes += bytes.length + 1;
+    if (this.#pendingBytes >= CHUNK_BYTES) await this.#flush();
+  }
+
+  async #flush(): Promise<void> {
+    const bytes = Buffer.concat(this.#pending);
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    this.#bytes += bytes.length;
+    this.#hash.update(bytes);
+    await this.#handle.appendFile(bytes);
+  }
+
+  /** Gives it its name: `name`, or what `name` makes of its hash. */
+  async keep(name: string | ((sha256: string) => string)): Promise<BackupFile> {
+    await this.#flush();
+    await this.#handle.sync();
+    await this.#handle.close();
+    const sha256 = this.#hash.digest("hex");
+    const file = typeof name === "string" ? name : name(sha256);
+    await rename(this.#draft, join(this.#folder, file));
+    await syncFolder(this.#folder);
+    return { file, bytes: this.#bytes, sha256 };
+  }
+
+  async abandon(): Promise<void> {
+    await this.#handle.close();
+  }
+}
+
+export const draftName = (pid: number): string => `draft.${pid}.partial`;
+export const DRAFT = /^draft\.(\d+)\.partial$/;
+
+/** Makes the names in a folder durable. */
+export async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
+ * The lines of a file of a backup. Only when it has ended without an error is what it gave known to be what was written.
+ * @throws CairnlogError `corrupt-log` when the file is missing, or not the one in the manifest
+ */
+export async function* linesOf(folder: string, { file, bytes, sha256 }: BackupFile): AsyncIterable<Buffer> {
+  const hash = createHash("sha256");
+  let size = 0;
+  let rest: Buffer = Buffer.alloc(0);
+  try {
+    for await (const chunk of createReadStream(join(folder, file), { highWaterMark: CHUNK_BYTES })) {
+      hash.update(chunk);
+      size += chunk.length;
+      const data = rest.length ? Buffer.concat([rest, chunk]) : (chunk as Buffer);
+      let start = 0;
+      for (let end = data.indexOf(LINE_FEED); end >= 0; end = data.indexOf(LINE_FEED, start)) {
+        yield data.subarray(start, end);
+        start = end + 1;
+      }
+      rest = data.subarray(start);
+    }
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== "ENOENT") throw cause;
+    throw new CairnlogError("corrupt-log", `The backup's file ${file} is missing.`, { cause });
+  }
+  if (size !== bytes || hash.digest("hex") !== sha256)
+    throw new CairnlogError(
+      "corrupt-log",
+      `The backup's file ${file} is not the one that was written: its hash differs.`,
+    );
+}
+
+/** A private row as a line. Bytes are written in base64; no row has a member that looks so. */
+export function rowLine(table: TableName, key: Key, row: object): string {
+  const members = Object.entries(row).map(([name, value]) => [
+    name,
+    value instanceof Uint8Array ? { base64: Buffer.from(value).toString("base64") } : value,
+  ]);
+  return JSON.stringify([table, key, Object.fromEntries(members)]);
+}
+
+/** Inverse of `rowLine`. @throws CairnlogError `corrupt-log` for a table that a backup does not hold */
+export function readRowLine(line: string): { readonly table: TableName; readonly key: Key; readonly row: object } {
+  const [table, key, packed] = JSON.parse(line) as [TableName, Key, Record<string, unknown>];
+  if (!PRIVATE_TABLES.some((name) => name === table))
+    throw new CairnlogError("corrupt-log", `The backup has rows of a table ${JSON.stringify(table)}.`);
+  const members = Object.entries(packed).map(([name, value]) => {
+    const base64 = (value as { base64?: unknown } | null)?.base64;
+    return [name, typeof base64 === "string" ? Buffer.from(base64, "base64") : value];
+  });
+  return { table, key, row: Object.fromEntries(members) };
+}

@@ -1,0 +1,200 @@
+/**
+ * One entry of a history that somebody else wrote: every byte of it may be hostile. What comes out is checked by itself
+ * and against the entry before it, and spelled as this log spells entries.
+ *
+ * Spelling: members in the order in which they are served, the payload as RFC 8785 text, no white space; what no hash
+ * covers (`id`, `timestamp`, `event_type`) keeps its value to the letter. Members that entries do not have are dropped.
+ */
+import { isUtf8 } from "node:buffer";
+import { hash } from "node:crypto";
+import { createDigests, type DigestName } from "../../crypto/digests.js";
+import { CairnlogError } from "../../error.js";
+import { decodeBase64 } from "../../verify/encoding.js";
+import { canonicalTimestamp, ENTRY_MEMBERS, type Entry, type EntryDigest } from "../../verify/entry.js";
+import { canonicalJson } from "../../verify/json/canonical.js";
+import { parseIJson } from "../../verify/json/ijson.js";
+import { nullable, objectOf, text, where } from "../../verify/json/shape.js";
+import { isProofOf } from "../anchor/proof.js";
+import { parseTimestamp } from "../clock.js";
+import { instantOf, microsOf } from "../instant.js";
+import { type Edge, EMPTY_EDGE } from "../read/seams.js";
+import { preimageText, spellEntry } from "../write/entry.js";
+import type { LoggedEvent } from "../write/projection.js";
+
+/** Longer entries are refused: sixteen times the largest request that the service takes unless told otherwise. */
+export const MAX_ENTRY_BYTES = 16 * 2 ** 20;
+
+/** What the next entry is checked against. */
+export interface Predecessor extends Edge {
+  readonly entryHash: string | null;
+  readonly chainVersion: 1 | 2;
+  /** Undefined where the timestamp is not one that version 2 could hash. */
+  readonly canonicalTimestamp: string | undefined;
+}
+export const NO_PREDECESSOR: Predecessor = {
+  ...EMPTY_EDGE,
+  entryHash: null,
+  chainVersion: 1,
+  canonicalTimestamp: undefined,
+};
+
+/** The newest stored entry as the next one's predecessor. */
+export function predecessorOf(entry: Entry): Predecessor {
+  return {
+    id: entry.id,
+    micros: microsOf(entry.timestamp),
+    entryHash: entry.entry_hash,
+    chainVersion: entry.chain_version ?? 1,
+    canonicalTimestamp: canonicalTimestamp(entry.timestamp),
+  };
+}
+
+/** Something about history that is no error. */
+export interface HistoryWarning {
+  readonly leafIndex: number;
+  readonly id: number;
+  readonly code: "v1-after-v2" | "unknown-digest" | "unreadable-proof";
+  /** A sentence. */
+  readonly message: string;
+}
+
+export interface CheckedEntry extends Predecessor {
+  /** As it will be served, without `ots_proof`. */
+  readonly json: Buffer;
+  readonly entryHash: string;
+  readonly event: LoggedEvent;
+  /** Every digest in `entry_hashes`. */
+  readonly digests: readonly string[];
+  readonly otsProof: Uint8Array | null;
+  readonly warnings: readonly HistoryWarning[];
+}
+
+const DIGEST_TEXT = /^(?:[0-9a-f]{2}){4,256}$/;
+const PRIMARY = "sha2-256";
+const NAMES = ["sha2-512", "sha3-256", "blake3"] as const satisfies readonly DigestName[];
+
+const ENTRY = objectOf(
+  ENTRY_MEMBERS,
+  { chain_version: where("1 or 2", (v) => v === 1 || v === 2), ots_proof: nullable(text) },
+  "ignored",
+);
+
+type Digest = (preimage: string) => string;
+
+/** Loads the hash functions; what it resolves to checks entries, synchronously. */
+export async function createHistoryReader(): Promise<HistoryReader> {
+  const digests = new Map<string, Digest>([[PRIMARY, (preimage) => hash("sha256", preimage, "hex")]]);
+  for (const name of NAMES) {
+    const compute = await createDigests([name]);
+    digests.set(name, (preimage) => compute(Buffer.from(preimage, "utf8"))[0]!.digest_hex);
+  }
+  return new HistoryReader(digests);
+}
+
+export class HistoryReader {
+  readonly #digests: ReadonlyMap<string, Digest>;
+
+  /** Use `createHistoryReader`. */
+  constructor(digests: ReadonlyMap<string, Digest>) {
+    this.#digests = digests;
+  }
+
+  /**
+   * The entry in `bytes`, which follows `previous` and is to stand at `leafIndex`.
+   * @param proof its anchoring proof; null: the one in `bytes`, if there is one
+   * @throws CairnlogError `invalid-input`, `not-i-json`, `payload-too-large`: it is not an entry, or not one that follows
+   */
+  read(bytes: Uint8Array, previous: Predecessor, leafIndex: number, proof: Uint8Array | null): CheckedEntry {
+    const entry = parsed(bytes);
+    const { id, event_type, payload, chain_version, entry_hash, entry_hashes } = entry;
+    const version = chain_version ?? 1;
+    if (id <= previous.id) refuse(`The id ${id} does not ascend: the entry before has ${previous.id}.`);
+    if (entry.previous_hash !== previous.entryHash)
+      refuse(
+        previous.entryHash === null
+          ? "The first entry of a log has previous_hash null: this history lacks its beginning."
+          : "previous_hash is not the entry_hash of the entry before: an entry is missing, or was changed.",
+      );
+    const canonical = canonicalTimestamp(entry.timestamp);
+    const instant =
+      canonical ?? instantOf(entry.timestamp) ?? refuse("The timestamp is not an ISO 8601 date and time.");
+    const micros = parseTimestamp(instant);
+    if (!Number.isSafeInteger(micros)) refuse("The timestamp is not between the years 1685 and 2255.");
+    if (version === 2) checkOrder(previous, canonical);
+
+    const canonicalPayload = canonicalJson(payload);
+    const preimage = preimageText(version, canonicalPayload, entry.previous_hash, canonical);
+    if (this.#digests.get(PRIMARY)!(preimage) !== entry_hash)
+      refuse(`The content does not hash to entry_hash (as chain version ${version}).`);
+    const unknown = this.#checkDigests(entry_hashes, entry_hash, preimage);
+    const otsProof = proof ?? proofOf(entry);
+    const warning = (code: HistoryWarning["code"], message: string) => ({ leafIndex, id, code, message });
+    return {
+      id,
+      micros,
+      entryHash: entry_hash,
+      chainVersion: version,
+      canonicalTimestamp: canonical,
+      json: spellEntry({ ...entry, canonicalPayload }),
+      event: { id, leafIndex, timestamp: instant, event_type, payload },
+      digests: entry_hashes.map(({ digest_hex }) => digest_hex),
+      otsProof,
+      warnings: [
+        ...(version === 1 && previous.chainVersion === 2
+          ? [warning("v1-after-v2", "A version 1 entry follows a version 2 entry.")]
+          : []),
+        ...unknown.map((name) =>
+          warning("unknown-digest", `The digest algorithm ${JSON.stringify(name)} is not known: not checked.`),
+        ),
+        ...(otsProof && !isProofOf(otsProof, Buffer.from(entry_hash, "hex"))
+          ? [warning("unreadable-proof", "ots_proof is not a .ots file about this entry; it is kept as it is.")]
+          : []),
+      ],
+    };
+  }
+
+  /** @returns the algorithms whose digests cannot be computed here */
+  #checkDigests(digests: readonly EntryDigest[], entryHash: string, preimage: string): string[] {
+    const primary = digests.filter(({ is_primary }) => is_primary);
+    if (primary.length !== 1 || primary[0]!.algorithm !== PRIMARY || primary[0]!.digest_hex !== entryHash)
+      refuse("Exactly one of entry_hashes must be primary: sha2-256, equal to entry_hash.");
+    if (new Set(digests.map(({ algorithm }) => algorithm)).size !== digests.length)
+      refuse("A digest algorithm appears more than once in entry_hashes.");
+    const unknown: string[] = [];
+    for (const { algorithm, digest_hex } of digests) {
+      if (!DIGEST_TEXT.test(digest_hex)) refuse("A digest_hex is not lower-case hexadecimal.");
+      if (digest_hex === entryHash && algorithm === PRIMARY) continue;
+      const compute = this.#digests.get(algorithm);
+      if (!compute) unknown.push(algorithm);
+      else if (compute(preimage) !== digest_hex) refuse(`The ${algorithm} digest does not fit the content.`);
+    }
+    return unknown;
+  }
+}
+
+function parsed(bytes: Uint8Array): Entry & { readonly ots_proof?: string | null } {
+  if (bytes.length > MAX_ENTRY_BYTES)
+    throw new CairnlogError("payload-too-large", `The entry is longer than ${MAX_ENTRY_BYTES} bytes.`);
+  if (!isUtf8(bytes)) refuse("The entry is not UTF-8.");
+  const value = parseIJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8"));
+  const misfit = ENTRY(value, "");
+  if (misfit !== undefined) refuse(`This is not a log entry. ${misfit}`);
+  return value as Entry;
+}
+
+function checkOrder(previous: Predecessor, canonical: string | undefined): void {
+  if (canonical === undefined)
+    refuse("The timestamp of a version 2 entry must be ISO 8601 with an offset and at most six decimals.");
+  // `spec.md`, timestamp ordering. Canonical timestamps sort as text.
+  if (previous.canonicalTimestamp !== undefined && canonical! < previous.canonicalTimestamp)
+    refuse("The timestamp is before that of the entry before, in a version 2 entry.");
+}
+
+function proofOf({ ots_proof }: { readonly ots_proof?: string | null }): Uint8Array | null {
+  if (ots_proof === undefined || ots_proof === null) return null;
+  return decodeBase64(ots_proof) ?? refuse("ots_proof is not base64.");
+}
+
+function refuse(message: string): never {
+  throw new CairnlogError("invalid-input", message);
+}

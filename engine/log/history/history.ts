@@ -1,0 +1,372 @@
+/**
+ * History: entries that were made elsewhere, written into a log as they were served. An import, a backup that is
+ * restored and a mirror that follows another log all write through here, and what they leave on disk is what live
+ * appends would have left: the same batches, trees, rows, postings.
+ *
+ * Nothing is signed: heads come with the entries and are checked, or there are none. Nothing is believed either: content,
+ * links, order, digests, roots and signatures are all derived again.
+ *
+ * If we crash here: each batch is one transaction, so the log ends with some batch; whoever feeds it reads `size` and
+ * `lastHash` and goes on from there.
+ */
+import { compareKeys } from "lmdb";
+import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
+import type { Pool } from "../../crypto/pool/pool.js";
+import { SignatureVerifier } from "../../crypto/pool/verifier.js";
+import { CairnlogError } from "../../error.js";
+import { packBatch } from "../../store/batch.js";
+import { Layer, type RowChange, type TileChange } from "../../store/changeset.js";
+import { takeWriterLock, type WriterLock } from "../../store/lmdb/writerlock.js";
+import { Postings } from "../../store/postings/postings.js";
+import { FORMAT } from "../../store/schema.js";
+import { openStore, type Store } from "../../store/store.js";
+import type { TreeHead } from "../../verify/tree/treehead.js";
+import { putAnchor } from "../anchor/commands.js";
+import { isProofOf, openPromises, statusOf } from "../anchor/proof.js";
+import { addStoredTerms, catchUp } from "../check/rebuild.js";
+import { formatTimestamp, parseTimestamp, systemClock } from "../clock.js";
+import { EntryReader } from "../read/reader.js";
+import type { Edge } from "../read/seams.js";
+import { applySeam } from "../read/seams.js";
+import { Frontier, SIGNING_VERSION } from "../tree/frontier.js";
+import { freshHead } from "../write/freshhead.js";
+import { LayeredState } from "../write/layered.js";
+import { type LoggedEvent, noProjection, type Projection, type StateWriter } from "../write/projection.js";
+import type { Signer } from "../write/signer.js";
+import {
+  type CheckedEntry,
+  createHistoryReader,
+  type HistoryReader,
+  type HistoryWarning,
+  NO_PREDECESSOR,
+  type Predecessor,
+  predecessorOf,
+} from "./entry.js";
+import { checkHead, headKind, isSigned, packedHeads } from "./head.js";
+
+export type { HistoryWarning } from "./entry.js";
+
+export interface HistoryOptions {
+  /** Directory of the log; created when it does not exist. One process at a time may write it. */
+  readonly path: string;
+  /** PEM of the public key that signs this log's heads. */
+  readonly operatorKey: string;
+  /** State that follows from entries: the same as that of the log that will be opened on it. */
+  readonly projection?: Projection;
+  /** Checks the signatures of heads; without it they are checked on this thread. */
+  readonly pool?: Pool;
+  /** Bytes of address space, and the size the data can grow to. */
+  readonly mapSize?: number;
+}
+
+/** One entry to be taken over. */
+export interface HistoryItem {
+  /** JSON text of the entry as it was served; an `ots_proof` in it counts when `otsProof` is null. */
+  readonly entry: Uint8Array;
+  /** Its anchoring proof. */
+  readonly otsProof: Uint8Array | null;
+  /** The head of the size that it makes; null where that is not at hand. */
+  readonly head: TreeHead | null;
+}
+
+const HASH = 32;
+/** Entries whose postings may wait for the disk. */
+const MAX_BACKLOG = 4 * 4096;
+
+/**
+ * Opens a log to take over history. No signer is needed.
+ * @throws CairnlogError `storage-failed`, `corrupt-log`, `invalid-key`; `wrong-operator` for a log of another key;
+ *   `in-use` when another process has it open to write
+ */
+export async function openHistory(options: HistoryOptions): Promise<HistoryWriter> {
+  const operator = importPublicKey(options.operatorKey);
+  const reader = await createHistoryReader();
+  const lock = await takeWriterLock(options.path);
+  const store = openStore(options);
+  try {
+    return new HistoryWriter(store, operator, reader, options, lock);
+  } catch (error) {
+    await store.close();
+    await lock.release();
+    throw error;
+  }
+}
+
+/** Entries that become one batch: all of them have heads of one kind, or none has. */
+interface Group {
+  readonly entries: readonly CheckedEntry[];
+  /** Empty, or one for each entry. */
+  readonly heads: readonly TreeHead[];
+}
+
+/** A group whose place in the trees is taken. */
+interface PreparedGroup extends Group {
+  readonly firstIndex: number;
+  readonly digests: Buffer;
+  readonly tiles: readonly TileChange[];
+}
+
+export class HistoryWriter {
+  readonly #store: Store;
+  readonly #lock: WriterLock;
+  readonly #operator: ServerKey;
+  readonly #projection: Projection;
+  readonly #reader: HistoryReader;
+  readonly #entries: EntryReader;
+  readonly #frontier: Frontier;
+  readonly #postings: Postings;
+  readonly #verifier: SignatureVerifier | null;
+  #last: Predecessor = NO_PREDECESSOR;
+  /** Timestamp of the newest head, microseconds; null before the first. */
+  #lastHead: number | null = null;
+  #size = 0;
+  #adding: Promise<unknown> = Promise.resolve();
+  #closed = false;
+
+  /** Use `openHistory`. */
+  constructor(store: Store, operator: ServerKey, reader: HistoryReader, options: HistoryOptions, lock: WriterLock) {
+    this.#store = store;
+    this.#lock = lock;
+    this.#operator = operator;
+    this.#reader = reader;
+    this.#projection = options.projection ?? noProjection;
+    this.#verifier = options.pool ? new SignatureVerifier(options.pool) : null;
+    const meta = store.get("meta", "log");
+    if (meta && meta.format !== FORMAT)
+      throw new CairnlogError("corrupt-log", `The log is in format ${meta.format}; this version reads ${FORMAT}.`);
+    if (meta && meta.key_id !== operator.fingerprint)
+      throw new CairnlogError(
+        "wrong-operator",
+        `This log is signed by operator key ${meta.key_id}, not by ${operator.fingerprint}.`,
+      );
+    this.#entries = new EntryReader(store);
+    this.#frontier = new Frontier(store);
+    this.#postings = new Postings(store.postings);
+    this.#restore();
+  }
+
+  /** Memory becomes what the disk says: at start, and after a failed write that may have been persisted all the same. */
+  #restore(): void {
+    this.#frontier.restore();
+    const { size } = this.#frontier;
+    catchUp(this.#postings, this.#entries, size, this.#projection);
+    this.#last = size ? predecessorOf(this.#entries.entry(size - 1)!) : NO_PREDECESSOR;
+    const head = size ? this.#entries.head(size) : undefined;
+    this.#lastHead = head ? parseTimestamp(head.timestamp) : null;
+    this.#size = size;
+  }
+
+  /** Entries in the log, all of them on disk. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Id of the newest entry on disk; 0 on an empty log. */
+  get lastId(): number {
+    return this.#last.id;
+  }
+
+  /** Entry hash of the newest entry on disk, hex; null on an empty log. */
+  get lastHash(): string | null {
+    return this.#last.entryHash;
+  }
+
+  /**
+   * Checks entries that follow those in the log and writes them. Resolves when they are on disk, to what is odd about
+   * them without being wrong. One batch, unless items with and without heads are mixed: then one for each stretch.
+   * @throws CairnlogError `invalid-input`, `not-i-json`, `payload-too-large`, `invalid-signature`, `wrong-operator` for
+   *   an item that is not what comes next: `details` has its number in `items` as path, and nothing was written;
+   *   `storage-failed`: look at `size` before trying again; `closed`
+   */
+  add(items: readonly HistoryItem[]): Promise<readonly HistoryWarning[]> {
+    return this.#inTurn(() => this.#add(items));
+  }
+
+  /**
+   * The same for one entry, whose head `signer` makes now, so that history without heads ends with one.
+   * @throws CairnlogError as `add` does; `signer-unavailable`
+   */
+  seal(item: HistoryItem, signer: Signer): Promise<readonly HistoryWarning[]> {
+    return this.#inTurn(() => this.#add([item], signer));
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closed) return Promise.reject(new CairnlogError("closed", "The log is closed."));
+    const run = this.#adding.then(work);
+    this.#adding = run.catch(() => undefined);
+    return run;
+  }
+
+  async #add(items: readonly HistoryItem[], signer?: Signer): Promise<readonly HistoryWarning[]> {
+    if (!items.length) return [];
+    const entries = this.#checkEntries(items);
+    try {
+      const groups = signer
+        ? [await this.#sealed(entries, signer)]
+        : await this.#checkHeads(grouped(items, entries).map((group) => this.#prepare(group)));
+      for (const group of groups) await this.#write(group);
+    } catch (error) {
+      // The trees ran ahead of the disk.
+      this.#restore();
+      throw error;
+    }
+    await this.#postings.relieved(MAX_BACKLOG);
+    return entries.flatMap(({ warnings }) => warnings);
+  }
+
+  #checkEntries(items: readonly HistoryItem[]): CheckedEntry[] {
+    let previous = this.#last;
+    return items.map(({ entry, otsProof }, i) => {
+      previous = about(i, () => this.#reader.read(entry, previous, this.#size + i, otsProof));
+      return previous as CheckedEntry;
+    });
+  }
+
+  /** Takes the places of a group's entries in both trees. @returns also the root of every new size, where one is wanted */
+  #prepare(group: Group): PreparedGroup & { readonly roots: Buffer } {
+    const firstIndex = this.#frontier.size;
+    const digests = Buffer.concat(group.entries.map(({ entryHash }) => Buffer.from(entryHash, "hex")));
+    const { roots, tiles } = this.#frontier.extend(digests, group.heads[0]?.tree_version ?? null);
+    return { ...group, firstIndex, digests, tiles, roots: Buffer.from(roots.buffer, roots.byteOffset, roots.length) };
+  }
+
+  async #sealed(entries: readonly CheckedEntry[], signer: Signer): Promise<PreparedGroup> {
+    const group = this.#prepare({ entries, heads: [] });
+    const size = this.#frontier.size;
+    const micros = Math.max(systemClock(), entries.at(-1)!.micros, this.#lastHead ?? 0);
+    const tree = this.#frontier.trees[SIGNING_VERSION];
+    const head = await freshHead(tree, size, formatTimestamp(micros), signer, this.#operator);
+    return { ...group, heads: [head] };
+  }
+
+  /** Checks every head: whatever refuses one says which item it came with. */
+  async #checkHeads(
+    groups: readonly (PreparedGroup & { readonly roots: Buffer })[],
+  ): Promise<readonly PreparedGroup[]> {
+    let lastHead = this.#lastHead;
+    for (const { firstIndex, heads, roots } of groups)
+      for (const [i, head] of heads.entries()) {
+        const expected = {
+          size: firstIndex + i + 1,
+          root: roots.toString("hex", HASH * i, HASH * i + HASH),
+          notBefore: lastHead,
+        };
+        about(firstIndex + i - this.#size, () => checkHead(head, expected, this.#operator));
+        lastHead = parseTimestamp(head.timestamp);
+      }
+    // Begun only now: one that failed while a later head was refused would be nobody's, and end the process.
+    const signatures = groups.flatMap(({ firstIndex, heads }) =>
+      heads.map((head, i) => this.#checkSignature(head, firstIndex + i - this.#size)),
+    );
+    await Promise.all(signatures);
+    return groups;
+  }
+
+  async #checkSignature(head: TreeHead, number: number): Promise<void> {
+    const isValid = await isSigned(head, this.#operator, this.#verifier);
+    about(number, () => {
+      if (!isValid) throw new CairnlogError("invalid-signature", "The tree head's signature does not verify.");
+    });
+  }
+
+  async #write(group: PreparedGroup): Promise<void> {
+    const { entries, heads, firstIndex, digests, tiles } = group;
+    const layer = this.#derive(entries);
+    const size = firstIndex + entries.length;
+    this.#putMeta(layer, firstIndex, entries[0]!, heads);
+    const batch = packBatch(
+      entries.map(({ json }) => json),
+      digests,
+      heads.length ? packedHeads(heads, this.#operator.fingerprint) : null,
+    );
+    try {
+      // In key order: neighbours in a table then share the pages that they are written to.
+      await this.#store.commit({ firstIndex, batch, rows: layer.rows().sort(byKey), tiles });
+    } catch (cause) {
+      throw new CairnlogError("storage-failed", "The data directory could not be written.", { cause });
+    }
+    // From here the entries exist, whatever happens to this process.
+    this.#frontier.written(tiles);
+    this.#postings.add(size, layer.terms);
+    this.#last = entries.at(-1)!;
+    const head = heads.at(-1);
+    if (head) this.#lastHead = parseTimestamp(head.timestamp);
+    this.#size = size;
+  }
+
+  /** Rows and terms that follow from the entries, and the rows of the proofs that came with them. */
+  #derive(entries: readonly CheckedEntry[]): Layer {
+    const layer = new Layer();
+    const state = new LayeredState(this.#store, this.#postings, [layer]);
+    let previous: Edge = this.#last;
+    for (const entry of entries) {
+      const { event, otsProof, digests } = entry;
+      applySeam(previous, entry, event.leafIndex, state);
+      previous = entry;
+      this.#projection.apply(event, state);
+      addStoredTerms({ event, digests }, this.#projection, layer.terms);
+      if (otsProof) importAnchor(event, entry.entryHash, otsProof, state);
+    }
+    return layer;
+  }
+
+  #putMeta(layer: Layer, firstIndex: number, first: CheckedEntry, heads: readonly TreeHead[]): void {
+    const meta = this.#store.get("meta", "log");
+    if (firstIndex === 0) {
+      // The operator speaks for the log since its first entry, also where this copy of it is younger.
+      const created_at = [first.event.timestamp, meta?.created_at ?? formatTimestamp(systemClock())].sort()[0]!;
+      layer.put("meta", "log", { format: FORMAT, key_id: this.#operator.fingerprint, created_at });
+    } else if (!heads.length && this.#lastHead !== null && meta && !meta.sparse_heads)
+      layer.put("meta", "log", { ...meta, sparse_heads: true });
+  }
+
+  /** Finishes what was begun, then closes. Nothing keeps running. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#adding;
+    await this.#postings.close();
+    await this.#store.close();
+    await this.#lock.release();
+  }
+}
+
+/** Runs `check` on item number `i`; what it throws says so. */
+function about<T>(i: number, check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    if (!(error instanceof CairnlogError)) throw error;
+    const { code, message } = error;
+    throw new CairnlogError(code, `Item ${i}: ${message}`, {
+      cause: error,
+      details: [{ path: `/${i}`, message }],
+    });
+  }
+}
+
+/** Stretches of items whose heads fit into one batch: none, or all under one lens with signatures of one length. */
+function grouped(items: readonly HistoryItem[], entries: readonly CheckedEntry[]): Group[] {
+  const groups: { kind: string; entries: CheckedEntry[]; heads: TreeHead[] }[] = [];
+  for (const [i, { head }] of items.entries()) {
+    const kind = head ? about(i, () => headKind(head)) : "none";
+    let group = groups.at(-1);
+    if (group?.kind !== kind) {
+      group = { kind, entries: [], heads: [] };
+      groups.push(group);
+    }
+    group.entries.push(entries[i]!);
+    if (head) group.heads.push(head);
+  }
+  return groups;
+}
+
+/** A proof that cannot be read is kept as it is, and nothing more is expected of it. */
+function importAnchor(event: LoggedEvent, entryHash: string, proof: Uint8Array, state: StateWriter): void {
+  const isReadable = isProofOf(proof, Buffer.from(entryHash, "hex"));
+  const status = isReadable ? statusOf(proof) : "pending";
+  const isSettled = !isReadable || (status === "confirmed" && !openPromises(proof).length);
+  putAnchor(state, event.leafIndex, { proof, status, isSettled }, event.timestamp);
+}
+
+const byKey = (a: RowChange, b: RowChange): number =>
+  a.table === b.table ? compareKeys(a.key, b.key) : a.table < b.table ? -1 : 1;

@@ -1,0 +1,290 @@
+/**
+ * Import: a log that begins with history. All of it or nothing: the new log is built in a directory beside, and takes
+ * the place of the empty one by one rename of one file.
+ *
+ * If we crash here: before the rename the log is empty as it was, and what was built is a left-over that the next import
+ * removes; after it, the log is whole. The rename comes after every byte below it is on disk.
+ */
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Pool } from "../../crypto/pool/pool.js";
+import { CairnlogError } from "../../error.js";
+import type { RowChange } from "../../store/changeset.js";
+import { PRIVATE_TABLES } from "../../store/schema.js";
+import { openStore, type Store } from "../../store/store.js";
+import type { Entry } from "../../verify/entry.js";
+import type { Projection } from "../write/projection.js";
+import type { Signer } from "../write/signer.js";
+import { MAX_ENTRY_BYTES } from "./entry.js";
+import { type HistoryItem, type HistoryWarning, type HistoryWriter, openHistory } from "./history.js";
+
+/** A batch is closed by whichever comes first. */
+const BATCH_ENTRIES = 1024;
+const BATCH_BYTES = 4 * 2 ** 20;
+/** Warnings that are told; of the others the number. */
+const MAX_WARNINGS = 1000;
+const DATA_FILE = "data.mdb";
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+
+export interface ImportOptions {
+  /** Directory of the log, which must be empty or absent. No process may have it open. */
+  readonly path: string;
+  /** Will sign the log's heads, and signs one now: that of the whole history. */
+  readonly signer: Signer & { readonly public: { readonly pem: string } };
+  /** State that follows from entries: the same as that of the log that will be opened on it. */
+  readonly projection?: Projection;
+  readonly pool?: Pool;
+  /** Bytes of address space, and the size the data can grow to. */
+  readonly mapSize?: number;
+}
+
+/** NDJSON in pieces of any size, or entries. */
+export type ImportSource = Iterable<ImportPiece> | AsyncIterable<ImportPiece>;
+export type ImportPiece = Uint8Array | string | Entry;
+
+export interface ImportReport {
+  readonly entry_count: number;
+  readonly last_id: number;
+  readonly last_hash: string;
+  /** Odd without being wrong; at most 1000 of them, in order. */
+  readonly warnings: readonly (HistoryWarning & { readonly line: number })[];
+  readonly warning_count: number;
+}
+
+/** How far an import has come. */
+export interface ImportProgress {
+  readonly entries: number;
+  /** Of the source, line ends included. */
+  readonly bytes: number;
+}
+
+/**
+ * Takes over entries as `GET /log` serves them, one a line, into a log that is empty or absent. Ids, the spelling of
+ * timestamps, hashes, chain versions and anchoring proofs stay as they are; everything that can be checked is.
+ * @throws CairnlogError `precondition-failed` unless the log is empty and no other process has it open; `wrong-operator`;
+ *   for the first line that is not the next entry, with its number in the message and as `details[0].path`,
+ *   `invalid-input`, `not-i-json` or `payload-too-large`; `signer-unavailable`, `storage-failed`. The log is then as it was.
+ */
+export async function importEntries(
+  options: ImportOptions,
+  source: ImportSource,
+  { progress = () => {} }: { progress?: (done: ImportProgress) => void } = {},
+): Promise<ImportReport> {
+  const { path } = options;
+  const building = `${path}.importing`;
+  await checkEmpty(options);
+  rmSync(building, { recursive: true, force: true });
+  try {
+    await copyPrivateRows(options, building);
+    const report = await build({ ...options, path: building }, source, progress);
+    await checkEmpty(options);
+    takePlace(building, path, report.inode);
+    return report.imported;
+  } finally {
+    // Of another import that began meanwhile, which then finds its file gone and fails.
+    rmSync(building, { recursive: true, force: true });
+  }
+}
+
+function opened({ path, mapSize }: Pick<ImportOptions, "path" | "mapSize">): Store {
+  return openStore(mapSize === undefined ? { path } : { path, mapSize });
+}
+
+/** @throws CairnlogError unless there is no log, or an empty one of this operator that nobody else has open */
+async function checkEmpty(options: ImportOptions): Promise<void> {
+  const { path, signer } = options;
+  if (!existsSync(join(path, DATA_FILE))) return;
+  const store = opened(options);
+  try {
+    const meta = store.get("meta", "log");
+    if (meta && meta.key_id !== signer.fingerprint)
+      throw new CairnlogError("wrong-operator", `This log is signed by operator key ${meta.key_id}.`);
+    const last = store.lastBatch();
+    if (last)
+      throw new CairnlogError(
+        "precondition-failed",
+        `The log holds ${last.firstIndex + last.count} entries already. History can only be imported into an empty log.`,
+      );
+    const [other] = store.otherProcesses();
+    if (other !== undefined)
+      throw new CairnlogError("precondition-failed", `Process ${other} has the log open. Stop the service first.`);
+  } finally {
+    await store.close();
+  }
+}
+
+/** Accounts, passwords, subscriptions: an empty log may have some, of its operator key at least. */
+async function copyPrivateRows(options: ImportOptions, building: string): Promise<void> {
+  if (!existsSync(join(options.path, DATA_FILE))) return;
+  const from = opened(options);
+  const to = opened({ ...options, path: building });
+  try {
+    const rows: RowChange[] = (["meta", ...PRIVATE_TABLES] as const).flatMap((table) =>
+      [...from.range(table)].map(({ key, row }) => ({ table, key, row })),
+    );
+    await to.commit({ firstIndex: 0, batch: null, rows, tiles: [] });
+  } finally {
+    await from.close();
+    await to.close();
+  }
+}
+
+/** @returns also the inode of the file that was written */
+async function build(
+  options: ImportOptions,
+  source: ImportSource,
+  progress: (done: ImportProgress) => void,
+): Promise<{ readonly imported: ImportReport; readonly inode: number }> {
+  const writer = await openHistory({ ...options, operatorKey: options.signer.public.pem });
+  try {
+    const { ino: inode } = statSync(join(options.path, DATA_FILE));
+    const batches = new Batches(writer, options.signer);
+    let number = 0;
+    for await (const { bytes, done } of lines(source)) {
+      number++;
+      if (!bytes.length) continue;
+      await batches.push(bytes, number);
+      progress({ entries: batches.size, bytes: done });
+    }
+    return { imported: await batches.finish(), inode };
+  } finally {
+    await writer.close();
+  }
+}
+
+/** Gathers lines into batches, and keeps back the last one, which gets the head. */
+class Batches {
+  readonly #writer: HistoryWriter;
+  readonly #signer: Signer;
+  readonly #warnings: (HistoryWarning & { readonly line: number })[] = [];
+  #warningCount = 0;
+  #items: HistoryItem[] = [];
+  /** Of each item, the number of its line. */
+  #numbers: number[] = [];
+  #bytes = 0;
+
+  constructor(writer: HistoryWriter, signer: Signer) {
+    this.#writer = writer;
+    this.#signer = signer;
+  }
+
+  /** Entries on disk. */
+  get size(): number {
+    return this.#writer.size;
+  }
+
+  async push(entry: Uint8Array, number: number): Promise<void> {
+    if (this.#items.length === BATCH_ENTRIES || this.#bytes + entry.length > BATCH_BYTES) await this.#write();
+    this.#items.push({ entry, otsProof: null, head: null });
+    this.#numbers.push(number);
+    this.#bytes += entry.length;
+  }
+
+  async finish(): Promise<ImportReport> {
+    const last = this.#items.pop();
+    const number = this.#numbers.pop();
+    if (!last || number === undefined) throw new CairnlogError("invalid-input", "There are no entries to import.");
+    await this.#write();
+    this.#numbers = [number];
+    await this.#told(this.#writer.seal(last, this.#signer));
+    return {
+      entry_count: this.#writer.size,
+      last_id: this.#writer.lastId,
+      last_hash: this.#writer.lastHash!,
+      warnings: this.#warnings,
+      warning_count: this.#warningCount,
+    };
+  }
+
+  async #write(): Promise<void> {
+    await this.#told(this.#writer.add(this.#items));
+    this.#items = [];
+    this.#numbers = [];
+    this.#bytes = 0;
+  }
+
+  /** Errors and warnings speak of lines, not of items. */
+  async #told(written: Promise<readonly HistoryWarning[]>): Promise<void> {
+    const first = this.#writer.size;
+    try {
+      for (const warning of await written) {
+        this.#warningCount++;
+        if (this.#warnings.length < MAX_WARNINGS)
+          this.#warnings.push({ ...warning, line: this.#numbers[warning.leafIndex - first]! });
+      }
+    } catch (error) {
+      const [detail] = error instanceof CairnlogError ? (error.details ?? []) : [];
+      if (!detail) throw error;
+      const line = this.#numbers[Number(detail.path.slice(1))]!;
+      throw lineError(line, error as CairnlogError, detail.message);
+    }
+  }
+}
+
+const lineError = (line: number, { code }: Pick<CairnlogError, "code">, message: string): CairnlogError =>
+  new CairnlogError(code, `Line ${line}: ${message} Nothing was imported.`, {
+    details: [{ path: `/${line}`, message }],
+  });
+
+/** Lines without their ends, and the bytes read when each was complete. Holds one line and one piece. */
+async function* lines(source: ImportSource): AsyncIterable<{ readonly bytes: Buffer; readonly done: number }> {
+  let number = 0;
+  let done = 0;
+  let parts: Buffer[] = [];
+  let held = 0;
+  const line = (end: Buffer) => {
+    const bytes = parts.length ? Buffer.concat([...parts, end]) : end;
+    parts = [];
+    held = 0;
+    number++;
+    return bytes.at(-1) === CARRIAGE_RETURN ? bytes.subarray(0, -1) : bytes;
+  };
+  for await (const piece of source) {
+    const chunk = asBytes(piece);
+    let from = 0;
+    for (let end = chunk.indexOf(LINE_FEED); end >= 0; end = chunk.indexOf(LINE_FEED, from)) {
+      const bytes = line(chunk.subarray(from, end));
+      from = end + 1;
+      yield { bytes, done: done + from };
+    }
+    done += chunk.length;
+    // A copy: a small rest would keep the whole piece in memory.
+    if (from < chunk.length) parts.push(Buffer.from(chunk.subarray(from)));
+    held += chunk.length - from;
+    // A carriage return that came last may belong to the end of the line.
+    if (held - (chunk.at(-1) === CARRIAGE_RETURN ? 1 : 0) > MAX_ENTRY_BYTES) {
+      const message = `The line is longer than ${MAX_ENTRY_BYTES} bytes.`;
+      throw lineError(number + 1, { code: "payload-too-large" }, message);
+    }
+  }
+  if (held) yield { bytes: line(Buffer.alloc(0)), done };
+}
+
+function asBytes(piece: ImportPiece): Buffer {
+  if (typeof piece === "string") return Buffer.from(piece, "utf8");
+  if (piece instanceof Uint8Array) return Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
+  return Buffer.from(`${JSON.stringify(piece)}\n`, "utf8");
+}
+
+/** Puts what was built into its place: the moment at which the log has a history. */
+function takePlace(building: string, path: string, inode: number): void {
+  const built = join(building, DATA_FILE);
+  try {
+    if (statSync(built).ino !== inode) throw new Error("the file is another import's");
+    mkdirSync(path, { recursive: true });
+    renameSync(built, join(path, DATA_FILE));
+    for (const folder of [path, dirname(path)]) syncFolder(folder);
+  } catch (cause) {
+    throw new CairnlogError("storage-failed", `What was imported could not be put into ${path}.`, { cause });
+  }
+}
+
+function syncFolder(path: string): void {
+  const folder = openSync(path, "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}

@@ -1,0 +1,246 @@
+/**
+ * Brings a log back from a backup. Nothing in it is believed: entries and heads go through the writer that checks all
+ * history (`history.ts`), which makes derived rows, tiles and postings as live appends do.
+ *
+ * A log that goes on from the middle of what was published signs other entries at sizes that have signed heads already:
+ * that is a fork, and whoever holds an old head can prove it. So a restore has to be shown what is known to be published.
+ *
+ * If we crash here: the log is built beside its place and gets its name when it is complete and on disk.
+ */
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
+import { importPublicKey } from "../../crypto/keys/spki.js";
+import type { Pool } from "../../crypto/pool/pool.js";
+import { CairnlogError } from "../../error.js";
+import type { RowChange } from "../../store/changeset.js";
+import { FORMAT, type LogMeta } from "../../store/schema.js";
+import { openStore } from "../../store/store.js";
+import type { TreeHead } from "../../verify/tree/treehead.js";
+import { EntryReader } from "../read/reader.js";
+import { Frontier } from "../tree/frontier.js";
+import { rootAt } from "../tree/proofs.js";
+import type { Projection } from "../write/projection.js";
+import { linesOf, type Manifest, readManifest, readRowLine, syncFolder } from "./backupformat.js";
+import { type HistoryItem, type HistoryWriter, openHistory } from "./history.js";
+
+/** Entries checked and written at once, and private rows. */
+const STEP = 512;
+
+/** A head that somebody was shown. Its signature has been checked. */
+export interface PublishedTree extends Pick<TreeHead, "tree_size" | "root_hash" | "tree_version"> {
+  /** Where it was found, for people. */
+  readonly source: string;
+}
+
+export interface RestoreOptions {
+  /** Directory of the backup. */
+  readonly from: string;
+  /** Directory that the log gets; it must not exist. */
+  readonly path: string;
+  /** PEM of the public key that must have signed the heads; that in the manifest when absent. */
+  readonly operatorKey?: string | undefined;
+  readonly projection: Projection;
+  readonly pool: Pool;
+  /** What is known to be published. */
+  readonly published: readonly PublishedTree[];
+  /** Whether to go on when nothing is known to be published, or when the log ends before what is. */
+  readonly mayFork: boolean;
+  /** Directory of a longer copy of the log, for what has come after the backup. */
+  readonly mirror?: string | undefined;
+  readonly progress?: (done: number, total: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface Restored {
+  readonly entries: number;
+  /** How many of them came from the mirror. */
+  readonly fromMirror: number;
+  readonly operator: string;
+}
+
+/**
+ * Restores the log of a backup into `options.path`, all of it or nothing.
+ * @throws CairnlogError `already-exists` when there is a log; `corrupt-log` when the backup is damaged; `wrong-operator`;
+ *   `precondition-failed` when the restored log would fork what was published, or nothing is known of that; as
+ *   `HistoryWriter.add` does for entries and heads that do not hold; the reason of `options.signal`
+ */
+export async function restore(options: RestoreOptions): Promise<Restored> {
+  const { from, path } = options;
+  if (existsSync(path))
+    throw new CairnlogError(
+      "already-exists",
+      `There is a log in ${path} already, and nothing is written over it. Move it away first; what it shows that was published can be given with --published.`,
+    );
+  const manifest = readManifest(from);
+  if (!manifest) throw new CairnlogError("not-found", `There is no backup in ${from}.`);
+  checkMayGoOn(manifest, options);
+  const building = `${path}.restoring`;
+  rmSync(building, { recursive: true, force: true });
+  mkdirSync(dirname(path), { recursive: true });
+  try {
+    const restored = await build(manifest, building, options);
+    renameSync(building, path);
+    await syncFolder(dirname(path));
+    return restored;
+  } finally {
+    rmSync(building, { recursive: true, force: true });
+  }
+}
+
+/** What can be known before any work is done. */
+function checkMayGoOn(manifest: Manifest, { operatorKey, published, mayFork, mirror }: RestoreOptions): void {
+  const own = importPublicKey(manifest.operator_key).fingerprint;
+  const wanted = importPublicKey(operatorKey ?? manifest.operator_key).fingerprint;
+  if (own !== wanted || manifest.meta.key_id !== wanted)
+    throw new CairnlogError("wrong-operator", `The backup is of the log of operator key ${own}, not of ${wanted}.`);
+  if (manifest.meta.format > FORMAT)
+    throw new CairnlogError("corrupt-log", `The backup is in format ${manifest.meta.format}: use a newer version.`);
+  if (mayFork) return;
+  if (!published.length)
+    throw new CairnlogError(
+      "precondition-failed",
+      `The backup ends at size ${manifest.tree_size}, and nothing says whether more was published. If it was, going on from here would sign other entries in the place of those that people hold receipts of. Give the newest head that anybody has seen (--published FILE or URL: a tree head, a checkpoint, a mirror's address), or, if you know that there is none, --may-fork.`,
+    );
+  if (mirror === undefined) checkReaches(manifest.tree_size, published);
+}
+
+function checkReaches(size: number, published: readonly PublishedTree[]): void {
+  for (const { tree_size, source } of published)
+    if (tree_size > size)
+      throw new CairnlogError(
+        "precondition-failed",
+        `A head of size ${tree_size} was published (${source}), but this ends at size ${size}: entries ${size + 1} to ${tree_size} are missing, and going on without them would fork the log. A mirror has them (cairnlog monitor keeps one; --mirror DIR), or a newer backup.`,
+      );
+}
+
+async function build(manifest: Manifest, building: string, options: RestoreOptions): Promise<Restored> {
+  const { from, projection, pool, mirror, published, mayFork, signal } = options;
+  const operatorKey = options.operatorKey ?? manifest.operator_key;
+  const writer = await openHistory({ path: building, operatorKey, projection, pool });
+  try {
+    for (const segment of manifest.segments) {
+      await addAll(writer, itemsOf(linesOf(from, segment)), manifest.tree_size, options);
+      if (writer.size !== segment.to)
+        throw new CairnlogError(
+          "corrupt-log",
+          `The backup's file ${segment.file} ends at size ${writer.size}, not ${segment.to}.`,
+        );
+    }
+    if (writer.lastHash !== manifest.entry_hash)
+      throw new CairnlogError("corrupt-log", "The backup's last entry is not the one that its manifest names.");
+    if (mirror !== undefined) await addFromMirror(writer, mirror, options);
+  } finally {
+    await writer.close();
+  }
+  const store = openStore({ path: building });
+  try {
+    const frontier = new Frontier(store);
+    frontier.restore();
+    const { size } = frontier;
+    if (!mayFork) checkReaches(size, published);
+    for (const { tree_size, root_hash, tree_version, source } of published)
+      if (
+        tree_size <= size &&
+        Buffer.from(rootAt(frontier.trees[tree_version], tree_size)).toString("hex") !== root_hash
+      )
+        throw new CairnlogError(
+          "precondition-failed",
+          `The first ${tree_size} entries are not those that were published: the head of ${source} has another root.`,
+        );
+    await putRows(linesOf(from, manifest.private_rows), async (rows) => {
+      signal?.throwIfAborted();
+      await store.commit({ firstIndex: 0, batch: null, rows, tiles: [] });
+    });
+    const row: LogMeta = { ...(store.get("meta", "log") ?? manifest.meta), created_at: manifest.meta.created_at };
+    await store.commit({ firstIndex: 0, batch: null, rows: [{ table: "meta", key: "log", row }], tiles: [] });
+    return { entries: size, fromMirror: size - manifest.tree_size, operator: row.key_id };
+  } finally {
+    await store.close();
+  }
+}
+
+async function* itemsOf(lines: AsyncIterable<Buffer>): AsyncIterable<HistoryItem> {
+  let entry: Buffer | undefined;
+  for await (const line of lines)
+    if (entry === undefined) entry = Buffer.from(line);
+    else {
+      yield { entry, otsProof: null, head: readHead(line) };
+      entry = undefined;
+    }
+  if (entry) throw new CairnlogError("corrupt-log", "The backup's last entry has no line for its head.");
+}
+
+function readHead(line: Buffer): TreeHead | null {
+  try {
+    return JSON.parse(line.toString("utf8")) as TreeHead | null;
+  } catch (cause) {
+    throw new CairnlogError("corrupt-log", "The backup has a line for a head that is no JSON.", { cause });
+  }
+}
+
+async function addAll(
+  writer: HistoryWriter,
+  items: AsyncIterable<HistoryItem>,
+  total: number,
+  { progress, signal }: RestoreOptions,
+): Promise<void> {
+  let group: HistoryItem[] = [];
+  const flush = async () => {
+    signal?.throwIfAborted();
+    await added(writer, group);
+    group = [];
+    progress?.(writer.size, total);
+  };
+  for await (const item of items) if (group.push(item) >= STEP) await flush();
+  await flush();
+}
+
+/** Names entries by their places in the log. */
+async function added(writer: HistoryWriter, items: readonly HistoryItem[]): Promise<void> {
+  const { size } = writer;
+  try {
+    await writer.add(items);
+  } catch (error) {
+    if (!(error instanceof CairnlogError) || !error.details?.length) throw error;
+    const { path, message } = error.details[0]!;
+    throw new CairnlogError(error.code, `Entry at leaf ${size + Number(path.slice(1))}: ${message}`, { cause: error });
+  }
+}
+
+/** What a longer copy of the same log has after the end of the backup. */
+async function addFromMirror(writer: HistoryWriter, mirror: string, options: RestoreOptions): Promise<void> {
+  const store = openStore({ path: mirror, readOnly: true });
+  try {
+    store.pin();
+    const reader = new EntryReader(store);
+    const last = store.lastBatch();
+    const end = last ? last.firstIndex + last.count : 0;
+    const from = writer.size;
+    if (end >= from && (reader.digest(from - 1) ?? null) !== writer.lastHash)
+      throw new CairnlogError(
+        "precondition-failed",
+        `The mirror in ${mirror} is not one of this log: its entry at leaf ${from - 1} is another one.`,
+      );
+    const items = async function* () {
+      for (let index = from; index < end; index++)
+        yield { entry: reader.json(index)!, otsProof: null, head: reader.head(index + 1) ?? null };
+    };
+    await addAll(writer, items(), end, options);
+  } finally {
+    await store.close();
+  }
+}
+
+async function putRows(
+  lines: AsyncIterable<Buffer>,
+  commit: (rows: readonly RowChange[]) => Promise<void>,
+): Promise<void> {
+  let rows: RowChange[] = [];
+  for await (const line of lines) {
+    rows.push(readRowLine(line.toString("utf8")));
+    if (rows.length < STEP) continue;
+    await commit(rows);
+    rows = [];
+  }
+  await commit(rows);
+}

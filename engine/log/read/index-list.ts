@@ -1,0 +1,108 @@
+/**
+ * Sets of leaf indexes as sorted lists that can be jumped into: what queries are made of. `at` and `seek` cost a
+ * search, so a page costs the page, wherever in the list it lies.
+ */
+import type { PostingList } from "../../store/postings/postings.js";
+
+export type IndexList = PostingList;
+
+/** A sorted array as a list. */
+export function arrayList(indexes: readonly number[]): IndexList {
+  const seek = (index: number) => search(indexes.length, (rank) => indexes[rank]! >= index);
+  return {
+    length: indexes.length,
+    at(rank) {
+      const index = indexes[rank];
+      if (index === undefined) throw new RangeError(`rank ${rank} is past the end of the list`);
+      return index;
+    },
+    seek,
+    window(index, count) {
+      const rank = seek(index);
+      return indexes.slice(rank, rank + count);
+    },
+  };
+}
+
+/** The least number below `count` for which `holds`, which must go on holding from there; `count` if there is none. */
+function search(count: number, holds: (n: number) => boolean): number {
+  let low = 0;
+  let high = count;
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    if (holds(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** Union of one or more lists that have no index in common, within a log of `size` entries. */
+export function disjointUnion(lists: readonly IndexList[], size: number): IndexList {
+  if (lists.length === 1) return lists[0]!;
+  const seek = (index: number) => lists.reduce((sum, list) => sum + list.seek(index), 0);
+  return {
+    length: lists.reduce((sum, list) => sum + list.length, 0),
+    seek,
+    // The index of rank r is the least one with more than r of the union at or below it.
+    at: (rank) => search(size, (index) => seek(index + 1) > rank),
+    // The first `count` of all are among the first `count` of each.
+    window: (index, count) =>
+      lists
+        .flatMap((list) => list.window(index, count))
+        .sort((a, b) => a - b)
+        .slice(0, count),
+  };
+}
+
+/** Every index that all lists have, ascending: costs a step for each index of the shortest list, or a search where they lie far apart. */
+export function* intersection(lists: readonly IndexList[], from: number, to: number): Iterable<number> {
+  const [shortest, ...others] = [...lists].sort((a, b) => a.length - b.length).map((list) => new Walk(list)) as [
+    Walk,
+    ...Walk[],
+  ];
+  let candidate = from;
+  for (;;) {
+    const index = shortest.next(candidate);
+    if (index >= to) return;
+    candidate = index;
+    for (const other of others) candidate = Math.max(candidate, other.next(candidate));
+    if (candidate === index) {
+      yield index;
+      candidate = index + 1;
+    }
+  }
+}
+
+/** Indexes that a walk asks for at first, and at most: few where it leaps, many where it takes one after the other. */
+const SHORTEST_WINDOW = 16;
+const LONGEST_WINDOW = 4096;
+const WINDOW_GROWTH = 4;
+
+/** A list walked upwards, through windows of it. */
+class Walk {
+  readonly #list: IndexList;
+  #window: readonly number[] = [];
+  #asked = 0;
+  #at = 0;
+  #steps = 0;
+
+  constructor(list: IndexList) {
+    this.#list = list;
+  }
+
+  /** The least index from `index` on, which must be no less than the last time; infinite past the end. */
+  next(index: number): number {
+    this.#steps++;
+    if (!(this.#window.at(-1)! >= index)) {
+      // A window that was shorter than asked for was the end of the list.
+      if (this.#window.length < this.#asked) return Number.POSITIVE_INFINITY;
+      const wasWalked = this.#asked > 0 && this.#steps * 2 > this.#asked;
+      this.#asked = wasWalked ? Math.min(LONGEST_WINDOW, this.#asked * WINDOW_GROWTH) : SHORTEST_WINDOW;
+      this.#window = this.#list.window(index, this.#asked);
+      this.#at = 0;
+      this.#steps = 0;
+    }
+    while (this.#window[this.#at]! < index) this.#at++;
+    return this.#window[this.#at] ?? Number.POSITIVE_INFINITY;
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * Reads stored entries and heads by leaf index. Batches of which more than one thing is asked for in a row are kept, the last
+ * few of them, since neighbours are read together; of others no more is copied than what is asked for.
+ */
+
+import { CairnlogError } from "../../error.js";
+import { Recent } from "../../recent.js";
+import type { Batch } from "../../store/batch.js";
+import type { Store } from "../../store/store.js";
+import type { Entry } from "../../verify/entry.js";
+import type { TreeHead } from "../../verify/tree/treehead.js";
+import { formatTimestamp } from "../clock.js";
+
+/** Batches kept; a batch is immutable, so a kept one is never stale. */
+const KEPT_BATCHES = 16;
+/** Entries kept as they are served, of those that are not too long: 1 MiB at most. */
+const KEPT_ENTRIES = 256;
+const MAX_KEPT = 4096;
+
+export class EntryReader {
+  readonly #store: Pick<Store, "batchAt" | "batchView">;
+  /** The newest first. */
+  #kept: Batch[] = [];
+  readonly #served = new Recent<number, Buffer>(KEPT_ENTRIES);
+  /** The first leaf index of the last batch that was read and not kept. */
+  #glanced = -1;
+
+  constructor(store: Pick<Store, "batchAt" | "batchView">) {
+    this.#store = store;
+  }
+
+  /** What `read` gives of the batch that holds `index`: no bytes of it, unless they are copied. */
+  #read<T>(index: number, read: (batch: Batch, i: number) => T): T | undefined {
+    const kept = this.#kept.find((batch) => index >= batch.firstIndex && index < batch.firstIndex + batch.count);
+    if (kept) return read(kept, index - kept.firstIndex);
+    const glance = this.#store.batchView(index);
+    if (!glance) return undefined;
+    if (glance.firstIndex !== this.#glanced) {
+      this.#glanced = glance.firstIndex;
+      return read(glance, index - glance.firstIndex);
+    }
+    const batch = this.#store.batchAt(index)!;
+    this.#kept = [batch, ...this.#kept.slice(0, KEPT_BATCHES - 1)];
+    return read(batch, index - batch.firstIndex);
+  }
+
+  /** The entry as it is served, not to be written to: who asks again soon is given the same bytes. */
+  json(index: number): Buffer | undefined {
+    return this.#served.look(index) ?? this.#read(index, (batch, i) => this.#serve(index, batch.entry(i)));
+  }
+
+  #serve(index: number, entry: Buffer): Buffer {
+    const json = Buffer.from(entry);
+    return json.length > MAX_KEPT ? json : this.#served.keep(index, json);
+  }
+
+  entry(index: number): Entry | undefined {
+    return this.#read(index, (batch, i) => JSON.parse(batch.text(i)) as Entry);
+  }
+
+  /** Entry hash, hex. */
+  digest(index: number): string | undefined {
+    return this.#read(index, (batch, i) => batch.digest(i));
+  }
+
+  /** The stored head of a tree size; undefined where there is none. @throws CairnlogError `corrupt-log` */
+  head(treeSize: number): TreeHead | undefined {
+    return this.#read(treeSize - 1, (batch, i) => headOf(batch, i, treeSize));
+  }
+}
+
+function headOf(batch: Batch, i: number, treeSize: number): TreeHead | undefined {
+  const info = batch.headInfo;
+  const record = batch.head(i);
+  if (!info || !record) return undefined;
+  if (!Number.isSafeInteger(record.timestamp))
+    throw new CairnlogError("corrupt-log", `The head of size ${treeSize} is damaged: its timestamp is none.`);
+  return {
+    tree_size: treeSize,
+    root_hash: Buffer.from(record.root).toString("hex"),
+    signature: Buffer.from(record.signature).toString("base64"),
+    timestamp: formatTimestamp(record.timestamp),
+    key_id: `sha256:${info.keyId.toString("hex")}`,
+    tree_version: info.treeVersion,
+  };
+}

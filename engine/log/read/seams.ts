@@ -1,0 +1,106 @@
+/**
+ * Where imported history does not run on as appended entries do: gaps between ids, and steps back in time. Everything
+ * between two seams is dense and ascending, so an id or a moment is found by one search, and what is appended after the
+ * last seam costs no search at all.
+ */
+import type { Store } from "../../store/store.js";
+import type { StateWriter } from "../write/projection.js";
+
+/** The end of a log: what the next entry is compared with. */
+export interface Edge {
+  /** 0 on an empty log, as is `micros`. */
+  readonly id: number;
+  readonly micros: number;
+}
+export const EMPTY_EDGE: Edge = { id: 0, micros: 0 };
+
+/** Leaf indexes [from, to). */
+export interface Stretch {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Writes the seam between `before` and the entry at `leafIndex`, where there is one. */
+export function applySeam(before: Edge, entry: Edge, leafIndex: number, state: StateWriter): void {
+  if (entry.id === before.id + 1 && (leafIndex === 0 || entry.micros >= before.micros)) return;
+  state.put("seams", entry.id, { leaf_index: leafIndex, starts_at: entry.micros, before: before.micros });
+}
+
+export class Seams {
+  readonly #store: Pick<Store, "floor" | "range">;
+  readonly #micros: (leafIndex: number) => number;
+  #last: { readonly id: number; readonly leafIndex: number } | null = null;
+
+  /** @param micros when the entry at a leaf index was made */
+  constructor(store: Pick<Store, "floor" | "range">, micros: (leafIndex: number) => number) {
+    this.#store = store;
+    this.#micros = micros;
+  }
+
+  /** Makes memory what the disk says. */
+  restore(): void {
+    const last = this.#store.floor("seams", Number.MAX_SAFE_INTEGER);
+    this.#last = last ? { id: last.key, leafIndex: last.row.leaf_index } : null;
+  }
+
+  /** The leaf index of the entry with this id, in a log of `size` entries; undefined when there is none. */
+  leafIndexOf(id: number, size: number): number | undefined {
+    if (!Number.isSafeInteger(id) || id < 1) return undefined;
+    const leafIndex = this.leafIndexFrom(id, size);
+    return leafIndex < size && this.leafIndexFrom(id + 1, size) > leafIndex ? leafIndex : undefined;
+  }
+
+  /** The leaf index of the first entry whose id is `id` (at least 1) or higher; `size` if there is none. */
+  leafIndexFrom(id: number, size: number): number {
+    if (!this.#last || id >= this.#last.id) {
+      const leafIndex = this.#last ? this.#last.leafIndex + id - this.#last.id : id - 1;
+      return Math.min(leafIndex, size);
+    }
+    const seam = this.#store.floor("seams", id);
+    const leafIndex = seam ? seam.row.leaf_index + id - seam.key : id - 1;
+    const [next] = this.#store.range("seams", id + 1, Number.MAX_SAFE_INTEGER, { limit: 1 });
+    return Math.min(leafIndex, next?.row.leaf_index ?? size, size);
+  }
+
+  /**
+   * The entries made in [from, to), microseconds, of a log of `size`: stretches, ascending and apart from one another.
+   * One, unless history with steps back in time was imported.
+   */
+  between(from: number, to: number, size: number): Stretch[] {
+    const stretches: Stretch[] = [];
+    for (const { start, end, first, last } of this.#ascending(size)) {
+      if (end === start || (first !== undefined && first >= to) || (last !== undefined && last < from)) continue;
+      const low = first !== undefined && first >= from ? start : this.#search(start, end, from);
+      const high = last !== undefined && last < to ? end : this.#search(low, end, to);
+      const previous = stretches.at(-1);
+      if (previous?.to === low) stretches[stretches.length - 1] = { from: previous.from, to: high };
+      else if (low < high) stretches.push({ from: low, to: high });
+    }
+    return stretches;
+  }
+
+  /** Stretches [start, end) in which time ascends, with the times of their first and last entry where a seam tells. */
+  *#ascending(size: number): Iterable<{ start: number; end: number; first?: number; last?: number }> {
+    let open: { start: number; first?: number } = { start: 0 };
+    if (this.#last)
+      for (const { row } of this.#store.range("seams")) {
+        if (row.leaf_index >= size) break;
+        yield { ...open, end: row.leaf_index, last: row.before };
+        open = { start: row.leaf_index, first: row.starts_at };
+      }
+    yield { ...open, end: size };
+  }
+
+  /** The first leaf index of [low, high) whose entry was not made before `moment`; `high` if there is none. */
+  #search(from: number, to: number, moment: number): number {
+    if (moment === Number.POSITIVE_INFINITY) return to;
+    let low = from;
+    let high = to;
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      if (this.#micros(middle) < moment) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * The newest checkpoint: the newest tree head once more, signed as a note. Made when it is asked for, once a size, and
+ * only of a size that is on disk: no crash can make the operator sign another root for it.
+ */
+import type { OperatorKey } from "../../crypto/keys/operator-key.js";
+import { importPublicKey } from "../../crypto/keys/spki.js";
+import { CairnlogError } from "../../error.js";
+import { type PublicKey, parsePublicKey } from "../../verify/keys/publickey.js";
+import { checkpointText, noteKeyId, signedNote } from "../../verify/tree/checkpoint.js";
+import type { TreeHead } from "../../verify/tree/treehead.js";
+import type { Log } from "../log.js";
+import { signatures } from "../write/signer.js";
+
+/** Hexadecimal digits of the operator's fingerprint that stand in a log's name when its operator chose none. */
+const NAME_DIGITS = 16;
+
+/** The name of a log that was given none. */
+export function defaultLogName(operatorFingerprint: string): string {
+  const digits = operatorFingerprint.slice("sha256:".length);
+  return `cairnlog/${digits.slice(0, NAME_DIGITS)}`;
+}
+
+export class Checkpoints {
+  readonly #log: Pick<Log, "treeHead">;
+  readonly #operator: Pick<OperatorKey, "public" | "sign">;
+  readonly #key: PublicKey;
+  readonly #name: string;
+  #newest: { readonly treeSize: number; readonly note: Promise<string> } | null = null;
+
+  /** @param name a name that `isNoteName` accepts */
+  constructor(log: Pick<Log, "treeHead">, operator: Pick<OperatorKey, "public" | "sign">, name: string) {
+    this.#log = log;
+    this.#operator = operator;
+    this.#key = parsePublicKey(operator.public.pem);
+    this.#name = name;
+  }
+
+  /**
+   * The checkpoint of the current size.
+   * @throws CairnlogError `not-found` when the log has no head yet, or the operator key is not Ed25519;
+   *   `signer-unavailable`
+   */
+  async newest(): Promise<string> {
+    if (this.#key.algorithm !== "ed25519")
+      throw new CairnlogError(
+        "not-found",
+        "This log has no checkpoints: its operator key is not Ed25519, and notes know no other. GET /api/v1/log/sth gives its tree head.",
+      );
+    const head = this.#log.treeHead();
+    if (!head) throw new CairnlogError("not-found", "There is no tree head of the current size, so no checkpoint.");
+    if (this.#newest?.treeSize !== head.tree_size) {
+      const made = { treeSize: head.tree_size, note: this.#sign(head) };
+      this.#newest = made;
+      // A failure is not remembered: the next who asks tries again.
+      made.note.catch(() => {
+        if (this.#newest === made) this.#newest = null;
+      });
+    }
+    return this.#newest.note;
+  }
+
+  async #sign({ tree_size, root_hash }: TreeHead): Promise<string> {
+    const text = checkpointText({ origin: this.#name, treeSize: tree_size, rootHash: root_hash });
+    let signature: Buffer;
+    try {
+      const key = importPublicKey(this.#operator.public.pem);
+      [signature] = (await signatures(this.#operator, key, [Buffer.from(text)])) as [Buffer];
+    } catch (cause) {
+      throw new CairnlogError("signer-unavailable", "The operator key cannot sign a checkpoint.", { cause });
+    }
+    return signedNote(text, this.#name, noteKeyId(this.#name, this.#key), signature);
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * The edge of the log in memory: size, last hash, last timestamps and both trees. It runs ahead of the disk while
+ * batches are on their way, and `restore` makes it what the disk says, at start and after any failure alike.
+ */
+import { CairnlogError } from "../../error.js";
+import type { TileChange } from "../../store/changeset.js";
+import type { Store } from "../../store/store.js";
+import type { Entry } from "../../verify/entry.js";
+import type { TreeVersion } from "../../verify/tree/merkle.js";
+import { microsOf } from "../instant.js";
+import { TILE_WIDTH, Tree } from "./tree.js";
+
+const HASH = 32;
+/** Heads are signed under this lens; the other is kept up for proofs. */
+export const SIGNING_VERSION = 2;
+
+export class Frontier {
+  readonly trees: { readonly 1: Tree; readonly 2: Tree };
+  readonly #store: Store;
+  /** Entries, on disk or on their way there. */
+  size = 0;
+  /** Hex; null on an empty log. */
+  lastHash: string | null = null;
+  /** Id of the newest entry; 0 on an empty log. */
+  lastId = 0;
+  /** Microseconds; no later entry or head is earlier. */
+  lastTimestamp = 0;
+
+  constructor(store: Store) {
+    this.#store = store;
+    this.trees = { 1: new Tree(1, store), 2: new Tree(2, store) };
+  }
+
+  /**
+   * Reads the end of the log. If we crashed or failed anywhere before: entries, heads, rows and tiles of a batch were
+   * one transaction, so either all of them are here or none is.
+   */
+  restore(): void {
+    const last = this.#store.lastBatch();
+    this.size = last ? last.firstIndex + last.count : 0;
+    this.lastHash = last ? last.digests.subarray(-HASH).toString("hex") : null;
+    this.lastId = 0;
+    this.lastTimestamp = 0;
+    if (last) {
+      const { id, timestamp } = JSON.parse(last.entry(last.count - 1).toString("utf8")) as Entry;
+      this.lastId = id;
+      this.lastTimestamp = Math.max(microsOf(timestamp), last.head(last.count - 1)?.timestamp ?? 0);
+    }
+    const tail = this.#digests(this.size - (this.size % TILE_WIDTH), this.size);
+    this.trees[1].restore(this.size, tail);
+    this.trees[2].restore(this.size, tail);
+  }
+
+  #digests(from: number, to: number): Buffer {
+    const parts: Buffer[] = [];
+    for (let index = from; index < to; ) {
+      const batch = this.#store.batchAt(index);
+      if (!batch) throw new CairnlogError("corrupt-log", `Entry ${index + 1} is missing from the data directory.`);
+      parts.push(batch.digests.subarray((index - batch.firstIndex) * HASH));
+      index = batch.firstIndex + batch.count;
+    }
+    return Buffer.concat(parts);
+  }
+
+  /**
+   * Extends both trees by the digests of new entries.
+   * @param lens of which the root of every new size is wanted; null for none
+   * @returns those roots, and the tiles to write
+   */
+  extend(
+    digests: Uint8Array,
+    lens: TreeVersion | null = SIGNING_VERSION,
+  ): { readonly roots: Uint8Array; readonly tiles: TileChange[] } {
+    const first = this.trees[1].extend(digests, lens === 1);
+    const second = this.trees[2].extend(digests, lens === 2);
+    this.size += digests.length / HASH;
+    return { roots: lens === 1 ? first.roots : second.roots, tiles: [...second.tiles, ...first.tiles] };
+  }
+
+  written(tiles: readonly TileChange[]): void {
+    this.trees[1].written(tiles);
+    this.trees[2].written(tiles);
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * Roots, inclusion proofs and consistency proofs of any size under either lens, from complete nodes alone.
+ * Shapes: `design.md` §3.
+ */
+import { CairnlogError } from "../../error.js";
+import { coverPositions, peakPositions } from "../../verify/tree/merkle.js";
+import type { Tree } from "./tree.js";
+
+/** Root of the first `size` leaves, 32 bytes; `size` >= 1. */
+export const rootAt = (tree: Tree, size: number): Uint8Array => tree.rightEdge(size).root;
+
+export interface InclusionPath {
+  readonly leafHash: string;
+  readonly rootHash: string;
+  /** Hex, leaf to root, real siblings only. */
+  readonly auditPath: string[];
+}
+
+/** @throws CairnlogError `invalid-input` unless 0 <= leafIndex < size <= tree size */
+export function inclusionPath(tree: Tree, leafIndex: number, size: number): InclusionPath {
+  if (!(leafIndex >= 0 && leafIndex < size && size <= tree.size))
+    throw new CairnlogError("invalid-input", `A tree of ${size} leaves has no leaf ${leafIndex}.`);
+  const { rootHex, padded } = tree.rightEdge(size);
+  const auditPath: string[] = [];
+  let index = leafIndex;
+  // Nodes on the level, all and complete ones.
+  let nodes = size;
+  let complete = size;
+  for (let level = 0; nodes > 1; level++) {
+    const sibling = index % 2 === 1 ? index - 1 : index + 1;
+    if (sibling < nodes) auditPath.push(sibling < complete ? tree.nodeHex(level, sibling) : padded.get(level)!);
+    index = Math.floor(index / 2);
+    nodes = Math.ceil(nodes / 2);
+    complete = Math.floor(complete / 2);
+  }
+  return { leafHash: tree.nodeHex(0, leafIndex), rootHash: rootHex, auditPath };
+}
+
+export interface ConsistencyPath {
+  readonly fromRoot: string;
+  readonly toRoot: string;
+  /** Roots of the complete subtrees of the older size, largest first, hex. */
+  readonly peaks: string[];
+  /** Least cover of the leaves in between by complete subtrees, left to right, hex. */
+  readonly extension: string[];
+}
+
+/** @throws CairnlogError `invalid-input` unless 1 <= from <= to <= tree size */
+export function consistencyPath(tree: Tree, from: number, to: number): ConsistencyPath {
+  if (!(from >= 1 && from <= to && to <= tree.size))
+    throw new CairnlogError("invalid-input", `There is no consistency proof from size ${from} to size ${to}.`);
+  const nodes = (positions: readonly { level: number; index: number }[]) =>
+    positions.map(({ level, index }) => tree.nodeHex(level, index));
+  return {
+    fromRoot: tree.rightEdge(from).rootHex,
+    toRoot: tree.rightEdge(to).rootHex,
+    peaks: nodes(peakPositions(from)),
+    extension: nodes(coverPositions(from, to)),
+  };
+}

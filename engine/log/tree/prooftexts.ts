@@ -1,0 +1,103 @@
+/**
+ * Inclusion proofs as they are served. A proof is some thirty hashes that are kept as text already, so its JSON is put
+ * together from texts: 1 µs, where an object of them and `JSON.stringify` took 10.
+ */
+import { hash } from "node:crypto";
+import { Recent } from "../../recent.js";
+import type { TreeVersion } from "../../verify/tree/merkle.js";
+import type { TreeHead } from "../../verify/tree/treehead.js";
+import { inclusionPath } from "./proofs.js";
+import type { Tree } from "./tree.js";
+
+/** Sizes of which the common part of all proofs is kept, some 500 bytes each. */
+const KEPT_SIZES = 64;
+/** Proofs that are kept, some 3 KiB each. */
+const KEPT_PROOFS = 256;
+
+export interface ServedProof {
+  /** ASCII. */
+  readonly json: string;
+  /**
+   * Two proofs, of whatever leaves, sizes, lenses and logs, have the same tag exactly when they are the same: leaf, size,
+   * root and head are in it, and the rest of a proof follows from these. 43 characters of base64url, as SHA-256 has.
+   */
+  readonly tag: string;
+}
+
+/** What all proofs of one size under one lens have in common. */
+interface Frame {
+  readonly root: string;
+  readonly sth: string;
+  /** The first half of their tags. */
+  readonly tag: string;
+}
+
+/** The last proof of a leaf that was asked for. */
+interface KeptProof {
+  readonly treeSize: number;
+  readonly version: TreeVersion;
+  readonly served: ServedProof;
+}
+
+const TAG_HALF = 22;
+const TAG_LENGTH = 43;
+
+export class ProofTexts {
+  readonly #trees: Readonly<Record<TreeVersion, Tree>>;
+  readonly #digest: (leafIndex: number) => string;
+  readonly #head: (treeSize: number) => TreeHead | null;
+  readonly #frames = new Recent<number, Frame>(KEPT_SIZES);
+  readonly #proofs = new Recent<number, KeptProof>(KEPT_PROOFS);
+
+  /**
+   * @param digest the entry hash at a leaf index, hex
+   * @param head the stored head of a size that is on disk
+   */
+  constructor(
+    trees: Readonly<Record<TreeVersion, Tree>>,
+    digest: (leafIndex: number) => string,
+    head: (treeSize: number) => TreeHead | null,
+  ) {
+    this.#trees = trees;
+    this.#digest = digest;
+    this.#head = head;
+  }
+
+  /** Forgets everything: memory is read anew from the disk. */
+  clear(): void {
+    this.#frames.clear();
+    this.#proofs.clear();
+  }
+
+  /**
+   * The JSON of `Log.inclusionProof`. `treeSize` is on disk.
+   * @throws CairnlogError `invalid-input` unless 0 <= leafIndex < treeSize <= size
+   */
+  inclusion(leafIndex: number, treeSize: number, version: TreeVersion): ServedProof {
+    const kept = this.#proofs.look(leafIndex);
+    if (kept?.treeSize === treeSize && kept.version === version) return kept.served;
+    const served = this.#make(leafIndex, treeSize, version);
+    if (kept) this.#proofs.delete(leafIndex);
+    this.#proofs.keep(leafIndex, { treeSize, version, served });
+    return served;
+  }
+
+  #make(leafIndex: number, treeSize: number, version: TreeVersion): ServedProof {
+    const { leafHash, rootHash, auditPath } = inclusionPath(this.#trees[version], leafIndex, treeSize);
+    const { root, sth, tag } = this.#frames.get(2 * treeSize + version - 1, () =>
+      frame(treeSize, version, rootHash, this.#head(treeSize)),
+    );
+    let path = "";
+    for (const sibling of auditPath) path += path === "" ? `"${sibling}"` : `,"${sibling}"`;
+    const leaf = `{"leaf_index":${leafIndex},"tree_size":${treeSize},"tree_version":${version},"leaf_hash":"${leafHash}"`;
+    const json = `${leaf}${root}${path}],"entry_hash":"${this.#digest(leafIndex)}"${sth}`;
+    return { json, tag: tag + leafHash.slice(0, TAG_LENGTH - TAG_HALF) };
+  }
+}
+
+function frame(treeSize: number, version: TreeVersion, rootHash: string, head: TreeHead | null): Frame {
+  const root = `,"root_hash":"${rootHash}","audit_path":[`;
+  const sth = `,"sth":${JSON.stringify(head)}}`;
+  const tag = hash("sha256", `${treeSize} ${version}${root}${sth}`, "base64url").slice(0, TAG_HALF);
+  return { root, sth, tag };
+}

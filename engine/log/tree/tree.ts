@@ -1,0 +1,276 @@
+/**
+ * The tree under one lens: the frontier that appends extend, and the tiles that keep every complete node.
+ *
+ * Tiles hold 256 hashes of levels 0, 8, 16, …; every other complete node is the root of 2^r neighbours in one tile.
+ * The newest tile of each level is in memory. Complete nodes never change, so a reader who asks about a size that is
+ * on disk is not disturbed by appends that are on their way there.
+ */
+import { type Kernel, kernel, type NodeRun, type TreeVersion } from "../../../wasm/index.js";
+import { CairnlogError } from "../../error.js";
+import { Recent } from "../../recent.js";
+import type { TileChange } from "../../store/changeset.js";
+import type { Store } from "../../store/store.js";
+import { height, peakPositions } from "../../verify/tree/merkle.js";
+
+export const TILE_WIDTH = 256;
+/**
+ * What is kept of what proofs asked for lately, a lens: crowns of full tiles (2 KiB of text each, 8 MiB: those of a million
+ * leaves), blocks (2 KiB of text each, 1 MiB), nodes of other tiles (45 KiB a tile at most, 3 MiB), tiles (8 KiB each), peaks
+ * and nodes beside them (some 150 bytes each), right edges (some 3 KiB each).
+ */
+const KEPT_CROWNS = 4096;
+const KEPT_BLOCKS = 512;
+const KEPT_TEXTS = 64;
+const KEPT_TILES = 32;
+const KEPT_NODES = 1024;
+const KEPT_EDGES = 64;
+/**
+ * A tile's crown: its nodes from this many levels up. To make one takes 255 hashes, 45 µs, and who asks for a proof asks for
+ * nodes up to the top. Below it, 16 neighbouring leaves with what is above them are a block, 15 hashes.
+ */
+const CROWN_LEVEL = 4;
+const CROWN_WIDTH = 16;
+const BLOCK = 2 ** CROWN_LEVEL;
+export const TILE_LEVELS = 8;
+const HASH = 32;
+const HEX = 2 * HASH;
+
+/** Hex text of hashes. */
+export const hex = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("hex");
+
+/** Complete nodes of a tile level in a tree of `size` leaves. */
+export const nodesAt = (size: number, tileLevel: number): number => Math.floor(size / TILE_WIDTH ** tileLevel);
+
+/** The nodes of a tree of some size that are last on their level and not complete. */
+export interface RightEdge {
+  readonly root: Uint8Array;
+  readonly rootHex: string;
+  /** Hex by level; no entry where the last node is complete. */
+  readonly padded: ReadonlyMap<number, string>;
+}
+
+/** The newest, unfinished tile of a level. */
+interface OpenTile {
+  index: number;
+  count: number;
+  readonly hashes: Uint8Array;
+}
+
+export class Tree {
+  readonly version: TreeVersion;
+  readonly #store: Store;
+  readonly #kernel: Kernel;
+  #size = 0;
+  /** Roots of the complete subtrees, lowest level first. */
+  #peaks: Uint8Array = new Uint8Array(0);
+  #open: OpenTile[] = [];
+  /** Full tiles on their way to disk, by `level/index`. */
+  readonly #sealed = new Map<string, Uint8Array>();
+  readonly #tiles = new Recent<number, Uint8Array>(KEPT_TILES);
+  readonly #nodes = new Recent<number, Uint8Array>(KEPT_NODES);
+  readonly #crowns = new Recent<number, string>(KEPT_CROWNS);
+  readonly #blocks = new Recent<number, string>(KEPT_BLOCKS);
+  /** Of a tile, nodes as far as they were asked for. */
+  readonly #texts = new Recent<number, (string | undefined)[]>(KEPT_TEXTS);
+  readonly #edges = new Recent<number, RightEdge>(KEPT_EDGES);
+
+  constructor(version: TreeVersion, store: Store, hasher: Kernel = kernel) {
+    this.version = version;
+    this.#store = store;
+    this.#kernel = hasher;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /**
+   * Makes memory what disk says for a tree of `size` leaves. `tail` holds the digests of the leaves since the last full
+   * level-0 tile; all else comes from the newest tiles, so this costs the same at any size.
+   */
+  restore(size: number, tail: Uint8Array): void {
+    this.#size = size;
+    this.#sealed.clear();
+    this.#tiles.clear();
+    this.#nodes.clear();
+    this.#crowns.clear();
+    this.#blocks.clear();
+    this.#texts.clear();
+    this.#edges.clear();
+    this.#open = [];
+    for (let level = 0; level === 0 || nodesAt(size, level) > 0; level++) {
+      const nodes = nodesAt(size, level);
+      const tile = { index: Math.floor(nodes / TILE_WIDTH), count: nodes % TILE_WIDTH, hashes: emptyTile() };
+      if (level === 0) tile.hashes.set(this.#kernel.leaves(tail, this.version));
+      else if (tile.count) tile.hashes.set(this.#stored(level, tile.index, tile.count));
+      this.#open.push(tile);
+    }
+    const peaks: Uint8Array[] = [];
+    for (let level = 0; 2 ** level <= size; level++) {
+      const nodes = Math.floor(size / 2 ** level);
+      if (nodes % 2 === 1) peaks.push(this.node(level, nodes - 1));
+    }
+    this.#peaks = Buffer.concat(peaks);
+  }
+
+  /**
+   * Appends leaves for `digests` (32 bytes each).
+   * @returns the root of every new size, when asked for, and the tiles to be written with these entries
+   */
+  extend(digests: Uint8Array, withRoots: boolean): { readonly roots: Uint8Array; readonly tiles: TileChange[] } {
+    const { peaks, roots, runs } = this.#kernel.extend(this.#size, this.#peaks, digests, this.version, withRoots);
+    this.#size += digests.length / HASH;
+    this.#peaks = peaks;
+    return { roots, tiles: runs.flatMap((run) => this.#keep(run)) };
+  }
+
+  #keep({ level, hashes }: NodeRun): TileChange[] {
+    const tileLevel = level / TILE_LEVELS;
+    const changes: TileChange[] = [];
+    let tile = this.#open[tileLevel];
+    if (!tile) {
+      tile = { index: 0, count: 0, hashes: emptyTile() };
+      this.#open[tileLevel] = tile;
+    }
+    const change = (index: number, bytes: Uint8Array) =>
+      changes.push({ treeVersion: this.version, level: tileLevel, index, hashes: bytes });
+    for (let at = 0; at < hashes.length; ) {
+      const taken = Math.min(hashes.length - at, (TILE_WIDTH - tile.count) * HASH);
+      tile.hashes.set(hashes.subarray(at, at + taken), tile.count * HASH);
+      tile.count += taken / HASH;
+      at += taken;
+      if (tile.count < TILE_WIDTH) break;
+      const full = tile.hashes.slice();
+      this.#sealed.set(`${tileLevel}/${tile.index}`, full);
+      change(tile.index, full);
+      tile.index++;
+      tile.count = 0;
+    }
+    if (tileLevel > 0 && tile.count) change(tile.index, tile.hashes.slice(0, tile.count * HASH));
+    return changes;
+  }
+
+  /** Forgets full tiles that are on disk now. */
+  written(tiles: readonly TileChange[]): void {
+    for (const tile of tiles)
+      if (tile.treeVersion === this.version && tile.hashes.length === TILE_WIDTH * HASH)
+        this.#sealed.delete(`${tile.level}/${tile.index}`);
+  }
+
+  /** The first `count` hashes of a tile on disk. */
+  #stored(level: number, index: number, count = TILE_WIDTH): Uint8Array {
+    return this.#whole(this.#store.tile(this.version, level, index), level, index, count);
+  }
+
+  #whole(hashes: Uint8Array | undefined, level: number, index: number, count: number): Uint8Array {
+    if (hashes && hashes.length >= count * HASH) return hashes.subarray(0, count * HASH);
+    throw new CairnlogError(
+      "corrupt-log",
+      `Tile ${index} of level ${level} (tree version ${this.version}) is missing or cut short: the data directory is damaged. cairnlog fsck --rebuild makes it anew.`,
+    );
+  }
+
+  /** Hashes of tile `index` at `tileLevel`; 256 of them, or as many as there are if it is the newest. */
+  tile(tileLevel: number, index: number): Uint8Array {
+    const open = this.#open[tileLevel];
+    if (open?.index === index) return open.hashes.subarray(0, open.count * HASH);
+    const key = `${tileLevel}/${index}`;
+    return this.#sealed.get(key) ?? this.#tiles.get(position(tileLevel, index), () => this.#stored(tileLevel, index));
+  }
+
+  /** The complete node (level, index), 32 bytes, not to be written to. The caller must know that it is complete. */
+  node(level: number, index: number): Uint8Array {
+    // A node on a tile's own level is read, not made.
+    if (level % TILE_LEVELS === 0) return this.#make(level, index);
+    return this.#nodes.get(position(level, index), () => this.#make(level, index));
+  }
+
+  /** The same as hex. */
+  nodeHex(level: number, index: number): string {
+    if (level < CROWN_LEVEL) {
+      const block = Math.floor((index * 2 ** level) / BLOCK);
+      return (block + 1) * BLOCK > this.#size
+        ? hex(this.#make(level, index))
+        : within(this.#block(block), BLOCK / 2 ** level, BLOCK, index);
+    }
+    const tileLevel = Math.floor(level / TILE_LEVELS);
+    const width = TILE_WIDTH / 2 ** (level % TILE_LEVELS);
+    const tileIndex = Math.floor(index / width);
+    if (tileLevel === 0 && tileIndex < this.#open[0]!.index)
+      return within(this.#crown(tileIndex), width, CROWN_WIDTH, index);
+    // There are 256 times as many tiles below as here: of these, each node that was asked for is kept by itself.
+    const texts = this.#texts.get(position(tileLevel, tileIndex), () => new Array(2 * TILE_WIDTH - 1));
+    const at = 2 * TILE_WIDTH - 2 * width + (index % width);
+    texts[at] ??= hex(this.#make(level, index));
+    return texts[at];
+  }
+
+  /** The nodes of a full tile of leaves from the crown's level up: 16 of them, then the 8 of the level above, and so on. */
+  #crown(tileIndex: number): string {
+    return this.#crowns.get(tileIndex, () => {
+      const above = this.#kernel.subtree(this.#leaves(tileIndex), this.version);
+      return hex(above.subarray((TILE_WIDTH - 2 * CROWN_WIDTH) * HASH));
+    });
+  }
+
+  /** The same of 16 leaves, and up to the two nodes below the crown. */
+  #block(block: number): string {
+    return this.#blocks.get(block, () => {
+      const first = (block * BLOCK) % TILE_WIDTH;
+      const leaves = this.#leaves(Math.floor((block * BLOCK) / TILE_WIDTH)).slice(first * HASH, (first + BLOCK) * HASH);
+      return hex(leaves) + hex(this.#kernel.subtree(leaves, this.version).subarray(0, (BLOCK - 2) * HASH));
+    });
+  }
+
+  /** The same as `tile(0, index)`, to be read at once: what was asked for once is not kept, and copied only in part. */
+  #leaves(index: number): Uint8Array {
+    const open = this.#open[0]!;
+    if (open.index === index) return open.hashes.subarray(0, open.count * HASH);
+    const view = () => this.#whole(this.#store.tileView(this.version, 0, index), 0, index, TILE_WIDTH);
+    return this.#sealed.get(`0/${index}`) ?? view();
+  }
+
+  /**
+   * The right edge of the tree of the first `size` leaves. Padding ("the last node, paired with itself") exists only
+   * here and in the verifier.
+   */
+  rightEdge(size: number): RightEdge {
+    return this.#edges.get(size, () => {
+      const padded = new Map<number, string>();
+      let { level, index } = peakPositions(size).at(-1)!;
+      let root = this.node(level, index);
+      for (const top = height(size); level < top; level++) {
+        const isRight = index % 2 === 1;
+        root = this.#kernel.node(isRight ? this.node(level, index - 1) : root, root, this.version);
+        index = Math.floor(index / 2);
+        padded.set(level + 1, hex(root));
+      }
+      return { root, rootHex: hex(root), padded };
+    });
+  }
+
+  #make(level: number, index: number): Uint8Array {
+    const tileLevel = Math.floor(level / TILE_LEVELS);
+    const width = 2 ** (level % TILE_LEVELS);
+    const first = index * width;
+    const at = (first % TILE_WIDTH) * HASH;
+    const hashes = this.tile(tileLevel, Math.floor(first / TILE_WIDTH)).subarray(at, at + width * HASH);
+    if (hashes.length !== width * HASH) throw new RangeError(`node (${level}, ${index}) is not complete`);
+    return width === 1 ? hashes.slice() : this.#kernel.subtree(hashes, this.version).slice(-HASH);
+  }
+}
+
+/** A number of its own for every node and tile: there are fewer than 2^44 on a level, and fewer than 2^9 levels. */
+const position = (level: number, index: number): number => level * 2 ** 44 + index;
+
+/**
+ * One hash of a text that begins with `widest` hashes of some level, followed by half as many of the level above, and so
+ * on: that of the node `index` on the level of which there are `width`.
+ */
+function within(text: string, width: number, widest: number, index: number): string {
+  const at = (2 * widest - 2 * width + (index % width)) * HEX;
+  return text.slice(at, at + HEX);
+}
+
+const emptyTile = (): Uint8Array => new Uint8Array(TILE_WIDTH * HASH);

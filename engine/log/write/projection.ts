@@ -1,0 +1,92 @@
+/**
+ * Projections: how state follows from entries. A projection is the one place where an entry changes derived rows, and
+ * the same function runs when the entry is appended, when history is imported and when state is rebuilt.
+ */
+
+import { hashedTerm, hashTerm, hexPrefixTerm, textPrefixTerm } from "../../store/postings/term.js";
+import type { TermTable } from "../../store/postings/termtable.js";
+import type { Key, KeyOf, RowOf, TableName } from "../../store/schema.js";
+import { POSTING } from "../../store/schema.js";
+import { FINGERPRINT_MEMBERS, SEARCH_MEMBERS } from "../../verify/contract.js";
+import type { JsonObject } from "../../verify/json/shape.js";
+import type { StateRow } from "./rows.js";
+
+/** What is asked to be logged. */
+export interface EventInput {
+  readonly event_type: string;
+  readonly payload: JsonObject;
+}
+
+/** An event that has its place in the log. */
+export interface LoggedEvent extends EventInput {
+  readonly id: number;
+  readonly leafIndex: number;
+  /** Canonical form, also where an imported entry spells it otherwise. */
+  readonly timestamp: string;
+}
+
+/** State as a command sees it: everything that earlier commands wrote, committed or not. */
+export interface StateReader {
+  get<T extends TableName>(table: T, key: KeyOf<T>): RowOf<T> | undefined;
+  /** Rows with `start` <= key < `end`, ascending. */
+  range<T extends TableName>(table: T, start: Key, end: Key): readonly StateRow<T>[];
+  /** Leaf index of the first entry with this term. */
+  first(term: string): number | undefined;
+}
+
+export interface StateWriter extends StateReader {
+  /** Sets a row, or with `undefined` removes it. */
+  put<T extends TableName>(table: T, key: KeyOf<T>, row: RowOf<T> | undefined): void;
+}
+
+export interface Projection {
+  /** Writes the derived rows that `event` causes. Deterministic: nothing but the event and the state may matter. */
+  apply(event: LoggedEvent, state: StateWriter): void;
+  /** Terms by which the event is found beyond those that every log has (`addLogTerms`). */
+  addTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void;
+  /**
+   * Writes the private rows that appending `event` causes, such as work to do: they are on disk exactly when its entry
+   * is. Called for live appends alone, never when state is rebuilt. Part of the command that appends, so it is bound to
+   * what holds for commands: nothing but the event and the state may matter, and nothing but rows may change.
+   */
+  onAppend?(event: LoggedEvent, state: StateWriter): void;
+}
+
+/** The projection of a log whose events mean nothing to it. */
+export const noProjection: Projection = { apply() {}, addTerms() {} };
+
+const HASH = /^(?:sha256:)?(?:[0-9a-f]{64}|[0-9a-f]{128})$/;
+const PREFIX = "sha256:";
+
+/** How a searchable field is filed: by the form it is stored in, because a prefix matches the stored form only. */
+export function searchTerm(value: string): string {
+  const folded = value.toLowerCase();
+  if (!HASH.test(folded)) return textPrefixTerm(POSTING.fieldText, folded);
+  return folded.startsWith(PREFIX)
+    ? hexPrefixTerm(POSTING.prefixedHash, folded.slice(PREFIX.length))
+    : hexPrefixTerm(POSTING.bareHash, folded);
+}
+
+/** Files `event` under its type, tags, fingerprints and searchable fields. */
+export function addLogTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void {
+  const { leafIndex, payload } = event;
+  terms.add(hashedTerm(POSTING.eventType, event.event_type), leafIndex);
+  if (Array.isArray(payload.tags))
+    for (const tag of payload.tags)
+      if (typeof tag === "string") terms.add(hashedTerm(POSTING.tag, tag.toLowerCase()), leafIndex);
+  for (const field of FINGERPRINT_MEMBERS) {
+    const value = payload[field];
+    if (typeof value === "string") terms.add(hashTerm(POSTING.fingerprint, value.toLowerCase()), leafIndex);
+  }
+  for (const field of SEARCH_MEMBERS) {
+    const value = payload[field];
+    if (typeof value === "string") terms.add(searchTerm(value), leafIndex);
+  }
+  const document = payload.document_hash;
+  if (typeof document === "string") terms.add(hashTerm(POSTING.document, document.toLowerCase()), leafIndex);
+}
+
+/** Files an entry under one of its `entry_hashes`. */
+export function addDigestTerm(digestHex: string, leafIndex: number, terms: Pick<TermTable, "add">): void {
+  terms.add(hexPrefixTerm(POSTING.digest, digestHex.toLowerCase()), leafIndex);
+}

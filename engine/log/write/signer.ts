@@ -1,0 +1,35 @@
+import type { ServerKey } from "../../crypto/keys/spki.js";
+import { verifySync } from "../../crypto/signatures.js";
+
+/** Whoever signs the tree heads. The log knows nothing else of keys. */
+export interface Signer {
+  /** `sha256:` + hex of SHA-256 over the key's SPKI; the `key_id` of every head. */
+  readonly fingerprint: string;
+  /**
+   * Signs each message, in order; called with the heads of one batch at a time.
+   * Rejecting fails the batch and leaves the log as it is on disk; the next batch asks again.
+   */
+  sign(messages: readonly Uint8Array[]): Promise<readonly Uint8Array[]>;
+}
+
+/**
+ * Asks for a signature of each message, at least one. What a signer answers goes on disk for ever, and it may be a token
+ * behind a driver. So the last signature is verified, for 50 µs, and of the others the length: an answer of another key
+ * or for another call cannot pass.
+ * @param key the signer's public key
+ * @returns copies: the signer may use its memory again
+ * @throws RangeError for another answer than one signature for each message; what the signer throws
+ */
+export async function signatures(
+  signer: Pick<Signer, "sign">,
+  key: ServerKey,
+  messages: readonly Uint8Array[],
+): Promise<Buffer[]> {
+  const answer = await signer.sign(messages);
+  const last = answer[messages.length - 1];
+  const areAlike = messages.every((_, i) => answer[i] instanceof Uint8Array && answer[i].length === last?.length);
+  const isSigned = last !== undefined && verifySync(key, messages.at(-1)!, last);
+  if (answer.length !== messages.length || !areAlike || !isSigned)
+    throw new RangeError("The signer did not answer with its signature of each message.");
+  return answer.map((signature) => Buffer.from(signature));
+}

@@ -1,0 +1,120 @@
+/**
+ * Passwords: the optional second factor of a key (`spec.md`, Authentication, 6). What is kept is an argon2id hash in a
+ * private row, nothing else; whoever tries passwords has shown before that he holds the key.
+ */
+import {
+  MAX_PASSWORD_CHARACTERS,
+  MIN_PASSWORD_CHARACTERS,
+  type PasswordHasher,
+  readPassword,
+} from "../../crypto/passwords/password.js";
+import { CairnlogError } from "../../error.js";
+import type { Clock } from "../../log/clock.js";
+import type { Log } from "../../log/log.js";
+import { Recent } from "../../recent.js";
+import { invalidInput } from "../input.js";
+import { setPassword, wrongPassword } from "./commands.js";
+import { Tries } from "./tries.js";
+
+/** Wrong passwords for one key in a quarter of an hour (`spec.md`, Limits: PIN proof checks). */
+export const DEFAULT_PASSWORD_TRIES = 5;
+export const PASSWORD_WINDOW_SECONDS = 900;
+
+/** Keys of which it is remembered that they have no password; some 200 bytes each. */
+const KEPT_KEYS = 4096;
+
+export interface PasswordChange {
+  readonly password: string;
+  /** The password so far; needed when there is one. */
+  readonly current_password?: string | null | undefined;
+}
+
+export class Passwords {
+  readonly #log: Log;
+  readonly #hasher: PasswordHasher;
+  readonly #tries: Tries;
+  /** Fingerprints of keys that have none, as nearly all: to read that there is no row takes 2 µs of each attestation. */
+  readonly #without = new Recent<string, true>(KEPT_KEYS);
+  /** By fingerprint: the newest of the checks that go one after the other. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+
+  /** Use `openRegistry`. */
+  constructor(parts: {
+    readonly log: Log;
+    readonly hasher: PasswordHasher;
+    readonly clock: Clock;
+    readonly tries: number;
+  }) {
+    this.#log = parts.log;
+    this.#hasher = parts.hasher;
+    this.#tries = new Tries({ limit: parts.tries, windowSeconds: PASSWORD_WINDOW_SECONDS, clock: parts.clock });
+  }
+
+  /** Whether the key has a password. @param fingerprint as the registry writes it */
+  isSet(fingerprint: string): boolean {
+    if (this.#without.look(fingerprint)) return false;
+    const isSet = this.#log.row("passwords", fingerprint) !== undefined;
+    if (!isSet) this.#without.keep(fingerprint, true);
+    return isSet;
+  }
+
+  /**
+   * Sets the key's password, or changes it (`POST /auth/password`). That the caller holds the key was proven before.
+   * @throws CairnlogError `invalid-input`; `forbidden` when the key has a password and `current_password` is not it;
+   *   `rate-limited`, `overloaded`; `key-not-active`; and as `Log.execute` does
+   */
+  async set(fingerprint: string, { password, current_password }: PasswordChange): Promise<void> {
+    const next = readPassword(password);
+    if (next === undefined)
+      throw invalidInput(
+        "/password",
+        `A password must have ${MIN_PASSWORD_CHARACTERS} to ${MAX_PASSWORD_CHARACTERS} characters.`,
+      );
+    await this.#inTurn(fingerprint, async () => {
+      await this.#try(fingerprint, current_password);
+      const known_hash = this.#log.row("passwords", fingerprint)?.hash ?? null;
+      const hash = await this.#hasher.hash(next);
+      const setting = this.#log.execute(setPassword, { fingerprint, known_hash, hash });
+      // A write that failed may be on disk all the same.
+      await setting.finally(() => this.#without.delete(fingerprint));
+    });
+  }
+
+  /**
+   * Checks the password that came with a proof of the key. A key without one needs none.
+   * @param password from the request; undefined or null when there was none
+   * @throws CairnlogError `forbidden` when it is missing or wrong; `rate-limited` after too many wrong ones; `overloaded`
+   */
+  async check(fingerprint: string, password: unknown): Promise<void> {
+    if (this.isSet(fingerprint)) await this.#inTurn(fingerprint, () => this.#try(fingerprint, password));
+  }
+
+  async #try(fingerprint: string, password: unknown): Promise<void> {
+    const row = this.#log.row("passwords", fingerprint);
+    if (!row) return;
+    if (password === undefined || password === null)
+      throw new CairnlogError("forbidden", "This key has a password, which must come with the request.");
+    const giveBack = this.#tries.take(fingerprint);
+    const candidate = readPassword(password);
+    let isRight: boolean;
+    try {
+      isRight = candidate !== undefined && (await this.#hasher.verify(candidate, row.hash));
+    } catch (error) {
+      giveBack();
+      throw error;
+    }
+    if (!isRight) throw wrongPassword();
+    giveBack();
+  }
+
+  /** One check of a key after the other: right passwords that come together must not use up each other's tries. */
+  async #inTurn(fingerprint: string, work: () => Promise<void>): Promise<void> {
+    const turn = (this.#turns.get(fingerprint) ?? Promise.resolve()).then(work, work);
+    this.#turns.set(fingerprint, turn);
+    try {
+      await turn;
+    } finally {
+      if (this.#turns.get(fingerprint) === turn) this.#turns.delete(fingerprint);
+    }
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * Accounts: a name, a way to reach its holder, and keys. An account is opened without any proof and got back with a
+ * recovery key. All of it is private rows; nothing of it enters the log.
+ */
+import { randomUUID } from "node:crypto";
+import type { PasswordHasher } from "../../crypto/passwords/password.js";
+import { type Clock, formatTimestamp } from "../../log/clock.js";
+import type { Log } from "../../log/log.js";
+import type { UserRow } from "../../store/schema.js";
+import { Tries } from "../access/tries.js";
+import { Faults, members } from "../input.js";
+import type { Keys } from "../keys/keys.js";
+import { readName } from "../keys/pseudonym.js";
+import { checkFree, checkNameFree, createAccount, recoverAccount, unauthenticated } from "./commands.js";
+import type { Credential, DraftCredential } from "./credential.js";
+import {
+  type CredentialForm,
+  type CredentialInput,
+  type Credentials,
+  committedState,
+  readCredential,
+} from "./credentials.js";
+import { isEmail } from "./email.js";
+import { canonicalRecoveryKey, generateRecoveryKey } from "./recoverykey.js";
+
+/** The body of `POST /users`. */
+export interface AccountInput extends CredentialInput {
+  /** 1–100 characters, no control characters; unique without regard to case. */
+  readonly display_name: string;
+  readonly email: string;
+}
+
+/** The body of `POST /users/recover`: the rest describes the credential that replaces all others. */
+export interface Recovery extends CredentialInput {
+  /** The display name, without regard to case. */
+  readonly pseudonym: string;
+  readonly recovery_key: string;
+}
+
+export interface OpenedAccount {
+  readonly user: { readonly id: string; readonly display_name: string; readonly created_at: string };
+  readonly credential: Credential;
+  /** Shown this once; what is kept cannot be turned back into it. */
+  readonly recovery_key: string;
+}
+
+export interface RecoveredAccount extends OpenedAccount {
+  /** How many credentials were active and are no longer. */
+  readonly revoked_credentials: number;
+}
+
+export const MAX_NAME_CHARACTERS = 100;
+/** Wrong recovery keys for one name, and from one address, in a quarter of an hour. */
+export const RECOVERY_TRIES = 5;
+export const RECOVERY_WINDOW_SECONDS = 900;
+
+/** The form in which display names are compared: canonical, and case-folded in full (`ß` is `ss`, `ς` is `σ`). */
+export function foldName(name: string): string {
+  // One direction alone leaves pairs apart: upper case has no small final sigma, only lower case knows ẞ to be ß.
+  return name.normalize("NFD").toLowerCase().toUpperCase().toLowerCase().normalize("NFC");
+}
+
+export class Accounts {
+  readonly #log: Log;
+  readonly #keys: Keys;
+  readonly #credentials: Credentials;
+  readonly #hasher: PasswordHasher;
+  readonly #clock: Clock;
+  readonly #triesOfNames: Tries;
+  readonly #triesOfAddresses: Tries;
+  /** A hash of a key that nobody has, checked where there is no account. */
+  #decoy: Promise<string> | null = null;
+
+  /** Use `openRegistry`. */
+  constructor(parts: {
+    readonly log: Log;
+    readonly keys: Keys;
+    readonly credentials: Credentials;
+    readonly hasher: PasswordHasher;
+    readonly clock: Clock;
+  }) {
+    this.#log = parts.log;
+    this.#keys = parts.keys;
+    this.#credentials = parts.credentials;
+    this.#hasher = parts.hasher;
+    this.#clock = parts.clock;
+    const tries = { limit: RECOVERY_TRIES, windowSeconds: RECOVERY_WINDOW_SECONDS, clock: parts.clock };
+    this.#triesOfNames = new Tries(tries);
+    this.#triesOfAddresses = new Tries(tries);
+  }
+
+  /**
+   * Opens an account with its first credential (`POST /users`; `api.md`, Accounts and credentials): both or neither.
+   * @throws CairnlogError `invalid-input`; `not-found` when the key is not registered; `wrong-key-status` when it is not
+   *   active; `already-exists` when it is on an account or the name is taken; `forbidden` when the hardware attestation
+   *   does not hold; `overloaded`; and as `Log.execute` does
+   */
+  async create(account: AccountInput): Promise<OpenedAccount> {
+    const input = members(account);
+    const faults = new Faults();
+    const name = readName(input.display_name, "/display_name", MAX_NAME_CHARACTERS, faults)!;
+    const { email } = input;
+    if (!isEmail(email)) faults.add("/email", "It must be an e-mail address of at most 254 octets.");
+    const form = readCredential(input, faults);
+    faults.check();
+
+    const credential = this.#draft(form, null);
+    const folded_name = foldName(name);
+    // Asked of the disk first: nobody makes us hash a key for an account that cannot be.
+    checkNameFree(committedState(this.#log), folded_name);
+    const recovery = await this.#newRecoveryKey();
+    const { value } = await this.#log.execute(createAccount, {
+      user: { id: randomUUID(), display_name: name, email: email as string, recovery_hash: recovery.hash },
+      folded_name,
+      credential,
+      hardware_roots: this.#credentials.hardwareRoots,
+    });
+    return answer(value.user, value.credential, recovery.key);
+  }
+
+  /**
+   * Gets an account back (`POST /users/recover`; `api.md`, Accounts and credentials): revokes its active credentials,
+   * binds the new key and replaces the recovery key, all or nothing. The new key may be one of the account's own.
+   * @param address whoever asks, as far as wrong tries are counted together
+   * @throws CairnlogError `invalid-input`; `rate-limited` after five wrong tries for the name or from the address;
+   *   `unauthenticated` for an unknown name and a wrong key alike; then as `create` does
+   */
+  async recover(request: Recovery, address: string): Promise<RecoveredAccount> {
+    const input = members(request);
+    const faults = new Faults();
+    const name = readName(input.pseudonym, "/pseudonym", MAX_NAME_CHARACTERS, faults)!;
+    const { recovery_key } = input;
+    if (typeof recovery_key !== "string") faults.add("/recovery_key", "It must be a string.");
+    const form = readCredential(input, faults);
+    faults.check();
+
+    const known = await this.#authenticate(foldName(name), recovery_key as string, address);
+    const credential = this.#draft(form, known.id);
+    const recovery = await this.#newRecoveryKey();
+    const { value } = await this.#log.execute(recoverAccount, {
+      user_id: known.id,
+      known_hash: known.recovery_hash,
+      recovery_hash: recovery.hash,
+      credential,
+      hardware_roots: this.#credentials.hardwareRoots,
+    });
+    return { ...answer(value.user, value.credential, recovery.key), revoked_credentials: value.revoked };
+  }
+
+  /**
+   * The account of a name, when the recovery key is its own. Name and key come from whoever wants the account: where
+   * there is none, a key is checked against a hash all the same, so that time does not tell which names exist.
+   */
+  async #authenticate(folded: string, recoveryKey: string, address: string): Promise<UserRow> {
+    const takings = [this.#triesOfAddresses.take(address), this.#triesOfNames.take(folded)];
+    const giveBack = () => {
+      for (const back of takings) back();
+    };
+    const key = canonicalRecoveryKey(recoveryKey);
+    if (key === undefined) throw unauthenticated();
+    let user: UserRow | undefined;
+    let isRight: boolean;
+    try {
+      const decoy = await this.#decoyHash();
+      const id = this.#log.row("userNames", folded)?.user_id;
+      user = id === undefined ? undefined : this.#log.row("users", id);
+      isRight = await this.#hasher.verify(key, user?.recovery_hash ?? decoy);
+    } catch (error) {
+      giveBack();
+      throw error;
+    }
+    if (!user || !isRight) throw unauthenticated();
+    giveBack();
+    return user;
+  }
+
+  /** Awaited for every name, so that making it tells nothing either. */
+  #decoyHash(): Promise<string> {
+    this.#decoy ??= this.#hasher.hash(hashable(generateRecoveryKey())).catch((error) => {
+      this.#decoy = null;
+      throw error;
+    });
+    return this.#decoy;
+  }
+
+  async #newRecoveryKey(): Promise<{ readonly key: string; readonly hash: string }> {
+    const key = generateRecoveryKey();
+    return { key, hash: await this.#hasher.hash(hashable(key)) };
+  }
+
+  /** @param userId the account that the key may be on already */
+  #draft(form: CredentialForm, userId: string | null): DraftCredential {
+    const key = this.#keys.find(form.fingerprint);
+    checkFree(committedState(this.#log), key.fingerprint, formatTimestamp(this.#clock()), userId);
+    return this.#credentials.draft(form, key);
+  }
+}
+
+/** A key of our own is always in its canonical form. */
+const hashable = (key: string): string => canonicalRecoveryKey(key)!;
+
+function answer({ id, display_name, created_at }: UserRow, credential: Credential, key: string): OpenedAccount {
+  return { user: { id, display_name, created_at }, credential, recovery_key: key };
+}

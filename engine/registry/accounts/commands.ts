@@ -1,0 +1,156 @@
+/** How accounts and their credentials come and end: private rows, and no entries. */
+import { CairnlogError } from "../../error.js";
+import { define, type Transaction } from "../../log/write/commands.js";
+import type { StateReader } from "../../log/write/projection.js";
+import type { CredentialRow, UserRow } from "../../store/schema.js";
+import { keyStatus, wrongKeyStatus } from "../keys/status.js";
+import { type Credential, credentialOf, type DraftCredential, isHardwareBacked } from "./credential.js";
+
+interface AccountChange {
+  readonly credential: DraftCredential;
+  /** As `isHardwareBacked` takes them. */
+  readonly hardware_roots: readonly string[];
+}
+
+/** An account and its new credential, as a command left them. */
+interface Bound {
+  readonly user: UserRow;
+  readonly credential: Credential;
+}
+
+/** @throws CairnlogError `already-exists` when the name is taken; `wrong-key-status`, `already-exists` as `checkFree` */
+export const createAccount = define(
+  "account.create",
+  (
+    transaction: Transaction,
+    {
+      user,
+      folded_name,
+      credential,
+      hardware_roots,
+    }: AccountChange & { readonly user: Omit<UserRow, "created_at">; readonly folded_name: string },
+  ): Bound => {
+    checkNameFree(transaction, folded_name);
+    checkFree(transaction, credential.key_fingerprint, transaction.timestamp, null);
+    const row = { ...user, created_at: transaction.timestamp };
+    transaction.put("users", user.id, row);
+    transaction.put("userNames", folded_name, { user_id: user.id });
+    return { user: row, credential: bind(transaction, credential, user.id, hardware_roots) };
+  },
+);
+
+/**
+ * Revokes the active credentials of an account, binds a new one and replaces the recovery key.
+ * @throws CairnlogError `unauthenticated` when the recovery key was used since `known_hash` was read; as `checkFree`
+ */
+export const recoverAccount = define(
+  "account.recover",
+  (
+    transaction: Transaction,
+    {
+      user_id,
+      known_hash,
+      recovery_hash,
+      credential,
+      hardware_roots,
+    }: AccountChange & {
+      readonly user_id: string;
+      /** The hash of the recovery key that the caller has given. */
+      readonly known_hash: string;
+      readonly recovery_hash: string;
+    },
+  ): Bound & { readonly revoked: number } => {
+    const user = transaction.get("users", user_id)!;
+    // The same key was used meanwhile: it is good once.
+    if (user.recovery_hash !== known_hash) throw unauthenticated();
+    checkFree(transaction, credential.key_fingerprint, transaction.timestamp, user_id);
+    const revoked = revokeAll(transaction, user_id);
+    transaction.put("users", user_id, { ...user, recovery_hash });
+    return { user, credential: bind(transaction, credential, user_id, hardware_roots), revoked };
+  },
+);
+
+/**
+ * Binds a further key to the account of the issuing one.
+ * @throws CairnlogError `not-found` when the issuing key is on no account; `forbidden` when its credential is revoked, or
+ *   either key is not hardware-backed; `key-not-active` when it is not active; as `checkFree`
+ */
+export const enrollCredential = define(
+  "credential.enroll",
+  (
+    transaction: Transaction,
+    { issuing_fingerprint, credential, hardware_roots }: AccountChange & { readonly issuing_fingerprint: string },
+  ): Credential => {
+    const issuing = credentialOf(transaction, issuing_fingerprint);
+    if (!issuing) throw new CairnlogError("not-found", "The issuing key is on no account.");
+    if (issuing.status !== "active")
+      throw new CairnlogError("forbidden", "The credential of the issuing key is revoked.");
+    const status = keyStatus(transaction, issuing_fingerprint, transaction.timestamp);
+    if (status !== "active") throw new CairnlogError("key-not-active", `The issuing key is ${status}.`);
+    checkFree(transaction, credential.key_fingerprint, transaction.timestamp, null);
+    if (!isHardwareBacked(issuing, hardware_roots))
+      throw new CairnlogError("forbidden", "The issuing key is not hardware-backed.");
+    if (!isHardwareBacked(credential, hardware_roots))
+      throw new CairnlogError("forbidden", "The new key is not hardware-backed.");
+    return bind(transaction, credential, issuing.user_id, hardware_roots);
+  },
+);
+
+/**
+ * That a key may be bound: part of commands, and asked of the disk before a command is worth its work.
+ * @param userId the account that it may be on already; null when it must be on none
+ * @throws CairnlogError `wrong-key-status` when it is not active, `already-exists` when it is on an account
+ */
+export function checkFree(
+  state: Pick<StateReader, "get">,
+  fingerprint: string,
+  time: string,
+  userId: string | null,
+): void {
+  const status = keyStatus(state, fingerprint, time);
+  if (status !== "active") throw wrongKeyStatus(fingerprint, status);
+  const bound = state.get("credentialKeys", fingerprint);
+  if (bound && bound.user_id !== userId)
+    throw new CairnlogError("already-exists", `The key ${fingerprint} is on an account already.`);
+}
+
+/** That a display name may be given, as `checkFree`. @throws CairnlogError `already-exists` */
+export function checkNameFree(state: Pick<StateReader, "get">, foldedName: string): void {
+  if (state.get("userNames", foldedName)) throw new CairnlogError("already-exists", "This display name is taken.");
+}
+
+/** One answer for an unknown name and for a wrong key: which names exist is nobody's business. */
+export function unauthenticated(): CairnlogError {
+  return new CairnlogError("unauthenticated", "There is no account with this name and this recovery key.");
+}
+
+/** Writes a credential whose key was found free. */
+function bind(
+  transaction: Transaction,
+  draft: DraftCredential,
+  userId: string,
+  hardwareRoots: readonly string[],
+): Credential {
+  const { id, key_fingerprint } = draft;
+  const row: CredentialRow = {
+    ...draft,
+    user_id: userId,
+    status: "active",
+    created_at: transaction.timestamp,
+    revoked_at: null,
+  };
+  transaction.put("credentials", [userId, id], row);
+  transaction.put("credentialKeys", key_fingerprint, { user_id: userId, credential_id: id });
+  const { user_id: _user, hardware_root: _root, ...shown } = row;
+  return { ...shown, hardware_backed: isHardwareBacked(row, hardwareRoots) };
+}
+
+/** Revokes every active credential of an account. @returns how many there were */
+function revokeAll(transaction: Transaction, userId: string): number {
+  const active = transaction
+    .range("credentials", [userId], [userId, "\uffff"])
+    .filter(({ row }) => row.status === "active");
+  for (const { key, row } of active)
+    transaction.put("credentials", key, { ...row, status: "revoked", revoked_at: transaction.timestamp });
+  return active.length;
+}

@@ -1,0 +1,199 @@
+/**
+ * Credentials: which keys belong to an account, and which of them are held in hardware. They are private rows, written
+ * by commands that append nothing: the public log does not know who owns which keys.
+ */
+
+import { randomUUID } from "node:crypto";
+import type { HardwareRoots } from "../../crypto/hardware.js";
+import { importPublicKey } from "../../crypto/keys/spki.js";
+import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
+import { CairnlogError } from "../../error.js";
+import type { Clock } from "../../log/clock.js";
+import type { Log } from "../../log/log.js";
+import type { StateReader } from "../../log/write/projection.js";
+import { enrolmentStatement } from "../../verify/contract.js";
+import { utf8 } from "../../verify/encoding.js";
+import { canonicalJson } from "../../verify/json/canonical.js";
+import type { JsonObject } from "../../verify/json/shape.js";
+import type { Challenges } from "../access/challenges.js";
+import { boundedText, decodeSignature, Faults, invalidInput, members } from "../input.js";
+import { isFingerprint } from "../keys/events.js";
+import type { KeyRecord, Keys } from "../keys/keys.js";
+import { readName } from "../keys/pseudonym.js";
+import { enrollCredential } from "./commands.js";
+import { type Credential, type DraftCredential, hasHardware } from "./credential.js";
+
+/** The key of an account, as a request describes it. */
+export interface CredentialInput {
+  readonly credential_type: "software" | "hardware";
+  /** Of a registered, active key that is on no other account. */
+  readonly key_fingerprint: string;
+  /** 1–100 characters. */
+  readonly device_label: string;
+  /** PEM chain, leaf first. Looked at for `hardware` only, and only where there are roots to check it against. */
+  readonly hardware_attestation?: string | null;
+}
+
+/** The body of `POST /credentials/enroll`. */
+export interface Enrolment extends CredentialInput {
+  /** The key that vouches for the new one; its account gets it. */
+  readonly issuing_fingerprint: string;
+  /** Of a challenge for the new key. */
+  readonly challenge_id: string;
+  /** Base64, the new key's, over the challenge's nonce. */
+  readonly challenge_signature: string;
+  /** Base64, the issuing key's, over the canonical JSON of what `enrolmentMessage` holds. */
+  readonly chain_signature: string;
+}
+
+/** Input that has the form of a credential. */
+export interface CredentialForm {
+  readonly type: "software" | "hardware";
+  readonly fingerprint: string;
+  readonly label: string;
+  readonly attestation: string | null;
+}
+
+const TYPES: readonly unknown[] = ["software", "hardware"];
+const MAX_LABEL_CHARACTERS = 100;
+/** Of texts that only ever name something. */
+const NAMING = { min: 1, max: 256 };
+
+/** Checks the members that describe a credential; what is wrong with them goes to `faults`. */
+export function readCredential(input: JsonObject, faults: Faults): CredentialForm {
+  const { credential_type, hardware_attestation } = input;
+  if (!TYPES.includes(credential_type)) faults.add("/credential_type", `It must be one of ${TYPES.join(", ")}.`);
+  if (hardware_attestation != null && typeof hardware_attestation !== "string")
+    faults.add("/hardware_attestation", "It must be a string.");
+  return {
+    type: credential_type as CredentialForm["type"],
+    fingerprint: boundedText(input.key_fingerprint, "/key_fingerprint", NAMING, faults)!,
+    label: readName(input.device_label, "/device_label", MAX_LABEL_CHARACTERS, faults)!,
+    attestation: (hardware_attestation as string | null | undefined) ?? null,
+  };
+}
+
+/** What the issuing key signs, in canonical JSON: it takes this one key, for this one challenge. */
+function enrolmentMessage(challenge_id: string, issuing_fingerprint: string, key_fingerprint: string): Uint8Array {
+  return utf8(canonicalJson(enrolmentStatement(challenge_id, issuing_fingerprint, key_fingerprint)));
+}
+
+export class Credentials {
+  readonly #log: Log;
+  readonly #keys: Keys;
+  readonly #verifier: SignatureVerifier;
+  readonly #challenges: Challenges;
+  readonly #roots: HardwareRoots;
+  readonly #clock: Clock;
+
+  /** Use `openRegistry`. */
+  constructor(parts: {
+    readonly log: Log;
+    readonly keys: Keys;
+    readonly verifier: SignatureVerifier;
+    readonly challenges: Challenges;
+    readonly roots: HardwareRoots;
+    readonly clock: Clock;
+  }) {
+    this.#log = parts.log;
+    this.#keys = parts.keys;
+    this.#verifier = parts.verifier;
+    this.#challenges = parts.challenges;
+    this.#roots = parts.roots;
+    this.#clock = parts.clock;
+  }
+
+  /** Ids of the roots that are trusted, for commands. */
+  get hardwareRoots(): readonly string[] {
+    return this.#roots.ids;
+  }
+
+  /** Whether nothing but the holder's word makes a credential hardware-backed, because no roots are set. */
+  get believesDeclarations(): boolean {
+    return this.#roots.isEmpty;
+  }
+
+  /**
+   * Binds a further key to the account of an enrolled one (`POST /credentials/enroll`). Both keys must sign, and both
+   * must be hardware-backed (`api.md`, Accounts and credentials). Both proofs are checked before any other state.
+   * @throws CairnlogError `invalid-input`; `not-found` for a key that is not registered, an issuing key on no account,
+   *   and an unknown challenge; `unauthenticated` for either signature; `gone` and `challenge-used` as `Challenges.consume`
+   *   does; `wrong-key-status` when the new key is not active; `key-not-active` when the issuing one is not; `forbidden`
+   *   when its credential is revoked or either side is not hardware-backed; `already-exists` when the new key is on an
+   *   account; and as `Log.execute` does
+   */
+  async enroll(enrolment: Enrolment): Promise<{ readonly credential: Credential }> {
+    const input = members(enrolment);
+    const faults = new Faults();
+    const form = readCredential(input, faults);
+    const issuing = boundedText(input.issuing_fingerprint, "/issuing_fingerprint", NAMING, faults)!;
+    const challenge_id = boundedText(input.challenge_id, "/challenge_id", NAMING, faults)!;
+    const chainSignature = decodeSignature(input.chain_signature);
+    if (!chainSignature) faults.add("/chain_signature", "It must be strict base64, padded and without spaces.");
+    if (typeof input.challenge_signature !== "string") faults.add("/challenge_signature", "It must be a string.");
+    faults.check();
+
+    const issuer = this.#keys.find(issuing);
+    const key = this.#keys.find(form.fingerprint);
+    const message = enrolmentMessage(challenge_id, issuing, form.fingerprint);
+    if (!(await this.#verifier.verify(importPublicKey(issuer.public_key), message, chainSignature!)))
+      throw new CairnlogError("unauthenticated", "The chain signature is not the issuing key's over this enrolment.");
+    await this.#consume(challenge_id, input.challenge_signature as string, key.fingerprint);
+    const credential = this.draft(form, key);
+
+    const { value } = await this.#log.execute(enrollCredential, {
+      issuing_fingerprint: issuer.fingerprint,
+      credential,
+      hardware_roots: this.hardwareRoots,
+    });
+    return { credential: value };
+  }
+
+  /** The challenge must be the new key's. Here a proof that fails leaves nobody authenticated: 401 instead of 403. */
+  async #consume(challengeId: string, signature: string, fingerprint: string): Promise<void> {
+    try {
+      // Whether the key is still active is for the command to say.
+      const answer = { challengeId, signature, fingerprint, purposes: ["general"], allowEnded: true } as const;
+      await this.#challenges.consume(answer);
+    } catch (error) {
+      if (error instanceof CairnlogError && error.code === "forbidden")
+        throw new CairnlogError("unauthenticated", error.message, { cause: error });
+      throw error;
+    }
+  }
+
+  /** Whether the key has an active credential that is hardware-backed now. @param fingerprint as it is served */
+  isHardwareBacked(fingerprint: string): boolean {
+    return isFingerprint(fingerprint) && hasHardware(committedState(this.#log), fingerprint, this.hardwareRoots);
+  }
+
+  /**
+   * A credential ready to be written. An attestation that was sent must hold.
+   * @throws CairnlogError `invalid-input`, `forbidden` as `HardwareRoots.verify` does
+   */
+  draft({ type, label, attestation }: CredentialForm, { fingerprint }: KeyRecord): DraftCredential {
+    const isAsked = type === "hardware" && attestation !== null && !this.#roots.isEmpty;
+    return {
+      id: randomUUID(),
+      key_fingerprint: fingerprint,
+      credential_type: type,
+      device_label: label,
+      hardware_root: isAsked ? this.#attest(attestation, fingerprint) : null,
+    };
+  }
+
+  #attest(attestation: string, fingerprint: string): string {
+    try {
+      return this.#roots.verify(attestation, { fingerprint }, this.#clock() / 1000);
+    } catch (error) {
+      if (error instanceof CairnlogError && error.code === "invalid-input")
+        throw invalidInput("/hardware_attestation", error.message);
+      throw error;
+    }
+  }
+}
+
+/** State as it is on disk, for questions that need not wait for a command. */
+export function committedState(log: Log): Pick<StateReader, "get"> {
+  return { get: (table, key) => log.row(table, key) };
+}

@@ -1,0 +1,188 @@
+/**
+ * Attestations: a manifest and a signature over it become an entry of the log. What was signed is checked before the
+ * command; what depends on the state of the log (is the key active, was this submitted before) within it.
+ */
+import { hash, randomUUID } from "node:crypto";
+import type { OperatorKey } from "../../crypto/keys/operator-key.js";
+import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
+import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
+import { CairnlogError } from "../../error.js";
+import type { Log } from "../../log/log.js";
+import type { Receipt } from "../../log/write/sequencer.js";
+import type { AttestationEvent } from "../../verify/bundle/format.js";
+import { canonicalJson } from "../../verify/json/canonical.js";
+import { type Attestation, attestationPayloads, normaliseContentHash } from "../../verify/manifest.js";
+import type { TreeHead } from "../../verify/tree/treehead.js";
+import type { Passwords } from "../access/passwords.js";
+import { boundedText, decodeSignature, Faults, invalidInput, members } from "../input.js";
+import { plainKey } from "../keys/commands.js";
+import { defaultPseudonym, readPseudonym } from "../keys/pseudonym.js";
+import { recordAttestation, type SignedAttestation } from "./commands.js";
+import { completeAttestation, recordedAttestation } from "./events.js";
+import { type CheckedManifest, MAX_STATEMENT_CHARACTERS, readManifest } from "./manifest.js";
+import { resolvePredicate } from "./predicates.js";
+
+const DEFAULT_TYPE = "authorship";
+
+/** The body of `POST /attestations`. */
+export interface Submission {
+  readonly manifest: unknown;
+  readonly public_key_pem: string;
+  /** Base64, over the canonical manifest as submitted, or with `attestations: []`. */
+  readonly signature: string;
+  /** One of the four short types or a predicate URL; `authorship` when absent. */
+  readonly attestation_type?: string | null;
+  /** Taken when the key is not registered yet. */
+  readonly pseudonym?: string | null;
+  readonly intent_statement?: string | null;
+  /** Needed when one is set for the key. */
+  readonly password?: string | null;
+}
+
+export interface AttestationReceipt {
+  readonly attestation: Attestation;
+  readonly fingerprint: string;
+  readonly pseudonym: string;
+  readonly log_entry_id: number;
+  readonly leaf_index: number;
+  readonly entry_hash: string;
+  /** Bare hex. */
+  readonly manifest_hash: string;
+  /** Of the size that the entry made; null only for an entry of imported history, which has none. */
+  readonly sth: TreeHead | null;
+  /** Whether this is the receipt of an earlier submission. */
+  readonly duplicate: boolean;
+}
+
+export class Attestations {
+  readonly #log: Log;
+  readonly #verifier: SignatureVerifier;
+  readonly #passwords: Passwords;
+  readonly #operator: OperatorKey;
+  readonly #predicateBase: string;
+
+  /** Use `openRegistry`. */
+  constructor(parts: {
+    readonly log: Log;
+    readonly verifier: SignatureVerifier;
+    readonly passwords: Passwords;
+    readonly operator: OperatorKey;
+    readonly predicateBase: string;
+  }) {
+    this.#log = parts.log;
+    this.#verifier = parts.verifier;
+    this.#passwords = parts.passwords;
+    this.#operator = parts.operator;
+    this.#predicateBase = parts.predicateBase;
+  }
+
+  /**
+   * Records an attestation (`POST /attestations`), registering its key first when it is new. The same signer attesting
+   * the same manifest with the same type again gets the first receipt, also when the key has ended meanwhile.
+   * @throws CairnlogError `invalid-key`, `private-key`, `invalid-input`, `not-i-json`; `forbidden` for a predicate of
+   *   the operator's, and for a password that is missing or wrong; `rate-limited` after too many wrong ones;
+   *   `invalid-signature`; `key-not-active`; and as `Log.append` does
+   */
+  async submit(submission: Submission): Promise<AttestationReceipt> {
+    const input = members(submission);
+    const signed = await this.#check(input);
+    // After the signature: without one of the key's own, nobody can spend its holder's tries.
+    await this.#passwords.check(signed.key.fingerprint, input.password);
+    return (await this.#record(signed)) ?? (await this.#record({ ...signed, is_another: true }))!;
+  }
+
+  /**
+   * The predicate, which is the event type, of an attestation of this type by this key (`spec.md`, predicate ownership).
+   * @throws CairnlogError `invalid-input`, `forbidden`
+   */
+  predicate(type: unknown, fingerprint: string): string {
+    return resolvePredicate(type ?? DEFAULT_TYPE, this.#predicateBase, fingerprint === this.#operator.fingerprint);
+  }
+
+  async #check(input: Readonly<Record<string, unknown>>): Promise<SignedAttestation> {
+    const key = importPublicKey(input.public_key_pem as string);
+    const checked = readManifest(input.manifest, "/manifest");
+    const type = input.attestation_type ?? DEFAULT_TYPE;
+    const event_type = this.predicate(type, key.fingerprint);
+    const faults = new Faults();
+    const pseudonym =
+      input.pseudonym == null
+        ? defaultPseudonym(key.fingerprint)
+        : readPseudonym(input.pseudonym, "/pseudonym", faults);
+    const limits = { min: 0, max: MAX_STATEMENT_CHARACTERS };
+    const statement =
+      input.intent_statement == null ? null : boundedText(input.intent_statement, "/intent_statement", limits, faults);
+    faults.check();
+    const signature = decodeSignature(input.signature);
+    if (!signature) throw invalidInput("/signature", "The signature must be strict base64, padded and without spaces.");
+    const manifest_hash = await this.#verify(key, checked, signature);
+    return {
+      key: plainKey(key),
+      pseudonym: pseudonym!,
+      event_type,
+      attestation_id: randomUUID(),
+      attestation_type: type as string,
+      document_hash: checked.contentHash,
+      document_title: checked.title,
+      intent_statement: statement!,
+      manifest_hash,
+      signature: input.signature as string,
+      tags: checked.tags,
+      is_another: false,
+    };
+  }
+
+  /** @returns the manifest's hash, bare hex. @throws CairnlogError `invalid-signature`, `not-i-json` */
+  async #verify(key: ServerKey, { manifest }: CheckedManifest, signature: Uint8Array): Promise<string> {
+    // Whether it signs what was there before or nothing of it makes a difference only when there was something. Nearly
+    // always there was not, and then Node's own bytes of a text cost a third of those that are made for browsers, too.
+    const payloads = manifest.attestations.length
+      ? attestationPayloads(manifest, manifest.attestations.length)
+      : [{ bytes: Buffer.from(canonicalJson(manifest)) }];
+    // The first payload is the canonical manifest as it was submitted.
+    for (const { bytes } of payloads)
+      if (await this.#verifier.verify(key, bytes, signature)) return hash("sha256", payloads[0]!.bytes, "hex");
+    throw new CairnlogError(
+      "invalid-signature",
+      "The signature does not verify over the manifest with this public key.",
+    );
+  }
+
+  /** @returns undefined when the entry found under this submission's term turns out to be another's */
+  async #record(signed: SignedAttestation): Promise<AttestationReceipt | undefined> {
+    const { value, receipts } = await this.#log.execute(recordAttestation, signed);
+    const { pseudonym } = value;
+    if (value.event) return answer(value.event, pseudonym, receipts.at(-1)!, false);
+    const { earlier } = value;
+    // The command was answered when all that it read was on disk.
+    const entry = this.#log.entryAt(earlier)!;
+    const event = completeAttestation(entry);
+    const isSame =
+      event?.signer_key_fingerprint === signed.key.fingerprint &&
+      normaliseContentHash(event.manifest_hash) === `sha256:${signed.manifest_hash}` &&
+      entry.event_type === signed.event_type;
+    if (!isSame) return undefined;
+    const place = { log_entry_id: entry.id, leaf_index: earlier, entry_hash: entry.entry_hash };
+    return answer(event, pseudonym, { ...place, sth: this.#log.treeHead(earlier + 1) }, true);
+  }
+}
+
+function answer(
+  event: AttestationEvent,
+  pseudonym: string,
+  receipt: Pick<Receipt, "log_entry_id" | "leaf_index" | "entry_hash"> & { readonly sth: TreeHead | null },
+  duplicate: boolean,
+): AttestationReceipt {
+  const { log_entry_id, leaf_index, entry_hash, sth } = receipt;
+  return {
+    attestation: recordedAttestation(event),
+    fingerprint: event.signer_key_fingerprint,
+    pseudonym,
+    log_entry_id,
+    leaf_index,
+    entry_hash,
+    manifest_hash: normaliseContentHash(event.manifest_hash)!.slice("sha256:".length),
+    sth,
+    duplicate,
+  };
+}

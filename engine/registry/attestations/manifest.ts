@@ -1,0 +1,159 @@
+/**
+ * Manifests as they are submitted and verified: their shape, and the bytes that each attestation in them may have
+ * signed. All of a manifest may come from an attacker.
+ */
+
+import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../verify/contract.js";
+import { utf8 } from "../../verify/encoding.js";
+import { canonicalTimestamp } from "../../verify/entry.js";
+import { canonicalJson } from "../../verify/json/canonical.js";
+import { fits, isObject } from "../../verify/json/shape.js";
+import { type Attestation, type Coverage, type Manifest, normaliseContentHash } from "../../verify/manifest.js";
+import { boundedText, Faults } from "../input.js";
+import { isFingerprint } from "../keys/events.js";
+import { MAX_PREDICATE_CHARACTERS } from "./predicates.js";
+
+/** Each costs a verification, and signs all that is before it. */
+export const MAX_ATTESTATIONS = 256;
+export const MAX_STATEMENT_CHARACTERS = 4096;
+const MAX_TITLE_CHARACTERS = 500;
+const MAX_ID_CHARACTERS = 128;
+const MAX_TAGS = 32;
+/** The offline verifier counts tags the same way: it must find the very tags that the log took over. */
+const MAX_TAG_CHARACTERS = 64;
+
+interface ShapedManifest extends Manifest {
+  readonly attestations: readonly Attestation[];
+}
+
+/** A manifest that has the right shape. */
+export interface CheckedManifest {
+  readonly manifest: ShapedManifest;
+  /** `sha256:` and lower-case hex. */
+  readonly contentHash: string;
+  readonly title: string;
+  readonly tags: readonly string[];
+}
+
+/**
+ * Checks the shape of `value`; members it does not know are left alone, since they are signed.
+ * @param path where it stands in the input, for the details of an error
+ * @throws CairnlogError `invalid-input` with every fault in `details`
+ */
+export function readManifest(value: unknown, path: string): CheckedManifest {
+  const faults = new Faults();
+  if (!isObject(value)) faults.add(path, "It must be an object.");
+  faults.check();
+  const { document, attestations } = value as Record<string, unknown>;
+  if (!isObject(document)) faults.add(`${path}/document`, "It must be an object.");
+  faults.check();
+  const members = document as Record<string, unknown>;
+  const limits = { min: 1, max: MAX_TITLE_CHARACTERS };
+  const title = boundedText(members.title, `${path}/document/title`, limits, faults);
+  const contentHash = normaliseContentHash(members.content_hash);
+  if (contentHash === undefined)
+    faults.add(`${path}/document/content_hash`, "It must be a SHA-256 in hexadecimal, bare or with sha256: before it.");
+  const tags = readTags(members.tags, `${path}/document/tags`, faults);
+  checkAttestations(attestations, `${path}/attestations`, faults);
+  faults.check();
+  return { manifest: value as ShapedManifest, contentHash: contentHash!, title: title!, tags };
+}
+
+/** The tags that the log takes over: all of an array of strings, nothing of anything else. */
+function readTags(value: unknown, path: string, faults: Faults): readonly string[] {
+  if (!Array.isArray(value) || !value.every((tag) => typeof tag === "string")) return [];
+  if (value.length > MAX_TAGS) faults.add(path, `There can be at most ${MAX_TAGS} tags.`);
+  value.slice(0, MAX_TAGS).forEach((tag: string, i) => {
+    if (!fits(tag, MAX_TAG_CHARACTERS))
+      faults.add(`${path}/${i}`, `A tag can have at most ${MAX_TAG_CHARACTERS} characters.`);
+  });
+  return value;
+}
+
+function checkAttestations(value: unknown, path: string, faults: Faults): void {
+  if (!Array.isArray(value)) {
+    faults.add(path, "It must be an array; it may be empty.");
+    return;
+  }
+  if (value.length > MAX_ATTESTATIONS) {
+    faults.add(path, `A manifest can carry at most ${MAX_ATTESTATIONS} attestations.`);
+    return;
+  }
+  const ids = new Set<unknown>();
+  value.forEach((attestation: unknown, i) => {
+    checkAttestation(attestation, `${path}/${i}`, faults);
+    const id = isObject(attestation) ? attestation.id : undefined;
+    // One attestation twice would count for two.
+    if (id !== undefined && ids.has(id)) faults.add(`${path}/${i}/id`, "Another attestation has the same id.");
+    ids.add(id);
+  });
+}
+
+/** Whether the values are true is not asked here: a wrong signature makes an attestation invalid, not a manifest. */
+function checkAttestation(value: unknown, path: string, faults: Faults): void {
+  if (!isObject(value)) {
+    faults.add(path, "It must be an object.");
+    return;
+  }
+  const id = boundedText(value.id, `${path}/id`, { min: 1, max: MAX_ID_CHARACTERS }, faults);
+  // Ids of documents and keys look like this, and the attestation graph must not take one for another.
+  if (id?.startsWith("sha256:")) faults.add(`${path}/id`, "It must not look like a fingerprint or a hash.");
+  boundedText(value.type, `${path}/type`, { min: 1, max: MAX_PREDICATE_CHARACTERS }, faults);
+  const scope = value.scope;
+  if (!isObject(scope) || normaliseContentHash(scope.content_hash) === undefined)
+    faults.add(`${path}/scope/content_hash`, "It must be a SHA-256 in hexadecimal, bare or with sha256: before it.");
+  if (!isFingerprint(value.signer_key_fingerprint))
+    faults.add(`${path}/signer_key_fingerprint`, "It must be sha256: and 64 lower-case hexadecimal characters.");
+  if (!isKeyAlgorithm(value.signature_algorithm))
+    faults.add(`${path}/signature_algorithm`, `It must be one of ${KEY_ALGORITHMS.join(", ")}.`);
+  if (typeof value.signature !== "string") faults.add(`${path}/signature`, "It must be a string.");
+  if (canonicalTimestamp(value.timestamp) === undefined)
+    faults.add(`${path}/timestamp`, "It must be an ISO 8601 date and time with an offset.");
+  const { intent_statement = null } = value;
+  if (intent_statement !== null)
+    boundedText(intent_statement, `${path}/intent_statement`, { min: 0, max: MAX_STATEMENT_CHARACTERS }, faults);
+}
+
+/** Bytes that an attestation may have signed, and what they cover. */
+export interface Payload {
+  readonly covers: Coverage;
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * The payloads of every attestation in a manifest, as `attestationPayloads` gives them for one, but each part of the
+ * manifest is canonicalised once: a megabyte with many attestations would otherwise cost seconds.
+ */
+export class ManifestPayloads {
+  readonly #alone: Payload;
+  readonly #head: string;
+  readonly #tail: string;
+  readonly #attestations: readonly string[];
+
+  /** @throws CairnlogError `not-i-json` */
+  constructor(manifest: Manifest) {
+    const bare = canonicalJson({ ...manifest, attestations: [] });
+    // RFC 8785 sorts members by UTF-16 units, as `<` does, so those before `attestations` begin the text.
+    const before = canonicalJson(
+      Object.fromEntries(Object.entries(manifest).filter(([name]) => name < "attestations")),
+    );
+    this.#head = `${before.slice(0, -1)}${before === "{}" ? "" : ","}"attestations":[`;
+    this.#tail = bare.slice(this.#head.length);
+    this.#alone = { covers: "document", bytes: utf8(bare) };
+    this.#attestations = manifest.attestations.map(canonicalJson);
+  }
+
+  /** What attestation number `position` may have signed, the more telling first. */
+  *of(position: number): Iterable<Payload> {
+    if (position > 0) {
+      const prior = this.#attestations.slice(0, position).join(",");
+      yield { covers: "document-and-prior", bytes: utf8(this.#head + prior + this.#tail) };
+    }
+    yield this.#alone;
+  }
+
+  /** Bytes of the whole manifest. */
+  get size(): number {
+    return this.#attestations.reduce((sum, { length }) => sum + length, this.#alone.bytes.length);
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * Encrypted claims: opaque payloads on the public log. The registry checks their form, files them under their lookup
+ * keys and, when asked, whether a plaintext is the one that a claim commits to. It can decrypt none of them.
+ */
+import { CairnlogError } from "../../error.js";
+import type { Clock } from "../../log/clock.js";
+import type { Log } from "../../log/log.js";
+import {
+  type ClaimPayload,
+  commitmentKind,
+  readClaimPayload,
+  verifyClaimCommitment,
+} from "../../verify/claims/claims.js";
+import { isHexHash } from "../../verify/encoding.js";
+import type { Entry, EntryDigest } from "../../verify/entry.js";
+import { isObject, type JsonObject } from "../../verify/json/shape.js";
+import { Tries } from "../access/tries.js";
+import { type Credentials, committedState } from "../accounts/credentials.js";
+import { invalidInput } from "../input.js";
+import { type Paging, readPaging } from "../keys/directory.js";
+import { checkPoster, postClaim } from "./commands.js";
+import { claimLookupTerm, ENCRYPTED_CLAIM } from "./events.js";
+
+/** Reveals of one claim by one caller in an hour (`spec.md`, Limits). */
+export const DEFAULT_CLAIM_REVEALS = 30;
+const REVEAL_WINDOW_SECONDS = 3_600;
+/** Entries read before other work gets its turn: each may hold 350 KB, and so may the one before it. */
+const SLICE = 8;
+
+export interface ClaimReceipt {
+  readonly entry_id: number;
+  readonly commitment: string;
+  readonly lookup_key: string;
+  readonly leaf_index: number;
+  readonly log_entry_id: number;
+}
+
+/** A claim's entry as those see it who look it up. */
+export interface ClaimEntry extends Pick<Entry, "id" | "timestamp" | "event_type" | "payload" | "entry_hashes"> {
+  /** Digests of the entry before it; none for the first. */
+  readonly previous_hashes: readonly Pick<EntryDigest, "algorithm" | "digest_hex">[];
+}
+
+export interface ClaimPage {
+  /** Each a `ClaimEntry` as it is served (JSON): a page may hold 70 MB, too much to be written out in one go. */
+  readonly entries: readonly Buffer[];
+  readonly page: number;
+  readonly per_page: number;
+  readonly total: number;
+}
+
+/** The body of `POST /claims/{entry_id}/reveal`. Neither member is stored or logged. */
+export interface Reveal {
+  readonly plaintext: object;
+  /** 64 hex characters. */
+  readonly commitment_key?: string | null | undefined;
+}
+
+const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+export class Claims {
+  readonly #log: Log;
+  readonly #credentials: Pick<Credentials, "hardwareRoots">;
+  readonly #reveals: Tries | null;
+
+  /** Use `openRegistry`. */
+  constructor(parts: {
+    readonly log: Log;
+    readonly credentials: Pick<Credentials, "hardwareRoots">;
+    readonly clock: Clock;
+    readonly reveals: number | null;
+  }) {
+    const { log, credentials, clock, reveals } = parts;
+    this.#log = log;
+    this.#credentials = credentials;
+    const options = { windowSeconds: REVEAL_WINDOW_SECONDS, clock, about: "reveals of this entry" };
+    this.#reveals = reveals === null ? null : new Tries({ limit: reveals, ...options });
+  }
+
+  /**
+   * That a key may post claims: it is hardware-backed.
+   * @param fingerprint as it is served
+   * @throws CairnlogError `forbidden`
+   */
+  checkPoster(fingerprint: string): void {
+    checkPoster(committedState(this.#log), fingerprint, this.#credentials.hardwareRoots);
+  }
+
+  /**
+   * Appends a claim (`POST /claims`) and resolves when it is on disk. The entry does not say who posted it.
+   * @param payload all of which an attacker may choose; members that are not a claim's are left out
+   * @param poster_fingerprint of the key that the caller has proven
+   * @throws CairnlogError `unsupported-commitment`, `invalid-input` as `readClaimPayload` does; `key-not-active`;
+   *   `forbidden` as `checkPoster` does; and as `Log.append` does
+   */
+  async post(payload: unknown, poster_fingerprint: string): Promise<ClaimReceipt> {
+    const claim: ClaimPayload = readClaimPayload(payload).payload;
+    const { receipts } = await this.#log.execute(postClaim, {
+      claim,
+      poster_fingerprint,
+      hardware_roots: this.#credentials.hardwareRoots,
+    });
+    const { log_entry_id, leaf_index } = receipts[0]!;
+    const { commitment, lookup_key } = claim;
+    return { entry_id: log_entry_id, commitment, lookup_key, leaf_index, log_entry_id };
+  }
+
+  /**
+   * Claims with a lookup key, oldest first (`GET /claims`). To know the key is to be allowed.
+   * @throws CairnlogError `invalid-input` for a page below 1 or not 1 to 200 a page
+   */
+  async list(lookupKey: string, paging: Paging = {}): Promise<ClaimPage> {
+    const { page, perPage } = readPaging(paging);
+    const found = this.#log.postings(claimLookupTerm(lookupKey));
+    const total = found.length;
+    const start = (page - 1) * perPage;
+    const count = Math.max(0, Math.min(perPage, total - start));
+    // Indexes before the first pause: the list is valid until the next append only.
+    const indexes = Array.from({ length: count }, (_, rank) => found.at(start + rank));
+    const entries: Buffer[] = [];
+    for (const [i, leafIndex] of indexes.entries()) {
+      if (i % SLICE === SLICE - 1) await breathe();
+      entries.push(Buffer.from(JSON.stringify(this.#view(this.#log.entryAt(leafIndex)!))));
+    }
+    return { entries, page, per_page: perPage, total };
+  }
+
+  /** The payload of one claim (`GET /claims/{entry_id}`). @throws CairnlogError `not-found` when no claim has this id */
+  payload(id: number): JsonObject {
+    const entry = this.#log.entry(id);
+    if (entry?.event_type !== ENCRYPTED_CLAIM)
+      throw new CairnlogError("not-found", `The log has no encrypted claim with the id ${id}.`);
+    return entry.payload;
+  }
+
+  /**
+   * Whether a claim commits to a plaintext (`POST /claims/{entry_id}/reveal`). The comparison takes the same time
+   * wherever the two differ.
+   * @param caller fingerprint of the key that the caller has proven
+   * @throws CairnlogError `not-found`; `precondition-failed` for an entry whose commitment is not keyed, as it was before
+   *   claims had to be; `commitment-key-missing`; `invalid-input`, `not-i-json`; `rate-limited`
+   */
+  reveal(id: number, { plaintext, commitment_key }: Reveal, caller: string): { readonly valid: boolean } {
+    const payload = this.payload(id);
+    if (commitmentKind(payload) !== "keyed" || !isHexHash(payload.commitment))
+      throw new CairnlogError(
+        "precondition-failed",
+        "This entry is older than keyed commitments. Its commitment is not revealed to the service but checked offline.",
+      );
+    if (!isObject(plaintext)) throw invalidInput("/plaintext", "The plaintext must be an object.");
+    // Counted before it is evaluated: whoever has none left learns nothing and costs nothing.
+    this.#reveals?.take(`${id} ${caller}`);
+    return { valid: verifyClaimCommitment(payload, plaintext, commitment_key) };
+  }
+
+  #view({ id, timestamp, event_type, payload, entry_hashes }: Entry): ClaimEntry {
+    const digests = this.#log.entryAt(this.#log.leafIndexOf(id)! - 1)?.entry_hashes ?? [];
+    const previous_hashes = digests.map(({ algorithm, digest_hex }) => ({ algorithm, digest_hex }));
+    return { id, timestamp, event_type, payload, previous_hashes, entry_hashes };
+  }
+}

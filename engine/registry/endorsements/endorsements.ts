@@ -1,0 +1,194 @@
+/**
+ * Endorsements: one key vouches for another, which has to accept (`spec.md`, States, Endorsement). Who may act for a key
+ * has been proven before; everything that depends on the state of the log is checked within the command, so that of two
+ * commands at one moment one succeeds.
+ */
+
+import { CairnlogError } from "../../error.js";
+import type { Log } from "../../log/log.js";
+import type { Committed } from "../../log/write/sequencer.js";
+import type { EndorsementRow } from "../../store/schema.js";
+import { boundedText, Faults, invalidInput, members } from "../input.js";
+import { canonicalFingerprint } from "../keys/events.js";
+import { unknownKey } from "../keys/status.js";
+import { acceptEndorsement, fileAlert, offerEndorsement, revokeAcceptance, withdrawEndorsement } from "./commands.js";
+import { type RevocationAlert, timeAt } from "./events.js";
+import {
+  type Acceptance,
+  type AcceptanceRevocation,
+  type Alert,
+  MAX_EVIDENCE_CHARACTERS,
+  MAX_REASON_CHARACTERS,
+  type Offer,
+  readEntryId,
+  readNote,
+  readOffer,
+  readText,
+  type Withdrawal,
+} from "./input.js";
+import type { Endorsement, EndorsementQueries, EndorserStanding, EndorserTrust } from "./queries.js";
+
+/** An endorsement as a command left it, and the entry that did so. */
+export interface EndorsementReceipt {
+  readonly endorsement: Endorsement;
+  /** As it is served (JSON), not to be written to. */
+  readonly log_entry: Buffer;
+}
+
+/** An alert as a command left it, and its entry. */
+export interface AlertReceipt {
+  readonly alert: RevocationAlert;
+  /** As it is served (JSON), not to be written to. */
+  readonly log_entry: Buffer;
+}
+
+export class Endorsements {
+  readonly #log: Log;
+  readonly #operator: string;
+  readonly #queries: EndorsementQueries;
+  readonly #trust: EndorserTrust;
+
+  /** Use `openRegistry`. */
+  constructor(parts: {
+    readonly log: Log;
+    /** Fingerprint of the key that needs no registration. */
+    readonly operator: string;
+    readonly queries: EndorsementQueries;
+    readonly trust: EndorserTrust;
+  }) {
+    this.#log = parts.log;
+    this.#operator = parts.operator;
+    this.#queries = parts.queries;
+    this.#trust = parts.trust;
+  }
+
+  /**
+   * Offers an endorsement (`POST /endorsements/offer`). The caller has proven that it holds the endorser's key.
+   * @throws CairnlogError `invalid-input`, `not-i-json`; `not-found` when either key is unknown; `key-not-active` for
+   *   either; `forbidden` when the endorser has too little trust; `already-exists` while an offer in this category
+   *   between the two is open or in force; and as `Log.append` does
+   */
+  async offer(offer: Offer): Promise<EndorsementReceipt> {
+    const input = members(offer);
+    const content = readOffer(input);
+    const endorser_fingerprint = readFingerprint(input.endorser_fingerprint);
+    const endorsed_fingerprint = readFingerprint(input.endorsed_fingerprint);
+    if (endorser_fingerprint === endorsed_fingerprint)
+      throw invalidInput("/endorsed_fingerprint", "A key cannot endorse itself.");
+    const standing = await this.#standing(endorser_fingerprint);
+    const committed = await this.#log.execute(offerEndorsement, {
+      endorser_fingerprint,
+      endorsed_fingerprint,
+      content,
+      may_endorse: standing.may_endorse,
+      ...this.#settings,
+    });
+    return this.#receipt(committed, standing);
+  }
+
+  /**
+   * Accepts an offer (`POST /endorsements/accept`). The caller has proven that it holds the endorsed key.
+   * @throws CairnlogError `invalid-input`; `not-found` for an unknown key or offer; `forbidden` when the offer is to
+   *   another key; `key-not-active` for either key; `precondition-failed` unless the offer is open; and as `Log.append`
+   */
+  async accept(acceptance: Acceptance): Promise<EndorsementReceipt> {
+    const input = members(acceptance);
+    const faults = new Faults();
+    const offer_entry_id = readEntryId(input.offer_entry_id, "/offer_entry_id", faults);
+    const note = input.note == null ? null : readNote(input.note, faults);
+    faults.check();
+    const endorsed_fingerprint = readFingerprint(input.endorsed_fingerprint);
+    const standing = await this.#standing(this.#offer(offer_entry_id).endorser_fingerprint);
+    const change = { offer_entry_id, endorsed_fingerprint, note, ...this.#settings };
+    return this.#receipt(await this.#log.execute(acceptEndorsement, change), standing);
+  }
+
+  /**
+   * Takes an offer or an accepted endorsement back (`POST /endorsements/withdraw`). The caller has proven that it holds
+   * the endorser's key.
+   * @throws CairnlogError as `accept` does, but the endorsed key may have ended; `forbidden` when another key endorsed
+   */
+  async withdraw(withdrawal: Withdrawal): Promise<EndorsementReceipt> {
+    const input = members(withdrawal);
+    const faults = new Faults();
+    const offer_entry_id = readEntryId(input.original_offer_entry_id, "/original_offer_entry_id", faults);
+    const note = readNote(input.note, faults);
+    faults.check();
+    const endorsed_fingerprint = readFingerprint(input.endorsed_fingerprint);
+    const endorser_fingerprint = readFingerprint(input.endorser_fingerprint);
+    const standing = await this.#standing(this.#offer(offer_entry_id).endorser_fingerprint);
+    const change = { offer_entry_id, endorser_fingerprint, endorsed_fingerprint, note, ...this.#settings };
+    return this.#receipt(await this.#log.execute(withdrawEndorsement, change), standing);
+  }
+
+  /**
+   * Ends an endorsement that the key accepted (`POST /endorsements/revoke-acceptance`). The caller has proven that it
+   * holds the endorsed key.
+   * @throws CairnlogError as `accept` does, but the endorser's key may have ended
+   */
+  async revokeAcceptance(revocation: AcceptanceRevocation): Promise<EndorsementReceipt> {
+    const input = members(revocation);
+    const faults = new Faults();
+    const offer_entry_id = readEntryId(input.original_offer_entry_id, "/original_offer_entry_id", faults);
+    const note = readNote(input.note, faults);
+    faults.check();
+    const endorsed_fingerprint = readFingerprint(input.endorsed_fingerprint);
+    const standing = await this.#standing(this.#offer(offer_entry_id).endorser_fingerprint);
+    const change = { offer_entry_id, endorsed_fingerprint, note, ...this.#settings };
+    return this.#receipt(await this.#log.execute(revokeAcceptance, change), standing);
+  }
+
+  /**
+   * Files an alert that a key is compromised (`POST /endorsements/revocation-alert`). The caller has proven that it
+   * holds the key that files it. Having endorsed it, or been endorsed by it, once is enough: who stole a key could end
+   * what it accepted, and must not silence its endorsers by that.
+   * @throws CairnlogError `invalid-input`; `not-found` for an unknown key; `key-not-active` when that which files it is
+   *   not; `forbidden` when no endorsement between the two was ever accepted; and as `Log.append` does
+   */
+  async alert(alert: Alert): Promise<AlertReceipt> {
+    const input = members(alert);
+    const faults = new Faults();
+    const reason = readText(input.reason, "/reason", MAX_REASON_CHARACTERS, faults);
+    const limits = { min: 0, max: MAX_EVIDENCE_CHARACTERS };
+    const evidence = input.evidence == null ? null : boundedText(input.evidence, "/evidence", limits, faults);
+    faults.check();
+    const { value, receipts } = await this.#log.execute(fileAlert, {
+      endorser_fingerprint: readFingerprint(input.endorser_fingerprint),
+      compromised_fingerprint: readFingerprint(input.compromised_fingerprint),
+      reason,
+      evidence: evidence!,
+      operator_fingerprint: this.#operator,
+    });
+    return { alert: value, log_entry: receipts[0]!.json };
+  }
+
+  /** @throws CairnlogError `not-found` */
+  #offer(entryId: number): EndorsementRow {
+    // Nobody has been told of an offer that is not on disk yet.
+    const offer = this.#log.row("endorsements", entryId);
+    if (!offer) throw new CairnlogError("not-found", `Entry ${entryId} is no offer of an endorsement.`);
+    return offer;
+  }
+
+  /** Asked before the command: when trust cannot be told, nothing has been written. */
+  async #standing(endorser: string): Promise<EndorserStanding> {
+    return (await this.#trust.standings([endorser])).get(endorser)!;
+  }
+
+  get #settings() {
+    return { operator_fingerprint: this.#operator, activation_delay_seconds: this.#queries.activationDelay };
+  }
+
+  #receipt({ value, receipts }: Committed<EndorsementRow>, { discount }: EndorserStanding): EndorsementReceipt {
+    const { timestamp, json } = receipts[0]!;
+    const endorsement = this.#queries.record(value, timeAt(timestamp, this.#queries.activationDelay), discount);
+    return { endorsement, log_entry: json };
+  }
+}
+
+/** The registry's spelling. Whether there is such a key is for the command to say. @throws CairnlogError `not-found` */
+function readFingerprint(named: unknown): string {
+  const fingerprint = canonicalFingerprint(named as string);
+  if (fingerprint === undefined) throw unknownKey();
+  return fingerprint;
+}

@@ -1,0 +1,174 @@
+/**
+ * Endorsements in the log: what their events hold, the rows that follow from them, and how the status of an endorsement
+ * follows from its row and the time (`spec.md`, States, Endorsement).
+ */
+
+import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
+import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
+import type { EndorsementRow, RevocationAlertRow } from "../../store/schema.js";
+import { ENDORSEMENT_CATEGORIES, type EndorsementStatus } from "../../verify/contract.js";
+import { canonicalTimestamp } from "../../verify/entry.js";
+import { canonicalJson } from "../../verify/json/canonical.js";
+import { isObject, type JsonObject } from "../../verify/json/shape.js";
+import { isFingerprint } from "../keys/events.js";
+
+export const ENDORSEMENT_OFFER = "endorsement_offer";
+export const ENDORSEMENT_ACCEPTANCE = "endorsement_acceptance";
+export const ENDORSEMENT_WITHDRAWAL = "endorsement_withdrawal";
+export const ACCEPTANCE_REVOCATION = "acceptance_revocation";
+export const REVOCATION_ALERT = "endorser_revocation_alert";
+
+const DATE = /^\d{4}-\d\d-\d\d$/;
+
+/** The moment at which endorsements are judged. */
+export interface EndorsementTime {
+  /** Canonical form. */
+  readonly now: string;
+  /** What was accepted no later than this has been activated. */
+  readonly activatedUntil: string;
+}
+
+/** The moment that `clock` shows, where accepted endorsements become active after `delaySeconds`. */
+export const endorsementTime = (clock: Clock, delaySeconds: number): EndorsementTime =>
+  timeAt(formatTimestamp(clock()), delaySeconds);
+
+/** The same for a moment in canonical form. */
+export const timeAt = (now: string, delaySeconds: number): EndorsementTime => ({
+  now,
+  activatedUntil: formatTimestamp(parseTimestamp(now) - delaySeconds * 1_000_000),
+});
+
+/** The status at `time`. No event makes an endorsement active or expired; having been ended wins over both. */
+export function endorsementStatus(
+  row: Pick<EndorsementRow, "accepted_at" | "valid_until" | "end_kind">,
+  time: EndorsementTime,
+): EndorsementStatus {
+  if (row.end_kind !== null) return row.end_kind;
+  if (row.valid_until !== null && hasPassed(row.valid_until, time.now)) return "expired";
+  if (row.accepted_at === null) return "offered";
+  return row.accepted_at <= time.activatedUntil ? "active" : "pending_activation";
+}
+
+/** `value` as `valid_until` is kept: a date as it is, a date-time in canonical form; undefined for anything else. */
+export function readValidUntil(value: unknown): string | undefined {
+  if (typeof value !== "string") return undefined;
+  if (!DATE.test(value)) return canonicalTimestamp(value);
+  return canonicalTimestamp(`${value}T00:00:00Z`) && value;
+}
+
+/** Whether the end of a validity lies at or before `now`. A date is over when its day is, in UTC. */
+export function hasPassed(validUntil: string, now: string): boolean {
+  return DATE.test(validUntil) ? now.slice(0, validUntil.length) > validUntil : now >= validUntil;
+}
+
+/** Applies `endorsement_offer`. History that was imported may hold anything: what is no offer changes nothing. */
+export function applyOffer(event: LoggedEvent, state: StateWriter): void {
+  const { endorser_key_fingerprint: endorser, endorsed_key_fingerprint: endorsed, valid_until = null } = event.payload;
+  const category = ENDORSEMENT_CATEGORIES.find((name) => name === event.payload.category);
+  const validUntil = valid_until === null ? null : readValidUntil(valid_until);
+  if (!isFingerprint(endorser) || !isFingerprint(endorsed) || endorser === endorsed) return;
+  if (category === undefined || validUntil === undefined) return;
+  const { institutional_metadata: metadata, external_identifiers: identifiers } = event.payload;
+  putEndorsement(state, {
+    offer_entry_id: event.id,
+    endorser_fingerprint: endorser,
+    endorsed_fingerprint: endorsed,
+    category,
+    valid_until: validUntil,
+    institutional_metadata: isObject(metadata) ? canonicalJson(metadata) : null,
+    external_identifiers: isIdentifierList(identifiers) ? canonicalJson(identifiers) : null,
+    offered_at: event.timestamp,
+    accepted_at: null,
+    acceptance_entry_id: null,
+    ended_at: null,
+    end_kind: null,
+    end_note: null,
+  });
+  const accepted = state.get("endorsementPairs", [endorser, endorsed, category])?.accepted ?? false;
+  state.put("endorsementPairs", [endorser, endorsed, category], { offer_entry_id: event.id, accepted });
+}
+
+/** Applies `endorsement_acceptance`; of anything but an open offer it changes nothing. */
+export function applyAcceptance(event: LoggedEvent, state: StateWriter): void {
+  const row = offerOf(event, state);
+  if (!row || row.accepted_at !== null) return;
+  putEndorsement(state, { ...row, accepted_at: event.timestamp, acceptance_entry_id: event.id });
+  const pair = [row.endorser_fingerprint, row.endorsed_fingerprint, row.category] as [string, string, string];
+  state.put("endorsementPairs", pair, { ...state.get("endorsementPairs", pair)!, accepted: true });
+}
+
+/** Applies `endorsement_withdrawal`. */
+export function applyWithdrawal(event: LoggedEvent, state: StateWriter): void {
+  end(event, offerOf(event, state), "withdrawn", state);
+}
+
+/** Applies `acceptance_revocation`; of what was not accepted it changes nothing. */
+export function applyAcceptanceRevocation(event: LoggedEvent, state: StateWriter): void {
+  const row = offerOf(event, state);
+  end(event, row?.accepted_at === null ? undefined : row, "acceptance_revoked", state);
+}
+
+/** Applies `endorser_revocation_alert`. */
+export function applyAlert(event: LoggedEvent, state: StateWriter): void {
+  const { endorser_key_fingerprint: endorser, compromised_key_fingerprint: compromised } = event.payload;
+  const { reason, evidence = null } = event.payload;
+  if (!isFingerprint(endorser) || !isFingerprint(compromised) || typeof reason !== "string") return;
+  if (evidence !== null && typeof evidence !== "string") return;
+  const row = { endorser_fingerprint: endorser, reason, evidence, filed_at: event.timestamp };
+  state.put("revocationAlerts", [compromised, event.id], row);
+}
+
+/** An alert as it is served. */
+export interface RevocationAlert extends RevocationAlertRow {
+  readonly alert_entry_id: number;
+  readonly compromised_fingerprint: string;
+}
+
+export const alertRecord = ([compromised, id]: [string, number], row: RevocationAlertRow): RevocationAlert => ({
+  alert_entry_id: id,
+  compromised_fingerprint: compromised,
+  ...row,
+});
+
+/** The endorsement that a later event is about, unless it has ended or is another pair's. */
+function offerOf({ payload }: LoggedEvent, state: StateWriter): EndorsementRow | undefined {
+  const { offer_entry_id: id, endorser_key_fingerprint: endorser, endorsed_key_fingerprint: endorsed } = payload;
+  const row = Number.isSafeInteger(id) ? state.get("endorsements", id as number) : undefined;
+  const isSame = row?.endorser_fingerprint === endorser && row?.endorsed_fingerprint === endorsed;
+  return isSame && row?.end_kind === null ? row : undefined;
+}
+
+function end(
+  event: LoggedEvent,
+  row: EndorsementRow | undefined,
+  kind: "withdrawn" | "acceptance_revoked",
+  state: StateWriter,
+): void {
+  if (!row) return;
+  const { note } = event.payload;
+  const end_note = typeof note === "string" ? note : null;
+  putEndorsement(state, { ...row, ended_at: event.timestamp, end_kind: kind, end_note });
+}
+
+/** Writes a row and the two edges that are cut out of it. */
+function putEndorsement(state: StateWriter, row: EndorsementRow): void {
+  const { offer_entry_id: id, endorser_fingerprint: endorser, endorsed_fingerprint: endorsed } = row;
+  const { category, valid_until, offered_at, accepted_at, ended_at, end_kind } = row;
+  const institution = institutionOf(row);
+  const edge = { category, valid_until, offered_at, accepted_at, ended_at, end_kind, institution };
+  state.put("endorsements", id, row);
+  state.put("endorsementsByEndorser", [endorser, id], { other_fingerprint: endorsed, ...edge });
+  state.put("endorsementsByEndorsed", [endorsed, id], { other_fingerprint: endorser, ...edge });
+}
+
+function institutionOf({ institutional_metadata: text }: EndorsementRow): string | null {
+  const name = text === null ? null : (JSON.parse(text) as JsonObject).name;
+  return typeof name === "string" ? name : null;
+}
+
+function isIdentifierList(value: unknown): boolean {
+  return (
+    Array.isArray(value) &&
+    value.every((item) => isObject(item) && typeof item.type === "string" && typeof item.value === "string")
+  );
+}

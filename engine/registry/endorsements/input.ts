@@ -1,0 +1,136 @@
+/**
+ * What comes with endorsements from outside, read and bounded. Every value here may come from an attacker, and all of it
+ * stays on the log for ever.
+ */
+
+import type { PlainObject } from "../../log/write/commands.js";
+import { ENDORSEMENT_CATEGORIES, type EndorsementCategory } from "../../verify/contract.js";
+import { canonicalJson } from "../../verify/json/canonical.js";
+import { isObject, type JsonObject } from "../../verify/json/shape.js";
+import { boundedText, Faults } from "../input.js";
+import { readValidUntil } from "./events.js";
+import { checkIdentifiers, type ExternalIdentifier } from "./identifiers.js";
+
+export const MAX_NOTE_CHARACTERS = 1000;
+export const MAX_REASON_CHARACTERS = 1000;
+export const MAX_EVIDENCE_CHARACTERS = 5000;
+/** UTF-8 bytes of canonical JSON. */
+export const MAX_METADATA_BYTES = 16 * 1024;
+/** Levels of arrays and objects: an entry, and a page of them, must stay within what readers of I-JSON take. */
+const MAX_METADATA_DEPTH = 16;
+
+/** The body of `POST /endorsements/offer`. */
+export interface Offer {
+  readonly endorser_fingerprint: string;
+  readonly endorsed_fingerprint: string;
+  readonly category: EndorsementCategory;
+  /** A date, which is the last day, or a date-time. */
+  readonly valid_until?: string | null;
+  readonly institutional_metadata?: object | null;
+  readonly external_identifiers?: readonly ExternalIdentifier[] | null;
+}
+
+/** The body of `POST /endorsements/accept`. */
+export interface Acceptance {
+  readonly offer_entry_id: number;
+  readonly endorsed_fingerprint: string;
+  readonly note?: string | null;
+}
+
+/** The body of `POST /endorsements/withdraw`. */
+export interface Withdrawal {
+  readonly endorser_fingerprint: string;
+  readonly endorsed_fingerprint: string;
+  readonly original_offer_entry_id: number;
+  readonly note: string;
+}
+
+/** The body of `POST /endorsements/revoke-acceptance`. */
+export interface AcceptanceRevocation {
+  readonly endorsed_fingerprint: string;
+  readonly original_offer_entry_id: number;
+  readonly note: string;
+}
+
+/** The body of `POST /endorsements/revocation-alert`. */
+export interface Alert {
+  readonly endorser_fingerprint: string;
+  readonly compromised_fingerprint: string;
+  readonly reason: string;
+  readonly evidence?: string | null;
+}
+
+/** What an offer says beyond the two keys, as it is logged. */
+export interface OfferContent {
+  readonly category: EndorsementCategory;
+  readonly valid_until: string | null;
+  readonly institutional_metadata: PlainObject | null;
+  readonly external_identifiers: readonly ExternalIdentifier[] | null;
+}
+
+/**
+ * The content of an offer. Whether its validity lies in the future is for the command to say, which alone knows its
+ * moment.
+ * @throws CairnlogError `invalid-input` with every fault; `not-i-json` for what JSON cannot carry faithfully
+ */
+export function readOffer(input: JsonObject): OfferContent {
+  const faults = new Faults();
+  const category = ENDORSEMENT_CATEGORIES.find((name) => name === input.category);
+  if (!category) faults.add("/category", `It must be one of ${ENDORSEMENT_CATEGORIES.join(", ")}.`);
+  const validUntil = input.valid_until == null ? null : readValidUntil(input.valid_until);
+  if (validUntil === undefined)
+    faults.add("/valid_until", "It must be an ISO 8601 date, or a date and time with an offset.");
+  const metadata = readMetadata(input.institutional_metadata, faults);
+  const identifiers = readIdentifiers(input.external_identifiers, faults);
+  faults.check();
+  return {
+    category: category!,
+    valid_until: validUntil!,
+    institutional_metadata: metadata,
+    external_identifiers: identifiers,
+  };
+}
+
+/** The id of a log entry; otherwise a fault. */
+export function readEntryId(value: unknown, path: string, faults: Faults): number {
+  if (!Number.isSafeInteger(value) || (value as number) < 1) faults.add(path, "It must be the id of a log entry.");
+  return value as number;
+}
+
+/** The note that comes with a change; otherwise a fault. */
+export function readNote(value: unknown, faults: Faults): string {
+  return readText(value, "/note", MAX_NOTE_CHARACTERS, faults);
+}
+
+/** Text of 1 to `max` characters; otherwise a fault. */
+export function readText(value: unknown, path: string, max: number, faults: Faults): string {
+  return boundedText(value, path, { min: 1, max }, faults)!;
+}
+
+function readMetadata(value: unknown, faults: Faults): PlainObject | null {
+  const path = "/institutional_metadata";
+  if (value === undefined || value === null) return null;
+  if (!isObject(value)) faults.add(path, "It must be an object.");
+  else if (nestsDeeper(value, MAX_METADATA_DEPTH))
+    faults.add(path, `It must not nest deeper than ${MAX_METADATA_DEPTH} levels.`);
+  else if (isLarge(value)) faults.add(path, `It must have at most ${MAX_METADATA_BYTES} bytes as canonical JSON.`);
+  // What has a canonical form is plain.
+  else return value as PlainObject;
+  return null;
+}
+
+function readIdentifiers(value: unknown, faults: Faults): readonly ExternalIdentifier[] | null {
+  const path = "/external_identifiers";
+  const identifiers = checkIdentifiers(value, path, faults) ?? null;
+  if (identifiers && isLarge(identifiers))
+    faults.add(path, `They must have at most ${MAX_METADATA_BYTES} bytes as canonical JSON.`);
+  return identifiers;
+}
+
+const isLarge = (value: unknown): boolean => Buffer.byteLength(canonicalJson(value)) > MAX_METADATA_BYTES;
+
+/** Whether containers nest deeper than `levels`; looks no further down than that. */
+function nestsDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((item) => nestsDeeper(item, levels - 1));
+}

@@ -1,0 +1,230 @@
+/**
+ * Endorsements as they are read: records, lists of those that a key received or issued, alerts on a key. A status
+ * follows from the clock, so lists look at every edge of the key; they read narrow rows, and let other work in between.
+ */
+
+import type { Clock } from "../../log/clock.js";
+import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
+import type { Log } from "../../log/log.js";
+import type { EndorsementEdgeRow, EndorsementRow, RowOf } from "../../store/schema.js";
+import type { EndorsementCategory } from "../../verify/contract.js";
+import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES, type EndorsementStatus } from "../../verify/contract.js";
+import { canonicalTimestamp } from "../../verify/entry.js";
+import type { JsonObject } from "../../verify/json/shape.js";
+import { invalidInput } from "../input.js";
+import { type Paging, readPaging } from "../keys/directory.js";
+import type { Keys } from "../keys/keys.js";
+import {
+  alertRecord,
+  type EndorsementTime,
+  endorsementStatus,
+  endorsementTime,
+  type RevocationAlert,
+} from "./events.js";
+import type { ExternalIdentifier } from "./identifiers.js";
+
+export const DEFAULT_ACTIVATION_DELAY_S = 86_400;
+/** Edges looked at before other work gets its turn: about a millisecond. */
+const SLICE = 256;
+const LAST_ID = Number.MAX_SAFE_INTEGER;
+
+/** An endorsement as it is served. */
+export interface Endorsement
+  extends Pick<
+    EndorsementRow,
+    | "offer_entry_id"
+    | "endorser_fingerprint"
+    | "endorsed_fingerprint"
+    | "category"
+    | "offered_at"
+    | "accepted_at"
+    | "valid_until"
+    | "ended_at"
+    | "end_note"
+  > {
+  readonly status: EndorsementStatus;
+  /** When the acceptance takes or took effect; null while there is none. */
+  readonly activates_at: string | null;
+  /** What the endorsement is worth by its endorser's load, 0 to 1. */
+  readonly discount: number;
+  readonly institutional_metadata: JsonObject | null;
+  readonly external_identifiers: readonly ExternalIdentifier[] | null;
+}
+
+interface Page {
+  readonly page: number;
+  readonly per_page: number;
+  readonly total: number;
+}
+export type EndorsementPage = Page & { readonly endorsements: readonly Endorsement[] };
+export type AlertPage = Page & { readonly alerts: readonly RevocationAlert[] };
+
+/** Which endorsements a list shows, besides its page; all, when absent. */
+export interface EndorsementFilter extends Paging {
+  readonly status?: EndorsementStatus | undefined;
+  readonly category?: EndorsementCategory | undefined;
+}
+
+/** How many endorsements of a key have each status. */
+export type StatusCounts = Readonly<Record<EndorsementStatus, number>>;
+
+/** What trust says of endorsers. */
+export interface EndorserTrust {
+  standings(fingerprints: Iterable<string>): Promise<ReadonlyMap<string, EndorserStanding>>;
+}
+export interface EndorserStanding {
+  /** What each endorsement of the key is worth by the key's load, 0 to 1. */
+  readonly discount: number;
+  /** Whether the key has the trust that it takes to endorse others. */
+  readonly may_endorse: boolean;
+}
+
+/** From which end of an endorsement a list looks. */
+type Side = "received" | "issued";
+const TABLE_OF = { received: "endorsementsByEndorsed", issued: "endorsementsByEndorser" } as const;
+
+export class EndorsementQueries {
+  readonly #log: Log;
+  readonly #keys: Keys;
+  readonly #clock: Clock;
+  readonly #trust: EndorserTrust;
+  /** Seconds from acceptance to effect. */
+  readonly activationDelay: number;
+
+  /** Use `openRegistry`. */
+  constructor(parts: {
+    readonly log: Log;
+    readonly keys: Keys;
+    readonly clock: Clock;
+    readonly activationDelay: number;
+    readonly trust: EndorserTrust;
+  }) {
+    this.#log = parts.log;
+    this.#keys = parts.keys;
+    this.#clock = parts.clock;
+    this.#trust = parts.trust;
+    this.activationDelay = parts.activationDelay;
+  }
+
+  /**
+   * Endorsements that a key received, oldest offer first (`GET /endorsements/{fingerprint}`).
+   * @throws CairnlogError `not-found` when there is no such key; `invalid-input` for paging, a status or a category
+   *   that there is not; `overloaded`, `closed` when trust cannot be told
+   */
+  received(fingerprint: string, filter: EndorsementFilter = {}): Promise<EndorsementPage> {
+    return this.#list("received", fingerprint, filter);
+  }
+
+  /** Those that it issued (`GET /endorsements/{fingerprint}/issued`). @throws CairnlogError as `received` does */
+  issued(fingerprint: string, filter: EndorsementFilter = {}): Promise<EndorsementPage> {
+    return this.#list("issued", fingerprint, filter);
+  }
+
+  /**
+   * Alerts that a key is compromised, oldest first (`GET /endorsements/revocation-alerts/{fingerprint}`).
+   * @throws CairnlogError `not-found` when there is no such key; `invalid-input`
+   */
+  async alerts(fingerprint: string, paging: Paging = {}): Promise<AlertPage> {
+    const { page, perPage } = readPaging(paging);
+    const key = this.#keys.find(fingerprint).fingerprint;
+    const start = (page - 1) * perPage;
+    const alerts: RevocationAlert[] = [];
+    let total = 0;
+    for await (const slice of this.#slices("revocationAlerts", key))
+      for (const { key: place, row } of slice)
+        if (total++ >= start && alerts.length < perPage) alerts.push(alertRecord(place, row));
+    return { alerts, page, per_page: perPage, total };
+  }
+
+  /**
+   * How many endorsements of a key have which status, and how many alerts there are on it.
+   * @throws CairnlogError `not-found` when there is no such key
+   */
+  async statusCounts(
+    fingerprint: string,
+  ): Promise<{ readonly received: StatusCounts; readonly issued: StatusCounts; readonly alerts: number }> {
+    const key = this.#keys.find(fingerprint).fingerprint;
+    const time = endorsementTime(this.#clock, this.activationDelay);
+    const count = async (side: Side) => {
+      const counts = Object.fromEntries(ENDORSEMENT_STATUSES.map((status) => [status, 0]));
+      for await (const slice of this.#slices(TABLE_OF[side], key))
+        for (const { row } of slice) counts[endorsementStatus(row, time)]!++;
+      return counts as StatusCounts;
+    };
+    const [received, issued] = [await count("received"), await count("issued")];
+    let alerts = 0;
+    for await (const slice of this.#slices("revocationAlerts", key)) alerts += slice.length;
+    return { received, issued, alerts };
+  }
+
+  /** @param discount what trust makes of the endorser's load */
+  record(row: EndorsementRow, time: EndorsementTime, discount: number): Endorsement {
+    return {
+      offer_entry_id: row.offer_entry_id,
+      endorser_fingerprint: row.endorser_fingerprint,
+      endorsed_fingerprint: row.endorsed_fingerprint,
+      category: row.category,
+      status: endorsementStatus(row, time),
+      offered_at: row.offered_at,
+      accepted_at: row.accepted_at,
+      activates_at: row.accepted_at && this.#activation(row.accepted_at),
+      valid_until: row.valid_until,
+      ended_at: row.ended_at,
+      end_note: row.end_note,
+      discount,
+      institutional_metadata: parsed(row.institutional_metadata) as JsonObject | null,
+      external_identifiers: parsed(row.external_identifiers) as ExternalIdentifier[] | null,
+    };
+  }
+
+  async #list(side: Side, fingerprint: string, filter: EndorsementFilter): Promise<EndorsementPage> {
+    const { page, perPage } = readPaging(filter);
+    const { status, category } = filter;
+    if (status !== undefined && !ENDORSEMENT_STATUSES.includes(status))
+      throw invalidInput("/status", `It must be one of ${ENDORSEMENT_STATUSES.join(", ")}.`);
+    if (category !== undefined && !ENDORSEMENT_CATEGORIES.includes(category))
+      throw invalidInput("/category", `It must be one of ${ENDORSEMENT_CATEGORIES.join(", ")}.`);
+    const key = this.#keys.find(fingerprint).fingerprint;
+    const time = endorsementTime(this.#clock, this.activationDelay);
+    const isWanted = (edge: EndorsementEdgeRow) =>
+      (category === undefined || edge.category === category) &&
+      (status === undefined || endorsementStatus(edge, time) === status);
+
+    const start = (page - 1) * perPage;
+    const ids: number[] = [];
+    let total = 0;
+    for await (const slice of this.#slices(TABLE_OF[side], key))
+      for (const { key: place, row } of slice)
+        if (isWanted(row) && total++ >= start && ids.length < perPage) ids.push(place[1]);
+    const rows = ids.map((id) => this.#log.row("endorsements", id)!);
+    const standings = await this.#trust.standings(
+      new Set(rows.map(({ endorser_fingerprint }) => endorser_fingerprint)),
+    );
+    const endorsements = rows.map((row) => this.record(row, time, standings.get(row.endorser_fingerprint)!.discount));
+    return { endorsements, page, per_page: perPage, total };
+  }
+
+  /** The rows of a key in order of their entry ids. Whoever endorses or alerts decides how many they are. */
+  async *#slices<T extends (typeof TABLE_OF)[Side] | "revocationAlerts">(
+    table: T,
+    key: string,
+  ): AsyncIterable<readonly { readonly key: [string, number]; readonly row: RowOf<T> }[]> {
+    for (let next = 0; ; ) {
+      const slice = this.#log.rows(table, [key, next], [key, LAST_ID], { offset: 0, limit: SLICE });
+      yield slice;
+      if (slice.length < SLICE) return;
+      next = slice.at(-1)!.key[1] + 1;
+      await breathe();
+    }
+  }
+
+  #activation(acceptedAt: string): string {
+    // Imported entries may spell their time in any way; those were accepted long ago.
+    const time = canonicalTimestamp(acceptedAt);
+    return time ? formatTimestamp(parseTimestamp(time) + this.activationDelay * 1_000_000) : acceptedAt;
+  }
+}
+
+const parsed = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
+
+const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

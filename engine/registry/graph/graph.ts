@@ -1,0 +1,196 @@
+/**
+ * Traversal of the endorsement graph (`GET /graph/{fingerprint}`): breadth first from one key, through endorsements in
+ * both directions, those that it received and those that it issued, as far as they pass the filters. Runs in slices
+ * beside appends. Whoever endorses decides how large a graph is, so nodes, edges and time are bounded.
+ */
+
+import type { EndorsementCategory } from "../../verify/contract.js";
+import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES, type EndorsementStatus } from "../../verify/contract.js";
+import { canonicalTimestamp } from "../../verify/entry.js";
+import { Faults } from "../input.js";
+import type { KeyStatus } from "../keys/status.js";
+import type { Steps } from "../slices.js";
+import type { Direction, Edge, GraphView } from "./view.js";
+
+const DEFAULT_DEPTH = 3;
+const MAX_DEPTH = 8;
+/** Rows between two pauses. */
+const STEP = 16;
+const DAY = /^\d{4}-\d\d-\d\d$/;
+const DIRECTIONS = ["issued", "received"] as const satisfies readonly Direction[];
+
+/** Which endorsements are walked. A filter that is absent lets all through; one endorsement must pass all that are not. */
+export interface GraphFilter {
+  /** Hops from the root, 0 to 8; 3 when absent. */
+  readonly maxDepth?: number | undefined;
+  /** A category. */
+  readonly type?: string | undefined;
+  readonly status?: string | undefined;
+  /** `institutional_metadata.name`, without regard to case. */
+  readonly institution?: string | undefined;
+  /** A date or date-time: endorsements whose `since` is not before it. */
+  readonly since?: string | undefined;
+  /** A date, of which the whole day counts, or a date-time: endorsements whose `since` is not after it. */
+  readonly until?: string | undefined;
+}
+
+export interface GraphNode {
+  readonly fingerprint: string;
+  readonly pseudonym: string;
+  readonly status: KeyStatus;
+  /** Hops from the root. */
+  readonly depth: number;
+}
+
+export interface GraphEdge {
+  /** The endorser. */
+  readonly from: string;
+  /** The endorsed key. */
+  readonly to: string;
+  readonly category: EndorsementCategory;
+  readonly status: EndorsementStatus;
+  readonly offer_entry_id: number;
+  /** When it was accepted; when it was offered, while it has not been. */
+  readonly since: string;
+  /** When it was ended; otherwise until when it is valid; null without end. */
+  readonly until: string | null;
+}
+
+export interface Graph {
+  readonly root: string;
+  /** By depth; keys of one depth in the order in which they were met. */
+  readonly nodes: readonly GraphNode[];
+  readonly edges: readonly GraphEdge[];
+  /** Whether a bound was met, so that the graph may have more within `max_depth`. */
+  readonly truncated: boolean;
+  readonly depth_reached: number;
+}
+
+export interface GraphBounds {
+  readonly maxNodes: number;
+  /** Edges of a dense graph are many more than its nodes. */
+  readonly maxEdges: number;
+  readonly seconds: number;
+}
+
+export const DEFAULT_GRAPH_BOUNDS: GraphBounds = { maxNodes: 10_000, maxEdges: 50_000, seconds: 10 };
+
+/** A filter that was read: comparable texts, moments in canonical form. */
+export interface GraphQuery {
+  readonly maxDepth: number;
+  readonly category: EndorsementCategory | null;
+  readonly status: EndorsementStatus | null;
+  readonly institution: string | null;
+  readonly since: string | null;
+  readonly until: string | null;
+}
+
+/** @throws CairnlogError `invalid-input` with a detail for each filter that is none */
+export function readGraphFilter(filter: GraphFilter): GraphQuery {
+  const faults = new Faults();
+  const { maxDepth = DEFAULT_DEPTH } = filter;
+  if (!Number.isSafeInteger(maxDepth) || maxDepth < 0 || maxDepth > MAX_DEPTH)
+    faults.add("/max_depth", `It must be a whole number from 0 to ${MAX_DEPTH}.`);
+  const query = {
+    maxDepth,
+    category: oneOf(ENDORSEMENT_CATEGORIES, filter.type, "/type", faults),
+    status: oneOf(ENDORSEMENT_STATUSES, filter.status, "/status", faults),
+    institution: filter.institution === undefined ? null : folded(filter.institution),
+    since: readMoment(filter.since, "T00:00:00Z", "/since", faults),
+    until: readMoment(filter.until, "T23:59:59.999999Z", "/until", faults),
+  };
+  faults.check();
+  return query;
+}
+
+/**
+ * Walks the graph from `root`, which is a key of the view.
+ * @param elapsed seconds since the question was asked
+ */
+export function* traverse(
+  view: GraphView,
+  root: string,
+  query: GraphQuery,
+  bounds: GraphBounds,
+  elapsed: () => number,
+): Steps<Graph> {
+  const nodes = new Map<string, GraphNode>([[root, nodeOf(view, root, 0)!]]);
+  const edges = new Map<number, GraphEdge>();
+  const queue = [...nodes.values()];
+  let seen = 0;
+  let truncated = false;
+  // The queue grows while it is walked; keys at the last depth are not asked for theirs.
+  walk: for (const { fingerprint, depth } of queue) {
+    if (depth === query.maxDepth) break;
+    for (const direction of DIRECTIONS)
+      for (const edge of view.edges(fingerprint, direction)) {
+        if (++seen % STEP === 0) {
+          yield;
+          truncated = elapsed() >= bounds.seconds;
+          if (truncated) break walk;
+        }
+        if (edges.has(edge.offer_entry_id) || !passes(edge, query)) continue;
+        const other = edge.other_fingerprint;
+        const node = nodes.get(other) ?? nodeOf(view, other, depth + 1);
+        // Imported history may name keys that were never registered.
+        if (!node) continue;
+        const isNew = !nodes.has(other);
+        truncated = edges.size === bounds.maxEdges || (isNew && nodes.size === bounds.maxNodes);
+        if (truncated) break walk;
+        if (isNew) queue.push(node);
+        nodes.set(other, node);
+        edges.set(edge.offer_entry_id, edgeOf(edge, fingerprint, direction));
+      }
+    yield;
+  }
+  return {
+    root,
+    nodes: queue,
+    edges: [...edges.values()],
+    truncated,
+    depth_reached: queue.at(-1)!.depth,
+  };
+}
+
+function passes(edge: Edge, { category, status, institution, since, until }: GraphQuery): boolean {
+  if (category !== null && edge.category !== category) return false;
+  if (status !== null && edge.status !== status) return false;
+  if (institution !== null && (edge.institution === null || folded(edge.institution) !== institution)) return false;
+  const begin = sinceOf(edge);
+  return (since === null || begin >= since) && (until === null || begin <= until);
+}
+
+const sinceOf = (edge: Edge): string => edge.accepted_at ?? edge.offered_at;
+
+function edgeOf(edge: Edge, fingerprint: string, direction: Direction): GraphEdge {
+  const { other_fingerprint: other, category, status, offer_entry_id, ended_at, valid_until } = edge;
+  const [from, to] = direction === "issued" ? [fingerprint, other] : [other, fingerprint];
+  return { from, to, category, status, offer_entry_id, since: sinceOf(edge), until: ended_at ?? valid_until };
+}
+
+function nodeOf(view: GraphView, fingerprint: string, depth: number): GraphNode | undefined {
+  const key = view.key(fingerprint);
+  return key && { fingerprint, pseudonym: key.pseudonym, status: key.status, depth };
+}
+
+/** Names that differ in case or in how their letters are composed are one. */
+const folded = (name: string): string => name.normalize("NFC").toLowerCase();
+
+function oneOf<T extends string>(
+  values: readonly T[],
+  value: string | undefined,
+  path: string,
+  faults: Faults,
+): T | null {
+  if (value === undefined) return null;
+  const known = values.find((name) => name === value);
+  if (known === undefined) faults.add(path, `It must be one of ${values.join(", ")}.`);
+  return known ?? null;
+}
+
+function readMoment(text: string | undefined, timeOfDay: string, path: string, faults: Faults): string | null {
+  if (text === undefined) return null;
+  const moment = canonicalTimestamp(DAY.test(text) ? text + timeOfDay : text);
+  if (moment === undefined) faults.add(path, "It must be a date (2025-01-31) or a date and time with an offset.");
+  return moment ?? null;
+}

@@ -1,0 +1,145 @@
+/**
+ * Graphs as the service answers them: traversals that are shared by those who ask the same at one time, and kept for a
+ * minute, or until an event names one of their keys or a status in them changes with time.
+ */
+import type { Clock } from "../../log/clock.js";
+import type { Keys } from "../keys/keys.js";
+import type { Slices, Steps } from "../slices.js";
+import { isTouchedSince } from "./events.js";
+import {
+  DEFAULT_GRAPH_BOUNDS,
+  type Graph,
+  type GraphBounds,
+  type GraphFilter,
+  type GraphQuery,
+  readGraphFilter,
+  traverse,
+} from "./graph.js";
+import { type GraphParts, type GraphView, viewing } from "./view.js";
+
+export const DEFAULT_GRAPH_CACHE_S = 60;
+/** Graphs kept, and nodes and edges kept in all of them: about 40 MB. Whoever asks decides which; the oldest goes. */
+const MAX_KEPT = 256;
+const MAX_KEPT_SIZE = 120_000;
+
+export interface GraphSettings {
+  readonly bounds?: GraphBounds;
+  /** Seconds for which a graph is kept. */
+  readonly cacheSeconds?: number;
+  /** Seconds since some for the bound on time. */
+  readonly stopwatch?: () => number;
+}
+
+/** A graph, and whether it was traversed for an earlier question. */
+export interface GraphAnswer extends Graph {
+  readonly cached: boolean;
+}
+
+interface Kept {
+  readonly graph: Graph;
+  /** Its keys, and those that its answer depended on without showing them. */
+  readonly keys: ReadonlySet<string>;
+  /** Microseconds between which it holds. */
+  readonly from: number;
+  readonly until: number;
+  /** Size of the log up to which no event has touched it. */
+  size: number;
+}
+
+export class Graphs {
+  readonly #parts: GraphParts;
+  readonly #keys: Keys;
+  readonly #slices: Slices;
+  readonly #clock: Clock;
+  readonly #settings: Required<GraphSettings>;
+  /** By root and query, oldest first. */
+  readonly #kept = new Map<string, Kept>();
+  #keptSize = 0;
+  /** Traversals under way, with the size of the log at which each was asked for. */
+  readonly #running = new Map<string, { readonly size: number; readonly kept: Promise<Kept> }>();
+
+  /** Use `openRegistry`. */
+  constructor(parts: {
+    readonly graph: GraphParts;
+    readonly keys: Keys;
+    readonly slices: Slices;
+    readonly clock: Clock;
+    readonly settings?: GraphSettings;
+  }) {
+    this.#parts = parts.graph;
+    this.#keys = parts.keys;
+    this.#slices = parts.slices;
+    this.#clock = parts.clock;
+    const stopwatch = () => performance.now() / 1000;
+    this.#settings = {
+      bounds: DEFAULT_GRAPH_BOUNDS,
+      cacheSeconds: DEFAULT_GRAPH_CACHE_S,
+      stopwatch,
+      ...parts.settings,
+    };
+  }
+
+  /**
+   * The graph around a key (`spec.md`, Graph), no older than the cache allows.
+   * @throws CairnlogError `not-found` when there is no such key; `invalid-input` for a filter that is none, with a
+   *   detail for each; `overloaded`, `closed`
+   */
+  async around(fingerprint: string, filter: GraphFilter = {}): Promise<GraphAnswer> {
+    const query = readGraphFilter(filter);
+    const root = this.#keys.find(fingerprint).fingerprint;
+    const name = JSON.stringify([root, query]);
+    const kept = this.#kept.get(name);
+    if (kept && this.#holds(kept)) return { ...kept.graph, cached: true };
+    this.#drop(name);
+    const { size } = this.#parts.log;
+    const running = this.#running.get(name);
+    // One that was begun at an earlier size may lack what is on disk by now.
+    if (running?.size === size) return { ...(await running.kept).graph, cached: false };
+
+    const own = { size, kept: this.#traverse(root, query, size) };
+    this.#running.set(name, own);
+    try {
+      const found = await own.kept;
+      this.#keep(name, found);
+      return { ...found.graph, cached: false };
+    } finally {
+      if (this.#running.get(name) === own) this.#running.delete(name);
+    }
+  }
+
+  #traverse(root: string, query: GraphQuery, size: number): Promise<Kept> {
+    const { bounds, cacheSeconds, stopwatch } = this.#settings;
+    const started = stopwatch();
+    const work = function* (view: GraphView): Steps<Kept> {
+      const graph = yield* traverse(view, root, query, bounds, () => stopwatch() - started);
+      const until = Math.min(view.holdsUntil, view.now + cacheSeconds * 1_000_000);
+      return { graph, keys: view.asked, from: view.now, until, size };
+    };
+    return this.#slices.run(viewing(this.#parts, this.#clock, work));
+  }
+
+  #holds(kept: Kept): boolean {
+    const now = this.#clock();
+    const { log } = this.#parts;
+    if (now < kept.from || now >= kept.until || isTouchedSince(log, kept.size, kept.keys)) return false;
+    kept.size = log.size;
+    return true;
+  }
+
+  #keep(name: string, kept: Kept): void {
+    this.#drop(name);
+    this.#kept.set(name, kept);
+    this.#keptSize += sizeOf(kept);
+    for (const oldest of this.#kept.keys()) {
+      if (this.#kept.size <= MAX_KEPT && this.#keptSize <= MAX_KEPT_SIZE) return;
+      this.#drop(oldest);
+    }
+  }
+
+  #drop(name: string): void {
+    const kept = this.#kept.get(name);
+    if (kept && this.#kept.delete(name)) this.#keptSize -= sizeOf(kept);
+  }
+}
+
+const sizeOf = ({ graph, keys }: Kept): number => keys.size + graph.nodes.length + graph.edges.length;

@@ -1,0 +1,149 @@
+/**
+ * The endorsement graph at one moment: keys and endorsements from a snapshot, their status from the time. It notes which
+ * keys it was asked about and when anything that it said may first be different, so that answers can be kept till then.
+ */
+
+import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
+import type { Log } from "../../log/log.js";
+import type { EndorsementEdgeRow } from "../../store/schema.js";
+import type { Snapshot } from "../../store/store.js";
+import type { EndorsementStatus } from "../../verify/contract.js";
+import { type EndorsementTime, endorsementStatus, timeAt } from "../endorsements/events.js";
+import { OPERATOR_PSEUDONYM } from "../keys/keys.js";
+import { type KeyStatus, statusAt } from "../keys/status.js";
+import type { Steps } from "../slices.js";
+import type { TrustView } from "../trust/trust.js";
+
+/** Rows between two pauses. */
+const STEP = 32;
+const DAY_MICROS = 86_400_000_000;
+const DATE_CHARACTERS = 10;
+
+/** An endorsement as seen from one of its two keys. */
+export interface Edge extends EndorsementEdgeRow {
+  readonly offer_entry_id: number;
+  readonly status: EndorsementStatus;
+}
+
+/** Which way an endorsement is walked: from the endorser, or from the endorsed key. */
+export type Direction = "issued" | "received";
+
+const UNREGISTERED_OPERATOR = { pseudonym: OPERATOR_PSEUDONYM, status: "active" } as const;
+const TABLES = { issued: "endorsementsByEndorser", received: "endorsementsByEndorsed" } as const;
+
+export interface GraphParts {
+  readonly log: Log;
+  /** Fingerprint of the operator key, which is active whether it is registered or not. */
+  readonly operator: string;
+  readonly activationDelaySeconds: number;
+}
+
+/** Runs `work` over the graph as it is, and at the time that it is, when the work begins. */
+export function* viewing<T>(parts: GraphParts, clock: Clock, work: (view: GraphView) => Steps<T>): Steps<T> {
+  const snapshot = parts.log.snapshot();
+  try {
+    return yield* work(new GraphView(snapshot, parts, clock()));
+  } finally {
+    snapshot.close();
+  }
+}
+
+export class GraphView implements TrustView {
+  readonly #snapshot: Snapshot;
+  readonly #parts: GraphParts;
+  readonly #time: EndorsementTime;
+  /** Microseconds. */
+  readonly now: number;
+  /** Keys of whose status or endorsements something was told. */
+  readonly asked = new Set<string>();
+  /** Microseconds: until then, without an event about a key that was asked about, everything told holds. */
+  holdsUntil = Number.POSITIVE_INFINITY;
+
+  /** Use `viewing`. */
+  constructor(snapshot: Snapshot, parts: GraphParts, now: number) {
+    this.#snapshot = snapshot;
+    this.#parts = parts;
+    this.now = now;
+    this.#time = timeAt(formatTimestamp(now), parts.activationDelaySeconds);
+  }
+
+  /** Undefined when there is no such key. */
+  key(fingerprint: string): { readonly pseudonym: string; readonly status: KeyStatus } | undefined {
+    this.asked.add(fingerprint);
+    const row = this.#snapshot.get("keys", fingerprint);
+    if (!row) return fingerprint === this.#parts.operator ? UNREGISTERED_OPERATOR : undefined;
+    if (row.status === "active" && row.expires_at !== null) this.#note(parseTimestamp(row.expires_at));
+    return { pseudonym: row.pseudonym, status: statusAt(row, this.#time.now) };
+  }
+
+  isActive(fingerprint: string): boolean {
+    return this.key(fingerprint)?.status === "active";
+  }
+
+  /** Every endorsement of the key in one direction, oldest offer first, whatever its status. */
+  *edges(fingerprint: string, direction: Direction): Iterable<Edge> {
+    this.asked.add(fingerprint);
+    const rows = this.#snapshot.range(TABLES[direction], [fingerprint, 0], [fingerprint, Number.POSITIVE_INFINITY]);
+    for (const { key, row } of rows) {
+      const status = endorsementStatus(row, this.#time);
+      this.#noteEdge(row, status);
+      yield { ...row, offer_entry_id: key[1], status };
+    }
+  }
+
+  *issued(fingerprint: string): Steps<string[]> {
+    const endorsed: string[] = [];
+    for (const edge of yield* this.active(fingerprint)) endorsed.push(edge.other_fingerprint);
+    return endorsed;
+  }
+
+  /** The active endorsements that the key has issued, oldest offer first. */
+  *active(fingerprint: string): Steps<Edge[]> {
+    const active: Edge[] = [];
+    let seen = 0;
+    for (const edge of this.edges(fingerprint, "issued")) {
+      if (edge.status === "active") active.push(edge);
+      if (++seen % STEP === 0) yield;
+    }
+    return active;
+  }
+
+  /** An alert is live for an endorsement that was offered before it: who endorses a key anew takes the alert back. */
+  *isAlerted(fingerprint: string): Steps<boolean> {
+    this.asked.add(fingerprint);
+    const alerts = this.#snapshot.range("revocationAlerts", [fingerprint, 0], [fingerprint, Number.POSITIVE_INFINITY]);
+    /** Newest alert of each key that filed one. */
+    const newest = new Map<string, number>();
+    let seen = 0;
+    for (const { key, row } of alerts) {
+      newest.set(row.endorser_fingerprint, key[1]);
+      if (++seen % STEP === 0) yield;
+    }
+    if (!newest.size) return false;
+    for (const { other_fingerprint, offer_entry_id, status } of this.edges(fingerprint, "received")) {
+      const alert = newest.get(other_fingerprint);
+      if (alert !== undefined && alert > offer_entry_id && status === "active" && this.isActive(other_fingerprint))
+        return true;
+      if (++seen % STEP === 0) yield;
+    }
+    return false;
+  }
+
+  #noteEdge({ accepted_at, valid_until }: EndorsementEdgeRow, status: EndorsementStatus): void {
+    if (status === "pending_activation")
+      this.#note(parseTimestamp(accepted_at!) + this.#parts.activationDelaySeconds * 1_000_000);
+    if (valid_until !== null && (status === "pending_activation" || status === "active" || status === "offered"))
+      this.#note(endOf(valid_until));
+  }
+
+  /** Times of version 1 entries may be no times at all (NaN); such change nothing. */
+  #note(micros: number): void {
+    if (micros > this.now && micros < this.holdsUntil) this.holdsUntil = micros;
+  }
+}
+
+/** The first moment after a validity: that of the text, or of the day after a date. */
+function endOf(validUntil: string): number {
+  if (validUntil.length > DATE_CHARACTERS) return parseTimestamp(validUntil);
+  return Date.parse(`${validUntil}T00:00:00Z`) * 1000 + DAY_MICROS;
+}

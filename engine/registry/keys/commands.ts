@@ -1,0 +1,106 @@
+/** How keys come and end. Whoever runs these has seen that the caller holds the key. */
+import type { ServerKey } from "../../crypto/keys/spki.js";
+import { CairnlogError } from "../../error.js";
+import { define, type Transaction } from "../../log/write/commands.js";
+import type { KeyRow } from "../../store/schema.js";
+import { invalidInput } from "../input.js";
+import { KEY_REGISTRATION, KEY_REVOCATION, KEY_SUCCESSION } from "./events.js";
+import { statusAt, unknownKey, wrongKeyStatus } from "./status.js";
+
+/** A checked public key, as commands get it. */
+export type PlainKey = Pick<ServerKey, "fingerprint" | "algorithm" | "pem">;
+
+/** What of a key a message carries. */
+export const plainKey = ({ fingerprint, algorithm, pem }: ServerKey): PlainKey => ({ fingerprint, algorithm, pem });
+
+export interface NewKey {
+  readonly key: PlainKey;
+  readonly pseudonym: string;
+  /** Canonical form. */
+  readonly expiration_date: string | null;
+}
+
+/** @throws CairnlogError `already-exists`; `invalid-input` when the expiration has passed */
+export const registerKey = define("key.register", (transaction: Transaction, created: NewKey): void => {
+  if (transaction.get("keys", created.key.fingerprint)) throw isRegistered(created.key);
+  checkExpiration(transaction, created);
+  appendRegistration(transaction, created);
+});
+
+/**
+ * @throws CairnlogError `not-found`; `wrong-key-status` for a key that was succeeded or revoked; `key-not-active` for an
+ *   expired one without recovery; `already-exists`; `invalid-input` when the expiration has passed
+ */
+export const succeedKey = define(
+  "key.succeed",
+  (
+    transaction: Transaction,
+    input: Omit<NewKey, "pseudonym"> & {
+      readonly old_fingerprint: string;
+      /** The old key's, when null. */
+      readonly pseudonym: string | null;
+      /** Whether a recovery challenge or token proved the old key. */
+      readonly recovery: boolean;
+      readonly operator_fingerprint: string;
+    },
+  ): void => {
+    const { old_fingerprint, key, pseudonym, expiration_date } = input;
+    const old = rowOf(transaction, old_fingerprint);
+    const status = statusAt(old, transaction.timestamp);
+    if (status === "succeeded" || status === "revoked") throw wrongKeyStatus(old_fingerprint, status);
+    if (status === "expired" && !input.recovery)
+      throw new CairnlogError("key-not-active", "The key is expired; only a recovery challenge can succeed it.");
+    if (transaction.get("keys", key.fingerprint) || key.fingerprint === input.operator_fingerprint)
+      throw isRegistered(key);
+    checkExpiration(transaction, input);
+    transaction.append({
+      event_type: KEY_SUCCESSION,
+      payload: {
+        old_fingerprint,
+        fingerprint: key.fingerprint,
+        public_key: key.pem,
+        pseudonym: pseudonym ?? old.pseudonym,
+        key_algorithm: key.algorithm,
+        expiration_date,
+      },
+    });
+  },
+);
+
+/** @throws CairnlogError `not-found`; `wrong-key-status` for a key that is not active */
+export const revokeKey = define(
+  "key.revoke",
+  (transaction: Transaction, { fingerprint }: { readonly fingerprint: string }): void => {
+    const status = statusAt(rowOf(transaction, fingerprint), transaction.timestamp);
+    if (status !== "active") throw wrongKeyStatus(fingerprint, status);
+    transaction.append({ event_type: KEY_REVOCATION, payload: { fingerprint } });
+  },
+);
+
+/** Appends the registration of a key that has no row; `apply` writes the row. Part of a command. */
+export function appendRegistration(transaction: Transaction, { key, pseudonym, expiration_date }: NewKey): void {
+  transaction.append({
+    event_type: KEY_REGISTRATION,
+    payload: {
+      fingerprint: key.fingerprint,
+      public_key: key.pem,
+      pseudonym,
+      key_algorithm: key.algorithm,
+      expiration_date,
+    },
+  });
+}
+
+function rowOf(transaction: Transaction, fingerprint: string): KeyRow {
+  const row = transaction.get("keys", fingerprint);
+  if (!row) throw unknownKey();
+  return row;
+}
+
+function checkExpiration({ timestamp }: Transaction, { expiration_date }: Pick<NewKey, "expiration_date">): void {
+  if (expiration_date !== null && expiration_date <= timestamp)
+    throw invalidInput("/expiration_date", "The expiration date has passed.");
+}
+
+const isRegistered = ({ fingerprint }: PlainKey) =>
+  new CairnlogError("already-exists", `The key ${fingerprint} is registered already.`);

@@ -1,0 +1,111 @@
+/**
+ * The directory of keys: every key in order of registration, and search by a part of the pseudonym. Both go through
+ * postings to entries to rows, so that no table is scanned and every page costs what it shows.
+ */
+
+import type { Log } from "../../log/log.js";
+import type { PostingList } from "../../store/postings/postings.js";
+import { textPrefixTerm } from "../../store/postings/term.js";
+import type { KeyRow } from "../../store/schema.js";
+import { POSTING } from "../../store/schema.js";
+import { Faults, invalidInput } from "../input.js";
+import { KEY_CREATED_TERM } from "../projection.js";
+import { isFingerprint } from "./events.js";
+import { foldPseudonym, readPseudonym } from "./pseudonym.js";
+
+const DEFAULT_PER_PAGE = 50;
+const MAX_PER_PAGE = 200;
+/** Longest text that is a gram itself. */
+const GRAM_CHARACTERS = 3;
+/** Candidates looked at before other work gets its turn: a few milliseconds. */
+const SLICE = 256;
+
+/** Pages count from 1. */
+export interface Paging {
+  readonly page?: number;
+  readonly perPage?: number;
+}
+
+/** One page of key rows. */
+export interface RowPage {
+  readonly rows: readonly KeyRow[];
+  readonly page: number;
+  readonly per_page: number;
+  readonly total: number;
+}
+
+const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Keys in order of registration. @throws CairnlogError `invalid-input` for a page below 1 or not 1 to 200 a page */
+export function listKeys(log: Log, paging: Paging): RowPage {
+  return exactPage(log, log.postings(KEY_CREATED_TERM), readPaging(paging));
+}
+
+/**
+ * Keys whose pseudonym contains `text`, without regard to case, in order of registration. A text of up to three
+ * characters is a term itself. For a longer one the entries of its rarest part are looked at one by one: whoever
+ * registers keys decides how many those are, so this lets other work in between.
+ * @throws CairnlogError `invalid-input` for a text that no pseudonym can contain, and as `listKeys` does
+ */
+export async function searchKeys(log: Log, text: unknown, paging: Paging): Promise<RowPage> {
+  const { page, perPage } = readPaging(paging);
+  const faults = new Faults();
+  const needle = foldPseudonym(readPseudonym(text, "/pseudonym", faults) ?? "");
+  faults.check();
+  const characters = [...needle];
+  if (characters.length <= GRAM_CHARACTERS)
+    return exactPage(log, log.postings(textPrefixTerm(POSTING.pseudonymGram, needle)), { page, perPage });
+
+  const lists = characters.slice(GRAM_CHARACTERS - 1).map((_, i) => {
+    const term = textPrefixTerm(POSTING.pseudonymGram, characters.slice(i, i + GRAM_CHARACTERS).join(""));
+    return { term, length: log.postings(term).length };
+  });
+  const { term } = lists.reduce((rarest, list) => (list.length < rarest.length ? list : rarest));
+  const start = (page - 1) * perPage;
+  const rows: KeyRow[] = [];
+  let total = 0;
+  for (let from = 0; ; from += SLICE) {
+    // Fetched anew after every pause: a list is valid until the next append only, but its beginning never changes.
+    const candidates = log.postings(term);
+    const to = Math.min(candidates.length, from + SLICE);
+    for (let rank = from; rank < to; rank++) {
+      const row = createdRow(log, candidates.at(rank));
+      if (!row || !foldPseudonym(row.pseudonym).includes(needle)) continue;
+      if (total >= start && rows.length < perPage) rows.push(row);
+      total++;
+    }
+    if (to === candidates.length) return { rows, page, per_page: perPage, total };
+    await breathe();
+  }
+}
+
+/**
+ * A page of a list that is the answer. Imported history may hold events that claim to create a key and did not; such a
+ * one counts in `total` and leaves a gap in its page.
+ */
+function exactPage(log: Log, list: PostingList, { page, perPage }: Required<Paging>): RowPage {
+  const rows: KeyRow[] = [];
+  const start = (page - 1) * perPage;
+  for (let rank = start; rank < Math.min(list.length, start + perPage); rank++) {
+    const row = createdRow(log, list.at(rank));
+    if (row) rows.push(row);
+  }
+  return { rows, page, per_page: perPage, total: list.length };
+}
+
+/** The row of the key that the entry at `leafIndex` created. */
+function createdRow(log: Log, leafIndex: number): KeyRow | undefined {
+  const entry = log.entryAt(leafIndex);
+  const fingerprint = entry?.payload.fingerprint;
+  const row = isFingerprint(fingerprint) ? log.row("keys", fingerprint) : undefined;
+  return row?.log_entry_id === entry?.id ? row : undefined;
+}
+
+/** @throws CairnlogError `invalid-input` for a page below 1 or not 1 to 200 a page */
+export function readPaging({ page = 1, perPage = DEFAULT_PER_PAGE }: Paging): Required<Paging> {
+  if (!Number.isSafeInteger(page) || page < 1)
+    throw invalidInput("/page", "The page must be an integer of at least 1.");
+  if (!Number.isSafeInteger(perPage) || perPage < 1 || perPage > MAX_PER_PAGE)
+    throw invalidInput("/per_page", `There can be 1 to ${MAX_PER_PAGE} to a page.`);
+  return { page, perPage };
+}

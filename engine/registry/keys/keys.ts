@@ -1,0 +1,206 @@
+/**
+ * Keys: registration and every view of them. A key's fingerprint is its identity; the operator key is a key like any
+ * other, which is there from the log's first moment on.
+ */
+
+import type { OperatorKey } from "../../crypto/keys/operator-key.js";
+import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
+import { CairnlogError } from "../../error.js";
+import { type Clock, formatTimestamp } from "../../log/clock.js";
+import type { Log } from "../../log/log.js";
+import type { KeyRow } from "../../store/schema.js";
+import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../verify/contract.js";
+import { canonicalTimestamp } from "../../verify/entry.js";
+import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
+import { Faults, members } from "../input.js";
+import { plainKey, registerKey } from "./commands.js";
+import { listKeys, type Paging, type RowPage, searchKeys } from "./directory.js";
+import { canonicalFingerprint } from "./events.js";
+import { readPseudonym } from "./pseudonym.js";
+import { type KeyStatus, statusAt, unknownKey } from "./status.js";
+
+/** What lists show of a key. */
+export interface KeySummary {
+  readonly fingerprint: string;
+  readonly pseudonym: string;
+  readonly algorithm: KeyAlgorithm;
+  readonly status: KeyStatus;
+  readonly registered_at: string;
+  readonly expires_at: string | null;
+}
+
+export interface KeyDetail extends KeySummary {
+  /** PEM. */
+  readonly public_key: string;
+  /** Null for the operator key while it is not registered like any other. */
+  readonly log_entry_id: number | null;
+  readonly successor_fingerprint: string | null;
+  readonly predecessor_fingerprint: string | null;
+}
+
+/** All that is known of a key. */
+export interface KeyRecord extends KeyDetail {
+  /** When it was succeeded or revoked; null while it was not. */
+  readonly ended_at: string | null;
+}
+
+export type KeyStatusView = Pick<KeyRecord, "fingerprint" | "status" | "expires_at" | "successor_fingerprint">;
+
+/** The payload of `POST /keys/register`. */
+export interface Registration {
+  readonly public_key: string;
+  readonly pseudonym: string;
+  readonly key_algorithm: KeyAlgorithm;
+  readonly expiration_date?: string | null;
+}
+
+export interface RegistrationReceipt {
+  readonly fingerprint: string;
+  readonly pseudonym: string;
+  readonly algorithm: KeyAlgorithm;
+  readonly log_entry_id: number;
+  readonly leaf_index: number;
+  readonly entry_hash: string;
+}
+
+export interface KeyPage {
+  readonly keys: readonly KeySummary[];
+  readonly page: number;
+  readonly per_page: number;
+  readonly total: number;
+}
+
+/** The operator key's, while it is not registered like any other. */
+export const OPERATOR_PSEUDONYM = "operator";
+
+export class Keys {
+  readonly #log: Log;
+  readonly #operator: OperatorKey;
+  readonly #clock: Clock;
+
+  /** Use `openRegistry`. */
+  constructor({ log, operator, clock }: { readonly log: Log; readonly operator: OperatorKey; readonly clock: Clock }) {
+    this.#log = log;
+    this.#operator = operator;
+    this.#clock = clock;
+  }
+
+  /**
+   * Registers a key (`POST /keys/register`) and resolves when its entry is on disk.
+   * @throws CairnlogError `invalid-key`, `private-key`; `invalid-input` for a pseudonym that is none, an unknown
+   *   algorithm, or an expiration that is no timestamp or has passed; `forbidden` for an operator key that is to expire;
+   *   `already-exists`; and as `Log.append` does
+   */
+  async register(registration: Registration): Promise<RegistrationReceipt> {
+    const input = members(registration);
+    const key = importPublicKey(input.public_key as string);
+    const faults = new Faults();
+    const pseudonym = readPseudonym(input.pseudonym, "/pseudonym", faults);
+    const expiresAt = readExpiration(input.expiration_date, faults);
+    checkAlgorithm(input.key_algorithm, "/key_algorithm", key, faults);
+    // Anybody may register any public key; that must not be a way to end the operator's.
+    if (key.fingerprint === this.#operator.fingerprint && expiresAt !== null)
+      throw new CairnlogError("forbidden", "The operator key does not expire.");
+
+    const created = { key: plainKey(key), pseudonym: pseudonym!, expiration_date: expiresAt };
+    const { receipts } = await this.#log.execute(registerKey, created);
+    const { log_entry_id, leaf_index, entry_hash } = receipts[0]!;
+    const { fingerprint, algorithm } = key;
+    return { fingerprint, pseudonym: created.pseudonym, algorithm, log_entry_id, leaf_index, entry_hash };
+  }
+
+  /**
+   * The key with this fingerprint, bare or with `sha256:`, in either case of hex; undefined when there is none.
+   * @param time canonical form, at which the status is told; now, when absent
+   */
+  lookup(fingerprint: string, time: string = formatTimestamp(this.#clock())): KeyRecord | undefined {
+    const canonical = canonicalFingerprint(fingerprint);
+    if (canonical === undefined) return undefined;
+    const row = this.#log.row("keys", canonical);
+    if (row) return { ...row, status: statusAt(row, time) };
+    return this.#operator.fingerprint === canonical ? this.#operatorRecord() : undefined;
+  }
+
+  /** As `lookup`. @throws CairnlogError `not-found` when there is no such key */
+  find(fingerprint: string): KeyRecord {
+    const record = this.lookup(fingerprint);
+    if (!record) throw unknownKey();
+    return record;
+  }
+
+  /** One key as lists show it. @throws CairnlogError `not-found` */
+  summary(fingerprint: string): KeySummary {
+    return summarise(this.find(fingerprint));
+  }
+
+  /** `GET /keys/{fingerprint}`. @throws CairnlogError `not-found` */
+  detail(fingerprint: string): KeyDetail {
+    const { ended_at: _, ...detail } = this.find(fingerprint);
+    return detail;
+  }
+
+  /** `GET /keys/{fingerprint}/status`. @throws CairnlogError `not-found` */
+  status(fingerprint: string): KeyStatusView {
+    const { fingerprint: found, status, expires_at, successor_fingerprint } = this.find(fingerprint);
+    return { fingerprint: found, status, expires_at, successor_fingerprint };
+  }
+
+  /** Every registered key, in order of registration (`GET /keys`). @throws CairnlogError `invalid-input` */
+  list(paging: Paging = {}): KeyPage {
+    return this.#page(listKeys(this.#log, paging));
+  }
+
+  /**
+   * The keys whose pseudonym contains `pseudonym`, without regard to case, in order of registration
+   * (`GET /keys/search`). @throws CairnlogError `invalid-input`
+   */
+  async search(pseudonym: string, paging: Paging = {}): Promise<KeyPage> {
+    return this.#page(await searchKeys(this.#log, pseudonym, paging));
+  }
+
+  #page({ rows, page, per_page, total }: RowPage): KeyPage {
+    const now = formatTimestamp(this.#clock());
+    return { keys: rows.map((row) => summarise({ ...row, status: statusAt(row, now) })), page, per_page, total };
+  }
+
+  #operatorRecord(): KeyRecord {
+    const { fingerprint, algorithm, pem } = this.#operator.public;
+    return {
+      fingerprint,
+      public_key: pem,
+      pseudonym: OPERATOR_PSEUDONYM,
+      algorithm,
+      status: "active",
+      registered_at: this.#log.row("meta", "log")!.created_at,
+      expires_at: null,
+      log_entry_id: null,
+      successor_fingerprint: null,
+      predecessor_fingerprint: null,
+      ended_at: null,
+    };
+  }
+}
+
+function summarise(key: (Omit<KeyRow, "status"> & { readonly status: KeyStatus }) | KeyRecord): KeySummary {
+  const { fingerprint, pseudonym, algorithm, status, registered_at, expires_at } = key;
+  return { fingerprint, pseudonym, algorithm, status, registered_at, expires_at };
+}
+
+/**
+ * Checks the algorithm that is named beside a public key, after every other member.
+ * @throws CairnlogError `invalid-input` with all of `faults`; `invalid-key` when the key is of another algorithm
+ */
+export function checkAlgorithm(named: unknown, path: string, key: ServerKey, faults: Faults): void {
+  if (!isKeyAlgorithm(named)) faults.add(path, `It must be one of ${KEY_ALGORITHMS.join(", ")}.`);
+  faults.check();
+  if (named !== key.algorithm)
+    throw new CairnlogError("invalid-key", `The public key is of the algorithm ${key.algorithm}.`);
+}
+
+/** Null when absent. Whether it has passed is for the command to say, which alone knows its moment. */
+export function readExpiration(value: unknown, faults: Faults): string | null {
+  if (value === undefined || value === null) return null;
+  const expiresAt = canonicalTimestamp(value);
+  if (expiresAt === undefined) faults.add("/expiration_date", "It must be an ISO 8601 date and time with an offset.");
+  return expiresAt ?? null;
+}

@@ -1,0 +1,117 @@
+/**
+ * How a key ends: succeeded by another, or revoked (`spec.md`, States, Key status). Who may do it has been proven before;
+ * what depends on the state of the log is checked within the command, so that of two at one moment one succeeds.
+ */
+
+import type { OperatorKey } from "../../crypto/keys/operator-key.js";
+import { importPublicKey } from "../../crypto/keys/spki.js";
+import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
+import { CairnlogError } from "../../error.js";
+import type { Log } from "../../log/log.js";
+import { successionMessage } from "../../verify/contract.js";
+import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
+import { decodeSignature, Faults, invalidInput, members } from "../input.js";
+import { plainKey, revokeKey, succeedKey } from "./commands.js";
+import { isFingerprint } from "./events.js";
+import { checkAlgorithm, readExpiration } from "./keys.js";
+import { readPseudonym } from "./pseudonym.js";
+
+/** The payload of `POST /keys/succeed`. */
+export interface Succession {
+  /** As the registry writes it. */
+  readonly old_fingerprint: string;
+  readonly new_public_key: string;
+  readonly new_algorithm: KeyAlgorithm;
+  /** The old key's, when absent. */
+  readonly pseudonym?: string | null;
+  readonly expiration_date?: string | null;
+  /** Base64, by the new key over `successionMessage`: shows that it is held, too. */
+  readonly new_key_signature?: string | null;
+}
+
+interface Place {
+  readonly log_entry_id: number;
+  readonly leaf_index: number;
+  readonly entry_hash: string;
+}
+
+export interface SuccessionReceipt extends Place {
+  readonly old_fingerprint: string;
+  readonly new_fingerprint: string;
+}
+
+export interface RevocationReceipt extends Place {
+  readonly fingerprint: string;
+  readonly status: "revoked";
+}
+
+export class KeyLifecycle {
+  readonly #log: Log;
+  readonly #verifier: SignatureVerifier;
+  readonly #operator: OperatorKey;
+
+  /** Use `openRegistry`. */
+  constructor(parts: { readonly log: Log; readonly verifier: SignatureVerifier; readonly operator: OperatorKey }) {
+    this.#log = parts.log;
+    this.#verifier = parts.verifier;
+    this.#operator = parts.operator;
+  }
+
+  /**
+   * Replaces a key by a new one (`POST /keys/succeed`) and resolves when the entry is on disk. The caller has proven
+   * that it holds the old key.
+   * @param proof `recovery` when that was proven by a recovery challenge or token, which alone serves an expired key
+   * @throws CairnlogError `invalid-key`, `private-key`, `invalid-input`, `invalid-signature`; `not-found`;
+   *   `key-not-active` for an expired key without recovery; `wrong-key-status` for one that was succeeded or revoked;
+   *   `already-exists` when the new key is registered; `forbidden` for the operator key; and as `Log.append` does
+   */
+  async succeed(succession: Succession, { recovery }: { readonly recovery: boolean }): Promise<SuccessionReceipt> {
+    const input = members(succession);
+    const old_fingerprint = this.#endable(input.old_fingerprint, "/old_fingerprint");
+    const key = importPublicKey(input.new_public_key as string);
+    const faults = new Faults();
+    const pseudonym = input.pseudonym == null ? null : readPseudonym(input.pseudonym, "/pseudonym", faults)!;
+    const expiration_date = readExpiration(input.expiration_date, faults);
+    checkAlgorithm(input.new_algorithm, "/new_algorithm", key, faults);
+    const { fingerprint } = key;
+    if (input.new_key_signature != null) {
+      const signature = decodeSignature(input.new_key_signature);
+      if (!signature) throw invalidInput("/new_key_signature", "The signature must be strict base64.");
+      const message = Buffer.from(successionMessage(old_fingerprint, fingerprint));
+      if (!(await this.#verifier.verify(key, message, signature)))
+        throw new CairnlogError("invalid-signature", "The signature is not the new key's over the succession.");
+    }
+
+    const { receipts } = await this.#log.execute(succeedKey, {
+      old_fingerprint,
+      key: plainKey(key),
+      pseudonym,
+      expiration_date,
+      recovery,
+      operator_fingerprint: this.#operator.fingerprint,
+    });
+    const { log_entry_id, leaf_index, entry_hash } = receipts[0]!;
+    return { old_fingerprint, new_fingerprint: fingerprint, log_entry_id, leaf_index, entry_hash };
+  }
+
+  /**
+   * Disables a key for ever (`POST /keys/revoke`) and resolves when the entry is on disk. The caller has proven, not by
+   * recovery, that it holds the key.
+   * @throws CairnlogError `not-found`; `wrong-key-status` for a key that is not active; `forbidden` for the operator
+   *   key; and as `Log.append` does
+   */
+  async revoke(named: string): Promise<RevocationReceipt> {
+    const fingerprint = this.#endable(named, "/fingerprint");
+    const { receipts } = await this.#log.execute(revokeKey, { fingerprint });
+    const { log_entry_id, leaf_index, entry_hash } = receipts[0]!;
+    return { fingerprint, status: "revoked", log_entry_id, leaf_index, entry_hash };
+  }
+
+  /** The fingerprint, when it is one and not the operator's: this log stays bound to the key that signs its heads. */
+  #endable(fingerprint: unknown, path: string): string {
+    if (!isFingerprint(fingerprint)) throw invalidInput(path, "It must be a fingerprint.");
+    if (fingerprint === this.#operator.fingerprint)
+      throw new CairnlogError("forbidden", "The operator key signs this log; it can be neither succeeded nor revoked.");
+    return fingerprint;
+  }
+}

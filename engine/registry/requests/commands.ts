@@ -1,0 +1,208 @@
+/** How requests are made and answered, policies published and notifications read, in the name of keys that were proven. */
+import { CairnlogError } from "../../error.js";
+import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
+import { define, type PlainObject, type Transaction } from "../../log/write/commands.js";
+import type { PolicyRow, RequestRow } from "../../store/schema.js";
+import { attestationIdTerm } from "../attestations/events.js";
+import { invalidInput } from "../input.js";
+import { requireActive } from "../keys/status.js";
+import {
+  ATTESTATION_REQUEST,
+  ATTESTATION_REQUEST_RESPONSE,
+  isRequestId,
+  nonceKey,
+  policiesAt,
+  predicatesOf,
+  REQUEST_POLICY,
+} from "./events.js";
+import type { CheckedRequest, CheckedResponse } from "./input.js";
+import { type Notification, notify } from "./notifications.js";
+import { judge } from "./predicatelanguage.js";
+import { takeFromQuota } from "./quota.js";
+
+const DAY = 86_400_000_000;
+const DEFAULT_DEADLINE = 14 * DAY;
+const MAX_DEADLINE = 90 * DAY;
+
+interface Asked extends CheckedRequest {
+  readonly request_id: string;
+  readonly requester_fingerprint: string;
+  /** The requester's trust level; null when no policy seemed to ask for it. */
+  readonly requester_trust: number | null;
+  readonly operator_fingerprint: string;
+  /** Requests to one target in an hour; null when they are not limited. */
+  readonly quota: number | null;
+}
+
+interface Created {
+  readonly row: RequestRow;
+  /** The policy that is in force; null when there is none. */
+  readonly policy_entry_id: number | null;
+  /** How it was answered at once, which is the command's second entry. */
+  readonly response: (CheckedResponse & { readonly responder_fingerprint: string }) | null;
+}
+
+/**
+ * Logs a request, and what the target's policy in force does with it.
+ * @returns the request; null when the requester's trust level has to be known first
+ * @throws CairnlogError `key-not-active`; `not-found` when the target is no key; `already-exists` when the requester has
+ *   used the nonce; `invalid-input` for the deadline; `rate-limited`
+ */
+export const createRequest = define("request.create", (transaction: Transaction, asked: Asked): Created | null => {
+  const { timestamp } = transaction;
+  const { request_id, requester_fingerprint, target_fingerprint, operator_fingerprint } = asked;
+  const { attestation_type, nonce, intent_statement, claims } = asked;
+  requireActive(transaction, requester_fingerprint);
+  if (!transaction.get("keys", target_fingerprint) && target_fingerprint !== operator_fingerprint)
+    throw unknownTarget();
+  if (transaction.get("requestNonces", nonceKey(requester_fingerprint, nonce)))
+    throw new CairnlogError("already-exists", "This requester has used this nonce before.");
+  const deadline = checkedDeadline(asked.deadline, timestamp);
+  const { active } = policiesAt(transaction.get("policies", target_fingerprint), timestamp);
+  const verdict = active ? judged(active, asked) : "allow";
+  if (verdict === "needs-trust") return null;
+  takeFromQuota(transaction, ["attestation-request", target_fingerprint], asked.quota);
+
+  const policy_entry_id = active?.log_entry_id ?? null;
+  const request = { request_id, requester_fingerprint, target_fingerprint };
+  const content = { attestation_type, nonce, intent_statement, claims, deadline };
+  const status = verdict === "hold" ? "held" : "open";
+  const payload = { ...request, ...content, status, policy_entry_id };
+  const event = transaction.append({ event_type: ATTESTATION_REQUEST, payload });
+  const response =
+    verdict === "decline"
+      ? ({
+          decision: "decline",
+          responder_fingerprint: operator_fingerprint,
+          attestation_id: null,
+          reason: `The request does not satisfy the target's policy, which is entry ${policy_entry_id}.`,
+        } as const)
+      : null;
+  if (response) answer(transaction, { request_id, ...response, policy_entry_id });
+  else {
+    const kind = status === "held" ? "attestation_request_held" : "attestation_request";
+    notify(transaction, target_fingerprint, { id: event.id, kind, request_id });
+  }
+  return { row: transaction.get("requests", request_id)!, policy_entry_id, response };
+});
+
+/**
+ * @throws CairnlogError `key-not-active`; `not-found`; `already-exists` when it was answered before; `gone` when its
+ *   deadline has passed; `invalid-input` when there is no attestation of this id
+ */
+export const respondToRequest = define(
+  "request.respond",
+  (
+    transaction: Transaction,
+    response: CheckedResponse & { readonly request_id: string; readonly responder_fingerprint: string },
+  ): void => {
+    const { request_id, responder_fingerprint, attestation_id } = response;
+    requireActive(transaction, responder_fingerprint);
+    const row = isRequestId(request_id) ? transaction.get("requests", request_id) : undefined;
+    if (!row) throw new CairnlogError("not-found", "There is no request with this id.");
+    if (row.response_entry_id !== null)
+      throw new CairnlogError("already-exists", `The request was answered in entry ${row.response_entry_id}.`);
+    if (row.deadline < transaction.timestamp)
+      throw new CairnlogError("gone", `The deadline of the request passed at ${row.deadline}.`);
+    if (attestation_id !== null && transaction.first(attestationIdTerm(attestation_id)) === undefined)
+      throw invalidInput("/attestation_id", "The log holds no attestation with this id.");
+    answer(transaction, response);
+  },
+);
+
+/**
+ * @throws CairnlogError `key-not-active`; `precondition-failed` unless it comes into force later than the active policy;
+ *   `rate-limited`
+ */
+export const publishPolicy = define(
+  "policy.publish",
+  (
+    transaction: Transaction,
+    {
+      target_fingerprint,
+      predicates,
+      default_action_on_failure,
+      quota,
+      ...input
+    }: {
+      readonly target_fingerprint: string;
+      readonly predicates: PlainObject;
+      readonly default_action_on_failure: PolicyRow["default_action_on_failure"];
+      /** Canonical form; now, when null. */
+      readonly effective_from: string | null;
+      /** Publications for one target in an hour; null when they are not limited. */
+      readonly quota: number | null;
+    },
+  ): { readonly effective_from: string; readonly status: "active" | "scheduled" } => {
+    const { timestamp } = transaction;
+    const effective_from = input.effective_from ?? timestamp;
+    requireActive(transaction, target_fingerprint);
+    const { active } = policiesAt(transaction.get("policies", target_fingerprint), timestamp);
+    if (active && effective_from <= active.effective_from)
+      throw new CairnlogError(
+        "precondition-failed",
+        `It must come into force later than the active policy, which did at ${active.effective_from}.`,
+      );
+    takeFromQuota(transaction, ["request-policy", target_fingerprint], quota);
+    const payload = { target_fingerprint, predicates, default_action_on_failure, effective_from };
+    transaction.append({ event_type: REQUEST_POLICY, payload });
+    return { effective_from, status: effective_from <= timestamp ? "active" : "scheduled" };
+  },
+);
+
+/** @throws CairnlogError `not-found` when the key has no such notification */
+export const markRead = define(
+  "notification.mark-read",
+  (
+    transaction: Transaction,
+    { fingerprint, id }: { readonly fingerprint: string; readonly id: number },
+  ): Notification => {
+    const row = transaction.get("notifications", [fingerprint, id]);
+    if (!row) throw new CairnlogError("not-found", `There is no notification ${id} in this inbox.`);
+    const read = { ...row, read: true };
+    if (!row.read) transaction.put("notifications", [fingerprint, id], read);
+    return { id, ...read };
+  },
+);
+
+export const unknownTarget = () => new CairnlogError("not-found", "The target is no registered key.");
+
+/** What a policy in force does with a request. */
+function judged(policy: PolicyRow, asked: Asked): PolicyRow["default_action_on_failure"] | "needs-trust" {
+  const predicates = predicatesOf({ predicates: JSON.parse(policy.predicates) as unknown })!;
+  if (predicates.usesTrust && asked.requester_trust === null) return "needs-trust";
+  const { holds } = judge(predicates, {
+    attestation_type: asked.attestation_type,
+    requester_fingerprint: asked.requester_fingerprint,
+    requester_trust: asked.requester_trust ?? undefined,
+    // No other key gets this far.
+    requester_status: "active",
+    claims: asked.claims,
+  });
+  return holds ? "allow" : policy.default_action_on_failure;
+}
+
+/** Logs an answer and notifies the requester. */
+function answer(
+  transaction: Transaction,
+  payload: CheckedResponse & {
+    readonly request_id: string;
+    readonly responder_fingerprint: string;
+    /** The policy that answered by itself. */
+    readonly policy_entry_id?: number | null;
+  },
+): void {
+  const event = transaction.append({ event_type: ATTESTATION_REQUEST_RESPONSE, payload: { ...payload } });
+  const { requester_fingerprint, request_id } = transaction.get("requests", payload.request_id)!;
+  const kind = payload.decision === "accept" ? "attestation_request_accepted" : "attestation_request_declined";
+  notify(transaction, requester_fingerprint, { id: event.id, kind, request_id });
+}
+
+/** @throws CairnlogError `invalid-input` for one that has passed or lies too far ahead */
+function checkedDeadline(given: string | null, timestamp: string): string {
+  const after = (micros: number) => formatTimestamp(parseTimestamp(timestamp) + micros);
+  if (given === null) return after(DEFAULT_DEADLINE);
+  if (given <= timestamp) throw invalidInput("/deadline", "The deadline has passed.");
+  if (given > after(MAX_DEADLINE)) throw invalidInput("/deadline", "The deadline may be at most 90 days ahead.");
+  return given;
+}

@@ -1,0 +1,130 @@
+/**
+ * Attestation requests, their answers and request policies in the log: what their events hold, and the rows that follow
+ * from them. Total: imported history may hold anything, and an event that makes no sense changes nothing.
+ */
+import { hash } from "node:crypto";
+import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
+import type { PolicyRow, RequestList, RequestRow, TargetPolicies } from "../../store/schema.js";
+import { POLICY_ACTIONS } from "../../verify/contract.js";
+import { canonicalTimestamp } from "../../verify/entry.js";
+import { fits, type JsonObject } from "../../verify/json/shape.js";
+import { Faults } from "../input.js";
+import { isFingerprint } from "../keys/events.js";
+import { type Predicates, readPredicates } from "./predicatelanguage.js";
+
+export const ATTESTATION_REQUEST = "attestation_request";
+export const ATTESTATION_REQUEST_RESPONSE = "attestation_request_response";
+export const REQUEST_POLICY = "request_policy";
+
+export const MAX_TYPE_CHARACTERS = 512;
+export const MAX_NONCE_CHARACTERS = 128;
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const EMPTY_COUNTS: Readonly<Record<RequestList, number>> = { all: 0, open: 0, held: 0, accepted: 0, declined: 0 };
+
+/** Whether `value` can be a request's id. Only such may be looked up: the table's keys are bounded. */
+export function isRequestId(value: unknown): value is string {
+  return typeof value === "string" && UUID.test(value);
+}
+
+/** The key under which a nonce is remembered; whoever asks chooses the nonce. */
+export function nonceKey(requester: string, nonce: string): [string, string] {
+  return [requester, hash("sha256", nonce, "hex")];
+}
+
+/** Applies `attestation_request`. */
+export function applyRequest(event: LoggedEvent, state: StateWriter): void {
+  const row = requestRow(event);
+  const { nonce } = event.payload;
+  if (!row || !isText(nonce, MAX_NONCE_CHARACTERS) || state.get("requests", row.request_id)) return;
+  const { request_id, requester_fingerprint } = row;
+  if (state.get("requestNonces", nonceKey(requester_fingerprint, nonce))) return;
+  state.put("requestNonces", nonceKey(requester_fingerprint, nonce), { request_id });
+  state.put("requests", request_id, row);
+  for (const list of ["all", row.status] as const) file(state, row, list, 1);
+}
+
+function requestRow(event: LoggedEvent): RequestRow | undefined {
+  const { request_id, requester_fingerprint, target_fingerprint, attestation_type, status } = event.payload;
+  const deadline = canonicalTimestamp(event.payload.deadline);
+  if (!isRequestId(request_id) || !isFingerprint(requester_fingerprint) || !isFingerprint(target_fingerprint))
+    return undefined;
+  if (deadline === undefined || !isText(attestation_type, MAX_TYPE_CHARACTERS)) return undefined;
+  if (status !== "open" && status !== "held") return undefined;
+  return {
+    request_id,
+    requester_fingerprint,
+    target_fingerprint,
+    attestation_type,
+    status,
+    deadline,
+    created_at: event.timestamp,
+    log_entry_id: event.id,
+    response_entry_id: null,
+  };
+}
+
+/** Applies `attestation_request_response`. */
+export function applyResponse(event: LoggedEvent, state: StateWriter): void {
+  const { request_id, responder_fingerprint, decision, attestation_id } = event.payload;
+  const row = isRequestId(request_id) ? state.get("requests", request_id) : undefined;
+  if (!row || row.response_entry_id !== null || !isFingerprint(responder_fingerprint)) return;
+  if (decision !== "decline" && !(decision === "accept" && typeof attestation_id === "string")) return;
+  const status = decision === "accept" ? "accepted" : "declined";
+  state.put("requests", row.request_id, { ...row, status, response_entry_id: event.id });
+  file(state, row, row.status, -1);
+  file(state, row, status, 1);
+}
+
+/** Adds a request to one of the lists of both its keys, or takes it out. */
+function file(state: StateWriter, row: RequestRow, list: RequestList, change: 1 | -1): void {
+  const { request_id, target_fingerprint: target, requester_fingerprint: requester, log_entry_id: id } = row;
+  const listed = change > 0 ? { request_id } : undefined;
+  state.put("requestsByTarget", [target, list, id], listed);
+  state.put("requestsByRequester", [requester, list, id], listed);
+  const keys: ["target" | "requester", string][] = [
+    ["target", target],
+    ["requester", requester],
+  ];
+  for (const key of keys) {
+    const counts = state.get("requestCounts", key) ?? EMPTY_COUNTS;
+    state.put("requestCounts", key, { ...counts, [list]: counts[list] + change });
+  }
+}
+
+/** Applies `request_policy`. */
+export function applyPolicy(event: LoggedEvent, state: StateWriter): void {
+  const { target_fingerprint: target, default_action_on_failure } = event.payload;
+  const predicates = predicatesOf(event.payload);
+  const action = POLICY_ACTIONS.find((name) => name === default_action_on_failure);
+  const from = canonicalTimestamp(event.payload.effective_from);
+  if (!isFingerprint(target) || !predicates || !action || from === undefined) return;
+  const now = event.timestamp;
+  const { active } = policiesAt(state.get("policies", target), now);
+  if (active && from <= active.effective_from) return;
+  const policy: PolicyRow = {
+    predicates: predicates.canonical,
+    default_action_on_failure: action,
+    effective_from: from,
+    published_at: now,
+    log_entry_id: event.id,
+  };
+  // Either way it takes the place of one that was scheduled: there is no other way to withdraw that.
+  state.put("policies", target, from <= now ? { active: policy, scheduled: null } : { active, scheduled: policy });
+}
+
+/** The policies of a target as they stand at `time` (canonical form): a scheduled one may have come into force. */
+export function policiesAt(row: TargetPolicies | undefined, time: string): TargetPolicies {
+  if (!row) return { active: null, scheduled: null };
+  return row.scheduled && row.scheduled.effective_from <= time ? { active: row.scheduled, scheduled: null } : row;
+}
+
+/** The predicates of a stored policy; undefined for a payload that holds none. */
+export function predicatesOf({ predicates }: JsonObject): Predicates | undefined {
+  return readPredicates(predicates, "/predicates", new Faults());
+}
+
+/** Whether `value` is a text of 1 to `limit` characters. */
+function isText(value: unknown, limit: number): value is string {
+  return typeof value === "string" && value !== "" && fits(value, limit);
+}

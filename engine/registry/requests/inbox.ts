@@ -1,0 +1,52 @@
+/**
+ * Inboxes: what happened to requests that a key's holder should see (`spec.md`, Inbox notifications). Private rows,
+ * written in the transaction of the event that they tell of; everything in them can be found in the log, too.
+ */
+import type { Log } from "../../log/log.js";
+import { type Paging, readPaging } from "../keys/directory.js";
+import { markRead } from "./commands.js";
+import { inboxOf, type Notification } from "./notifications.js";
+
+export interface NotificationPage {
+  readonly notifications: readonly Notification[];
+  readonly page: number;
+  readonly per_page: number;
+  readonly total: number;
+}
+
+export class Inbox {
+  readonly #log: Log;
+
+  /** Use `openRegistry`. */
+  constructor({ log }: { readonly log: Log }) {
+    this.#log = log;
+  }
+
+  /**
+   * Notifications of a key, newest first (`GET /inbox`).
+   * @param unread true for those that were not read, false for those that were, undefined for all
+   * @throws CairnlogError `invalid-input` for a page below 1 or not 1 to 200 a page
+   */
+  list(fingerprint: string, { unread, ...paging }: Paging & { readonly unread?: boolean }): NotificationPage {
+    const { page, perPage } = readPaging(paging);
+    const all = this.#log.rows("notifications", ...inboxOf(fingerprint));
+    const selected = unread === undefined ? all : all.filter(({ row }) => row.read !== unread);
+    const start = (page - 1) * perPage;
+    const rows = selected.reverse().slice(start, start + perPage);
+    return {
+      notifications: rows.map(({ key: [, id], row }) => ({ id, ...row })),
+      page,
+      per_page: perPage,
+      total: selected.length,
+    };
+  }
+
+  /**
+   * Marks a notification as read (`POST /inbox/{id}/read`); doing it again changes nothing.
+   * @throws CairnlogError `not-found` when this key has no such notification; and as `Log.execute` does
+   */
+  async markRead(fingerprint: string, id: number): Promise<Notification> {
+    const { value } = await this.#log.execute(markRead, { fingerprint, id });
+    return value;
+  }
+}

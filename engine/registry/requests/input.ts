@@ -1,0 +1,116 @@
+/**
+ * Attestation requests and their answers as they come in, checked member by member against the caps of `spec.md`. A
+ * requester chooses every value here.
+ */
+import type { PlainObject } from "../../log/write/commands.js";
+import { canonicalTimestamp } from "../../verify/entry.js";
+import { canonicalJson } from "../../verify/json/canonical.js";
+import { isObject } from "../../verify/json/shape.js";
+import { MAX_STATEMENT_CHARACTERS } from "../attestations/manifest.js";
+import { boundedText, Faults, members } from "../input.js";
+import { MAX_NONCE_CHARACTERS, MAX_TYPE_CHARACTERS } from "./events.js";
+
+export const MAX_FINGERPRINT_CHARACTERS = 256;
+/** Of the canonical JSON (RFC 8785) in UTF-8: the one spelling that all clients agree on, and what the log stores. */
+const MAX_CLAIMS_BYTES = 64 * 1024;
+const MAX_REASON_CHARACTERS = 4096;
+const MAX_ATTESTATION_ID_CHARACTERS = 128;
+
+/** The body of `POST /log/attestation-requests`. */
+export interface RequestInput {
+  readonly requester_fingerprint?: string | null;
+  readonly target_fingerprint: string;
+  readonly attestation_type: string;
+  /** 1 to 128 characters, of the requester's choice, used once. */
+  readonly nonce: string;
+  readonly intent_statement?: string | null;
+  readonly claims?: object | null;
+  /** At most 90 days ahead; 14 days when absent. */
+  readonly deadline?: string | null;
+}
+
+export interface CheckedRequest {
+  readonly target_fingerprint: string;
+  readonly attestation_type: string;
+  readonly nonce: string;
+  readonly intent_statement: string | null;
+  readonly claims: PlainObject;
+  /** Canonical form; null when none was given. */
+  readonly deadline: string | null;
+}
+
+/** The body of `POST /log/attestation-requests/{request_id}/respond`. */
+export interface ResponseInput {
+  readonly decision: "accept" | "decline";
+  readonly responder_fingerprint?: string | null;
+  /** Needed to accept. */
+  readonly attestation_id?: string | null;
+  readonly reason?: string | null;
+}
+
+export interface CheckedResponse {
+  readonly decision: "accept" | "decline";
+  readonly attestation_id: string | null;
+  readonly reason: string | null;
+}
+
+/** @throws CairnlogError `invalid-input` with every fault in `details`; `not-i-json` */
+export function readRequest(request: RequestInput): CheckedRequest {
+  const input = members(request);
+  const faults = new Faults();
+  const text = (name: string, max: number) => boundedText(input[name], `/${name}`, { min: 1, max }, faults);
+  readNamedKey(input.requester_fingerprint, "/requester_fingerprint", faults);
+  const target = text("target_fingerprint", MAX_FINGERPRINT_CHARACTERS);
+  const attestation_type = text("attestation_type", MAX_TYPE_CHARACTERS);
+  const nonce = text("nonce", MAX_NONCE_CHARACTERS);
+  const intent_statement = optionalText(input.intent_statement, "/intent_statement", MAX_STATEMENT_CHARACTERS, faults);
+  const claims = readClaims(input.claims, faults);
+  const deadline = input.deadline == null ? null : canonicalTimestamp(input.deadline);
+  if (deadline === undefined) faults.add("/deadline", "It must be an ISO 8601 date and time with an offset.");
+  faults.check();
+  return {
+    target_fingerprint: target!,
+    attestation_type: attestation_type!,
+    nonce: nonce!,
+    intent_statement,
+    claims: claims!,
+    deadline: deadline!,
+  };
+}
+
+/** @throws CairnlogError `invalid-input` with every fault in `details` */
+export function readResponse(response: ResponseInput): CheckedResponse {
+  const input = members(response);
+  const faults = new Faults();
+  const { decision } = input;
+  if (decision !== "accept" && decision !== "decline") faults.add("/decision", "It must be accept or decline.");
+  readNamedKey(input.responder_fingerprint, "/responder_fingerprint", faults);
+  const id = optionalText(input.attestation_id, "/attestation_id", MAX_ATTESTATION_ID_CHARACTERS, faults) || null;
+  if (decision === "accept" && (input.attestation_id ?? "") === "")
+    faults.add("/attestation_id", "To accept, name the attestation.");
+  const reason = optionalText(input.reason, "/reason", MAX_REASON_CHARACTERS, faults);
+  faults.check();
+  return { decision: decision as CheckedResponse["decision"], attestation_id: id, reason };
+}
+
+/**
+ * Checks the cap of a fingerprint that repeats who was proven. Whether it names that key is for whoever took the proof;
+ * absent and empty name nobody.
+ */
+export function readNamedKey(value: unknown, path: string, faults: Faults): void {
+  optionalText(value, path, MAX_FINGERPRINT_CHARACTERS, faults);
+}
+
+function readClaims(value: unknown, faults: Faults): PlainObject | undefined {
+  if (value === undefined || value === null) return {};
+  if (!isObject(value)) faults.add("/claims", "It must be an object.");
+  else if (Buffer.byteLength(canonicalJson(value)) > MAX_CLAIMS_BYTES)
+    faults.add("/claims", `It must have at most ${MAX_CLAIMS_BYTES} bytes as canonical JSON.`);
+  // What has a canonical form is plain.
+  else return value as PlainObject;
+  return undefined;
+}
+
+function optionalText(value: unknown, path: string, max: number, faults: Faults): string | null {
+  return value === undefined || value === null ? null : (boundedText(value, path, { min: 0, max }, faults) ?? null);
+}

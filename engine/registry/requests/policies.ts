@@ -1,0 +1,141 @@
+/**
+ * Request policies: a key's holder says which attestation requests it wants to be bothered with, and a policy in force
+ * acts by itself (`spec.md`, Attestation requests and policies). Policies are public, and so is what they did.
+ */
+import { type Clock, formatTimestamp } from "../../log/clock.js";
+import type { Log } from "../../log/log.js";
+import type { PlainObject } from "../../log/write/commands.js";
+import type { PolicyRow } from "../../store/schema.js";
+import { POLICY_ACTIONS } from "../../verify/contract.js";
+import { canonicalTimestamp } from "../../verify/entry.js";
+import type { JsonObject } from "../../verify/json/shape.js";
+import { boundedText, Faults, members } from "../input.js";
+import type { Keys } from "../keys/keys.js";
+import { publishPolicy } from "./commands.js";
+import { policiesAt } from "./events.js";
+import { readNamedKey } from "./input.js";
+import { readPredicates } from "./predicatelanguage.js";
+
+/** Publications for one target in an hour. */
+export const DEFAULT_POLICY_QUOTA = 20;
+const MAX_ACTION_CHARACTERS = 64;
+
+/** The body of `POST /log/request-policies`. */
+export interface PolicyInput {
+  readonly target_fingerprint?: string | null;
+  /** In the language of `docs/policies.md`. */
+  readonly predicates: unknown;
+  readonly default_action_on_failure: string;
+  /** Now, when absent. */
+  readonly effective_from?: string | null;
+}
+
+export interface RequestPolicy {
+  readonly target_fingerprint: string;
+  readonly predicates: JsonObject;
+  readonly default_action_on_failure: PolicyRow["default_action_on_failure"];
+  readonly effective_from: string;
+  readonly published_at: string;
+  readonly log_entry_id: number;
+  readonly leaf_index: number;
+}
+
+export interface PublishedPolicy extends RequestPolicy {
+  readonly status: "active" | "scheduled";
+}
+
+export interface PolicyView {
+  readonly target_fingerprint: string;
+  /** The one in force. */
+  readonly active: RequestPolicy | null;
+  /** The one that will take its place. */
+  readonly scheduled: RequestPolicy | null;
+}
+
+export class Policies {
+  readonly #log: Log;
+  readonly #keys: Keys;
+  readonly #clock: Clock;
+  readonly #quota: number | null;
+
+  /** Use `openRegistry`. */
+  constructor(parts: {
+    readonly log: Log;
+    readonly keys: Keys;
+    readonly clock: Clock;
+    /** Publications for one target in an hour; null when they are not limited. */
+    readonly quota: number | null;
+  }) {
+    this.#log = parts.log;
+    this.#keys = parts.keys;
+    this.#clock = parts.clock;
+    this.#quota = parts.quota;
+  }
+
+  /**
+   * Publishes a policy of a key that was proven (`POST /log/request-policies`). It supersedes the active one from its
+   * `effective_from` on, which may be in the future, and replaces one that is scheduled at once. Only a publication that
+   * succeeds counts against the quota.
+   * @param target_fingerprint as the registry writes it
+   * @throws CairnlogError `invalid-input`, `not-i-json`; `key-not-active`; `precondition-failed` unless `effective_from`
+   *   is later than the active policy's; `rate-limited`; and as `Log.append` does
+   */
+  async publish(target_fingerprint: string, policy: PolicyInput): Promise<PublishedPolicy> {
+    const input = members(policy);
+    const faults = new Faults();
+    readNamedKey(input.target_fingerprint, "/target_fingerprint", faults);
+    const predicates = readPredicates(input.predicates, "/predicates", faults);
+    const action = readAction(input.default_action_on_failure, faults);
+    const effectiveFrom = input.effective_from == null ? null : canonicalTimestamp(input.effective_from);
+    if (effectiveFrom === undefined)
+      faults.add("/effective_from", "It must be an ISO 8601 date and time with an offset.");
+    faults.check();
+
+    const served = JSON.parse(predicates!.canonical) as PlainObject;
+    const { value, receipts } = await this.#log.execute(publishPolicy, {
+      target_fingerprint,
+      predicates: served,
+      default_action_on_failure: action!,
+      effective_from: effectiveFrom!,
+      quota: this.#quota,
+    });
+    const { log_entry_id, leaf_index, timestamp: published_at } = receipts[0]!;
+    return {
+      target_fingerprint,
+      predicates: served,
+      default_action_on_failure: action!,
+      published_at,
+      log_entry_id,
+      leaf_index,
+      ...value,
+    };
+  }
+
+  /**
+   * The policy of a key that is in force, and the one that will be (`GET /log/request-policies/{fingerprint}`).
+   * @throws CairnlogError `not-found` when there is no such key
+   */
+  view(fingerprint: string): PolicyView {
+    const { fingerprint: target } = this.#keys.find(fingerprint);
+    const { active, scheduled } = policiesAt(this.#log.row("policies", target), formatTimestamp(this.#clock()));
+    return {
+      target_fingerprint: target,
+      active: this.#served(target, active),
+      scheduled: this.#served(target, scheduled),
+    };
+  }
+
+  #served(target: string, row: PolicyRow | null): RequestPolicy | null {
+    if (!row) return null;
+    const predicates = JSON.parse(row.predicates) as JsonObject;
+    return { target_fingerprint: target, ...row, predicates, leaf_index: this.#log.leafIndexOf(row.log_entry_id)! };
+  }
+}
+
+function readAction(value: unknown, faults: Faults): PolicyRow["default_action_on_failure"] | undefined {
+  const path = "/default_action_on_failure";
+  const text = boundedText(value, path, { min: 1, max: MAX_ACTION_CHARACTERS }, faults);
+  const action = POLICY_ACTIONS.find((name) => name === text);
+  if (text !== undefined && !action) faults.add(path, `It must be one of ${POLICY_ACTIONS.join(", ")}.`);
+  return action;
+}

@@ -1,0 +1,122 @@
+/**
+ * Attestation requests as they are read: one in full, with its answer, or lists of a key's requests in order. Requests
+ * are public; the rows find them, and their entries say what was asked.
+ */
+import { CairnlogError } from "../../error.js";
+import { instantOf } from "../../log/instant.js";
+import type { Log } from "../../log/log.js";
+import type { RequestList, RequestRow } from "../../store/schema.js";
+import type { RequestStatus } from "../../verify/contract.js";
+import { isObject, type JsonObject } from "../../verify/json/shape.js";
+import { invalidInput } from "../input.js";
+import { type Paging, readPaging } from "../keys/directory.js";
+import type { Keys } from "../keys/keys.js";
+import { isRequestId } from "./events.js";
+
+/** What lists show of a request. */
+export interface RequestSummary extends Omit<RequestRow, "response_entry_id"> {
+  readonly leaf_index: number;
+}
+
+/** An answer as the log holds it. */
+export interface RecordedResponse {
+  readonly decision: "accept" | "decline";
+  readonly responder_fingerprint: string;
+  readonly attestation_id: string | null;
+  readonly reason: string | null;
+  readonly responded_at: string;
+  readonly log_entry_id: number;
+  readonly leaf_index: number;
+}
+
+export interface AttestationRequest extends RequestSummary {
+  readonly nonce: string;
+  readonly intent_statement: string | null;
+  readonly claims: JsonObject;
+  /** The policy that was in force when it came; null when there was none. */
+  readonly policy_entry_id: number | null;
+  readonly response: RecordedResponse | null;
+}
+
+export interface RequestPage {
+  readonly requests: readonly RequestSummary[];
+  readonly page: number;
+  readonly per_page: number;
+  readonly total: number;
+}
+
+/** Whose requests: those to a key, or those by a key; exactly one is given. */
+export interface RequestCriteria {
+  readonly target?: string;
+  readonly requester?: string;
+  /** All, when absent. */
+  readonly status?: RequestStatus;
+}
+
+export class RequestQueries {
+  readonly #log: Log;
+  readonly #keys: Keys;
+
+  constructor({ log, keys }: { readonly log: Log; readonly keys: Keys }) {
+    this.#log = log;
+    this.#keys = keys;
+  }
+
+  /** One request in full (`GET /log/attestation-requests/{request_id}`). @throws CairnlogError `not-found` */
+  find(requestId: string): AttestationRequest {
+    const row = isRequestId(requestId) ? this.#log.row("requests", requestId) : undefined;
+    if (!row) throw new CairnlogError("not-found", "There is no request with this id.");
+    const { nonce, intent_statement, claims, policy_entry_id } = this.#log.entry(row.log_entry_id)!.payload;
+    return {
+      ...this.#summary(row),
+      nonce: nonce as string,
+      intent_statement: textOrNull(intent_statement),
+      claims: isObject(claims) ? claims : {},
+      policy_entry_id: typeof policy_entry_id === "number" ? policy_entry_id : null,
+      response: row.response_entry_id === null ? null : this.#response(row.response_entry_id),
+    };
+  }
+
+  /**
+   * Requests to a key or by a key, oldest first (`GET /log/attestation-requests`).
+   * @throws CairnlogError `invalid-input` unless exactly one key is named, and for a page below 1 or not 1 to 200 a page;
+   *   `not-found` when there is no such key
+   */
+  list({ target, requester, status }: RequestCriteria, paging: Paging = {}): RequestPage {
+    const { page, perPage } = readPaging(paging);
+    const named = target ?? requester;
+    if (named === undefined || (target !== undefined && requester !== undefined))
+      throw invalidInput(named === undefined ? "/target" : "/requester", "Name either a target or a requester.");
+    const { fingerprint } = this.#keys.find(named);
+    const role = target === undefined ? "requester" : "target";
+    const list: RequestList = status ?? "all";
+    const total = this.#log.row("requestCounts", [role, fingerprint])?.[list] ?? 0;
+    const offset = (page - 1) * perPage;
+    if (offset >= total) return { requests: [], page, per_page: perPage, total };
+    const table = role === "target" ? "requestsByTarget" : "requestsByRequester";
+    const end: [string, RequestList, number] = [fingerprint, list, Number.MAX_SAFE_INTEGER];
+    const rows = this.#log.rows(table, [fingerprint, list, 0], end, { offset, limit: perPage });
+    const requests = rows.map(({ row: { request_id } }) => this.#summary(this.#log.row("requests", request_id)!));
+    return { requests, page, per_page: perPage, total };
+  }
+
+  #response(entryId: number): RecordedResponse {
+    const { timestamp, payload } = this.#log.entry(entryId)!;
+    return {
+      decision: payload.decision as RecordedResponse["decision"],
+      responder_fingerprint: payload.responder_fingerprint as string,
+      attestation_id: textOrNull(payload.attestation_id),
+      reason: textOrNull(payload.reason),
+      responded_at: instantOf(timestamp) ?? timestamp,
+      log_entry_id: entryId,
+      leaf_index: this.#log.leafIndexOf(entryId)!,
+    };
+  }
+
+  #summary({ response_entry_id: _, ...row }: RequestRow): RequestSummary {
+    return { ...row, leaf_index: this.#log.leafIndexOf(row.log_entry_id)! };
+  }
+}
+
+/** Imported history may hold anything where a text belongs. */
+const textOrNull = (value: unknown): string | null => (typeof value === "string" ? value : null);

@@ -1,0 +1,121 @@
+/**
+ * Attestation requests: one key asks another for an attestation, and somebody answers (`spec.md`, States, Attestation
+ * request). What depends on the state of the log (is the nonce new, is the policy satisfied, was it answered before) is
+ * decided within the command, in one step with the entries and the notifications.
+ */
+
+import { randomUUID } from "node:crypto";
+import type { OperatorKey } from "../../crypto/keys/operator-key.js";
+import type { Log } from "../../log/log.js";
+import type { RequestStatus } from "../../verify/contract.js";
+import { canonicalFingerprint } from "../keys/events.js";
+import { createRequest, respondToRequest, unknownTarget } from "./commands.js";
+import { type RequestInput, type ResponseInput, readRequest, readResponse } from "./input.js";
+import { type AttestationRequest, RequestQueries } from "./queries.js";
+
+/** Requests to one target in an hour. */
+export const DEFAULT_REQUEST_QUOTA = 50;
+const TRUST_STEPS = 1e9;
+
+export interface RequestResponse {
+  readonly request_id: string;
+  readonly status: Extract<RequestStatus, "accepted" | "declined">;
+  readonly decision: "accept" | "decline";
+  readonly responder_fingerprint: string;
+  readonly attestation_id: string | null;
+  readonly reason: string | null;
+  readonly log_entry_id: number;
+  readonly leaf_index: number;
+}
+
+/** How far the service trusts a key, 0 to 1. */
+interface TrustLevels {
+  level(fingerprint: string): Promise<number>;
+}
+
+export class Requests extends RequestQueries {
+  readonly #log: Log;
+  readonly #operator: OperatorKey;
+  readonly #trust: TrustLevels;
+  readonly #quota: number | null;
+
+  /** Use `openRegistry`. */
+  constructor(
+    parts: ConstructorParameters<typeof RequestQueries>[0] & {
+      readonly operator: OperatorKey;
+      readonly trust: TrustLevels;
+      /** Requests to one target in an hour; null when they are not limited. */
+      readonly quota: number | null;
+    },
+  ) {
+    super(parts);
+    this.#log = parts.log;
+    this.#operator = parts.operator;
+    this.#trust = parts.trust;
+    this.#quota = parts.quota;
+  }
+
+  /**
+   * Asks for an attestation in the name of a key that was proven (`POST /log/attestation-requests`). The target's policy
+   * in force may decline or hold the request at once. Only a request that is logged counts against the target's quota,
+   * one that the policy declines included.
+   * @param requester_fingerprint as the registry writes it; it may be the target's, too
+   * @throws CairnlogError `invalid-input`, `not-i-json`; `key-not-active`; `not-found` when the target is no registered
+   *   key; `already-exists` when the requester has used the nonce; `rate-limited`; and as `Log.append` does
+   */
+  async create(requester_fingerprint: string, request: RequestInput): Promise<AttestationRequest> {
+    const checked = readRequest(request);
+    const target_fingerprint = canonicalFingerprint(checked.target_fingerprint);
+    if (target_fingerprint === undefined) throw unknownTarget();
+    const request_id = randomUUID();
+    const run = (requester_trust: number | null) =>
+      this.#log.execute(createRequest, {
+        ...checked,
+        target_fingerprint,
+        request_id,
+        requester_fingerprint,
+        requester_trust,
+        operator_fingerprint: this.#operator.fingerprint,
+        quota: this.#quota,
+      });
+    // The level costs a walk through the graph, and few policies ask for it. It is taken before the command, which has
+    // to be deterministic and quick.
+    let { value, receipts } = await run(null);
+    if (!value) ({ value, receipts } = await run(rounded(await this.#trust.level(requester_fingerprint))));
+    const { row, policy_entry_id, response } = value!;
+    const [asked, answered] = receipts;
+    const { response_entry_id: _, ...shown } = row;
+    return {
+      ...shown,
+      leaf_index: asked!.leaf_index,
+      nonce: checked.nonce,
+      intent_statement: checked.intent_statement,
+      claims: checked.claims,
+      policy_entry_id,
+      response: response && {
+        ...response,
+        responded_at: answered!.timestamp,
+        log_entry_id: answered!.log_entry_id,
+        leaf_index: answered!.leaf_index,
+      },
+    };
+  }
+
+  /**
+   * Answers a request in the name of a key that was proven, which need not be the target's
+   * (`POST /log/attestation-requests/{request_id}/respond`).
+   * @throws CairnlogError `invalid-input`, also when there is no attestation of that id; `key-not-active`; `not-found`;
+   *   `already-exists` when it was answered before; `gone` when its deadline has passed; and as `Log.append` does
+   */
+  async respond(responder_fingerprint: string, request_id: string, response: ResponseInput): Promise<RequestResponse> {
+    const checked = readResponse(response);
+    const input = { ...checked, request_id, responder_fingerprint };
+    const { receipts } = await this.#log.execute(respondToRequest, input);
+    const { log_entry_id, leaf_index } = receipts[0]!;
+    const status = checked.decision === "accept" ? "accepted" : "declined";
+    return { request_id, status, responder_fingerprint, ...checked, log_entry_id, leaf_index };
+  }
+}
+
+/** Levels are products of fractions: 0.1 comes out a little less, and `ge 0.1` has to hold all the same. */
+const rounded = (level: number): number => Math.round(level * TRUST_STEPS) / TRUST_STEPS;

@@ -1,0 +1,110 @@
+/**
+ * A trust configuration: whom a verifier trusts and how far it follows endorsements. Read from outside, every member of
+ * it an attacker's choice, also for verifications by an inline configuration.
+ */
+import { fits, isObject, type JsonObject } from "../../verify/json/shape.js";
+import { Faults } from "../input.js";
+import { canonicalFingerprint } from "../keys/events.js";
+
+/** Anchors of each kind. */
+const MAX_ANCHORS = 100;
+const MAX_CATEGORIES = 32;
+const MAX_CATEGORY_CHARACTERS = 128;
+const MAX_DEPTH = 8;
+const DEFAULT_DEPTH = 4;
+const DEFAULT_DECAY = 0.5;
+
+export interface TrustAnchor {
+  readonly fingerprint: string;
+  /** 0 to 1. */
+  readonly weight: number;
+}
+
+/** A configuration without whose it is. */
+export interface TrustPolicy {
+  /** Signers that are trusted themselves. */
+  readonly direct_signer_anchors: readonly TrustAnchor[];
+  /** Keys whose endorsements are trusted. */
+  readonly endorser_anchors: readonly TrustAnchor[];
+  /** Score from which a signer is trusted, 0 to 1. */
+  readonly minimum_threshold: number;
+  /** Hops that are followed, 1 to 8. */
+  readonly max_depth: number;
+  /** Factor on every hop, 0 to 1. */
+  readonly decay_per_hop: number;
+  /** Factor on hops by category, 0 to 1; 1 for a category that is not listed. */
+  readonly category_weights: Readonly<Record<string, number>>;
+}
+
+/**
+ * The policy that `input` states, defaults filled in.
+ * @param path JSON Pointer of `input`, for the faults
+ * @throws CairnlogError `invalid-input` with a detail for each fault
+ */
+export function readTrustPolicy(input: JsonObject, path = ""): TrustPolicy {
+  const faults = new Faults();
+  const number = (name: keyof TrustPolicy, fallback?: number, range: Range = FRACTION) =>
+    readNumber(input[name] ?? fallback, `${path}/${name}`, range, faults);
+  const policy = {
+    direct_signer_anchors: readAnchors(input.direct_signer_anchors, `${path}/direct_signer_anchors`, faults),
+    endorser_anchors: readAnchors(input.endorser_anchors, `${path}/endorser_anchors`, faults),
+    minimum_threshold: number("minimum_threshold"),
+    max_depth: number("max_depth", DEFAULT_DEPTH, { min: 1, max: MAX_DEPTH, whole: true }),
+    decay_per_hop: number("decay_per_hop", DEFAULT_DECAY),
+    category_weights: readWeights(input.category_weights, `${path}/category_weights`, faults),
+  };
+  faults.check();
+  return policy;
+}
+
+interface Range {
+  readonly min: number;
+  readonly max: number;
+  readonly whole: boolean;
+}
+const FRACTION: Range = { min: 0, max: 1, whole: false };
+
+function readNumber(value: unknown, path: string, { min, max, whole }: Range, faults: Faults): number {
+  if (typeof value === "number" && value >= min && value <= max && (!whole || Number.isInteger(value))) return value;
+  faults.add(path, `It must be a ${whole ? "whole " : ""}number from ${min} to ${max}.`);
+  return min;
+}
+
+function readAnchors(value: unknown, path: string, faults: Faults): TrustAnchor[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) {
+    faults.add(path, "It must be an array.");
+    return [];
+  }
+  if (value.length > MAX_ANCHORS) {
+    faults.add(path, `It can list ${MAX_ANCHORS} anchors at most.`);
+    return [];
+  }
+  const seen = new Set<string>();
+  return value.map((item: unknown, i) => {
+    const { fingerprint: text, weight } = isObject(item) ? item : ({} as JsonObject);
+    const at = `${path}/${i}`;
+    const fingerprint = typeof text === "string" ? canonicalFingerprint(text) : undefined;
+    if (fingerprint === undefined) faults.add(`${at}/fingerprint`, "It must be sha256: and 64 hexadecimal characters.");
+    else if (seen.has(fingerprint)) faults.add(`${at}/fingerprint`, "It is listed twice.");
+    else seen.add(fingerprint);
+    return { fingerprint: fingerprint ?? "", weight: readNumber(weight, `${at}/weight`, FRACTION, faults) };
+  });
+}
+
+function readWeights(value: unknown, path: string, faults: Faults): Record<string, number> {
+  const weights: Record<string, number> = {};
+  if (value === undefined || value === null) return weights;
+  const entries = isObject(value) ? Object.entries(value) : null;
+  if (!entries) faults.add(path, "It must be an object.");
+  else if (entries.length > MAX_CATEGORIES) faults.add(path, `It can list ${MAX_CATEGORIES} categories at most.`);
+  else
+    for (const [category, weight] of entries) {
+      const at = `${path}/${category.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+      // Set as a member, "__proto__" would be lost or worse.
+      if (!category || !fits(category, MAX_CATEGORY_CHARACTERS) || category === "__proto__")
+        faults.add(path, `A category is a text of 1 to ${MAX_CATEGORY_CHARACTERS} characters.`);
+      else weights[category] = readNumber(weight, at, FRACTION, faults);
+    }
+  return weights;
+}

@@ -1,0 +1,171 @@
+/**
+ * What a signer is worth to one verifier: paths of endorsements from the verifier's anchors to the signer, by the
+ * verifier's own configuration (layer 3 of verification). A function of graph and configuration alone.
+ */
+import type { EndorsementCategory } from "../../verify/contract.js";
+import type { Steps } from "../slices.js";
+import type { TrustPolicy } from "./config.js";
+import { complementOfProduct } from "./trust.js";
+
+/** Paths that are reported of a signer, best first; all count. */
+const MAX_PATHS = 5;
+/** Endorsements between two pauses. */
+const STEP = 64;
+
+/** An active endorsement as a path takes it. */
+export interface ScoredEdge {
+  readonly endorsed: string;
+  readonly category: EndorsementCategory;
+  readonly offer_entry_id: number;
+}
+
+/** The graph as scoring needs it. */
+export interface ScoreView {
+  /** The active endorsements that an active key has issued, and the discount on them; none for any other key. */
+  endorser(fingerprint: string): Steps<{ readonly discount: number; readonly issued: readonly ScoredEdge[] }>;
+}
+
+export interface PathHop {
+  readonly from: string;
+  readonly to: string;
+  readonly category: EndorsementCategory;
+  readonly offer_entry_id: number;
+  /** Category weight × discount × decay. */
+  readonly factor: number;
+}
+
+/** One way on which trust reaches a signer. */
+export interface TrustPath {
+  readonly anchor: string;
+  readonly kind: "direct" | "endorsed";
+  readonly weight: number;
+  readonly score: number;
+  /** From anchor to signer; empty when the signer is the anchor. */
+  readonly hops: readonly PathHop[];
+}
+
+export interface SignerScore {
+  readonly score: number;
+  /** The five best at most. */
+  readonly paths: readonly TrustPath[];
+}
+
+/** The best way to a key in so many hops. */
+interface Arrival {
+  readonly fingerprint: string;
+  readonly score: number;
+  readonly hop: PathHop | null;
+  readonly before: Arrival | null;
+}
+
+type Hops = readonly PathHop[];
+
+/**
+ * Scores each signer: a direct anchor counts its weight; for any other the best path from each endorser anchor counts,
+ * and they are combined as 1 − Π(1 − s). An endorser anchor is its own path, without any hop.
+ * @param maxVisits endorsements followed, over all anchors; the verifier's configuration may come from anyone
+ * @returns null when there are more to follow than that
+ */
+export function* scoreSigners(
+  view: ScoreView,
+  policy: TrustPolicy,
+  signers: ReadonlySet<string>,
+  maxVisits: number,
+): Steps<ReadonlyMap<string, SignerScore> | null> {
+  const scores = new Map<string, SignerScore>();
+  const indirect = new Map<string, TrustPath[]>();
+  const direct = new Map(policy.direct_signer_anchors.map(({ fingerprint, weight }) => [fingerprint, weight]));
+  for (const signer of signers) {
+    const weight = direct.get(signer);
+    if (weight === undefined) indirect.set(signer, []);
+    else {
+      const path = { anchor: signer, kind: "direct", weight, score: weight, hops: [] } as const;
+      scores.set(signer, { score: weight, paths: [path] });
+    }
+  }
+  if (!indirect.size) return scores;
+
+  const hops = new Map<string, Hops>();
+  const budget = { visits: maxVisits };
+  for (const { fingerprint: anchor, weight } of policy.endorser_anchors) {
+    const best = yield* bestPaths(
+      view,
+      policy,
+      { fingerprint: anchor, score: weight, hop: null, before: null },
+      hops,
+      budget,
+    );
+    if (!best) return null;
+    for (const [signer, paths] of indirect) {
+      const arrival = best.get(signer);
+      if (arrival && arrival.score > 0)
+        paths.push({ anchor, kind: "endorsed", weight, score: arrival.score, hops: hopsTo(arrival) });
+    }
+  }
+  for (const [signer, paths] of indirect) {
+    // One alone is its own combination, without the rounding of two subtractions.
+    const score = paths.length === 1 ? paths[0]!.score : complementOfProduct(paths.map((path) => 1 - path.score));
+    paths.sort((a, b) => b.score - a.score || (a.anchor < b.anchor ? -1 : 1));
+    scores.set(signer, { score, paths: paths.slice(0, MAX_PATHS) });
+  }
+  return scores;
+}
+
+/**
+ * The best path from one anchor to every key within reach; null when `budget` does not last. Hop by hop: a key is gone
+ * on from only when this many hops bring it more than any fewer did, so that no path goes round in circles.
+ */
+function* bestPaths(
+  view: ScoreView,
+  policy: TrustPolicy,
+  start: Arrival,
+  hops: Map<string, Hops>,
+  budget: { visits: number },
+): Steps<ReadonlyMap<string, Arrival> | null> {
+  const best = new Map([[start.fingerprint, start]]);
+  let frontier: ReadonlyMap<string, Arrival> = new Map(best);
+  for (let depth = 0; depth < policy.max_depth && frontier.size; depth++) {
+    const next = new Map<string, Arrival>();
+    for (const arrival of frontier.values()) {
+      const { fingerprint } = arrival;
+      const issued = hops.get(fingerprint) ?? (yield* weighedHops(view, policy, fingerprint));
+      hops.set(fingerprint, issued);
+      for (const hop of issued) {
+        if (budget.visits-- === 0) return null;
+        if (budget.visits % STEP === 0) yield;
+        const score = arrival.score * hop.factor;
+        if (score <= (best.get(hop.to)?.score ?? 0)) continue;
+        const found = { fingerprint: hop.to, score, hop, before: arrival };
+        const rival = next.get(hop.to);
+        if (!rival || isBetter(found, rival)) next.set(hop.to, found);
+      }
+    }
+    for (const [fingerprint, arrival] of next) best.set(fingerprint, arrival);
+    frontier = next;
+  }
+  return best;
+}
+
+/** The endorsements that a key has issued, each with its factor. */
+function* weighedHops(view: ScoreView, policy: TrustPolicy, from: string): Steps<Hops> {
+  const { discount, issued } = yield* view.endorser(from);
+  const { category_weights: weights, decay_per_hop: decay } = policy;
+  return issued.map(({ endorsed: to, category, offer_entry_id }) => {
+    const weight = Object.hasOwn(weights, category) ? weights[category]! : 1;
+    return { from, to, category, offer_entry_id, factor: weight * discount * decay };
+  });
+}
+
+/** Of two ways with as many hops and the same score, one is always preferred, in whatever order they are found. */
+function isBetter(one: Arrival & { readonly hop: PathHop }, other: Arrival): boolean {
+  if (one.score !== other.score) return one.score > other.score;
+  const [a, b] = [one.hop, other.hop!];
+  if (a.from !== b.from) return a.from < b.from;
+  return a.category === b.category ? a.offer_entry_id < b.offer_entry_id : a.category < b.category;
+}
+
+function hopsTo(arrival: Arrival): PathHop[] {
+  const hops: PathHop[] = [];
+  for (let at: Arrival | null = arrival; at?.hop; at = at.before) hops.push(at.hop);
+  return hops.reverse();
+}

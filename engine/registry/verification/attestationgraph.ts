@@ -1,0 +1,66 @@
+/**
+ * The attestation graph of a verification result: who signed what about which document, and which key took over.
+ */
+import type { Attestation, Coverage } from "../../verify/manifest.js";
+import type { CheckedManifest } from "../attestations/manifest.js";
+import type { KeyRecord } from "../keys/keys.js";
+import type { Signer } from "./standing.js";
+
+export type GraphNode =
+  | { readonly id: string; readonly kind: "document"; readonly title: string }
+  | { readonly id: string; readonly kind: "attestation"; readonly type: string; readonly status: string }
+  | { readonly id: string; readonly kind: "key"; readonly pseudonym: string | null; readonly status: string };
+
+export interface GraphEdge {
+  readonly from: string;
+  readonly to: string;
+  /**
+   * `signed`: key to attestation. `attests`: attestation to document. `covers_up_to`: attestation to the last of the
+   * earlier ones, all of which its signature covers. `succeeded_by`: key to key.
+   */
+  readonly kind: "signed" | "attests" | "covers_up_to" | "succeeded_by";
+}
+
+export interface AttestationGraph {
+  readonly nodes: readonly GraphNode[];
+  readonly edges: readonly GraphEdge[];
+}
+
+/** One judged attestation, as the graph shows it. */
+export interface GraphInput {
+  readonly attestation: Attestation;
+  readonly signer: Signer | undefined;
+  readonly covers: Coverage | null;
+  readonly status: string;
+}
+
+/** The graph of the judged attestations of one manifest. Keys that are not registered have the status `unknown`. */
+export function attestationGraph(
+  { contentHash, title }: CheckedManifest,
+  judged: readonly GraphInput[],
+): AttestationGraph {
+  const nodes = new Map<string, GraphNode>([[contentHash, { id: contentHash, kind: "document", title }]]);
+  const edges = new Map<string, GraphEdge>();
+  const connect = (from: string, to: string, kind: GraphEdge["kind"]) => {
+    edges.set(`${from}\n${to}\n${kind}`, { from, to, kind });
+  };
+  judged.forEach(({ attestation, signer, covers, status }, i) => {
+    const { id, type, signer_key_fingerprint: fingerprint } = attestation;
+    nodes.set(id, { id, kind: "attestation", type, status });
+    nodes.set(fingerprint, keyNode(fingerprint, signer?.record));
+    connect(fingerprint, id, "signed");
+    connect(id, contentHash, "attests");
+    if (covers === "document-and-prior") connect(id, judged[i - 1]!.attestation.id, "covers_up_to");
+    let previous = fingerprint;
+    for (const successor of signer?.successors ?? []) {
+      nodes.set(successor.fingerprint, keyNode(successor.fingerprint, successor));
+      connect(previous, successor.fingerprint, "succeeded_by");
+      previous = successor.fingerprint;
+    }
+  });
+  return { nodes: [...nodes.values()], edges: [...edges.values()] };
+}
+
+function keyNode(id: string, record: KeyRecord | undefined): GraphNode {
+  return { id, kind: "key", pseudonym: record?.pseudonym ?? null, status: record?.status ?? "unknown" };
+}

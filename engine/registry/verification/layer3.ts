@@ -1,0 +1,85 @@
+/**
+ * Layer 3 of verification: whether a verifier trusts the signers, by its own trust configuration and the endorsements
+ * that are active now (`spec.md`, Verification). Different verifiers may differ.
+ */
+import type { GraphView } from "../graph/view.js";
+import type { TrustPolicy } from "../trust/config.js";
+import { type ScoreView, type SignerScore, scoreSigners, type TrustPath } from "../trust/score.js";
+import type { Judge, TrustService } from "../trust/service.js";
+import { reaches } from "../trust/trust.js";
+import type { LayerResult } from "./standing.js";
+
+/** Endorsements that one verification may follow: some seconds of work, in slices. */
+const MAX_VISITS = 1_000_000;
+
+/** How one signer stands with the verifier. */
+export interface TrustVerdict extends LayerResult {
+  /** Trust is an opinion: a signer who lacks it is no reason to call a signature invalid. */
+  readonly status: "valid" | "warning" | "not_evaluated";
+  /** 0 to 1; null when it was not evaluated. */
+  readonly score: number | null;
+  readonly threshold: number | null;
+  /** The best ways on which trust reaches the signer, five at most. */
+  readonly paths: readonly TrustPath[];
+}
+
+/** Layer 3 of a verification: the verdict on each signer, and all of them together. */
+export interface TrustAssessment {
+  readonly summary: LayerResult;
+  of(signer: string): TrustVerdict;
+}
+
+/**
+ * Judges every signer by one policy.
+ * @param policy null when the verifier has no active configuration: then nothing is evaluated
+ * @throws CairnlogError `overloaded`, `closed`
+ */
+export async function assessTrust(
+  trust: Pick<TrustService, "query">,
+  policy: TrustPolicy | null,
+  signers: readonly string[],
+): Promise<TrustAssessment> {
+  if (!policy) return notEvaluated("The verifier has no active trust configuration.");
+  if (!signers.length) return notEvaluated("There is no signer to judge.");
+  const scores = await trust.query((view, judge) =>
+    scoreSigners(scoreView(view, judge), policy, new Set(signers), MAX_VISITS),
+  );
+  if (!scores) return notEvaluated("The anchors reach more endorsements than one verification follows.");
+  const verdicts = new Map([...scores].map(([signer, score]) => [signer, verdict(score, policy.minimum_threshold)]));
+  const of = (signer: string) => verdicts.get(signer)!;
+  const below = signers.filter((signer) => of(signer).status !== "valid").length;
+  const summary: LayerResult = below
+    ? { status: "warning", details: `${below} of ${signers.length} attestation(s) have a signer below the threshold.` }
+    : { status: "valid", details: "Every signer reaches the verifier's threshold." };
+  return { summary, of };
+}
+
+function notEvaluated(details: string): TrustAssessment {
+  const summary = { status: "not_evaluated", details } as const;
+  return { summary, of: () => ({ ...summary, score: null, threshold: null, paths: [] }) };
+}
+
+function verdict({ score, paths }: SignerScore, threshold: number): TrustVerdict {
+  const isTrusted = reaches(score, threshold);
+  const comparison = isTrusted ? "reaches" : "is below";
+  const details = `The score ${shown(score)} ${comparison} the verifier's threshold of ${shown(threshold)}.`;
+  return { status: isTrusted ? "valid" : "warning", details, score, threshold, paths };
+}
+
+/** For people; programs read the numbers. */
+const shown = (value: number): string => `${Number(value.toPrecision(4))}`;
+
+/** The endorsements of keys that are active, discounted as the service discounts them. */
+const scoreView = (view: GraphView, judge: Judge): ScoreView => ({
+  *endorser(fingerprint) {
+    if (!view.isActive(fingerprint)) return { discount: 0, issued: [] };
+    const { discount } = yield* judge(view, fingerprint);
+    const edges = yield* view.active(fingerprint);
+    const issued = edges.map(({ other_fingerprint: endorsed, category, offer_entry_id }) => ({
+      endorsed,
+      category,
+      offer_entry_id,
+    }));
+    return { discount, issued };
+  },
+});

@@ -1,0 +1,85 @@
+/**
+ * Layer 2 of verification: what the registry says of a signer at the time of an attestation (`spec.md`, Verification).
+ */
+import { canonicalTimestamp } from "../../verify/entry.js";
+import type { KeyRecord, Keys } from "../keys/keys.js";
+
+export type LayerStatus = "valid" | "invalid" | "warning" | "not_evaluated";
+
+export interface LayerResult {
+  readonly status: LayerStatus;
+  /** A sentence. */
+  readonly details: string;
+}
+
+/** A signer as verification needs him. */
+export interface Signer {
+  readonly record: KeyRecord;
+  /** The keys that succeeded it, first successor first. */
+  readonly successors: readonly KeyRecord[];
+  /** False when a link is missing or is not confirmed by the key it leads to. */
+  readonly chainHolds: boolean;
+}
+
+/** Links of a succession chain that are followed; a key's holder decides how long it is. */
+export const MAX_SUCCESSORS = 64;
+
+/** The key with this fingerprint and its succession chain, validated both ways; undefined when there is no such key. */
+export function loadSigner(keys: Keys, fingerprint: string): Signer | undefined {
+  const record = keys.lookup(fingerprint);
+  if (!record) return undefined;
+  const successors: KeyRecord[] = [];
+  let last = record;
+  while (last.successor_fingerprint !== null && successors.length < MAX_SUCCESSORS) {
+    const next = keys.lookup(last.successor_fingerprint);
+    if (next?.predecessor_fingerprint !== last.fingerprint) return { record, successors, chainHolds: false };
+    successors.push(next);
+    last = next;
+  }
+  return { record, successors, chainHolds: true };
+}
+
+/**
+ * Whether the signer's key was fit to sign at `time`.
+ * @param claimed time in the attestation, which its own signature does not cover
+ * @param logged time that the log recorded for it; undefined when it is not in the log
+ */
+export function judgeStanding(signer: Signer | undefined, claimed: string, logged: string | undefined): LayerResult {
+  if (!signer) return { status: "invalid", details: "The signer's key was never registered." };
+  const time = instant(claimed);
+  if (logged !== undefined && instant(logged) !== time)
+    return { status: "invalid", details: `It says that it was made at ${claimed}, but the log recorded ${logged}.` };
+  const { record } = signer;
+  if (record.registered_at > time)
+    return { status: "invalid", details: `The key was registered at ${record.registered_at}, after the attestation.` };
+  const { expires_at, ended_at, status } = record;
+  if (status === "revoked" && ended_at! <= time)
+    return { status: "invalid", details: `The key was revoked at ${ended_at}, before the attestation.` };
+  if (expires_at !== null && expires_at <= time)
+    return { status: "invalid", details: `The key expired at ${expires_at}, before the attestation.` };
+  const word = logged === undefined ? " The time is the presenter's word: the log does not hold the attestation." : "";
+  switch (status) {
+    case "revoked":
+      return { status: "warning", details: `The key was revoked at ${ended_at}, after the attestation.${word}` };
+    case "expired":
+      return { status: "warning", details: `The key expired at ${expires_at}, after the attestation.${word}` };
+    case "succeeded":
+      return judgeSuccession(signer, time, word);
+    case "active":
+      return { status: "valid", details: `The key is active, and was when the attestation was made.${word}` };
+  }
+}
+
+function judgeSuccession({ record, successors, chainHolds }: Signer, time: string, word: string): LayerResult {
+  if (!chainHolds) return { status: "invalid", details: "The key was succeeded, but its succession chain is broken." };
+  const chain = successors.map(({ fingerprint }) => fingerprint).join(", then by ");
+  const further = successors.length === MAX_SUCCESSORS ? ", and perhaps further keys" : "";
+  // Valid either way: the holder of the old key is the holder of the new one. The details leave the rest to the reader.
+  const when = record.ended_at! <= time ? `at ${record.ended_at}, before the attestation` : "since";
+  return { status: "valid", details: `The key was succeeded ${when}, by ${chain}${further}.${word}` };
+}
+
+/** Times compare as text in canonical form; only entries of version 1 may hold others. */
+function instant(timestamp: string): string {
+  return canonicalTimestamp(timestamp) ?? timestamp;
+}

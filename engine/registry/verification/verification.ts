@@ -1,0 +1,269 @@
+/**
+ * Verification of a manifest against the hash of a source (`POST /verify`): layer 1, the signatures and what the log
+ * recorded of them; layer 2, the standing of the keys (`standing.ts`); layer 3, a verifier's trust (`layer3.ts`).
+ */
+import { importPublicKey } from "../../crypto/keys/spki.js";
+import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
+import { CairnlogError } from "../../error.js";
+import type { Log } from "../../log/log.js";
+import { type Attestation, type Coverage, normaliseContentHash } from "../../verify/manifest.js";
+import { attestationIdTerm, namedAttestation } from "../attestations/events.js";
+import { type CheckedManifest, ManifestPayloads, readManifest } from "../attestations/manifest.js";
+import { decodeSignature, invalidInput, members } from "../input.js";
+import type { Keys } from "../keys/keys.js";
+import { readTrustPolicy, type TrustPolicy } from "../trust/config.js";
+import type { TrustConfigs } from "../trust/configs.js";
+import type { TrustService } from "../trust/service.js";
+import { type AttestationGraph, attestationGraph } from "./attestationgraph.js";
+import { assessTrust, type TrustVerdict } from "./layer3.js";
+import { judgeStanding, type LayerResult, loadSigner, type Signer } from "./standing.js";
+
+/** The body of `POST /verify`. */
+export interface VerificationRequest {
+  readonly manifest: unknown;
+  /** SHA-256 of the source in hex, bare or with `sha256:`. */
+  readonly source_hash: string;
+  /** Whose active trust configuration layer 3 goes by. */
+  readonly verifier_fingerprint?: string | null;
+  /** The configuration that layer 3 goes by, as `TrustConfigs.create` takes it. */
+  readonly trust_config?: object | null;
+}
+
+export interface AttestationVerdict {
+  readonly id: string;
+  readonly signer_key_fingerprint: string;
+  readonly layer1: LayerResult;
+  readonly layer2: LayerResult;
+  /** Present when the request says by whose trust to judge. */
+  readonly layer3?: TrustVerdict;
+  /** Null when the signature covers neither. */
+  readonly covers: Coverage | null;
+  /** Null when the log does not hold it. */
+  readonly logged: { readonly entry_id: number; readonly leaf_index: number } | null;
+}
+
+export interface VerificationResult {
+  readonly layer1: LayerResult;
+  readonly layer2: LayerResult;
+  /** Present when the request says by whose trust to judge. */
+  readonly layer3?: LayerResult;
+  readonly overall_status: "valid" | "invalid" | "warning";
+  readonly attestations: readonly AttestationVerdict[];
+  readonly attestation_graph: AttestationGraph;
+}
+
+/** Bytes under all signatures of a manifest together: each covers those before it, so the sum grows with the square. */
+const MAX_SIGNED_BYTES = 64 * 1024 * 1024;
+/** Attestations whose signatures are checked at one time, so that their payloads are not all in memory at once. */
+const GROUP = 32;
+
+/** What the log holds under an attestation's id. */
+interface Recorded {
+  readonly logged: AttestationVerdict["logged"];
+  /** Time of the entry that is this attestation. */
+  readonly time?: string;
+  /** Why an entry under the same id is not this attestation. */
+  readonly relabelled?: string;
+}
+
+interface Judged extends AttestationVerdict {
+  readonly attestation: Attestation;
+  readonly signer: Signer | undefined;
+}
+
+export class Verification {
+  readonly #log: Log;
+  readonly #keys: Keys;
+  readonly #verifier: SignatureVerifier;
+  readonly #trust: TrustService;
+  readonly #trustConfigs: TrustConfigs;
+
+  /** Use `openRegistry`. */
+  constructor(parts: {
+    readonly log: Log;
+    readonly keys: Keys;
+    readonly verifier: SignatureVerifier;
+    readonly trust: TrustService;
+    readonly trustConfigs: TrustConfigs;
+  }) {
+    this.#log = parts.log;
+    this.#keys = parts.keys;
+    this.#verifier = parts.verifier;
+    this.#trust = parts.trust;
+    this.#trustConfigs = parts.trustConfigs;
+  }
+
+  /**
+   * Verifies layers 1 and 2, and layer 3 by the trust that the request names (`spec.md`, Verification). A manifest that
+   * does not hold is an answer, not an error.
+   * @throws CairnlogError `invalid-input` for a manifest, hash or trust configuration of the wrong form, with `details`;
+   *   `not-i-json`; `not-found` for a verifier that is no key; `payload-too-large` when its signatures cover more than
+   *   64 MiB together; `overloaded`, `closed`
+   */
+  async verify(request: VerificationRequest): Promise<VerificationResult> {
+    const { manifest, source_hash } = members(request);
+    const sourceHash = normaliseContentHash(source_hash);
+    if (sourceHash === undefined)
+      throw invalidInput("/source_hash", "It must be a SHA-256 in hexadecimal, bare or with sha256: before it.");
+    const checked = readManifest(manifest, "/manifest");
+    const policy = this.#policy(request);
+    const judged = await this.#judge(checked);
+    const layer1 = summariseSignatures(judged, sourceHash === checked.contentHash);
+    const layer2 = summariseStanding(judged);
+    const graphed = judged.map((one) => ({ ...one, status: worst([one.layer1.status, one.layer2.status]) }));
+    const attestations = judged.map(({ attestation: _attestation, signer: _signer, ...verdict }) => verdict);
+    const attestation_graph = attestationGraph(checked, graphed);
+    if (policy === undefined) {
+      const overall_status = worst([layer1.status, layer2.status]);
+      return { layer1, layer2, overall_status, attestations, attestation_graph };
+    }
+    const signers = judged.map(({ signer, signer_key_fingerprint: named }) => signer?.record.fingerprint ?? named);
+    const { summary: layer3, of } = await assessTrust(this.#trust, policy, signers);
+    return {
+      layer1,
+      layer2,
+      layer3,
+      overall_status: worst([layer1.status, layer2.status, layer3.status]),
+      attestations: attestations.map((verdict, i) => ({ ...verdict, layer3: of(signers[i]!) })),
+      attestation_graph,
+    };
+  }
+
+  /** By what layer 3 goes: undefined when it is not asked for, null when the verifier has no active configuration. */
+  #policy({
+    verifier_fingerprint: verifier,
+    trust_config: inline,
+  }: VerificationRequest): TrustPolicy | null | undefined {
+    const isInline = inline !== undefined && inline !== null;
+    if (verifier === undefined || verifier === null)
+      return isInline ? readTrustPolicy(members(inline), "/trust_config") : undefined;
+    if (isInline)
+      throw invalidInput("/trust_config", "Name a verifier or give a trust configuration; both would be two answers.");
+    return this.#trustConfigs.active(verifier) ?? null;
+  }
+
+  async #judge(checked: CheckedManifest): Promise<Judged[]> {
+    const { manifest, contentHash } = checked;
+    const { attestations } = manifest;
+    const payloads = new ManifestPayloads(manifest);
+    if (payloads.size * attestations.length > MAX_SIGNED_BYTES)
+      throw new CairnlogError("payload-too-large", "The manifest is too large for so many attestations.");
+    const signers = new Map<string, Signer | undefined>();
+    for (const { signer_key_fingerprint: fingerprint } of attestations)
+      if (!signers.has(fingerprint)) signers.set(fingerprint, loadSigner(this.#keys, fingerprint));
+
+    const judged: Judged[] = [];
+    for (let from = 0; from < attestations.length; from += GROUP) {
+      const group = attestations.slice(from, from + GROUP).map(async (attestation, i): Promise<Judged> => {
+        const { id, signer_key_fingerprint, timestamp } = attestation;
+        const signer = signers.get(signer_key_fingerprint);
+        const recorded = this.#recorded(attestation, contentHash);
+        const { covers, ...layer1 } = await this.#signature(attestation, signer, payloads.of(from + i));
+        return {
+          id,
+          signer_key_fingerprint,
+          layer1: judgeRecord(layer1, attestation, contentHash, recorded),
+          layer2: judgeStanding(signer, timestamp, recorded.time),
+          covers,
+          logged: recorded.logged,
+          attestation,
+          signer,
+        };
+      });
+      judged.push(...(await Promise.all(group)));
+    }
+    return judged;
+  }
+
+  /** Whether the signature is the stated key's, and over what. */
+  async #signature(
+    attestation: Attestation,
+    signer: Signer | undefined,
+    payloads: ReturnType<ManifestPayloads["of"]>,
+  ): Promise<LayerResult & { covers: Coverage | null }> {
+    const invalid = (details: string) => ({ status: "invalid" as const, details, covers: null });
+    if (!signer) return invalid("The signer's key is not registered, so the signature cannot be checked.");
+    const key = importPublicKey(signer.record.public_key);
+    if (attestation.signature_algorithm !== key.algorithm)
+      return invalid(`It names the algorithm ${attestation.signature_algorithm}, but the key is ${key.algorithm}.`);
+    const signature = decodeSignature(attestation.signature);
+    if (!signature) return invalid("The signature is not strict base64.");
+    for (const { covers, bytes } of payloads)
+      if (await this.#verifier.verify(key, bytes, signature)) {
+        const extent = covers === "document" ? "the document" : "the document and the attestations before it";
+        return { status: "valid", details: `The signature verifies; it covers ${extent}.`, covers };
+      }
+    return invalid("The signature does not verify over the manifest with the signer's key.");
+  }
+
+  /**
+   * The entry that recorded this attestation. Of an attestation in a manifest only the signature is the signer's own:
+   * whoever presents it could have changed id, type, time and statement, and the log knows better.
+   */
+  #recorded(attestation: Attestation, contentHash: string): Recorded {
+    const list = this.#log.postings(attestationIdTerm(attestation.id));
+    let relabelled: string | undefined;
+    for (let rank = 0; rank < list.length; rank++) {
+      const leafIndex = list.at(rank);
+      const entry = this.#log.entryAt(leafIndex)!;
+      const event = namedAttestation(entry);
+      if (event?.attestation_id !== attestation.id) continue;
+      const differences = [
+        ["type", event.attestation_type !== attestation.type],
+        ["signer", event.signer_key_fingerprint !== attestation.signer_key_fingerprint],
+        ["signature", event.signature !== attestation.signature],
+        ["document", normaliseContentHash(event.document_hash) !== contentHash],
+        ["intent statement", (event.intent_statement ?? null) !== (attestation.intent_statement ?? null)],
+      ].filter(([, differs]) => differs);
+      if (!differences.length) {
+        const { timestamp } = event;
+        const time = typeof timestamp === "string" ? timestamp : entry.timestamp;
+        return { logged: { entry_id: entry.id, leaf_index: leafIndex }, time };
+      }
+      const names = differences.map(([name]) => name).join(", ");
+      relabelled ??= `It was relabelled: entry ${entry.id} holds an attestation with this id and another ${names}.`;
+    }
+    return relabelled === undefined ? { logged: null } : { logged: null, relabelled };
+  }
+}
+
+function judgeRecord(
+  signature: LayerResult,
+  { scope }: Attestation,
+  contentHash: string,
+  { relabelled }: Recorded,
+): LayerResult {
+  const faults = signature.status === "valid" ? [] : [signature.details];
+  if (normaliseContentHash(scope.content_hash) !== contentHash) faults.push("Its scope is another document.");
+  if (relabelled !== undefined) faults.push(relabelled);
+  return faults.length ? { status: "invalid", details: faults.join(" ") } : signature;
+}
+
+function summariseSignatures(judged: readonly Judged[], isSource: boolean): LayerResult {
+  const invalid = judged.filter(({ layer1 }) => layer1.status === "invalid").length;
+  const faults: string[] = [];
+  if (!isSource) faults.push("The source is not the attested document: its hash is not the manifest's content hash.");
+  if (!judged.length) faults.push("The manifest carries no attestation.");
+  if (invalid) faults.push(`${invalid} of ${judged.length} attestation(s) do not hold.`);
+  if (faults.length) return { status: "invalid", details: faults.join(" ") };
+  return {
+    status: "valid",
+    details: `The source is the attested document, and all ${judged.length} attestation(s) hold.`,
+  };
+}
+
+function summariseStanding(judged: readonly Judged[]): LayerResult {
+  if (!judged.length) return { status: "not_evaluated", details: "There is no signer to judge." };
+  const count = (status: string) => judged.filter(({ layer2 }) => layer2.status === status).length;
+  const [invalid, warning] = [count("invalid"), count("warning")];
+  const faults: string[] = [];
+  if (invalid) faults.push(`${invalid} of ${judged.length} attestation(s) have a signer who was not fit to sign them.`);
+  if (warning) faults.push(`${warning} of ${judged.length} attestation(s) have a signer whose key has ended since.`);
+  if (faults.length) return { status: invalid ? "invalid" : "warning", details: faults.join(" ") };
+  return { status: "valid", details: `Every signer's key was registered and active when it signed.` };
+}
+
+/** `invalid` beats `warning` beats `valid`. */
+function worst(statuses: readonly string[]): "valid" | "invalid" | "warning" {
+  return statuses.includes("invalid") ? "invalid" : statuses.includes("warning") ? "warning" : "valid";
+}

@@ -1,0 +1,97 @@
+/** How subscriptions come and end, and what becomes of deliveries: private rows, and no entries. */
+import { CairnlogError } from "../../error.js";
+import { define, type Transaction } from "../../log/write/commands.js";
+import type { WebhookRow } from "../../store/schema.js";
+import { type Outcome, removeDelivery, settleDelivery } from "./deliveries.js";
+import type { WebhookDraft } from "./input.js";
+import { mayManage, subscriptions, type Webhook, webhookView } from "./subscriptions.js";
+
+/** Active subscriptions of one key. */
+export const MAX_PER_KEY = 100;
+/** And of all keys: every one of them may be told of every entry, which is a row in its transaction. */
+export const MAX_IN_ALL = 1_000;
+
+/** What outcomes led to, for those who watch. */
+export interface Settlement {
+  /** Subscriptions that have become unhealthy. */
+  readonly unhealthy: readonly number[];
+  /** Deliveries that will not be tried again. */
+  readonly givenUp: number;
+}
+
+/** @throws CairnlogError `precondition-failed` when the key, or the service, has as many as it may */
+export const subscribe = define(
+  "webhook.subscribe",
+  (
+    transaction: Transaction,
+    { subscription, owner_fingerprint }: { readonly subscription: WebhookDraft; readonly owner_fingerprint: string },
+  ): Webhook => {
+    checkRoom(transaction, owner_fingerprint);
+    const id = (transaction.get("counters", "webhook")?.last ?? 0) + 1;
+    const row: WebhookRow = {
+      ...subscription,
+      owner_fingerprint,
+      healthy: true,
+      retry_count: 0,
+      next_probe_at: null,
+      created_at: transaction.timestamp,
+    };
+    transaction.put("counters", "webhook", { last: id });
+    transaction.put("webhooks", id, row);
+    return webhookView(id, row);
+  },
+);
+
+/**
+ * Removes the subscription's row, its secret with it.
+ * @returns the subscription as it was, no longer active
+ * @throws CairnlogError `not-found` when there is none with this id that the key may see
+ */
+export const deactivate = define(
+  "webhook.deactivate",
+  (
+    transaction: Transaction,
+    input: { readonly id: number; readonly fingerprint: string; readonly operator_fingerprint: string },
+  ): Webhook => {
+    const row = transaction.get("webhooks", input.id);
+    if (!row || !mayManage(row, input.fingerprint, input.operator_fingerprint))
+      throw new CairnlogError("not-found", `There is no active webhook ${input.id} of this key.`);
+    transaction.put("webhooks", input.id, undefined);
+    return { ...webhookView(input.id, row), active: false };
+  },
+);
+
+/**
+ * Writes down how attempts went (`api.md`, webhooks): what was delivered leaves; what was not is tried again later; ten
+ * failures in a row make a subscription unhealthy, one success makes it healthy.
+ */
+export const settle = define(
+  "outbox.settle",
+  (transaction: Transaction, { outcomes }: { readonly outcomes: readonly Outcome[] }): Settlement => {
+    const results = outcomes.map((outcome) => settleDelivery(transaction, outcome));
+    return {
+      unhealthy: outcomes.flatMap(({ webhookId }, i) => (results[i]?.becameUnhealthy ? [webhookId] : [])),
+      givenUp: results.filter((result) => result?.gaveUp).length,
+    };
+  },
+);
+
+/** Removes deliveries of a subscription that has ended. */
+export const clearOutbox = define(
+  "outbox.clear",
+  (transaction: Transaction, input: { readonly webhook_id: number; readonly entry_ids: readonly number[] }): void => {
+    for (const entryId of input.entry_ids) {
+      const key: [number, number] = [input.webhook_id, entryId];
+      if (transaction.get("outbox", key)) removeDelivery(transaction, key);
+    }
+  },
+);
+
+function checkRoom(transaction: Transaction, owner: string): void {
+  const active = subscriptions(transaction);
+  const own = active.filter(({ row }) => row.owner_fingerprint === owner);
+  if (own.length >= MAX_PER_KEY)
+    throw new CairnlogError("precondition-failed", `This key has ${MAX_PER_KEY} webhooks. Delete one first.`);
+  if (active.length >= MAX_IN_ALL)
+    throw new CairnlogError("precondition-failed", `The service has ${MAX_IN_ALL} webhooks and takes no more.`);
+}

@@ -1,0 +1,98 @@
+/** What a client asks for when it subscribes, checked; and the key that a secret stands for. */
+
+import type { WebhookRow } from "../../store/schema.js";
+import type { WebhookEvent } from "../../verify/contract.js";
+import { WEBHOOK_EVENTS } from "../../verify/contract.js";
+import { decodeBase64, utf8 } from "../../verify/encoding.js";
+import { normaliseContentHash } from "../../verify/manifest.js";
+import { boundedText, Faults, members } from "../input.js";
+import { canonicalFingerprint } from "../keys/events.js";
+import { isVisiblyPrivate } from "./publicaddress.js";
+
+/** The body of `POST /webhooks`. */
+export interface WebhookInput {
+  /** `http:` or `https:`, at most 2048 characters. */
+  readonly url: string;
+  /** Empty or absent: all. */
+  readonly events?: readonly string[] | null;
+  readonly key_fingerprint?: string | null;
+  readonly document_hash?: string | null;
+  /** 16–256 characters. */
+  readonly secret?: string | null;
+}
+
+export type WebhookDraft = Pick<WebhookRow, "url" | "events" | "key_fingerprint" | "document_hash" | "secret">;
+
+export const MAX_URL_CHARACTERS = 2048;
+const SECRET = { min: 16, max: 256 };
+/** As Standard Webhooks writes secrets; what follows is base64 of the key. */
+const ENCODED_SECRET = "whsec_";
+/** The URL parser takes these away in silence; two readers of one text must not see two addresses. */
+const BLANK = /[\s\p{Cc}]/u;
+
+/**
+ * Reads a subscription. Every value is whoever asks's choice.
+ * @param allowPrivate whether the operator allows addresses that are not public
+ * @throws CairnlogError `invalid-input`
+ */
+export function readSubscription(subscription: WebhookInput, allowPrivate: boolean): WebhookDraft {
+  const input = members(subscription);
+  const faults = new Faults();
+  const url = readUrl(input.url, allowPrivate, faults);
+  const events = readEvents(input.events, faults);
+  const secret = readSecret(input.secret, faults);
+  const draft = {
+    key_fingerprint: readFilter(input.key_fingerprint, "/key_fingerprint", canonicalFingerprint, faults),
+    document_hash: readFilter(input.document_hash, "/document_hash", normaliseContentHash, faults),
+  };
+  faults.check();
+  return { url: url!, events, secret: secret!, ...draft };
+}
+
+/**
+ * The HMAC key that a secret stands for: after `whsec_` the bytes that the base64 gives, as Standard Webhooks has it;
+ * any other secret's UTF-8 bytes. Undefined when what follows `whsec_` is not strict base64.
+ */
+export function webhookKey(secret: string): Uint8Array | undefined {
+  return secret.startsWith(ENCODED_SECRET) ? decodeBase64(secret.slice(ENCODED_SECRET.length)) : utf8(secret);
+}
+
+function readUrl(value: unknown, allowPrivate: boolean, faults: Faults): string | undefined {
+  const text = boundedText(value, "/url", { min: 1, max: MAX_URL_CHARACTERS }, faults);
+  if (text === undefined) return undefined;
+  const url = URL.canParse(text) && !BLANK.test(text) ? new URL(text) : null;
+  if (!url || !/^https?:$/.test(url.protocol)) faults.add("/url", "It must be an absolute http: or https: URL.");
+  else if (url.username || url.password) faults.add("/url", "It must not hold a user name or password.");
+  else if (url.hash) faults.add("/url", "It must not have a fragment, which is never sent.");
+  else if (!allowPrivate && isVisiblyPrivate(url.hostname))
+    faults.add("/url", "Its host is not on the public internet.");
+  return text;
+}
+
+function readEvents(value: unknown, faults: Faults): readonly WebhookEvent[] {
+  if (value === undefined || value === null) return [];
+  const isKnown = (name: unknown): name is WebhookEvent => WEBHOOK_EVENTS.some((known) => known === name);
+  if (Array.isArray(value) && value.every(isKnown)) return [...new Set(value)];
+  faults.add("/events", `It must be a list of ${WEBHOOK_EVENTS.join(", ")}.`);
+  return [];
+}
+
+function readFilter(
+  value: unknown,
+  path: string,
+  canonical: (text: string) => string | undefined,
+  faults: Faults,
+): string | null {
+  if (value === undefined || value === null) return null;
+  const read = typeof value === "string" ? canonical(value) : undefined;
+  if (read === undefined) faults.add(path, "It must be a SHA-256 in hexadecimal, with or without `sha256:` before it.");
+  return read ?? null;
+}
+
+function readSecret(value: unknown, faults: Faults): string | null | undefined {
+  if (value === undefined || value === null) return null;
+  const secret = boundedText(value, "/secret", SECRET, faults);
+  if (secret !== undefined && !webhookKey(secret)?.length)
+    faults.add("/secret", `After ${ENCODED_SECRET} it must be base64, padded and without spaces.`);
+  return secret;
+}

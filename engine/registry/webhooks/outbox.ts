@@ -1,0 +1,62 @@
+/** The outbox as it is read, and written by whoever delivers (`deliveries.ts`). */
+import type { Log } from "../../log/log.js";
+import type { DeliveryRow } from "../../store/schema.js";
+import { clearOutbox, type Settlement, settle } from "./commands.js";
+import { deliveriesOf, type Outcome } from "./deliveries.js";
+
+/** Rows removed in one command. */
+const REMOVED_AT_ONCE = 500;
+
+export interface Delivery extends DeliveryRow {
+  readonly entry_id: number;
+}
+
+export class Outbox {
+  readonly #log: Log;
+
+  /** Use `openRegistry`. */
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /** Subscriptions with rows, those that no longer exist included. */
+  webhookIds(): number[] {
+    return this.#counts().map(({ key }) => key);
+  }
+
+  /** Rows in all. */
+  get size(): number {
+    return this.#counts().reduce((sum, { row }) => sum + row.count, 0);
+  }
+
+  #counts() {
+    return this.#log.rows("outboxCounts", 0, Number.MAX_SAFE_INTEGER);
+  }
+
+  /** The deliveries of a subscription with the lowest entry ids, at most `limit`, as they are on disk. */
+  oldest(webhookId: number, limit: number): Delivery[] {
+    const rows = this.#log.rows("outbox", ...deliveriesOf(webhookId), { limit });
+    return rows.map(({ key: [, entry_id], row }) => ({ entry_id, ...row }));
+  }
+
+  /**
+   * Writes down how attempts went, all in one command (`api.md`, webhooks): what was delivered leaves; what was not is
+   * tried again later; ten failures in a row make a subscription unhealthy, one success makes it healthy.
+   * @throws CairnlogError as `Log.execute` does
+   */
+  async settle(outcomes: readonly Outcome[]): Promise<Settlement> {
+    const { value } = await this.#log.execute(settle, { outcomes });
+    return value;
+  }
+
+  /**
+   * Removes rows of a subscription that no longer exists, a few at a time.
+   * @returns whether there may be more
+   * @throws CairnlogError as `Log.execute` does
+   */
+  async clear(webhookId: number): Promise<boolean> {
+    const rows = this.#log.rows("outbox", ...deliveriesOf(webhookId), { limit: REMOVED_AT_ONCE });
+    await this.#log.execute(clearOutbox, { webhook_id: webhookId, entry_ids: rows.map(({ key: [, id] }) => id) });
+    return rows.length === REMOVED_AT_ONCE;
+  }
+}

@@ -1,0 +1,36 @@
+/** Webhook subscriptions as rows, and what live appends add to the outbox for them. */
+import type { LoggedEvent, StateReader, StateWriter } from "../../log/write/projection.js";
+import type { WebhookRow } from "../../store/schema.js";
+import { addDelivery } from "./deliveries.js";
+import { selects, webhookEvent } from "./events.js";
+
+/** A subscription as its owner sees it: without the secret. */
+export interface Webhook
+  extends Pick<
+    WebhookRow,
+    "url" | "events" | "key_fingerprint" | "document_hash" | "healthy" | "retry_count" | "created_at"
+  > {
+  readonly id: number;
+  readonly active: boolean;
+}
+
+/** The active subscriptions, oldest first. To ask for them costs next to nothing: the rows are kept in memory. */
+export const subscriptions = (state: StateReader) => state.range("webhooks", 0, Number.MAX_SAFE_INTEGER);
+
+/** Whether a key sees a subscription and may end it. */
+export const mayManage = (row: WebhookRow, fingerprint: string, operator: string): boolean =>
+  row.owner_fingerprint === fingerprint || fingerprint === operator;
+
+export function webhookView(id: number, row: WebhookRow): Webhook {
+  const { url, events, key_fingerprint, document_hash, healthy, retry_count, created_at } = row;
+  return { id, url, events, key_fingerprint, document_hash, active: true, healthy, retry_count, created_at };
+}
+
+/** Files an event that is being appended for every subscription that selects it: part of the command that appends it. */
+export function tellSubscribers(event: LoggedEvent, state: StateWriter): void {
+  const active = subscriptions(state);
+  if (!active.length) return;
+  const told = webhookEvent(event);
+  if (!told) return;
+  for (const { key, row } of active) if (selects(row, told, event.payload)) addDelivery(key, told, event, state);
+}

@@ -1,0 +1,260 @@
+/**
+ * Terms and their entries in memory: what a batch files, and what no run holds yet. All of it lies in flat arrays, which
+ * grow and are used again. As strings in a `Map` every posting lived for thousands of appends and was copied by the
+ * collector twice; the collector does not look into these.
+ */
+import { randomInt } from "node:crypto";
+import { BLOOM_KINDS } from "../schema.js";
+import type { RunBuilder } from "./runs.js";
+import { TERM_BYTES } from "./term.js";
+
+/** A term's bytes as big-endian words, of which the last holds one byte: terms sort as these do without their sign. */
+const WORDS = 5;
+/** Behind the words: numbers of its first and of its last posting, and how many there are. */
+const FIRST = WORDS;
+const LAST = WORDS + 1;
+const COUNT = WORDS + 2;
+const STRIDE = WORDS + 3;
+/** Twice as many slots as terms: then a search looks at 1.5 of them on average. */
+const SLOTS_PER_TERM = 2;
+const FIRST_CAPACITY = 64;
+/** Bits of an integer that a double holds exactly. */
+const EXACT_BITS = 53;
+
+/**
+ * Odd, and new in each process: a client chooses most of the bytes of some terms, and must not be able to make thousands
+ * that fall into one slot.
+ */
+const MULTIPLIERS = Int32Array.from({ length: WORDS }, () => randomInt(2 ** 31) * 2 + 1);
+
+/** Reads the words of a term. */
+function wordsOf(term: string, into: Int32Array): void {
+  for (let i = 0, at = 0; i < WORDS - 1; i++, at += 4)
+    into[i] =
+      (term.charCodeAt(at) << 24) |
+      (term.charCodeAt(at + 1) << 16) |
+      (term.charCodeAt(at + 2) << 8) |
+      term.charCodeAt(at + 3);
+  into[WORDS - 1] = term.charCodeAt(TERM_BYTES - 1) << 24;
+}
+
+/** Negative when the term at `a` sorts before that at `b`. */
+function compare(as: Int32Array, a: number, bs: Int32Array, b: number): number {
+  for (let i = 0; i < WORDS; i++) if (as[a + i] !== bs[b + i]) return as[a + i]! >>> 0 < bs[b + i]! >>> 0 ? -1 : 1;
+  return 0;
+}
+
+const sought = new Int32Array(WORDS);
+
+/** Term → ascending leaf indexes. */
+export class TermTable {
+  /** Number of a term plus one, at the first free slot from where it hashes to. */
+  #slots = new Int32Array(SLOTS_PER_TERM * FIRST_CAPACITY);
+  #shift = 32 - Math.log2(SLOTS_PER_TERM * FIRST_CAPACITY);
+  /** `STRIDE` words for each term. */
+  #terms = new Int32Array(STRIDE * FIRST_CAPACITY);
+  #termCount = 0;
+  /** Of each posting: leaf index, term, and the term's posting before it. */
+  #indexes = new Float64Array(FIRST_CAPACITY);
+  #owners = new Int32Array(FIRST_CAPACITY);
+  #previous = new Int32Array(FIRST_CAPACITY);
+  #count = 0;
+
+  /** Postings held. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Files the entry at `index`, which is not below any filed under `term` before. */
+  add(term: string, index: number): void {
+    wordsOf(term, sought);
+    this.#append(this.#enter(sought, 0), index);
+  }
+
+  /** Files all of `other`, whose entries are not below those filed here. */
+  addAll(other: TermTable): void {
+    const numbers = new Int32Array(other.#termCount);
+    for (let number = 0; number < numbers.length; number++)
+      numbers[number] = this.#enter(other.#terms, STRIDE * number);
+    for (let posting = 0; posting < other.#count; posting++)
+      this.#append(numbers[other.#owners[posting]!]!, other.#indexes[posting]!);
+  }
+
+  /** The lowest leaf index under `term`, or undefined. */
+  first(term: string): number | undefined {
+    const number = this.#find(term);
+    return number < 0 ? undefined : this.#indexes[this.#terms[STRIDE * number + FIRST]!];
+  }
+
+  /** All leaf indexes under `term`, ascending. */
+  list(term: string): number[] {
+    const number = this.#find(term);
+    return number < 0 ? [] : this.#list(number);
+  }
+
+  /** Every term with its leaf indexes, in the order they came. */
+  *[Symbol.iterator](): Generator<readonly [term: string, indexes: readonly number[]]> {
+    for (let number = 0; number < this.#termCount; number++) {
+      const bytes = Buffer.alloc(WORDS * 4);
+      for (let i = 0; i < WORDS; i++) bytes.writeInt32BE(this.#terms[STRIDE * number + i]!, 4 * i);
+      yield [bytes.toString("latin1", 0, TERM_BYTES), this.#list(number)];
+    }
+  }
+
+  /** The leaf index of every posting whose term is one from `low` to `high`, in the order they came. */
+  *range(low: string, high: string): Generator<number> {
+    const [from, to] = [new Int32Array(WORDS), new Int32Array(WORDS)];
+    wordsOf(low, from);
+    wordsOf(high, to);
+    for (let posting = 0; posting < this.#count; posting++) {
+      const at = STRIDE * this.#owners[posting]!;
+      if (compare(this.#terms, at, from, 0) >= 0 && compare(this.#terms, at, to, 0) <= 0) yield this.#indexes[posting]!;
+    }
+  }
+
+  /** Takes back the newest postings until there are `count`. */
+  truncate(count: number): void {
+    while (this.#count > count) {
+      const posting = --this.#count;
+      const number = this.#owners[posting]!;
+      const at = STRIDE * number;
+      this.#terms[at + LAST] = this.#previous[posting]!;
+      // A term without postings is the newest: what came after it has been taken back.
+      if (--this.#terms[at + COUNT]! === 0) {
+        this.#slots[this.#slotOf(this.#terms, at)] = 0;
+        this.#termCount--;
+      }
+    }
+  }
+
+  /** Forgets everything and keeps its memory. */
+  clear(): void {
+    this.#slots.fill(0);
+    this.#termCount = this.#count = 0;
+  }
+
+  /** Distinct terms of those kinds that a Bloom filter holds. */
+  get filteredTerms(): number {
+    let filtered = 0;
+    for (let at = 0; at < STRIDE * this.#termCount; at += STRIDE)
+      if (BLOOM_KINDS.has(this.#terms[at]! >>> 24)) filtered++;
+    return filtered;
+  }
+
+  /**
+   * Adds all postings to `builder` in the order of their terms, and yields after every `slice` terms.
+   *
+   * The first four bytes of a term and its number are sorted as one double, which takes 3 ms for 40,000 terms; only those
+   * of which these bytes are the same are compared further.
+   */
+  *writeTo(builder: RunBuilder, slice: number): Generator<void> {
+    const count = this.#termCount;
+    const numberBits = Math.ceil(Math.log2(count + 1));
+    const numbers = 2 ** numberBits;
+    const dropped = Math.max(0, 32 + numberBits - EXACT_BITS);
+    const keys = new Float64Array(count);
+    for (let number = 0; number < count; number++)
+      keys[number] = (this.#terms[STRIDE * number]! >>> dropped) * numbers + number;
+    keys.sort();
+    const single = [0];
+    for (let from = 0; from < count; ) {
+      const beginning = Math.floor(keys[from]! / numbers);
+      let to = from + 1;
+      while (to < count && Math.floor(keys[to]! / numbers) === beginning) to++;
+      if (to > from + 1) keys.subarray(from, to).sort((a, b) => this.#order(a % numbers, b % numbers));
+      for (; from < to; from++) {
+        const number = keys[from]! % numbers;
+        const at = STRIDE * number;
+        if (this.#terms[at + COUNT] === 1) {
+          single[0] = this.#indexes[this.#terms[at + FIRST]!]!;
+          builder.add(this.#terms, at, single);
+        } else builder.add(this.#terms, at, this.#list(number));
+        if (from % slice === slice - 1) yield;
+      }
+    }
+  }
+
+  #order(a: number, b: number): number {
+    return compare(this.#terms, STRIDE * a, this.#terms, STRIDE * b);
+  }
+
+  #list(number: number): number[] {
+    const at = STRIDE * number;
+    const length = this.#terms[at + COUNT]!;
+    const list = new Array<number>(length);
+    for (
+      let rank = length - 1, posting = this.#terms[at + LAST]!;
+      rank >= 0;
+      rank--, posting = this.#previous[posting]!
+    )
+      list[rank] = this.#indexes[posting]!;
+    return list;
+  }
+
+  /** The slot in which the term at `at` of `words` is, or could be. */
+  #slotOf(words: Int32Array, at: number): number {
+    const mask = this.#slots.length - 1;
+    let hash = 0;
+    for (let i = 0; i < WORDS; i++) hash = (hash + Math.imul(words[at + i]!, MULTIPLIERS[i]!)) | 0;
+    for (let slot = hash >>> this.#shift; ; slot = (slot + 1) & mask) {
+      const number = this.#slots[slot]! - 1;
+      if (number < 0 || compare(this.#terms, STRIDE * number, words, at) === 0) return slot;
+    }
+  }
+
+  #find(term: string): number {
+    wordsOf(term, sought);
+    return this.#slots[this.#slotOf(sought, 0)]! - 1;
+  }
+
+  /** Number of the term at `at` of `words`, which is new or not. */
+  #enter(words: Int32Array, at: number): number {
+    let slot = this.#slotOf(words, at);
+    const known = this.#slots[slot]! - 1;
+    if (known >= 0) return known;
+    if (STRIDE * (this.#termCount + 1) > this.#terms.length) {
+      this.#growTerms();
+      slot = this.#slotOf(words, at);
+    }
+    const number = this.#termCount++;
+    for (let i = 0; i < WORDS; i++) this.#terms[STRIDE * number + i] = words[at + i]!;
+    this.#terms[STRIDE * number + COUNT] = 0;
+    this.#slots[slot] = number + 1;
+    return number;
+  }
+
+  #append(number: number, index: number): void {
+    const at = STRIDE * number;
+    const count = this.#terms[at + COUNT]!;
+    // What an entry is filed under twice is one posting.
+    if (count && this.#indexes[this.#terms[at + LAST]!] === index) return;
+    if (this.#count === this.#indexes.length) this.#growPostings();
+    const posting = this.#count++;
+    this.#indexes[posting] = index;
+    this.#owners[posting] = number;
+    this.#previous[posting] = count ? this.#terms[at + LAST]! : -1;
+    if (!count) this.#terms[at + FIRST] = posting;
+    this.#terms[at + LAST] = posting;
+    this.#terms[at + COUNT] = count + 1;
+  }
+
+  #growTerms(): void {
+    const terms = this.#terms;
+    this.#terms = new Int32Array(2 * terms.length);
+    this.#terms.set(terms);
+    this.#slots = new Int32Array(2 * this.#slots.length);
+    this.#shift--;
+    for (let number = 0; number < this.#termCount; number++)
+      this.#slots[this.#slotOf(this.#terms, STRIDE * number)] = number + 1;
+  }
+
+  #growPostings(): void {
+    const [indexes, owners, previous] = [this.#indexes, this.#owners, this.#previous];
+    this.#indexes = new Float64Array(2 * this.#count);
+    this.#owners = new Int32Array(2 * this.#count);
+    this.#previous = new Int32Array(2 * this.#count);
+    this.#indexes.set(indexes);
+    this.#owners.set(owners);
+    this.#previous.set(previous);
+  }
+}

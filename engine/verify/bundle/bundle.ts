@@ -1,0 +1,274 @@
+/**
+ * Checking an `.attestation.json` file: one attestation with all that is needed to check it offline against a file, a pinned
+ * operator key, and nobody's word. Everything in the bundle may come from an attacker.
+ *
+ * Nothing may ride along unverified: unknown members are refused, and every known one is tied to a signature or to the
+ * tree, with these limits, which lie in the log's own format: of the entry, `id` is covered by no hash (it is only
+ * required to be possible), and `event_type` by none either (it must fit the attestation type, and be exactly the
+ * predicate under `predicateBase` where the caller gives one). Digests other than the primary one are checked where
+ * present, but nothing says how many there were. An anchoring proof, where there is one, is under no hash of the log:
+ * it must be one for this entry, and what it claims of Bitcoin is told, not checked.
+ */
+
+import { decodeBase64 } from "../encoding.js";
+import { canonicalTimestamp, checkEntry, type Entry } from "../entry.js";
+import { canonicalJson } from "../json/canonical.js";
+import { fits } from "../json/shape.js";
+import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
+import { verifySignature } from "../keys/signature.js";
+import { attestationPayloads, type Manifest, manifestHash, normaliseContentHash } from "../manifest.js";
+import { checkOtsProof } from "../ots/anchor.js";
+import { leafHash, verifyInclusion } from "../tree/merkle.js";
+import { verifyTreeHead } from "../tree/treehead.js";
+import { type AttestationBundle, type AttestationEvent, BUNDLE, BUNDLE_FORMAT } from "./format.js";
+
+/** What the verifier brings himself. */
+export interface BundleTrust {
+  /** SHA-256 of the file at hand in hex, bare or with `sha256:`. */
+  readonly fileHash: string;
+  /** The operator key, got from elsewhere than the bundle. */
+  readonly operatorKey: PublicKey;
+  /** URL prefix of the four canonical predicates; where given, the entry's event type must be exactly the one under it. */
+  readonly predicateBase?: string;
+}
+
+/** One thing that was checked; `detail` says in sentences what holds, or everything that does not. */
+export interface BundleCheck {
+  readonly name:
+    | "format"
+    | "file"
+    | "manifest"
+    | "signature"
+    | "attestation"
+    | "entry"
+    | "inclusion"
+    | "tree-head"
+    | "anchor";
+  readonly ok: boolean;
+  readonly detail: string;
+}
+
+/** `valid` only when every check is `ok`; a bundle of the wrong form has the one check `format`. */
+export interface BundleVerdict {
+  readonly valid: boolean;
+  readonly checks: readonly BundleCheck[];
+}
+
+const PREDICATES: ReadonlyMap<string, string> = new Map([
+  ["authorship", "/authorship/v1"],
+  ["editorial_review", "/editorial-review/v1"],
+  ["peer_review", "/peer-review/v1"],
+  ["publication", "/publication/v1"],
+]);
+/** As many tags, of as many characters, as the log takes over from a manifest. */
+const MAX_TAGS = 32;
+const MAX_TAG_CHARACTERS = 64;
+
+/**
+ * Checks a bundle, as `parseIJson` read it, against the file's hash and the pinned operator key. It proves that the key in
+ * the bundle signed the manifest of this file and that the operator's log holds it; not whose key it is, nor that the key
+ * was never revoked, nor the signatures of earlier attestations in the manifest. Never throws.
+ */
+export async function verifyBundle(bundle: unknown, trust: BundleTrust): Promise<BundleVerdict> {
+  try {
+    const misfit = BUNDLE(bundle, "");
+    if (misfit !== undefined) return verdict([{ name: "format", ok: false, detail: misfit }]);
+    const checked = bundle as AttestationBundle;
+    return verdict([
+      judge("format", `The file is a complete ${BUNDLE_FORMAT} bundle.`, []),
+      checkFile(checked, trust.fileHash),
+      checkManifest(checked),
+      await checkSignature(checked),
+      checkAttestation(checked),
+      checkLogEntry(checked, trust.predicateBase),
+      checkInclusion(checked),
+      await checkTreeHead(checked, trust.operatorKey),
+      ...checkAnchor(checked),
+    ]);
+  } catch (error) {
+    return verdict([
+      { name: "format", ok: false, detail: `The bundle cannot be evaluated: ${(error as Error).message}` },
+    ]);
+  }
+}
+
+function checkFile({ manifest }: AttestationBundle, fileHash: string): BundleCheck {
+  const actual = normaliseContentHash(fileHash);
+  const stated = normaliseContentHash(manifest.document.content_hash);
+  return judge("file", "The file's SHA-256 is the manifest's content hash.", [
+    [actual !== undefined, "The hash of the file at hand is not a SHA-256 in hexadecimal."],
+    [stated !== undefined, "The manifest's content hash is not a SHA-256 in hexadecimal."],
+    [
+      actual === stated,
+      "The file is not the one that was attested: its SHA-256 differs from the manifest's content hash.",
+    ],
+  ]);
+}
+
+function checkManifest({ manifest, entry }: AttestationBundle): BundleCheck {
+  const event = logged(entry);
+  return judge("manifest", "The manifest is the one whose hash, title and tags the log recorded.", [
+    [
+      normaliseContentHash(event.manifest_hash) === `sha256:${manifestHash(manifest)}`,
+      "The manifest's hash is not the one in the log entry.",
+    ],
+    [
+      event.document_hash === normaliseContentHash(manifest.document.content_hash),
+      "The document hash in the log entry is not the manifest's content hash.",
+    ],
+    [event.document_title === manifest.document.title, "The title in the log entry is not the manifest's."],
+    [same(event.tags ?? [], recordedTags(manifest)), "The tags in the log entry are not the manifest's."],
+  ]);
+}
+
+async function checkSignature({ manifest, attestation, public_key }: AttestationBundle): Promise<BundleCheck> {
+  let key: PublicKey;
+  try {
+    key = parsePublicKey(public_key);
+  } catch (error) {
+    return judge("signature", "", [[false, (error as Error).message]]);
+  }
+  const signature = decodeBase64(attestation.signature);
+  const prior = manifest.attestations.length;
+  let covers: string | undefined;
+  for (const payload of signature === undefined ? [] : attestationPayloads(manifest, prior)) {
+    if (await verifySignature(key, payload.bytes, signature!)) {
+      covers = payload.covers;
+      break;
+    }
+  }
+  const extent =
+    covers === "document-and-prior"
+      ? `the manifest with the ${prior} attestation(s) before it, whose own signatures are not checked here`
+      : `the manifest${prior === 0 ? "" : ` without the ${prior} attestation(s) in it, whose own signatures are not checked here`}`;
+  return judge("signature", `The signature of ${key.fingerprint} (${key.algorithm}) covers ${extent}.`, [
+    [public_key === key.pem, "The public key is not in its normal PEM spelling."],
+    [attestation.signer_key_fingerprint === key.fingerprint, "The signer's fingerprint is not that of the public key."],
+    [attestation.signature_algorithm === key.algorithm, "The signature algorithm is not that of the public key."],
+    [signature !== undefined, "The signature is not strict base64."],
+    [covers !== undefined, "The signature does not verify over the manifest with this public key."],
+  ]);
+}
+
+function checkAttestation({ manifest, attestation, entry }: AttestationBundle): BundleCheck {
+  const event = logged(entry);
+  const differs = (what: string) => `The attestation's ${what} is not the one in the log entry.`;
+  return judge("attestation", "The attestation is, field by field, the one that the log recorded.", [
+    [attestation.id === event.attestation_id, differs("id")],
+    [attestation.type === event.attestation_type, differs("type")],
+    [
+      attestation.scope.content_hash === normaliseContentHash(manifest.document.content_hash),
+      "The attestation's scope is not the manifest's content hash.",
+    ],
+    [attestation.signer_key_fingerprint === event.signer_key_fingerprint, differs("signer")],
+    [attestation.signature_algorithm === event.signature_algorithm, differs("signature algorithm")],
+    [attestation.signature === event.signature, differs("signature")],
+    [attestation.timestamp === event.timestamp, differs("timestamp")],
+    [(attestation.intent_statement ?? null) === (event.intent_statement ?? null), differs("intent statement")],
+  ]);
+}
+
+function checkLogEntry({ entry, proof }: AttestationBundle, predicateBase: string | undefined): BundleCheck {
+  return judge("entry", "The log entry's hashes are those of its content, and its event type fits the attestation.", [
+    ...checkEntry(entry).map((problem): Condition => [false, problem.message]),
+    [
+      canonicalTimestamp(entry.timestamp) === entry.timestamp,
+      "The entry's timestamp is not in its canonical spelling.",
+    ],
+    [
+      fitsType(entry.event_type, logged(entry).attestation_type, predicateBase),
+      "The entry's event type is not the predicate of the attestation's type.",
+    ],
+    // Ids ascend from 1 and imported histories may skip some, so this bound is all that can be said of an id.
+    [entry.id > proof.leaf_index, "The entry's id is lower than its place in the tree allows."],
+    [
+      (entry.previous_hash === null) === (proof.leaf_index === 0),
+      "Only the first entry of a log, and always that one, has no previous hash.",
+    ],
+  ]);
+}
+
+function checkInclusion({ entry, proof }: AttestationBundle): BundleCheck {
+  const { leaf_index, tree_size, tree_version } = proof;
+  const included = verifyInclusion({
+    leaf: entry.entry_hash,
+    leafIndex: leaf_index,
+    treeSize: tree_size,
+    auditPath: proof.audit_path,
+    rootHash: proof.root_hash,
+    treeVersion: tree_version,
+  });
+  return judge("inclusion", `The entry is leaf ${leaf_index} of the tree of ${tree_size} leaves.`, [
+    [proof.entry_hash === entry.entry_hash, "The proof is for an entry with another hash."],
+    [proof.leaf_hash === leafHash(entry.entry_hash, tree_version), "The proof's leaf hash is not that of the entry."],
+    [leaf_index < tree_size, "The leaf index lies outside the tree."],
+    [included, "The audit path does not lead from the entry to the root hash."],
+  ]);
+}
+
+async function checkTreeHead(
+  { entry, proof, tree_head }: AttestationBundle,
+  operatorKey: PublicKey,
+): Promise<BundleCheck> {
+  const headTime = canonicalTimestamp(tree_head.timestamp) ?? "";
+  return judge("tree-head", `The tree head is signed by the operator key ${operatorKey.fingerprint}.`, [
+    [same(proof.sth, tree_head), "The tree head in the proof is not the bundle's tree head."],
+    [proof.tree_size === tree_head.tree_size, "The proof is for another tree size than the tree head."],
+    [proof.root_hash === tree_head.root_hash, "The proof leads to another root hash than the tree head's."],
+    [proof.tree_version === tree_head.tree_version, "The proof and the tree head name different tree versions."],
+    [tree_head.key_id === operatorKey.fingerprint, "The tree head names another key than the pinned operator key."],
+    [
+      await verifyTreeHead(tree_head, operatorKey),
+      "The tree head's signature does not verify with the pinned operator key.",
+    ],
+    // Canonical timestamps sort as text.
+    [headTime >= (canonicalTimestamp(entry.timestamp) ?? ""), "The tree head is older than the entry it covers."],
+  ]);
+}
+
+/** Only where the entry came with a proof. */
+function checkAnchor({ entry }: AttestationBundle): BundleCheck[] {
+  const { ots_proof, entry_hash } = entry;
+  return ots_proof === undefined ? [] : [{ name: "anchor", ...checkOtsProof(ots_proof, entry_hash) }];
+}
+
+/** Something that must hold, and the sentence to say when it does not. */
+type Condition = readonly [holds: boolean, otherwise: string];
+
+function judge(name: BundleCheck["name"], success: string, conditions: readonly Condition[]): BundleCheck {
+  const failures = conditions.filter(([holds]) => !holds).map(([, otherwise]) => otherwise);
+  return { name, ok: failures.length === 0, detail: failures.length === 0 ? success : failures.join(" ") };
+}
+
+function verdict(checks: readonly BundleCheck[]): BundleVerdict {
+  return { valid: checks.every((check) => check.ok), checks };
+}
+
+/** The shape check has looked at every member. */
+function logged(entry: Entry): AttestationEvent {
+  return entry.payload as unknown as AttestationEvent;
+}
+
+function same(a: unknown, b: unknown): boolean {
+  return canonicalJson(a) === canonicalJson(b);
+}
+
+/** The tags that the log takes over from a manifest: all or none. */
+function recordedTags({ document }: Manifest): readonly string[] {
+  const tags = document.tags;
+  const taken =
+    Array.isArray(tags) &&
+    tags.length <= MAX_TAGS &&
+    tags.every((tag) => typeof tag === "string" && fits(tag, MAX_TAG_CHARACTERS));
+  return taken ? tags : [];
+}
+
+/** An `https:` type is its own predicate; a short one ends in its path, under `predicateBase` where that is known. */
+function fitsType(eventType: string, attestationType: string, predicateBase: string | undefined): boolean {
+  if (attestationType.startsWith("https://")) return eventType === attestationType;
+  const path = PREDICATES.get(attestationType);
+  if (path === undefined) return false;
+  return predicateBase === undefined
+    ? eventType.startsWith("https://") && eventType.endsWith(path)
+    : eventType === predicateBase + path;
+}

@@ -1,0 +1,114 @@
+/**
+ * The `.attestation.json` file: its types, and the shape that a file must have before its contents are judged.
+ */
+import { ENTRY_MEMBERS, type Entry } from "../entry.js";
+import { anyObject, arrayOf, hexHash, index, nullable, objectOf, positiveInteger, text, where } from "../json/shape.js";
+import type { Attestation, Manifest } from "../manifest.js";
+import type { TreeVersion } from "../tree/merkle.js";
+import { TREE_HEAD_MEMBERS, type TreeHead } from "../tree/treehead.js";
+
+/** Names the format and its version. */
+export const BUNDLE_FORMAT = "cairnlog-attestation/v1";
+
+/** The answer of `GET /log/proof/{leaf_index}`. */
+export interface InclusionProof {
+  readonly leaf_index: number;
+  readonly tree_size: number;
+  readonly tree_version: TreeVersion;
+  readonly leaf_hash: string;
+  readonly root_hash: string;
+  readonly audit_path: readonly string[];
+  readonly entry_hash: string;
+  readonly sth: TreeHead | null;
+}
+
+/** Payload of an attestation's log entry. */
+export interface AttestationEvent {
+  readonly attestation_id: string;
+  readonly attestation_type: string;
+  readonly signer_key_fingerprint: string;
+  readonly document_hash: string;
+  readonly manifest_hash: string;
+  readonly document_title: string;
+  readonly signature_algorithm: string;
+  readonly signature: string;
+  readonly intent_statement?: string | null;
+  readonly timestamp: string;
+  readonly tags?: readonly string[] | null;
+}
+
+/** Contents of an `.attestation.json` file. */
+export interface AttestationBundle {
+  readonly format: typeof BUNDLE_FORMAT;
+  /** Exactly the manifest that was submitted with the signature. */
+  readonly manifest: Manifest;
+  readonly attestation: Attestation;
+  /** The signer's key, in the spelling of `PublicKey.pem`. */
+  readonly public_key: string;
+  /** The attestation's log entry; `cairnlog attest` leaves `ots_proof` out, but it may be put in. */
+  readonly entry: Entry;
+  readonly proof: InclusionProof;
+  /** Equal to `proof.sth`. */
+  readonly tree_head: TreeHead;
+}
+
+const treeHead = objectOf(TREE_HEAD_MEMBERS);
+const statement = nullable(text);
+
+/** Exactly these members at every level, but for the manifest, all of which is signed whatever its members. */
+export const BUNDLE = objectOf({
+  format: where(`"${BUNDLE_FORMAT}"`, (value) => value === BUNDLE_FORMAT),
+  manifest: objectOf(
+    {
+      document: objectOf({ title: text, content_hash: text }, {}, "ignored"),
+      attestations: arrayOf(anyObject),
+    },
+    {},
+    "ignored",
+  ),
+  attestation: objectOf(
+    {
+      id: text,
+      type: text,
+      scope: objectOf({ content_hash: text }),
+      signer_key_fingerprint: text,
+      signature_algorithm: text,
+      signature: text,
+      timestamp: text,
+    },
+    { intent_statement: statement },
+  ),
+  public_key: text,
+  entry: objectOf(
+    {
+      ...ENTRY_MEMBERS,
+      chain_version: where("2", (value) => value === 2),
+      payload: objectOf(
+        {
+          attestation_id: text,
+          attestation_type: text,
+          signer_key_fingerprint: text,
+          document_hash: text,
+          manifest_hash: text,
+          document_title: text,
+          signature_algorithm: text,
+          signature: text,
+          timestamp: text,
+        },
+        { intent_statement: statement, tags: nullable(arrayOf(text)) },
+      ),
+    },
+    { ots_proof: text },
+  ),
+  proof: objectOf({
+    leaf_index: index,
+    tree_size: positiveInteger,
+    tree_version: TREE_HEAD_MEMBERS.tree_version,
+    leaf_hash: hexHash,
+    root_hash: hexHash,
+    audit_path: arrayOf(hexHash),
+    entry_hash: hexHash,
+    sth: treeHead,
+  }),
+  tree_head: treeHead,
+});

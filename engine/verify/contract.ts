@@ -1,0 +1,97 @@
+/**
+ * Words and messages that the contract fixes and that more than one part of the house needs: the registry, the schemas of
+ * what travels, the client, the page. Each stands here once.
+ */
+
+/** Algorithms of keys (`spec.md`, Key record). */
+export const KEY_ALGORITHMS = ["ed25519", "ecdsa-p256", "rsa-2048"] as const;
+export type KeyAlgorithm = (typeof KEY_ALGORITHMS)[number];
+
+/** Whether `value` is the name of an algorithm that keys may have. */
+export const isKeyAlgorithm = (value: unknown): value is KeyAlgorithm => KEY_ALGORITHMS.some((name) => name === value);
+
+/** Where the key of a credential is kept (`api.md`, Accounts and credentials). */
+export const CREDENTIAL_TYPES = ["software", "hardware"] as const;
+export type CredentialType = (typeof CREDENTIAL_TYPES)[number];
+
+/** Categories of endorsements (`spec.md`, Endorsement offer payload). */
+export const ENDORSEMENT_CATEGORIES = ["x-service:human_attestation", "x-service:institutional_endorsement"] as const;
+export type EndorsementCategory = (typeof ENDORSEMENT_CATEGORIES)[number];
+
+/** States of an endorsement (`api.md`, Endorsements). */
+export const ENDORSEMENT_STATUSES = [
+  "offered",
+  "pending_activation",
+  "active",
+  "expired",
+  "withdrawn",
+  "acceptance_revoked",
+] as const;
+export type EndorsementStatus = (typeof ENDORSEMENT_STATUSES)[number];
+
+/** States of an attestation request (`spec.md`, States). */
+export const REQUEST_STATUSES = ["open", "held", "accepted", "declined"] as const;
+export type RequestStatus = (typeof REQUEST_STATUSES)[number];
+
+/** Answers to an attestation request. */
+export const DECISIONS = ["accept", "decline"] as const;
+export type Decision = (typeof DECISIONS)[number];
+
+/** What a request policy does with a request that fails its predicates (`api.md`, Policy). */
+export const POLICY_ACTIONS = ["allow", "decline", "hold"] as const;
+export type PolicyAction = (typeof POLICY_ACTIONS)[number];
+
+/** Kinds of inbox notifications (`api.md`, Inbox). */
+export const NOTIFICATION_KINDS = [
+  "attestation_request",
+  "attestation_request_held",
+  "attestation_request_accepted",
+  "attestation_request_declined",
+] as const;
+export type NotificationKind = (typeof NOTIFICATION_KINDS)[number];
+
+/** Groups of entries that an audit export can be narrowed to, beside `all` (`api.md`, Audit export). */
+export const AUDIT_SCOPES = ["keys", "attestations", "endorsements", "claims", "requests"] as const;
+export type AuditScope = (typeof AUDIT_SCOPES)[number];
+
+/** The events that webhooks report (`spec.md`, Webhook events). */
+export const WEBHOOK_EVENTS = [
+  "attestation.created",
+  "key.registered",
+  "key.revoked",
+  "endorsement.created",
+  "endorsement.revoked",
+] as const;
+export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number];
+
+/** The payload members that `GET /log/by-fingerprint` compares (`spec.md`, filter and search rule 5). */
+export const FINGERPRINT_MEMBERS = [
+  "fingerprint",
+  "old_fingerprint",
+  "signer_fingerprint",
+  "signer_key_fingerprint",
+  "endorsed_key_fingerprint",
+  "endorser_key_fingerprint",
+] as const;
+
+/** The payload members that a search term is compared with (`spec.md`, filter and search rules 3 and 4). */
+export const SEARCH_MEMBERS = ["document_hash", "manifest_hash", "fingerprint"] as const;
+
+/** What a challenge is for (`api.md`, Authentication). */
+export type ChallengePurpose = "login" | "general" | "recovery";
+
+/** How the nonce of a challenge begins; 43 base64url characters follow (`api.md`, Authentication). */
+export const noncePrefix = (purpose: ChallengePurpose, fingerprint: string): string =>
+  `service.auth.v1:${purpose}:${fingerprint}:`;
+
+/** The text that a new key signs to show that its holder wants it to succeed the old one (`api.md`, Keys). */
+export const successionMessage = (oldFingerprint: string, newFingerprint: string): string =>
+  `service.key.succession.v1:${oldFingerprint}:${newFingerprint}`;
+
+/** What the issuing key signs, as canonical JSON, to take a key into its account (`api.md`, Accounts and credentials). */
+export const enrolmentStatement = (challenge_id: string, issuing_fingerprint: string, key_fingerprint: string) => ({
+  action: "service.credential.enroll.v1",
+  challenge_id,
+  issuing_fingerprint,
+  key_fingerprint,
+});

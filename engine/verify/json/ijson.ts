@@ -1,0 +1,231 @@
+/// <reference lib="es2024.string" />
+/**
+ * Reading I-JSON (RFC 7493): JSON of which every reader makes the same value, so that what was signed is what is meant.
+ * `JSON.parse` judges the grammar and makes the value; one scan over the text then looks for what it swallows:
+ * duplicate members, lone surrogates, numbers that do not survive a double, bottomless nesting, `__proto__`.
+ */
+import { CairnlogError } from "../../error.js";
+
+/** Levels of arrays and objects; deeper text is refused before anything recursive sees it. */
+const MAX_DEPTH = 64;
+/** Any decimal of so many digits survives a double (DBL_DIG). */
+const SAFE_DIGITS = 15;
+/** Longest part of a member's name that an error repeats. */
+const MAX_SEGMENT = 64;
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const MINUS = 0x2d;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const OPEN_ARRAY = 0x5b;
+const CLOSE_ARRAY = 0x5d;
+const LETTER_U = 0x75;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+
+/**
+ * The value of an I-JSON text, all of which may come from an attacker. Time is linear in its length.
+ * @throws CairnlogError `invalid-input` when the text is not JSON; `not-i-json`, with the JSON Pointer (RFC 6901) of the
+ *   first fault in `details`, when readers could disagree on its value or it nests deeper than 64 levels.
+ */
+export function parseIJson(text: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new CairnlogError("invalid-input", `Malformed JSON: ${(cause as Error).message}.`, { cause });
+  }
+  // A duplicate costs the value a member that the text has; only then is it worth keeping every name to find it.
+  if (new Scan(text, false).run() !== countMembers(value)) new Scan(text, true).run();
+  return value;
+}
+
+/** Members of all objects in a value that the scan found to be of bounded depth. */
+function countMembers(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  let members = 0;
+  if (Array.isArray(value)) {
+    for (const item of value) members += countMembers(item);
+    return members;
+  }
+  for (const name of Object.keys(value)) members += 1 + countMembers((value as Record<string, unknown>)[name]);
+  return members;
+}
+
+/** One pass over a text that `JSON.parse` accepted: the grammar is not checked again. */
+class Scan {
+  readonly #text: string;
+  readonly #suspectSurrogates: boolean;
+  /** For each open container: the index of the current item in an array, −1 in an object. */
+  readonly #indexes: number[] = [];
+  /** For each open container: where the name of the current member begins. */
+  readonly #names: number[] = [];
+  /** For each open container, when duplicates are looked for: the names so far. */
+  readonly #seen: Set<string>[] | undefined;
+  /** Position of the next backslash; all of them are inside strings. */
+  #backslash: number;
+  #members = 0;
+
+  constructor(text: string, findDuplicates: boolean) {
+    this.#text = text;
+    this.#suspectSurrogates = !text.isWellFormed();
+    this.#seen = findDuplicates ? [] : undefined;
+    this.#backslash = this.#nextBackslash(0);
+  }
+
+  /** The number of members in the text, duplicates included. */
+  run(): number {
+    const text = this.#text;
+    const length = text.length;
+    for (let at = 0; at < length; ) {
+      const code = text.charCodeAt(at);
+      if (code === QUOTE) {
+        at = this.#string(at);
+      } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
+        if (this.#indexes.length === MAX_DEPTH) {
+          this.#refuse(`Arrays and objects are nested deeper than ${MAX_DEPTH} levels.`);
+        }
+        this.#indexes.push(code === OPEN_ARRAY ? 0 : -1);
+        this.#names.push(at);
+        this.#seen?.push(new Set());
+        at++;
+      } else if (code === CLOSE_OBJECT || code === CLOSE_ARRAY) {
+        this.#indexes.pop();
+        this.#names.pop();
+        this.#seen?.pop();
+        at++;
+      } else if (code === COMMA) {
+        const top = this.#indexes.length - 1;
+        if (this.#indexes[top]! >= 0) this.#indexes[top]!++;
+        at++;
+      } else if (code === MINUS || (code >= 0x30 && code <= 0x39)) {
+        at = this.#number(at);
+      } else {
+        at++;
+      }
+    }
+    return this.#members;
+  }
+
+  /** From the opening quote at `start` to behind the string, and behind the white space that follows it. */
+  #string(start: number): number {
+    const text = this.#text;
+    let end = text.indexOf('"', start + 1);
+    let escaped = false;
+    let lone = false;
+    while (this.#backslash < end) {
+      escaped = true;
+      let after = this.#backslash + 2;
+      if (text.charCodeAt(after - 1) === LETTER_U) {
+        const unit = Number.parseInt(text.slice(after, after + 4), 16);
+        after += 4;
+        if (unit >= 0xdc00 && unit <= 0xdfff) {
+          lone = true;
+        } else if (unit >= 0xd800 && unit <= 0xdbff) {
+          if (this.#isLowSurrogateEscape(after)) after += 6;
+          else lone = true;
+        }
+      }
+      if (end < after) end = text.indexOf('"', after);
+      this.#backslash = this.#nextBackslash(after);
+    }
+    if (this.#suspectSurrogates && !lone) lone = !text.slice(start, end).isWellFormed();
+    let at = end + 1;
+    while (text.charCodeAt(at) <= 0x20) at++;
+    // In well-formed JSON a string before a colon is a member's name, and no other string is.
+    const isName = text.charCodeAt(at) === COLON;
+    if (isName) this.#name(start, end, escaped);
+    if (lone) {
+      this.#refuse(
+        `${isName ? "A member's name" : "A string"} holds half of a surrogate pair, which UTF-8 cannot carry.`,
+      );
+    }
+    return at;
+  }
+
+  #name(start: number, end: number, escaped: boolean): void {
+    const top = this.#names.length - 1;
+    this.#names[top] = start;
+    this.#members++;
+    // The object that JSON.parse makes would keep such a member, but code that copies it could take it for the prototype.
+    if (
+      escaped
+        ? this.#decodeName(start) === "__proto__"
+        : end - start === 10 && this.#text.startsWith("__proto__", start + 1)
+    ) {
+      this.#refuse("A member may not be named __proto__.");
+    }
+    if (this.#seen === undefined) return;
+    const name = this.#decodeName(start);
+    if (this.#seen[top]!.has(name)) this.#refuse("The member appears more than once in its object.");
+    this.#seen[top]!.add(name);
+  }
+
+  #number(start: number): number {
+    const text = this.#text;
+    let exponent = false;
+    let at = start + 1;
+    for (; ; at++) {
+      const code = text.charCodeAt(at);
+      if (code === 0x65 || code === 0x45) exponent = true;
+      else if (!((code >= 0x30 && code <= 0x39) || code === 0x2e || code === MINUS || code === 0x2b)) break;
+    }
+    if ((exponent || at - start > SAFE_DIGITS) && !survivesDouble(text.slice(start, at))) {
+      this.#refuse("The number is not exactly a double-precision value; send it as a string.");
+    }
+    return at;
+  }
+
+  #isLowSurrogateEscape(at: number): boolean {
+    const text = this.#text;
+    if (text.charCodeAt(at) !== BACKSLASH || text.charCodeAt(at + 1) !== LETTER_U) return false;
+    const unit = Number.parseInt(text.slice(at + 2, at + 6), 16);
+    return unit >= 0xdc00 && unit <= 0xdfff;
+  }
+
+  #nextBackslash(from: number): number {
+    const at = this.#text.indexOf("\\", from);
+    return at < 0 ? this.#text.length : at;
+  }
+
+  /** The name whose opening quote is at `start`, escapes resolved. */
+  #decodeName(start: number): string {
+    let end = start + 1;
+    while (this.#text.charCodeAt(end) !== QUOTE) end += this.#text.charCodeAt(end) === BACKSLASH ? 2 : 1;
+    return JSON.parse(this.#text.slice(start, end + 1)) as string;
+  }
+
+  #refuse(message: string): never {
+    const path = this.#indexes.map((index, level) => {
+      if (index >= 0) return `/${index}`;
+      const name = this.#decodeName(this.#names[level]!).slice(0, MAX_SEGMENT);
+      return `/${name
+        .replace(/\p{Surrogate}/gu, "\ufffd")
+        .replaceAll("~", "~0")
+        .replaceAll("/", "~1")}`;
+    });
+    throw new CairnlogError("not-i-json", message, { details: [{ path: path.join(""), message }] });
+  }
+}
+
+/** Whether the shortest decimal of the double nearest to `literal` has the very value that the literal has. */
+function survivesDouble(literal: string): boolean {
+  const double = Number(literal);
+  return Number.isFinite(double) && normalDecimal(literal) === normalDecimal(String(double));
+}
+
+/** A decimal literal as `<digits>e<exponent>` without leading or trailing zeros; equal text means equal value. */
+function normalDecimal(literal: string): string {
+  const negative = literal.startsWith("-");
+  const [mantissa = "", power = "0"] = literal.slice(negative ? 1 : 0).split(/e/i);
+  const [whole = "", fraction = ""] = mantissa.split(".");
+  const digits = whole + fraction;
+  let first = 0;
+  while (first < digits.length && digits.charCodeAt(first) === 0x30) first++;
+  if (first === digits.length) return "0";
+  let end = digits.length;
+  while (digits.charCodeAt(end - 1) === 0x30) end--;
+  const exponent = Number(power) - fraction.length + (digits.length - end);
+  return `${negative ? "-" : ""}${digits.slice(first, end)}e${exponent}`;
+}

@@ -1,0 +1,90 @@
+/**
+ * Shapes of untrusted JSON: small checks that combine, each naming the first place that is wrong.
+ */
+import { isHexHash } from "../encoding.js";
+
+/** An object as `parseIJson` makes it. */
+export type JsonObject = { readonly [member: string]: unknown };
+
+/**
+ * `undefined` when `value` fits, otherwise a sentence about the first misfit; `path` is a JSON Pointer (RFC 6901).
+ * `T` is the type of what fits. It exists for the compiler alone.
+ */
+export interface Shape<out T = unknown> {
+  (value: unknown, path: string): string | undefined;
+  readonly fits?: T;
+}
+
+/** The type of the values that fit a shape. */
+export type Fitting<S> = S extends Shape<infer T> ? T : never;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Whether `value` has at most `limit` characters. Characters are code points, whatever UTF-16 makes of them. */
+export function fits(value: string, limit: number): boolean {
+  // A megabyte is not counted to learn that it is too long.
+  return value.length <= limit || (value.length <= 2 * limit && [...value].length <= limit);
+}
+
+/** A shape for values that pass `test`; `what` completes "must be …". */
+export function where<T = unknown>(what: string, test: (value: unknown) => boolean): Shape<T> {
+  return (value, path) => (test(value) ? undefined : `${path === "" ? "The value" : path} must be ${what}.`);
+}
+
+export const text: Shape<string> = where("a string", (value) => typeof value === "string");
+export const hexHash: Shape<string> = where("64 lower-case hexadecimal characters", isHexHash);
+export const anyObject: Shape<JsonObject> = where("an object", isObject);
+export const positiveInteger: Shape<number> = where(
+  "an integer of at least 1",
+  (v) => Number.isSafeInteger(v) && Number(v) >= 1,
+);
+export const index: Shape<number> = where("an integer of at least 0", (v) => Number.isSafeInteger(v) && Number(v) >= 0);
+
+/** One of some texts. */
+export function oneOf<const T extends string>(...texts: readonly T[]): Shape<T> {
+  return where(`one of ${texts.join(", ")}`, (value) => texts.some((text) => text === value));
+}
+
+/** `shape`, or null. */
+export function nullable<T>(shape: Shape<T>): Shape<T | null> {
+  return (value, path) => (value === null ? undefined : shape(value, path));
+}
+
+/** An array whose every item fits `item`. */
+export function arrayOf<T>(item: Shape<T>): Shape<readonly T[]> {
+  return (value, path) => {
+    if (!Array.isArray(value)) return `${path} must be an array.`;
+    for (let i = 0; i < value.length; i++) {
+      const misfit = item(value[i], `${path}/${i}`);
+      if (misfit !== undefined) return misfit;
+    }
+    return undefined;
+  };
+}
+
+/** An object with all of `required`, any of `optional`, and, unless `others` says so, nothing else. */
+export function objectOf(
+  required: Readonly<Record<string, Shape>>,
+  optional: Readonly<Record<string, Shape>> = {},
+  others: "refused" | "ignored" = "refused",
+): Shape {
+  return (value, path) => {
+    if (!isObject(value)) return `${path === "" ? "The value" : path} must be an object.`;
+    for (const [name, shape] of Object.entries(required)) {
+      if (!Object.hasOwn(value, name)) return `${path}/${name} is missing.`;
+      const misfit = shape(value[name], `${path}/${name}`);
+      if (misfit !== undefined) return misfit;
+    }
+    for (const name of Object.keys(value)) {
+      if (Object.hasOwn(required, name)) continue;
+      const shape = Object.hasOwn(optional, name) ? optional[name] : undefined;
+      if (shape === undefined && others === "ignored") continue;
+      const misfit =
+        shape === undefined ? `${path}/${name} is not a known member.` : shape(value[name], `${path}/${name}`);
+      if (misfit !== undefined) return misfit;
+    }
+    return undefined;
+  };
+}

@@ -1,0 +1,164 @@
+/**
+ * Public keys: which ones this log takes, in the one form that it hashes.
+ * A key travels as PEM (RFC 7468 §13) of a SubjectPublicKeyInfo (RFC 5280 §4.1); its fingerprint is its identity.
+ * The server decides by this same code, so no key can be valid for one side only.
+ */
+import { ed25519 } from "@noble/curves/ed25519.js";
+import { p256 } from "@noble/curves/nist.js";
+import { kernel } from "../../../wasm/index.js";
+import { CairnlogError } from "../../error.js";
+import type { KeyAlgorithm } from "../contract.js";
+import { decodeBase64, encodeBase64, fromHex, toHex } from "../encoding.js";
+import { DerReader, TAG } from "./der.js";
+
+/** `rsa-2048` is the label of any RSA key of 2048 bits or more. */
+export type { KeyAlgorithm };
+
+/** A key that passed every check of `parsePublicKey`. */
+export interface PublicKey {
+  readonly algorithm: KeyAlgorithm;
+  /** `sha256:` and the hex of SHA-256 over `der`. */
+  readonly fingerprint: string;
+  /** SubjectPublicKeyInfo, re-encoded: a P-256 point is uncompressed whatever was sent. */
+  readonly der: Uint8Array;
+  /** `der` as PEM in 64-column lines, each ended by a line feed. */
+  readonly pem: string;
+}
+
+/** No accepted key comes near it (an RSA key of 8192 bits takes 1.5 KB); bounds the work on hostile text. */
+const MAX_PEM_CHARACTERS = 4096;
+const PEM = /^\s*-----BEGIN PUBLIC KEY-----[ \t]*\r?\n((?:[A-Za-z0-9+/=]+[ \t]*\r?\n)+)-----END PUBLIC KEY-----\s*$/;
+const PRIVATE_PEM = /BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY/i;
+
+const RSA_MIN_BITS = 2048;
+const RSA_MAX_BITS = 8192;
+
+// AlgorithmIdentifier contents: RFC 8410 §3 (no parameters), RFC 5480 §2.1.1 (named curve), RFC 8017 §A.1 (NULL).
+const ED25519 = "06032b6570";
+const P256 = "06072a8648ce3d020106082a8648ce3d030107";
+const RSA = "06092a864886f70d0101010500";
+const P256_SPKI_PREFIX = fromHex(`30593013${P256}034200`);
+
+const ACCEPTED = "Accepted are Ed25519, ECDSA on P-256, and RSA of 2048 to 8192 bits with exponent 65537.";
+
+/**
+ * Parses and checks one PEM block `PUBLIC KEY`. The text may come from an attacker.
+ * @throws CairnlogError `private-key` when a private key was sent; `invalid-key` for anything else that is not exactly
+ *   one acceptable public key.
+ */
+export function parsePublicKey(pem: string): PublicKey {
+  if (typeof pem !== "string") throw invalidKey("The public key must be PEM text.");
+  if (PRIVATE_PEM.test(pem)) throw privateKey();
+  if (pem.length > MAX_PEM_CHARACTERS) throw invalidKey("The text is too long for a public key.");
+  const body = PEM.exec(pem)?.[1];
+  if (body === undefined) throw invalidKey('The text must be one PEM block "PUBLIC KEY" and nothing else.');
+  const sent = decodeBase64(body.replace(/\s+/g, ""));
+  if (sent === undefined) throw invalidKey("The PEM block does not hold strict base64.");
+  const { algorithm, der } = readSpki(sent);
+  return { algorithm, der, fingerprint: `sha256:${toHex(kernel.sha256(der))}`, pem: toPem(der) };
+}
+
+function readSpki(sent: Uint8Array): { algorithm: KeyAlgorithm; der: Uint8Array } {
+  let identifier: string;
+  let bits: Uint8Array;
+  try {
+    const outer = new DerReader(sent);
+    const spki = new DerReader(outer.read(TAG.sequence));
+    outer.end();
+    if (looksLikePkcs8(sent)) throw privateKey();
+    identifier = toHex(spki.read(TAG.sequence));
+    bits = spki.read(TAG.bitString);
+    spki.end();
+  } catch (cause) {
+    if (cause instanceof CairnlogError) throw cause;
+    throw invalidKey("The PEM block does not hold a SubjectPublicKeyInfo in DER.", cause);
+  }
+  if (bits[0] !== 0) throw invalidKey("The key's bit string must be whole bytes.");
+  const key = bits.subarray(1);
+  switch (identifier) {
+    case ED25519:
+      checkEd25519Point(key);
+      return { algorithm: "ed25519", der: sent };
+    case P256:
+      return { algorithm: "ecdsa-p256", der: concat(P256_SPKI_PREFIX, uncompressedPoint(key)) };
+    case RSA:
+      checkRsa(key);
+      return { algorithm: "rsa-2048", der: sent };
+    default:
+      throw invalidKey(`The key's algorithm, curve or parameters are not accepted. ${ACCEPTED}`);
+  }
+}
+
+/** RFC 8032 §5.1.3, canonical only. A point of small order would let one signature fit many messages. */
+function checkEd25519Point(bytes: Uint8Array): void {
+  let smallOrder: boolean;
+  try {
+    smallOrder = ed25519.Point.fromBytes(bytes, false).isSmallOrder();
+  } catch (cause) {
+    throw invalidKey("The Ed25519 key is not the canonical encoding of a point on the curve.", cause);
+  }
+  if (smallOrder) throw invalidKey("The Ed25519 key is a point of small order.");
+}
+
+/** SEC 1 §2.3.4: compressed or uncompressed, on the curve, not the point at infinity. */
+function uncompressedPoint(bytes: Uint8Array): Uint8Array {
+  try {
+    return p256.Point.fromBytes(bytes).toBytes(false);
+  } catch (cause) {
+    throw invalidKey("The P-256 key is not the encoding of a point on the curve.", cause);
+  }
+}
+
+/** RFC 8017 §A.1.1. */
+function checkRsa(bytes: Uint8Array): void {
+  let modulus: Uint8Array;
+  let exponent: Uint8Array;
+  try {
+    const outer = new DerReader(bytes);
+    const key = new DerReader(outer.read(TAG.sequence));
+    outer.end();
+    modulus = key.readUnsigned();
+    exponent = key.readUnsigned();
+    key.end();
+  } catch (cause) {
+    throw invalidKey("The RSA key is not a modulus and an exponent in DER.", cause);
+  }
+  const bits = modulus.length === 0 ? 0 : modulus.length * 8 - (Math.clz32(modulus[0]!) - 24);
+  if (bits < RSA_MIN_BITS || bits > RSA_MAX_BITS) throw invalidKey(`The RSA modulus has ${bits} bits. ${ACCEPTED}`);
+  if (modulus.at(-1)! % 2 === 0) throw invalidKey("The RSA modulus is even.");
+  if (toHex(exponent) !== "010001") throw invalidKey(`The RSA exponent is not 65537. ${ACCEPTED}`);
+}
+
+/** PKCS #8 (RFC 5958) and PKCS #1 private keys begin with a version number where an SPKI has a SEQUENCE. */
+function looksLikePkcs8(der: Uint8Array): boolean {
+  const first = new DerReader(new DerReader(der).read(TAG.sequence));
+  try {
+    return first.readUnsigned().length <= 1;
+  } catch {
+    return false;
+  }
+}
+
+function toPem(der: Uint8Array): string {
+  const lines = encodeBase64(der).match(/.{1,64}/g)!;
+  return `-----BEGIN PUBLIC KEY-----\n${lines.join("\n")}\n-----END PUBLIC KEY-----\n`;
+}
+
+function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const out = new Uint8Array(a.length + b.length);
+  out.set(a);
+  out.set(b, a.length);
+  return out;
+}
+
+function invalidKey(message: string, cause?: unknown): CairnlogError {
+  return new CairnlogError("invalid-key", message, cause === undefined ? {} : { cause });
+}
+
+// The error must never carry the key itself: errors are logged.
+function privateKey(): CairnlogError {
+  return new CairnlogError(
+    "private-key",
+    "This is a private key. It was sent over the network and must be considered exposed: stop using it, make a new key pair, and send only the public key.",
+  );
+}

@@ -1,0 +1,309 @@
+/**
+ * The kinds of events that a log records: one table, from which everything else in the house takes what it knows of
+ * them. A kind that lacks a part does not compile, here or where the part is used: `EventType` is the type of the table's
+ * keys, and tables by event type elsewhere are `Record<EventType, …>`.
+ */
+import {
+  type AuditScope,
+  DECISIONS,
+  ENDORSEMENT_CATEGORIES,
+  KEY_ALGORITHMS,
+  POLICY_ACTIONS,
+  type WebhookEvent,
+} from "./contract.js";
+import {
+  anyObject,
+  arrayOf,
+  type Fitting,
+  type JsonObject,
+  nullable,
+  objectOf,
+  oneOf,
+  positiveInteger,
+  type Shape,
+  text,
+} from "./json/shape.js";
+
+type Members = Readonly<Record<string, Shape>>;
+type Payload<M extends Members> = { readonly [K in keyof M]: Fitting<M[K]> };
+
+/** What is known of a kind of event. */
+export interface EventKind {
+  /** Members of the payload that the service writes, all of them present. Imported history may lack some. */
+  readonly payload: Members;
+  /** Members that hold the fingerprint of a key. */
+  readonly keys: readonly string[];
+  /** Whether the event changes endorsements, or the standing of a key that has some. */
+  readonly changesGraph: boolean;
+  readonly scope: AuditScope;
+  /** What webhooks call it; null when they do not report it. */
+  readonly webhook: WebhookEvent | null;
+  /** A name for people. */
+  readonly label: string;
+  /** Whether people should take it for good news or bad. */
+  readonly tone: "neutral" | "info" | "good" | "warning" | "bad";
+  /** Members of which the first that holds a text says what the event is about. */
+  readonly about: readonly string[];
+}
+
+interface KindOf<M extends Members> extends EventKind {
+  readonly payload: M;
+  readonly keys: readonly (keyof M & string)[];
+  readonly about: readonly (keyof M & string)[];
+}
+
+/** Only for its type: `keys` and `about` must name members of `payload`. */
+const kind = <M extends Members>(described: KindOf<M>): KindOf<M> => described;
+
+const KEY = {
+  fingerprint: text,
+  public_key: text,
+  pseudonym: text,
+  key_algorithm: oneOf(...KEY_ALGORITHMS),
+  expiration_date: nullable(text),
+};
+
+const ENDORSEMENT = {
+  endorser_key_fingerprint: text,
+  endorsed_key_fingerprint: text,
+  category: oneOf(...ENDORSEMENT_CATEGORIES),
+  valid_until: nullable(text),
+  institutional_metadata: nullable(anyObject),
+  external_identifiers: nullable(arrayOf(anyObject)),
+};
+/** What accepts or ends an endorsement repeats the offer and names its entry. */
+const ENDORSEMENT_CHANGE = { ...ENDORSEMENT, offer_entry_id: positiveInteger, note: nullable(text) };
+const PARTIES = ["endorser_key_fingerprint", "endorsed_key_fingerprint"] as const;
+
+/** Every kind that has one event type. Attestations, whose type is their predicate, are `ATTESTATION_KIND`. */
+export const EVENT_KINDS = {
+  key_registration: kind({
+    payload: KEY,
+    keys: ["fingerprint"],
+    // A new key has no endorsements, and on a busy log registrations are many.
+    changesGraph: false,
+    scope: "keys",
+    webhook: "key.registered",
+    label: "Key registered",
+    tone: "info",
+    about: ["pseudonym"],
+  }),
+  key_succession: kind({
+    payload: { old_fingerprint: text, ...KEY },
+    keys: ["old_fingerprint", "fingerprint"],
+    changesGraph: true,
+    scope: "keys",
+    webhook: null,
+    label: "Key replaced",
+    tone: "info",
+    about: ["old_fingerprint"],
+  }),
+  key_revocation: kind({
+    payload: { fingerprint: text },
+    keys: ["fingerprint"],
+    changesGraph: true,
+    scope: "keys",
+    webhook: "key.revoked",
+    label: "Key revoked",
+    tone: "bad",
+    about: ["fingerprint"],
+  }),
+  endorsement_offer: kind({
+    payload: ENDORSEMENT,
+    keys: PARTIES,
+    changesGraph: true,
+    scope: "endorsements",
+    webhook: null,
+    label: "Endorsement offered",
+    tone: "neutral",
+    about: ["endorsed_key_fingerprint"],
+  }),
+  endorsement_acceptance: kind({
+    payload: ENDORSEMENT_CHANGE,
+    keys: PARTIES,
+    changesGraph: true,
+    scope: "endorsements",
+    webhook: "endorsement.created",
+    label: "Endorsement accepted",
+    tone: "neutral",
+    about: ["endorsed_key_fingerprint"],
+  }),
+  endorsement_withdrawal: kind({
+    payload: ENDORSEMENT_CHANGE,
+    keys: PARTIES,
+    changesGraph: true,
+    scope: "endorsements",
+    webhook: "endorsement.revoked",
+    label: "Endorsement withdrawn",
+    tone: "warning",
+    about: ["endorsed_key_fingerprint"],
+  }),
+  acceptance_revocation: kind({
+    payload: ENDORSEMENT_CHANGE,
+    keys: PARTIES,
+    changesGraph: true,
+    scope: "endorsements",
+    webhook: "endorsement.revoked",
+    label: "Acceptance revoked",
+    tone: "warning",
+    about: ["endorsed_key_fingerprint"],
+  }),
+  endorser_revocation_alert: kind({
+    payload: {
+      endorser_key_fingerprint: text,
+      compromised_key_fingerprint: text,
+      reason: text,
+      evidence: nullable(text),
+    },
+    keys: ["endorser_key_fingerprint", "compromised_key_fingerprint"],
+    changesGraph: true,
+    scope: "endorsements",
+    webhook: null,
+    label: "Compromise alert",
+    tone: "bad",
+    about: ["reason"],
+  }),
+  attestation_request: kind({
+    payload: {
+      request_id: text,
+      requester_fingerprint: text,
+      target_fingerprint: text,
+      attestation_type: text,
+      nonce: text,
+      intent_statement: nullable(text),
+      claims: anyObject,
+      deadline: text,
+      status: oneOf("open", "held"),
+      policy_entry_id: nullable(positiveInteger),
+    },
+    keys: ["requester_fingerprint", "target_fingerprint"],
+    changesGraph: false,
+    scope: "requests",
+    webhook: null,
+    label: "Attestation requested",
+    tone: "neutral",
+    about: ["intent_statement", "attestation_type"],
+  }),
+  attestation_request_response: kind({
+    payload: {
+      request_id: text,
+      responder_fingerprint: text,
+      decision: oneOf(...DECISIONS),
+      attestation_id: nullable(text),
+      reason: nullable(text),
+    },
+    keys: ["responder_fingerprint"],
+    changesGraph: false,
+    scope: "requests",
+    webhook: null,
+    label: "Request answered",
+    tone: "neutral",
+    about: ["reason", "decision"],
+  }),
+  request_policy: kind({
+    payload: {
+      target_fingerprint: text,
+      predicates: anyObject,
+      default_action_on_failure: oneOf(...POLICY_ACTIONS),
+      effective_from: text,
+    },
+    keys: ["target_fingerprint"],
+    changesGraph: false,
+    scope: "requests",
+    webhook: null,
+    label: "Request policy",
+    tone: "neutral",
+    about: ["target_fingerprint"],
+  }),
+  encrypted_claim: kind({
+    payload: {
+      commitment_alg: text,
+      ephemeral_public_key: text,
+      nonce: text,
+      ciphertext: text,
+      commitment: text,
+      lookup_key: text,
+    },
+    keys: [],
+    changesGraph: false,
+    scope: "claims",
+    webhook: null,
+    label: "Encrypted claim",
+    tone: "neutral",
+    about: [],
+  }),
+} as const;
+
+/** The kind of every event whose type is a predicate URL. */
+export const ATTESTATION_KIND = kind({
+  payload: {
+    attestation_id: text,
+    attestation_type: text,
+    signer_key_fingerprint: text,
+    document_hash: text,
+    manifest_hash: text,
+    document_title: text,
+    signature_algorithm: text,
+    signature: text,
+    intent_statement: nullable(text),
+    timestamp: text,
+    tags: arrayOf(text),
+  },
+  keys: ["signer_key_fingerprint"],
+  changesGraph: false,
+  scope: "attestations",
+  webhook: "attestation.created",
+  label: "Attestation",
+  tone: "good",
+  about: ["document_title"],
+});
+
+/** Event types that the service itself writes; attestations have predicate URLs. */
+export type EventType = keyof typeof EVENT_KINDS;
+export const EVENT_TYPES = Object.keys(EVENT_KINDS) as readonly EventType[];
+/** What the service writes as the payload of an event of this type. */
+export type PayloadOf<T extends EventType> = Payload<(typeof EVENT_KINDS)[T]["payload"]>;
+
+/** An event as far as its kind is concerned. */
+export interface KindedEvent {
+  readonly event_type: string;
+  readonly payload: JsonObject;
+}
+
+const PREDICATE = /^https?:\/\//;
+
+/** Whether an event type is a predicate URL, which is what attestations have for a type. */
+export const isPredicate = (eventType: string): boolean => PREDICATE.test(eventType);
+
+/** Whether `value` is an event type that the service itself writes. */
+export const isEventType = (value: string): value is EventType => Object.hasOwn(EVENT_KINDS, value);
+
+/** The kind of an event; undefined for a type that this version does not know, as imported history may have it. */
+export function kindOf(eventType: string): EventKind | undefined {
+  if (isEventType(eventType)) return EVENT_KINDS[eventType];
+  return isPredicate(eventType) ? ATTESTATION_KIND : undefined;
+}
+
+/** An event of one of the service's own kinds, ready to be appended. */
+export function eventOf<T extends EventType>(
+  event_type: T,
+  payload: PayloadOf<T>,
+): { readonly event_type: T; readonly payload: PayloadOf<T> & JsonObject } {
+  return { event_type, payload: payload as PayloadOf<T> & JsonObject };
+}
+
+/** What keeps a payload from being one of its kind, as a sentence; undefined when nothing does. Further members may be there. */
+export function payloadMisfit({ event_type, payload }: KindedEvent): string | undefined {
+  const found = kindOf(event_type);
+  return found && objectOf(found.payload, {}, "ignored")(payload, "");
+}
+
+/** The event types of a scope; none for attestations, whose types have no end. */
+export const typesInScope = (scope: AuditScope): readonly EventType[] =>
+  EVENT_TYPES.filter((type) => EVENT_KINDS[type].scope === scope);
+
+/** Members of payloads that name a key, whatever the kind; `signer_fingerprint` is one of imported history. */
+export const KEY_MEMBERS: ReadonlySet<string> = new Set([
+  ...[...EVENT_TYPES.map((type) => EVENT_KINDS[type]), ATTESTATION_KIND].flatMap(({ keys }): readonly string[] => keys),
+  "signer_fingerprint",
+]);

@@ -1,0 +1,254 @@
+/**
+ * OpenTimestamps proofs: a tree of messages that leads from a digest to attestations. Reads and writes detached `.ots`
+ * files and bare timestamps as the reference client does, and says what a proof commits to. No proof is believed here:
+ * that a block exists and has the Merkle root is for whoever has the block.
+ */
+import { toHex } from "../encoding.js";
+import {
+  applyOperation,
+  attestationBytes,
+  compareAttestations,
+  compareOperations,
+  concatenated,
+  MAX_MESSAGE,
+  type OtsAttestation,
+  type OtsOperation,
+  OtsReader,
+  operationBytes,
+  otsError,
+  readAttestation,
+  readOperation,
+} from "./operations.js";
+
+export type { OtsAttestation, OtsOperation } from "./operations.js";
+
+/** `\0OpenTimestamps\0\0Proof\0` and eight bytes that no text holds. */
+const MAGIC = Uint8Array.from([
+  0x00, 0x4f, 0x70, 0x65, 0x6e, 0x54, 0x69, 0x6d, 0x65, 0x73, 0x74, 0x61, 0x6d, 0x70, 0x73, 0x00, 0x00, 0x50, 0x72,
+  0x6f, 0x6f, 0x66, 0x00, 0xbf, 0x89, 0xe2, 0xe8, 0x84, 0xe8, 0x92, 0x94,
+]);
+const VERSION = 1;
+/** Goes before every item of a node but the last. */
+const MORE = 0xff;
+const ATTESTATION = 0x00;
+/** Messages on one way from the digest to an attestation, both ends included. */
+const MAX_NESTING = 256;
+/** Longest proof; one of a calendar that has been upgraded is about 2 KB. */
+export const MAX_OTS_BYTES = 65_536;
+/** Operations and attestations in one proof: each may cost a hash of 4 KB and the memory of its result. */
+const MAX_ITEMS = 4096;
+/** Bytes of a SHA-256, which every Merkle root of Bitcoin is. */
+const MERKLE_ROOT_BYTES = 32;
+
+/** What hashed the file, and the bytes of its digest. */
+const FILE_DIGESTS = { sha256: 32, sha1: 20, ripemd160: 20 } as const;
+export type OtsFileHash = keyof typeof FILE_DIGESTS;
+
+/** A detached `.ots` file: `timestamp.message` is the digest of the file that it is about. */
+export interface OtsFile {
+  readonly hash: OtsFileHash;
+  readonly timestamp: OtsTimestamp;
+}
+
+/** An operation on a node's message, and the node that it leads to. */
+export interface OtsBranch {
+  readonly operation: OtsOperation;
+  readonly next: OtsTimestamp;
+}
+
+/** What one attestation of a proof comes down to. */
+export type OtsCommitment =
+  /** A calendar has promised to have the digest put into Bitcoin; nothing proves that it will. */
+  | { readonly kind: "pending"; readonly uri: string }
+  /** The digest existed before the block at `height`, if the root of that block is `merkleRoot` (hex as explorers show it). */
+  | { readonly kind: "bitcoin"; readonly height: number; readonly merkleRoot: string }
+  /** Something that cannot be judged here; `tag` is 16 hex characters. */
+  | { readonly kind: "unknown"; readonly tag: string };
+
+/** A message with what is said of it: attestations, and operations that lead to further messages. */
+export class OtsTimestamp {
+  readonly message: Uint8Array;
+  /** Both by their bytes, so that nothing is in a tree twice. */
+  readonly #attestations = new Map<string, OtsAttestation>();
+  readonly #branches = new Map<string, OtsBranch>();
+
+  /** @throws CairnlogError `invalid-input` unless `message` has 1 to 4096 bytes */
+  constructor(message: Uint8Array) {
+    if (message.length < 1 || message.length > MAX_MESSAGE)
+      throw otsError(`A message in an OpenTimestamps proof has 1 to ${MAX_MESSAGE} bytes.`);
+    this.message = message;
+  }
+
+  /** In canonical order. */
+  get attestations(): OtsAttestation[] {
+    return [...this.#attestations.values()].sort(compareAttestations);
+  }
+
+  /** In canonical order. */
+  get branches(): OtsBranch[] {
+    return [...this.#branches.values()].sort((a, b) => compareOperations(a.operation, b.operation));
+  }
+
+  /** Adds an attestation, unless it is there. */
+  attest(attestation: OtsAttestation): void {
+    this.#attestations.set(toHex(attestationBytes(attestation)), attestation);
+  }
+
+  /**
+   * The node that `operation` leads to, made where there is none.
+   * @throws CairnlogError `invalid-input` when its message would be too long
+   */
+  branch(operation: OtsOperation): OtsTimestamp {
+    const key = toHex(operationBytes(operation));
+    const existing = this.#branches.get(key);
+    if (existing) return existing.next;
+    const next = new OtsTimestamp(applyOperation(operation, this.message));
+    this.#branches.set(key, { operation, next });
+    return next;
+  }
+
+  /**
+   * Adds everything that `other` says of the same message. Nothing that was there is lost.
+   * @throws CairnlogError `invalid-input` when it is about another message
+   */
+  merge(other: OtsTimestamp): void {
+    if (toHex(this.message) !== toHex(other.message)) throw otsError("The timestamps are about different messages.");
+    for (const attestation of other.#attestations.values()) this.attest(attestation);
+    for (const { operation, next } of other.#branches.values()) this.branch(operation).merge(next);
+  }
+
+  /** This node and all below it. */
+  *nodes(): Iterable<OtsTimestamp> {
+    const open: OtsTimestamp[] = [this];
+    for (let node = open.pop(); node; node = open.pop()) {
+      yield node;
+      open.push(...node.branches.map(({ next }) => next).reverse());
+    }
+  }
+}
+
+/**
+ * Reads a bare timestamp of `message`, as a calendar answers with. Costs at most 4096 hashes, whatever the bytes are.
+ * @throws CairnlogError `invalid-input` for bytes that are none, that break a limit, or that go on after its end
+ */
+export function parseOtsTimestamp(bytes: Uint8Array, message: Uint8Array): OtsTimestamp {
+  const reader = readerOf(bytes);
+  const timestamp = readTimestamp(reader, message);
+  reader.end();
+  return timestamp;
+}
+
+/**
+ * Reads a detached `.ots` file. Costs at most 4096 hashes, whatever the bytes are.
+ * @throws CairnlogError `invalid-input` for bytes that are none, that break a limit, or that go on after its end
+ */
+export function parseOtsFile(bytes: Uint8Array): OtsFile {
+  const reader = readerOf(bytes);
+  if (toHex(reader.take(MAGIC.length)) !== toHex(MAGIC)) throw otsError("The bytes are no OpenTimestamps proof.");
+  const version = reader.byte();
+  if (version !== VERSION) throw otsError(`OpenTimestamps proofs of version ${version} are not known.`);
+  const { name: hash } = readOperation(reader, reader.byte());
+  if (!isFileHash(hash)) throw otsError("The OpenTimestamps proof is about a digest that no file has.");
+  const timestamp = readTimestamp(reader, reader.take(FILE_DIGESTS[hash]));
+  reader.end();
+  return { hash, timestamp };
+}
+
+const isFileHash = (name: string): name is OtsFileHash => Object.hasOwn(FILE_DIGESTS, name);
+
+function readerOf(bytes: Uint8Array): OtsReader {
+  if (bytes.length > MAX_OTS_BYTES) throw otsError(`An OpenTimestamps proof has at most ${MAX_OTS_BYTES} bytes.`);
+  return new OtsReader(bytes);
+}
+
+function readTimestamp(reader: OtsReader, message: Uint8Array): OtsTimestamp {
+  const root = new OtsTimestamp(message);
+  let items = 0;
+  const read = (node: OtsTimestamp, nesting: number): void => {
+    if (nesting > MAX_NESTING) throw tooDeep();
+    for (let isLast = false; !isLast; ) {
+      if (++items > MAX_ITEMS) throw tooManyItems();
+      let tag = reader.byte();
+      isLast = tag !== MORE;
+      if (!isLast) tag = reader.byte();
+      if (tag === ATTESTATION) node.attest(readAttestation(reader));
+      else read(node.branch(readOperation(reader, tag)), nesting + 1);
+    }
+  };
+  read(root, 1);
+  return root;
+}
+
+/**
+ * A bare timestamp as it is written, in canonical order; the message is not part of it.
+ * @throws CairnlogError `invalid-input` for a tree with an end that nothing attests, and for one that `parseOtsTimestamp`
+ *   would refuse for its size
+ */
+export function serialiseOtsTimestamp(timestamp: OtsTimestamp): Uint8Array {
+  return withinSize(timestampParts(timestamp));
+}
+
+/**
+ * A detached `.ots` file as it is written, in canonical order.
+ * @throws CairnlogError `invalid-input` as `serialiseOtsTimestamp` does, and for a digest of the wrong length
+ */
+export function serialiseOtsFile({ hash, timestamp }: OtsFile): Uint8Array {
+  if (timestamp.message.length !== FILE_DIGESTS[hash]) throw otsError(`The message is not a digest of ${hash}.`);
+  const head = [MAGIC, Uint8Array.of(VERSION), operationBytes({ name: hash }), timestamp.message];
+  return withinSize([...head, ...timestampParts(timestamp)]);
+}
+
+function withinSize(parts: readonly Uint8Array[]): Uint8Array {
+  const bytes = concatenated(parts);
+  if (bytes.length > MAX_OTS_BYTES) throw otsError(`An OpenTimestamps proof has at most ${MAX_OTS_BYTES} bytes.`);
+  return bytes;
+}
+
+function timestampParts(root: OtsTimestamp): Uint8Array[] {
+  const parts: Uint8Array[] = [];
+  let items = 0;
+  const write = (node: OtsTimestamp, nesting: number): void => {
+    if (nesting > MAX_NESTING) throw tooDeep();
+    const { attestations, branches } = node;
+    let left = attestations.length + branches.length;
+    items += left;
+    if (items > MAX_ITEMS) throw tooManyItems();
+    if (!left) throw otsError("A message of the timestamp has neither attestation nor operation.");
+    const separator = () => Uint8Array.of(...(--left ? [MORE] : []));
+    for (const attestation of attestations)
+      parts.push(separator(), Uint8Array.of(ATTESTATION), attestationBytes(attestation));
+    for (const { operation, next } of branches) {
+      parts.push(separator(), operationBytes(operation));
+      write(next, nesting + 1);
+    }
+  };
+  write(root, 1);
+  return parts;
+}
+
+const tooDeep = () => otsError(`An OpenTimestamps proof is nested at most ${MAX_NESTING} deep.`);
+const tooManyItems = () => otsError(`An OpenTimestamps proof has at most ${MAX_ITEMS} operations and attestations.`);
+
+/**
+ * Everything that a timestamp commits its message to, in the order of the tree. A Bitcoin attestation of a message that
+ * can be no Merkle root proves nothing and counts as unknown.
+ */
+export function otsCommitments(timestamp: OtsTimestamp): OtsCommitment[] {
+  const commitments: OtsCommitment[] = [];
+  for (const { message, attestations } of timestamp.nodes())
+    for (const attestation of attestations) commitments.push(commitment(attestation, message));
+  return commitments;
+}
+
+function commitment(attestation: OtsAttestation, message: Uint8Array): OtsCommitment {
+  switch (attestation.kind) {
+    case "pending":
+      return attestation;
+    case "unknown":
+      return { kind: "unknown", tag: attestation.tag };
+    case "bitcoin":
+      return message.length === MERKLE_ROOT_BYTES
+        ? { kind: "bitcoin", height: attestation.height, merkleRoot: toHex(message.slice().reverse()) }
+        : { kind: "unknown", tag: toHex(attestationBytes(attestation).subarray(0, 8)) };
+  }
+}

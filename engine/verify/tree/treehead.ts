@@ -1,0 +1,58 @@
+/**
+ * Signed tree heads: the operator's word on what the log was at one size.
+ */
+import { decodeBase64, utf8 } from "../encoding.js";
+import { canonicalTimestamp } from "../entry.js";
+import { hexHash, objectOf, positiveInteger, text, where } from "../json/shape.js";
+import type { PublicKey } from "../keys/publickey.js";
+import { verifySignature } from "../keys/signature.js";
+import type { TreeVersion } from "./merkle.js";
+
+/** A signed tree head as served. `key_id` and `tree_version` are not signed. */
+export interface TreeHead {
+  readonly tree_size: number;
+  /** Lower-case hex. */
+  readonly root_hash: string;
+  /** Base64. */
+  readonly signature: string;
+  /** ISO 8601, signed as spelt. */
+  readonly timestamp: string;
+  /** Fingerprint of the operator key. */
+  readonly key_id: string;
+  /** The lens under which `root_hash` was made; a wrong one makes every proof fail. */
+  readonly tree_version: TreeVersion;
+}
+
+/** The members of a tree head. */
+export const TREE_HEAD_MEMBERS = {
+  tree_size: positiveInteger,
+  root_hash: hexHash,
+  signature: text,
+  timestamp: where("an ISO 8601 date and time with an offset", (value) => canonicalTimestamp(value) !== undefined),
+  key_id: text,
+  tree_version: where("1 or 2", (value) => value === 1 || value === 2),
+};
+
+/** A tree head, whatever else it holds. */
+export const TREE_HEAD = objectOf(TREE_HEAD_MEMBERS, {}, "ignored");
+
+/** The text whose UTF-8 a tree head's signature covers, all of it ASCII. */
+export function treeHeadText(rootHash: string, treeSize: number, timestamp: string): string {
+  return `${rootHash}:${treeSize}:${timestamp}`;
+}
+
+/** The bytes that a tree head's signature covers: UTF-8 of `root_hash:tree_size:timestamp`. */
+export function treeHeadMessage(rootHash: string, treeSize: number, timestamp: string): Uint8Array {
+  return utf8(treeHeadText(rootHash, treeSize, timestamp));
+}
+
+/**
+ * Whether `head` is well-formed, names the operator key by its fingerprint, and is signed by it. Never throws: the head
+ * may be any JSON value. The fields are checked for their form first, since a colon could otherwise move between them.
+ */
+export async function verifyTreeHead(head: TreeHead, operatorKey: PublicKey): Promise<boolean> {
+  if (TREE_HEAD(head, "") !== undefined || head.key_id !== operatorKey.fingerprint) return false;
+  const signature = decodeBase64(head.signature);
+  if (signature === undefined) return false;
+  return verifySignature(operatorKey, treeHeadMessage(head.root_hash, head.tree_size, head.timestamp), signature);
+}

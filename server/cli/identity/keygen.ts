@@ -1,0 +1,50 @@
+/** `cairnlog keygen`: makes a signing key on this machine. */
+
+import { existsSync } from "node:fs";
+import { encryptPrivateKey } from "../../../engine/crypto/keys/encrypted-key.js";
+import { writeKeyFile } from "../../../engine/crypto/keys/operator-key.js";
+import { generatePrivateKey, privateKey } from "../../../engine/crypto/keys/private-key.js";
+import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../../engine/verify/contract.js";
+import type { KeyAlgorithm } from "../../../engine/verify/index.js";
+import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
+import { newPassphrase } from "./secrets.js";
+
+const OPTIONS = {
+  out: { type: "string" },
+  algorithm: { type: "string", default: "ed25519" },
+  passphrase: { type: "boolean", default: false },
+  "passphrase-file": { type: "string" },
+  json: { type: "boolean", default: false },
+} as const;
+
+export const keygen: Subcommand = {
+  help: `cairnlog keygen --out KEY.pem [--algorithm ed25519|ecdsa-p256|rsa-2048] [--passphrase] [--json]
+
+Writes a new private key (PKCS#8 PEM, readable by you alone) and prints its fingerprint.
+The key never leaves this machine. An existing file is never overwritten.
+
+Options:
+  --out KEY.pem            where the key goes
+  --algorithm ALGORITHM    ed25519 (default), ecdsa-p256 or rsa-2048
+  --passphrase             encrypt the key (scrypt and AES-256, as OpenSSL reads it), under a passphrase that is asked for
+  --passphrase-file FILE   the same under the passphrase that FILE holds; - reads standard input
+  --json                   one line of JSON
+
+Examples:
+  cairnlog keygen --out me.pem
+  cairnlog keygen --out me.pem --passphrase`,
+  options: OPTIONS,
+  async run(argv) {
+    const { values } = readArguments(argv, OPTIONS);
+    const out = required(values.out, "--out");
+    const { algorithm } = values;
+    if (!isKeyAlgorithm(algorithm)) throw new UsageError(`--algorithm must be one of ${KEY_ALGORITHMS.join(", ")}`);
+    if (existsSync(out)) throw new UsageError(`${out} exists already; a key is never overwritten`);
+    const pem = generatePrivateKey(algorithm as KeyAlgorithm);
+    const isEncrypted = values.passphrase || values["passphrase-file"] !== undefined;
+    writeKeyFile(out, isEncrypted ? encryptPrivateKey(pem, await newPassphrase(out, values["passphrase-file"])) : pem);
+    const { fingerprint } = privateKey(pem).public;
+    console.log(values.json ? JSON.stringify({ file: out, algorithm, fingerprint }) : `${fingerprint}\n${out}`);
+    return 0;
+  },
+};

@@ -1,0 +1,77 @@
+/**
+ * Passwords, passphrases and private keys: from files, or asked for on the terminal without echo. Never from arguments,
+ * which other users of the machine can see.
+ */
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { Writable } from "node:stream";
+import { isEncryptedKey } from "../../../engine/crypto/keys/encrypted-key.js";
+import { type PrivateKey, privateKey, signSync } from "../../../engine/crypto/keys/private-key.js";
+import { CairnlogError } from "../../../engine/error.js";
+import type { Signer } from "../../client/index.js";
+import { UsageError } from "../usage.js";
+
+/** For help texts of the commands that take `--key`. */
+export const PASSPHRASE_HELP = `  --passphrase-file FILE   the passphrase of an encrypted key; without it, the file that CAIRNLOG_PASSPHRASE_FILE names,
+                           or it is asked for`;
+
+/** What a file holds, without the line feed at its end; `-` is standard input. @throws UsageError for nothing */
+export function readSecret(file: string): string {
+  const secret = readFileSync(file === "-" ? 0 : file, "utf8").replace(/\r?\n$/, "");
+  if (secret === "") throw new UsageError(`${file === "-" ? "standard input" : file} is empty`);
+  return secret;
+}
+
+/** The private key of a PEM file, with its passphrase where it has one. @throws CairnlogError `invalid-key`; UsageError */
+export async function readKey(file: string, passphraseFile?: string): Promise<PrivateKey> {
+  const pem = readFileSync(file === "-" ? 0 : file, "utf8");
+  if (!isEncryptedKey(pem)) return privateKey(pem);
+  const passphrase = await findPassphrase(`Passphrase of ${file}: `, `${file} is encrypted`, passphraseFile);
+  try {
+    return privateKey(pem, passphrase);
+  } catch (cause) {
+    throw new CairnlogError("invalid-key", `The passphrase does not open ${file}.`, { cause });
+  }
+}
+
+/** The same as a signer. */
+export async function fileSigner(file: string, passphraseFile?: string): Promise<Signer> {
+  const key = await readKey(file, passphraseFile);
+  const { pem, algorithm } = key.public;
+  return { publicKeyPem: pem, algorithm, sign: async (bytes) => signSync(key, bytes) };
+}
+
+/** A passphrase for a key that is being made, asked for twice. @throws UsageError */
+export async function newPassphrase(file: string, passphraseFile?: string): Promise<string> {
+  const isAsked = passphraseFile === undefined && process.env.CAIRNLOG_PASSPHRASE_FILE === undefined;
+  const passphrase = await findPassphrase(`Passphrase for ${file}: `, "there is no terminal to ask on", passphraseFile);
+  if (isAsked && (await askHidden("The same again: ")) !== passphrase)
+    throw new UsageError("the two passphrases differ; nothing was written");
+  if (passphrase === "") throw new UsageError("the passphrase is empty; nothing was written");
+  return passphrase;
+}
+
+async function findPassphrase(question: string, otherwise: string, passphraseFile?: string): Promise<string> {
+  const file = passphraseFile ?? process.env.CAIRNLOG_PASSPHRASE_FILE;
+  if (file !== undefined) return readSecret(file);
+  if (!process.stdin.isTTY) throw new UsageError(`${otherwise}: give --passphrase-file`);
+  return askHidden(question);
+}
+
+/** Asks on the terminal; what is typed is not shown. */
+async function askHidden(question: string): Promise<string> {
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const terminal = createInterface({ input: process.stdin, output: nowhere, terminal: true });
+  // Asked once the terminal has stopped to echo, so that nothing of the answer is shown.
+  process.stderr.write(question);
+  try {
+    return await new Promise((resolve, reject) => {
+      terminal.once("line", resolve);
+      terminal.once("SIGINT", () => reject(new UsageError("interrupted")));
+      terminal.once("close", () => reject(new UsageError("no passphrase was given")));
+    });
+  } finally {
+    terminal.close();
+    process.stderr.write("\n");
+  }
+}

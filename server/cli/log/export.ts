@@ -1,0 +1,109 @@
+/**
+ * `cairnlog export`: writes the entries of a log to a file, however many: each page begins where the last one ended.
+ */
+
+import { once } from "node:events";
+import { createWriteStream, rmSync } from "node:fs";
+import type { Writable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { Entry } from "../../../engine/verify/index.js";
+import { csvHeader, csvLine } from "../../export/csv.js";
+import { connect, type Service } from "../service.js";
+import { startProgress } from "../terminal/progress.js";
+import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
+
+const PAGE_SIZE = 1000;
+
+interface Page {
+  readonly entries: readonly Entry[];
+  readonly total: number;
+}
+
+const OPTIONS = {
+  server: { type: "string" },
+  out: { type: "string" },
+  format: { type: "string", default: "ndjson" },
+  scope: { type: "string" },
+  fingerprint: { type: "string" },
+  "document-hash": { type: "string" },
+  "start-date": { type: "string" },
+  "end-date": { type: "string" },
+} as const;
+
+export const exportLog: Subcommand = {
+  help: `cairnlog export --server URL --out FILE [options]
+
+Writes entries, oldest first: as NDJSON (one entry a line, as the log serves them) or as CSV.
+FILE may be - for standard output.
+
+Options:
+  --server URL             address of the service
+  --out FILE               a new file
+  --format ndjson|csv      default ndjson
+  --scope SCOPE            all (default), keys, attestations, endorsements, claims, requests
+  --fingerprint FP         entries that name this key
+  --document-hash HASH     entries about this document
+  --start-date, --end-date dates or date-times; a date includes its whole day
+
+Example:
+  cairnlog export --server http://127.0.0.1:8080 --out log.ndjson`,
+  options: OPTIONS,
+  async run(argv) {
+    const { values } = readArguments(argv, OPTIONS);
+    const service = connect(required(values.server, "--server"));
+    const out = required(values.out, "--out");
+    const isCsv = values.format === "csv";
+    if (!isCsv && values.format !== "ndjson") throw new UsageError("--format must be ndjson or csv");
+    const filters = new URLSearchParams();
+    for (const name of ["scope", "fingerprint", "document-hash", "start-date", "end-date"] as const)
+      if (values[name] !== undefined) filters.set(name.replace("-", "_"), values[name]);
+
+    let count = 0;
+    async function* text() {
+      if (isCsv) yield csvHeader();
+      for await (const entries of pages(service, filters)) {
+        yield entries.map((entry) => (isCsv ? csvLine(entry) : `${JSON.stringify(entry)}\n`)).join("");
+        count += entries.length;
+      }
+    }
+    if (out === "-") await pipeline(text, process.stdout, { end: false });
+    else {
+      await writeNew(out, text);
+      console.error(`${count} entries in ${out}`);
+    }
+    return 0;
+  },
+};
+
+/** Writes a new file whole, or leaves none. @throws the file system's error, also where there is a file already */
+async function writeNew(path: string, text: () => AsyncIterable<string>): Promise<void> {
+  const file: Writable = createWriteStream(path, { flags: "wx" });
+  await once(file, "open");
+  try {
+    await pipeline(text, file);
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  }
+}
+
+/** Every entry that the filters select, in order, each once. A page is asked for when the one before it is on its way. */
+async function* pages(service: Service, filters: URLSearchParams): AsyncIterable<readonly Entry[]> {
+  const query = new URLSearchParams([...filters, ["page_size", `${PAGE_SIZE}`]]);
+  let count = 0;
+  let progress: ReturnType<typeof startProgress> | undefined;
+  try {
+    for (;;) {
+      const { entries, total } = await service.get<Page>(`/audit/export?${query}`);
+      progress ??= startProgress("Exporting:", total);
+      yield entries;
+      count += entries.length;
+      progress.update(count);
+      const last = entries.at(-1);
+      if (!last || entries.length < PAGE_SIZE) return;
+      query.set("after_id", `${last.id}`);
+    }
+  } finally {
+    progress?.end();
+  }
+}

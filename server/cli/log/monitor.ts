@@ -1,0 +1,227 @@
+/** `cairnlog monitor`: follows a log, mirrors what it verified, and raises an alarm when the log lies or falls silent. */
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { canonicalFingerprint } from "../../../engine/registry/keys/events.js";
+import type { Entry } from "../../../engine/verify/index.js";
+import { ClientError } from "../../client/index.js";
+import { type Alarm, Misbehaviour } from "../../monitor/alarm.js";
+import { MonitorFolder } from "../../monitor/folder.js";
+import { Monitor } from "../../monitor/monitor.js";
+import { post } from "../../monitor/notice.js";
+import { patientFetch } from "../../monitor/patience.js";
+import { readInterval, readNumber } from "../connection.js";
+import { interruptible } from "../terminal/interrupt.js";
+import { printable } from "../terminal/printable.js";
+import { type Progress, startProgress } from "../terminal/progress.js";
+import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
+
+const OPTIONS = {
+  state: { type: "string" },
+  "operator-key": { type: "string" },
+  watch: { type: "string", multiple: true, default: [] as string[] },
+  webhook: { type: "string" },
+  once: { type: "boolean", default: false },
+  audit: { type: "boolean", default: false },
+  interval: { type: "string", default: "60" },
+  "max-silence": { type: "string" },
+  json: { type: "boolean", default: false },
+} as const;
+
+/** What a run came to. */
+const EXIT = { fine: 0, unfinished: 1, misbehaviour: 3, watched: 4, stalled: 5 } as const;
+const LONGEST_PAUSE_S = 600;
+const STALL_CHECK_MS = 1_000;
+
+export const monitor: Subcommand = {
+  help: `cairnlog monitor URL --state DIR [options]
+
+Fetches every entry and every signed tree head of the log at URL, derives all of it again, and keeps a verified copy in
+DIR/mirror, which cairnlog serve --read-only can serve. Each round checks that the newest head is signed by the operator key
+and goes on from the last one, takes what is new, and compares a page of what it has with what is served now. It can be
+stopped and killed at any moment, and goes on where it was.
+
+A log that misbehaves is told on stderr (with --json as a line of JSON on stdout) and to the webhook; the evidence is kept
+in DIR/evidence, nothing of the lie enters the mirror, and the monitor ends. docs/monitor.md says what each alarm means and
+how to check the evidence.
+
+Options:
+  --state DIR              where the operator key, the newest head, the mirror and the evidence are kept; one log each
+  --operator-key FILE.pem  the key that signs the log; without it, the first one that is seen is believed
+  --watch FINGERPRINT      tell of new entries that name this key; may be given several times. At first all are new
+  --webhook URL            POST every alarm there as JSON
+  --once                   one round, for timers; without it the log is followed until the monitor is interrupted
+  --audit                  compare every mirrored entry, in every round, not just a page
+  --interval SECONDS       between rounds (default: 60)
+  --max-silence SECONDS    raise the alarm "stalled" when the newest head is older, by this machine's clock
+  --json                   one line of JSON for each alarm and each round
+
+Exit codes: 0 nothing to tell, or interrupted; 1 could not finish; 2 the command was not understood; 3 the log misbehaved;
+with --once also 4 a watched key was named; 5 the log is stalled.
+
+Example:
+  cairnlog monitor https://log.example --state /var/lib/cairnlog-monitor --operator-key operator.pub.pem`,
+  options: OPTIONS,
+  async run(argv) {
+    const { values, positionals } = readArguments(argv, OPTIONS, true);
+    const [server, more] = positionals;
+    if (server === undefined) throw new UsageError("name the URL of a log");
+    if (more !== undefined) throw new UsageError(`${more} is one argument too many`);
+    return interruptible((signal) => new Run(server, values, signal).toItsEnd());
+  },
+};
+
+type Values = ReturnType<typeof readArguments<typeof OPTIONS>>["values"];
+
+class Run {
+  readonly #server: string;
+  readonly #values: Values;
+  readonly #interval: number;
+  readonly #maxSilence: number | null;
+  readonly #webhook: string | undefined;
+  readonly #folder: MonitorFolder;
+  readonly #monitor: Monitor;
+  readonly #interrupted: AbortSignal;
+  readonly #started = Date.now();
+  #progress: { readonly what: string; readonly bar: Progress } | null = null;
+  #hasSeenWatched = false;
+  /** When the silence began of which the alarm was raised. */
+  #told: number | null = null;
+
+  constructor(server: string, values: Values, interrupted: AbortSignal) {
+    this.#interrupted = interrupted;
+    this.#server = webAddress(server, "URL");
+    this.#values = values;
+    this.#interval = readInterval(values.interval);
+    const silence = values["max-silence"];
+    this.#maxSilence = silence === undefined ? null : readNumber(silence, "--max-silence");
+    this.#webhook = values.webhook === undefined ? undefined : webAddress(values.webhook, "--webhook");
+    this.#folder = new MonitorFolder(required(values.state, "--state"));
+    const operatorKey = values["operator-key"];
+    this.#monitor = new Monitor({
+      server,
+      folder: this.#folder,
+      fetch: patientFetch({ signal: interrupted, say: (sentence) => this.#say(sentence) }),
+      operatorKey: operatorKey && readFileSync(operatorKey, "utf8"),
+      watched: new Set(values.watch.map(readFingerprint)),
+      onWatched: (entry, fingerprint) => this.#tellWatched(entry, fingerprint),
+      onProgress: (what, done, total) => this.#showProgress(what, done, total),
+    });
+  }
+
+  async toItsEnd(): Promise<number> {
+    const { once } = this.#values;
+    const signal = this.#interrupted;
+    // Apart from the rounds: one of them may be waiting for an answer.
+    const check = () => void this.#checkSilence().catch((error: Error) => this.#say(error.message));
+    const watchdog = once ? undefined : setInterval(check, STALL_CHECK_MS);
+    try {
+      for (let failures = 0; ; ) {
+        const isDone = await this.#round();
+        failures = isDone ? 0 : failures + 1;
+        if (once) return this.#verdict(isDone || signal.aborted, await this.#checkSilence());
+        const pause = Math.max(this.#interval, Math.min(LONGEST_PAUSE_S, this.#interval * 2 ** failures));
+        await sleep(pause * 1000, undefined, { signal }).catch(() => {});
+        if (signal.aborted) return EXIT.fine;
+      }
+    } catch (error) {
+      if (!(error instanceof Misbehaviour)) throw error;
+      await this.#accuse(error);
+      return EXIT.misbehaviour;
+    } finally {
+      clearInterval(watchdog);
+      await this.#monitor.close();
+    }
+  }
+
+  /** @returns whether the round came to its end. @throws Misbehaviour, and what is not to be waited out */
+  async #round(): Promise<boolean> {
+    try {
+      await this.#monitor.round({ audit: this.#values.audit });
+    } catch (error) {
+      if (!(error instanceof ClientError) || error.code === "operator-key-mismatch") throw error;
+      if (!this.#interrupted.aborted) this.#say(error.message);
+      return false;
+    } finally {
+      this.#progress?.bar.end();
+      this.#progress = null;
+    }
+    const head = await this.#monitor.newestHead();
+    const text = head
+      ? `verified: ${head.tree_size} entries, root ${head.root_hash}, head of ${head.timestamp}`
+      : "The log has no tree head yet.";
+    console.log(this.#values.json ? JSON.stringify({ verified: this.#monitor.size, head }) : printable(text));
+    return true;
+  }
+
+  #verdict(isDone: boolean, isStalled: boolean): number {
+    if (isStalled) return EXIT.stalled;
+    if (!isDone) return EXIT.unfinished;
+    return this.#hasSeenWatched ? EXIT.watched : EXIT.fine;
+  }
+
+  /**
+   * Raises the alarm once for each silence: since the newest head that held was made, or since the start where there is
+   * none, more time has gone by than was allowed. An answer without a newer head is silence like none at all.
+   */
+  async #checkSilence(): Promise<boolean> {
+    if (this.#maxSilence === null) return false;
+    const head = await this.#monitor.newestHead();
+    const since = head ? Date.parse(head.timestamp) : this.#started;
+    if (Date.now() - since <= this.#maxSilence * 1000) return false;
+    if (this.#told !== since) {
+      this.#told = since;
+      const detail = head
+        ? `No tree head newer than that of ${head.timestamp} was seen, for more than ${this.#maxSilence} s.`
+        : `No tree head was seen for more than ${this.#maxSilence} s.`;
+      await this.#raise({ alarm: "stalled", detail });
+    }
+    return true;
+  }
+
+  async #tellWatched(entry: Entry, fingerprint: string): Promise<void> {
+    this.#hasSeenWatched = true;
+    const detail = `Entry ${entry.id} (${entry.event_type}, ${entry.timestamp}) names ${fingerprint}.`;
+    await this.#raise({ alarm: "watched", detail, entry, fingerprint });
+  }
+
+  async #accuse({ kind, message: detail, evidence }: Misbehaviour): Promise<void> {
+    await this.#raise({ alarm: kind, detail, evidence });
+  }
+
+  async #raise(what: Pick<Alarm, "alarm" | "detail" | "entry" | "fingerprint" | "evidence">): Promise<void> {
+    const head = await this.#monitor.newestHead();
+    const alarm: Alarm = { ...what, server: this.#server, observed_at: new Date().toISOString(), head };
+    const { evidence, ...line } = alarm;
+    const file = evidence && this.#folder.keepEvidence(alarm.alarm, alarm.observed_at, alarm);
+    if (this.#values.json) console.log(JSON.stringify({ ...line, ...(file ? { evidence_file: file } : {}) }));
+    this.#say(`ALARM ${alarm.alarm}: ${alarm.detail}${file ? ` The evidence is in ${file}; keep it.` : ""}`);
+    const refusal = this.#webhook === undefined ? null : await post(this.#webhook, alarm);
+    if (refusal !== null) this.#say(`The alarm could not be posted to the webhook: ${refusal}.`);
+  }
+
+  #say(sentence: string): void {
+    this.#progress?.bar.end();
+    console.error(printable(sentence));
+  }
+
+  #showProgress(what: "entries" | "audit", done: number, total: number): void {
+    if (this.#progress?.what !== what) {
+      this.#progress?.bar.end();
+      this.#progress = { what, bar: startProgress(what === "audit" ? "compared" : "verified", total) };
+    }
+    this.#progress.bar.update(done);
+  }
+}
+
+/** @throws UsageError */
+function webAddress(text: string, name: string): string {
+  if (/^https?:\/\//.test(text) && URL.canParse(text)) return text;
+  throw new UsageError(`${name} must be an address such as https://log.example, not ${text}`);
+}
+
+/** @throws UsageError */
+function readFingerprint(text: string): string {
+  const fingerprint = canonicalFingerprint(text);
+  if (fingerprint === undefined) throw new UsageError(`--watch must be a fingerprint (sha256: and 64 digits)`);
+  return fingerprint;
+}

@@ -1,0 +1,59 @@
+/** `cairnlog backup`: brings a backup of a data directory up to date, while the service runs. */
+import { backUp } from "../../../engine/log/history/backup.js";
+import { interruptible } from "../terminal/interrupt.js";
+import { startProgress } from "../terminal/progress.js";
+import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
+import { existingLog, operatorKeyOf } from "./data-directory.js";
+
+const OPTIONS = {
+  data: { type: "string", default: process.env.SERVICE_DATA_DIR || "./data" },
+  to: { type: "string" },
+  "operator-key": { type: "string" },
+  json: { type: "boolean", default: false },
+} as const;
+
+export const backup: Subcommand = {
+  help: `cairnlog backup --to BACKUP [--data DIR] [--operator-key FILE.pem] [--json]
+
+Puts into the directory BACKUP what has come since the last time: entries and tree heads in a new segment, and what is
+private (accounts, password hashes, webhooks and their secrets, anchors) as it is now. Keep BACKUP as secret as the data.
+The operator's private key is not in it: back that up apart.
+
+Options:
+  --to BACKUP              where to; created when there is none
+  --data DIR               the data directory (default: SERVICE_DATA_DIR, or ./data)
+  --operator-key FILE.pem  the key that signs the heads (default: operator.pem or operator.pub.pem in DIR)
+  --json                   answer in JSON
+
+Exit codes: 0 done; 1 refused or failed, and the backup is as it was; 2 the command was not understood.
+
+Example:
+  cairnlog backup --data ./data --to /backups/cairn`,
+  options: OPTIONS,
+  async run(argv) {
+    const { values } = readArguments(argv, OPTIONS);
+    const to = required(values.to, "--to");
+    const path = existingLog(values.data);
+    const key = operatorKeyOf(values.data, values["operator-key"]);
+    if (!key) throw new UsageError("--operator-key is missing, and there is none in the data directory");
+    let bar: ReturnType<typeof startProgress> | undefined;
+    const progress = (done: number, total: number) => {
+      bar ??= startProgress("Backing up:", total);
+      bar.update(done);
+    };
+    try {
+      const { manifest, added } = await interruptible((signal) =>
+        backUp({ path, to, operatorKey: key.pem, progress, signal }),
+      );
+      const { tree_size, head } = manifest;
+      console.log(
+        values.json
+          ? JSON.stringify({ tree_size, added, head })
+          : `${tree_size} entries in ${to}, ${added} of them new`,
+      );
+      return 0;
+    } finally {
+      bar?.end();
+    }
+  },
+};

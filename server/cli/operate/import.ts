@@ -1,0 +1,84 @@
+/** `cairnlog import`: begins a log with entries that were made elsewhere. */
+import { createReadStream, mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { openOperatorKey } from "../../../engine/crypto/keys/operator-key.js";
+import { type ImportReport, importEntries } from "../../../engine/log/history/import.js";
+import { projection } from "../../../engine/registry/projection.js";
+import { operatorKeyPath } from "../../settings.js";
+import { printable } from "../terminal/printable.js";
+import { formatBytes, startProgress } from "../terminal/progress.js";
+import { readArguments, type Subcommand, UsageError } from "../usage.js";
+import { settingsOf } from "./environment.js";
+
+/** Bytes of the file read at a time. */
+const PIECE_BYTES = 2 ** 20;
+/** Warnings that are printed; `--json` gives more. */
+const SHOWN_WARNINGS = 20;
+
+const OPTIONS = { data: { type: "string" }, json: { type: "boolean", default: false } } as const;
+
+export const importLog: Subcommand = {
+  help: `cairnlog import FILE [--data DIR] [--json]
+
+Takes over entries, oldest first and one a line, as GET /api/v1/log serves them and cairnlog export writes them. FILE
+may be - for standard input. The log must be empty or not there yet, and the service must not be running.
+
+Every entry is checked: its hash (chain version 1 or 2) and its digests, its link to the entry before, ids that ascend,
+the order of version 2 timestamps. The first line that is wrong is named, and nothing is imported then. Ids, timestamps,
+hashes, chain versions and anchoring proofs stay as they are; the operator key signs one head, that of all of them.
+
+Options:
+  --data DIR   data directory (default: SERVICE_DATA_DIR, else ./data); the operator key is SERVICE_OPERATOR_KEY or
+               operator.pem there, created when there is none
+  --json       print the report as one line of JSON
+
+Exit codes: 0 imported; 1 refused, the log is empty as before; 2 the command or a setting was not understood.
+
+Example:
+  cairnlog import history.ndjson --data /var/lib/cairnlog`,
+  options: OPTIONS,
+  async run(argv) {
+    const { values, positionals } = readArguments(argv, OPTIONS, true);
+    const [file, more] = positionals;
+    if (file === undefined) throw new UsageError("name the FILE to import, or - for standard input");
+    if (more !== undefined) throw new UsageError(`${more} is one argument too many`);
+    const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
+    const settings = settingsOf(environment);
+    // Opened first: a file that cannot be read must leave no data directory behind.
+    const total = file === "-" ? null : statSync(file).size;
+    const source = file === "-" ? process.stdin : createReadStream(file, { highWaterMark: PIECE_BYTES });
+    mkdirSync(settings.dataDir, { recursive: true });
+    const signer = openOperatorKey(operatorKeyPath(settings));
+    const bar = startProgress("imported", total, formatBytes);
+    let report: ImportReport;
+    try {
+      const target = { path: join(settings.dataDir, "log"), signer, projection };
+      report = await importEntries(target, source, { progress: ({ bytes }) => bar.update(bytes) });
+    } finally {
+      bar.end();
+    }
+    if (values.json) {
+      const place = { operator_fingerprint: signer.fingerprint, data_dir: settings.dataDir };
+      console.log(JSON.stringify({ ...report, ...place }));
+    } else console.log(described(report, settings.dataDir));
+    return 0;
+  },
+};
+
+function described(
+  { entry_count, last_id, last_hash, warnings, warning_count }: ImportReport,
+  dataDir: string,
+): string {
+  const shown = warnings
+    .slice(0, SHOWN_WARNINGS)
+    .map(({ line, id, message }) => `line ${line}, entry ${id}: ${message}`);
+  const rest = warning_count - shown.length;
+  return printable(
+    [
+      `imported ${entry_count} entries into ${dataDir}`,
+      `last entry ${last_id}, ${last_hash}`,
+      ...shown.map((text) => `warning: ${text}`),
+      ...(rest > 0 ? [`and ${rest} more warnings`] : []),
+    ].join("\n"),
+  );
+}

@@ -1,0 +1,92 @@
+/** `cairnlog restore`: brings a log back from a backup, unless that would fork what was published. */
+import { existsSync, mkdirSync } from "node:fs";
+import { createPool } from "../../../engine/crypto/pool/pool.js";
+import { CairnlogError } from "../../../engine/error.js";
+import { readManifest } from "../../../engine/log/history/backupformat.js";
+import { restore as restoreLog } from "../../../engine/log/history/restore.js";
+import { projection } from "../../../engine/registry/projection.js";
+import { parsePublicKey } from "../../../engine/verify/index.js";
+import { publishedHeadPath } from "../../settings.js";
+import { interruptible } from "../terminal/interrupt.js";
+import { startProgress } from "../terminal/progress.js";
+import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
+import { existingLog, logFolder, operatorKeyOf } from "./data-directory.js";
+import { readPublished } from "./published.js";
+
+const OPTIONS = {
+  to: { type: "string" },
+  published: { type: "string", multiple: true, default: [] as string[] },
+  mirror: { type: "string" },
+  "may-fork": { type: "boolean", default: false },
+  "operator-key": { type: "string" },
+  json: { type: "boolean", default: false },
+} as const;
+
+export const restore: Subcommand = {
+  help: `cairnlog restore BACKUP --to DIR [options]
+
+Checks every hash, link, root and signature in BACKUP and makes the log of the data directory DIR of it: all of it, or
+nothing. A log that ends before what was published must not go on, because it would sign other entries at sizes that have
+signed heads already. So say what was published.
+
+Options:
+  --published FILE|URL     a tree head or checkpoint that anybody has seen, in a file, or the address of a mirror of the
+                           service; may be repeated. DIR/published.json counts, too, where there is one
+  --mirror DIR             a data directory with a longer copy of the log (cairnlog monitor keeps one in mirror/): what
+                           the backup lacks is taken from it
+  --may-fork               go on although nothing is known to be published, or although more was
+  --to DIR                 the data directory; it must hold no log
+  --operator-key FILE.pem  the key that signs the heads (default: operator.pem or operator.pub.pem in DIR, or else the key
+                           that BACKUP names)
+  --json                   answer in JSON
+
+Exit codes: 0 restored; 1 refused or failed, and nothing was written; 2 the command was not understood.
+
+Example:
+  cairnlog restore /backups/cairn --to ./data --published https://mirror.example.org`,
+  options: OPTIONS,
+  async run(argv) {
+    const { values, positionals } = readArguments(argv, OPTIONS, true);
+    const [from, ...others] = positionals;
+    if (from === undefined || others.length) throw new UsageError("name one BACKUP");
+    const to = required(values.to, "--to");
+    const manifest = readManifest(from);
+    if (!manifest) throw new CairnlogError("not-found", `There is no backup in ${from}.`);
+    const operatorKey = operatorKeyOf(to, values["operator-key"])?.pem ?? manifest.operator_key;
+    const kept = publishedHeadPath(to);
+    const sources = [...values.published, ...(existsSync(kept) ? [kept] : [])];
+    const publicKey = parsePublicKey(operatorKey);
+    const published = await Promise.all(sources.map((source) => readPublished(source, publicKey)));
+    const mirror = values.mirror === undefined ? undefined : existingLog(values.mirror);
+
+    mkdirSync(to, { recursive: true });
+    const pool = createPool();
+    const bar = startProgress("Restoring:", manifest.tree_size);
+    try {
+      const restored = await interruptible((signal) =>
+        restoreLog({
+          from,
+          path: logFolder(to),
+          operatorKey,
+          projection,
+          pool,
+          published,
+          mayFork: values["may-fork"],
+          mirror,
+          progress: (done) => bar.update(done),
+          signal,
+        }),
+      );
+      const { entries, fromMirror, operator } = restored;
+      if (values.json) console.log(JSON.stringify({ tree_size: entries, from_mirror: fromMirror, operator }));
+      else {
+        const tail = fromMirror ? `, the last ${fromMirror} of them from the mirror` : "";
+        console.log(`${entries} entries in ${to}${tail}; signed by ${operator}`);
+      }
+      return 0;
+    } finally {
+      bar.end();
+      await pool.close();
+    }
+  },
+};

@@ -1,0 +1,28 @@
+/** The actions of `cairnlog claim` that a service takes part in: posting what was encrypted, and finding it. */
+import { isObject, type JsonObject } from "../../../engine/verify/json/shape.js";
+import { type Action, listed } from "../actions.js";
+import type { CONNECTION_OPTIONS } from "../connection.js";
+import { readObject } from "../objects.js";
+import { only } from "../usage.js";
+
+export const SERVICE_ACTIONS: Readonly<Record<string, Action<typeof CONNECTION_OPTIONS>>> = {
+  post: (names) => {
+    const payload = payloadOf(readObject(only(names, "CLAIM.json")));
+    return async (client) => {
+      const answer = await client.claims.post(payload);
+      return { answer, text: `entry ${answer.log_entry_id}, to be found under ${answer.lookup_key}` };
+    };
+  },
+  list: (names) => {
+    const lookupKey = only(names, "LOOKUP_KEY");
+    return (client) =>
+      listed(client.claims.list(lookupKey), ({ id, timestamp, payload }) =>
+        [id, timestamp, JSON.stringify(payload)].join(" "),
+      );
+  },
+};
+
+/** A claim's payload by itself, or as the member `payload` of what the service shows. */
+export function payloadOf(value: JsonObject): JsonObject {
+  return isObject(value.payload) ? value.payload : value;
+}

@@ -1,0 +1,76 @@
+/**
+ * Manifests that the service makes: of a document, and of a composite of several. A client signs only what it can account
+ * for, so each is compared with what was asked before it is handed over.
+ */
+import {
+  canonicalJson,
+  compositeHash,
+  encodeBase64,
+  type Manifest,
+  manifestHash,
+  normaliseContentHash,
+  signingPayload,
+} from "../../../engine/verify/index.js";
+import { PreparedDocument } from "../../wire/signing/attestations.js";
+import * as wire from "../../wire/signing/composites.js";
+import { ClientError } from "../error.js";
+import type { Http } from "../http.js";
+import type { Authority } from "../session.js";
+import type { AssembleComposite, Composite, PrepareDocument } from "../types.js";
+
+export class DocumentsClient {
+  readonly #http: Http;
+  readonly #authority: Authority;
+
+  constructor(http: Http, authority: Authority) {
+    this.#http = http;
+    this.#authority = authority;
+  }
+
+  /**
+   * The manifest of a document, checked by the service but not signed: `attest` takes it.
+   * @throws ClientError `malformed-answer` for a manifest of anything else
+   */
+  prepare({ title, content_hash, tags }: PrepareDocument): Promise<Manifest> {
+    const hash = normaliseContentHash(content_hash) ?? content_hash;
+    const document = { title, content_hash: hash, ...(tags ? { tags } : {}) };
+    const body = { ...document, public_key_pem: this.#authority.key.pem };
+    return this.#manifest("/documents/sign", body, document);
+  }
+
+  /** Makes a composite of 1 to 1000 parts, which keep their order. @throws ClientError */
+  async assemble(request: AssembleComposite): Promise<Composite> {
+    const { composite } = await this.#http.post(wire.AssembledComposite, "/composite/assemble", request);
+    const asked = request.parts.map((part) => normaliseContentHash(part.content_hash));
+    const isAsked = composite.title === request.title && same(asked, hashesOf(composite));
+    if (!isAsked || compositeHash(composite.title, hashesOf(composite)) !== composite.composite_hash)
+      throw new ClientError("malformed-answer", "The service made a composite of something else than was asked.");
+    return composite;
+  }
+
+  /**
+   * The manifest of a composite: `attest` takes it.
+   * @throws ClientError `malformed-answer` for a manifest of anything else
+   */
+  compile(composite: Composite): Promise<Manifest> {
+    const { title, parts, composite_hash } = composite;
+    return this.#manifest("/composite/compile", { composite }, { title, parts, content_hash: composite_hash });
+  }
+
+  async #manifest(path: string, body: object, document: object): Promise<Manifest> {
+    const prepared = await this.#http.post(PreparedDocument, path, body);
+    const manifest = { attestations: [], document } as unknown as Manifest;
+    const isAsked =
+      same(prepared.manifest, manifest) &&
+      prepared.signing_payload === encodeBase64(signingPayload(manifest)) &&
+      prepared.manifest_hash === manifestHash(manifest);
+    if (isAsked) return manifest;
+    throw new ClientError("malformed-answer", "The service made a manifest of something else than was asked.");
+  }
+}
+
+const hashesOf = ({ parts }: Composite) => parts.map((part) => part.content_hash);
+
+function same(a: unknown, b: unknown): boolean {
+  return canonicalJson(a) === canonicalJson(b);
+}

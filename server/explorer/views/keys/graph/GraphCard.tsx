@@ -1,0 +1,203 @@
+/** The endorsements around a key, as a picture that can be walked and as a table that says the same. */
+import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../../engine/verify/contract.js";
+import { Graph } from "../../../../wire/signing/trust.js";
+import { Card, Hash, TaskView, Time } from "../../../components/index.js";
+import { addressOf, goTo } from "../../../state/location.js";
+import { http } from "../../../state/service.js";
+import { useTask } from "../../../state/task.js";
+import { Choice } from "../Choice.js";
+import { EndorsementBadge, spoken } from "../status.js";
+import type { GraphAnswer } from "./answer.js";
+import { GraphPicture } from "./GraphPicture.js";
+
+/** More are no picture any more. */
+const MAX_DRAWN = 250;
+const DEPTHS = ["1", "2", "3", "4"] as const;
+const DEFAULT_DEPTH = "2";
+const FINGERPRINT = /^sha256:[0-9a-f]{64}$/;
+const DATE = /^\d{4}-\d\d-\d\d$/;
+
+export interface GraphCardProps {
+  readonly fingerprint: string;
+  readonly query: URLSearchParams;
+}
+
+/** What is shown of the graph: all of it in the address, so that a walk can be gone back and be sent. */
+interface Wanted {
+  /** The key that the reader has walked to. */
+  readonly around: string;
+  readonly type: string;
+  readonly status: string;
+  readonly since: string;
+  readonly until: string;
+  readonly depth: string;
+}
+
+export function GraphCard({ fingerprint, query }: GraphCardProps) {
+  const wanted = wantedOf(fingerprint, query);
+  const task = useTask(() => graphOf(wanted), Object.values(wanted));
+  const go = (changes: Partial<Wanted>) => {
+    const { around, depth, ...filter } = { ...wanted, ...changes };
+    goTo(
+      addressOf(["keys", fingerprint], {
+        ...Object.fromEntries(query),
+        ...filter,
+        around: around === fingerprint ? undefined : around,
+        depth: depth === DEFAULT_DEPTH ? undefined : depth,
+      }),
+    );
+  };
+  return (
+    <Card title="Endorsements around it" aside="from endorser to endorsed">
+      <Filters wanted={wanted} go={go} />
+      <TaskView task={task} what="the graph of endorsements" rows={6}>
+        {(graph) => (
+          <div class="graph">
+            <Where graph={graph} fingerprint={fingerprint} go={go} />
+            {graph.edges.length === 0 ? (
+              <p class="soft">No endorsement of this kind leads to it or from it.</p>
+            ) : (
+              <>
+                {graph.nodes.length <= MAX_DRAWN ? (
+                  <GraphPicture graph={graph} walk={(around) => go({ around })} />
+                ) : (
+                  <p>{graph.nodes.length} keys are too many for a picture: the table has them.</p>
+                )}
+                <GraphTable graph={graph} walk={(around) => go({ around })} />
+              </>
+            )}
+            {graph.truncated && <p class="soft">There is more than the service gives at once: look less far.</p>}
+          </div>
+        )}
+      </TaskView>
+    </Card>
+  );
+}
+
+function Filters({ wanted, go }: { readonly wanted: Wanted; go(changes: Partial<Wanted>): void }) {
+  return (
+    <div class="card-filters">
+      <Choice label="Category" values={ENDORSEMENT_CATEGORIES} value={wanted.type} change={(type) => go({ type })} />
+      <Choice label="Status" values={ENDORSEMENT_STATUSES} value={wanted.status} change={(status) => go({ status })} />
+      <DateField label="Not before" value={wanted.since} change={(since) => go({ since })} />
+      <DateField label="Not after" value={wanted.until} change={(until) => go({ until })} />
+      <label class="field">
+        <span>Steps</span>
+        <select class="input" value={wanted.depth} onChange={(event) => go({ depth: event.currentTarget.value })}>
+          {DEPTHS.map((depth) => (
+            <option key={depth} value={depth}>
+              {depth}
+            </option>
+          ))}
+        </select>
+      </label>
+    </div>
+  );
+}
+
+const DateField = ({ label, value, change }: { label: string; value: string; change(value: string): void }) => (
+  <label class="field">
+    <span>{label}</span>
+    <input class="input" type="date" value={value} onChange={(event) => change(event.currentTarget.value)} />
+  </label>
+);
+
+/** Said as soon as the reader has walked away from the key that the page is about. */
+function Where({ graph, fingerprint, go }: { graph: GraphAnswer; fingerprint: string; go(to: Partial<Wanted>): void }) {
+  if (graph.root === fingerprint) return null;
+  return (
+    <p class="where">
+      Around <strong class="breakable">{nameOf(graph, graph.root)}</strong>
+      <a href={addressOf(["keys", graph.root])}>Look at this key</a>
+      <button type="button" class="button" onClick={() => go({ around: fingerprint })}>
+        Back to where the walk began
+      </button>
+    </p>
+  );
+}
+
+function GraphTable({ graph, walk }: { readonly graph: GraphAnswer; walk(fingerprint: string): void }) {
+  return (
+    <details>
+      <summary>The same as a table</summary>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: without focus it could not be scrolled by keyboard */}
+      <section class="table-frame graph-table" aria-label="Table of endorsements around the key" tabIndex={0}>
+        <table class="table">
+          <thead>
+            <tr>
+              <th scope="col">From</th>
+              <th scope="col">To</th>
+              <th scope="col">Category</th>
+              <th scope="col">Status</th>
+              <th scope="col">Since</th>
+              <th scope="col">Until</th>
+              <th scope="col">Entry</th>
+            </tr>
+          </thead>
+          <tbody>
+            {graph.edges.map(({ from, to, category, status, since, until, offer_entry_id }) => (
+              <tr key={offer_entry_id}>
+                <td>
+                  <Walk graph={graph} to={from} walk={walk} />
+                </td>
+                <td>
+                  <Walk graph={graph} to={to} walk={walk} />
+                </td>
+                <td>{spoken(category)}</td>
+                <td>
+                  <EndorsementBadge status={status} />
+                </td>
+                <td>
+                  <Time at={since} />
+                </td>
+                <td>{until === null ? "—" : <Time at={until} />}</td>
+                <td>
+                  <a href={addressOf(["entries", offer_entry_id])}>{offer_entry_id}</a>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+    </details>
+  );
+}
+
+function Walk({ graph, to, walk }: { readonly graph: GraphAnswer; readonly to: string; walk(to: string): void }) {
+  const node = graph.nodes.find(({ fingerprint }) => fingerprint === to);
+  return (
+    <span class="key-link">
+      <button type="button" class="button walk" onClick={() => walk(to)}>
+        {nameOf(graph, to)}
+      </button>
+      {node && node.status !== "active" && <span class="soft">{node.status}</span>}
+      <Hash value={to} label={`fingerprint of ${nameOf(graph, to)}`} show={4} />
+    </span>
+  );
+}
+
+const nameOf = (graph: GraphAnswer, fingerprint: string): string =>
+  graph.nodes.find((node) => node.fingerprint === fingerprint)?.pseudonym ?? "a key";
+
+function graphOf({ around, depth, ...filter }: Wanted): Promise<GraphAnswer> {
+  const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== ""));
+  return http.get(Graph, `/graph/${encodeURIComponent(around)}`, { max_depth: Number(depth), ...given });
+}
+
+/** Anything that is not understood is as if it were not there. */
+function wantedOf(fingerprint: string, query: URLSearchParams): Wanted {
+  const among = (name: string, values: readonly string[], otherwise = "") =>
+    values.find((value) => value === query.get(name)) ?? otherwise;
+  const fitting = (name: string, form: RegExp, otherwise = "") => {
+    const value = query.get(name) ?? "";
+    return form.test(value) ? value : otherwise;
+  };
+  return {
+    around: fitting("around", FINGERPRINT, fingerprint),
+    type: among("type", ENDORSEMENT_CATEGORIES),
+    status: among("status", ENDORSEMENT_STATUSES),
+    since: fitting("since", DATE),
+    until: fitting("until", DATE),
+    depth: among("depth", DEPTHS, DEFAULT_DEPTH),
+  };
+}

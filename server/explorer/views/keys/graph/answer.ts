@@ -1,0 +1,5 @@
+/** The endorsement graph as the service answers it. */
+import type { Static } from "typebox";
+import type { Graph } from "../../../../wire/signing/trust.js";
+
+export type GraphAnswer = Static<typeof Graph>;

@@ -1,0 +1,127 @@
+/** The picture of a graph: rings around the key in the middle, in the colours of the page. Cytoscape is loaded for it. */
+import type { Core, StylesheetJson } from "cytoscape";
+import { colourOf, whenColoursChange } from "../../../components/index.js";
+import type { GraphAnswer } from "./answer.js";
+import { ringPositions } from "./rings.js";
+
+const NAME_CHARACTERS = 22;
+const NAME_PIXELS = 12;
+const PADDING = 24;
+/** Of the rings, by their height; names are wide, so that they are not made much narrower than circles. */
+const WIDEST = 1.7;
+const NARROWEST = 0.8;
+/** Pixels of names: on the screen at least the first, in the picture at most the second. */
+const READABLE = 10.5;
+const LARGEST = 22;
+
+/** Draws it into an element that has a size. */
+export async function drawGraph(container: HTMLElement, graph: GraphAnswer): Promise<Core> {
+  const { default: cytoscape } = await import("cytoscape");
+  const hasFinePointer = window.matchMedia("(pointer: fine)").matches;
+  const picture = cytoscape({
+    container,
+    elements: {
+      nodes: graph.nodes.map(({ fingerprint, pseudonym, status, depth }) => ({
+        data: { id: fingerprint, label: labelOf(pseudonym, status), depth },
+        classes: `${status} ${fingerprint === graph.root ? "root" : ""}`,
+      })),
+      edges: graph.edges.map(({ from, to, category, status, offer_entry_id }) => ({
+        data: { id: `${offer_entry_id}`, source: from, target: to },
+        classes: `${status === "active" ? "" : "inactive"} ${category.endsWith("institutional_endorsement") ? "institutional" : ""}`,
+      })),
+    },
+    style: pageStyle(),
+    layout: {
+      name: "preset",
+      positions: Object.fromEntries(ringPositions(graph, aspectOf(container))),
+      padding: PADDING,
+      animate: false,
+    },
+    // The wheel scrolls the page, and so does a finger.
+    userZoomingEnabled: false,
+    userPanningEnabled: hasFinePointer,
+    autoungrabify: true,
+    boxSelectionEnabled: false,
+    maxZoom: 1.4,
+  });
+  follow(picture, container);
+  return picture;
+}
+
+/** Takes the page's colours again when they change. */
+function follow(picture: Core, container: HTMLElement): void {
+  const forget = whenColoursChange(() => void picture.style(pageStyle()));
+  const fit = new ResizeObserver(() => {
+    picture.resize();
+    picture.fit(undefined, PADDING);
+    picture.nodes().style("font-size", Math.min(LARGEST, Math.max(NAME_PIXELS, READABLE / picture.zoom())));
+  });
+  fit.observe(container);
+  picture.on("destroy", () => {
+    forget();
+    fit.disconnect();
+  });
+}
+
+function pageStyle(): StylesheetJson {
+  return [
+    {
+      selector: "node",
+      style: {
+        label: "data(label)",
+        width: 26,
+        height: 26,
+        "background-color": colourOf("--accent-soft"),
+        "border-color": colourOf("--accent"),
+        "border-width": 2,
+        color: colourOf("--text"),
+        "font-family": "ui-sans-serif, system-ui, sans-serif",
+        "font-size": NAME_PIXELS,
+        "text-valign": "bottom",
+        "text-margin-y": 5,
+        "text-wrap": "wrap",
+        "text-background-color": colourOf("--sunken"),
+        "text-background-opacity": 0.8,
+      },
+    },
+    {
+      selector: "node.revoked, node.expired, node.succeeded",
+      style: { shape: "diamond", "background-color": colourOf("--bad-soft"), "border-color": colourOf("--bad") },
+    },
+    {
+      selector: "node.root",
+      style: { width: 38, height: 38, "background-color": colourOf("--accent"), "font-weight": 600 },
+    },
+    { selector: "node.root.revoked", style: { "background-color": colourOf("--bad") } },
+    { selector: "node.marked", style: { "border-width": 6, "border-color": colourOf("--text") } },
+    {
+      selector: "edge",
+      style: {
+        width: 2,
+        "curve-style": "bezier",
+        "line-color": colourOf("--series-1"),
+        "target-arrow-color": colourOf("--series-1"),
+        "target-arrow-shape": "triangle",
+      },
+    },
+    {
+      selector: "edge.institutional",
+      style: {
+        "line-color": colourOf("--series-2"),
+        "target-arrow-color": colourOf("--series-2"),
+        "target-arrow-shape": "circle",
+      },
+    },
+    { selector: "edge.inactive", style: { "line-style": "dashed", opacity: 0.7 } },
+  ];
+}
+
+function aspectOf({ clientWidth, clientHeight }: HTMLElement): number {
+  return Math.min(WIDEST, Math.max(NARROWEST, clientWidth / Math.max(1, clientHeight)));
+}
+
+/** A status other than active is said in words, not by colour and shape alone. */
+function labelOf(pseudonym: string, status: string): string {
+  const name = pseudonym.length > NAME_CHARACTERS ? `${pseudonym.slice(0, NAME_CHARACTERS - 1)}…` : pseudonym;
+  return status === "active" ? name : `${name}\n(${status})`;
+}

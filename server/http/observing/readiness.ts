@@ -1,0 +1,85 @@
+/** Whether an append would succeed now. */
+import type { OperatorKey } from "../../../engine/crypto/keys/operator-key.js";
+import { verifySync } from "../../../engine/crypto/signatures.js";
+import type { Log } from "../../../engine/log/log.js";
+import { decodeBase64, treeHeadMessage } from "../../../engine/verify/index.js";
+import { HttpError } from "../problems.js";
+
+/** No tree head reads like this: a head's message begins with 64 hexadecimal characters. */
+const PROBE = Buffer.from("service.readiness.probe.v1");
+/** Milliseconds for which a verdict holds: probes are not limited, and each costs two signatures. */
+const VERDICT_MS = 1_000;
+/** Bytes of free disk below which no append is invited: a batch of the largest bodies and its rows fit into it. */
+export const LEAST_FREE_BYTES = 64 * 1024 * 1024;
+/** Bytes of free disk below which the operator is told. */
+export const LOW_FREE_BYTES = 1024 * 1024 * 1024;
+
+export interface ReadinessParts {
+  readonly log: Pick<Log, "size" | "treeHead" | "lastFailure" | "tryWriting">;
+  readonly operator: OperatorKey;
+  /** Of a mirror: nothing is appended, so a good head is all it takes. */
+  readonly isReadOnly?: boolean;
+  /** Bytes free on the disk of the log. */
+  readonly freeBytes: () => number;
+}
+
+export class Readiness {
+  readonly #parts: ReadinessParts;
+  #verdict: Promise<readonly string[]> | null = null;
+  #until = 0;
+
+  constructor(parts: ReadinessParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Looks at what an append needs, at most once a second.
+   * @returns sentences that the operator should know of
+   * @throws HttpError 503 with the reason why an append would fail
+   */
+  check(): Promise<readonly string[]> {
+    // The time of day may step back, and the verdict would hold until it is there again.
+    if (!this.#verdict || performance.now() >= this.#until) {
+      this.#until = performance.now() + VERDICT_MS;
+      this.#verdict = this.#examine();
+    }
+    return this.#verdict;
+  }
+
+  async #examine(): Promise<readonly string[]> {
+    const { log, freeBytes, isReadOnly = false } = this.#parts;
+    if (!this.#hasValidHead()) throw unready("The newest entry has no valid tree head.");
+    if (isReadOnly) return [];
+    if (!(await this.#canSign())) throw unready("The operator key cannot sign.");
+    const free = freeBytes();
+    const space = `${Math.floor(free / 1024 / 1024)} MiB are free on the disk of the data directory.`;
+    if (free < LEAST_FREE_BYTES) throw unready(`Only ${space}`);
+    // Nobody may be sending appends any more, so it is for us to find out that the disk can be written again.
+    if (log.lastFailure)
+      await log.tryWriting().catch(() => {
+        throw unready("The newest batch could not be written, and nothing can be written now.");
+      });
+    return free < LOW_FREE_BYTES ? [space] : [];
+  }
+
+  #hasValidHead(): boolean {
+    const { log, operator } = this.#parts;
+    if (!log.size) return true;
+    const head = log.treeHead();
+    const signature = head && decodeBase64(head.signature);
+    if (!signature) return false;
+    return verifySync(operator.public, treeHeadMessage(head.root_hash, head.tree_size, head.timestamp), signature);
+  }
+
+  async #canSign(): Promise<boolean> {
+    const { operator } = this.#parts;
+    try {
+      const [signature] = await operator.sign([PROBE]);
+      return signature !== undefined && verifySync(operator.public, PROBE, signature);
+    } catch {
+      return false;
+    }
+  }
+}
+
+const unready = (why: string): HttpError => new HttpError("not-ready", why, { "retry-after": "10" });

@@ -1,0 +1,50 @@
+/** Accounts: opening one, getting it back, binding further keys to it. */
+import type { Registry } from "../../../../engine/registry/registry.js";
+import {
+  EnrollCredential,
+  Enrolled,
+  OpenAccount,
+  OpenedAccount,
+  RecoverAccount,
+  RecoveredAccount,
+} from "../../../wire/identity/accounts.js";
+import { type Route, route } from "../../route.js";
+import { limitKey } from "../../transport/client-address.js";
+
+export function accountRoutes({ accounts, credentials }: Pick<Registry, "accounts" | "credentials">): Route[] {
+  return [
+    route({
+      method: "POST",
+      path: "/api/v1/users",
+      summary: "Open an account with its first credential",
+      body: OpenAccount,
+      answer: OpenedAccount,
+      status: 201,
+      refusals: [403, 404, 409],
+      limit: "general",
+      handle: ({ body }) => accounts.create(body),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/users/recover",
+      summary: "Get an account back with its recovery key, replacing every credential",
+      body: RecoverAccount,
+      answer: RecoveredAccount,
+      refusals: [401, 403, 404, 409],
+      asksAddress: true,
+      limit: "general",
+      handle: ({ body, request }) => accounts.recover(body, limitKey(request.address)),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/credentials/enroll",
+      summary: "Bind a further hardware-backed key to an account, vouched for by an enrolled one",
+      proving: "challenge",
+      body: EnrollCredential,
+      answer: Enrolled,
+      refusals: [401, 403, 404, 409, 410],
+      limit: "general",
+      handle: ({ body }) => credentials.enroll(body),
+    }),
+  ];
+}

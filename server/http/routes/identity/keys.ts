@@ -1,0 +1,99 @@
+/** The key registry. */
+import type { Registry } from "../../../../engine/registry/registry.js";
+import { PageQuery } from "../../../wire/common.js";
+import {
+  KeyDetail,
+  KeyPage,
+  KeyParams,
+  KeyRegistered,
+  KeyRevoked,
+  KeySearchQuery,
+  KeyStatusView,
+  KeySucceeded,
+  RegisterKey,
+  RevokeKey,
+  SucceedKey,
+} from "../../../wire/identity/keys.js";
+import type { Gate } from "../../gate.js";
+import { within } from "../../problems.js";
+import { type Route, route } from "../../route.js";
+
+export function keyRoutes({ keys, keyLifecycle }: Pick<Registry, "keys" | "keyLifecycle">, gate: Gate): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/api/v1/keys",
+      summary: "Every registered key, in order of registration",
+      query: PageQuery,
+      answer: KeyPage,
+      limit: "general",
+      handle: ({ query }) => keys.list({ page: query.page, perPage: query.per_page }),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/keys/search",
+      summary: "Keys whose pseudonym contains a text",
+      query: KeySearchQuery,
+      answer: KeyPage,
+      limit: "general",
+      handle: ({ query }) => keys.search(query.pseudonym, { page: query.page, perPage: query.per_page }),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/keys/{fingerprint}",
+      summary: "One key",
+      params: KeyParams,
+      answer: KeyDetail,
+      refusals: [404],
+      limit: "general",
+      handle: ({ params }) => keys.detail(params.fingerprint),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/keys/{fingerprint}/status",
+      summary: "The status of one key",
+      params: KeyParams,
+      answer: KeyStatusView,
+      refusals: [404],
+      limit: "general",
+      handle: ({ params }) => keys.status(params.fingerprint),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/keys/register",
+      summary: "Register a public key",
+      body: RegisterKey,
+      answer: KeyRegistered,
+      refusals: [403, 409],
+      limit: "key-registration",
+      handle: ({ body }) => within("/payload", keys.register(body.payload)),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/keys/succeed",
+      summary: "Replace a key by a new one",
+      proving: "session-or-proof",
+      authorize: (asking) => gate.provenKey(asking, asking.body, { allowRecovery: true, allowEnded: true }),
+      body: SucceedKey,
+      answer: KeySucceeded,
+      refusals: [401, 403, 404, 409, 410],
+      limit: "general",
+      handle({ body: { payload }, proof }) {
+        const old_fingerprint = gate.own(proof, payload.old_fingerprint);
+        return within("/payload", keyLifecycle.succeed({ ...payload, old_fingerprint }, proof));
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/keys/revoke",
+      summary: "Disable a key for ever",
+      proving: "session-or-proof",
+      authorize: (asking) => gate.provenKey(asking, asking.body, { allowEnded: true }),
+      body: RevokeKey,
+      answer: KeyRevoked,
+      refusals: [401, 403, 404, 409, 410],
+      limit: "general",
+      handle: ({ body, proof }) => keyLifecycle.revoke(gate.own(proof, body.payload.fingerprint)),
+    }),
+  ];
+}

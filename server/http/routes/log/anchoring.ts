@@ -1,0 +1,42 @@
+/** What the operator does to let others hold him to his log: anchoring it in Bitcoin, and signing its head on demand. */
+import type { Log } from "../../../../engine/log/log.js";
+import type { Anchoring } from "../../../anchoring/anchoring.js";
+import { Anchored, AnchorStatus } from "../../../wire/log/anchoring.js";
+import { TreeHead } from "../../../wire/log/log.js";
+import type { Gate } from "../../gate.js";
+import { type Route, route } from "../../route.js";
+
+export function anchoringRoutes(log: Log, anchoring: Anchoring, gate: Gate): Route[] {
+  return [
+    route({
+      method: "POST",
+      path: "/api/v1/log/anchor",
+      summary: "Have the newest entry's hash put into Bitcoin; for the operator alone",
+      proving: "operator",
+      authorize: (asking) => gate.operatorOnly(asking),
+      answer: Anchored,
+      refusals: [401, 403, 409, 502],
+      limit: "anchoring",
+      handle: () => anchoring.anchor(),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/log/anchor-status",
+      summary: "The newest anchored entry, how far its proof is, and whether anchoring is due",
+      answer: AnchorStatus,
+      limit: "general",
+      handle: () => anchoring.status(),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/log/sth/sign",
+      summary: "Sign the head of the current size with a timestamp of now; for the operator alone",
+      proving: "operator",
+      authorize: (asking) => gate.operatorOnly(asking),
+      answer: TreeHead,
+      refusals: [401, 403, 409],
+      limit: "general",
+      handle: () => log.signHead(),
+    }),
+  ];
+}

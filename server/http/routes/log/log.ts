@@ -1,0 +1,197 @@
+/** The transparency log: entries, tree heads, proofs, verification. */
+import type { Static } from "typebox";
+import type { OperatorKey } from "../../../../engine/crypto/keys/operator-key.js";
+import { CairnlogError } from "../../../../engine/error.js";
+import type { Log } from "../../../../engine/log/log.js";
+import type { TreeVersion } from "../../../../engine/verify/tree/merkle.js";
+import {
+  ConsistencyProof,
+  ConsistencyQuery,
+  Entry,
+  EntryParams,
+  InclusionProof,
+  LogHead,
+  OperatorPublicKey,
+  ProofParams,
+  ProofQuery,
+  TreeHead,
+  TreeHeadParams,
+  TreeHeads,
+  TreeHeadsQuery,
+  VerifyReport,
+} from "../../../wire/log/log.js";
+import { type Route, route } from "../../route.js";
+import { Answer } from "../../transport/answer.js";
+import { tagOf } from "../../transport/caching.js";
+
+export function logRoutes(log: Log, operator: OperatorKey): Route[] {
+  return [...entryRoutes(log), ...treeRoutes(log), ...trustRoutes(log, operator)];
+}
+
+function entryRoutes(log: Log): Route[] {
+  /** Of the entries that the log keeps in memory, as they are asked for again: to make one takes 4 µs. */
+  const tags = new WeakMap<Buffer, string>();
+  const entryTag = (entry: Buffer): string => {
+    const kept = tags.get(entry);
+    if (kept !== undefined) return kept;
+    const tag = tagOf(entry);
+    tags.set(entry, tag);
+    return tag;
+  };
+  return [
+    route({
+      method: "GET",
+      path: "/api/v1/log/head",
+      summary: "The newest entry and the number of entries",
+      answer: LogHead,
+      limit: "general",
+      handle() {
+        const entry = log.head();
+        if (!entry) return { head: null, entry_count: 0 };
+        const { id, entry_hash, event_type, timestamp } = entry;
+        return { head: { id, entry_hash, event_type, timestamp }, entry_count: log.size };
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/log/{entry_id}",
+      summary: "One entry",
+      params: EntryParams,
+      answer: Entry,
+      refusals: [404],
+      limit: "general",
+      // A proof may join it later, and grow.
+      keep: () => "revalidate",
+      handle({ params }) {
+        const entry = log.entryJson(params.entry_id);
+        if (!entry) throw new CairnlogError("not-found", `The log has no entry ${params.entry_id}.`);
+        return new Answer(entry, { etag: entryTag(entry) });
+      },
+    }),
+  ];
+}
+
+function treeRoutes(log: Log): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/api/v1/log/sth",
+      summary: "The newest signed tree head",
+      answer: TreeHead,
+      refusals: [404],
+      limit: "general",
+      keep: () => "revalidate",
+      handle: () => treeHead(log, log.size),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/log/sth/{tree_size}",
+      summary: "The first signed tree head of a size",
+      params: TreeHeadParams,
+      answer: TreeHead,
+      refusals: [404],
+      limit: "general",
+      keep: () => "forever",
+      handle: ({ params }) => treeHead(log, params.tree_size),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/log/heads",
+      summary: "The first signed tree heads of a range of sizes",
+      query: TreeHeadsQuery,
+      answer: TreeHeads,
+      limit: "general",
+      handle({ query: { from, limit } }) {
+        const heads = [];
+        const end = Math.min(from + limit - 1, log.size);
+        for (let size = from; size <= end; size++) {
+          const head = log.treeHead(size);
+          if (head) heads.push(head);
+        }
+        return { heads };
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/log/proof/{leaf_index}",
+      summary: "Proof that an entry is in the tree of a size",
+      params: ProofParams,
+      query: ProofQuery,
+      answer: InclusionProof,
+      refusals: [404],
+      limit: "general",
+      keep: ({ query }) => (query.tree_size === undefined ? "revalidate" : "forever"),
+      handle({ params, query }) {
+        if (params.leaf_index >= log.size)
+          throw new CairnlogError("not-found", `The log has no leaf ${params.leaf_index}.`);
+        return inclusionProof(log, params.leaf_index, query);
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/log/{entry_id}/proof",
+      summary: "The same for an entry by its id; ids say nothing of places where history was imported",
+      params: EntryParams,
+      query: ProofQuery,
+      answer: InclusionProof,
+      refusals: [404],
+      limit: "general",
+      keep: ({ query }) => (query.tree_size === undefined ? "revalidate" : "forever"),
+      handle({ params, query }) {
+        const leafIndex = log.leafIndexOf(params.entry_id);
+        if (leafIndex === undefined) throw new CairnlogError("not-found", `The log has no entry ${params.entry_id}.`);
+        return inclusionProof(log, leafIndex, query);
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/log/consistency",
+      summary: "Proof that the tree of one size is the beginning of the tree of another",
+      query: ConsistencyQuery,
+      answer: ConsistencyProof,
+      limit: "general",
+      keep: ({ query }) => (query.to === undefined ? "revalidate" : "forever"),
+      handle: ({ query }) => log.consistencyProof(query.from, query.to, query.tree_version as TreeVersion | undefined),
+    }),
+  ];
+}
+
+function inclusionProof(log: Log, leafIndex: number, query: Static<typeof ProofQuery>) {
+  const { tree_size: treeSize, tree_version } = query;
+  const { json, tag } = log.inclusionProofJson(leafIndex, {
+    ...(treeSize === undefined ? {} : { treeSize }),
+    ...(tree_version === undefined ? {} : { treeVersion: tree_version as TreeVersion }),
+  });
+  return new Answer(json, { etag: `"${tag}"` });
+}
+
+function treeHead(log: Log, treeSize: number) {
+  const head = treeSize > 0 ? log.treeHead(treeSize) : null;
+  if (head) return head;
+  const reason = log.size ? `There is no tree head of size ${treeSize}.` : "The log is empty; it has no tree head yet.";
+  throw new CairnlogError("not-found", reason);
+}
+
+function trustRoutes(log: Log, operator: OperatorKey): Route[] {
+  return [
+    route({
+      method: "POST",
+      path: "/api/v1/log/verify",
+      summary: "Re-derive the whole log from its stored payloads and report what does not hold",
+      answer: VerifyReport,
+      limit: "general",
+      handle: () => log.verify(),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/log/operator-key",
+      summary: "The public key that signs the tree heads",
+      answer: OperatorPublicKey,
+      limit: "general",
+      handle() {
+        const { fingerprint, algorithm, pem } = operator.public;
+        return { fingerprint, algorithm, public_key: pem };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,61 @@
+/** Probes: is it there, is it alive, can it do its work, what does it measure. */
+import Type from "typebox";
+import type { Registry } from "../../../../engine/registry/registry.js";
+import { VERSION } from "../../../version.js";
+import { Alive, Health, Ready } from "../../../wire/health.js";
+import type { Metrics } from "../../observing/metrics.js";
+import type { Readiness } from "../../observing/readiness.js";
+import { type Route, route } from "../../route.js";
+import { Answer } from "../../transport/answer.js";
+
+/** Told at the start and by `/readyz` while no hardware roots are set. */
+export const DECLARATIONS_BELIEVED =
+  "SERVICE_HARDWARE_ROOTS is not set: a credential of the type hardware is taken for hardware-backed on its holder's word.";
+
+/** `GET /api/v1/health`, `/livez`, `/readyz`, `/metrics`. */
+export function healthRoutes(
+  { credentials }: Pick<Registry, "credentials">,
+  readiness: Readiness,
+  metrics: Metrics,
+  isReadOnly: boolean,
+): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/api/v1/health",
+      summary: "Whether the service is there, and its version",
+      answer: Health,
+      limit: "general",
+      handle: () => ({ status: "ok", version: VERSION, ...(isReadOnly ? { read_only: true as const } : {}) }) as const,
+    }),
+    route({
+      method: "GET",
+      path: "/livez",
+      summary: "Whether the process answers",
+      answer: Alive,
+      limit: null,
+      handle: () => ({ status: "ok" }) as const,
+    }),
+    route({
+      method: "GET",
+      path: "/readyz",
+      summary: "Whether an append would succeed: newest tree head, operator key, disk",
+      answer: Ready,
+      limit: null,
+      async handle() {
+        const warnings = [...(await readiness.check())];
+        if (credentials.believesDeclarations) warnings.push(DECLARATIONS_BELIEVED);
+        return { status: "ok", ...(warnings.length ? { warnings } : {}) } as const;
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/metrics",
+      summary: "Measurements in the Prometheus text format",
+      answer: Type.String(),
+      answerType: "text/plain",
+      limit: null,
+      handle: async () => new Answer(Buffer.from(await metrics.text()), { contentType: metrics.contentType }),
+    }),
+  ];
+}

@@ -1,0 +1,45 @@
+/** Webhook subscriptions. */
+import type { Registry } from "../../../../engine/registry/registry.js";
+import { Subscribe, Webhook, WebhookList, WebhookParams } from "../../../wire/webhooks.js";
+import type { Gate } from "../../gate.js";
+import { type Route, route } from "../../route.js";
+
+export function webhookRoutes({ webhooks }: Pick<Registry, "webhooks">, gate: Gate): Route[] {
+  return [
+    route({
+      method: "POST",
+      path: "/api/v1/webhooks",
+      summary: "Subscribe to events of the log",
+      proving: "session",
+      authorize: (asking) => gate.sessionKey(asking),
+      body: Subscribe,
+      answer: Webhook,
+      refusals: [401, 403, 409],
+      limit: "general",
+      handle: ({ body, proof }) => webhooks.subscribe(body, proof.fingerprint),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/webhooks",
+      summary: "Active subscriptions of the session's key; the operator sees all",
+      proving: "session",
+      authorize: (asking) => gate.sessionKey(asking),
+      answer: WebhookList,
+      refusals: [401, 403],
+      limit: "general",
+      handle: ({ proof }) => webhooks.list(proof.fingerprint),
+    }),
+    route({
+      method: "DELETE",
+      path: "/api/v1/webhooks/{webhook_id}",
+      summary: "End a subscription; what was not delivered is not delivered any more",
+      proving: "session",
+      authorize: (asking) => gate.sessionKey(asking),
+      params: WebhookParams,
+      answer: Webhook,
+      refusals: [401, 403, 404],
+      limit: "general",
+      handle: ({ params, proof }) => webhooks.deactivate(params.webhook_id, proof.fingerprint),
+    }),
+  ];
+}

@@ -1,0 +1,172 @@
+/** Endorsements between keys, alerts on keys, and the types of external identifiers. */
+import { CairnlogError } from "../../../../engine/error.js";
+import { IDENTIFIER_TYPES } from "../../../../engine/registry/endorsements/identifiers.js";
+import type { Registry } from "../../../../engine/registry/registry.js";
+import { PageQuery } from "../../../wire/common.js";
+import { KeyParams } from "../../../wire/identity/keys.js";
+import { Entry } from "../../../wire/log/log.js";
+import {
+  AcceptEndorsement,
+  AlertPage,
+  AlertReceipt,
+  EndorsementPage,
+  EndorsementQuery,
+  EndorsementReceipt,
+  FileAlert,
+  IdentifierTypes,
+  OfferEndorsement,
+  RevokeAcceptance,
+  WithdrawEndorsement,
+} from "../../../wire/signing/endorsements.js";
+import type { Gate, Proof } from "../../gate.js";
+import { type Route, route } from "../../route.js";
+import { Answer, jsonEnding } from "../../transport/answer.js";
+import type { Request } from "../../transport/request.js";
+
+const WRITE_REFUSALS = [401, 403, 404, 409, 410];
+
+type Parts = Pick<Registry, "endorsements" | "endorsementQueries">;
+
+export function endorsementRoutes(parts: Parts, gate: Gate): Route[] {
+  return [...writeRoutes(parts, gate), ...readRoutes(parts)];
+}
+
+function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
+  /** These writes take a proof made for them alone: a session, which a stolen token is enough for, does not serve. */
+  const authorize = async (asking: { readonly request: Request; readonly body: unknown }): Promise<Proof> => {
+    const { auth } = asking.body as { readonly auth?: unknown };
+    if (auth === undefined || auth === null)
+      throw new CairnlogError("unauthenticated", "The member `auth`, a signed challenge, is missing.");
+    return gate.provenKey(asking, asking.body);
+  };
+  return [
+    route({
+      method: "POST",
+      path: "/api/v1/endorsements/offer",
+      summary: "Offer an endorsement to another key",
+      proving: "proof",
+      authorize,
+      body: OfferEndorsement,
+      answer: Entry,
+      refusals: WRITE_REFUSALS,
+      limit: "endorsement-offer",
+      async handle({ body, proof }) {
+        const endorser_fingerprint = gate.own(proof, body.endorser_fingerprint);
+        return new Answer((await endorsements.offer({ ...body, endorser_fingerprint })).log_entry);
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/endorsements/accept",
+      summary: "Accept an offer; it takes effect after the activation delay",
+      proving: "proof",
+      authorize,
+      body: AcceptEndorsement,
+      answer: EndorsementReceipt,
+      refusals: WRITE_REFUSALS,
+      limit: "general",
+      async handle({ body, proof }) {
+        const endorsed_fingerprint = gate.own(proof, body.endorsed_fingerprint);
+        const { endorsement, log_entry } = await endorsements.accept({ ...body, endorsed_fingerprint });
+        return jsonEnding({ endorsement }, "log_entry", log_entry);
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/endorsements/withdraw",
+      summary: "Take an offer or an endorsement back",
+      proving: "proof",
+      authorize,
+      body: WithdrawEndorsement,
+      answer: EndorsementReceipt,
+      refusals: WRITE_REFUSALS,
+      limit: "general",
+      async handle({ body, proof }) {
+        const endorser_fingerprint = gate.own(proof, body.endorser_fingerprint);
+        const { endorsement, log_entry } = await endorsements.withdraw({ ...body, endorser_fingerprint });
+        return jsonEnding({ endorsement }, "log_entry", log_entry);
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/endorsements/revoke-acceptance",
+      summary: "End an endorsement that the key accepted",
+      proving: "proof",
+      authorize,
+      body: RevokeAcceptance,
+      answer: EndorsementReceipt,
+      refusals: WRITE_REFUSALS,
+      limit: "general",
+      async handle({ body, proof }) {
+        const endorsed_fingerprint = gate.own(proof, body.endorsed_fingerprint);
+        const { endorsement, log_entry } = await endorsements.revokeAcceptance({ ...body, endorsed_fingerprint });
+        return jsonEnding({ endorsement }, "log_entry", log_entry);
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/endorsements/revocation-alert",
+      summary: "Warn that a key, which one endorsed or was endorsed by, is compromised",
+      proving: "proof",
+      authorize,
+      body: FileAlert,
+      answer: AlertReceipt,
+      refusals: WRITE_REFUSALS,
+      limit: "general",
+      async handle({ body, proof }) {
+        const endorser_fingerprint = gate.own(proof, body.endorser_fingerprint);
+        const { alert, log_entry } = await endorsements.alert({ ...body, endorser_fingerprint });
+        return jsonEnding({ alert }, "log_entry", log_entry);
+      },
+    }),
+  ];
+}
+
+function readRoutes({ endorsementQueries }: Parts): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/api/v1/endorsements/{fingerprint}",
+      summary: "Endorsements that a key received, oldest offer first",
+      params: KeyParams,
+      query: EndorsementQuery,
+      answer: EndorsementPage,
+      refusals: [404],
+      limit: "general",
+      handle: ({ params, query: { per_page: perPage, ...query } }) =>
+        endorsementQueries.received(params.fingerprint, { ...query, perPage }),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/endorsements/{fingerprint}/issued",
+      summary: "Endorsements that a key issued, oldest offer first",
+      params: KeyParams,
+      query: EndorsementQuery,
+      answer: EndorsementPage,
+      refusals: [404],
+      limit: "general",
+      handle: ({ params, query: { per_page: perPage, ...query } }) =>
+        endorsementQueries.issued(params.fingerprint, { ...query, perPage }),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/endorsements/revocation-alerts/{fingerprint}",
+      summary: "Alerts that a key is compromised, oldest first",
+      params: KeyParams,
+      query: PageQuery,
+      answer: AlertPage,
+      refusals: [404],
+      limit: "general",
+      handle: ({ params, query }) =>
+        endorsementQueries.alerts(params.fingerprint, { page: query.page, perPage: query.per_page }),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/identifier-types",
+      summary: "Types of identifiers that an endorsement may name",
+      answer: IdentifierTypes,
+      limit: "general",
+      handle: () => ({ identifier_types: IDENTIFIER_TYPES }),
+    }),
+  ];
+}

@@ -1,0 +1,39 @@
+/** The inbox of the key whose session it is. Nobody else sees it: notifications are private. */
+import type { Registry } from "../../../../engine/registry/registry.js";
+import { InboxQuery, Notification, NotificationPage, NotificationParams } from "../../../wire/signing/inbox.js";
+import type { Gate } from "../../gate.js";
+import { type Route, route } from "../../route.js";
+
+export function inboxRoutes({ inbox }: Pick<Registry, "inbox">, gate: Gate): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/api/v1/inbox",
+      summary: "Notifications of the session's key, newest first",
+      proving: "session",
+      authorize: (asking) => gate.sessionKey(asking),
+      query: InboxQuery,
+      answer: NotificationPage,
+      refusals: [401, 403],
+      limit: "general",
+      handle: ({ query: { page, per_page: perPage, unread }, proof }) =>
+        inbox.list(proof.fingerprint, {
+          page,
+          perPage,
+          ...(unread === undefined ? {} : { unread: unread === "true" }),
+        }),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/inbox/{id}/read",
+      summary: "Mark a notification as read",
+      proving: "session",
+      authorize: (asking) => gate.sessionKey(asking),
+      params: NotificationParams,
+      answer: Notification,
+      refusals: [401, 403, 404],
+      limit: "general",
+      handle: ({ params, proof }) => inbox.markRead(proof.fingerprint, params.id),
+    }),
+  ];
+}

@@ -1,0 +1,124 @@
+/** Attestation requests, their answers, and the policies that filter them. */
+import { CairnlogError } from "../../../../engine/error.js";
+import { canonicalFingerprint } from "../../../../engine/registry/keys/events.js";
+import type { Registry } from "../../../../engine/registry/registry.js";
+import { MAX_FINGERPRINT_CHARACTERS } from "../../../../engine/registry/requests/input.js";
+import { fits } from "../../../../engine/verify/json/shape.js";
+import { KeyParams } from "../../../wire/identity/keys.js";
+import {
+  AttestationRequest,
+  CreateRequest,
+  PolicyPublished,
+  PolicyView,
+  PublishPolicy,
+  RequestPage,
+  RequestParams,
+  RequestQuery,
+  RequestResponse,
+  Respond,
+} from "../../../wire/signing/requests.js";
+import type { Gate, Proof } from "../../gate.js";
+import { type Route, route } from "../../route.js";
+import type { Request } from "../../transport/request.js";
+
+type Parts = Pick<Registry, "requests" | "policies">;
+
+const WRITE_REFUSALS = [401, 403, 404, 409, 410];
+
+export function requestRoutes(parts: Parts, gate: Gate): Route[] {
+  return [...readRoutes(parts), ...writeRoutes(parts, gate)];
+}
+
+function writeRoutes({ requests, policies }: Parts, gate: Gate): Route[] {
+  /** Takes the proof; where the body's `member` names a key, it must be the proven one. */
+  const provenAs = (member: string) => async (asking: { readonly request: Request; readonly body: unknown }) => {
+    const proof = await gate.provenKey(asking, asking.body);
+    checkNamed(proof, (asking.body as Readonly<Record<string, unknown>>)[member], member);
+    return proof;
+  };
+  return [
+    route({
+      method: "POST",
+      path: "/api/v1/log/attestation-requests",
+      summary: "Ask another key, or one's own, for an attestation",
+      proving: "session-or-proof",
+      authorize: provenAs("requester_fingerprint"),
+      body: CreateRequest,
+      answer: AttestationRequest,
+      refusals: WRITE_REFUSALS,
+      limit: "general",
+      handle: ({ body, proof }) => requests.create(proof.fingerprint, body),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/log/attestation-requests/{request_id}/respond",
+      summary: "Accept or decline a request",
+      proving: "session-or-proof",
+      authorize: provenAs("responder_fingerprint"),
+      params: RequestParams,
+      body: Respond,
+      answer: RequestResponse,
+      refusals: WRITE_REFUSALS,
+      limit: "general",
+      handle: ({ params, body, proof }) => requests.respond(proof.fingerprint, params.request_id, body),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/log/request-policies",
+      summary: "Publish the policy by which requests to one's key are filtered",
+      proving: "session-or-proof",
+      authorize: provenAs("target_fingerprint"),
+      body: PublishPolicy,
+      answer: PolicyPublished,
+      refusals: WRITE_REFUSALS,
+      limit: "general",
+      handle: ({ body, proof }) => policies.publish(proof.fingerprint, body),
+    }),
+  ];
+}
+
+function readRoutes({ requests, policies }: Parts): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/api/v1/log/attestation-requests",
+      summary: "Requests to a key or by a key, oldest first",
+      query: RequestQuery,
+      answer: RequestPage,
+      refusals: [404],
+      limit: "general",
+      handle: ({ query: { page, per_page: perPage, ...criteria } }) => requests.list(criteria, { page, perPage }),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/log/attestation-requests/{request_id}",
+      summary: "One request, with its answer",
+      params: RequestParams,
+      answer: AttestationRequest,
+      refusals: [404],
+      limit: "general",
+      handle: ({ params }) => requests.find(params.request_id),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/log/request-policies/{fingerprint}",
+      summary: "The policy of a key that is in force, and the one that is scheduled",
+      params: KeyParams,
+      answer: PolicyView,
+      refusals: [404],
+      limit: "general",
+      handle: ({ params }) => policies.view(params.fingerprint),
+    }),
+  ];
+}
+
+/**
+ * Refuses a body that speaks for another key than the one proven. Nothing is looked up: what names no key at all is
+ * another's, too. A value that is no text or over its cap is left to the checks of form, which name the member.
+ * @throws CairnlogError `forbidden`
+ */
+function checkNamed({ fingerprint }: Proof, named: unknown, member: string): void {
+  if (typeof named !== "string" || named === "" || !fits(named, MAX_FINGERPRINT_CHARACTERS)) return;
+  if (canonicalFingerprint(named) !== fingerprint)
+    throw new CairnlogError("forbidden", `The proof is of the key ${fingerprint}, not of the one in ${member}.`);
+}

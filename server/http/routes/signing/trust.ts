@@ -1,0 +1,136 @@
+/** Trust: the graph of endorsements, trust configurations, and how the service trusts a key. */
+import type { GraphAnswer } from "../../../../engine/registry/graph/graphs.js";
+import type { Registry } from "../../../../engine/registry/registry.js";
+import { PageQuery } from "../../../wire/common.js";
+import { KeyParams } from "../../../wire/identity/keys.js";
+import {
+  CreateTrustConfig,
+  Graph,
+  GraphQuery,
+  RevokeTrustConfig,
+  TrustConfig,
+  TrustConfigPage,
+  TrustStatus,
+} from "../../../wire/signing/trust.js";
+import type { Gate } from "../../gate.js";
+import { type Route, route } from "../../route.js";
+import { Answer } from "../../transport/answer.js";
+import type { Request } from "../../transport/request.js";
+
+/** Rows that are made into JSON at one time: well below a millisecond. */
+const ROWS = 512;
+const WRITE_REFUSALS = [401, 403, 404, 409, 410];
+
+type Parts = Pick<Registry, "graphs" | "keys" | "trust" | "trustConfigs" | "endorsementQueries">;
+
+export function trustRoutes(parts: Parts, gate: Gate): Route[] {
+  return [...graphRoutes(parts), ...configReadRoutes(parts), ...configWriteRoutes(parts, gate)];
+}
+
+function graphRoutes({ graphs, keys, trust, endorsementQueries }: Parts): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/api/v1/graph/{fingerprint}",
+      summary: "The endorsements around a key, breadth first in both directions",
+      params: KeyParams,
+      query: GraphQuery,
+      answer: Graph,
+      refusals: [404],
+      limit: "general",
+      handle: async ({ params, query: { max_depth: maxDepth, ...filter } }) =>
+        graphJson(await graphs.around(params.fingerprint, { maxDepth, ...filter })),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/endorsements/{fingerprint}/status",
+      summary: "A key's endorsements by status, and how the service trusts it",
+      params: KeyParams,
+      answer: TrustStatus,
+      refusals: [404],
+      limit: "general",
+      async handle({ params }) {
+        const { fingerprint, status: key_status } = keys.find(params.fingerprint);
+        const counts = await endorsementQueries.statusCounts(fingerprint);
+        const { discount: _, ...standing } = await trust.standing(fingerprint);
+        return { fingerprint, key_status, ...counts, ...standing };
+      },
+    }),
+  ];
+}
+
+function configReadRoutes({ trustConfigs }: Parts): Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/api/v1/trust-configs",
+      summary: "Every trust configuration, oldest first",
+      query: PageQuery,
+      answer: TrustConfigPage,
+      limit: "general",
+      handle: ({ query }) => trustConfigs.list({ page: query.page, perPage: query.per_page }),
+    }),
+    route({
+      method: "GET",
+      path: "/api/v1/trust-configs/{fingerprint}",
+      summary: "A key's newest trust configuration",
+      params: KeyParams,
+      answer: TrustConfig,
+      refusals: [404],
+      limit: "general",
+      handle: ({ params }) => trustConfigs.get(params.fingerprint),
+    }),
+  ];
+}
+
+function configWriteRoutes({ trustConfigs }: Parts, gate: Gate): Route[] {
+  const authorize = (asking: { readonly request: Request; readonly body: unknown }) =>
+    gate.provenKey(asking, asking.body);
+  return [
+    route({
+      method: "POST",
+      path: "/api/v1/trust-configs",
+      summary: "Store a trust configuration in place of the key's active one",
+      proving: "session-or-proof",
+      authorize,
+      body: CreateTrustConfig,
+      answer: TrustConfig,
+      refusals: WRITE_REFUSALS,
+      limit: "general",
+      handle: ({ body, proof }) => trustConfigs.create({ ...body, fingerprint: gate.own(proof, body.fingerprint) }),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/trust-configs/revoke",
+      summary: "Revoke the key's active trust configuration",
+      proving: "session-or-proof",
+      authorize,
+      body: RevokeTrustConfig,
+      answer: TrustConfig,
+      refusals: WRITE_REFUSALS,
+      limit: "general",
+      handle: ({ body, proof }) => trustConfigs.revoke(gate.own(proof, body.fingerprint)),
+    }),
+  ];
+}
+
+/** A graph as JSON, made in stretches: tens of thousands of rows at once would hold up everybody else. */
+async function graphJson({ root, nodes, edges, ...rest }: GraphAnswer): Promise<Answer> {
+  const parts = [
+    `{"root":${JSON.stringify(root)},"nodes":[`,
+    ...(await jsonRows(nodes)),
+    `],"edges":[`,
+    ...(await jsonRows(edges)),
+    `],${JSON.stringify(rest).slice(1)}`,
+  ];
+  return new Answer(Buffer.concat(parts.map((part) => Buffer.from(part))));
+}
+
+async function jsonRows(rows: readonly unknown[]): Promise<string[]> {
+  const texts: string[] = [];
+  for (let from = 0; from < rows.length; from += ROWS) {
+    if (from) await new Promise((resolve) => setImmediate(resolve));
+    texts.push((from ? "," : "") + JSON.stringify(rows.slice(from, from + ROWS)).slice(1, -1));
+  }
+  return texts;
+}

@@ -1,0 +1,201 @@
+/** Answers: what a handler gives back, and how it is put on the wire. */
+import type { HttpResponse } from "uWebSockets.js";
+import type { PendingBytes, Share } from "./pending.js";
+
+/** For every answer that says nothing of its own: refusals, tokens, what depends on who asks. */
+const NOT_KEPT = "no-store";
+const NO_HEADERS = {};
+
+/** An answer in full. A handler that has nothing to say about status or headers returns its JSON value instead. */
+export class Answer {
+  readonly status: number;
+  readonly contentType: string;
+  /** Text of ASCII characters, or bytes. */
+  readonly body: Buffer | string;
+  /** Its tag, quotes included; null where it has none. */
+  readonly etag: string | null;
+  readonly cacheControl: string;
+  /** Further headers, names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(body: Buffer | string, options: Partial<Omit<Answer, "body">> = {}) {
+    this.status = options.status ?? 200;
+    this.contentType = options.contentType ?? "application/json";
+    this.body = body;
+    this.etag = options.etag ?? null;
+    this.cacheControl = options.cacheControl ?? NOT_KEPT;
+    this.headers = options.headers ?? NO_HEADERS;
+  }
+}
+
+/** An answer that is made while it is sent, a chunk at a time and no faster than the client reads. */
+export class StreamedAnswer extends Answer {
+  readonly chunks: Iterable<Buffer>;
+
+  constructor(chunks: Iterable<Buffer>, options: Partial<Omit<Answer, "body">>) {
+    super(Buffer.alloc(0), options);
+    this.chunks = chunks;
+  }
+}
+
+/** `value` as JSON. */
+export function json(value: unknown, options?: Partial<Omit<Answer, "body">>): Answer {
+  const text = JSON.stringify(value);
+  // A text of ASCII characters needs no memory of its own to be sent from.
+  return new Answer(Buffer.byteLength(text) === text.length ? text : Buffer.from(text), options);
+}
+
+/** Fits a socket's own buffer. */
+const MAX_LAST_BYTES = 64 * 1024;
+
+const COMMA = Buffer.from(",");
+const CLOSING_BRACE = Buffer.from("}");
+
+/**
+ * An object whose first member, `name`, is an array of texts that are JSON already, followed by the members of `rest`,
+ * of which there is at least one. Stored entries are served this way, byte for byte.
+ */
+export function jsonList(name: string, items: readonly Buffer[], rest: Readonly<Record<string, unknown>>): Answer {
+  const parts: Buffer[] = [Buffer.from(`{${JSON.stringify(name)}:[`)];
+  for (const [i, item] of items.entries()) parts.push(...(i ? [COMMA, item] : [item]));
+  parts.push(Buffer.from(`],${JSON.stringify(rest).slice(1)}`));
+  return new Answer(Buffer.concat(parts));
+}
+
+/**
+ * An object of the members of `rest`, of which there is at least one, and behind them `name`: a text that is JSON already,
+ * such as a stored entry, which is served byte for byte.
+ */
+export function jsonEnding(rest: Readonly<Record<string, unknown>>, name: string, item: Buffer): Answer {
+  const before = `${JSON.stringify(rest).slice(0, -1)},${JSON.stringify(name)}:`;
+  return new Answer(Buffer.concat([Buffer.from(before), item, CLOSING_BRACE]));
+}
+
+/** Reason phrases of the statuses that occur. */
+export const REASONS: Readonly<Record<number, string>> = {
+  200: "OK",
+  201: "Created",
+  204: "No Content",
+  304: "Not Modified",
+  400: "Bad Request",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  408: "Request Timeout",
+  409: "Conflict",
+  410: "Gone",
+  413: "Content Too Large",
+  422: "Unprocessable Content",
+  429: "Too Many Requests",
+  500: "Internal Server Error",
+  502: "Bad Gateway",
+  503: "Service Unavailable",
+};
+
+/** Headers that never change, written by one call: names and values in turns. All of it must be ours. */
+export function headerGroup([name, value, ...rest]: readonly [string, string, ...string[]]): readonly [string, string] {
+  const lines = [value];
+  for (let i = 0; i < rest.length; i += 2) lines.push(`${rest[i]}: ${rest[i + 1]}`);
+  return [name, lines.join("\r\n")];
+}
+
+/**
+ * Writes an answer into a corked response. What the socket does not take at once is written as it drains, without a copy
+ * inside the socket, and counts as `pending` until then. The caller must not call this once the request was aborted.
+ * @param common headers of every answer: names and values in turns
+ * @param how `withBody` is false for HEAD: the headers as they would be, `content-length` included; after an answer that
+ *   `isLast` the connection is closed
+ * @param drained called when the last byte has been handed to the operating system, if that is not at once; never after an
+ *   abort
+ * @returns what is held for a client that reads slowly, to be released when the request has ended; null when all is sent
+ */
+export function writeAnswer(
+  response: HttpResponse,
+  answer: Answer,
+  common: readonly string[],
+  { withBody, isLast }: { readonly withBody: boolean; readonly isLast: boolean },
+  pending: PendingBytes,
+  drained: () => void,
+): Share | null {
+  const { status, contentType, body, etag, cacheControl, headers } = answer;
+  const isEmpty = status === 204 || status === 304;
+  const hasBody = withBody && !isEmpty;
+  // What the library closes after, it keeps until then, and nobody counts that: a longer answer only says that it is the
+  // last, and the client closes, or is idle.
+  const closes = isLast && hasBody && body.length <= MAX_LAST_BYTES && !(answer instanceof StreamedAnswer);
+  // Without a status line it is 200 OK.
+  if (status !== 200) response.writeStatus(`${status} ${REASONS[status] ?? ""}`);
+  for (let i = 0; i < common.length; i += 2) response.writeHeader(common[i]!, common[i + 1]!);
+  response.writeHeader("cache-control", cacheControl);
+  if (etag !== null) response.writeHeader("etag", etag);
+  if (headers !== NO_HEADERS) for (const name in headers) response.writeHeader(name, headers[name]!);
+  if (!isEmpty) response.writeHeader("content-type", contentType);
+  if (isLast && !closes) response.writeHeader("connection", "close");
+  if (!hasBody) {
+    if (!isEmpty && !(answer instanceof StreamedAnswer)) response.writeHeader("content-length", `${body.length}`);
+    response.endWithoutBody();
+    return null;
+  }
+  if (closes) {
+    response.end(body, true);
+    return null;
+  }
+  if (answer instanceof StreamedAnswer) return writeChunks(response, answer.chunks, pending, drained);
+  const [, done] = response.tryEnd(typeof body === "string" ? scratch(body) : body, body.length);
+  if (done) return null;
+  const rest = typeof body === "string" ? Buffer.from(body, "latin1") : body;
+  response.onWritable((offset) => {
+    const [taken, finished] = response.tryEnd(rest.subarray(offset), rest.length);
+    if (finished) drained();
+    return taken;
+  });
+  return hold(
+    pending.open(() => response.close()),
+    body.length,
+    pending,
+  );
+}
+
+/** Where texts become bytes; as long as most are. */
+const SCRATCH = Buffer.allocUnsafeSlow(16_384);
+
+/** The bytes of an ASCII text, valid until the next call. To allocate for each cost as much as the writing. */
+function scratch(text: string): Buffer {
+  if (text.length > SCRATCH.length) return Buffer.from(text, "latin1");
+  return SCRATCH.subarray(0, SCRATCH.write(text, "latin1"));
+}
+
+/** Room for an answer that a client reads slowly. There is some always: every other one can be given up. */
+function hold(share: Share, bytes: number, { limit }: PendingBytes): Share {
+  share.resize(Math.min(bytes, limit));
+  return share;
+}
+
+/** What the socket does not take at once it keeps; the next chunk is made when that has drained. */
+function writeChunks(
+  response: HttpResponse,
+  chunks: Iterable<Buffer>,
+  pending: PendingBytes,
+  drained: () => void,
+): Share | null {
+  const iterator = chunks[Symbol.iterator]();
+  let share: Share | null = null;
+  /** @returns whether all is sent */
+  const write = (): boolean => {
+    for (let next = iterator.next(); !next.done; next = iterator.next()) {
+      if (response.write(next.value)) continue;
+      share = hold(share ?? pending.open(() => response.close()), next.value.length, pending);
+      return false;
+    }
+    response.end();
+    return true;
+  };
+  response.onWritable(() => {
+    response.cork(() => {
+      if (write()) drained();
+    });
+    return true;
+  });
+  return write() ? null : share;
+}

@@ -1,0 +1,148 @@
+/**
+ * Bodies on their way in. Each is bounded in size and in time, all of them together in size: what the clients of a
+ * thousand connections send slowly must not fill memory.
+ */
+import type { HttpResponse } from "uWebSockets.js";
+import { CairnlogError } from "../../../engine/error.js";
+import { HttpError } from "../problems.js";
+import { PendingBytes, type Share } from "./pending.js";
+
+/** How often it is looked whether a body is late, in milliseconds. */
+const LOOK_MS = 250;
+/** Seconds after which a client whose body found no room may try again. */
+const RETRY_AFTER_S = 2;
+
+export interface UploadBounds {
+  /** Largest body. */
+  readonly maxBodyBytes: number;
+  /** All bodies together, arriving and being handled. */
+  readonly maxPendingBytes: number;
+  /** Seconds in which a body must have arrived. */
+  readonly requestTimeoutSeconds: number;
+}
+
+/** Takes a whole body, or why it is refused: called once, unless the body is released before. The bytes are the receiver's. */
+export type BodyReceiver = (body: Buffer | Error) => void;
+
+/** A body. `release` when its request is answered or aborted: until then its bytes count. */
+export interface Upload {
+  release(): void;
+}
+
+export class Uploads {
+  readonly #bounds: UploadBounds;
+  /** Of all bodies, arriving and being handled. */
+  readonly pending: PendingBytes;
+  /** Bodies that are arriving. Oldest first. */
+  readonly #arriving = new Set<Body>();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(bounds: UploadBounds) {
+    this.#bounds = bounds;
+    // One body always fits.
+    this.pending = new PendingBytes(Math.max(bounds.maxPendingBytes, bounds.maxBodyBytes));
+    this.#timer = setInterval(() => this.#refuseLate(), LOOK_MS).unref();
+  }
+
+  /** Bodies that have not arrived in full. */
+  get arriving(): number {
+    return this.#arriving.size;
+  }
+
+  /**
+   * Collects the body of a request. Must be called before the library's handler returns; the receiver is called later.
+   * It is refused with `payload-too-large` as soon as there are too many bytes, `overloaded` when all bodies together are
+   * too large, and a 408 when it takes too long; what comes after that is read and thrown away, so that the client gets to
+   * see the answer. When the request is aborted the receiver is not called.
+   * @param started when the request came, by `performance.now`
+   */
+  read(response: HttpResponse, started: number, receiver: BodyReceiver): Upload {
+    const body = new Body(this.#bounds, this.pending, this.#arriving, started, receiver);
+    response.onData((chunk, isLast) => body.take(chunk, isLast));
+    return body;
+  }
+
+  /** Looks no more for bodies that are late. */
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #refuseLate(): void {
+    const now = performance.now();
+    for (const body of this.#arriving) {
+      if (body.lateAt > now) return;
+      body.refuse(tooLate(this.#bounds.requestTimeoutSeconds));
+    }
+  }
+}
+
+/** A body on its way in. */
+class Body implements Upload {
+  readonly lateAt: number;
+  readonly #maxBytes: number;
+  readonly #share: Share;
+  readonly #arriving: Set<Body>;
+  readonly #receiver: BodyReceiver;
+  /** What came before the newest chunk; null when no more is wanted. */
+  #chunks: Buffer[] | null = [];
+  #length = 0;
+
+  constructor(
+    { maxBodyBytes, requestTimeoutSeconds }: UploadBounds,
+    pending: PendingBytes,
+    arriving: Set<Body>,
+    started: number,
+    receiver: BodyReceiver,
+  ) {
+    this.lateAt = started + requestTimeoutSeconds * 1000;
+    this.#maxBytes = maxBodyBytes;
+    this.#share = pending.open(() => this.refuse(overloaded()));
+    this.#arriving = arriving.add(this);
+    this.#receiver = receiver;
+  }
+
+  take(chunk: ArrayBuffer, isLast: boolean): void {
+    const chunks = this.#chunks;
+    if (!chunks) return;
+    this.#length += chunk.byteLength;
+    const refusal = this.#refusal();
+    if (refusal) {
+      this.refuse(refusal);
+      return;
+    }
+    const bytes = Buffer.from(chunk);
+    if (!isLast) {
+      // The socket takes its memory back when this returns.
+      chunks.push(Buffer.from(bytes));
+      return;
+    }
+    this.#arriving.delete(this);
+    this.#share.settle();
+    this.#chunks = null;
+    this.#receiver(Buffer.concat([...chunks, bytes]));
+  }
+
+  /** Why no more of it is wanted, if it is too large or all bodies together are. */
+  #refusal(): Error | null {
+    if (this.#length > this.#maxBytes)
+      return new CairnlogError("payload-too-large", `The body is larger than ${this.#maxBytes} bytes.`);
+    return this.#share.resize(this.#length) ? null : overloaded();
+  }
+
+  refuse(error: Error): void {
+    this.release();
+    this.#receiver(error);
+  }
+
+  release(): void {
+    this.#chunks = null;
+    this.#arriving.delete(this);
+    this.#share.release();
+  }
+}
+
+const overloaded = (): CairnlogError =>
+  new CairnlogError("overloaded", "Too many bodies are arriving.", { retryAfter: RETRY_AFTER_S });
+
+const tooLate = (seconds: number): HttpError =>
+  new HttpError("request-timeout", `The body did not arrive in ${seconds} seconds; nothing was done.`);

@@ -1,0 +1,85 @@
+/** Authentication: challenges, sessions, passwords, and the proof that write routes take in place of a session. */
+import Type from "typebox";
+import { Fingerprint, nullable, Pseudonym, Timestamp } from "../common.js";
+
+const ChallengeId = Type.String({ description: "From POST /auth/challenge." });
+
+const ChallengeSignature = Type.String({ description: "Base64, by the challenged key over the UTF-8 of the nonce." });
+
+export const ChallengeRequest = Type.Object(
+  {
+    fingerprint: Fingerprint,
+    recovery: Type.Optional(Type.Boolean({ default: false, description: "For an expired key, and for no other." })),
+    purpose: Type.Optional(
+      Type.Enum(["general", "login"], {
+        default: "general",
+        description: "`login` serves POST /auth/login alone; `general` serves as proof for a write, too.",
+      }),
+    ),
+  },
+  { title: "ChallengeRequest", description: "The key that is to be proven, and what for." },
+);
+
+export const Challenge = Type.Object(
+  {
+    challenge_id: Type.String({ description: "UUID." }),
+    nonce: Type.String({
+      description:
+        "`service.auth.v1:<purpose>:<fingerprint>:<43 base64url characters>`; sign nothing that reads otherwise.",
+    }),
+    expires_at: Timestamp,
+  },
+  { title: "Challenge" },
+);
+
+export const Login = Type.Object(
+  {
+    challenge_id: ChallengeId,
+    challenge_signature: ChallengeSignature,
+    password: Type.Optional(nullable(Type.String({ description: "When one is set for the key." }))),
+  },
+  { title: "Login", description: "The signed challenge, and the password of a key that has one." },
+);
+
+export const LoginResult = Type.Object(
+  {
+    token: Type.String({ description: "JWT, for `Authorization: Bearer`." }),
+    fingerprint: Fingerprint,
+    pseudonym: Pseudonym,
+    expires_at: Timestamp,
+  },
+  { title: "LoginResult" },
+);
+
+/** A signed challenge at the top of a body. */
+export const SignedChallenge = Type.Object({
+  challenge_id: ChallengeId,
+  challenge_signature: ChallengeSignature,
+});
+
+export const AuthProof = Type.Object(
+  {
+    challenge_id: ChallengeId,
+    challenge_signature: ChallengeSignature,
+    recovery: Type.Optional(Type.Boolean({ description: "Whether the challenge was asked for with `recovery`." })),
+  },
+  { title: "AuthProof", description: "A challenge for this one write, signed by the key that acts." },
+);
+
+/** The member `auth` of a body. Absent or null where the request carries a session. */
+export const AUTH = { auth: Type.Optional(nullable(AuthProof)) };
+
+export const SetPassword = Type.Object(
+  {
+    challenge_id: ChallengeId,
+    challenge_signature: ChallengeSignature,
+    password: Type.String({ description: "8 to 1024 characters." }),
+    current_password: Type.Optional(nullable(Type.String({ description: "Needed when one is set already." }))),
+  },
+  { title: "SetPassword", description: "The signed challenge and the new password." },
+);
+
+export const PasswordSet = Type.Object(
+  { fingerprint: Fingerprint, password_set: Type.Literal(true, { description: "Always true." }) },
+  { title: "PasswordSet" },
+);

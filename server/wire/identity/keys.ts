@@ -1,0 +1,136 @@
+/** The key registry. */
+import Type from "typebox";
+import {
+  Algorithm,
+  EntryId,
+  Fingerprint,
+  HexHash,
+  LeafIndex,
+  nullable,
+  PAGE_QUERY,
+  Pseudonym,
+  pageOf,
+  Timestamp,
+} from "../common.js";
+import { AUTH } from "./auth.js";
+
+export const KeyStatus = Type.Enum(["active", "succeeded", "revoked", "expired"], {
+  description: "Of a key; only an active one signs anything new.",
+});
+
+const SUMMARY = {
+  fingerprint: Fingerprint,
+  pseudonym: Pseudonym,
+  algorithm: Algorithm,
+  status: KeyStatus,
+  registered_at: Timestamp,
+  expires_at: nullable(Timestamp),
+};
+
+export const KeySummary = Type.Object(SUMMARY, { title: "KeySummary" });
+
+export const KeyPage = pageOf(
+  { keys: Type.Array(KeySummary, { description: "In order of registration." }) },
+  "KeyPage",
+);
+
+export const KeyDetail = Type.Object(
+  {
+    ...SUMMARY,
+    public_key: Type.String({ description: "PEM." }),
+    log_entry_id: nullable(EntryId),
+    successor_fingerprint: nullable(Fingerprint),
+    predecessor_fingerprint: nullable(Fingerprint),
+  },
+  { title: "KeyDetail" },
+);
+
+export const KeyStatusView = Type.Object(
+  {
+    fingerprint: Fingerprint,
+    status: KeyStatus,
+    expires_at: nullable(Timestamp),
+    successor_fingerprint: nullable(Fingerprint),
+  },
+  { title: "KeyStatus" },
+);
+
+export const KeyParams = Type.Object({ fingerprint: Fingerprint });
+
+export const KeySearchQuery = Type.Object({
+  pseudonym: Type.String({ minLength: 1, description: "A part of the pseudonym, without regard to case." }),
+  ...PAGE_QUERY,
+});
+
+export const RegisterKey = Type.Object(
+  {
+    payload: Type.Object(
+      {
+        public_key: Type.String({ description: "PEM block PUBLIC KEY (SubjectPublicKeyInfo). Never a private key." }),
+        pseudonym: Type.String({ description: "Display name: 1 to 200 characters, no control characters." }),
+        key_algorithm: Algorithm,
+        expiration_date: Type.Optional(nullable(Timestamp)),
+      },
+      { description: "What goes into the log." },
+    ),
+  },
+  { title: "RegisterKey", description: "The key and its holder's name." },
+);
+
+export const KeyRegistered = Type.Object(
+  {
+    fingerprint: Fingerprint,
+    pseudonym: Pseudonym,
+    algorithm: Algorithm,
+    log_entry_id: EntryId,
+    leaf_index: LeafIndex,
+    entry_hash: HexHash,
+  },
+  { title: "KeyRegistered" },
+);
+
+/** Where a new entry stands in the log. */
+const PLACE = { log_entry_id: EntryId, leaf_index: LeafIndex, entry_hash: HexHash };
+
+export const SucceedKey = Type.Object(
+  {
+    payload: Type.Object(
+      {
+        old_fingerprint: Fingerprint,
+        new_public_key: Type.String({ description: "PEM block PUBLIC KEY. Never a private key." }),
+        new_algorithm: Algorithm,
+        pseudonym: Type.Optional(nullable(Type.String({ description: "The old key's, when absent." }))),
+        expiration_date: Type.Optional(nullable(Timestamp)),
+        new_key_signature: Type.Optional(
+          nullable(
+            Type.String({
+              description:
+                "Base64, by the new key over `service.key.succession.v1:<old fingerprint>:<new fingerprint>`: shows that it is held, too.",
+            }),
+          ),
+        ),
+      },
+      { description: "What goes into the log." },
+    ),
+    ...AUTH,
+  },
+  {
+    title: "SucceedKey",
+    description: "The old key, the new one, and a proof of the old one unless there is a session.",
+  },
+);
+
+export const KeySucceeded = Type.Object(
+  { old_fingerprint: Fingerprint, new_fingerprint: Fingerprint, ...PLACE },
+  { title: "KeySucceeded" },
+);
+
+export const RevokeKey = Type.Object(
+  { payload: Type.Object({ fingerprint: Fingerprint }, { description: "What goes into the log." }), ...AUTH },
+  { title: "RevokeKey", description: "The key, and a proof of it unless there is a session." },
+);
+
+export const KeyRevoked = Type.Object(
+  { fingerprint: Fingerprint, status: Type.Literal("revoked", { description: "For ever." }), ...PLACE },
+  { title: "KeyRevoked" },
+);

@@ -1,0 +1,205 @@
+/** The transparency log: entries, tree heads, proofs. */
+import Type from "typebox";
+import {
+  EntryId,
+  Fingerprint,
+  HexHash,
+  LeafIndex,
+  nullable,
+  PAGE_QUERY,
+  pageOf,
+  Timestamp,
+  TreeSize,
+  TreeVersion,
+} from "../common.js";
+
+export const EntryDigests = Type.Array(
+  Type.Object({
+    algorithm: Type.String({ description: "`sha2-256`, for one." }),
+    digest_hex: Type.String({ description: "Lower-case hexadecimal." }),
+    is_primary: Type.Boolean({ description: "Whether it is the `entry_hash`." }),
+  }),
+  { description: "Every digest of the entry." },
+);
+
+const EventType = Type.String({ description: "What happened; of an attestation its predicate URL." });
+
+const EntryTime = Type.String({ description: "ISO 8601; hashed in version 2." });
+
+export const Entry = Type.Object(
+  {
+    id: EntryId,
+    timestamp: EntryTime,
+    event_type: EventType,
+    payload: Type.Object({}, { description: "Content of the event; may carry `tags`, an array of strings." }),
+    previous_hash: nullable(HexHash),
+    entry_hash: HexHash,
+    chain_version: Type.Optional(Type.Enum([1, 2], { description: "1 when absent." })),
+    entry_hashes: EntryDigests,
+    ots_proof: Type.Optional(Type.String({ description: "Base64; only on an anchored entry." })),
+  },
+  { title: "Entry" },
+);
+
+const Tags = Type.String({ minLength: 1, description: "Comma-separated; the entry must carry all of them." });
+
+export const LogQuery = Type.Object({
+  ...PAGE_QUERY,
+  event_type: Type.Optional(Type.String({ minLength: 1, description: "One type, or several separated by commas." })),
+  tags: Type.Optional(Tags),
+  search: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description:
+        "Beginning of a digest, document hash, manifest hash or fingerprint; a complete hash matches exactly.",
+    }),
+  ),
+});
+
+export const FingerprintParams = Type.Object({ fingerprint: Fingerprint });
+
+export const AuditTrailQuery = Type.Object({
+  ...PAGE_QUERY,
+  fingerprint: Type.Optional(Fingerprint),
+  document_hash: Type.Optional(Type.String({ minLength: 1, description: "Bare, or with `sha256:`." })),
+  start_date: Type.Optional(Type.String({ description: "A date or a date-time with an offset." })),
+  end_date: Type.Optional(Type.String({ description: "The same; a date includes its whole day." })),
+  tags: Type.Optional(Tags),
+});
+
+export const EntryPage = pageOf({ entries: Type.Array(Entry, { description: "Oldest first." }) }, "EntryPage");
+
+export const LogHead = Type.Object(
+  {
+    head: nullable(
+      Type.Object(
+        { id: EntryId, entry_hash: HexHash, event_type: EventType, timestamp: EntryTime },
+        { description: "The newest entry; null when there is none." },
+      ),
+    ),
+    entry_count: Type.Integer({ minimum: 0, description: "Entries in the log." }),
+  },
+  { title: "LogHead" },
+);
+
+export const TreeHead = Type.Object(
+  {
+    tree_size: TreeSize,
+    root_hash: HexHash,
+    signature: Type.String({ description: "Base64, over the UTF-8 of `root_hash:tree_size:timestamp`." }),
+    timestamp: Timestamp,
+    key_id: Fingerprint,
+    tree_version: TreeVersion,
+  },
+  { title: "TreeHead" },
+);
+
+/** Sizes from `from` on, `limit` of them; the log has no head of sizes that it imported. */
+export const TreeHeadsQuery = Type.Object({
+  from: Type.Integer({ minimum: 1, default: 1, description: "The first size." }),
+  limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Sizes, not heads." }),
+});
+
+export const TreeHeads = Type.Object(
+  { heads: Type.Array(TreeHead, { description: "Ascending; a size without a head is left out." }) },
+  { title: "TreeHeads", description: "The heads of a range of sizes, each the first that was signed of its size." },
+);
+
+export const InclusionProof = Type.Object(
+  {
+    leaf_index: LeafIndex,
+    tree_size: TreeSize,
+    tree_version: TreeVersion,
+    leaf_hash: HexHash,
+    root_hash: HexHash,
+    audit_path: Type.Array(HexHash, { description: "Leaf to root, real siblings only." }),
+    entry_hash: HexHash,
+    sth: nullable(TreeHead),
+  },
+  { title: "InclusionProof" },
+);
+
+export const ConsistencyProof = Type.Object(
+  {
+    from_size: TreeSize,
+    to_size: TreeSize,
+    tree_version: TreeVersion,
+    from_root: HexHash,
+    to_root: HexHash,
+    peaks: Type.Array(HexHash, { description: "The largest full subtrees of the earlier tree, left to right." }),
+    extension: Type.Array(HexHash, { description: "The full subtrees of what came since, left to right." }),
+    from_sth: nullable(TreeHead),
+    to_sth: nullable(TreeHead),
+  },
+  { title: "ConsistencyProof" },
+);
+
+const Finding = Type.Object({
+  id: nullable(EntryId),
+  tree_size: nullable(TreeSize),
+  code: Type.String({ description: "Stable, for programs." }),
+  message: Type.String({ description: "What does not hold." }),
+});
+
+export const VerifyReport = Type.Object(
+  {
+    valid: Type.Boolean({ description: "Whether there is no error." }),
+    entry_count: Type.Integer({ minimum: 0, description: "Entries examined." }),
+    errors: Type.Array(Finding, { description: "What breaks the log." }),
+    warnings: Type.Array(Finding, { description: "What is odd and breaks nothing." }),
+  },
+  { title: "VerifyReport" },
+);
+
+export const OperatorPublicKey = Type.Object(
+  {
+    fingerprint: Fingerprint,
+    algorithm: Type.String({ description: "ed25519, ecdsa-p256 or rsa-2048." }),
+    public_key: Type.String({ description: "PEM." }),
+  },
+  { title: "OperatorPublicKey" },
+);
+
+export const EntryParams = Type.Object({ entry_id: EntryId });
+
+export const TreeHeadParams = Type.Object({ tree_size: TreeSize });
+
+/** Bounds as in c2sp.org/tlog-tiles; a tree of 2^53 leaves has tiles on 7 levels. */
+const TILE = {
+  version: Type.Integer({ minimum: 1, maximum: 2, description: "Tree version." }),
+  level: Type.Integer({ minimum: 0, maximum: 63, description: "0, 1, 2, … for tree levels 0, 8, 16, …" }),
+};
+
+export const TileParams = Type.Object({
+  ...TILE,
+  index: Type.Integer({ minimum: 0, description: "Position of the tile on its level, counted from 0." }),
+});
+
+export const PartialTileParams = Type.Object({
+  ...TILE,
+  index_p: Type.String({ pattern: "^(?:0|[1-9][0-9]{0,14})\\.p$", description: "The index, and `.p`." }),
+  width: Type.Integer({ minimum: 1, maximum: 255, description: "Number of hashes." }),
+});
+
+/** Bytes, which JSON Schema has no type for. */
+export const Tile = Type.String({
+  contentMediaType: "application/octet-stream",
+  description: "Hashes of 32 bytes each, one after the other, left to right.",
+});
+
+export const CheckpointNote = Type.String({
+  description: "A signed note: name of the log, tree size, root in base64, an empty line, the signature line.",
+});
+
+export const ProofParams = Type.Object({ leaf_index: LeafIndex });
+
+export const ProofQuery = Type.Object({
+  tree_size: Type.Optional(Type.Integer({ minimum: 1, description: "Default: the current size." })),
+  tree_version: Type.Optional(Type.Integer({ minimum: 1, maximum: 2, description: "Default: 2." })),
+});
+
+export const ConsistencyQuery = Type.Object({
+  from: Type.Integer({ minimum: 1, description: "Size of the earlier tree." }),
+  to: Type.Optional(Type.Integer({ minimum: 1, description: "Default: the current size." })),
+  tree_version: Type.Optional(Type.Integer({ minimum: 1, maximum: 2, description: "Default: 2." })),
+});

@@ -1,0 +1,147 @@
+/** Endorsements between keys, alerts on keys, and the types of external identifiers. */
+import Type, { type TProperties } from "typebox";
+import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../engine/verify/contract.js";
+import { EntryId, Fingerprint, nullable, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
+import { AuthProof } from "../identity/auth.js";
+import { Entry } from "../log/log.js";
+
+export const Category = Type.Enum(ENDORSEMENT_CATEGORIES, {
+  description: "Personal knowledge of an identity, or verification by an organisation.",
+});
+
+export const EndorsementStatus = Type.Enum(ENDORSEMENT_STATUSES, {
+  description: "`pending_activation`: accepted, and the activation delay is not over yet.",
+});
+
+const ValidUntil = Type.String({ description: "ISO 8601: a date, which is the last day in UTC, or a date-time." });
+
+const Metadata = Type.Object({}, { description: "At most 16 KiB; `name` is the name of the institution." });
+
+const Identifiers = Type.Array(
+  Type.Object({
+    type: Type.String({ description: "One of GET /identifier-types." }),
+    value: Type.String({ description: "Of the form of its type, check digits included." }),
+  }),
+  { description: "At most 16 KiB." },
+);
+
+const Note = Type.String({ description: "1 to 1000 characters." });
+
+/** A body with a proof of the key that acts; a session does not serve. */
+const proven = <T extends TProperties>(properties: T, title: string, description: string) =>
+  Type.Object({ ...properties, auth: AuthProof }, { title, description });
+
+export const OfferEndorsement = proven(
+  {
+    endorser_fingerprint: Fingerprint,
+    endorsed_fingerprint: Fingerprint,
+    category: Category,
+    valid_until: Type.Optional(nullable(ValidUntil)),
+    institutional_metadata: Type.Optional(nullable(Metadata)),
+    external_identifiers: Type.Optional(nullable(Identifiers)),
+  },
+  "OfferEndorsement",
+  "Who endorses whom, as what, and a proof of the endorser.",
+);
+
+export const AcceptEndorsement = proven(
+  { offer_entry_id: EntryId, endorsed_fingerprint: Fingerprint, note: Type.Optional(nullable(Note)) },
+  "AcceptEndorsement",
+  "The offer, and a proof of the endorsed key.",
+);
+
+export const WithdrawEndorsement = proven(
+  {
+    endorser_fingerprint: Fingerprint,
+    endorsed_fingerprint: Fingerprint,
+    original_offer_entry_id: EntryId,
+    note: Note,
+  },
+  "WithdrawEndorsement",
+  "The offer or endorsement, why it ends, and a proof of the endorser.",
+);
+
+export const RevokeAcceptance = proven(
+  { endorsed_fingerprint: Fingerprint, original_offer_entry_id: EntryId, note: Note },
+  "RevokeAcceptance",
+  "The endorsement, why it ends, and a proof of the endorsed key.",
+);
+
+export const FileAlert = proven(
+  {
+    endorser_fingerprint: Fingerprint,
+    compromised_fingerprint: Fingerprint,
+    reason: Type.String({ description: "1 to 1000 characters." }),
+    evidence: Type.Optional(nullable(Type.String({ description: "At most 5000 characters." }))),
+  },
+  "FileAlert",
+  "The compromised key, what happened, and a proof of a key that it endorsed or that endorsed it.",
+);
+
+export const Endorsement = Type.Object(
+  {
+    offer_entry_id: EntryId,
+    endorser_fingerprint: Fingerprint,
+    endorsed_fingerprint: Fingerprint,
+    category: Category,
+    status: EndorsementStatus,
+    offered_at: Timestamp,
+    accepted_at: nullable(Timestamp),
+    activates_at: nullable(Timestamp),
+    valid_until: nullable(ValidUntil),
+    ended_at: nullable(Timestamp),
+    end_note: nullable(Type.String({ description: "Why it ended." })),
+    discount: Type.Number({ minimum: 0, maximum: 1, description: "Below 1 while its endorser is over capacity." }),
+    institutional_metadata: nullable(Metadata),
+    external_identifiers: nullable(Identifiers),
+  },
+  { title: "Endorsement" },
+);
+
+export const EndorsementReceipt = Type.Object(
+  { endorsement: Endorsement, log_entry: Entry },
+  { title: "EndorsementReceipt" },
+);
+
+export const EndorsementPage = pageOf(
+  { endorsements: Type.Array(Endorsement, { description: "Oldest offer first." }) },
+  "EndorsementPage",
+);
+
+export const EndorsementQuery = Type.Object({
+  status: Type.Optional(EndorsementStatus),
+  category: Type.Optional(Category),
+  ...PAGE_QUERY,
+});
+
+export const RevocationAlert = Type.Object(
+  {
+    alert_entry_id: EntryId,
+    endorser_fingerprint: Fingerprint,
+    compromised_fingerprint: Fingerprint,
+    reason: Type.String({ description: "As given." }),
+    evidence: nullable(Type.String({ description: "As given." })),
+    filed_at: Timestamp,
+  },
+  { title: "RevocationAlert" },
+);
+
+export const AlertReceipt = Type.Object({ alert: RevocationAlert, log_entry: Entry }, { title: "AlertReceipt" });
+
+export const AlertPage = pageOf({ alerts: Type.Array(RevocationAlert, { description: "Oldest first." }) }, "AlertPage");
+
+export const IdentifierTypes = Type.Object(
+  {
+    identifier_types: Type.Array(
+      Type.Object({
+        type: Type.String({ description: "The `type` of an external identifier." }),
+        label: Type.String({ description: "For people." }),
+        pattern: Type.String({ description: "ECMAScript regular expression over the whole value." }),
+        example: Type.String({ description: "One that fits." }),
+        url_template: nullable(Type.String({ description: "`{value}` stands for the value." })),
+      }),
+      { description: "All that are known." },
+    ),
+  },
+  { title: "IdentifierTypes" },
+);

@@ -1,0 +1,159 @@
+/** Attestation requests, their answers and request policies. Caps in characters are in code points. */
+import Type from "typebox";
+import { DECISIONS, POLICY_ACTIONS, REQUEST_STATUSES } from "../../../engine/verify/contract.js";
+import { EntryId, Fingerprint, LeafIndex, nullable, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
+import { AUTH } from "../identity/auth.js";
+
+const optional = <T extends Parameters<typeof nullable>[0]>(schema: T) => Type.Optional(nullable(schema));
+
+const Own = Type.String({ description: "At most 256 characters; whose proof it is, when absent or empty." });
+const RequestId = Type.String({ description: "UUID." });
+const Status = Type.Enum(REQUEST_STATUSES, {
+  description: "`held`: the policy leaves it to the target.",
+});
+const Decision = Type.Enum(DECISIONS, { description: "The answer." });
+const AttestationId = Type.String({ description: "The attestation that was given; null when declined." });
+const Reason = Type.String({ description: "As given." });
+const AttestationType = Type.String({ description: "What is asked for." });
+const Predicates = Type.Object({}, { description: "As published." });
+const Action = Type.Enum(POLICY_ACTIONS, { description: "What becomes of a request that fails it." });
+
+export const CreateRequest = Type.Object(
+  {
+    requester_fingerprint: optional(Own),
+    target_fingerprint: Type.String({ description: "A registered key; at most 256 characters." }),
+    attestation_type: Type.String({ description: "1 to 512 characters." }),
+    nonce: Type.String({ description: "1 to 128 characters that this requester has not used before." }),
+    intent_statement: optional(Type.String({ description: "At most 4096 characters." })),
+    claims: optional(Type.Object({}, { description: "At most 64 KiB as canonical JSON (RFC 8785) in UTF-8." })),
+    deadline: optional(
+      Type.String({ description: "At most 90 days ahead; 14 days when absent.", format: "date-time" }),
+    ),
+    ...AUTH,
+  },
+  {
+    title: "CreateAttestationRequest",
+    description: "Whom one asks, for what, and a proof of the requester unless there is a session.",
+  },
+);
+
+const SUMMARY = {
+  request_id: RequestId,
+  status: Status,
+  deadline: Timestamp,
+  created_at: Timestamp,
+  log_entry_id: EntryId,
+  leaf_index: LeafIndex,
+  requester_fingerprint: Fingerprint,
+  target_fingerprint: Fingerprint,
+  attestation_type: AttestationType,
+};
+
+const RecordedResponse = Type.Object(
+  {
+    decision: Decision,
+    responder_fingerprint: Type.String({ description: "The operator's, where a policy answered by itself." }),
+    attestation_id: nullable(AttestationId),
+    reason: nullable(Reason),
+    responded_at: Timestamp,
+    log_entry_id: EntryId,
+    leaf_index: LeafIndex,
+  },
+  { description: "The answer; null while there is none." },
+);
+
+export const AttestationRequest = Type.Object(
+  {
+    ...SUMMARY,
+    nonce: Type.String({ description: "The requester's." }),
+    intent_statement: nullable(Type.String({ description: "What it is for." })),
+    claims: Type.Object({}, { description: "As sent; empty when absent." }),
+    policy_entry_id: nullable(EntryId),
+    response: nullable(RecordedResponse),
+  },
+  { title: "AttestationRequest" },
+);
+
+export const RequestPage = pageOf(
+  {
+    requests: Type.Array(Type.Object(SUMMARY, { title: "AttestationRequestSummary" }), {
+      description: "Oldest first.",
+    }),
+  },
+  "AttestationRequestPage",
+);
+
+export const RequestParams = Type.Object({ request_id: RequestId });
+
+export const RequestQuery = Type.Object({
+  target: Type.Optional(Type.String({ description: "Requests to this key." })),
+  requester: Type.Optional(Type.String({ description: "Requests by this key. Name either." })),
+  status: Type.Optional(Status),
+  ...PAGE_QUERY,
+});
+
+export const Respond = Type.Object(
+  {
+    decision: Decision,
+    responder_fingerprint: optional(Own),
+    attestation_id: optional(Type.String({ description: "Needed to accept; the log must hold it." })),
+    reason: optional(Type.String({ description: "At most 4096 characters." })),
+    ...AUTH,
+  },
+  {
+    title: "RespondToAttestationRequest",
+    description: "The answer, and a proof of the responder unless there is a session.",
+  },
+);
+
+export const RequestResponse = Type.Object(
+  {
+    request_id: RequestId,
+    status: Type.Enum(["accepted", "declined"], { description: "Of the request from now on." }),
+    decision: Decision,
+    responder_fingerprint: Fingerprint,
+    attestation_id: nullable(AttestationId),
+    reason: nullable(Reason),
+    log_entry_id: EntryId,
+    leaf_index: LeafIndex,
+  },
+  { title: "AttestationRequestResponse" },
+);
+
+export const PublishPolicy = Type.Object(
+  {
+    target_fingerprint: optional(Own),
+    predicates: Type.Object(
+      {},
+      { description: "Conditions on a request (docs/policies.md); 64 KiB as canonical JSON." },
+    ),
+    default_action_on_failure: Type.String({ description: "allow, decline or hold." }),
+    effective_from: optional(
+      Type.String({ description: "Later than the active policy's; now when absent.", format: "date-time" }),
+    ),
+    ...AUTH,
+  },
+  { title: "PublishRequestPolicy", description: "The policy, and a proof of its key unless there is a session." },
+);
+
+const POLICY = {
+  target_fingerprint: Fingerprint,
+  predicates: Predicates,
+  default_action_on_failure: Action,
+  effective_from: Timestamp,
+  published_at: Timestamp,
+  log_entry_id: EntryId,
+  leaf_index: LeafIndex,
+};
+
+export const RequestPolicy = Type.Object(POLICY, { title: "RequestPolicy" });
+
+export const PolicyPublished = Type.Object(
+  { ...POLICY, status: Type.Enum(["active", "scheduled"], { description: "Whether it is in force already." }) },
+  { title: "RequestPolicyPublished" },
+);
+
+export const PolicyView = Type.Object(
+  { target_fingerprint: Fingerprint, active: nullable(RequestPolicy), scheduled: nullable(RequestPolicy) },
+  { title: "RequestPolicyView" },
+);

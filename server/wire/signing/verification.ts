@@ -1,0 +1,100 @@
+/** Layered verification of a manifest against the hash of a source. */
+import Type from "typebox";
+import { EntryId, Fingerprint, LeafIndex, nullable } from "../common.js";
+import { Manifest } from "./attestations.js";
+import { TrustPolicy, TrustVerdict } from "./trust.js";
+
+export const VerifyManifest = Type.Object(
+  {
+    manifest: Manifest,
+    source_hash: Type.String({ description: "SHA-256 of the source in hexadecimal, bare or with `sha256:`." }),
+    verifier_fingerprint: Type.Optional(
+      nullable(Type.String({ description: "Key whose active trust configuration layer 3 goes by." })),
+    ),
+    trust_config: Type.Optional(nullable(TrustPolicy)),
+  },
+  {
+    title: "VerifyManifest",
+    description: "The manifest, the hash of its source, and whose trust counts, if anybody's.",
+  },
+);
+
+const LayerStatus = Type.Enum(["valid", "invalid", "warning", "not_evaluated"], {
+  description: "`not_evaluated`: nothing asked for it, or nothing could be said.",
+});
+
+const LayerResult = Type.Object(
+  { status: LayerStatus, details: Type.String({ description: "A sentence." }) },
+  { title: "LayerResult" },
+);
+
+export const VerificationResult = Type.Object(
+  {
+    layer1: LayerResult,
+    layer2: LayerResult,
+    layer3: Type.Optional(LayerResult),
+    overall_status: Type.Enum(["valid", "invalid", "warning"], { description: "The worst of the layers." }),
+    attestations: Type.Array(
+      Type.Object({
+        id: Type.String({ description: "As in the manifest." }),
+        signer_key_fingerprint: Fingerprint,
+        layer1: LayerResult,
+        layer2: LayerResult,
+        layer3: Type.Optional(TrustVerdict),
+        covers: nullable(
+          Type.Enum(["document", "document-and-prior"], {
+            description: "Whether its signature covers the attestations before it, too.",
+          }),
+        ),
+        logged: nullable(
+          Type.Object({ entry_id: EntryId, leaf_index: LeafIndex }, { description: "Where the log holds it." }),
+        ),
+      }),
+      { description: "Of the manifest, in order." },
+    ),
+    attestation_graph: Type.Object(
+      {
+        nodes: Type.Array(
+          Type.Object({
+            id: Type.String({ description: "Unique in this graph." }),
+            kind: Type.Enum(["document", "key", "attestation"], { description: "What it is." }),
+            title: Type.Optional(Type.String({ description: "Of a document." })),
+            type: Type.Optional(Type.String({ description: "Of an attestation." })),
+            status: Type.Optional(
+              Type.String({ description: "Of an attestation or a key; `unknown`: not registered." }),
+            ),
+            pseudonym: Type.Optional(
+              nullable(Type.String({ description: "Of a key; null when it is not registered." })),
+            ),
+          }),
+          { description: "Each with what is known of it." },
+        ),
+        edges: Type.Array(
+          Type.Object({
+            from: Type.String({ description: "`id` of a node." }),
+            to: Type.String({ description: "`id` of a node." }),
+            kind: Type.Enum(["signed", "attests", "covers_up_to", "succeeded_by"], {
+              description:
+                "Key to attestation; attestation to document; attestation to the last of the earlier ones that its " +
+                "signature covers; key to key.",
+            }),
+          }),
+          { description: "Between the nodes." },
+        ),
+      },
+      { description: "Documents, keys and attestations, for drawing." },
+    ),
+    parts: Type.Optional(
+      Type.Array(
+        Type.Object({
+          title: Type.String({ description: "Of the part." }),
+          content_hash: Type.String({ description: "Of the part." }),
+          overall_status: LayerStatus,
+          result: Type.Optional(Type.Object({}, { description: "The part's own verification result." })),
+        }),
+        { description: "Of a composite document; the whole is no better than the worst of them." },
+      ),
+    ),
+  },
+  { title: "VerificationResult" },
+);

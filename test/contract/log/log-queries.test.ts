@@ -1,0 +1,118 @@
+/** Finding entries over HTTP; the rules themselves are compared with a naive filter in `test/log/read/query.test.ts`. */
+import { beforeAll, describe, expect, test } from "vitest";
+import { expectProblem, startTestService, type TestService } from "../../server/harness.js";
+import { newManifest, newSigner, submission } from "../../server/signers.js";
+
+let service: TestService;
+const ada = newSigner();
+const base = "https://x-service.example/predicates";
+const titles = ["one", "two", "three", "four", "five"];
+
+beforeAll(async () => {
+  service = await startTestService();
+  for (const [i, title] of titles.entries()) {
+    const manifest = newManifest(title) as { document: Record<string, unknown> };
+    manifest.document.tags = i % 2 ? ["Odd", "all"] : ["even", "All", " padded "];
+    const type = i === 4 ? "peer_review" : "authorship";
+    const reply = await service.post("/attestations", submission(ada, manifest as never, { attestation_type: type }));
+    expect(reply.status, reply.text).toBe(200);
+  }
+});
+
+const ids = async (path: string): Promise<number[]> => {
+  const reply = await service.get(path);
+  expect(reply.status, reply.text).toBe(200);
+  expect(reply.body.total).toBe(reply.body.entries.length);
+  return reply.body.entries.map((entry: { id: number }) => entry.id);
+};
+
+describe("GET /log", () => {
+  test("filters by one event type or several", async () => {
+    expect(await ids("/log?event_type=key_registration")).toEqual([1]);
+    expect(await ids(`/log?event_type=${encodeURIComponent(`${base}/peer-review/v1`)}`)).toEqual([6]);
+    expect(await ids(`/log?event_type=key_registration,${encodeURIComponent(`${base}/peer-review/v1`)}`)).toEqual([
+      1, 6,
+    ]);
+    expect(await ids("/log?event_type=unheard-of")).toEqual([]);
+  });
+
+  test("a tag matches a whole element, whatever its case; white space is part of it", async () => {
+    expect(await ids("/log?tags=odd")).toEqual([3, 5]);
+    expect(await ids("/log?tags=ALL,Even")).toEqual([2, 4, 6]);
+    expect(await ids("/log?tags=padded")).toEqual([]);
+    expect(await ids("/log?tags=%20padded%20")).toEqual([2, 4, 6]);
+    expect(await ids("/log?tags=al")).toEqual([]);
+  });
+
+  test("search finds the beginning of a digest and a complete hash in both forms", async () => {
+    const { body } = await service.get("/log/3");
+    expect(await ids(`/log?search=${body.entry_hash.slice(0, 12)}`)).toContain(3);
+    const hash = body.payload.document_hash.slice("sha256:".length);
+    expect(await ids(`/log?search=${hash}`)).toEqual([3]);
+    expect(await ids(`/log?search=SHA256:${hash.toUpperCase()}`)).toEqual([3]);
+    expect(await ids(`/log?search=sha256:${hash.slice(0, 20)}`)).toEqual([3]);
+    // Stored with its prefix, it does not begin with bare digits; its tail and middle match nothing.
+    expect(await ids(`/log?search=${hash.slice(0, 20)}`)).toEqual([]);
+    expect(await ids(`/log?search=${hash.slice(20)}`)).toEqual([]);
+  });
+
+  test("filters combine, and pages join", async () => {
+    expect(await ids(`/log?tags=all&event_type=${encodeURIComponent(`${base}/authorship/v1`)}&search=sha256:`)).toEqual(
+      [2, 3, 4, 5],
+    );
+    const pages = await Promise.all([1, 2, 3].map((page) => service.get(`/log?tags=all&per_page=2&page=${page}`)));
+    expect(pages.map((page) => page.body.entries.map((entry: { id: number }) => entry.id))).toEqual([
+      [2, 3],
+      [4, 5],
+      [6],
+    ]);
+    expect(pages.map((page) => page.body.total)).toEqual([5, 5, 5]);
+  });
+
+  test.each([
+    "search=",
+    "tags=",
+    "event_type=,",
+    `tags=${"a,".repeat(33)}`,
+    "search=a&search=b",
+    "page=0",
+    "per_page=201",
+  ])("refuses %s", async (query) => expectProblem(await service.get(`/log?${query}`), 422, "invalid-input"));
+});
+
+describe("GET /log/by-fingerprint/{fingerprint}", () => {
+  test("finds the key's registration and attestations, ascending, paged", async () => {
+    const { body } = await service.get("/log/1");
+    const { fingerprint } = body.payload;
+    expect(await ids(`/log/by-fingerprint/${fingerprint}`)).toEqual([1, 2, 3, 4, 5, 6]);
+    const page = await service.get(`/log/by-fingerprint/${fingerprint}?per_page=4&page=2`);
+    expect(page.body).toMatchObject({ page: 2, per_page: 4, total: 6, entries: [{ id: 5 }, { id: 6 }] });
+    expectProblem(await service.get(`/log/by-fingerprint/sha256:${"0".repeat(64)}`), 404, "not-found");
+    expectProblem(await service.get(`/log/by-fingerprint/${fingerprint}?per_page=0`), 422, "invalid-input");
+    expect(await ids(`/log/by-fingerprint/${service.server.operatorFingerprint}`)).toEqual([]);
+  });
+});
+
+describe("GET /log/audit-trail", () => {
+  test("needs one criterion, and combines them", async () => {
+    expectProblem(await service.get("/log/audit-trail"), 422, "invalid-input");
+    expectProblem(await service.get("/log/audit-trail?tags=all"), 422, "invalid-input");
+    const { body } = await service.get("/log/3");
+    const { signer_key_fingerprint: signer, document_hash: document } = body.payload;
+    expect(await ids(`/log/audit-trail?document_hash=${document}`)).toEqual([3]);
+    expect(await ids(`/log/audit-trail?document_hash=${document.slice(7)}&fingerprint=${signer}`)).toEqual([3]);
+    expect(await ids(`/log/audit-trail?fingerprint=${signer}&tags=odd`)).toEqual([3, 5]);
+    const stamp = encodeURIComponent(body.timestamp);
+    expect(await ids(`/log/audit-trail?fingerprint=${signer}&start_date=${stamp}`)).toEqual([3, 4, 5, 6]);
+    expect(await ids(`/log/audit-trail?end_date=${stamp}`)).toEqual([1, 2, 3]);
+    expect(await ids(`/log/audit-trail?start_date=${stamp}&end_date=${stamp}`)).toEqual([3]);
+    const day = body.timestamp.slice(0, 10);
+    expect(await ids(`/log/audit-trail?start_date=${day}&end_date=${day}`)).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(await ids("/log/audit-trail?end_date=2001-01-01")).toEqual([]);
+  });
+
+  test.each(["yesterday", "2025-13-01", "2025-02-30", "2025-01-01T00:00:00"])("refuses the date %s", async (date) => {
+    expectProblem(await service.get(`/log/audit-trail?start_date=${date}`), 422, "invalid-input");
+    expectProblem(await service.get(`/log/audit-trail?end_date=${date}`), 422, "invalid-input");
+  });
+});

@@ -1,0 +1,141 @@
+/**
+ * Where a request ends: what two readers of it could answer differently. Behind each request stands another one, as it would
+ * be smuggled past a proxy; it must never be answered.
+ */
+import { connect } from "node:net";
+import { beforeAll, describe, expect, test } from "vitest";
+import { startTestService, type TestService } from "../../server/harness.js";
+import { newSigner, registration } from "../../server/signers.js";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+
+const SMUGGLED = "GET /api/v1/health HTTP/1.1\r\nHost: x\r\nX-Request-Id: smuggled\r\n\r\n";
+const post = (...headers: string[]) =>
+  `${["POST /api/v1/keys/register HTTP/1.1", "Host: x", ...headers].join("\r\n")}\r\n\r\n`;
+const get = (...headers: string[]) => `${["GET /livez HTTP/1.1", "Host: x", ...headers].join("\r\n")}\r\n\r\n`;
+
+/** Everything that comes until the service closes the connection. Sends `parts` one after the other. */
+function untilClosed(parts: readonly string[]): Promise<string> {
+  return new Promise((resolve) => {
+    let received = "";
+    const socket = connect(service.server.address.port, "127.0.0.1").setNoDelay();
+    socket
+      .on("data", (data) => {
+        received += data.toString("latin1");
+      })
+      .on("error", () => {})
+      .on("close", () => resolve(received));
+    let at = 0;
+    const next = () => {
+      if (at < parts.length && !socket.destroyed) socket.write(parts[at++]!, () => setTimeout(next, 20));
+    };
+    next();
+  });
+}
+
+const together = (request: string) => [request + SMUGGLED];
+const apart = (request: string) => [request, SMUGGLED];
+/** The head of the answer that ends a connection. */
+const last = async (request: string) => (await untilClosed([request])).split("\r\n\r\n")[0]!;
+
+describe("a length that can be read in two ways is 400, and the end of its connection", () => {
+  const body = "{}";
+  const chunks = `2\r\n${body}\r\n0\r\n\r\n`;
+  const requests: [string, string][] = [
+    ["two lengths", post("Content-Length: 2", "Content-Length: 4") + body],
+    ["two lengths, the first the longer", post("Content-Length: 90", "Content-Length: 2") + body],
+    ["the same length twice", post("Content-Length: 2", "Content-Length: 2") + body],
+    ["no number, then one", post("Content-Length:", "Content-Length: 2") + body],
+    ["no number", post("Content-Length:") + body],
+    ["two lengths on a GET", get("Content-Length: 2", "Content-Length: 4") + body],
+    ["a coding that is none", post("Transfer-Encoding: xchunked") + chunks],
+    ["a coding that chunks do not end", post("Transfer-Encoding: chunked, identity") + chunks],
+    ["two codings", post("Transfer-Encoding: gzip, chunked") + chunks],
+    ["chunks twice", post("Transfer-Encoding: chunked", "Transfer-Encoding: chunked") + chunks],
+    ["chunks, and something else", post("Transfer-Encoding: chunked", "Transfer-Encoding: identity") + chunks],
+    ["chunks on a GET, badly", get("Transfer-Encoding: cow") + chunks],
+  ];
+  test.each(requests)("%s", async (_, request) => {
+    expect(await last(request)).toMatch(/^HTTP\/1\.1 400 .*\r\nconnection: close/is);
+    const before = await service.entryCount();
+    for (const parts of [together(request), apart(request)]) expect(await untilClosed(parts)).not.toContain("smuggled");
+    expect(await service.entryCount()).toBe(before);
+  });
+});
+
+describe("what the library refuses by itself", () => {
+  const requests: [string, string][] = [
+    ["a length and chunks", `${post("Content-Length: 2", "Transfer-Encoding: chunked")}0\r\n\r\n`],
+    ["chunks and a length", `${post("Transfer-Encoding: chunked", "Content-Length: 2")}0\r\n\r\n`],
+    ["lengths in one line", `${post("Content-Length: 2, 2")}{}`],
+    ["a signed length", `${post("Content-Length: +2")}{}`],
+    ["a negative length", `${post("Content-Length: -2")}{}`],
+    ["a length in hexadecimal", `${post("Content-Length: 0x2")}{}`],
+    ["a length beyond 64 bits", `${post("Content-Length: 18446744073709551618")}{}`],
+    ["identity", `${post("Transfer-Encoding: identity")}{}`],
+    ["a chunk of negative size", `${post("Transfer-Encoding: chunked")}-2\r\n{}\r\n0\r\n\r\n`],
+    ["a chunk size with a prefix", `${post("Transfer-Encoding: chunked")}0x2\r\n{}\r\n0\r\n\r\n`],
+    ["a chunk size beyond 64 bits", `${post("Transfer-Encoding: chunked")}10000000000000002\r\n{}\r\n0\r\n\r\n`],
+    ["HTTP/1.0", "GET /livez HTTP/1.0\r\nHost: x\r\n\r\n"],
+    ["HTTP/1.0 with chunks", post("Transfer-Encoding: chunked").replace("1.1", "1.0")],
+    ["HTTP/2 without asking", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
+    ["HTTP/0.9", "GET /livez\r\n"],
+    ["lines without CR", "GET /livez HTTP/1.1\nHost: x\n\n"],
+    ["an address instead of a path", "GET http://x/livez HTTP/1.1\r\nHost: x\r\n\r\n"],
+    ["CONNECT", "CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n"],
+    ["TLS", "\x16\x03\x01\0\xc8\x01\0\0\xc4\x03\x03"],
+  ];
+  test.each(requests)("%s", async (_, request) => {
+    for (const parts of [together(request), apart(request)]) {
+      const received = await untilClosed(parts);
+      expect(received).toMatch(/^HTTP\/1\.1 (400|505) /);
+      expect(received).not.toContain("smuggled");
+    }
+  });
+});
+
+describe("chunks", () => {
+  const register = (spell: (text: string) => string, coding = "chunked") => {
+    const body = JSON.stringify(registration(newSigner()));
+    return post(`Transfer-Encoding: ${coding}`) + spell(body);
+  };
+  const size = (text: string) => text.length.toString(16);
+
+  test.each(["chunked", "Chunked"])("%s: a body, and the last of its connection", async (coding) => {
+    const request = register((text) => `${size(text)}\r\n${text}\r\n0\r\n\r\n`, coding);
+    expect(await last(request)).toMatch(/^HTTP\/1\.1 200 .*\r\nconnection: close/is);
+  });
+
+  const spellings: [string, (text: string) => string][] = [
+    ["as they should be", (text) => `${size(text)}\r\n${text}\r\n0\r\n\r\n`],
+    ["with something else than CRLF behind the data", (text) => `${size(text)}\r\n${text}XX0\r\n\r\n`],
+    ["with LF for CRLF", (text) => `${size(text)}\n${text}\n0\n\n`],
+    ["with a trailer", (text) => `${size(text)}\r\n${text}\r\n0\r\nX: y\r\n\r\n`],
+    ["with something else than CRLF at the end", (text) => `${size(text)}\r\n${text}\r\n0\r\nXX`],
+    ["with a request for a trailer", (text) => `${size(text)}\r\n${text}\r\n0\r\n`],
+  ];
+  test.each(spellings)("%s: what comes behind is no request", async (_, spell) => {
+    // Refused at once, and after a signature was made.
+    for (const request of [post("Transfer-Encoding: chunked") + spell("[]"), register(spell)])
+      for (const parts of [together, apart]) expect(await untilClosed(parts(request))).not.toContain("smuggled");
+  });
+});
+
+describe("several requests on one connection", () => {
+  test("one after the other are answered in their order", async () => {
+    const ids = ["a", "b", "c", "d"];
+    const received = await service.raw(ids.map((id) => get(`X-Request-Id: ${id}`)).join(""), 500);
+    expect([...received.matchAll(/x-request-id: (\w+)/gi)].map((match) => match[1])).toEqual(ids);
+  });
+
+  test("one that comes before a slow one is answered ends the connection, and no answer goes to the wrong request", async () => {
+    const slow = JSON.stringify(registration(newSigner()));
+    const received = await untilClosed([
+      post(`Content-Length: ${slow.length}`, "X-Request-Id: slow") + slow + SMUGGLED,
+    ]);
+    expect(received).toBe("");
+  });
+});

@@ -1,0 +1,199 @@
+/** The OpenAPI document in itself: whether it is one, by the rules of OpenAPI 3.1, and whether it says enough. */
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Contract, Document } from "../../server/contract.js";
+import { startTestService } from "../../server/harness.js";
+import { type Operation, operationsOf } from "../tour.js";
+
+let contract: Contract;
+let document: Document;
+let operations: Operation[];
+beforeAll(async () => {
+  const service = await startTestService();
+  contract = await service.contract();
+  ({ document } = contract);
+  operations = operationsOf(document);
+});
+
+/** Fields of each object of the specification that occur here; those with `!` must be there. */
+const FIELDS: Readonly<Record<string, string>> = {
+  document: "openapi! info! servers! tags! paths! components!",
+  info: "title! version! summary description license!",
+  license: "name! identifier!",
+  server: "url! description",
+  tag: "name! description!",
+  components: "schemas responses headers securitySchemes",
+  operation: "operationId! tags! summary! description security! parameters requestBody responses!",
+  parameter: "name! in! required! description! schema! example",
+  requestBody: "required! description! content!",
+  response: "description! headers content",
+  header: "description! required! schema! example!",
+  mediaType: "schema! example",
+  securityScheme: "type! scheme! bearerFormat description!",
+};
+
+function expectFields(kind: string, object: Document, where: string): void {
+  const fields = FIELDS[kind]!.split(" ");
+  const known = fields.map((field) => field.replace("!", ""));
+  expect(
+    Object.keys(object).filter((field) => !known.includes(field)),
+    `${kind} ${where}`,
+  ).toEqual([]);
+  for (const field of fields.filter((field) => field.endsWith("!")))
+    expect(object, `${kind} ${where}`).toHaveProperty(field.slice(0, -1));
+}
+
+function* nodesOf(node: Document, where = "#"): Iterable<readonly [string, Document]> {
+  if (typeof node !== "object" || node === null) return;
+  yield [where, node];
+  for (const [name, part] of Object.entries<Document>(node)) yield* nodesOf(part, `${where}/${name}`);
+}
+
+describe("is an OpenAPI 3.1 document", () => {
+  test("of known objects with the fields that they must have", () => {
+    expectFields("document", document, "");
+    expect(document.openapi).toBe("3.1.0");
+    expectFields("info", document.info, "");
+    expectFields("license", document.info.license, "");
+    for (const server of document.servers) expectFields("server", server, server.url);
+    for (const tag of document.tags) expectFields("tag", tag, tag.name);
+    expectFields("components", document.components, "");
+    for (const [name, scheme] of Object.entries(document.components.securitySchemes))
+      expectFields("securityScheme", scheme, name);
+    for (const [name, header] of Object.entries(document.components.headers)) expectFields("header", header, name);
+    for (const [name, response] of Object.entries(document.components.responses))
+      expectResponse(response as Document, name);
+  });
+
+  test("whose operations are", () => {
+    for (const { id, definition } of operations) {
+      expectFields("operation", definition, id);
+      for (const parameter of definition.parameters ?? []) {
+        expectFields("parameter", parameter, `${id} ${parameter.name}`);
+        expect(["path", "query", "header"]).toContain(parameter.in);
+        if (parameter.in === "path") expect(parameter.required, `${id} ${parameter.name}`).toBe(true);
+      }
+      const names = (definition.parameters ?? []).map((one: Document) => `${one.in} ${one.name}`);
+      expect(new Set(names).size, id).toBe(names.length);
+      if (definition.requestBody) {
+        expectFields("requestBody", definition.requestBody, id);
+        expectContent(definition.requestBody.content, id);
+      }
+      for (const status of Object.keys(definition.responses)) {
+        expect(status).toMatch(/^[2-5]\d\d$/);
+        expectResponse(contract.response(definition, Number(status)), `${id} ${status}`);
+      }
+    }
+  });
+
+  test("with references that lead somewhere", () => {
+    for (const [where, { $ref }] of nodesOf(document)) {
+      if ($ref === undefined) continue;
+      const parts = $ref.split("/");
+      expect(parts.shift(), where).toBe("#");
+      const found = parts.reduce((node: Document, name: string) => node?.[name], document);
+      expect(found, `${where}: ${$ref}`).toBeTypeOf("object");
+    }
+  });
+
+  test("with names for what is used, and nothing named that is not", () => {
+    const text = JSON.stringify(document);
+    for (const kind of ["schemas", "responses", "headers"])
+      for (const name of Object.keys(document.components[kind]))
+        expect(text, name).toContain(`"#/components/${kind}/${name}"`);
+    const tags = operations.flatMap(({ definition }) => definition.tags);
+    expect([...new Set(tags)].sort()).toEqual(document.tags.map((tag: Document) => tag.name).sort());
+    const schemes = operations.flatMap(({ definition }) => definition.security.flatMap(Object.keys));
+    expect([...new Set(schemes)]).toEqual(Object.keys(document.components.securitySchemes));
+    expect(new Set(operations.map(({ id }) => id)).size).toBe(operations.length);
+  });
+
+  test("with the parameters that its paths name, in order", () => {
+    for (const { id, path, definition } of operations) {
+      const named = (definition.parameters ?? []).filter((parameter: Document) => parameter.in === "path");
+      expect(
+        named.map(({ name }: Document) => `{${name}}`),
+        id,
+      ).toEqual(path.match(/\{\w+\}/g) ?? []);
+    }
+  });
+
+  function expectResponse(response: Document, where: string): void {
+    expectFields("response", response, where);
+    if (response.content) expectContent(response.content, where);
+  }
+
+  function expectContent(content: Document, where: string): void {
+    for (const [type, media] of Object.entries(content)) {
+      expect(type, where).toMatch(/^[a-z]+\/[a-z+-]+(; ?[a-z]+=[\w.-]+)*$/);
+      expectFields("mediaType", media, where);
+    }
+  }
+});
+
+describe("says enough", () => {
+  test("of every member of every schema", () => {
+    const silent: string[] = [];
+    const isDescribed = (schema: Document): boolean =>
+      Boolean(schema.description || schema.$ref || schema.anyOf?.some(isDescribed));
+    for (const [where, node] of nodesOf(document.components.schemas)) {
+      if (typeof node.properties !== "object" || where.endsWith("/properties")) continue;
+      for (const [name, schema] of Object.entries<Document>(node.properties))
+        if (!isDescribed(schema)) silent.push(`${where}/${name}`);
+    }
+    expect(silent).toEqual([]);
+  });
+
+  test("by examples of every body, every answer and every parameter that must be given", () => {
+    for (const { id, definition } of operations) {
+      const { parameters = [], requestBody, responses } = definition;
+      for (const { name, required, schema, example } of parameters)
+        if (required) expect(contract.faults(schema, example), `${id} ${name}`).toEqual([]);
+      if (requestBody) expectExample(requestBody.content["application/json"], `${id} body`);
+      const [type, media] = Object.entries<Document>((responses[200] ?? responses[201]).content)[0]!;
+      if (type !== "application/octet-stream") expectExample(media, `${id} answer`);
+    }
+    for (const [name, { content }] of Object.entries<Document>(document.components.responses))
+      expectExample(content["application/problem+json"], name);
+  });
+
+  test("and lists every code of a refusal", () => {
+    const { Conflict, TooManyRequests } = document.components.responses;
+    const codes = (response: Document) => response.content["application/problem+json"].schema.properties.code.enum;
+    expect(codes(Conflict)).toEqual(["already-exists", "wrong-key-status", "challenge-used", "precondition-failed"]);
+    expect(codes(TooManyRequests)).toEqual(["rate-limited"]);
+  });
+
+  test("about which parameters may be left out", () => {
+    const { parameters } = document.paths["/api/v1/log/consistency"].get;
+    const required = parameters.map(({ name, required }: { name: string; required: boolean }) => [name, required]);
+    expect(required).toEqual([
+      ["from", true],
+      ["to", false],
+      ["tree_version", false],
+      ["If-None-Match", false],
+    ]);
+    expect(document.paths["/api/v1/log"].get.parameters[0]).toMatchObject({ name: "page", required: false });
+  });
+
+  function expectExample(media: Document, where: string): void {
+    expect(media, where).toHaveProperty("example");
+    expect(contract.faults(media.schema, media.example), where).toEqual([]);
+  }
+});
+
+test("what it does not promise is a fault", () => {
+  const { schema, example } = document.paths["/api/v1/log"].get.responses[200].content["application/json"];
+  expect(contract.faults(schema, example)).toEqual([]);
+  expect(contract.faults(schema, { ...example, more: 1 })).not.toEqual([]);
+  expect(contract.faults(schema, { ...example, total: undefined })).not.toEqual([]);
+  const [entry] = example.entries;
+  expect(contract.faults(schema, { ...example, entries: [{ ...entry, more: 1 }] })).not.toEqual([]);
+  const answer = (status: number, headers = {}) => new Response(null, { status, headers });
+  const promised = { "x-request-id": "1", "x-content-type-options": "nosniff", "cache-control": "no-store" };
+  const judge = (response: Response) => contract.expectPromised("GET", "/api/v1/log", response, undefined);
+  judge(answer(200, promised));
+  expect(() => judge(answer(200, { ...promised, "x-more": "1" }))).toThrow("x-more");
+  expect(() => judge(answer(200))).toThrow("x-request-id");
+  expect(() => judge(answer(409, promised))).toThrow("409");
+  expect(() => judge(answer(200, { ...promised, "content-type": "text/html" }))).toThrow("text/html");
+});

@@ -1,0 +1,59 @@
+/** Entries as they are made and spelled by the log, against the reference's canonical JSON and the offline verifier. */
+import { createHash } from "node:crypto";
+import canonicalize from "canonicalize";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { finishEntry, preimageText } from "#cairnlog/engine/log/write/entry.js";
+import { checkEntry, type Entry, entryPreimage } from "#cairnlog/engine/verify/entry.js";
+import { canonicalJson } from "#cairnlog/engine/verify/json/canonical.js";
+import type { JsonObject } from "#cairnlog/engine/verify/json/shape.js";
+import { jsonValues, texts } from "../texts.js";
+import { momentNumber, sha256 } from "./history/entries.js";
+
+const payloads = fc.dictionary(texts(), jsonValues()) as fc.Arbitrary<JsonObject>;
+const previousHashes = fc.option(texts().map(sha256));
+const timestamp = momentNumber(7);
+const sha512 = (preimage: Uint8Array) => [
+  { algorithm: "sha2-512", digest_hex: createHash("sha512").update(preimage).digest("hex") },
+];
+
+test("what is hashed is the reference's canonical JSON, in both versions", () => {
+  fc.assert(
+    fc.property(payloads, previousHashes, (payload, previous_hash) => {
+      const first = canonicalize(payload) + (previous_hash ?? "");
+      const second = `service.log.entry.v2\0${canonicalize({ payload, previous_hash, timestamp })}`;
+      for (const [chain_version, wanted] of [[1, first] as const, [2, second] as const]) {
+        expect(preimageText(chain_version, canonicalJson(payload), previous_hash, timestamp)).toBe(wanted);
+        const entry = { payload, previous_hash, timestamp, chain_version };
+        expect(Buffer.from(entryPreimage(entry)).toString()).toBe(wanted);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("what is served reads back as what was appended, and the verifier finds nothing wrong with it", () => {
+  fc.assert(
+    fc.property(payloads, texts(), previousHashes, fc.boolean(), (payload, event_type, previous_hash, isFurther) => {
+      const draft = { id: 7, timestamp, event_type, canonicalPayload: canonicalJson(payload) };
+      const { json, entryHash, digests } = finishEntry(draft, previous_hash, isFurther ? sha512 : null);
+      const entry = JSON.parse(json.toString()) as Entry;
+      expect(entry).toEqual({
+        id: 7,
+        timestamp,
+        event_type,
+        payload: JSON.parse(canonicalize(payload)!),
+        previous_hash,
+        entry_hash: entryHash,
+        chain_version: 2,
+        entry_hashes: [
+          { algorithm: "sha2-256", digest_hex: entryHash, is_primary: true },
+          ...(isFurther ? [{ ...sha512(entryPreimage(entry))[0], is_primary: false }] : []),
+        ],
+      });
+      expect(digests).toEqual(entry.entry_hashes.map(({ digest_hex }) => digest_hex));
+      expect(checkEntry(entry)).toEqual([]);
+    }),
+    { numRuns: 500 },
+  );
+});

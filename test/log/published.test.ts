@@ -1,0 +1,128 @@
+/** The file that says how far a log was shown: what is written into it, and which logs it lets go on. */
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { importEntries } from "#cairnlog/engine/log/history/import.js";
+import type { Log } from "#cairnlog/engine/log/log.js";
+import { PublishedHead, readPublishedHead } from "#cairnlog/engine/log/published.js";
+import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "./harness.js";
+import { chain, definedRoot } from "./history/entries.js";
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const note = { event_type: "note", payload: {} };
+
+/** A log of three entries, and a file that says nothing yet. */
+async function openShown(): Promise<{ log: Log; file: string; published: PublishedHead }> {
+  const { log } = await openTestLog();
+  await log.append([note, note, note]);
+  const file = join(temporaryFolder(), "published.json");
+  return { log, file, published: new PublishedHead(file, log) };
+}
+
+describe("a log may go on", () => {
+  test("where nothing was shown of it, or what was shown is cut short", async () => {
+    const { file, published } = await openShown();
+    published.check();
+    for (const text of ["", '{"tree_size":', "[]", '{"tree_size":9}']) {
+      writeFileSync(file, text);
+      published.check();
+    }
+  });
+
+  test("where what was shown is its newest head, or an older one, and not where it is a later one or another", async () => {
+    const { log, file, published } = await openShown();
+    const check = (change: object) => {
+      writeFileSync(file, JSON.stringify({ ...log.treeHead(), ...change }));
+      published.check();
+    };
+    const refusal = (message: RegExp) =>
+      expect.objectContaining({ code: "corrupt-log", message: expect.stringMatching(message) });
+    const { root_hash } = log.treeHead(2)!;
+    check({});
+    check({ tree_size: 2, root_hash });
+    expect(() => check({ tree_size: 4 })).toThrow(
+      refusal(/^The log shrank: it has 3 entries, but a head of 4 was signed and shown/),
+    );
+    expect(() => check({ root_hash })).toThrow(
+      refusal(/^The log is not the one that was shown: its first 3 entries have another root/),
+    );
+    expect(() => check({ tree_size: 2 })).toThrow(refusal(/its first 2 entries have another root/));
+    expect(() => check({ tree_version: 1 })).toThrow(refusal(/its first 3 entries have another root/));
+    check({ tree_version: 1, root_hash: log.consistencyProof(3, 3, 1).to_root });
+  });
+
+  test("after an import that brought no heads, where the entries are those that were shown", async () => {
+    const path = join(temporaryFolder(), "log");
+    const entries = chain([{}, {}, {}]);
+    await importEntries({ path, signer: testOperator, mapSize: MAP_SIZE }, entries);
+    const { log } = await openTestLog({ path });
+    expect(log.treeHead(2)).toBeNull();
+    const file = join(temporaryFolder(), "published.json");
+    const published = new PublishedHead(file, log);
+    const shown = { ...log.treeHead(), tree_size: 2 };
+    const digests = entries.slice(0, 2).map(({ entry_hash }) => entry_hash);
+    writeFileSync(file, JSON.stringify({ ...shown, root_hash: definedRoot(digests, 2) }));
+    published.check();
+    writeFileSync(file, JSON.stringify({ ...shown, root_hash: definedRoot(digests.toReversed(), 2) }));
+    expect(() => published.check()).toThrow(/its first 2 entries have another root/);
+  });
+});
+
+describe("what is written", () => {
+  test("is the newest head at the end, once", async () => {
+    const { log, file, published } = await openShown();
+    await published.stop();
+    expect(readPublishedHead(file)).toEqual(log.treeHead());
+    const { ino, mtimeNs } = statSync(file, { bigint: true });
+    await published.stop();
+    expect(statSync(file, { bigint: true })).toMatchObject({ ino, mtimeNs });
+    await log.append(note);
+    await published.stop();
+    expect(readPublishedHead(file)).toEqual(log.treeHead(4));
+    expect(existsSync(`${file}.new`)).toBe(false);
+  });
+
+  test("is the newest head of each second, and nothing on an empty log", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    const { log } = await openTestLog();
+    const file = join(temporaryFolder(), "published.json");
+    const published = new PublishedHead(file, log);
+    published.start();
+    vi.advanceTimersByTime(1_000);
+    await log.append(note);
+    vi.advanceTimersByTime(999);
+    expect(existsSync(file)).toBe(false);
+    vi.advanceTimersByTime(1);
+    await expect.poll(() => existsSync(file), { interval: 1 }).toBe(true);
+    expect(readPublishedHead(file)).toEqual(log.treeHead(1));
+    await published.stop();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("is written again after the folder could not be", async () => {
+    const { log, published, file } = await openShown();
+    const folder = join(file, "..");
+    rmSync(folder, { recursive: true });
+    await published.stop();
+    mkdirSync(folder);
+    await published.stop();
+    expect(readPublishedHead(file)).toEqual(log.treeHead());
+  });
+});
+
+test("a file that cannot be read is not taken for one that is not there", () => {
+  const folder = temporaryFolder();
+  expect(readPublishedHead(join(folder, "none"))).toBeUndefined();
+  expect(() => readPublishedHead(folder)).toThrow(
+    expect.objectContaining({ code: "storage-failed", message: `${folder} cannot be read.` }),
+  );
+});
+
+test("a line is written, so that people can read it", async () => {
+  const { log, file, published } = await openShown();
+  await published.stop();
+  expect(readFileSync(file, "utf8")).toBe(`${JSON.stringify(log.treeHead())}\n`);
+});

@@ -1,0 +1,160 @@
+/** Queries against the plainest filter: the contract's rules applied to every entry. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Entry, EventInput } from "#cairnlog/engine/index.js";
+import { parseTimestamp } from "#cairnlog/engine/log/clock.js";
+import type { Criteria } from "#cairnlog/engine/log/read/query.js";
+import { openTestLog } from "../harness.js";
+
+const hex = (length: number) =>
+  fc
+    .array(fc.constantFrom(..."0123456789abcdef"), { minLength: length, maxLength: length })
+    .map((digits) => digits.join(""));
+/** Few and alike, so that prefixes are shared beyond the sixteen bytes that an index keeps. */
+const STEM = "ab12".repeat(16);
+const hash = fc.oneof(
+  hex(2).map((end) => STEM.slice(0, 62) + end),
+  hex(2).map((start) => start + STEM.slice(2)),
+  hex(64),
+);
+const stored = fc.oneof(
+  hash,
+  hash.map((digest) => `sha256:${digest}`),
+  hash.map((digest) => digest.toUpperCase()),
+  hash.map((digest) => `SHA256:${digest}`),
+  hash.map((digest) => digest + digest),
+  hex(5).map((digits) => `sha256:${digits}`),
+  fc.constantFrom(
+    "Draft",
+    "draft é",
+    "sha256:",
+    "sha",
+    "ab12",
+    `draft${"x".repeat(20)}y`,
+    `draft${"x".repeat(20)}z`,
+    "",
+  ),
+);
+const payload = fc.record(
+  {
+    document_hash: fc.oneof(stored, fc.constant(7)),
+    manifest_hash: stored,
+    fingerprint: stored,
+    old_fingerprint: stored,
+    signer_fingerprint: stored,
+    signer_key_fingerprint: stored,
+    endorsed_key_fingerprint: stored,
+    endorser_key_fingerprint: stored,
+    tags: fc.oneof(
+      fc.array(fc.constantFrom("News", "news ", " news", "é", "É", "a,b", 4), { maxLength: 3 }),
+      fc.constant("news"),
+    ),
+  },
+  { requiredKeys: [] },
+);
+const event = fc.record({ event_type: fc.constantFrom("one", "two", "three"), payload });
+
+const FIELDS = [
+  "fingerprint",
+  "old_fingerprint",
+  "signer_fingerprint",
+  "signer_key_fingerprint",
+  "endorsed_key_fingerprint",
+  "endorser_key_fingerprint",
+];
+const bare = (text: string) => text.toLowerCase().replace(/^sha256:(?=[0-9a-f]{64}$)/, "");
+const lower = (value: unknown) => (typeof value === "string" ? value.toLowerCase() : undefined);
+
+/** `spec.md`, filter and search rules, word for word. */
+function matches(entry: Entry, criteria: Criteria): boolean {
+  const { payload: held } = entry;
+  const tags = Array.isArray(held.tags) ? held.tags.map(lower) : [];
+  if (criteria.eventTypes && !criteria.eventTypes.includes(entry.event_type)) return false;
+  if (criteria.tags && !criteria.tags.every((tag) => tags.includes(tag.toLowerCase()))) return false;
+  if (
+    criteria.fingerprint !== undefined &&
+    !FIELDS.some((field) => typeof held[field] === "string" && bare(held[field]) === bare(criteria.fingerprint!))
+  )
+    return false;
+  if (
+    criteria.document !== undefined &&
+    !(typeof held.document_hash === "string" && bare(held.document_hash) === bare(criteria.document))
+  )
+    return false;
+  if (criteria.search === undefined) return true;
+  const term = criteria.search.toLowerCase();
+  if (entry.entry_hashes.some(({ digest_hex }) => digest_hex.startsWith(term))) return true;
+  const values = ["document_hash", "manifest_hash", "fingerprint"].flatMap((field) => lower(held[field]) ?? []);
+  const complete = /^(sha256:)?([0-9a-f]{64}|[0-9a-f]{128})$/.exec(term)?.[2];
+  return complete
+    ? values.some((value) => value === complete || value === `sha256:${complete}`)
+    : values.some((value) => value.startsWith(term));
+}
+
+const criteria = fc.record(
+  {
+    eventTypes: fc.uniqueArray(fc.constantFrom("one", "two", "three", "none"), { minLength: 1 }),
+    tags: fc.array(fc.constantFrom("NEWS", "news", "news ", " News", "É", "a,b", "none"), {
+      minLength: 1,
+      maxLength: 2,
+    }),
+    fingerprint: stored,
+    document: stored,
+    search: fc
+      .oneof(
+        stored,
+        fc.tuple(stored, fc.nat(40)).map(([text, cut]) => text.slice(0, cut + 1)),
+        hex(1),
+        hex(2),
+        fc.constantFrom("s", "sha256:a", "SHA256:AB12", "dra", "12ab"),
+      )
+      .filter((text) => text.length > 0),
+  },
+  { requiredKeys: [] },
+);
+
+test("every query finds what the naive filter finds, page by page", { timeout: 120_000 }, async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(event, { minLength: 1, maxLength: 60 }),
+      fc.array(criteria, { minLength: 30, maxLength: 30 }),
+      async (events, queries) => {
+        const { log } = await openTestLog();
+        await log.append(events as unknown as readonly EventInput[]);
+        const entries = [...log.entries()];
+        // A digest's own beginning finds its entry.
+        queries.push({ search: entries[0]!.entry_hash.slice(0, 6) }, { search: entries[0]!.entry_hash.toUpperCase() });
+        for (const query of queries) {
+          const expected = entries.filter((entry) => matches(entry, query as Criteria)).map((entry) => entry.id);
+          const found: number[] = [];
+          for (let offset = 0; ; offset += 7) {
+            const { entries: page, total } = log.find(query as Criteria, offset, 7);
+            expect(total).toBe(expected.length);
+            found.push(...page.map((json) => JSON.parse(json.toString()).id));
+            if (page.length < 7) break;
+          }
+          expect(found).toEqual(expected);
+        }
+        await log.close();
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+test("dates narrow a query to a stretch of the log", async () => {
+  let now = 1_700_000_000_000_000;
+  const { log } = await openTestLog({ clock: () => now });
+  const times: string[] = [];
+  for (let n = 0; n < 30; n++) {
+    times.push((await log.append({ event_type: n % 2 ? "odd" : "even", payload: {} })).timestamp);
+    now += 1_000_000;
+  }
+  const at = (n: number) => parseTimestamp(times[n]!);
+  expect(log.between(at(0), at(17))).toEqual([{ from: 0, to: 17 }]);
+  expect(log.between(at(17), Number.POSITIVE_INFINITY)).toEqual([{ from: 17, to: 30 }]);
+  expect(log.between(at(29) + 1, Number.POSITIVE_INFINITY)).toEqual([]);
+  const { total, entries } = log.find({ eventTypes: ["odd"], within: log.between(at(10), at(20)) }, 0, 50);
+  expect(total).toBe(5);
+  expect(JSON.parse(entries[0]!.toString()).id).toBe(12);
+});

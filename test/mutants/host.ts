@@ -1,0 +1,66 @@
+/**
+ * The process that runs a sandbox's tests: `node host.js FOLDER`. It stays from run to run, since starting vitest takes
+ * longer than most test files; the tests themselves run in processes that are new each time, and load what is in `dist` then.
+ */
+import { join } from "node:path";
+import { createVitest, type Reporter, type TestModule } from "vitest/node";
+
+/** What the parent asks for. */
+export interface Request {
+  /** Below the sandbox, in this order; the first failure ends the run. */
+  readonly files: readonly string[];
+  /** Folder into which every process of the run writes what it executed. */
+  readonly coverage: string | null;
+}
+
+export interface Answer {
+  /** The test that failed first, or what else went wrong; null when every test passed. */
+  readonly failed: string | null;
+  /** Whether that test only took too long. */
+  readonly isLate: boolean;
+}
+
+const folder = process.argv[2]!;
+let failed: string | null = null;
+let isLate = false;
+
+const reporter: Reporter = {
+  onTestCaseResult(test) {
+    const { state, errors } = test.result();
+    if (state !== "failed" || failed !== null) return;
+    failed = `${test.module.relativeModuleId}: ${test.fullName}`;
+    isLate = /^(Test|Hook) timed out/.test(errors[0]?.message ?? "");
+  },
+  onTestRunEnd(modules, errors, reason) {
+    if (reason !== "passed") failed ??= modules.map(fault).find((text) => text !== null) ?? "the run was interrupted";
+    for (const error of errors) failed ??= `unhandled: ${error.message}`;
+  },
+};
+
+const firstLine = (text: string) => text.split("\n")[0]!;
+
+/** Why a file failed though none of its tests did, e.g. because it does not load. */
+function fault(module: TestModule): string | null {
+  const suites = [module, ...module.children.allSuites()];
+  const error = suites.flatMap((suite) => suite.errors())[0];
+  return error ? `${module.relativeModuleId}: ${firstLine(error.message)}` : null;
+}
+
+const vitest = await createVitest("test", {
+  root: folder,
+  config: join(folder, "test", "mutants", "vitest.config.ts"),
+  watch: false,
+  reporters: [reporter],
+});
+await vitest.standalone();
+
+process.on("message", async ({ files, coverage }: Request) => {
+  failed = null;
+  isLate = false;
+  if (coverage) process.env.NODE_V8_COVERAGE = coverage;
+  else delete process.env.NODE_V8_COVERAGE;
+  const project = vitest.getRootProject();
+  await vitest.runTestSpecifications(files.map((file) => project.createSpecification(join(folder, file))));
+  process.send!({ failed, isLate } satisfies Answer);
+});
+process.send!("ready");

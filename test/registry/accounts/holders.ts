@@ -1,0 +1,82 @@
+/** Holders of accounts: input for opening and recovering accounts that is right but for what a test says. */
+import type {
+  AccountInput,
+  OpenedAccount,
+  RecoveredAccount,
+  Recovery,
+} from "#cairnlog/engine/registry/accounts/accounts.js";
+import type { Enrolment } from "#cairnlog/engine/registry/accounts/credentials.js";
+import { compact, nodeSigner, registration, type TestSigner, type World } from "../world.js";
+
+export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+export const RECOVERY_KEY = /^[0-9A-HJKMNP-TV-Z]{5}(-[0-9A-HJKMNP-TV-Z]{5}){7}$/;
+
+let names = 0;
+/** A name that no account of this file has. */
+export const newName = (): string => `Holder ${++names}`;
+
+export type EnrolmentMembers = Partial<Record<keyof Enrolment, unknown>>;
+
+/** What the issuing key signs. */
+export const chainMessage = ({ challenge_id, issuing_fingerprint, key_fingerprint }: EnrolmentMembers) =>
+  compact({ action: "service.credential.enroll.v1", challenge_id, issuing_fingerprint, key_fingerprint });
+
+/** A request that is right but for `more`; what the issuing key signs contains the latter. */
+export function enrolment(world: World, issuing: TestSigner, key: TestSigner, more: EnrolmentMembers = {}): Enrolment {
+  const { challenge_id, nonce } = world.registry.challenges.issue({ fingerprint: key.fingerprint });
+  const body: EnrolmentMembers = {
+    issuing_fingerprint: issuing.fingerprint,
+    key_fingerprint: key.fingerprint,
+    device_label: "another token",
+    credential_type: "hardware",
+    challenge_id,
+    challenge_signature: key.sign(nonce),
+    ...more,
+  };
+  return { ...body, chain_signature: issuing.sign(chainMessage(body)), ...more } as unknown as Enrolment;
+}
+
+/** Acts on the registry that `world` has at the time. */
+export class Holders {
+  readonly #world: () => World;
+
+  constructor(world: () => World) {
+    this.#world = world;
+  }
+
+  /** Registers a key. @returns its fingerprint */
+  async newKey(): Promise<string> {
+    const signer = nodeSigner();
+    await this.#world().registry.keys.register(registration(signer));
+    return signer.fingerprint;
+  }
+
+  /** Revokes a key. */
+  end(fingerprint: string): Promise<void> {
+    return this.#world().append({ event_type: "key_revocation", payload: { fingerprint } });
+  }
+
+  async input(more: Partial<Record<keyof AccountInput, unknown>> = {}): Promise<AccountInput> {
+    return {
+      display_name: newName(),
+      email: "holder@example.org",
+      credential_type: "software",
+      key_fingerprint: "key_fingerprint" in more ? "" : await this.newKey(),
+      device_label: "a laptop",
+      ...more,
+    } as AccountInput;
+  }
+
+  async recovery(pseudonym: string, recovery_key: string, more: object = {}): Promise<Recovery> {
+    const key_fingerprint = "key_fingerprint" in more ? "" : await this.newKey();
+    return { pseudonym, recovery_key, credential_type: "software", key_fingerprint, device_label: "a phone", ...more };
+  }
+
+  async create(more: Partial<Record<keyof AccountInput, unknown>> = {}): Promise<OpenedAccount> {
+    return this.#world().registry.accounts.create(await this.input(more));
+  }
+
+  async recover(name: string, key: string, more: object = {}, address = "192.0.2.1"): Promise<RecoveredAccount> {
+    return this.#world().registry.accounts.recover(await this.recovery(name, key, more), address);
+  }
+}

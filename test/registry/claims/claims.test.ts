@@ -1,0 +1,297 @@
+/** Claims in the registry: who may post, how they are found, and what revealing one tells and leaves behind. */
+import { randomUUID } from "node:crypto";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { CairnlogError } from "#cairnlog/engine/error.js";
+import { MAX_NAMES } from "#cairnlog/engine/registry/access/tries.js";
+import type { ClaimEntry } from "#cairnlog/engine/registry/claims/claims.js";
+import { jsonValues } from "../../texts.js";
+import { hmacOf, jcs, newRecipient, seal } from "../../verify/claims/ecies.js";
+import {
+  at,
+  closeWorlds,
+  DAY,
+  failure,
+  nodeSigner,
+  openWorld,
+  registration,
+  SECOND,
+  sha256,
+  type World,
+} from "../world.js";
+
+afterAll(closeWorlds);
+
+let world: World;
+/** A key with a hardware-backed credential. */
+let poster: string;
+beforeAll(async () => {
+  world = await openWorld();
+  poster = await holder(world, "hardware");
+});
+
+async function holder(where: World, credential_type: "hardware" | "software", expires?: string): Promise<string> {
+  const signer = nodeSigner();
+  await where.registry.keys.register(registration(signer, "holder", expires));
+  await where.registry.accounts.create({
+    display_name: `Holder ${randomUUID()}`,
+    email: "holder@example.org",
+    credential_type,
+    key_fingerprint: signer.fingerprint,
+    device_label: "a token",
+  });
+  return signer.fingerprint;
+}
+
+const recipient = newRecipient();
+const HOUR = 3_600 * SECOND;
+const newLookupKey = () => sha256(randomUUID());
+const plaintext = { salary: 52000, name: "Zoë 🪨" };
+const sealed = (lookupKey = newLookupKey(), value: unknown = plaintext) => seal(value, recipient.point, { lookupKey });
+/** An entry as it was before commitments were keyed. */
+const preUpgrade = (lookup_key = newLookupKey()) => ({
+  event_type: "encrypted_claim",
+  payload: { ciphertext: "AAAA", commitment: sha256(jcs(plaintext)), lookup_key },
+});
+
+async function posted(where = world, by = poster) {
+  const { payload, commitmentKey } = sealed();
+  return { ...(await where.registry.claims.post(payload, by)), payload, commitmentKey };
+}
+
+describe("posting", () => {
+  it("appends the payload as it is, with nothing of the poster", async () => {
+    const { payload } = sealed();
+    const size = world.registry.log.size;
+    const receipt = await world.registry.claims.post({ ...payload, posted_by: "me", tags: ["a"] }, poster);
+    expect(receipt).toEqual({
+      entry_id: size + 1,
+      commitment: payload.commitment,
+      lookup_key: payload.lookup_key,
+      leaf_index: size,
+      log_entry_id: size + 1,
+    });
+    const entry = world.registry.log.entry(size + 1)!;
+    expect(entry.event_type).toBe("encrypted_claim");
+    expect(entry.payload).toEqual(payload);
+    expect(JSON.stringify(entry)).not.toContain(poster.slice("sha256:".length));
+  });
+
+  it("is for keys that are active and hardware-backed", async () => {
+    const size = () => world.registry.log.size;
+    const software = await holder(world, "software");
+    const bare = nodeSigner();
+    await world.registry.keys.register(registration(bare));
+    const before = size();
+    const { payload } = sealed();
+    for (const key of [software, bare.fingerprint, nodeSigner().fingerprint, "", "sha256:x"])
+      expect((await failure(() => world.registry.claims.post(payload, key))).code).toBe("forbidden");
+    expect(size()).toBe(before);
+
+    const short = await holder(world, "hardware", at(world.now + DAY));
+    await world.registry.claims.post(payload, short);
+    world.now += DAY;
+    expect((await failure(() => world.registry.claims.post(payload, short))).code).toBe("key-not-active");
+    const revoked = await holder(world, "hardware");
+    await world.registry.keyLifecycle.revoke(revoked);
+    expect((await failure(() => world.registry.claims.post(payload, revoked))).code).toBe("key-not-active");
+  });
+
+  it("is refused by whatever is wrong with the payload, and then leaves nothing", async () => {
+    const before = world.registry.log.size;
+    const { payload } = sealed();
+    const post = (value: unknown) => failure(() => world.registry.claims.post(value, poster));
+    expect(await post({ ...payload, nonce: "AAAA", commitment: "x" })).toMatchObject({
+      code: "invalid-input",
+      paths: ["/nonce", "/commitment"],
+    });
+    expect((await post({ ...payload, commitment_alg: "sha256" })).code).toBe("unsupported-commitment");
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...Object.keys(payload)), jsonValues(), async (member, value) => {
+        await post(value);
+        await post({ ...payload, [member]: value });
+      }),
+      { numRuns: 100 },
+    );
+    expect(world.registry.log.size).toBe(before);
+  });
+});
+
+describe("looking up", () => {
+  async function list(lookupKey: string, paging = {}, where = world) {
+    const { entries, ...rest } = await where.registry.claims.list(lookupKey, paging);
+    return { entries: entries.map((json) => JSON.parse(json.toString()) as ClaimEntry), ...rest };
+  }
+
+  it("finds what was filed under the key, oldest first, in pages", async () => {
+    const lookupKey = newLookupKey();
+    const ids: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      ids.push((await world.registry.claims.post(sealed(lookupKey).payload, poster)).entry_id);
+      await posted();
+    }
+    await world.append(preUpgrade(lookupKey));
+    ids.push(world.registry.log.size);
+    const idsOf = async (key: string, paging = {}) => (await list(key, paging)).entries.map(({ id }) => id);
+    expect(await idsOf(lookupKey)).toEqual(ids);
+    expect(await idsOf(lookupKey.toUpperCase())).toEqual(ids);
+    expect(await idsOf(lookupKey, { page: 2, perPage: 4 })).toEqual(ids.slice(4));
+    expect(await list(lookupKey, { page: 3, perPage: 3 })).toEqual({
+      entries: [],
+      page: 3,
+      per_page: 3,
+      total: 6,
+    });
+    for (const unknown of [newLookupKey(), lookupKey.slice(1), "", "é"]) expect(await idsOf(unknown)).toEqual([]);
+    for (const paging of [{ page: 0 }, { perPage: 0 }, { perPage: 201 }, { page: 1.5 }])
+      expect((await failure(() => list(lookupKey, paging))).code).toBe("invalid-input");
+  });
+
+  it("shows the digests of the entry and of the one before it, in an order that appends between do not disturb", async () => {
+    const lookupKey = newLookupKey();
+    for (let i = 0; i < 20; i++) await world.registry.claims.post(sealed(lookupKey).payload, poster);
+    const listing = list(lookupKey);
+    const meanwhile = posted();
+    const { entries } = await listing;
+    await meanwhile;
+    expect(entries).toHaveLength(20);
+    for (const entry of entries) {
+      const { previous_hash, ...stored } = world.registry.log.entry(entry.id)!;
+      const { id, timestamp, event_type, payload, entry_hashes } = stored;
+      const previous_hashes = [{ algorithm: "sha2-256", digest_hex: previous_hash }];
+      expect(entry).toEqual({ id, timestamp, event_type, payload, previous_hashes, entry_hashes });
+    }
+  });
+
+  it("the first entry of a log has no previous hashes", async () => {
+    const fresh = await openWorld();
+    const old = preUpgrade();
+    await fresh.append(old);
+    const { entries } = await list(old.payload.lookup_key, {}, fresh);
+    expect(entries).toMatchObject([{ id: 1, previous_hashes: [], payload: old.payload }]);
+  });
+
+  it("survives a restart, and is what the entries make it, whatever imported history calls a claim", async () => {
+    const lookupKey = newLookupKey();
+    const { entry_id } = await world.registry.claims.post(sealed(lookupKey).payload, poster);
+    const odd = [{}, { lookup_key: 7 }, { lookup_key: "" }, { lookup_key: "🪨".repeat(300), commitment: {} }];
+    await world.append(...odd.map((payload) => ({ event_type: "encrypted_claim", payload })));
+    await world.append({ event_type: "something_else", payload: { lookup_key: lookupKey } });
+    await world.reopen();
+    expect((await list(lookupKey)).entries.map(({ id }) => id)).toEqual([entry_id]);
+    expect(world.registry.log.stateDifferences()).toEqual([]);
+  });
+
+  it("a payload is given for claims alone", async () => {
+    const { entry_id, payload } = await posted();
+    expect(world.registry.claims.payload(entry_id)).toEqual(payload);
+    for (const id of [0, 1, -1, 1.5, Number.NaN, world.registry.log.size + 1])
+      expect((await failure(() => world.registry.claims.payload(id))).code).toBe("not-found");
+  });
+});
+
+describe("revealing", () => {
+  const reveal = (
+    id: number,
+    commitment_key?: string | null,
+    value: object = plaintext,
+    caller: string = randomUUID(),
+  ) => world.registry.claims.reveal(id, { plaintext: value, commitment_key }, caller);
+
+  it("says whether the claim commits to the plaintext", async () => {
+    const { entry_id, commitmentKey } = await posted();
+    expect(reveal(entry_id, commitmentKey)).toEqual({ valid: true });
+    expect(reveal(entry_id, commitmentKey.toUpperCase())).toEqual({ valid: true });
+    expect(reveal(entry_id, commitmentKey, { ...plaintext, salary: 1 })).toEqual({ valid: false });
+    expect(reveal(entry_id, "0".repeat(64))).toEqual({ valid: false });
+    expect(reveal((await posted()).entry_id, commitmentKey)).toEqual({ valid: false });
+  });
+
+  it("refuses what cannot be evaluated", async () => {
+    const { entry_id, commitmentKey } = await posted();
+    const code = async (...parameters: Parameters<typeof reveal>) => (await failure(() => reveal(...parameters))).code;
+    expect(await code(entry_id)).toBe("commitment-key-missing");
+    expect(await code(entry_id, null)).toBe("commitment-key-missing");
+    expect(await code(entry_id, "")).toBe("invalid-input");
+    expect(await code(entry_id, `${commitmentKey}00`)).toBe("invalid-input");
+    expect(await code(entry_id, commitmentKey, [])).toBe("invalid-input");
+    expect(await code(entry_id, commitmentKey, { a: "\ud800" })).toBe("not-i-json");
+    expect(await code(1, commitmentKey)).toBe("not-found");
+  });
+
+  it("does not reveal pre-upgrade entries, nor what imported history calls a claim", async () => {
+    const others = [
+      { commitment: sha256("x"), commitment_alg: "sha256" },
+      { commitment: sha256("x"), commitment_alg: "md5" },
+      { commitment: "X", commitment_alg: "hmac-sha256-ecdh-v1" },
+      {},
+    ];
+    await world.append(preUpgrade(), ...others.map((payload) => ({ event_type: "encrypted_claim", payload })));
+    for (let back = 0; back < 5; back++) {
+      const id = world.registry.log.size - back;
+      expect((await failure(() => reveal(id, "0".repeat(64)))).code).toBe("precondition-failed");
+      expect((await failure(() => reveal(id))).code).toBe("precondition-failed");
+    }
+  });
+
+  it("any JSON in any place ends in a verdict or a CairnlogError", async () => {
+    const { entry_id, commitmentKey } = await posted();
+    await fc.assert(
+      fc.asyncProperty(jsonValues(), fc.oneof(fc.constant(commitmentKey), jsonValues()), async (value, key) => {
+        try {
+          const right =
+            hmacOf(Buffer.from(commitmentKey, "hex"), plaintext) === hmacOf(Buffer.from(commitmentKey, "hex"), value);
+          expect(reveal(entry_id, key as string, value as object)).toEqual({ valid: right && key === commitmentKey });
+        } catch (error) {
+          expect(error).toBeInstanceOf(CairnlogError);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("30 times an hour for each claim and caller", async () => {
+    const { entry_id, commitmentKey } = await posted();
+    const other = await posted();
+    const tries = (id: number, key: string, caller: string, times: number) =>
+      Promise.allSettled(
+        Array.from({ length: times }, async () =>
+          world.registry.claims.reveal(id, { plaintext, commitment_key: key }, caller),
+        ),
+      );
+    const outcomes = await tries(entry_id, commitmentKey, "a", 50);
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(30);
+    for (const outcome of outcomes.slice(30))
+      expect(outcome).toMatchObject({ reason: { code: "rate-limited", retryAfter: 3600 } });
+    expect(
+      (await tries(other.entry_id, other.commitmentKey, "a", 30)).every(({ status }) => status === "fulfilled"),
+    ).toBe(true);
+    expect((await tries(entry_id, commitmentKey, "b", 30)).every(({ status }) => status === "fulfilled")).toBe(true);
+    // Wrong ones count like right ones, and a spent budget tells neither.
+    expect((await tries(entry_id, "0".repeat(64), "a", 1))[0]).toMatchObject({ reason: { code: "rate-limited" } });
+    world.now += HOUR - 1;
+    expect((await tries(entry_id, commitmentKey, "a", 1))[0]!.status).toBe("rejected");
+    world.now += 1;
+    expect((await tries(entry_id, commitmentKey, "a", 31)).filter(({ status }) => status === "fulfilled")).toHaveLength(
+      30,
+    );
+  });
+
+  it("callers cannot fill memory", async () => {
+    const { entry_id, commitmentKey } = await posted();
+    const callers = MAX_NAMES + 10;
+    for (let i = 0; i < callers; i++) reveal(entry_id, commitmentKey, {}, `caller ${i}`);
+    // The first was forgotten, so it may start anew.
+    for (let i = 0; i < 30; i++) reveal(entry_id, commitmentKey, {}, "caller 0");
+    expect((await failure(() => reveal(entry_id, commitmentKey, {}, "caller 0"))).code).toBe("rate-limited");
+  });
+
+  it("as often as one likes where no limit is set", async () => {
+    const unlimited = await openWorld(undefined, undefined, { claimReveals: null });
+    const { entry_id, commitmentKey } = await posted(unlimited, await holder(unlimited, "hardware"));
+    for (let i = 0; i < 100; i++)
+      expect(unlimited.registry.claims.reveal(entry_id, { plaintext, commitment_key: commitmentKey }, "a").valid).toBe(
+        true,
+      );
+  });
+});

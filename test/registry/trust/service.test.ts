@@ -1,0 +1,270 @@
+/** Trust levels out of a real registry: statuses by the clock, what ends a kept evaluation and what does not, swarms. */
+import fc from "fast-check";
+import { afterAll, describe, expect, it } from "vitest";
+import { Case, newKey } from "../endorsements/endorsementcase.js";
+import { keyNamed, putAlert, putEndorsements, putKeys } from "../graph/graphrows.js";
+import { at, closeWorlds, DAY, newFolder, nodeSigner, openWorld, registration, SECOND, type World } from "../world.js";
+import { models, workedOut } from "./trustmodel.js";
+
+afterAll(closeWorlds);
+
+const open = (trust: object = {}, more: object = {}) => openWorld(newFolder(), undefined, { trust, ...more });
+const levels = async (world: World, keys: readonly string[]) =>
+  [...(await world.registry.trust.standings(keys)).values()].map(({ trust_level }) => trust_level);
+
+/** An endorsement that both sides made now. */
+async function endorse(world: World, from: string, to: string): Promise<Case> {
+  const made = new Case(world, from, to);
+  await made.offer();
+  await made.accept();
+  return made;
+}
+
+it("is what the formula says of endorsements and keys of every status", async () => {
+  let id = 1;
+  const other = fc.constantFrom("offered", "pending", "expired", "withdrawn");
+  await fc.assert(
+    fc.asyncProperty(models(), fc.infiniteStream(other), async (model, states) => {
+      const names = model.active.map((_, key) => keyNamed(key));
+      const anchors = model.anchors.map((key) => names[key]!);
+      const world = await open({ anchors, baseCapacity: model.baseCapacity });
+      await putKeys(
+        world,
+        model.active.map((active, key) => ({
+          fingerprint: names[key]!,
+          ...(active ? {} : key % 2 ? { status: "revoked" as const } : { expires_at: at(world.now) }),
+        })),
+      );
+      await putEndorsements(
+        world,
+        model.edges.map(({ from, to, active }) => {
+          const state = active ? "active" : (states.next().value as string);
+          return {
+            id: id++,
+            from: names[from]!,
+            to: names[to]!,
+            acceptedAt: state === "offered" ? null : at(state === "pending" ? world.now - DAY + 1 : world.now - DAY),
+            validUntil: state === "expired" ? at(world.now) : at(world.now + 1),
+            withdrawnAt: state === "withdrawn" ? at(world.now) : null,
+          };
+        }),
+      );
+      for (const { by, on } of model.alerts) await putAlert(world, id++, names[by]!, names[on]!);
+      const found = await world.registry.trust.standings(names);
+      for (const [key, { level, capacity, discount }] of workedOut(model).entries()) {
+        const standing = found.get(names[key]!)!;
+        expect(standing.trust_level).toBeCloseTo(level, 12);
+        expect(standing.capacity).toBe(capacity);
+        expect(standing.discount).toBeCloseTo(discount, 12);
+      }
+    }),
+    { numRuns: 30 },
+  );
+});
+
+describe("one key", () => {
+  it("has a little trust from the first moment on, enough to endorse", async () => {
+    const world = await open();
+    const key = await newKey(world);
+    expect(await world.registry.trust.standing(key)).toEqual({
+      trust_level: 0.1,
+      capacity: 9,
+      capacity_used: 0,
+      over_capacity: false,
+      discount: 1,
+      may_endorse: true,
+    });
+    expect(await world.registry.trust.level(world.operator.fingerprint)).toBe(1);
+    const unknown = await world.registry.trust.standing(keyNamed("nobody"));
+    expect(unknown).toMatchObject({ trust_level: 0, may_endorse: false });
+  });
+
+  it("needs the trust that the setting says", async () => {
+    const world = await open({ minTrust: 0.5 });
+    const [near, far] = [await newKey(world), await newKey(world)];
+    await endorse(world, world.operator.fingerprint, near);
+    world.now += DAY;
+    expect(await world.registry.trust.mayEndorse(near)).toBe(true);
+    expect(await world.registry.trust.mayEndorse(far)).toBe(false);
+  });
+
+  it("needs no more than exactly that trust", async () => {
+    for (const [minTrust, may] of [
+      [0.55, true],
+      [0.55 + 1e-6, false],
+    ] as const) {
+      const world = await open({ minTrust });
+      const key = await newKey(world);
+      await endorse(world, world.operator.fingerprint, key);
+      world.now += DAY;
+      expect(await world.registry.trust.standing(key)).toMatchObject({ trust_level: 0.55, may_endorse: may });
+    }
+  });
+
+  it("may endorse only while it is active, also where no trust is needed for that", async () => {
+    const world = await open({ minTrust: 0 });
+    const [active, revoked, succeeded] = [await newKey(world), await newKey(world), await newKey(world)];
+    const expiring = nodeSigner();
+    await world.registry.keys.register(registration(expiring, "someone", at(world.now + DAY)));
+    const { keyLifecycle, trust } = world.registry;
+    const keys = [active, revoked, succeeded, expiring.fingerprint];
+    for (const key of keys) expect(await trust.standing(key)).toMatchObject({ trust_level: 0.1, may_endorse: true });
+    await keyLifecycle.revoke(revoked);
+    const next = nodeSigner();
+    const succession = { old_fingerprint: succeeded, new_public_key: next.pem, new_algorithm: next.algorithm };
+    await keyLifecycle.succeed(succession, { recovery: false });
+    world.now += DAY;
+    expect(await trust.mayEndorse(active)).toBe(true);
+    expect(await trust.mayEndorse(next.fingerprint)).toBe(true);
+    for (const key of [revoked, succeeded, expiring.fingerprint, keyNamed("nobody")])
+      expect(await trust.standing(key), key).toMatchObject({ trust_level: 0, may_endorse: false });
+  });
+
+  it("over capacity is discounted, and so is what it passes on", async () => {
+    const world = await open({ baseCapacity: 0 });
+    const endorser = await newKey(world);
+    const endorsed = await Promise.all(Array.from({ length: 5 }, () => newKey(world)));
+    for (const key of endorsed) await endorse(world, endorser, key);
+    expect(await world.registry.trust.capacityUsed(endorser)).toBe(0);
+    world.now += DAY;
+    const standing = await world.registry.trust.standing(endorser);
+    expect(standing).toMatchObject({ capacity: 4, capacity_used: 5, over_capacity: true, discount: 0.8 });
+    expect(await world.registry.trust.capacity(endorser)).toBe(4);
+    expect(await world.registry.trust.discount(endorser)).toBe(0.8);
+  });
+});
+
+describe("an alert", () => {
+  it("takes a key's own trust while its endorser stands by it, and no longer", async () => {
+    const world = await open();
+    const [endorser, endorsed] = [await newKey(world), await newKey(world)];
+    const made = await endorse(world, endorser, endorsed);
+    world.now += DAY;
+    const alert = { endorser_fingerprint: endorser, compromised_fingerprint: endorsed, reason: "stolen" };
+    await world.registry.endorsements.alert(alert);
+    expect(await world.registry.trust.standing(endorsed)).toMatchObject({ trust_level: 0, may_endorse: false });
+    await made.withdraw();
+    expect(await world.registry.trust.level(endorsed)).toBe(0.1);
+    await endorse(world, endorser, endorsed);
+    world.now += DAY;
+    expect(await world.registry.trust.level(endorsed)).toBe(0.1);
+  });
+
+  it("by a key that was endorsed says nothing about its endorser's trust", async () => {
+    const world = await open();
+    const [endorser, endorsed] = [await newKey(world), await newKey(world)];
+    await endorse(world, endorser, endorsed);
+    world.now += DAY;
+    const alert = { endorser_fingerprint: endorsed, compromised_fingerprint: endorser, reason: "stolen" };
+    await world.registry.endorsements.alert(alert);
+    expect(await world.registry.trust.level(endorser)).toBe(0.1);
+  });
+});
+
+describe("an evaluation that is kept", () => {
+  it("ends when an endorsement in it becomes active and when one ends by its date", async () => {
+    const world = await open();
+    const key = await newKey(world);
+    const made = new Case(world, world.operator.fingerprint, key);
+    await made.offer({ valid_until: at(world.now + 3 * DAY) });
+    await made.accept();
+    world.now += DAY - SECOND;
+    expect(await world.registry.trust.level(key)).toBe(0.1);
+    const { evaluations } = world.registry.trust;
+    expect(await world.registry.trust.level(key)).toBe(0.1);
+    expect(world.registry.trust.evaluations).toBe(evaluations);
+    world.now += SECOND;
+    expect(await world.registry.trust.level(key)).toBeCloseTo(0.55, 12);
+    world.now += 2 * DAY - 1;
+    expect(await world.registry.trust.level(key)).toBeCloseTo(0.55, 12);
+    world.now += 1;
+    expect(await world.registry.trust.level(key)).toBe(0.1);
+    expect(world.registry.trust.evaluations).toBe(evaluations + 2);
+  });
+
+  it("ends when the day of a date is over", async () => {
+    const world = await open();
+    const key = await newKey(world);
+    const made = new Case(world, world.operator.fingerprint, key);
+    await made.offer({ valid_until: "2025-01-03" });
+    await made.accept();
+    world.now = Date.parse("2025-01-03T23:59:59.999Z") * 1000 + 999;
+    expect(await world.registry.trust.level(key)).toBeCloseTo(0.55, 12);
+    world.now += 1;
+    expect(await world.registry.trust.level(key)).toBe(0.1);
+  });
+
+  it("ends by events about its keys: withdrawal, revocation, an alert", async () => {
+    const world = await open();
+    const [near, far] = [await newKey(world), await newKey(world)];
+    const made = await endorse(world, world.operator.fingerprint, near);
+    await endorse(world, near, far);
+    world.now += DAY;
+    const before = await levels(world, [near, far]);
+    expect(before[1]).toBeGreaterThan(0.1);
+    await made.withdraw();
+    expect(await levels(world, [near, far])).toEqual([0.1, 0.1]);
+    await endorse(world, world.operator.fingerprint, near);
+    world.now += DAY;
+    expect(await levels(world, [near, far])).toEqual(before);
+    await world.append({ event_type: "key_revocation", payload: { fingerprint: near } });
+    expect(await levels(world, [near, far])).toEqual([0, 0.1]);
+  });
+
+  it("ends when a key in it expires", async () => {
+    const world = await open();
+    const near = keyNamed("near");
+    await putKeys(world, [{ fingerprint: near, expires_at: at(world.now + DAY) }, { fingerprint: keyNamed("far") }]);
+    await putEndorsements(world, [
+      { id: 1, from: world.operator.fingerprint, to: near },
+      { id: 2, from: near, to: keyNamed("far") },
+    ]);
+    expect((await levels(world, [keyNamed("far")]))[0]).toBeGreaterThan(0.1);
+    world.now += DAY;
+    expect(await levels(world, [near, keyNamed("far")])).toEqual([0, 0.1]);
+  });
+
+  it("ends when an anchor is registered", async () => {
+    const world = await open({ anchors: [keyNamed("anchor")] });
+    expect(await world.registry.trust.level(keyNamed("anchor"))).toBe(0);
+    await putKeys(world, [{ fingerprint: keyNamed("anchor") }]);
+    expect(await world.registry.trust.level(keyNamed("anchor"))).toBe(1);
+  });
+
+  it("is shared by all who ask while it is made, and not older than their question", async () => {
+    const world = await open();
+    const key = await newKey(world);
+    await endorse(world, world.operator.fingerprint, key);
+    world.now += DAY;
+    const { evaluations } = world.registry.trust;
+    const asked = Array.from({ length: 20 }, () => world.registry.trust.level(key));
+    await world.append({ event_type: "key_revocation", payload: { fingerprint: key } });
+    const after = Array.from({ length: 20 }, () => world.registry.trust.level(key));
+    expect(new Set(await Promise.all(after))).toEqual(new Set([0]));
+    await Promise.all(asked);
+    expect(world.registry.trust.evaluations).toBeLessThanOrEqual(evaluations + 2);
+  });
+});
+
+it("a swarm that no anchor reaches gains nothing, and causes no evaluation", async () => {
+  const world = await open();
+  const swarm = Array.from({ length: 10_000 }, (_, i) => keyNamed(i));
+  await putKeys(
+    world,
+    swarm.map((fingerprint) => ({ fingerprint })),
+  );
+  const steps = [1, 2, 97];
+  await putEndorsements(
+    world,
+    swarm.flatMap((from, i) =>
+      steps.map((step, n) => ({ id: 1 + 3 * i + n, from, to: swarm[(i + step) % swarm.length]! })),
+    ),
+  );
+  const member = await newKey(world);
+  await world.registry.trust.level(member);
+  const { evaluations } = world.registry.trust;
+  for (const key of swarm.slice(0, 5)) await endorse(world, member, key);
+  world.now += DAY;
+  expect(new Set(await levels(world, [...swarm.filter((_, i) => i % 100 === 0), member]))).toEqual(new Set([0.1]));
+  expect(world.registry.trust.evaluations).toBe(evaluations);
+});

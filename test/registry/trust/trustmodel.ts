@@ -1,0 +1,167 @@
+/**
+ * Random endorsement graphs, and trust worked out on them the long way: over all keys and all endorsements, in exact
+ * fractions, with nothing of the code under test.
+ */
+import fc from "fast-check";
+import type { Steps } from "#cairnlog/engine/registry/slices.js";
+import {
+  capacityOf,
+  endorsedTrust,
+  ownTrust,
+  type TrustRules,
+  type TrustView,
+} from "#cairnlog/engine/registry/trust/trust.js";
+
+/** Keys are numbers here; `from` and `to` index `active`. */
+export interface Model {
+  /** Whether each key is active. */
+  readonly active: readonly boolean[];
+  readonly anchors: readonly number[];
+  /** Endorsements; only the active ones count. */
+  readonly edges: readonly { readonly from: number; readonly to: number; readonly active: boolean }[];
+  /** Live alerts. */
+  readonly alerts: readonly { readonly by: number; readonly on: number }[];
+  readonly baseCapacity: number;
+}
+
+export interface Trusted {
+  readonly level: number;
+  readonly capacity: number;
+  readonly discount: number;
+}
+
+/** How the endorsements of a model may look: with `spare` capacity for all, nobody is discounted. */
+export function models({ spare = false }: { readonly spare?: boolean } = {}): fc.Arbitrary<Model> {
+  return fc.integer({ min: 2, max: 9 }).chain((count) => {
+    const key = fc.nat(count - 1);
+    const often = fc.integer({ min: 0, max: 9 }).map((roll) => roll > 0);
+    const pair = fc.tuple(key, key).filter(([from, to]) => from !== to);
+    return fc.record({
+      active: fc.array(often, { minLength: count, maxLength: count }),
+      anchors: fc.uniqueArray(key, { minLength: 1, maxLength: 3 }),
+      edges: fc.array(
+        fc.tuple(pair, often).map(([[from, to], active]) => ({ from, to, active })),
+        { maxLength: 4 * count },
+      ),
+      alerts: fc.array(
+        pair.map(([by, on]) => ({ by, on })),
+        { maxLength: 3 },
+      ),
+      baseCapacity: spare ? fc.constant(1000) : fc.integer({ min: 0, max: 3 }),
+    });
+  });
+}
+
+/** Runs steps to their end at once. */
+export function complete<T>(steps: Steps<T>): T {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
+/** Trust by the code under test, with keys named and endorsements ordered as `name` and `order` say. */
+export function evaluated(
+  model: Model,
+  name: (key: number) => string = String,
+  order: (edges: Model["edges"]) => Model["edges"] = (edges) => edges,
+): Trusted[] {
+  const numbers = new Map(model.active.map((_, key) => [name(key), key]));
+  const issued = (key: number) => order(model.edges).filter(({ from, active }) => from === key && active);
+  const view: TrustView = {
+    isActive: (fingerprint) => model.active[numbers.get(fingerprint)!]!,
+    *isAlerted(fingerprint) {
+      yield;
+      return isAlerted(model, numbers.get(fingerprint)!);
+    },
+    *issued(fingerprint) {
+      yield;
+      return issued(numbers.get(fingerprint)!).map(({ to }) => name(to));
+    },
+  };
+  const rules: TrustRules = { anchors: model.anchors.map(name), baseCapacity: model.baseCapacity };
+  const endorsed = complete(endorsedTrust(view, rules));
+  return model.active.map((active, key) => {
+    const own = ownTrust(active, active && isAlerted(model, key));
+    return capacityOf(own, endorsed.get(name(key)) ?? 0, issued(key).length, model.baseCapacity);
+  });
+}
+
+const isAlerted = ({ alerts, edges, active }: Model, key: number): boolean =>
+  alerts.some(
+    ({ by, on }) =>
+      on === key && active[by]! && edges.some((edge) => edge.from === by && edge.to === key && edge.active),
+  );
+
+class Fraction {
+  readonly top: bigint;
+  readonly bottom: bigint;
+  constructor(top: bigint, bottom: bigint) {
+    let [a, b] = [top < 0n ? -top : top, bottom];
+    while (b) [a, b] = [b, a % b];
+    this.top = top / (a || 1n);
+    this.bottom = bottom / (a || 1n);
+  }
+  times({ top, bottom }: Fraction) {
+    return new Fraction(this.top * top, this.bottom * bottom);
+  }
+  plus({ top, bottom }: Fraction) {
+    return new Fraction(this.top * bottom + top * this.bottom, this.bottom * bottom);
+  }
+  fromOne() {
+    return new Fraction(this.bottom - this.top, this.bottom);
+  }
+  floor() {
+    return this.top / this.bottom;
+  }
+  /** To 15 digits. */
+  number() {
+    return Number((this.top * 10n ** 15n) / this.bottom) / 1e15;
+  }
+}
+const NONE = new Fraction(0n, 1n);
+const ALL = new Fraction(1n, 1n);
+const HALF = new Fraction(1n, 2n);
+
+/** Trust word for word after the formula. */
+export function workedOut(model: Model): Trusted[] {
+  const keys = [...model.active.keys()];
+  const edges = model.edges.filter(({ active }) => active);
+  const isAnchor = (key: number) => model.anchors.includes(key) && model.active[key]!;
+  const b = keys.map((key) => (model.active[key] && !isAlerted(model, key) ? new Fraction(1n, 10n) : NONE));
+  const used = keys.map((key) => BigInt(edges.filter(({ from }) => from === key).length));
+  const rated = (p: readonly Fraction[]) =>
+    keys.map((key) => {
+      const level = b[key]!.fromOne().times(p[key]!.fromOne()).fromOne();
+      const capacity = new Fraction(BigInt(model.baseCapacity), 1n).plus(level.times(new Fraction(45n, 1n))).floor();
+      const discount = used[key]! > capacity ? new Fraction(capacity, used[key]!) : ALL;
+      return { level, capacity, discount };
+    });
+  let p = keys.map((key) => (isAnchor(key) ? ALL : NONE));
+  for (let h = 0; h < 4; h++) {
+    const now = rated(p);
+    p = keys.map((key) => {
+      if (!model.active[key]) return NONE;
+      if (isAnchor(key)) return ALL;
+      const factors = edges
+        .filter(({ to }) => to === key)
+        .map(({ from }) => HALF.times(now[from]!.discount).times(p[from]!).fromOne());
+      return factors.reduce((product, factor) => product.times(factor), ALL).fromOne();
+    });
+  }
+  return rated(p).map(({ level, capacity, discount }) => ({
+    level: level.number(),
+    capacity: Number(capacity),
+    discount: discount.number(),
+  }));
+}
+
+/** Keys that trust from an anchor can get to in `hops`. */
+export function reached(model: Model, hops: number): Set<number> {
+  let found = new Set(model.anchors.filter((key) => model.active[key]));
+  for (let hop = 0; hop < hops; hop++) {
+    const next = model.edges.filter(({ from, to, active }) => active && found.has(from) && model.active[to]);
+    found = new Set([...found, ...next.map(({ to }) => to)]);
+  }
+  return found;
+}

@@ -1,0 +1,241 @@
+/** Webhook subscriptions: who may have which, and what each selects. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { EventInput } from "#cairnlog/engine/log/write/projection.js";
+import { MAX_IN_ALL, MAX_PER_KEY } from "#cairnlog/engine/registry/webhooks/commands.js";
+import type { WebhookInput } from "#cairnlog/engine/registry/webhooks/input.js";
+import { at, BASE, closeWorlds, failure, openWorld, sha256, type World } from "../world.js";
+
+afterAll(closeWorlds);
+
+const OWNER = `sha256:${"a".repeat(64)}`;
+const OTHER = `sha256:${"b".repeat(64)}`;
+const KEY = `sha256:${"c".repeat(64)}`;
+const DOCUMENT = `sha256:${"d".repeat(64)}`;
+const URL = "https://receiver.example/hook";
+const all: WebhookInput = { url: URL };
+const note = (payload: Record<string, unknown> = {}): EventInput => ({ event_type: "key_registration", payload });
+
+describe("a subscription", () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await openWorld();
+  });
+  const subscribe = (input: unknown, owner = OWNER) => world.registry.webhooks.subscribe(input as WebhookInput, owner);
+
+  it("is what its owner asked for, without the secret", async () => {
+    const webhook = await subscribe({
+      url: URL,
+      events: ["key.revoked", "key.registered", "key.revoked"],
+      key_fingerprint: "C".repeat(64),
+      document_hash: "d".repeat(64),
+      secret: "sixteen letters!",
+    });
+    expect(webhook).toEqual({
+      id: 1,
+      url: URL,
+      events: ["key.revoked", "key.registered"],
+      key_fingerprint: KEY,
+      document_hash: DOCUMENT,
+      active: true,
+      healthy: true,
+      retry_count: 0,
+      created_at: at(world.now),
+    });
+    expect(world.registry.webhooks.list(OWNER)).toEqual([webhook]);
+  });
+
+  it("may leave everything but the URL away, or null", async () => {
+    const absent = await subscribe(all);
+    const nulls = await subscribe({ url: URL, events: null, key_fingerprint: null, document_hash: null, secret: null });
+    expect(absent).toMatchObject({ events: [], key_fingerprint: null, document_hash: null });
+    expect(nulls).toEqual({ ...absent, id: absent.id + 1 });
+  });
+
+  const wrong: [string, unknown, string[]][] = [
+    ["no object", "text", [""]],
+    ["no URL", {}, ["/url"]],
+    ["a relative URL", { url: "/hook" }, ["/url"]],
+    ["another scheme", { url: "ftp://receiver.example/" }, ["/url"]],
+    ["javascript", { url: "javascript:alert(1)" }, ["/url"]],
+    ["a file", { url: "file:///etc/passwd" }, ["/url"]],
+    ["credentials", { url: "https://user:secret@receiver.example/" }, ["/url"]],
+    ["a user name", { url: "https://user@receiver.example/" }, ["/url"]],
+    ["a fragment", { url: "https://receiver.example/#top" }, ["/url"]],
+    ["a blank", { url: "https://receiver.example/a b" }, ["/url"]],
+    ["a line break that the URL parser drops", { url: "https://receiver.example/a\nb" }, ["/url"]],
+    ["a blank before it", { url: " https://receiver.example/" }, ["/url"]],
+    ["too long an URL", { url: `https://receiver.example/${"a".repeat(2048)}` }, ["/url"]],
+    ["a loopback address", { url: "http://127.0.0.1/" }, ["/url"]],
+    ["a loopback address in one number", { url: "http://2130706433/" }, ["/url"]],
+    ["a loopback address in hex", { url: "http://0x7f000001/" }, ["/url"]],
+    ["a loopback address in octal", { url: "http://017700000001/" }, ["/url"]],
+    ["a short loopback address", { url: "http://127.1/" }, ["/url"]],
+    ["an IPv4-mapped address", { url: "http://[::ffff:127.0.0.1]/" }, ["/url"]],
+    ["IPv6 loopback", { url: "http://[::1]/" }, ["/url"]],
+    ["localhost", { url: "http://localhost:9200/" }, ["/url"]],
+    ["a name below localhost", { url: "http://db.localhost./" }, ["/url"]],
+    ["cloud metadata", { url: "http://169.254.169.254/latest/meta-data/" }, ["/url"]],
+    ["a private network", { url: "http://10.1.2.3/" }, ["/url"]],
+    ["events that are no list", { ...all, events: "key.revoked" }, ["/events"]],
+    ["an unknown event", { ...all, events: ["key.revoked", "key.expired"] }, ["/events"]],
+    ["a fingerprint that is none", { ...all, key_fingerprint: "abc" }, ["/key_fingerprint"]],
+    ["a document hash that is none", { ...all, document_hash: 7 }, ["/document_hash"]],
+    ["a short secret", { ...all, secret: "x".repeat(15) }, ["/secret"]],
+    ["a long secret", { ...all, secret: "x".repeat(257) }, ["/secret"]],
+    ["half a surrogate pair as secret", { ...all, secret: `${"x".repeat(16)}\ud800` }, ["/secret"]],
+    ["a secret that promises base64", { ...all, secret: "whsec_not base64!!!" }, ["/secret"]],
+    ["everything at once", { url: "", events: [1], secret: "" }, ["/url", "/events", "/secret"]],
+  ];
+  it.each(wrong)("is refused for %s", async (_, input, paths) => {
+    expect(await failure(() => subscribe(input))).toMatchObject({ code: "invalid-input", paths });
+  });
+
+  it.each([
+    "http://receiver.example",
+    "https://receiver.example:8443/a/path?token=1",
+    "https://93.184.215.14/",
+    "https://[2606:4700::1111]/",
+    "https://bücher.example/",
+    `https://receiver.example/${"a".repeat(2048 - 25)}`,
+  ])("may have the URL %s, and shows it as it was sent", async (url) => {
+    expect((await subscribe({ url })).url).toBe(url);
+  });
+
+  it.each(["x".repeat(16), "x".repeat(256), "木".repeat(256), "whsec_AAAAAAAAAAAAAAAA"])(
+    "may have the secret %s",
+    async (secret) => {
+      expect(JSON.stringify(await subscribe({ ...all, secret }))).not.toContain(secret);
+    },
+  );
+
+  it("belongs to its key; the operator sees all", async () => {
+    const own = await subscribe(all);
+    const others = await subscribe(all, OTHER);
+    const { webhooks } = world.registry;
+    const ids = (asker: string) => webhooks.list(asker).map(({ id }) => id);
+    expect(ids(OTHER)).toEqual([others.id]);
+    expect(ids(OWNER)).toContain(own.id);
+    expect(ids(OWNER)).not.toContain(others.id);
+    expect(ids(world.operator.fingerprint)).toEqual(expect.arrayContaining([own.id, others.id]));
+    expect(await failure(() => webhooks.deactivate(others.id, OWNER))).toMatchObject({ code: "not-found" });
+    expect(await webhooks.deactivate(others.id, world.operator.fingerprint)).toEqual({ ...others, active: false });
+    expect(ids(OTHER)).toEqual([]);
+  });
+
+  it("ends once, and its id is never given again", async () => {
+    const { id } = await subscribe(all);
+    const { webhooks } = world.registry;
+    await webhooks.deactivate(id, OWNER);
+    expect(await failure(() => webhooks.deactivate(id, OWNER))).toMatchObject({ code: "not-found" });
+    expect(await failure(() => webhooks.deactivate(12345, OWNER))).toMatchObject({ code: "not-found" });
+    expect((await subscribe(all)).id).toBe(id + 1);
+    await world.reopen();
+    expect((await subscribe(all)).id).toBe(id + 2);
+  });
+
+  it("is one of a hundred that a key may have, and of a thousand in all", async () => {
+    world = await openWorld();
+    const many = (count: number, owner: string) =>
+      Promise.allSettled(Array.from({ length: count }, () => subscribe(all, owner)));
+    const outcomes = await many(MAX_PER_KEY + 1, OWNER);
+    expect(outcomes.map(({ status }) => status)).toEqual([...Array(MAX_PER_KEY).fill("fulfilled"), "rejected"]);
+    expect(outcomes.at(-1)).toMatchObject({ reason: { code: "precondition-failed" } });
+    await world.registry.webhooks.deactivate(7, OWNER);
+    await subscribe(all);
+    for (let key = 1; key < MAX_IN_ALL / MAX_PER_KEY; key++) await many(MAX_PER_KEY, `sha256:${sha256(`${key}`)}`);
+    expect(await failure(() => subscribe(all, OTHER))).toMatchObject({ code: "precondition-failed" });
+  });
+});
+
+describe("what is told of", () => {
+  const events: [string, EventInput, string | null][] = [
+    ["an attestation", attestation({}), "attestation.created"],
+    ["an attestation with any predicate", attestation({}, "https://other.example/review"), "attestation.created"],
+    ["a registration", note(), "key.registered"],
+    ["a succession", { event_type: "key_succession", payload: {} }, null],
+    ["a revocation", { event_type: "key_revocation", payload: {} }, "key.revoked"],
+    ["an offer", { event_type: "endorsement_offer", payload: {} }, null],
+    ["an acceptance", { event_type: "endorsement_acceptance", payload: {} }, "endorsement.created"],
+    ["a withdrawal", { event_type: "endorsement_withdrawal", payload: {} }, "endorsement.revoked"],
+    ["a revoked acceptance", { event_type: "acceptance_revocation", payload: {} }, "endorsement.revoked"],
+    ["an alert", { event_type: "endorser_revocation_alert", payload: {} }, null],
+    ["a request", { event_type: "attestation_request", payload: {} }, null],
+    ["a claim", { event_type: "encrypted_claim", payload: {} }, null],
+  ];
+  it.each(events)("%s", async (_, event, told) => {
+    const world = await openWorld();
+    const { id } = await world.registry.webhooks.subscribe(all, OWNER);
+    await world.append(event);
+    const rows = world.registry.webhooks.outbox.oldest(id, 10);
+    expect(rows.map((row) => row.event)).toEqual(told === null ? [] : [told]);
+  });
+
+  it("a key that an attestation brings, too", async () => {
+    const world = await openWorld();
+    const { id } = await world.registry.webhooks.subscribe(all, OWNER);
+    await world.append(note(), attestation({}));
+    expect(world.registry.webhooks.outbox.oldest(id, 10).map(({ event }) => event)).toEqual([
+      "key.registered",
+      "attestation.created",
+    ]);
+  });
+});
+
+function attestation(payload: Record<string, unknown>, event_type = `${BASE}/authorship/v1`): EventInput {
+  const named = { attestation_id: "1", signer_key_fingerprint: OTHER, manifest_hash: "e".repeat(64) };
+  return { event_type, payload: { ...named, ...payload } };
+}
+
+describe("filters", () => {
+  const FIELDS = [
+    "fingerprint",
+    "old_fingerprint",
+    "signer_fingerprint",
+    "signer_key_fingerprint",
+    "endorsed_key_fingerprint",
+    "endorser_key_fingerprint",
+  ];
+  const both = { signer_key_fingerprint: KEY, document_hash: DOCUMENT };
+  /** Entries 1 to 6 each name the key in another field; then come attestations of key and document. */
+  const history: EventInput[] = [
+    ...FIELDS.map((field) => note({ [field]: KEY })),
+    attestation({}),
+    attestation({ signer_key_fingerprint: KEY }),
+    attestation({ document_hash: DOCUMENT }),
+    attestation({ document_hash: DOCUMENT.slice("sha256:".length) }),
+    attestation(both),
+    { event_type: "key_revocation", payload: { fingerprint: KEY } },
+    note({ compromised_key_fingerprint: KEY, document_title: DOCUMENT }),
+  ];
+  const [attested, registered, revoked] = ["attestation.created", "key.registered", "key.revoked"];
+  const key_fingerprint = KEY;
+  const document_hash = DOCUMENT;
+  const cases: [string, Partial<WebhookInput>, number[]][] = [
+    ["none: everything", {}, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]],
+    ["an empty list of events: everything", { events: [] }, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]],
+    ["one event", { events: [attested!] }, [7, 8, 9, 10, 11]],
+    ["two events", { events: [revoked!, attested!] }, [7, 8, 9, 10, 11, 12]],
+    ["an event that does not occur", { events: ["endorsement.created"] }, []],
+    ["a key, in any of the six fields", { key_fingerprint }, [1, 2, 3, 4, 5, 6, 8, 11, 12]],
+    ["a key spelt otherwise", { key_fingerprint: "C".repeat(64) }, [1, 2, 3, 4, 5, 6, 8, 11, 12]],
+    ["another key", { key_fingerprint: OWNER }, []],
+    ["a document", { document_hash }, [9, 10, 11]],
+    ["a document spelt otherwise", { document_hash: "D".repeat(64) }, [9, 10, 11]],
+    ["another document", { document_hash: KEY }, []],
+    ["event and key", { events: [registered!], key_fingerprint }, [1, 2, 3, 4, 5, 6]],
+    ["event and document", { events: [attested!], document_hash }, [9, 10, 11]],
+    ["event and document that exclude each other", { events: [registered!], document_hash }, []],
+    ["key and document", { key_fingerprint, document_hash }, [11]],
+    ["all three", { events: [attested!], key_fingerprint, document_hash }, [11]],
+  ];
+  it("select by what is given, and by all of it", async () => {
+    const world = await openWorld();
+    const { webhooks } = world.registry;
+    const ids: number[] = [];
+    for (const [, filter] of cases) ids.push((await webhooks.subscribe({ url: URL, ...filter }, OWNER)).id);
+    await world.append(...history);
+    const entries = (id: number) => webhooks.outbox.oldest(id, 100).map(({ entry_id }) => entry_id);
+    const selected = cases.map(([name], i) => [name, entries(ids[i]!)]);
+    expect(selected).toEqual(cases.map(([name, , wanted]) => [name, wanted]));
+  });
+});

@@ -1,0 +1,144 @@
+/** The way of a request through the server, with routes that answer at once, later, in parts, or break. */
+import { connect } from "node:net";
+import fc from "fast-check";
+import { pino } from "pino";
+import Type from "typebox";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { HttpServer } from "#cairnlog/server/http/app.js";
+import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
+import { type Route, route } from "#cairnlog/server/http/route.js";
+import { Answer, headerGroup, json, StreamedAnswer } from "#cairnlog/server/http/transport/answer.js";
+import { UNKNOWN } from "#cairnlog/server/http/transport/client-address.js";
+import { jsonValues, texts } from "../../texts.js";
+import { until } from "../sockets.js";
+
+const LARGE = 32 * 2 ** 20;
+/** As fast-check makes them: anything that JSON can carry, letters of all scripts included. */
+let value: unknown = null;
+
+function* breaking(): Generator<Buffer> {
+  yield Buffer.from("a beginning");
+  throw new Error("no more of it can be read");
+}
+
+const read = (path: string, handle: Route["handle"]): Route =>
+  route({ method: "GET", path, summary: "", answer: Type.Unknown(), limit: "general", handle });
+const asked = { method: "POST", summary: "", body: Type.Object({}), answer: Type.Unknown(), limit: "general" } as const;
+const routes: Route[] = [
+  read("/value", () => value),
+  read("/later", async () => value),
+  read("/large", () => new Answer(Buffer.alloc(LARGE))),
+  read("/breaking", () => new StreamedAnswer(breaking(), {})),
+  read("/breaking-later", async () => new StreamedAnswer(breaking(), {})),
+  read("/throwing", () => {
+    throw new Error("a fault of ours");
+  }),
+  route({ ...asked, path: "/address", asksAddress: true, handle: ({ request }) => request.address }),
+  route({ ...asked, path: "/no-address", handle: ({ request }) => request.address }),
+  route({ ...asked, path: "/body", handle: ({ body }) => body }),
+];
+
+const log = { size: 0, batches: 0, queued: 0, lastFailure: null, treeHead: () => null, observeBatches: () => {} };
+const server = new HttpServer({
+  routes,
+  limits: null,
+  trustedProxies: [],
+  bounds: { maxBodyBytes: 2 ** 20, maxPendingBytes: 2 ** 26, requestTimeoutSeconds: 30, maxConnections: 100 },
+  tls: null,
+  metrics: new Metrics(log as unknown as ConstructorParameters<typeof Metrics>[0]),
+  logger: pino({ level: "silent" }),
+});
+let port = 0;
+let url = "";
+beforeAll(async () => {
+  port = await server.listen("127.0.0.1", 0);
+  url = `http://127.0.0.1:${port}`;
+});
+afterAll(() => server.close());
+
+const post = (path: string, body: string) => fetch(url + path, { method: "POST", body });
+
+test.each(["/value", "/later"])("%s: what is served is the value's JSON, whatever letters are in it", async (path) => {
+  await fc.assert(
+    fc.asyncProperty(jsonValues(), texts(), async (any, text) => {
+      value = [any, text];
+      const reply = await fetch(url + path);
+      expect(Buffer.from(await reply.arrayBuffer())).toEqual(Buffer.from(JSON.stringify(value)));
+      expect(reply.headers.get("x-content-type-options")).toBe("nosniff");
+      expect(reply.headers.get("access-control-allow-origin")).toBe("*");
+      expect(reply.headers.get("access-control-expose-headers")).toBe("*");
+      const head = await fetch(url + path, { method: "HEAD" });
+      expect(head.headers.get("content-length")).toBe(reply.headers.get("content-length"));
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test("text that needs no other letters is sent from no memory of its own", () => {
+  expect(json({ a: "b" }).body).toBe('{"a":"b"}');
+  expect(json({ a: "é" }).body).toEqual(Buffer.from('{"a":"é"}'));
+});
+
+test("headers written by one call are headers of their own", () => {
+  expect(headerGroup(["a", "1"])).toEqual(["a", "1"]);
+  expect(headerGroup(["a", "1", "b", "2", "c", "3"])).toEqual(["a", "1\r\nb: 2\r\nc: 3"]);
+});
+
+test.each(["/breaking", "/breaking-later"])(
+  "%s: the connection ends, nothing is left, others are answered",
+  async (path) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    await new Promise((resolve) =>
+      socket
+        .on("close", resolve)
+        .on("error", () => {})
+        .resume(),
+    );
+    expect(server.inFlight).toBe(0);
+    expect((await fetch(`${url}/value`)).status).toBe(200);
+  },
+);
+
+test("a fault of a handler is a 500, and the connection goes on", async () => {
+  for (let i = 0; i < 3; i++) expect((await fetch(`${url}/throwing`)).status).toBe(500);
+  expect(server.inFlight).toBe(0);
+});
+
+test("who leaves in the middle of an answer that was begun at once leaves nothing behind", async () => {
+  const socket = connect(port, "127.0.0.1");
+  socket.write("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+  await until(() => server.inFlight === 1);
+  expect(server.answers.held).toBe(LARGE);
+  socket.destroy();
+  await until(() => server.inFlight === 0);
+  expect([server.answers.held, server.answers.waiting]).toEqual([0, 0]);
+});
+
+test("the whole of an answer arrives that the socket does not take at once", async () => {
+  expect((await (await fetch(`${url}/large`)).arrayBuffer()).byteLength).toBe(LARGE);
+  expect([server.inFlight, server.answers.held]).toEqual([0, 0]);
+});
+
+test("the address is there for the route that asks, and looked up for no other", async () => {
+  expect(await (await post("/address", "{}")).json()).toBe("127.0.0.1");
+  expect(await (await post("/no-address", "{}")).json()).toBe(UNKNOWN);
+});
+
+test("a body is the same in however many parts it comes, and none of it is held afterwards", async () => {
+  const body = JSON.stringify({ text: "Grüße, 你好 👋", list: Array.from({ length: 500 }, (_, i) => i) });
+  const bytes = Buffer.from(body);
+  for (const parts of [1, 2, 7]) {
+    const socket = connect(port, "127.0.0.1").setNoDelay();
+    let received = "";
+    socket.on("data", (data) => (received += data.toString("utf8")));
+    socket.write(`POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: ${bytes.length}\r\n\r\n`);
+    for (let i = 0; i < parts; i++) {
+      socket.write(bytes.subarray((bytes.length * i) / parts, (bytes.length * (i + 1)) / parts));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    await until(() => received.endsWith(body));
+    socket.destroy();
+  }
+  expect([server.uploads.pending.held, server.uploads.arriving, server.inFlight]).toEqual([0, 0, 0]);
+});

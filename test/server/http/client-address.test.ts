@@ -1,0 +1,55 @@
+/** Who is asking, and whom a limit counts together. */
+
+import { describe, expect, test } from "vitest";
+import { LIMITS, type LimitName, Limits } from "#cairnlog/server/http/limits.js";
+import { clientAddress, limitKey, type Network, parseNetwork } from "#cairnlog/server/http/transport/client-address.js";
+
+const trusted = (...texts: string[]): Network[] => texts.map((text) => parseNetwork(text)!);
+
+describe("clientAddress", () => {
+  const proxies = trusted("10.0.0.0/8", "fd00::/8", "192.0.2.7");
+  test.each([
+    ["198.51.100.1", "203.0.113.5", "198.51.100.1"],
+    ["10.0.0.1", "", "10.0.0.1"],
+    ["10.0.0.1", "203.0.113.5", "203.0.113.5"],
+    ["10.0.0.1", "203.0.113.5, 198.51.100.9", "198.51.100.9"],
+    ["10.0.0.1", "203.0.113.5,10.1.2.3 , 192.0.2.7", "203.0.113.5"],
+    ["10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"],
+    ["10.0.0.1", "203.0.113.5, junk", "10.0.0.1"],
+    ["10.0.0.1", "203.0.113.5, 10.0.0.9, ", "10.0.0.1"],
+    ["10.0.0.1", "0xcb.0.113.5", "10.0.0.1"],
+    ["10.0.0.1", "203.0.113.5:5555", "203.0.113.5"],
+    ["10.0.0.1", "[2001:db8::1]:443", "2001:db8::1"],
+    ["0000:0000:0000:0000:0000:ffff:0a00:0001", "203.0.113.5", "203.0.113.5"],
+    ["fd00:0000:0000:0000:0000:0000:0000:0001", "2001:DB8::A", "2001:db8::a"],
+    ["", "203.0.113.5", "unknown"],
+  ])("socket %s, X-Forwarded-For %j: %s", (socket, forwarded, client) => {
+    expect(clientAddress(socket, forwarded, proxies)).toBe(client);
+  });
+});
+
+test("parseNetwork takes addresses and networks, and nothing else", () => {
+  for (const text of ["10.0.0.0/8", "::/0", "192.0.2.1", "2001:db8::1"]) expect(parseNetwork(text)).toBeDefined();
+  for (const text of ["", "10", "10.0.0.0/33", "::/129", "host", "10.0.0.0/", "1.2.3"])
+    expect(parseNetwork(text)).toBeUndefined();
+});
+
+test("limitKey is the IPv4 address or the /64", () => {
+  expect(limitKey("192.0.2.1")).toBe("192.0.2.1");
+  expect(limitKey("2001:db8:0:1::1")).toBe(limitKey("2001:db8:0:1:ffff:ffff:ffff:ffff"));
+  expect(limitKey("2001:db8:0:1::1")).not.toBe(limitKey("2001:db8:0:2::1"));
+});
+
+const ONE_EACH = Object.fromEntries(Object.keys(LIMITS).map((name) => [name, 1])) as Record<LimitName, number>;
+
+test("memory is bounded however many addresses there are, and a busy client is not forgotten", async () => {
+  const limits = new Limits({ ...ONE_EACH, general: 5 });
+  const before = process.memoryUsage().heapUsed;
+  for (let i = 0; i < 200_000; i++) {
+    await limits.count("general", `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
+    if (i % 40_000 === 0) await limits.count("general", "192.0.2.1");
+  }
+  expect((await limits.count("general", "192.0.2.1")).exceeded).toBe(true);
+  expect((await limits.look("general", "10.0.0.1")).remaining).toBe(5);
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(100 * 1024 * 1024);
+});

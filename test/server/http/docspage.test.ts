@@ -1,0 +1,104 @@
+/** The page at /docs: whole, sound, and good to read without scripts on any screen. */
+import { beforeAll, describe, expect, test } from "vitest";
+import { docsPage } from "#cairnlog/server/http/docs/page.js";
+import { operationsOf } from "../../contract/tour.js";
+import type { Document } from "../contract.js";
+import { type Reply, startTestService, type TestService } from "../harness.js";
+
+const POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const PAGES = [
+  ["/docs", "text/html; charset=utf-8"],
+  ["/docs/style.css", "text/css; charset=utf-8"],
+] as const;
+
+let service: TestService;
+let page: Reply;
+let document: Document;
+beforeAll(async () => {
+  service = await startTestService();
+  page = await service.send("GET", "/docs");
+  document = await service.openApi();
+});
+
+const all = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map((match) => match[1]!);
+
+describe.each(PAGES)("GET %s", (path, type) => {
+  test("is served under a policy that allows a style sheet of its own and nothing else", async () => {
+    const { status, headers } = await service.send("GET", path);
+    expect(status).toBe(200);
+    expect(headers.get("content-type")).toBe(type);
+    expect(headers.get("content-security-policy")).toBe(POLICY);
+    expect(headers.get("x-content-type-options")).toBe("nosniff");
+    expect(headers.get("referrer-policy")).toBe("no-referrer");
+  });
+
+  test("has a tag, by which it is not sent again, and answers HEAD", async () => {
+    const get = await service.send("GET", path);
+    const etag = get.headers.get("etag")!;
+    expect(etag).toMatch(/^"[\w-]{43}"$/);
+    expect(get.headers.get("cache-control")).toBe("no-cache");
+    const held = await service.send("GET", path, { headers: { "if-none-match": etag } });
+    expect([held.status, held.text, held.headers.get("etag")]).toEqual([304, "", etag]);
+    const head = await service.send("HEAD", path);
+    expect([head.status, head.text, head.headers.get("etag")]).toEqual([200, "", etag]);
+    expect(head.headers.get("content-length")).toBe(`${get.bytes.length}`);
+  });
+
+  test("takes no other method", async () => {
+    expect((await service.send("POST", path)).status).toBe(405);
+  });
+});
+
+describe("the page", () => {
+  test("shows every operation with a request, and every schema", () => {
+    for (const { id, method, path } of operationsOf(document)) {
+      expect(page.text).toContain(`id="${id}"`);
+      const fixed = path.split("{")[0]!;
+      expect(page.text, id).toMatch(new RegExp(`curl &#34;\\$SERVER${fixed}[^]*?</pre>`));
+      if (method === "DELETE") expect(page.text).toContain(`-X ${method}`);
+    }
+    for (const name of Object.keys(document.components.schemas)) expect(page.text).toContain(`id="schema-${name}"`);
+    for (const name of Object.keys(document.components.responses)) expect(page.text).toContain(`id="answer-${name}"`);
+  });
+
+  test("has no links that lead nowhere, or elsewhere, and asks for its style sheet alone", () => {
+    const ids = all(page.text, / id="([^"]*)"/g);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const target of all(page.text, / href="([^"]*)"/g))
+      if (target.startsWith("#")) expect(ids, target).toContain(target.slice(1));
+      else expect(["docs/style.css", "api/v1/openapi.json"]).toContain(target);
+    expect(page.text).not.toMatch(/ (?:src|style|on\w+)=|<script|<style|<iframe|<form|url\(/);
+    expect((page.text.match(/<link /g) ?? []).length).toBe(1);
+  });
+
+  test("is well-formed: every element that is opened is closed, in order", () => {
+    expectWellFormed(page.text);
+  });
+
+  test("shows what stands in the document as text, whatever it is", () => {
+    const hostile = `"><script>alert(1)</script>'&<b>`;
+    const poisoned = JSON.parse(JSON.stringify(document), (name, value) =>
+      typeof value === "string" && ["description", "summary", "example", "title", "pattern"].includes(name)
+        ? hostile
+        : value,
+    );
+    const text = docsPage(poisoned);
+    expectWellFormed(text);
+    expect(text).not.toContain("<script");
+    expect(text).not.toContain("<b>");
+    expect(text).toContain("&#60;script&#62;");
+  });
+});
+
+/** What may stand there without an end. */
+const VOID = new Set(["meta", "link", "wbr", "!doctype"]);
+
+function expectWellFormed(text: string): void {
+  const open: string[] = [];
+  for (const [tag, end, name] of text.matchAll(/<(\/?)([!\w]+)[^<>]*>|<|>/g)) {
+    expect(name, `${tag} stands alone`).toBeDefined();
+    if (end) expect(open.pop()).toBe(name);
+    else if (!VOID.has(name!)) open.push(name!);
+  }
+  expect(open).toEqual([]);
+}

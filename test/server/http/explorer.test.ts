@@ -1,0 +1,173 @@
+/** The explorer as the service serves it: what is sent, how it may be kept, and what it may do in a browser. */
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import { beforeAll, describe, expect, test } from "vitest";
+import { expectProblem, startTestService, type TestService } from "../harness.js";
+
+const BUILT = fileURLToPath(new URL("../../../dist/server/explorer/", import.meta.url));
+const FOREVER = "public, max-age=31536000, immutable";
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self' 'wasm-unsafe-eval'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "font-src 'self'",
+  "worker-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** Everything that a reader who opens every view has sent, compressed. */
+const BUDGET_BYTES = 300_000;
+
+let service: TestService;
+let page: string;
+beforeAll(async () => {
+  service = await startTestService();
+  page = await (await fetch(`${service.url}/`)).text();
+});
+
+/** Addresses that the page asks for by itself. */
+const parts = () => [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
+
+/** Without `fetch`, which takes encodings off. */
+async function raw(path: string, headers: Readonly<Record<string, string>> = {}) {
+  const { get } = await import("node:http");
+  return new Promise<{ status: number; headers: Record<string, string>; body: Buffer }>((resolve, reject) => {
+    get(service.url + path, { headers, agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("error", reject);
+      response.on("end", () =>
+        resolve({
+          status: response.statusCode!,
+          headers: response.headers as Record<string, string>,
+          body: Buffer.concat(chunks),
+        }),
+      );
+    }).on("error", reject);
+  });
+}
+
+test("the page is HTML that has no script and no style of its own in it", () => {
+  expect(page).toMatch(/^<!doctype html>/i);
+  expect(page).not.toMatch(/<script(?![^>]*\bsrc=)/);
+  expect(page).not.toMatch(/<style|\sstyle=|\son\w+=|javascript:|https?:\/\//);
+  expect(parts().length).toBeGreaterThanOrEqual(3);
+  for (const part of parts()) expect(part).toMatch(/^\/explorer\/[\w-]+-[\w-]{8}\.(?:js|css|svg)$/);
+});
+
+test("the page and each part are sent under the strict policy", async () => {
+  for (const path of ["/", ...parts()]) {
+    const { status, headers } = await raw(path);
+    expect(status).toBe(200);
+    expect(headers["content-security-policy"]).toBe(POLICY);
+    expect(headers["x-content-type-options"]).toBe("nosniff");
+    expect(headers["referrer-policy"]).toBe("no-referrer");
+    expect(headers.vary).toBe("accept-encoding");
+  }
+});
+
+test("parts have the types that a browser insists on", async () => {
+  const types = { js: "text/javascript", css: "text/css", svg: "image/svg+xml" };
+  for (const [ending, type] of Object.entries(types)) {
+    const path = parts().find((part) => part.endsWith(`.${ending}`))!;
+    expect((await raw(path)).headers["content-type"]).toContain(type);
+  }
+});
+
+describe("encodings", () => {
+  test("the smallest that the client takes is sent, and each is the same file", async () => {
+    for (const path of ["/", parts().find((part) => part.endsWith(".js"))!]) {
+      const plain = await raw(path);
+      const gzip = await raw(path, { "accept-encoding": "gzip, deflate" });
+      const brotli = await raw(path, { "accept-encoding": "gzip, deflate, br, zstd" });
+      expect(plain.headers["content-encoding"]).toBeUndefined();
+      expect(gzip.headers["content-encoding"]).toBe("gzip");
+      expect(brotli.headers["content-encoding"]).toBe("br");
+      expect(gunzipSync(gzip.body).equals(plain.body)).toBe(true);
+      expect(brotliDecompressSync(brotli.body).equals(plain.body)).toBe(true);
+      expect(brotli.body.length).toBeLessThan(gzip.body.length);
+      expect(new Set([plain, gzip, brotli].map(({ headers }) => headers.etag)).size).toBe(3);
+    }
+  });
+
+  test("one that the client refuses is not sent", async () => {
+    const { headers } = await raw("/", { "accept-encoding": "br;q=0, GZIP;q=0.5" });
+    expect(headers["content-encoding"]).toBe("gzip");
+    expect((await raw("/", { "accept-encoding": "br; q=0.0, identity" })).headers["content-encoding"]).toBeUndefined();
+  });
+});
+
+describe("keeping", () => {
+  test("the page is asked for again by its tag", async () => {
+    const first = await raw("/", { "accept-encoding": "br" });
+    expect(first.headers["cache-control"]).toBe("no-cache");
+    const again = await raw("/", { "accept-encoding": "br", "if-none-match": first.headers.etag! });
+    expect(again.status).toBe(304);
+    expect(again.body).toHaveLength(0);
+    expect(again.headers["content-security-policy"]).toBe(POLICY);
+    expect((await raw("/", { "if-none-match": '"another"' })).status).toBe(200);
+  });
+
+  test("what has its hash in its name is kept for ever", async () => {
+    for (const part of parts()) expect((await raw(part)).headers["cache-control"]).toBe(FOREVER);
+  });
+
+  test("HEAD has the same headers and no body", async () => {
+    const [get, head] = [await fetch(`${service.url}/`), await fetch(`${service.url}/`, { method: "HEAD" })];
+    for (const name of ["etag", "content-encoding", "content-length", "content-type", "cache-control"])
+      expect(head.headers.get(name), name).toBe(get.headers.get(name));
+    expect(await head.text()).toBe("");
+  });
+});
+
+test("nothing else below /explorer/ is there, however it is spelled", async () => {
+  for (const path of [
+    "index.html",
+    "..%2findex.html",
+
+    "..%2f..%2fhttp%2fapp.js",
+    "nothing.js",
+    "__proto__",
+  ]) {
+    const { status, body } = await raw(`/explorer/${path}`);
+    expect(status, path).toBe(404);
+    expect(JSON.parse(body.toString())).toMatchObject({ code: "not-found" });
+  }
+  expectProblem(await service.send("POST", "/"), 405, "method-not-allowed");
+});
+
+test("reading it does not count against the limit of the API, which its answers tell", async () => {
+  const limited = await startTestService({ SERVICE_RATE_LIMITS: "on", SERVICE_RATE_LIMIT_GENERAL: "2" });
+  for (let i = 0; i < 5; i++) {
+    const response = await fetch(`${limited.url}/`);
+    expect(response.status).toBe(200);
+    expect(response.headers.get("ratelimit-remaining")).toBe("2");
+  }
+});
+
+test("SERVICE_EXPLORER=off leaves it out", async () => {
+  const without = await startTestService({ SERVICE_EXPLORER: "off" });
+  expectProblem(await without.send("GET", "/"), 404, "not-found");
+  expectProblem(await without.send("GET", parts()[0]!), 404, "not-found");
+  expect((await without.get("/health")).status).toBe(200);
+});
+
+test("it is no part of the API's description", async () => {
+  const paths = Object.keys((await service.openApi()).paths);
+  expect(paths.filter((path) => path === "/" || path.startsWith("/explorer"))).toEqual([]);
+});
+
+test("all of it together, compressed, keeps to its budget", () => {
+  const folders = [BUILT, join(BUILT, "explorer")];
+  const compressed = folders.flatMap((folder) =>
+    readdirSync(folder).flatMap((name) => (name.endsWith(".br") ? [statSync(join(folder, name)).size] : [])),
+  );
+  expect(compressed.length).toBeGreaterThan(8);
+  expect(compressed.reduce((sum, size) => sum + size, 0)).toBeLessThan(BUDGET_BYTES);
+});

@@ -1,0 +1,256 @@
+/** What `/metrics` shows: every metric by name and kind, each with the value of what it measures and of nothing else. */
+import { Registry } from "prom-client";
+import { afterAll, expect, test } from "vitest";
+import { CairnlogError } from "#cairnlog/engine/error.js";
+import type { BatchReport } from "#cairnlog/engine/log/write/sequencer.js";
+import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
+import { Tallies } from "#cairnlog/server/http/observing/tallies.js";
+
+/** A log as metrics see it, each number another. */
+const log = {
+  size: 100,
+  batches: 7,
+  queued: 3,
+  lastFailure: null as CairnlogError | null,
+  head: null as { readonly timestamp: string } | null,
+  oldestPending: null as string | null,
+  observer: (_: BatchReport): void => {},
+  anchors: { totals: { pending: 11, confirmed: 12 }, oldestPending: (): string | null => log.oldestPending },
+  treeHead: () => log.head,
+  observeBatches(observer: (report: BatchReport) => void) {
+    log.observer = observer;
+  },
+};
+
+const metrics = new Metrics(log as unknown as ConstructorParameters<typeof Metrics>[0]);
+const http = {
+  connections: 21,
+  connectionsRefused: 22,
+  inFlight: 23,
+  uploads: { arriving: 24, pending: { held: 25, givenUp: 26 } },
+};
+metrics.watchHttp({ ...http, answers: { waiting: 27, held: 28, givenUp: 29 } } as never);
+metrics.watchDisk({ freeBytes: () => 31, usage: { fileBytes: 32, mapBytes: 33, readers: 34 } } as never);
+const anchoring = { failures: 41, due: false, since: 42 };
+metrics.watchAnchoring({
+  get failures() {
+    return anchoring.failures;
+  },
+  status: () => ({ anchor_due: anchoring.due, entries_since_anchor: anchoring.since }),
+} as never);
+metrics.watchDeliveries({ delivered: 51, failed: 52 }, { unhealthy: 53, outbox: { size: 54 } } as never);
+afterAll(() => metrics.close());
+
+/** Every sample: name and labels → value. */
+async function samples(): Promise<Record<string, number>> {
+  const lines = (await metrics.text()).split("\n").filter((line) => line && !line.startsWith("#"));
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.split(" ").at(-1))]),
+  );
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  cairnlog_anchor_due: "gauge",
+  cairnlog_anchor_oldest_pending_seconds: "gauge",
+  cairnlog_anchors: "gauge",
+  cairnlog_append_queue: "gauge",
+  cairnlog_appends_total: "counter",
+  cairnlog_batch_entries: "histogram",
+  cairnlog_batch_stage_duration_seconds: "histogram",
+  cairnlog_batches_total: "counter",
+  cairnlog_calendar_failures_total: "counter",
+  cairnlog_disk_free_bytes: "gauge",
+  cairnlog_entries_since_anchor: "gauge",
+  cairnlog_http_aborted_total: "counter",
+  cairnlog_http_answer_bytes: "gauge",
+  cairnlog_http_arriving: "gauge",
+  cairnlog_http_body_bytes: "gauge",
+  cairnlog_http_connections: "gauge",
+  cairnlog_http_connections_refused_total: "counter",
+  cairnlog_http_given_up_total: "counter",
+  cairnlog_http_in_flight: "gauge",
+  cairnlog_http_request_duration_seconds: "histogram",
+  cairnlog_http_requests_total: "counter",
+  cairnlog_http_slow_answers: "gauge",
+  cairnlog_info: "gauge",
+  cairnlog_last_batch_failed: "gauge",
+  cairnlog_log_entries: "gauge",
+  cairnlog_refusals_total: "counter",
+  cairnlog_store_bytes: "gauge",
+  cairnlog_store_max_bytes: "gauge",
+  cairnlog_store_readers: "gauge",
+  cairnlog_tree_head_seconds: "gauge",
+  cairnlog_webhook_delivered_total: "counter",
+  cairnlog_webhook_failed_total: "counter",
+  cairnlog_webhook_outbox: "gauge",
+  cairnlog_webhook_unhealthy: "gauge",
+  nodejs_eventloop_delay_seconds: "gauge",
+  nodejs_external_bytes: "gauge",
+  nodejs_heap_used_bytes: "gauge",
+  process_cpu_seconds_total: "counter",
+  process_max_fds: "gauge",
+  process_open_fds: "gauge",
+  process_resident_memory_bytes: "gauge",
+  process_start_time_seconds: "gauge",
+};
+
+test("names, kinds and a sentence about each", async () => {
+  const text = await metrics.text();
+  const kinds = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, kind]) => [name, kind]);
+  expect(Object.fromEntries(kinds)).toEqual(KINDS);
+  const helped = [...text.matchAll(/^# HELP (\S+) [A-Z0-9].+\.$/gm)].map(([, name]) => name);
+  expect(helped.sort()).toEqual(Object.keys(KINDS).sort());
+  expect(metrics.contentType).toMatch(/^text\/plain; version=0\.0\.4/);
+});
+
+test("each shows its own number, as it is when somebody looks", async () => {
+  expect(await samples()).toMatchObject({
+    cairnlog_log_entries: 100,
+    cairnlog_append_queue: 3,
+    // Since the start, when there were 100.
+    cairnlog_appends_total: 0,
+    cairnlog_batches_total: 7,
+    cairnlog_last_batch_failed: 0,
+    cairnlog_tree_head_seconds: 0,
+    'cairnlog_anchors{status="pending"}': 11,
+    'cairnlog_anchors{status="confirmed"}': 12,
+    cairnlog_anchor_oldest_pending_seconds: 0,
+    cairnlog_http_connections: 21,
+    cairnlog_http_connections_refused_total: 22,
+    cairnlog_http_in_flight: 23,
+    cairnlog_http_arriving: 24,
+    cairnlog_http_body_bytes: 25,
+    cairnlog_http_slow_answers: 27,
+    cairnlog_http_answer_bytes: 28,
+    cairnlog_http_given_up_total: 26 + 29,
+    cairnlog_disk_free_bytes: 31,
+    cairnlog_store_bytes: 32,
+    cairnlog_store_max_bytes: 33,
+    cairnlog_store_readers: 34,
+    cairnlog_calendar_failures_total: 41,
+    cairnlog_entries_since_anchor: 42,
+    cairnlog_anchor_due: 0,
+    cairnlog_webhook_delivered_total: 51,
+    cairnlog_webhook_failed_total: 52,
+    cairnlog_webhook_unhealthy: 53,
+    cairnlog_webhook_outbox: 54,
+  });
+  log.size = 142;
+  log.queued = 0;
+  log.lastFailure = new CairnlogError("storage-failed", "");
+  log.head = { timestamp: "2025-01-01T00:00:00.250000Z" };
+  anchoring.due = true;
+  const anchored = Date.now() - 3_600_000;
+  log.oldestPending = new Date(anchored).toISOString().replace("Z", "000Z");
+  const later = await samples();
+  expect(later).toMatchObject({
+    cairnlog_log_entries: 142,
+    cairnlog_append_queue: 0,
+    cairnlog_appends_total: 42,
+    cairnlog_last_batch_failed: 1,
+    cairnlog_tree_head_seconds: 1735689600.25,
+    cairnlog_anchor_due: 1,
+  });
+  expect(later.cairnlog_anchor_oldest_pending_seconds).toBeGreaterThanOrEqual(3600);
+  expect(later.cairnlog_anchor_oldest_pending_seconds).toBeLessThanOrEqual((Date.now() - anchored) / 1000);
+  log.oldestPending = "2999-01-01T00:00:00.000000Z";
+  expect((await samples()).cairnlog_anchor_oldest_pending_seconds).toBe(0);
+});
+
+test("the process is this one", async () => {
+  const { heapUsed, external, rss } = process.memoryUsage();
+  const seen = await samples();
+  const near = (value: number) => ({ from: value / 4, to: value * 4 });
+  for (const [name, { from, to }] of Object.entries({
+    nodejs_heap_used_bytes: near(heapUsed),
+    nodejs_external_bytes: near(external),
+    process_resident_memory_bytes: near(rss),
+    process_cpu_seconds_total: near(process.cpuUsage().user / 1e6 + process.cpuUsage().system / 1e6),
+  })) {
+    expect(seen[name], name).toBeGreaterThan(from);
+    expect(seen[name], name).toBeLessThan(to);
+  }
+  expect(Math.abs(seen.process_start_time_seconds! - (Date.now() / 1000 - process.uptime()))).toBeLessThan(5);
+  expect(seen.process_open_fds).toBeGreaterThan(2);
+  expect(seen.process_max_fds).toBeGreaterThan(seen.process_open_fds!);
+  for (const quantile of ["0.5", "0.99", "1"])
+    expect(seen[`nodejs_eventloop_delay_seconds{quantile="${quantile}"}`]).toBeGreaterThanOrEqual(0);
+});
+
+test("refusals by code, clients who left, and the version", async () => {
+  metrics.refused("gone");
+  metrics.refused("gone");
+  metrics.refused("not-found");
+  metrics.aborted();
+  const seen = await samples();
+  expect(seen['cairnlog_refusals_total{code="gone"}']).toBe(2);
+  expect(seen['cairnlog_refusals_total{code="not-found"}']).toBe(1);
+  expect(seen.cairnlog_http_aborted_total).toBe(1);
+  expect(Object.keys(seen).filter((name) => name.startsWith("cairnlog_info"))).toEqual([
+    expect.stringMatching(/^cairnlog_info\{version="\d+\.\d+\.\d+[^"]*"\}$/),
+  ]);
+  expect(Object.values(seen)[Object.keys(seen).findIndex((name) => name.startsWith("cairnlog_info"))]).toBe(1);
+});
+
+test("batches by size, and what each stage took", async () => {
+  log.observer({ entries: 3, forming: 0.002, signing: 0.03, writing: 0.4 });
+  log.observer({ entries: 1025, forming: 0.0005, signing: 5, writing: 6 });
+  const seen = await samples();
+  const histogram = (name: string, labels = "") =>
+    Object.entries(seen)
+      .filter(([sample]) => sample.startsWith(`${name}_bucket{`) && sample.includes(labels))
+      .map(([sample, count]) => [/le="([^"]+)"/.exec(sample)![1], count]);
+  const sizes = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+  expect(histogram("cairnlog_batch_entries")).toEqual([
+    ...sizes.map((size) => [`${size}`, size >= 3 ? 1 : 0]),
+    ["+Inf", 2],
+  ]);
+  expect([seen.cairnlog_batch_entries_sum, seen.cairnlog_batch_entries_count]).toEqual([1028, 2]);
+  const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
+  for (const [stage, times] of [
+    ["form", [0.002, 0.0005]],
+    ["sign", [0.03, 5]],
+    ["write", [0.4, 6]],
+  ] as const)
+    expect(histogram("cairnlog_batch_stage_duration_seconds", `stage="${stage}"`), stage).toEqual([
+      ...seconds.map((bound) => [`${bound}`, times.filter((time) => time <= bound).length]),
+      ["+Inf", 2],
+    ]);
+});
+
+test("requests by method, route and status, and how long they took", async () => {
+  const registry = new Registry();
+  const tallies = new Tallies(registry);
+  const [get, post, unused] = [tallies.open("GET", "/a"), tallies.open("POST", "/a"), tallies.open("GET", "/b")];
+  const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
+  // One at each bound, one beyond them all.
+  for (const seconds of bounds) get.answered(200, seconds);
+  get.answered(404, 61);
+  post.answered(200, 0.0011);
+  post.answered(200, 0.0012);
+  expect(unused.statuses.size).toBe(0);
+  const text = await registry.metrics();
+  const lines = text.split("\n").filter((line) => line && !line.startsWith("#"));
+  const duration = "cairnlog_http_request_duration_seconds";
+  const buckets = (method: string, counts: readonly number[]) =>
+    [...bounds, "+Inf"].map(
+      (bound, i) => `${duration}_bucket{le="${bound}",method="${method}",route="/a"} ${counts[i]}`,
+    );
+  const sum = bounds.reduce((total, seconds) => total + seconds, 0) + 61;
+  expect(lines).toEqual([
+    'cairnlog_http_requests_total{method="GET",route="/a",status="200"} 13',
+    'cairnlog_http_requests_total{method="GET",route="/a",status="404"} 1',
+    'cairnlog_http_requests_total{method="POST",route="/a",status="200"} 2',
+    ...buckets(
+      "GET",
+      Array.from({ length: 14 }, (_, i) => i + 1),
+    ),
+    `${duration}_sum{method="GET",route="/a"} ${sum}`,
+    `${duration}_count{method="GET",route="/a"} 14`,
+    ...buckets("POST", [0, ...Array(13).fill(2)]),
+    `${duration}_sum{method="POST",route="/a"} ${0.0011 + 0.0012}`,
+    `${duration}_count{method="POST",route="/a"} 2`,
+  ]);
+  // Looked at again, nothing is counted twice.
+  expect((await registry.metrics()).split("\n").filter((line) => line && !line.startsWith("#"))).toEqual(lines);
+});

@@ -1,0 +1,162 @@
+/** Refusals: which status and headers every code has, and what of an error the client gets to see. */
+import { expect, test } from "vitest";
+import { CairnlogError, type ErrorCode } from "#cairnlog/engine/error.js";
+import { codesOf, HttpError, problemAnswer, rateLimited, refusalCode, within } from "#cairnlog/server/http/problems.js";
+
+const ENGINE: Readonly<Record<ErrorCode, number>> = {
+  "unsupported-commitment": 400,
+  "commitment-key-missing": 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  "key-not-active": 403,
+  "not-found": 404,
+  "already-exists": 409,
+  "wrong-key-status": 409,
+  "challenge-used": 409,
+  "precondition-failed": 409,
+  gone: 410,
+  "payload-too-large": 413,
+  "invalid-input": 422,
+  "invalid-key": 422,
+  "private-key": 422,
+  "invalid-signature": 422,
+  "not-i-json": 422,
+  "decryption-failed": 422,
+  "rate-limited": 429,
+  "corrupt-log": 500,
+  "wrong-operator": 500,
+  "in-use": 500,
+  "calendars-unavailable": 502,
+  overloaded: 503,
+  closed: 503,
+  "signer-unavailable": 503,
+  "storage-failed": 503,
+  "worker-failed": 503,
+};
+const HTTP: Readonly<Record<HttpError["code"], number>> = {
+  "ambiguous-length": 400,
+  "malformed-json": 400,
+  "not-an-object": 400,
+  "method-not-allowed": 405,
+  "request-timeout": 408,
+  "rate-limited": 429,
+  "internal-error": 500,
+  "not-ready": 503,
+};
+const TITLES: Readonly<Record<number, string>> = {
+  400: "Bad Request",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  408: "Request Timeout",
+  409: "Conflict",
+  410: "Gone",
+  413: "Content Too Large",
+  422: "Unprocessable Content",
+  429: "Too Many Requests",
+  500: "Internal Server Error",
+  502: "Bad Gateway",
+  503: "Service Unavailable",
+};
+/** Seconds after which to try again, where the error does not say. */
+const RETRY: Readonly<Partial<Record<ErrorCode, string>>> = {
+  overloaded: "1",
+  closed: "5",
+  "signer-unavailable": "10",
+  "storage-failed": "10",
+  "worker-failed": "1",
+};
+/** Errors that speak of the machine: clients get another sentence. */
+const HIDDEN: ReadonlySet<string> = new Set([
+  ...["overloaded", "closed", "signer-unavailable", "storage-failed", "worker-failed"],
+  ...["corrupt-log", "wrong-operator", "in-use"],
+]);
+const SECRET = "The directory /var/lib/secret is gone.";
+
+const answerTo = (error: unknown) => {
+  const { status, contentType, cacheControl, etag, headers, body } = problemAnswer(error);
+  expect([contentType, cacheControl, etag]).toEqual(["application/problem+json", "no-store", null]);
+  return { status, headers, body: JSON.parse(body.toString()) };
+};
+
+test.each(Object.entries(ENGINE) as [ErrorCode, number][])("%s is %i", (code, status) => {
+  const { status: answered, headers, body } = answerTo(new CairnlogError(code, SECRET));
+  expect(answered).toBe(status);
+  const detail = HIDDEN.has(code) ? expect.not.stringContaining("secret") : SECRET;
+  expect(body).toEqual({ type: "about:blank", title: TITLES[status], status, detail, code });
+  expect(body.detail).toMatch(/^[A-Z].{20,}\.$/);
+  const retry = RETRY[code];
+  expect(headers).toEqual({
+    ...(status === 401 ? { "www-authenticate": "Bearer" } : {}),
+    ...(retry === undefined ? {} : { "retry-after": retry }),
+  });
+});
+
+test.each(Object.entries(HTTP) as [HttpError["code"], number][])("%s of HTTP is %i", (code, status) => {
+  const { status: answered, headers, body } = answerTo(new HttpError(code, SECRET, { allow: "GET" }));
+  expect(answered).toBe(status);
+  expect(body).toEqual({ type: "about:blank", title: TITLES[status], status, detail: SECRET, code });
+  expect(headers).toEqual({ allow: "GET" });
+  expect(answerTo(new HttpError(code, SECRET)).headers).toEqual({});
+});
+
+test("the codes of a status are those of HTTP, then those of the engine, each once", () => {
+  const by = (table: Readonly<Record<string, number>>, status: number) =>
+    Object.keys(table).filter((code) => table[code] === status);
+  for (const status of Object.keys(TITLES).map(Number)) {
+    const codes = codesOf(status);
+    expect(new Set(codes)).toEqual(new Set([...by(HTTP, status), ...by(ENGINE, status)]));
+    expect(codes).toHaveLength(new Set(codes).size);
+    expect(codes.slice(0, by(HTTP, status).length).sort()).toEqual(by(HTTP, status).sort());
+  }
+  expect(codesOf(418)).toEqual([]);
+});
+
+test("what an error knows better goes before the table: seconds to wait, members to blame", () => {
+  const details = [{ path: "/a", message: "It is wrong." }];
+  const { headers, body } = answerTo(new CairnlogError("overloaded", SECRET, { retryAfter: 7, details }));
+  expect(headers).toEqual({ "retry-after": "7" });
+  expect(body.errors).toEqual(details);
+  expect(answerTo(new CairnlogError("rate-limited", "Wait.", { retryAfter: 0 })).headers).toEqual({
+    "retry-after": "0",
+  });
+  const limited = answerTo(rateLimited("general", 9));
+  expect(limited).toMatchObject({ status: 429, headers: { "retry-after": "9" }, body: { code: "rate-limited" } });
+  expect(limited.body.detail).toContain('"general"');
+});
+
+test.each([new Error(SECRET), SECRET, undefined])("anything else is a bare 500: %s", (error) => {
+  const { status, headers, body } = answerTo(error);
+  expect([status, headers]).toEqual([500, {}]);
+  expect(body).toEqual({
+    type: "about:blank",
+    title: "Internal Server Error",
+    status: 500,
+    detail: expect.not.stringContaining("secret"),
+    code: "internal-error",
+  });
+  expect(refusalCode(error)).toBe("internal-error");
+});
+
+test("refusals are counted by their code", () => {
+  expect(refusalCode(new CairnlogError("gone", ""))).toBe("gone");
+  expect(refusalCode(new HttpError("not-ready", ""))).toBe("not-ready");
+});
+
+test("members of what the engine was handed are members of the body", async () => {
+  const details = [{ path: "/a", message: "It is wrong." }];
+  const cause = new CairnlogError("invalid-key", "Bad.", { details });
+  const failing = (error: unknown) => within("/payload", Promise.reject(error));
+  await expect(failing(cause)).rejects.toMatchObject({
+    code: "invalid-key",
+    message: "Bad.",
+    cause,
+    details: [{ path: "/payload/a", message: "It is wrong." }],
+  });
+  const bare = new CairnlogError("gone", "It was.");
+  await expect(failing(bare)).rejects.toBe(bare);
+  const foreign = new TypeError("x");
+  await expect(failing(foreign)).rejects.toBe(foreign);
+  expect(await within("/payload", Promise.resolve(7))).toBe(7);
+});

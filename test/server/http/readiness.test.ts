@@ -1,0 +1,59 @@
+/** Whether `/readyz` tells the truth, and for which reason it says no. */
+import { expect, test, vi } from "vitest";
+import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import type { CairnlogError } from "#cairnlog/engine/error.js";
+import { Readiness } from "#cairnlog/server/http/observing/readiness.js";
+import { startControlled } from "../controlled.js";
+import { expectProblem } from "../harness.js";
+import { newSigner, registration } from "../signers.js";
+
+const MIB = 1024 * 1024;
+
+test("an operator key that cannot sign, and a disk that is nearly full", async () => {
+  const controlled = await startControlled();
+  const ready = () => controlled.service.send("GET", "/readyz");
+  controlled.operatorAnswers = false;
+  expectProblem(await ready(), 503, "not-ready");
+  expect((await ready()).body.detail).toBe("The operator key cannot sign.");
+  expectProblem(await controlled.service.post("/keys/register", registration(newSigner())), 503, "signer-unavailable");
+  controlled.operatorAnswers = true;
+  controlled.freeBytes = 63 * MIB;
+  await expect.poll(async () => (await ready()).body.detail, { timeout: 30_000 }).toMatch(/^Only 63 MiB are free/);
+  expect((await ready()).headers.get("retry-after")).toBe("10");
+  controlled.freeBytes = 1000 * MIB;
+  await expect.poll(async () => (await ready()).status, { timeout: 30_000 }).toBe(200);
+  expect((await ready()).body.warnings[0]).toBe("1000 MiB are free on the disk of the data directory.");
+});
+
+test("no verdict outlives its second because the clock was set back", async () => {
+  const controlled = await startControlled();
+  const ready = () => controlled.service.send("GET", "/readyz");
+  expect((await ready()).status).toBe(200);
+  const now = Date.now.bind(Date);
+  const day = vi.spyOn(Date, "now").mockImplementation(() => now() - 3_600_000);
+  controlled.operatorAnswers = false;
+  await expect.poll(async () => (await ready()).status, { timeout: 30_000 }).toBe(503);
+  day.mockRestore();
+});
+
+test("after a batch that could not be written it tries to write by itself", async () => {
+  const operator = operatorKey(generatePrivateKey("ed25519"));
+  let writable = false;
+  const log = {
+    size: 0,
+    treeHead: () => null,
+    lastFailure: { code: "storage-failed" } as CairnlogError,
+    tryWriting: () => (writable ? Promise.resolve() : Promise.reject(new Error("full"))),
+  };
+  const examine = () => new Readiness({ log, operator, freeBytes: () => 2 ** 40 }).check();
+  await expect(examine()).rejects.toMatchObject({
+    status: 503,
+    message: expect.stringContaining("could not be written"),
+  });
+  writable = true;
+  expect(await examine()).toEqual([]);
+  await expect(
+    new Readiness({ log: { ...log, size: 1 }, operator, freeBytes: () => 2 ** 40 }).check(),
+  ).rejects.toMatchObject({ status: 503, message: expect.stringContaining("no valid tree head") });
+});

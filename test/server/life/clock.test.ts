@@ -1,0 +1,77 @@
+/**
+ * The time of day is set, forward and back, while the service runs. The log's time never goes back; signing in, sessions
+ * and deliveries go on at once, whatever day it is.
+ */
+import { afterEach, expect, test, vi } from "vitest";
+import { startReceiver } from "../../webhooks/receiver.js";
+import { startTestService } from "../harness.js";
+import { bearerOf, challengeOf, proofOf, registeredSigner } from "../proofs.js";
+import { newManifest, submission } from "../signers.js";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const realNow = Date.now.bind(Date);
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** From now on the time of day is this far from what it is. */
+function setDay(ahead: number): void {
+  vi.spyOn(Date, "now").mockImplementation(() => realNow() + ahead);
+}
+
+test("appends, sessions, challenges and deliveries go on when the time of day is set", {
+  timeout: 120_000,
+}, async () => {
+  const receiver = await startReceiver();
+  const told = new Set<number>();
+  let refusals = 0;
+  receiver.answer = (response, { body }) => {
+    if (refusals-- > 0) return void response.writeHead(500).end();
+    told.add(JSON.parse(body.toString()).data.entry_id);
+    response.writeHead(204).end();
+  };
+  const service = await startTestService({ SERVICE_WEBHOOK_ALLOW_PRIVATE: "on" });
+  const signer = await registeredSigner(service);
+  const subscription = { url: receiver.url, events: ["attestation.created"] };
+  expect((await service.post("/webhooks", subscription, await bearerOf(service, signer))).status).toBe(200);
+  const times: number[] = [];
+  for (const ahead of [0, 2 * HOUR_MS, HOUR_MS, 30 * DAY_MS, -DAY_MS, 31 * DAY_MS, 0]) {
+    setDay(ahead);
+    const bearer = await bearerOf(service, signer);
+    expect((await service.post("/auth/renew", {}, bearer)).status).toBe(200);
+    // The first attempt at every third of them fails, and is made again after 5 s by any clock.
+    refusals = times.length % 3 === 1 ? 1 : 0;
+    const sent = Date.now();
+    const receipt = await service.post("/attestations", submission(signer, newManifest(`${ahead}`)));
+    expect(receipt.status, receipt.text).toBe(200);
+    await expect.poll(() => told.has(receipt.body.log_entry_id), { interval: 20, timeout: 30_000 }).toBe(true);
+    const { timestamp } = (await service.get(`/log/${receipt.body.log_entry_id}`)).body;
+    times.push(Date.parse(timestamp));
+    // The microseconds have another source, which may be a tenth of a second away.
+    expect(times.at(-1)).toBeGreaterThanOrEqual(sent - 100);
+  }
+  expect(times).toEqual(times.toSorted((a, b) => a - b));
+  expect((await service.post("/log/verify")).body).toMatchObject({ valid: true, errors: [] });
+  const { retry_count, healthy } = (await service.get("/webhooks", await bearerOf(service, signer))).body[0];
+  expect({ retry_count, healthy }).toEqual({ retry_count: 0, healthy: true });
+});
+
+test("a challenge and a session end when the time of day passes their end, and new ones do not", async () => {
+  const service = await startTestService();
+  const signer = await registeredSigner(service);
+  const { challenge_id, nonce } = await challengeOf(service, signer);
+  const bearer = await bearerOf(service, signer);
+  setDay(DAY_MS);
+  const late = { challenge_id, challenge_signature: signer.sign(nonce) };
+  expect((await service.post("/auth/login", late)).status).toBe(410);
+  expect((await service.get("/webhooks", bearer)).status).toBe(401);
+  expect((await service.post("/auth/login", await proofOf(service, signer))).status).toBe(200);
+  // What was issued a day ahead still serves when the day is set right again.
+  const ahead = await proofOf(service, signer);
+  const session = await bearerOf(service, signer);
+  setDay(0);
+  expect((await service.post("/auth/login", ahead)).status).toBe(200);
+  expect((await service.get("/webhooks", session)).status).toBe(200);
+});

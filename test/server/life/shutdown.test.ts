@@ -1,0 +1,117 @@
+/** Starting and stopping: a service that is told to close answers what it accepted and leaves nothing running. */
+import { existsSync, statSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { readSettings, startServer } from "#cairnlog/server/index.js";
+import { startTestService, temporaryFolder, testEnvironment } from "../harness.js";
+import { newManifest, newSigner, registration, submission } from "../signers.js";
+
+const post = (url: string, body: unknown) => fetch(url, { method: "POST", body: JSON.stringify(body) });
+
+test("idle keep-alive clients and half uploads do not hold it up", async () => {
+  const service = await startTestService();
+  await service.get("/health");
+  const idle = connect(service.server.address.port, "127.0.0.1");
+  idle.on("error", () => {});
+  const half = connect(service.server.address.port, "127.0.0.1");
+  half.on("error", () => {});
+  half.write("POST /api/v1/verify HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc");
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const closed = [idle, half].map((socket) => new Promise((resolve) => socket.on("close", resolve)));
+  const started = Date.now();
+  await service.close();
+  expect(Date.now() - started).toBeLessThan(1_000);
+  await Promise.all(closed);
+  await expect(fetch(service.url)).rejects.toThrow();
+});
+
+test("what was accepted is answered, and is there after a restart", async () => {
+  const dataDir = temporaryFolder();
+  const server = await startServer(readSettings(testEnvironment(dataDir)));
+  const requests = Array.from({ length: 40 }, (_, i) =>
+    post(`${server.url}/api/v1/keys/register`, registration(newSigner(), `Key ${i}`)).then(
+      async (response) => ({ status: response.status, body: (await response.json()) as { log_entry_id: number } }),
+      () => null,
+    ),
+  );
+  while (server.registry.log.queued === 0 && server.registry.log.size === 0) await new Promise(setImmediate);
+  await server.close();
+  const answers = (await Promise.all(requests)).flatMap((answer) => answer ?? []);
+  const accepted = answers.filter(({ status }) => status === 200);
+  expect(accepted.length).toBeGreaterThan(0);
+  for (const { status } of answers) expect([200, 503]).toContain(status);
+
+  const again = await startServer(readSettings(testEnvironment(dataDir)));
+  expect(again.operatorFingerprint).toBe(server.operatorFingerprint);
+  expect(again.registry.log.size).toBeGreaterThanOrEqual(accepted.length);
+  for (const { body } of accepted) expect(again.registry.log.entry(body.log_entry_id)).toBeDefined();
+  await again.close();
+});
+
+test("a client that reads slowly gets all of its answer before the service ends", async () => {
+  const service = await startTestService();
+  const signer = newSigner();
+  // 200 entries of more than 20 KB: more than the sockets of both sides hold.
+  const tags = Array.from({ length: 32 }, (_, i) => "木".repeat(60) + i);
+  for (let i = 0; i < 200; i++) {
+    const manifest = newManifest();
+    Object.assign(manifest.document, { tags });
+    const reply = await service.post(
+      "/attestations",
+      submission(signer, manifest, { intent_statement: "\u{1F5FF}".repeat(4096) }),
+    );
+    expect(reply.status, reply.text).toBe(200);
+  }
+  const whole = (await service.get("/log?per_page=200")).text;
+  const socket = connect(service.server.address.port, "127.0.0.1");
+  let received = 0;
+  const ended = new Promise((resolve) => socket.on("close", resolve));
+  socket.write("GET /api/v1/log?per_page=200 HTTP/1.1\r\nHost: x\r\n\r\n");
+  await new Promise((resolve) => socket.once("readable", resolve));
+  let isClosed = false;
+  const closing = service.close().then(() => {
+    isClosed = true;
+  });
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(isClosed).toBe(false);
+  socket.on("data", (data) => {
+    received += data.length;
+  });
+  await closing;
+  await ended;
+  expect(received).toBeGreaterThan(Buffer.byteLength(whole));
+});
+
+test("two services live in one process", async () => {
+  const [one, two] = await Promise.all([startTestService(), startTestService()]);
+  await one.post("/keys/register", registration(newSigner()));
+  expect(await one.entryCount()).toBe(1);
+  expect(await two.entryCount()).toBe(0);
+  await one.close();
+  expect((await two.get("/health")).status).toBe(200);
+});
+
+test("a port that is taken is refused with a sentence, and nothing stays open", async () => {
+  const service = await startTestService();
+  const dataDir = temporaryFolder();
+  const settings = readSettings({ ...testEnvironment(dataDir), PORT: `${service.server.address.port}` });
+  await expect(startServer(settings)).rejects.toMatchObject({ code: "precondition-failed" });
+  const second = await startServer(readSettings(testEnvironment(dataDir)));
+  await second.close();
+});
+
+test("the operator key is made in the data directory, for its owner alone", async () => {
+  const dataDir = join(temporaryFolder(), "deep", "down");
+  const service = await startTestService({ SERVICE_DATA_DIR: dataDir });
+  expect(statSync(join(dataDir, "operator.pem")).mode & 0o777).toBe(0o600);
+  expect(existsSync(join(dataDir, "log"))).toBe(true);
+  expect(service.server.dataDir).toBe(dataDir);
+});
+
+test("it listens on IPv6 too", async () => {
+  const service = await startTestService({ HOST: "::1" }).catch(() => null);
+  if (!service) return;
+  expect(service.url).toMatch(/^http:\/\/\[::1\]:\d+$/);
+  expect((await service.get("/health")).status).toBe(200);
+});

@@ -1,0 +1,194 @@
+/** Postings against a plain map, through flushes, merges and restarts in the middle of them. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { FLUSH_ENTRIES, MERGE_WIDTH, Postings } from "#cairnlog/engine/store/postings/postings.js";
+import { BLOCK_RECORDS, RECORD_BYTES } from "#cairnlog/engine/store/postings/runs.js";
+import { hashedTerm, hexPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
+import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
+import { POSTING } from "#cairnlog/engine/store/schema.js";
+import { openStore } from "#cairnlog/engine/store/store.js";
+
+/** A small deterministic generator, so that a failure can be repeated. */
+function random(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+/** A table of these postings. */
+function tableOf(postings: Iterable<readonly [term: string, indexes: readonly number[]]>): TermTable {
+  const table = new TermTable();
+  for (const [term, indexes] of postings) for (const index of indexes) table.add(term, index);
+  return table;
+}
+
+const unique = (index: number) => hashedTerm(POSTING.sameAttestation, `attestation ${index}`);
+
+test("lists equal a plain map at every stage", { timeout: 120_000 }, async () => {
+  const path = mkdtempSync(join(tmpdir(), "cairnlog-"));
+  const pick = random(7);
+  const model = new Map<string, number[]>();
+  let store = openStore({ path });
+  let postings = new Postings(store.postings);
+  const check = () => {
+    expect(postings.count).toBe([...model.values()].reduce((sum, indexes) => sum + indexes.length, 0));
+    const terms = [...model.keys()];
+    for (let i = 0; i < 60; i++) {
+      const term = terms[pick(terms.length)]!;
+      const expected = model.get(term)!;
+      const list = postings.list(term);
+      expect(list.length).toBe(expected.length);
+      for (let j = 0; j < 5; j++) {
+        const rank = pick(expected.length);
+        expect(list.at(rank)).toBe(expected[rank]);
+        const index = pick(postings.size + 2);
+        const below = expected.filter((held) => held < index).length;
+        expect(list.seek(index)).toBe(below);
+        const count = pick(2000);
+        expect(list.window(index, count)).toEqual(expected.slice(below, below + count));
+      }
+      expect(() => list.at(expected.length)).toThrow(RangeError);
+      expect(postings.first(term)).toBe(expected[0]);
+    }
+    for (let i = 0; i < 200; i++) {
+      expect(postings.list(unique(10_000_000 + i)).length).toBe(0);
+      expect(postings.first(unique(10_000_000 + i))).toBe(undefined);
+    }
+    const [low, high] = [hexPrefixTerm(POSTING.digest, "3"), hexPrefixTerm(POSTING.digest, "3f".padEnd(32, "f"))];
+    const found = [...postings.range(low, high)].sort((a, b) => a - b);
+    const wanted = [...model].flatMap(([term, indexes]) => (term >= low && term <= high ? indexes : []));
+    expect(found).toEqual(wanted.sort((a, b) => a - b));
+  };
+
+  for (let round = 0; round < 60; round++) {
+    const from = postings.size;
+    const to = from + 1 + pick(FLUSH_ENTRIES);
+    const batch = new Map<string, number[]>();
+    for (let index = from; index < to; index++)
+      for (const term of new Set([
+        hashedTerm(POSTING.eventType, `type ${pick(3)}`),
+        hashedTerm(POSTING.tag, `tag ${pick(2000)}`),
+        hexPrefixTerm(
+          POSTING.digest,
+          pick(2 ** 31)
+            .toString(16)
+            .padStart(8, "0"),
+        ),
+        unique(index),
+      ])) {
+        batch.set(term, [...(batch.get(term) ?? []), index]);
+        const held = model.get(term);
+        if (held) held.push(index);
+        else model.set(term, [index]);
+      }
+    postings.add(to, tableOf(batch));
+    if (round % 10 === 9) {
+      check();
+      // A restart at whatever the background work was doing; what no run holds yet is given again.
+      await postings.close();
+      await store.close();
+      store = openStore({ path });
+      postings = new Postings(store.postings);
+      const rest = new Map<string, number[]>();
+      const kept = postings.size;
+      for (const [term, indexes] of model) {
+        const lost = indexes.filter((index) => index >= kept);
+        if (lost.length) rest.set(term, lost);
+      }
+      postings.add(to, tableOf(rest));
+      check();
+    } else if (round % 3 === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  await postings.settle();
+  check();
+  expect(postings.runCount).toBeLessThan(16);
+  const { size } = postings;
+  await postings.close();
+  // What a restart has to read again is less than one run, however long the log.
+  expect(size - new Postings(store.postings).size).toBeLessThan(FLUSH_ENTRIES);
+  await store.close();
+  rmSync(path, { recursive: true, force: true });
+});
+
+/** Adds entries with one posting each, as a log does. */
+async function grow(postings: Postings, entries: number): Promise<void> {
+  const to = postings.size + entries;
+  while (postings.size < to) {
+    const [from, end] = [postings.size, Math.min(to, postings.size + 512)];
+    postings.add(end, tableOf(Array.from({ length: end - from }, (_, i) => [unique(from + i), [from + i]])));
+    await new Promise((resolve) => setImmediate(resolve));
+    await postings.relieved(FLUSH_ENTRIES);
+  }
+}
+
+/** Of the runs on disk, oldest first. */
+const levels = (store: ReturnType<typeof openStore>) =>
+  store.postings
+    .runs()
+    .sort((a, b) => a.from - b.from)
+    .map(({ level }) => level);
+
+test("merges keep up with what comes in: at no time are there more runs than two merges a level need", {
+  timeout: 120_000,
+}, async () => {
+  const path = mkdtempSync(join(tmpdir(), "cairnlog-"));
+  const store = openStore({ path });
+  const postings = new Postings(store.postings);
+  let most = 0;
+  for (let flush = 0; flush < 70; flush++) {
+    await grow(postings, FLUSH_ENTRIES);
+    most = Math.max(most, postings.runCount);
+    // Older runs are of higher levels: that makes those of one level neighbours.
+    expect(levels(store)).toEqual(levels(store).toSorted((a, b) => b - a));
+  }
+  // Levels 0, 1 and 2: three that wait and four that are being merged of each, and one of level 3.
+  expect(most).toBeLessThanOrEqual(3 * (2 * MERGE_WIDTH - 1) + 1);
+  await postings.settle();
+  expect(postings.runCount).toBeLessThanOrEqual(3 * (MERGE_WIDTH - 1) + 1);
+  for (const index of [0, 4095, 4096, 100_000, postings.size - 1])
+    expect(postings.list(unique(index)).window(0, 9)).toEqual([index]);
+  expect(postings.count).toBe(postings.size);
+  await postings.close();
+  await store.close();
+  rmSync(path, { recursive: true, force: true });
+});
+
+test("a merge that a restart interrupted leaves nothing behind once entries come in again", {
+  timeout: 60_000,
+}, async () => {
+  const path = mkdtempSync(join(tmpdir(), "cairnlog-"));
+  let store = openStore({ path });
+  let postings = new Postings(store.postings);
+  for (let run = 1; run < MERGE_WIDTH; run++) {
+    await grow(postings, FLUSH_ENTRIES);
+    await postings.settle();
+  }
+  expect(levels(store)).toEqual([0, 0, 0]);
+  // What a merge had written before the process ended.
+  const block = Buffer.alloc(BLOCK_RECORDS * RECORD_BYTES);
+  for (let from = 0; from < 600; from += 100)
+    await store.postings.writeBlocks(
+      77,
+      Array.from({ length: 100 }, (_, i): [number, Buffer] => [from + i, block]),
+    );
+  await postings.close();
+  await store.close();
+
+  store = openStore({ path });
+  postings = new Postings(store.postings);
+  expect(store.postings.filedIds()).toContain(77);
+  expect(postings.count).toBe(postings.size);
+  await grow(postings, FLUSH_ENTRIES);
+  await postings.settle();
+  expect(store.postings.filedIds()).toEqual(store.postings.runIds());
+  expect(store.postings.runIds().every((id) => id !== 77)).toBe(true);
+  expect(levels(store)).toEqual([1]);
+  expect(postings.count).toBe(postings.size);
+  await postings.close();
+  await store.close();
+  rmSync(path, { recursive: true, force: true });
+});

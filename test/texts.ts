@@ -1,0 +1,32 @@
+/**
+ * Texts and JSON values for property tests, made in one place: every property meets the texts that are easy to spell
+ * wrongly. A mixture of all letters would not do, since code that escapes has a shortcut for texts that need none.
+ */
+import fc from "fast-check";
+
+/** Backslash and quotation mark, often, and the letters that escapes are made of. */
+const ESCAPES = [...'\\\\\\\\""""/\'ubfnrt0123dDeE'];
+/** Those that JSON must escape, and others that a careless writer or reader takes for something else. */
+const CONTROLS = [
+  ...Array.from({ length: 0x20 }, (_, code) => String.fromCharCode(code)),
+  ..."\x7f\x80\x9f\u2028\u2029",
+];
+
+/** Well-formed texts: of ASCII alone, of control characters, of what escapes are made of, and of anything. */
+export function texts(length: { minLength?: number; maxLength?: number } = {}): fc.Arbitrary<string> {
+  const of = (unit: NonNullable<fc.StringConstraints["unit"]>) => fc.string({ ...length, unit });
+  return fc.oneof(
+    of("grapheme-ascii"),
+    of(fc.constantFrom(...CONTROLS)),
+    of(fc.constantFrom(...ESCAPES)),
+    of("grapheme"),
+    of("binary"),
+  );
+}
+
+/** JSON values whose texts and names are `texts`. */
+export function jsonValues({ maxDepth = 3 } = {}): fc.Arbitrary<unknown> {
+  const number = fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer());
+  const values = [texts(), number, fc.boolean(), fc.constant(null)];
+  return fc.anything({ key: texts(), values, maxDepth });
+}

@@ -1,0 +1,359 @@
+import { createHash, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { type BundleTrust, verifyBundle } from "#cairnlog/engine/verify/bundle/bundle.js";
+import type { AttestationBundle } from "#cairnlog/engine/verify/bundle/format.js";
+import { parseIJson } from "#cairnlog/engine/verify/json/ijson.js";
+import { parsePublicKey } from "#cairnlog/engine/verify/keys/publickey.js";
+import { sha256 } from "../keys/keys.js";
+import { detached, hex, pending } from "../ots/otsbytes.js";
+
+const PREDICATES = "https://log.example/predicates";
+const FILE = sha256("the file");
+const operator = generateKeyPairSync("ed25519");
+const publicPem = (key: KeyObject) => key.export({ type: "spki", format: "pem" }) as string;
+const fingerprint = (key: KeyObject) => `sha256:${sha256(key.export({ type: "spki", format: "der" }))}`;
+/** Enough of RFC 8785 for the ASCII members used here. */
+const canonical = (value: unknown): string =>
+  JSON.stringify(value, (_, member) =>
+    typeof member === "object" && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : member,
+  );
+
+interface Recipe {
+  signer?: { privateKey: KeyObject; publicKey: KeyObject };
+  algorithm?: string;
+  type?: string;
+  eventType?: string;
+  prior?: object[];
+  covers?: "prior" | "document";
+  statement?: string | null;
+  tags?: unknown;
+  index?: number;
+  /** What a careless or dishonest log may write. */
+  loggedTags?: string[];
+  previous?: string | null;
+  headTime?: string;
+}
+
+/** A genuine bundle, made by node:crypto from the documents' wording alone: leaf `index` of a tree of 6, version 2. */
+function genuine(recipe: Recipe = {}): AttestationBundle {
+  const {
+    signer = generateKeyPairSync("ed25519"),
+    algorithm = "ed25519",
+    type = "editorial_review",
+    index = 4,
+  } = recipe;
+  const { prior = [], statement = "I reviewed it.", tags = ["one", "two"] } = recipe;
+  const document_hash = `sha256:${FILE}`;
+  const manifest = {
+    document: { title: "A title", content_hash: FILE, tags },
+    attestations: prior,
+    note: { deep: [1, null] },
+  };
+  const covered = recipe.covers === "document" ? { ...manifest, attestations: [] } : manifest;
+  const digest = algorithm === "ed25519" ? null : "sha256";
+  const shared = {
+    signer_key_fingerprint: fingerprint(signer.publicKey),
+    signature_algorithm: algorithm,
+    signature: sign(digest, Buffer.from(canonical(covered)), signer.privateKey).toString("base64"),
+    timestamp: "2025-03-01T11:59:59.000000Z",
+    ...(statement === null ? {} : { intent_statement: statement }),
+  };
+  const attestation = { id: "a-1", type, scope: { content_hash: document_hash }, ...shared };
+  const payload = {
+    ...shared,
+    attestation_id: "a-1",
+    attestation_type: type,
+    document_hash,
+    manifest_hash: sha256(canonical(manifest)),
+    document_title: "A title",
+    intent_statement: statement,
+    tags: recipe.loggedTags ?? (Array.isArray(tags) ? tags : []),
+  };
+  const timestamp = "2025-03-01T12:00:00.250000Z";
+  const previous_hash = recipe.previous !== undefined ? recipe.previous : index === 0 ? null : sha256("previous");
+  const headTime = recipe.headTime ?? timestamp;
+  const preimage = `service.log.entry.v2\0${canonical({ payload, previous_hash, timestamp })}`;
+  const entry_hash = sha256(preimage);
+  const entry_hashes = [
+    { algorithm: "sha2-256", digest_hex: entry_hash, is_primary: true },
+    { algorithm: "sha2-512", digest_hex: createHash("sha512").update(preimage).digest("hex"), is_primary: false },
+  ];
+  const event_type = recipe.eventType ?? `${PREDICATES}/editorial-review/v1`;
+  const entry = {
+    id: index + 1,
+    timestamp,
+    event_type,
+    payload,
+    previous_hash,
+    entry_hash,
+    chain_version: 2,
+    entry_hashes,
+  };
+
+  const leaf_hash = sha256(`\0${entry_hash}`);
+  const node = (a: string, b: string) => sha256(`\x01${a}${b}`);
+  const [x, y] = [sha256("x"), sha256("y")];
+  const four = index === 0 ? node(node(leaf_hash, x), y) : sha256("four");
+  const two = index === 4 ? node(leaf_hash, x) : sha256("two");
+  const right = node(two, two);
+  const audit_path = index === 0 ? [x, y, right] : [x, four];
+  const root_hash = node(four, right);
+  const tree_head = {
+    tree_size: 6,
+    root_hash,
+    signature: sign(null, Buffer.from(`${root_hash}:6:${headTime}`), operator.privateKey).toString("base64"),
+    timestamp: headTime,
+    key_id: fingerprint(operator.publicKey),
+    tree_version: 2,
+  };
+  const proof = {
+    leaf_index: index,
+    tree_size: 6,
+    tree_version: 2,
+    leaf_hash,
+    root_hash,
+    audit_path,
+    entry_hash,
+    sth: tree_head,
+  };
+  const public_key = publicPem(signer.publicKey);
+  const bundle = { format: "cairnlog-attestation/v1", manifest, attestation, public_key, entry, proof, tree_head };
+  return structuredClone(bundle) as unknown as AttestationBundle;
+}
+
+const trust: BundleTrust = {
+  fileHash: FILE,
+  operatorKey: parsePublicKey(publicPem(operator.publicKey)),
+  predicateBase: PREDICATES,
+};
+const failures = async (bundle: unknown, against: BundleTrust = trust) =>
+  (await verifyBundle(bundle, against)).checks
+    .filter((check) => !check.ok)
+    .map((check) => `${check.name}: ${check.detail}`);
+
+/** Every changed copy of a JSON value, with the JSON Pointer of what was changed. */
+function* mutations(value: unknown, path = ""): Generator<[string, unknown]> {
+  if (typeof value === "string") {
+    // Each kind of place, not every character: ends, middle and the whole.
+    for (const at of new Set([0, value.length >> 1, value.length - 1])) {
+      const flipped = String.fromCharCode(value.charCodeAt(at) ^ 1);
+      yield [`${path} [${at}]`, value.slice(0, at) + flipped + value.slice(at + 1)];
+    }
+    yield [`${path} longer`, `${value} `];
+    yield [`${path} empty`, ""];
+    if (value !== value.toUpperCase()) yield [`${path} upper case`, value.toUpperCase()];
+  } else if (typeof value === "number") {
+    yield [`${path} + 1`, value + 1];
+    yield [`${path} − 1`, value - 1];
+    yield [`${path} as text`, String(value)];
+  } else if (typeof value === "boolean") {
+    yield [`${path} negated`, !value];
+  } else if (value === null) {
+    yield [`${path} not null`, "x"];
+  } else if (Array.isArray(value)) {
+    yield [`${path} with an item more`, [...value, value.at(-1) ?? {}]];
+    for (let i = 0; i < value.length; i++) {
+      yield [`${path}/${i} deleted`, value.toSpliced(i, 1)];
+      for (const [where, item] of mutations(value[i], `${path}/${i}`)) yield [where, value.with(i, item)];
+    }
+  } else {
+    const object = value as Record<string, unknown>;
+    yield [`${path} with a member more`, { ...object, unknown_member: true }];
+    for (const [name, member] of Object.entries(object)) {
+      const { [name]: _, ...others } = object;
+      yield [`${path}/${name} deleted`, others];
+      if (member !== null) yield [`${path}/${name} nulled`, { ...object, [name]: null }];
+      for (const [where, changed] of mutations(member, `${path}/${name}`))
+        yield [where, { ...object, [name]: changed }];
+    }
+  }
+}
+
+describe("a genuine bundle", () => {
+  const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const p256 = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
+  const https = "https://other.example/reproduced/v2";
+
+  it.each<[string, Recipe]>([
+    ["as usual", {}],
+    ["of a P-256 key", { signer: p256, algorithm: "ecdsa-p256" }],
+    ["of an RSA key", { signer: rsa, algorithm: "rsa-2048" }],
+    ["as the log's first entry", { index: 0 }],
+    ["with a predicate of one's own", { type: https, eventType: https }],
+    ["without intent statement", { statement: null }],
+    ["with tags that the log does not take over", { tags: "one" }],
+    ["with as many tags, as long, as the log takes over", { tags: Array(32).fill("🪨".repeat(64)) }],
+    ["with a tag that is too long", { tags: ["one", "🪨".repeat(65)], loggedTags: [] }],
+    ["with too many tags", { tags: Array(33).fill("one"), loggedTags: [] }],
+    ["after other attestations", { prior: [{ id: "a-0" }] }],
+    ["beside other attestations", { prior: [{ id: "a-0" }], covers: "document" }],
+  ])("passes %s", async (_, recipe) => {
+    const bundle = parseIJson(JSON.stringify(genuine(recipe)));
+    expect(await failures(bundle)).toEqual([]);
+    const verdict = await verifyBundle(bundle, trust);
+    expect(verdict.valid).toBe(true);
+    expect(verdict.checks.map((check) => check.name)).toEqual([
+      "format",
+      "file",
+      "manifest",
+      "signature",
+      "attestation",
+      "entry",
+      "inclusion",
+      "tree-head",
+    ]);
+  });
+
+  it("says what the signature covers", async () => {
+    const detail = async (recipe: Recipe) => (await verifyBundle(genuine(recipe), trust)).checks[3]!.detail;
+    expect(await detail({ prior: [{ id: "a-0" }] })).toContain("with the 1 attestation(s) before it");
+    expect(await detail({ prior: [{ id: "a-0" }], covers: "document" })).toContain(
+      "without the 1 attestation(s) in it",
+    );
+  });
+
+  it("passes with the file's hash prefixed, and without a known predicate base", async () => {
+    const { fileHash, operatorKey } = trust;
+    expect(await failures(genuine(), { fileHash: `sha256:${fileHash}`, operatorKey })).toEqual([]);
+  });
+});
+
+describe("a bundle whose entry is anchored", () => {
+  const anchoredBy = (bundle: AttestationBundle, file: Uint8Array) => {
+    const ots_proof = Buffer.from(file).toString("base64");
+    return { ...bundle, entry: { ...bundle.entry, ots_proof } };
+  };
+  const promise = hex("00", pending("https://calendar.example"));
+
+  it("passes, with a check that tells what the proof comes down to", async () => {
+    const bundle = genuine();
+    const file = detached(Buffer.from(bundle.entry.entry_hash, "hex"), promise);
+    const { valid, checks } = await verifyBundle(anchoredBy(bundle, file), trust);
+    expect(valid).toBe(true);
+    expect(checks.at(-1)).toMatchObject({ name: "anchor", ok: true });
+    expect(checks.at(-1)!.detail).toContain("https://calendar.example");
+  });
+
+  it("is refused with the proof of another entry", async () => {
+    const file = detached(Buffer.from(sha256("another"), "hex"), promise);
+    expect(await failures(anchoredBy(genuine(), file))).toEqual([
+      "anchor: The anchoring proof is about another digest than the entry's hash.",
+    ]);
+  });
+});
+
+describe("a changed bundle", () => {
+  it.each([0, 4])("is refused wherever it is changed (leaf %i)", async (index) => {
+    // No hash covers an entry's id, which is only bounded below; nothing says how many further digests there were.
+    const uncovered = ["/entry/id + 1", "/entry/entry_hashes/1 deleted"];
+    const passed: string[] = [];
+    let changes = 0;
+    for (const [where, changed] of mutations(genuine({ index }))) {
+      changes++;
+      const verdict = await verifyBundle(changed, trust);
+      if (verdict.valid) passed.push(where);
+      else expect(verdict.checks.some((check) => !check.ok && check.detail !== "")).toBe(true);
+    }
+    expect(changes).toBeGreaterThan(400);
+    expect(passed.sort()).toEqual(uncovered.sort());
+  });
+
+  it("is refused with a sentence that says what is wrong", async () => {
+    const bundle = genuine();
+    const { entry, proof, attestation, tree_head } = bundle;
+    const other = generateKeyPairSync("ed25519").publicKey;
+    const cases: [object, string][] = [
+      [{ entry: { ...entry, ots_proof: "AA==" } }, "anchor: The OpenTimestamps proof ends too early."],
+      [{ entry: { ...entry, chain_version: 1 } }, "format: /entry/chain_version must be 2."],
+      [{ proof: { ...proof, sth: null } }, "format: /proof/sth must be an object."],
+      [{ format: "cairnlog-attestation/v2" }, 'format: /format must be "cairnlog-attestation/v1".'],
+      [
+        { entry: { ...entry, timestamp: "2025-03-01T12:00:00.25Z" } },
+        "entry: The entry's timestamp is not in its canonical spelling.",
+      ],
+      [
+        { proof: { ...proof, audit_path: [...proof.audit_path, proof.leaf_hash] } },
+        "inclusion: The audit path does not lead",
+      ],
+      [{ attestation: { ...attestation, type: "authorship" } }, "attestation: The attestation's type is not the one"],
+      [{ public_key: publicPem(other) }, "signature: The signer's fingerprint is not that of the public key."],
+      [
+        { public_key: bundle.public_key.replaceAll("\n", "\r\n") },
+        "signature: The public key is not in its normal PEM spelling.",
+      ],
+      [
+        { tree_head: { ...tree_head, tree_version: 1 } },
+        "tree-head: The tree head in the proof is not the bundle's tree head.",
+      ],
+    ];
+    for (const [change, sentence] of cases) {
+      expect((await failures({ ...bundle, ...change })).join("\n")).toContain(sentence);
+    }
+  });
+
+  it("is refused against another file, operator or predicate base", async () => {
+    const bundle = genuine();
+    const stranger = parsePublicKey(publicPem(generateKeyPairSync("ed25519").publicKey));
+    expect(await failures(bundle, { ...trust, fileHash: sha256("another") })).toEqual([
+      "file: The file is not the one that was attested: its SHA-256 differs from the manifest's content hash.",
+    ]);
+    expect((await failures(bundle, { ...trust, fileHash: "abc" }))[0]).toContain("not a SHA-256");
+    expect((await failures(bundle, { ...trust, operatorKey: stranger }))[0]).toContain("another key than the pinned");
+    expect((await failures(bundle, { ...trust, predicateBase: "https://x.example" }))[0]).toContain(
+      "not the predicate",
+    );
+  });
+
+  it("is refused when the log signed something inconsistent", async () => {
+    const cases: [Recipe, string][] = [
+      [{ loggedTags: ["one"] }, "manifest: The tags in the log entry are not the manifest's."],
+      [{ tags: "one", loggedTags: ["one"] }, "manifest: The tags in the log entry are not the manifest's."],
+      [{ tags: ["x".repeat(65)] }, "manifest: The tags in the log entry are not the manifest's."],
+      [{ tags: Array(33).fill("one") }, "manifest: The tags in the log entry are not the manifest's."],
+      [{ previous: null }, "entry: Only the first entry of a log, and always that one, has no previous hash."],
+      [
+        { index: 0, previous: FILE },
+        "entry: Only the first entry of a log, and always that one, has no previous hash.",
+      ],
+      [{ headTime: "2025-03-01T12:00:00.249999Z" }, "tree-head: The tree head is older than the entry it covers."],
+    ];
+    for (const [recipe, sentence] of cases) expect(await failures(genuine(recipe))).toEqual([sentence]);
+  });
+
+  it("is refused when the event type does not fit the attestation's type", async () => {
+    const { predicateBase: _, ...without } = trust;
+    for (const eventType of [`${PREDICATES}/authorship/v1`, "http://log.example/editorial-review/v1", "attestation"]) {
+      expect((await failures(genuine({ eventType }), without)).join()).toContain(
+        "not the predicate of the attestation's type",
+      );
+    }
+    expect(await failures(genuine({ type: "toString", eventType: "https://toString" }))).not.toEqual([]);
+  });
+
+  it("is refused without an exception, whatever it is", async () => {
+    const endless: Record<string, unknown> = {};
+    endless.self = endless;
+    const throwing = Object.defineProperty({ ...genuine() }, "entry", {
+      enumerable: true,
+      get: () => {
+        throw new Error("trap");
+      },
+    });
+    const cyclic = genuine();
+    for (const value of [
+      undefined,
+      null,
+      0,
+      "bundle",
+      [],
+      {},
+      endless,
+      throwing,
+      { ...cyclic, manifest: { ...cyclic.manifest, endless } },
+    ]) {
+      expect((await verifyBundle(value, trust)).valid).toBe(false);
+    }
+  });
+});

@@ -1,0 +1,64 @@
+import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { parsePublicKey } from "#cairnlog/engine/verify/keys/publickey.js";
+import { type TreeHead, treeHeadMessage, verifyTreeHead } from "#cairnlog/engine/verify/tree/treehead.js";
+import { sha256 } from "../keys/keys.js";
+
+const root_hash = sha256("root");
+const timestamp = "2025-03-01T12:00:00.000000Z";
+const publicPem = (key: KeyObject) => key.export({ type: "spki", format: "pem" }) as string;
+
+it("the signed message is root hash, size and timestamp, joined with colons", () => {
+  expect(Buffer.from(treeHeadMessage(root_hash, 9007199254740991, timestamp)).toString()).toBe(
+    `${root_hash}:9007199254740991:${timestamp}`,
+  );
+});
+
+describe.each([
+  ["ed25519", generateKeyPairSync("ed25519"), null],
+  ["ecdsa-p256", generateKeyPairSync("ec", { namedCurve: "prime256v1" }), "sha256"],
+  ["rsa-2048", generateKeyPairSync("rsa", { modulusLength: 2048 }), "sha256"],
+] as const)("signed by an operator key of type %s", (_, pair, digest) => {
+  const operatorKey = parsePublicKey(publicPem(pair.publicKey));
+  const signature = sign(digest, Buffer.from(`${root_hash}:12:${timestamp}`), pair.privateKey).toString("base64");
+  const head: TreeHead = {
+    tree_size: 12,
+    root_hash,
+    signature,
+    timestamp,
+    key_id: operatorKey.fingerprint,
+    tree_version: 2,
+  };
+
+  it("verifies", async () => {
+    expect(await verifyTreeHead(head, operatorKey)).toBe(true);
+    // The lens is a hint outside the signature.
+    expect(await verifyTreeHead({ ...head, tree_version: 1 }, operatorKey)).toBe(true);
+  });
+
+  it("does not verify when anything signed is changed, or another key is meant", async () => {
+    const other = parsePublicKey(publicPem(generateKeyPairSync("ed25519").publicKey));
+    const changes: object[] = [
+      { tree_size: 13 },
+      { tree_size: "12" },
+      { tree_size: 0 },
+      { root_hash: sha256("other") },
+      { root_hash: root_hash.toUpperCase() },
+      { timestamp: "2025-03-01T12:00:00.000001Z" },
+      { timestamp: "2025-03-01T12:00:00Z" },
+      { timestamp: `${timestamp}:` },
+      { signature: `${signature}\n` },
+      { signature: signature.replace(/.(=*)$/, "$1") },
+      { signature: "" },
+      { key_id: other.fingerprint },
+      { tree_version: 3 },
+    ];
+    for (const change of changes)
+      expect(await verifyTreeHead({ ...head, ...change } as TreeHead, operatorKey)).toBe(false);
+    expect(await verifyTreeHead(head, other)).toBe(false);
+    expect(await verifyTreeHead({ ...head, key_id: other.fingerprint }, other)).toBe(false);
+    for (const value of [null, 1, "head", [], {}]) {
+      expect(await verifyTreeHead(value as unknown as TreeHead, operatorKey)).toBe(false);
+    }
+  });
+});
