@@ -24,6 +24,7 @@ import type { Manifest } from "#cairnlog/engine/log/history/backupformat.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
 import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema.js";
+import { cairnlog } from "../cli/harness.js";
 import {
   buildData,
   check,
@@ -39,7 +40,7 @@ import { chain } from "../log/history/entries.js";
 import { runIn } from "../log/inline.js";
 import { attestUntilGone } from "../server/attesting.js";
 import { newSigner, submission } from "../server/signers.js";
-import { cairnlog, MAIN, startService } from "../service.js";
+import { MAIN, startService } from "../service.js";
 
 /** Nothing on stderr, but for how far it has come: work of more than 5 s says that, and a busy machine takes as long. */
 const NO_COMPLAINT = expect.stringMatching(/^(?:(?:Backing up|Restoring): \d+ of \d+ \(\d+ %\)\n)*$/);

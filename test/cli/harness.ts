@@ -82,7 +82,8 @@ export const begin = (args: readonly string[], env: Readonly<Record<string, stri
 /** Runs `cairnlog` to its end, as `cairnlog` of `service.ts` does in a process of its own. */
 export const cairnlog = (...run: Parameters<typeof begin>): Promise<Finished> => begin(...run).ended;
 
-/** What a signal from outside does to the commands that run. */
-export function interrupt(signal: "SIGINT" | "SIGTERM" = "SIGTERM"): void {
-  if (!process.emit(signal)) throw new Error("nothing waits for an interruption");
+/** What a signal from outside does to the commands that run, as soon as one of them listens for it. */
+export async function interrupt(signal: "SIGINT" | "SIGTERM" = "SIGTERM"): Promise<void> {
+  while (!process.listenerCount(signal)) await once(process, "newListener");
+  process.emit(signal);
 }

@@ -177,7 +177,7 @@ describe("log", () => {
       const follow = () => begin(["log", "tail", "-n", "1", "--follow", "--interval", "1", "--server", proxy.url]);
       const first = follow();
       await first.prints(/\n/);
-      interrupt(signal);
+      await interrupt(signal);
       expect(await first.ended).toMatchObject({ code: 0, stderr: "" });
       const second = follow();
       await second.prints(/\n/);
@@ -251,7 +251,7 @@ describe("webhook listen", () => {
   test.each(["SIGINT", "SIGTERM"] as const)("0 when it is interrupted by %s", async (signal) => {
     const receiver = begin(["webhook", "listen", "--port", "0", ...secret]);
     await receiver.prints(/^listening on http:\/\/127\.0\.0\.1:\d+\n$/);
-    interrupt(signal);
+    await interrupt(signal);
     expect(await receiver.ended).toMatchObject({ code: 0, stderr: "" });
   });
 

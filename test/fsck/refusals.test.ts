@@ -12,8 +12,9 @@ import { startLog } from "#cairnlog/engine/log/log.js";
 import { MIGRATIONS, type Migration } from "#cairnlog/engine/store/lmdb/migrations.js";
 import { FORMAT } from "#cairnlog/engine/store/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
+import { cairnlog } from "../cli/harness.js";
 import { type Acknowledged, attest } from "../server/attesting.js";
-import { cairnlog, MAIN, startService } from "../service.js";
+import { MAIN, startService } from "../service.js";
 import { buildData, copyOf, newFolder, openData, removeFolders, tamper } from "./everykind.js";
 
 const pool = createPool(1);
@@ -28,8 +29,8 @@ afterAll(async () => {
 });
 
 /** What `cairnlog serve` says when it does not start. */
-async function refusal(dataDir: string, env: NodeJS.ProcessEnv = {}): Promise<string> {
-  const ended = await cairnlog(["serve"], { env: { ...process.env, PORT: "0", SERVICE_DATA_DIR: dataDir, ...env } });
+async function refusal(dataDir: string, env: Record<string, string> = {}): Promise<string> {
+  const ended = await cairnlog(["serve"], { PORT: "0", SERVICE_DATA_DIR: dataDir, ...env });
   expect(ended.code).toBe(1);
   expect(ended.stdout).toBe("");
   return ended.stderr;

@@ -100,7 +100,7 @@ describe("0", () => {
   test.each(["SIGINT", "SIGTERM"] as const)("it is interrupted between two rounds by %s", async (signal) => {
     const run = begin(["monitor", proxy.url, "--state", temporaryFolder(), "--json"]);
     await run.prints(/\n/);
-    interrupt(signal);
+    await interrupt(signal);
     expect(await run.ended).toMatchObject({ code: 0, stderr: "" });
   });
 
@@ -113,7 +113,7 @@ describe("0", () => {
     });
     const { ended } = begin(["monitor", proxy.url, "--state", temporaryFolder(), ...more]);
     await asked;
-    interrupt();
+    await interrupt();
     expect(await ended).toEqual({ code: 0, stdout: "", stderr: "" });
   });
 });
@@ -262,7 +262,7 @@ describe("4: a watched key is named", () => {
   test("not without --once: 0 when it is interrupted", async () => {
     const run = begin(["monitor", proxy.url, "--state", temporaryFolder(), "--watch", alice.fingerprint]);
     await run.prints(/^verified/);
-    interrupt();
+    await interrupt();
     expect(await run.ended).toMatchObject({ code: 0, stderr: expect.stringContaining("ALARM watched") });
   });
 });
@@ -322,7 +322,7 @@ describe("5: the log is stalled", () => {
     const args = ["--interval", "1", "--max-silence", "1"];
     const run = begin(["monitor", proxy.url, "--state", temporaryFolder(), ...args]);
     await run.prints(/(^verified.*\n){4}/m);
-    interrupt();
+    await interrupt();
     const { code, stderr } = await run.ended;
     expect(code).toBe(0);
     expect(stderr.match(/ALARM stalled/g)).toHaveLength(1);
