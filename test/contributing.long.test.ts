@@ -1,5 +1,5 @@
 /** The changes that docs/contributing.md shows, each applied to a copy of the tree, built, and run with its tests. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,14 +15,17 @@ afterEach(() => rmSync(copy, { recursive: true, force: true }));
 /** The sources in a folder of their own; packages are shared, what was built is not. */
 function copyOfTheTree(): string {
   const folder = mkdtempSync(join(tmpdir(), "cairnlog-change-"));
-  for (const name of ["engine", "server", "wasm", "scripts", "test", "docs", "package.json", "tsconfig.json"])
-    cpSync(join(root, name), join(folder, name), { recursive: true });
+  // What git names, without what was built or installed here.
+  const files = execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8" }).split("\0").filter(Boolean);
+  for (const name of files) cpSync(join(root, name), join(folder, name));
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
   return folder;
 }
 
-const run = (...[command, ...args]: string[]) =>
-  execFileSync(command!, args, { cwd: copy, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+function run(...[command, ...args]: string[]): void {
+  const { status, stdout, stderr } = spawnSync(command!, args, { cwd: copy, encoding: "utf8" });
+  expect(status, `${command} ${args.join(" ")}\n${stdout}\n${stderr}`).toBe(0);
+}
 
 test.each([
   ["add-kind", 8, ["test/registry/keys/note.test.ts", "test/verify/kinds.test.ts", "test/registry/replay.test.ts"]],
