@@ -232,7 +232,11 @@ test("the same commands at the same times write the same bytes", async () => {
   await tour(world);
   const names = new Set(groups.flat().map(({ name }) => name));
   // Other tests in this process may have defined commands of their own.
-  expect([...names].sort()).toEqual(commandNames().filter((name) => !name.startsWith("test.")).sort());
+  expect([...names].sort()).toEqual(
+    commandNames()
+      .filter((name) => !name.startsWith("test."))
+      .sort(),
+  );
   expect(groups.some((group) => group.length > 1)).toBe(true);
   const entries = [...world.registry.log.entries()];
   expect(new Set(entries.map(({ event_type }) => event_type))).toEqual(
