@@ -112,6 +112,81 @@ describe("imports make no circle", () => {
   });
 });
 
+/** What knows committed state: whatever imports one of these, if only for its types. */
+const COMMITTED = ["engine/log/log.ts", "engine/store/store.ts"];
+/** Time and chance, which commands get with their input or from the transaction. */
+const CHANCE = /\b(?:systemClock|Date\.now|performance\.|Math\.random|randomUUID|randomBytes)/;
+/** Memory between two runs of a command. */
+const MEMORY = /^(?:export )?let /m;
+/** Files with memory that makes no difference to what a command does. */
+const REMEMBERING: readonly string[] = [
+  // The newest term and what it was made of: a function of these, kept because it is asked for twice in a row.
+  "engine/registry/attestations/events.ts",
+];
+
+/** What is wrong with a file that defines commands, and with those that it reaches. */
+function faultsOfCommands(
+  file: string,
+  textOf: (file: string) => string,
+  targetsOf: (file: string) => readonly string[],
+): string[] {
+  const faults: string[] = /\bclass\s+\w+\s*\{|\bthis\.[#\w]/.test(code(textOf(file)))
+    ? [`${file} has an object of its own`]
+    : [];
+  const reached = new Set([file]);
+  for (const from of reached) {
+    const targets = targetsOf(from);
+    for (const target of targets) reached.add(target);
+    for (const target of targets) if (COMMITTED.includes(target)) faults.push(`${from} knows ${target}`);
+    if (!from.startsWith("engine/registry/")) continue;
+    if (CHANCE.test(code(textOf(from)))) faults.push(`${from} asks for time or chance`);
+    if (MEMORY.test(textOf(from)) && !REMEMBERING.includes(from)) faults.push(`${from} remembers`);
+  }
+  return faults;
+}
+
+/** A source text without its comments. */
+const code = (text: string): string => text.replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, "");
+
+describe("a command sees nothing but its transaction and its input", () => {
+  const textOf = (file: string) => readFileSync(join(root, file), "utf8");
+  const defining = FILES.filter((file) => /\bdefine\(\s*"/.test(textOf(file)));
+
+  test.each(defining)("%s", (file) => {
+    expect(
+      faultsOfCommands(file, textOf, (from) => importsOf(from).flatMap((name) => targetOf(from, name) ?? [])),
+    ).toEqual([]);
+  });
+
+  test("every concept has its commands in files of their own", () => {
+    expect(defining.length).toBeGreaterThan(9);
+    for (const file of defining.filter((file) => file.startsWith("engine/registry/")))
+      expect(file).toMatch(/\/commands\.ts$/);
+  });
+
+  test("the check sees a command that reads committed state, the clock, chance or its own memory", () => {
+    const [commands, keys] = ["engine/registry/keys/commands.ts", "engine/registry/keys/keys.ts"];
+    const faults = (
+      texts: Readonly<Record<string, string>>,
+      arrows: Readonly<Record<string, readonly string[]>> = {},
+    ) =>
+      faultsOfCommands(
+        commands,
+        (file) => texts[file] ?? "",
+        (file) => arrows[file] ?? [],
+      );
+    expect(faults({}, { [commands]: [keys], [keys]: ["engine/log/log.ts"] })).toEqual([
+      `${keys} knows engine/log/log.ts`,
+    ]);
+    expect(faults({}, { [commands]: ["engine/store/store.ts"] })).toHaveLength(1);
+    expect(faults({ [commands]: "const id = randomUUID();" })).toHaveLength(1);
+    expect(faults({ [keys]: "const now = Date.now();" }, { [commands]: [keys] })).toHaveLength(1);
+    expect(faults({ [keys]: "const kept = [];\nlet newest;" }, { [commands]: [keys] })).toHaveLength(1);
+    expect(faults({ [commands]: "tx.put(this.#key, row);" })).toHaveLength(1);
+    expect(faults({ [commands]: "// Date.now() of this class\nconst row = tx.get(key);" })).toEqual([]);
+  });
+});
+
 /** Files that a folder may hold: more of them are more than one room. */
 const MOST_FILES = 12;
 

@@ -440,7 +440,7 @@ export class Log {
     const sth = this.treeHead(leafIndex + 1);
     if (!entry || !sth) return null;
     const { id, entry_hash, timestamp } = entry;
-    return { log_entry_id: id, leaf_index: leafIndex, entry_hash, timestamp, sth };
+    return { log_entry_id: id, leaf_index: leafIndex, entry_hash, timestamp, sth, json: this.#reader.json(leafIndex)! };
   }
 
   /**

@@ -127,7 +127,7 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry> 
     trust,
     trustConfigs,
     graphs: new Graphs({ graph, keys, slices: querySlices, clock, settings: options.graphs ?? {} }),
-    endorsements: new Endorsements({ log, keys, queries: endorsementQueries, trust }),
+    endorsements: new Endorsements({ log, operator: operator.fingerprint, queries: endorsementQueries, trust }),
     endorsementQueries,
     requests: new Requests({ log, keys, operator, trust, quota: requestQuota }),
     policies: new Policies({ log, keys, clock, quota: policyQuota }),

@@ -6,6 +6,7 @@ import Type from "typebox";
 import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../../engine/error.js";
 import type { Challenges } from "../../engine/registry/access/challenges.js";
+import { canonicalFingerprint } from "../../engine/registry/keys/events.js";
 import type { Keys } from "../../engine/registry/keys/keys.js";
 import { AuthProof, SignedChallenge } from "../wire/identity/auth.js";
 import { checker } from "./input.js";
@@ -121,10 +122,9 @@ export class Gate {
    * @throws CairnlogError `not-found` when no key has it; `forbidden` when it is another key's
    */
   own(proof: Proof, named: string): string {
-    const { fingerprint } = this.#keys.find(named);
-    if (fingerprint !== proof.fingerprint)
-      throw new CairnlogError("forbidden", `The proof is of the key ${proof.fingerprint}, not of the one named.`);
-    return fingerprint;
+    if (canonicalFingerprint(named) === proof.fingerprint) return proof.fingerprint;
+    this.#keys.find(named);
+    throw new CairnlogError("forbidden", `The proof is of the key ${proof.fingerprint}, not of the one named.`);
   }
 
   async #session({ request }: Asking, allowRecovery: boolean): Promise<Proof> {

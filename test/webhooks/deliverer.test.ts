@@ -1,6 +1,12 @@
 /** When and in which order deliveries are tried, with a clock that the test moves. */
+import { pino } from "pino";
 import { afterAll, describe, expect, test } from "vitest";
+import { projection } from "#cairnlog/engine/registry/projection.js";
 import { RETRY_DELAYS_S, UNHEALTHY_AFTER } from "#cairnlog/engine/registry/webhooks/deliveries.js";
+import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
+import { Deliverer } from "#cairnlog/server/webhooks/deliverer.js";
+import type { Send } from "#cairnlog/server/webhooks/send.js";
+import { openFaultyLog } from "../log/harness.js";
 import { closeWorlds } from "../registry/world.js";
 import { ACCEPTED, type Arrival, OWNER, openPost, type Post, REFUSED } from "./harness.js";
 
@@ -157,6 +163,25 @@ describe("a delivery", () => {
     expect(post.arrivals).toHaveLength(3);
     expect(post.world.registry.webhooks.outbox.oldest(id, 10)).toEqual([]);
   });
+});
+
+test("an entry whose commit failed, and that is on disk all the same, is delivered without a restart", async () => {
+  const { log, faults } = await openFaultyLog({ projection });
+  const webhooks = new Webhooks({ log, operator: OWNER, allowPrivate: false });
+  await webhooks.subscribe({ url: "https://receiver.example/" }, OWNER);
+  const ids: string[] = [];
+  const send: Send = async ({ headers }) => {
+    ids.push(headers["webhook-id"]!);
+    return ACCEPTED;
+  };
+  const deliverer = new Deliverer({ webhooks, send, logger: pino({ level: "silent" }) });
+  deliverer.start();
+  faults.plan = ["persisted anyway"];
+  const append = log.append({ event_type: "key_registration", payload: {} });
+  await expect(append).rejects.toMatchObject({ code: "storage-failed" });
+  await expect.poll(() => webhooks.outbox.size, { interval: 1, timeout: 20_000 }).toBe(0);
+  expect(ids).toEqual(["msg_1_1"]);
+  await deliverer.stop();
 });
 
 describe("a clock that is set", () => {

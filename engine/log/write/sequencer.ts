@@ -47,6 +47,8 @@ export interface Receipt {
   readonly entry_hash: string;
   readonly timestamp: string;
   readonly sth: TreeHead;
+  /** The entry as it is stored and served (JSON), not to be written to. */
+  readonly json: Buffer;
 }
 
 export interface Committed<T> {
@@ -418,6 +420,7 @@ export class Sequencer {
           entry_hash: batch.entries[i]!.entryHash,
           timestamp: batch.events[i]!.timestamp,
           sth: head(i),
+          json: batch.entries[i]!.json,
         });
       waiting.resolve({ value: outcome.value, receipts });
     }
@@ -431,8 +434,8 @@ export class Sequencer {
     if (this.#inFlight || this.#recovering) return;
     this.#recovering = true;
     try {
-      this.#committed.clear();
       await this.#parts.recover();
+      this.#committed.clear();
       this.#failed = false;
       this.#failure = undefined;
     } catch (cause) {

@@ -133,8 +133,8 @@ export class Challenges {
   /**
    * Takes a signed challenge as proof of its key. Only a valid signature uses it up, and of many at one moment one.
    * @throws CairnlogError `not-found`; `challenge-used`; `gone` when it has expired; `forbidden` for a signature that
-   *   does not verify, another key's challenge, or one made for another purpose; `key-not-active` when the key has
-   *   ended since
+   *   does not verify, another key's challenge, or one made for another purpose; `key-not-active` when the key had
+   *   ended when the answer came
    */
   async consume({
     challengeId,
@@ -158,7 +158,8 @@ export class Challenges {
     if (!purposes.includes(challenge.purpose))
       throw new CairnlogError("forbidden", `A challenge of the purpose "${challenge.purpose}" proves nothing here.`);
 
-    const key = importPublicKey(this.#keys.find(challenge.fingerprint).public_key);
+    const { public_key, status } = this.#keys.find(challenge.fingerprint);
+    const key = importPublicKey(public_key);
     const isValid = signed !== undefined && (await this.#verifier.verify(key, Buffer.from(nonceOf(challenge)), signed));
     // Other answers to the same challenge may have come to their end while this one was verified.
     if (challenge.isUsed) throw usedChallenge();
@@ -170,7 +171,6 @@ export class Challenges {
     }
     challenge.isUsed = true;
     const recovery = challenge.purpose === "recovery";
-    const { status } = this.#keys.find(challenge.fingerprint);
     if (!allowEnded && status !== (recovery ? "expired" : "active")) throw keyNotActive(challenge.fingerprint, status);
     return { fingerprint: challenge.fingerprint, recovery };
   }

@@ -3,7 +3,7 @@ import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { StateReader } from "../../log/write/projection.js";
 import type { CredentialRow, UserRow } from "../../store/schema.js";
-import { keyStatus } from "../keys/status.js";
+import { keyStatus, wrongKeyStatus } from "../keys/status.js";
 import { type Credential, credentialOf, type DraftCredential, isHardwareBacked } from "./credential.js";
 
 interface AccountChange {
@@ -108,7 +108,7 @@ export function checkFree(
   userId: string | null,
 ): void {
   const status = keyStatus(state, fingerprint, time);
-  if (status !== "active") throw new CairnlogError("wrong-key-status", `The key ${fingerprint} is ${status}.`);
+  if (status !== "active") throw wrongKeyStatus(fingerprint, status);
   const bound = state.get("credentialKeys", fingerprint);
   if (bound && bound.user_id !== userId)
     throw new CairnlogError("already-exists", `The key ${fingerprint} is on an account already.`);

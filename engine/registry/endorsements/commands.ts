@@ -3,7 +3,7 @@ import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { EndorsementRow } from "../../store/schema.js";
 import { invalidInput } from "../input.js";
-import { requireActive } from "../keys/status.js";
+import { requireActive, requireKey } from "../keys/status.js";
 import {
   ACCEPTANCE_REVOCATION,
   alertRecord,
@@ -20,20 +20,21 @@ import {
 } from "./events.js";
 import type { OfferContent } from "./input.js";
 
-/** Whoever endorses and who is endorsed: fingerprints of keys that exist, as the registry writes them. */
+/** Who endorses and who is endorsed, as the registry writes fingerprints. */
 interface Parties {
   readonly endorser_fingerprint: string;
   readonly endorsed_fingerprint: string;
 }
 
-interface Judged {
+interface Settings {
+  readonly operator_fingerprint: string;
   /** Seconds from the acceptance of an endorsement to its effect. */
   readonly activation_delay_seconds: number;
 }
 
 /**
  * @returns the endorsement
- * @throws CairnlogError `key-not-active` for either key; `forbidden` without enough trust; `invalid-input` when the
+ * @throws CairnlogError `not-found` and `key-not-active` for either key; `forbidden` without enough trust; `invalid-input` when the
  *   validity is over; `already-exists` while an offer of this category between the two is open or in force
  */
 export const offerEndorsement = define(
@@ -45,9 +46,12 @@ export const offerEndorsement = define(
       endorsed_fingerprint,
       content,
       may_endorse,
+      operator_fingerprint,
       activation_delay_seconds,
-    }: Parties & Judged & { readonly content: OfferContent; readonly may_endorse: boolean },
+    }: Parties & Settings & { readonly content: OfferContent; readonly may_endorse: boolean },
   ): EndorsementRow => {
+    requireKey(transaction, endorser_fingerprint, operator_fingerprint);
+    requireKey(transaction, endorsed_fingerprint, operator_fingerprint);
     requireActive(transaction, endorser_fingerprint);
     requireActive(transaction, endorsed_fingerprint);
     if (!may_endorse) throw new CairnlogError("forbidden", "The key has less trust than it takes to endorse others.");
@@ -74,20 +78,24 @@ export const offerEndorsement = define(
 
 /**
  * @returns the endorsement
- * @throws CairnlogError `forbidden` when the offer is to another key; `key-not-active` for either key;
+ * @throws CairnlogError `not-found` and `key-not-active` for either key; `forbidden` when the offer is to another key;
  *   `precondition-failed` unless the offer is open
  */
 export const acceptEndorsement = define(
   "endorsement.accept",
   (
     transaction: Transaction,
-    input: Judged & {
+    input: Settings & {
       readonly offer_entry_id: number;
       readonly endorsed_fingerprint: string;
       readonly note: string | null;
     },
   ): EndorsementRow => {
-    const row = rowOf(transaction, input.offer_entry_id, "endorsed", input.endorsed_fingerprint);
+    requireKey(transaction, input.endorsed_fingerprint, input.operator_fingerprint);
+    const row = transaction.get("endorsements", input.offer_entry_id)!;
+    // A key that imported history alone names cannot be said to be active.
+    requireKey(transaction, row.endorser_fingerprint, input.operator_fingerprint);
+    requireParty(row, "endorsed", input.endorsed_fingerprint);
     requireActive(transaction, row.endorsed_fingerprint);
     requireActive(transaction, row.endorser_fingerprint);
     return change(transaction, row, ["offered"], ENDORSEMENT_ACCEPTANCE, input);
@@ -97,16 +105,19 @@ export const acceptEndorsement = define(
 /**
  * The endorsed key may have ended.
  * @returns the endorsement
- * @throws CairnlogError `forbidden` when another key endorsed; `invalid-input` when it endorsed another key;
+ * @throws CairnlogError `not-found` for either key; `forbidden` when another key endorsed; `invalid-input` when it endorsed another key;
  *   `key-not-active`; `precondition-failed` when the endorsement has ended
  */
 export const withdrawEndorsement = define(
   "endorsement.withdraw",
   (
     transaction: Transaction,
-    input: Judged & Parties & { readonly offer_entry_id: number; readonly note: string },
+    input: Settings & Parties & { readonly offer_entry_id: number; readonly note: string },
   ): EndorsementRow => {
-    const row = rowOf(transaction, input.offer_entry_id, "endorser", input.endorser_fingerprint);
+    requireKey(transaction, input.endorsed_fingerprint, input.operator_fingerprint);
+    requireKey(transaction, input.endorser_fingerprint, input.operator_fingerprint);
+    const row = transaction.get("endorsements", input.offer_entry_id)!;
+    requireParty(row, "endorser", input.endorser_fingerprint);
     if (row.endorsed_fingerprint !== input.endorsed_fingerprint)
       throw invalidInput("/endorsed_fingerprint", "The offer was made to another key.");
     requireActive(transaction, row.endorser_fingerprint);
@@ -117,22 +128,27 @@ export const withdrawEndorsement = define(
 /**
  * The endorser's key may have ended.
  * @returns the endorsement
- * @throws CairnlogError `forbidden` when another key was endorsed; `key-not-active`; `precondition-failed` unless the
+ * @throws CairnlogError `not-found`; `forbidden` when another key was endorsed; `key-not-active`; `precondition-failed` unless the
  *   endorsement was accepted and has not ended
  */
 export const revokeAcceptance = define(
   "endorsement.revoke-acceptance",
   (
     transaction: Transaction,
-    input: Judged & { readonly offer_entry_id: number; readonly endorsed_fingerprint: string; readonly note: string },
+    input: Settings & { readonly offer_entry_id: number; readonly endorsed_fingerprint: string; readonly note: string },
   ): EndorsementRow => {
-    const row = rowOf(transaction, input.offer_entry_id, "endorsed", input.endorsed_fingerprint);
+    requireKey(transaction, input.endorsed_fingerprint, input.operator_fingerprint);
+    const row = transaction.get("endorsements", input.offer_entry_id)!;
+    requireParty(row, "endorsed", input.endorsed_fingerprint);
     requireActive(transaction, row.endorsed_fingerprint);
     return change(transaction, row, ACCEPTED, ACCEPTANCE_REVOCATION, input);
   },
 );
 
-/** @throws CairnlogError `key-not-active`; `forbidden` when no endorsement between the two was ever accepted */
+/**
+ * @throws CairnlogError `not-found` for either key; `key-not-active` when that which files it is not; `forbidden` when no
+ *   endorsement between the two was ever accepted
+ */
 export const fileAlert = define(
   "endorsement.alert",
   (
@@ -142,7 +158,8 @@ export const fileAlert = define(
       compromised_fingerprint,
       reason,
       evidence,
-    }: {
+      operator_fingerprint,
+    }: Pick<Settings, "operator_fingerprint"> & {
       /** Of the key that files it. */
       readonly endorser_fingerprint: string;
       readonly compromised_fingerprint: string;
@@ -150,6 +167,8 @@ export const fileAlert = define(
       readonly evidence: string | null;
     },
   ): RevocationAlert => {
+    requireKey(transaction, endorser_fingerprint, operator_fingerprint);
+    requireKey(transaction, compromised_fingerprint, operator_fingerprint);
     requireActive(transaction, endorser_fingerprint);
     if (
       !isRelated(transaction, endorser_fingerprint, compromised_fingerprint) &&
@@ -173,17 +192,10 @@ export const fileAlert = define(
 const LIVE: readonly EndorsementStatus[] = ["offered", "pending_activation", "active"];
 const ACCEPTED: readonly EndorsementStatus[] = ["pending_activation", "active"];
 
-/** The endorsement of an offer that exists. @throws CairnlogError `forbidden` when `party` of it is another key */
-function rowOf(
-  transaction: Transaction,
-  offerId: number,
-  party: "endorser" | "endorsed",
-  fingerprint: string,
-): EndorsementRow {
-  const row = transaction.get("endorsements", offerId)!;
+/** @throws CairnlogError `forbidden` when this party of the endorsement is another key */
+function requireParty(row: EndorsementRow, party: "endorser" | "endorsed", fingerprint: string): void {
   if (row[`${party}_fingerprint`] !== fingerprint)
-    throw new CairnlogError("forbidden", `The key is not the ${party} of the offer ${offerId}.`);
-  return row;
+    throw new CairnlogError("forbidden", `The key is not the ${party} of the offer ${row.offer_entry_id}.`);
 }
 
 /** Appends what happens to an endorsement that is in one of the states `from`. @returns what it has become */
@@ -192,7 +204,7 @@ function change(
   row: EndorsementRow,
   from: readonly EndorsementStatus[],
   event_type: string,
-  { note, activation_delay_seconds }: Judged & { readonly note: string | null },
+  { note, activation_delay_seconds }: Settings & { readonly note: string | null },
 ): EndorsementRow {
   const status = statusOf(transaction, row, activation_delay_seconds);
   if (!from.includes(status))

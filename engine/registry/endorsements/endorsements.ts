@@ -7,9 +7,9 @@ import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
 import type { Committed } from "../../log/write/sequencer.js";
 import type { EndorsementRow } from "../../store/schema.js";
-import type { Entry } from "../../verify/entry.js";
 import { boundedText, Faults, invalidInput, members } from "../input.js";
-import type { Keys } from "../keys/keys.js";
+import { canonicalFingerprint } from "../keys/events.js";
+import { unknownKey } from "../keys/status.js";
 import { acceptEndorsement, fileAlert, offerEndorsement, revokeAcceptance, withdrawEndorsement } from "./commands.js";
 import { type RevocationAlert, timeAt } from "./events.js";
 import {
@@ -30,24 +30,33 @@ import type { Endorsement, EndorsementQueries, EndorserStanding, EndorserTrust }
 /** An endorsement as a command left it, and the entry that did so. */
 export interface EndorsementReceipt {
   readonly endorsement: Endorsement;
-  readonly log_entry: Entry;
+  /** As it is served (JSON), not to be written to. */
+  readonly log_entry: Buffer;
+}
+
+/** An alert as a command left it, and its entry. */
+export interface AlertReceipt {
+  readonly alert: RevocationAlert;
+  /** As it is served (JSON), not to be written to. */
+  readonly log_entry: Buffer;
 }
 
 export class Endorsements {
   readonly #log: Log;
-  readonly #keys: Keys;
+  readonly #operator: string;
   readonly #queries: EndorsementQueries;
   readonly #trust: EndorserTrust;
 
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly log: Log;
-    readonly keys: Keys;
+    /** Fingerprint of the key that needs no registration. */
+    readonly operator: string;
     readonly queries: EndorsementQueries;
     readonly trust: EndorserTrust;
   }) {
     this.#log = parts.log;
-    this.#keys = parts.keys;
+    this.#operator = parts.operator;
     this.#queries = parts.queries;
     this.#trust = parts.trust;
   }
@@ -61,8 +70,8 @@ export class Endorsements {
   async offer(offer: Offer): Promise<EndorsementReceipt> {
     const input = members(offer);
     const content = readOffer(input);
-    const endorser_fingerprint = this.#fingerprint(input.endorser_fingerprint);
-    const endorsed_fingerprint = this.#fingerprint(input.endorsed_fingerprint);
+    const endorser_fingerprint = readFingerprint(input.endorser_fingerprint);
+    const endorsed_fingerprint = readFingerprint(input.endorsed_fingerprint);
     if (endorser_fingerprint === endorsed_fingerprint)
       throw invalidInput("/endorsed_fingerprint", "A key cannot endorse itself.");
     const standing = await this.#standing(endorser_fingerprint);
@@ -71,7 +80,7 @@ export class Endorsements {
       endorsed_fingerprint,
       content,
       may_endorse: standing.may_endorse,
-      ...this.#delay,
+      ...this.#settings,
     });
     return this.#receipt(committed, standing);
   }
@@ -87,12 +96,9 @@ export class Endorsements {
     const offer_entry_id = readEntryId(input.offer_entry_id, "/offer_entry_id", faults);
     const note = input.note == null ? null : readNote(input.note, faults);
     faults.check();
-    const endorsed_fingerprint = this.#fingerprint(input.endorsed_fingerprint);
-    const offer = this.#offer(offer_entry_id);
-    // A key that imported history alone names cannot be said to be active.
-    this.#fingerprint(offer.endorser_fingerprint);
-    const standing = await this.#standing(offer.endorser_fingerprint);
-    const change = { offer_entry_id, endorsed_fingerprint, note, ...this.#delay };
+    const endorsed_fingerprint = readFingerprint(input.endorsed_fingerprint);
+    const standing = await this.#standing(this.#offer(offer_entry_id).endorser_fingerprint);
+    const change = { offer_entry_id, endorsed_fingerprint, note, ...this.#settings };
     return this.#receipt(await this.#log.execute(acceptEndorsement, change), standing);
   }
 
@@ -107,10 +113,10 @@ export class Endorsements {
     const offer_entry_id = readEntryId(input.original_offer_entry_id, "/original_offer_entry_id", faults);
     const note = readNote(input.note, faults);
     faults.check();
-    const endorsed_fingerprint = this.#fingerprint(input.endorsed_fingerprint);
-    const endorser_fingerprint = this.#fingerprint(input.endorser_fingerprint);
+    const endorsed_fingerprint = readFingerprint(input.endorsed_fingerprint);
+    const endorser_fingerprint = readFingerprint(input.endorser_fingerprint);
     const standing = await this.#standing(this.#offer(offer_entry_id).endorser_fingerprint);
-    const change = { offer_entry_id, endorser_fingerprint, endorsed_fingerprint, note, ...this.#delay };
+    const change = { offer_entry_id, endorser_fingerprint, endorsed_fingerprint, note, ...this.#settings };
     return this.#receipt(await this.#log.execute(withdrawEndorsement, change), standing);
   }
 
@@ -125,9 +131,9 @@ export class Endorsements {
     const offer_entry_id = readEntryId(input.original_offer_entry_id, "/original_offer_entry_id", faults);
     const note = readNote(input.note, faults);
     faults.check();
-    const endorsed_fingerprint = this.#fingerprint(input.endorsed_fingerprint);
+    const endorsed_fingerprint = readFingerprint(input.endorsed_fingerprint);
     const standing = await this.#standing(this.#offer(offer_entry_id).endorser_fingerprint);
-    const change = { offer_entry_id, endorsed_fingerprint, note, ...this.#delay };
+    const change = { offer_entry_id, endorsed_fingerprint, note, ...this.#settings };
     return this.#receipt(await this.#log.execute(revokeAcceptance, change), standing);
   }
 
@@ -138,7 +144,7 @@ export class Endorsements {
    * @throws CairnlogError `invalid-input`; `not-found` for an unknown key; `key-not-active` when that which files it is
    *   not; `forbidden` when no endorsement between the two was ever accepted; and as `Log.append` does
    */
-  async alert(alert: Alert): Promise<{ readonly alert: RevocationAlert; readonly log_entry: Entry }> {
+  async alert(alert: Alert): Promise<AlertReceipt> {
     const input = members(alert);
     const faults = new Faults();
     const reason = readText(input.reason, "/reason", MAX_REASON_CHARACTERS, faults);
@@ -146,12 +152,13 @@ export class Endorsements {
     const evidence = input.evidence == null ? null : boundedText(input.evidence, "/evidence", limits, faults);
     faults.check();
     const { value, receipts } = await this.#log.execute(fileAlert, {
-      endorser_fingerprint: this.#fingerprint(input.endorser_fingerprint),
-      compromised_fingerprint: this.#fingerprint(input.compromised_fingerprint),
+      endorser_fingerprint: readFingerprint(input.endorser_fingerprint),
+      compromised_fingerprint: readFingerprint(input.compromised_fingerprint),
       reason,
       evidence: evidence!,
+      operator_fingerprint: this.#operator,
     });
-    return { alert: value, log_entry: this.#log.entry(receipts[0]!.log_entry_id)! };
+    return { alert: value, log_entry: receipts[0]!.json };
   }
 
   /** @throws CairnlogError `not-found` */
@@ -167,18 +174,20 @@ export class Endorsements {
     return (await this.#trust.standings([endorser])).get(endorser)!;
   }
 
-  get #delay() {
-    return { activation_delay_seconds: this.#queries.activationDelay };
+  get #settings() {
+    return { operator_fingerprint: this.#operator, activation_delay_seconds: this.#queries.activationDelay };
   }
 
   #receipt({ value, receipts }: Committed<EndorsementRow>, { discount }: EndorserStanding): EndorsementReceipt {
-    const { log_entry_id, timestamp } = receipts[0]!;
+    const { timestamp, json } = receipts[0]!;
     const endorsement = this.#queries.record(value, timeAt(timestamp, this.#queries.activationDelay), discount);
-    return { endorsement, log_entry: this.#log.entry(log_entry_id)! };
+    return { endorsement, log_entry: json };
   }
+}
 
-  /** The registry's spelling. @throws CairnlogError `not-found` when there is no such key */
-  #fingerprint(named: unknown): string {
-    return this.#keys.find(named as string).fingerprint;
-  }
+/** The registry's spelling. Whether there is such a key is for the command to say. @throws CairnlogError `not-found` */
+function readFingerprint(named: unknown): string {
+  const fingerprint = canonicalFingerprint(named as string);
+  if (fingerprint === undefined) throw unknownKey();
+  return fingerprint;
 }

@@ -5,7 +5,7 @@ import { define, type Transaction } from "../../log/write/commands.js";
 import type { KeyRow } from "../../store/schema.js";
 import { invalidInput } from "../input.js";
 import { KEY_REGISTRATION, KEY_REVOCATION, KEY_SUCCESSION } from "./events.js";
-import { statusAt } from "./status.js";
+import { statusAt, unknownKey, wrongKeyStatus } from "./status.js";
 
 /** A checked public key, as commands get it. */
 export type PlainKey = Pick<ServerKey, "fingerprint" | "algorithm" | "pem">;
@@ -47,7 +47,7 @@ export const succeedKey = define(
     const { old_fingerprint, key, pseudonym, expiration_date } = input;
     const old = rowOf(transaction, old_fingerprint);
     const status = statusAt(old, transaction.timestamp);
-    if (status === "succeeded" || status === "revoked") throw hasEnded(old_fingerprint, status);
+    if (status === "succeeded" || status === "revoked") throw wrongKeyStatus(old_fingerprint, status);
     if (status === "expired" && !input.recovery)
       throw new CairnlogError("key-not-active", "The key is expired; only a recovery challenge can succeed it.");
     if (transaction.get("keys", key.fingerprint) || key.fingerprint === input.operator_fingerprint)
@@ -72,7 +72,7 @@ export const revokeKey = define(
   "key.revoke",
   (transaction: Transaction, { fingerprint }: { readonly fingerprint: string }): void => {
     const status = statusAt(rowOf(transaction, fingerprint), transaction.timestamp);
-    if (status !== "active") throw hasEnded(fingerprint, status);
+    if (status !== "active") throw wrongKeyStatus(fingerprint, status);
     transaction.append({ event_type: KEY_REVOCATION, payload: { fingerprint } });
   },
 );
@@ -93,7 +93,7 @@ export function appendRegistration(transaction: Transaction, { key, pseudonym, e
 
 function rowOf(transaction: Transaction, fingerprint: string): KeyRow {
   const row = transaction.get("keys", fingerprint);
-  if (!row) throw new CairnlogError("not-found", "No key with this fingerprint is registered.");
+  if (!row) throw unknownKey();
   return row;
 }
 
@@ -104,6 +104,3 @@ function checkExpiration({ timestamp }: Transaction, { expiration_date }: Pick<N
 
 const isRegistered = ({ fingerprint }: PlainKey) =>
   new CairnlogError("already-exists", `The key ${fingerprint} is registered already.`);
-
-const hasEnded = (fingerprint: string, status: string) =>
-  new CairnlogError("wrong-key-status", `The key ${fingerprint} is ${status}.`);

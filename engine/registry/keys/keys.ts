@@ -15,7 +15,7 @@ import { plainKey, registerKey } from "./commands.js";
 import { listKeys, type Paging, type RowPage, searchKeys } from "./directory.js";
 import { canonicalFingerprint } from "./events.js";
 import { readPseudonym } from "./pseudonym.js";
-import { type KeyStatus, statusAt } from "./status.js";
+import { type KeyStatus, statusAt, unknownKey } from "./status.js";
 
 /** What lists show of a key. */
 export interface KeySummary {
@@ -123,7 +123,7 @@ export class Keys {
   /** As `lookup`. @throws CairnlogError `not-found` when there is no such key */
   find(fingerprint: string): KeyRecord {
     const record = this.lookup(fingerprint);
-    if (!record) throw new CairnlogError("not-found", "No key with this fingerprint is registered.");
+    if (!record) throw unknownKey();
     return record;
   }
 

@@ -11,6 +11,14 @@ export function statusAt(row: Pick<KeyRow, "status" | "expires_at">, time: strin
   return row.status === "active" && row.expires_at !== null && row.expires_at <= time ? "expired" : row.status;
 }
 
+/**
+ * That a fingerprint is of a key: a registered one, or the operator's, which alone may have no row. Part of a command.
+ * @throws CairnlogError `not-found`
+ */
+export function requireKey(transaction: Transaction, fingerprint: string, operatorFingerprint: string): void {
+  if (fingerprint !== operatorFingerprint && !transaction.get("keys", fingerprint)) throw unknownKey();
+}
+
 /** The status of a key that exists. The operator's alone may have no row, and is always active. */
 export function keyStatus(state: Pick<StateReader, "get">, fingerprint: string, time: string): KeyStatus {
   const row = state.get("keys", fingerprint);
@@ -25,6 +33,13 @@ export function requireActive(transaction: Transaction, fingerprint: string): vo
   const status = keyStatus(transaction, fingerprint, transaction.timestamp);
   if (status !== "active") throw keyNotActive(fingerprint, status);
 }
+
+export const unknownKey = (): CairnlogError =>
+  new CairnlogError("not-found", "No key with this fingerprint is registered.");
+
+/** For what only an active key can go through, where it is not `key-not-active`. */
+export const wrongKeyStatus = (fingerprint: string, status: KeyStatus): CairnlogError =>
+  new CairnlogError("wrong-key-status", `The key ${fingerprint} is ${status}.`);
 
 export const keyNotActive = (fingerprint: string, status: KeyStatus): CairnlogError =>
   new CairnlogError("key-not-active", `The key ${fingerprint} is ${status}.`);

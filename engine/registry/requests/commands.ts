@@ -2,7 +2,7 @@
 import { CairnlogError } from "../../error.js";
 import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import { define, type PlainObject, type Transaction } from "../../log/write/commands.js";
-import type { PolicyRow } from "../../store/schema.js";
+import type { PolicyRow, RequestRow } from "../../store/schema.js";
 import { attestationIdTerm } from "../attestations/events.js";
 import { invalidInput } from "../input.js";
 import { requireActive } from "../keys/status.js";
@@ -34,51 +34,57 @@ interface Asked extends CheckedRequest {
   readonly quota: number | null;
 }
 
+interface Created {
+  readonly row: RequestRow;
+  /** The policy that is in force; null when there is none. */
+  readonly policy_entry_id: number | null;
+  /** How it was answered at once, which is the command's second entry. */
+  readonly response: (CheckedResponse & { readonly responder_fingerprint: string }) | null;
+}
+
 /**
  * Logs a request, and what the target's policy in force does with it.
- * @returns whether it was done, or the requester's trust level has to be known first
+ * @returns the request; null when the requester's trust level has to be known first
  * @throws CairnlogError `key-not-active`; `not-found` when the target is no key; `already-exists` when the requester has
  *   used the nonce; `invalid-input` for the deadline; `rate-limited`
  */
-export const createRequest = define(
-  "request.create",
-  (transaction: Transaction, asked: Asked): "done" | "needs-trust" => {
-    const { timestamp } = transaction;
-    const { request_id, requester_fingerprint, target_fingerprint, operator_fingerprint } = asked;
-    const { attestation_type, nonce, intent_statement, claims } = asked;
-    requireActive(transaction, requester_fingerprint);
-    if (!transaction.get("keys", target_fingerprint) && target_fingerprint !== operator_fingerprint)
-      throw unknownTarget();
-    if (transaction.get("requestNonces", nonceKey(requester_fingerprint, nonce)))
-      throw new CairnlogError("already-exists", "This requester has used this nonce before.");
-    const deadline = checkedDeadline(asked.deadline, timestamp);
-    const { active } = policiesAt(transaction.get("policies", target_fingerprint), timestamp);
-    const verdict = active ? judged(active, asked) : "allow";
-    if (verdict === "needs-trust") return verdict;
-    takeFromQuota(transaction, ["attestation-request", target_fingerprint], asked.quota);
+export const createRequest = define("request.create", (transaction: Transaction, asked: Asked): Created | null => {
+  const { timestamp } = transaction;
+  const { request_id, requester_fingerprint, target_fingerprint, operator_fingerprint } = asked;
+  const { attestation_type, nonce, intent_statement, claims } = asked;
+  requireActive(transaction, requester_fingerprint);
+  if (!transaction.get("keys", target_fingerprint) && target_fingerprint !== operator_fingerprint)
+    throw unknownTarget();
+  if (transaction.get("requestNonces", nonceKey(requester_fingerprint, nonce)))
+    throw new CairnlogError("already-exists", "This requester has used this nonce before.");
+  const deadline = checkedDeadline(asked.deadline, timestamp);
+  const { active } = policiesAt(transaction.get("policies", target_fingerprint), timestamp);
+  const verdict = active ? judged(active, asked) : "allow";
+  if (verdict === "needs-trust") return null;
+  takeFromQuota(transaction, ["attestation-request", target_fingerprint], asked.quota);
 
-    const policy_entry_id = active?.log_entry_id ?? null;
-    const request = { request_id, requester_fingerprint, target_fingerprint };
-    const content = { attestation_type, nonce, intent_statement, claims, deadline };
-    const status = verdict === "hold" ? "held" : "open";
-    const payload = { ...request, ...content, status, policy_entry_id };
-    const event = transaction.append({ event_type: ATTESTATION_REQUEST, payload });
-    if (verdict === "decline")
-      answer(transaction, {
-        request_id,
-        responder_fingerprint: operator_fingerprint,
-        decision: "decline",
-        attestation_id: null,
-        reason: `The request does not satisfy the target's policy, which is entry ${policy_entry_id}.`,
-        policy_entry_id,
-      });
-    else {
-      const kind = status === "held" ? "attestation_request_held" : "attestation_request";
-      notify(transaction, target_fingerprint, { id: event.id, kind, request_id });
-    }
-    return "done";
-  },
-);
+  const policy_entry_id = active?.log_entry_id ?? null;
+  const request = { request_id, requester_fingerprint, target_fingerprint };
+  const content = { attestation_type, nonce, intent_statement, claims, deadline };
+  const status = verdict === "hold" ? "held" : "open";
+  const payload = { ...request, ...content, status, policy_entry_id };
+  const event = transaction.append({ event_type: ATTESTATION_REQUEST, payload });
+  const response =
+    verdict === "decline"
+      ? ({
+          decision: "decline",
+          responder_fingerprint: operator_fingerprint,
+          attestation_id: null,
+          reason: `The request does not satisfy the target's policy, which is entry ${policy_entry_id}.`,
+        } as const)
+      : null;
+  if (response) answer(transaction, { request_id, ...response, policy_entry_id });
+  else {
+    const kind = status === "held" ? "attestation_request_held" : "attestation_request";
+    notify(transaction, target_fingerprint, { id: event.id, kind, request_id });
+  }
+  return { row: transaction.get("requests", request_id)!, policy_entry_id, response };
+});
 
 /**
  * @throws CairnlogError `key-not-active`; `not-found`; `already-exists` when it was answered before; `gone` when its

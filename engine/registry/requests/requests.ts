@@ -67,8 +67,8 @@ export class Requests extends RequestQueries {
     const target_fingerprint = canonicalFingerprint(checked.target_fingerprint);
     if (target_fingerprint === undefined) throw unknownTarget();
     const request_id = randomUUID();
-    const run = async (requester_trust: number | null) => {
-      const { value } = await this.#log.execute(createRequest, {
+    const run = (requester_trust: number | null) =>
+      this.#log.execute(createRequest, {
         ...checked,
         target_fingerprint,
         request_id,
@@ -77,12 +77,27 @@ export class Requests extends RequestQueries {
         operator_fingerprint: this.#operator.fingerprint,
         quota: this.#quota,
       });
-      return value;
-    };
     // The level costs a walk through the graph, and few policies ask for it. It is taken before the command, which has
     // to be deterministic and quick.
-    if ((await run(null)) === "needs-trust") await run(rounded(await this.#trust.level(requester_fingerprint)));
-    return this.find(request_id);
+    let { value, receipts } = await run(null);
+    if (!value) ({ value, receipts } = await run(rounded(await this.#trust.level(requester_fingerprint))));
+    const { row, policy_entry_id, response } = value!;
+    const [asked, answered] = receipts;
+    const { response_entry_id: _, ...shown } = row;
+    return {
+      ...shown,
+      leaf_index: asked!.leaf_index,
+      nonce: checked.nonce,
+      intent_statement: checked.intent_statement,
+      claims: checked.claims,
+      policy_entry_id,
+      response: response && {
+        ...response,
+        responded_at: answered!.timestamp,
+        log_entry_id: answered!.log_entry_id,
+        leaf_index: answered!.leaf_index,
+      },
+    };
   }
 
   /**

@@ -1,4 +1,5 @@
 /** What a client asks for when it subscribes, checked; and the key that a secret stands for. */
+
 import type { WebhookEvent, WebhookRow } from "../../store/schema.js";
 import { decodeBase64, utf8 } from "../../verify/encoding.js";
 import { normaliseContentHash } from "../../verify/manifest.js";

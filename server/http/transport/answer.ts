@@ -49,6 +49,7 @@ export function json(value: unknown, options?: Partial<Omit<Answer, "body">>): A
 const MAX_LAST_BYTES = 64 * 1024;
 
 const COMMA = Buffer.from(",");
+const CLOSING_BRACE = Buffer.from("}");
 
 /**
  * An object whose first member, `name`, is an array of texts that are JSON already, followed by the members of `rest`,
@@ -59,6 +60,15 @@ export function jsonList(name: string, items: readonly Buffer[], rest: Readonly<
   for (const [i, item] of items.entries()) parts.push(...(i ? [COMMA, item] : [item]));
   parts.push(Buffer.from(`],${JSON.stringify(rest).slice(1)}`));
   return new Answer(Buffer.concat(parts));
+}
+
+/**
+ * An object of the members of `rest`, of which there is at least one, and behind them `name`: a text that is JSON already,
+ * such as a stored entry, which is served byte for byte.
+ */
+export function jsonEnding(rest: Readonly<Record<string, unknown>>, name: string, item: Buffer): Answer {
+  const before = `${JSON.stringify(rest).slice(0, -1)},${JSON.stringify(name)}:`;
+  return new Answer(Buffer.concat([Buffer.from(before), item, CLOSING_BRACE]));
 }
 
 /** Reason phrases of the statuses that occur. */

@@ -145,9 +145,10 @@ describe.each(Object.entries(STATES))("from %s", (name, { status, reach }) => {
       return;
     }
     expect(reply.status, reply.text).toBe(200);
-    const entry = (await service.get(`/log/${entries + 1}`)).body;
+    const { text, body: entry } = await service.get(`/log/${entries + 1}`);
     expect(entry.event_type).toBe(EVENTS[command]);
-    expect(command === "offer" ? reply.body : reply.body.log_entry).toEqual(entry);
+    const answered = command === "offer" ? reply.text : reply.text.slice(reply.text.indexOf('"log_entry":') + 12, -1);
+    expect(answered).toBe(text);
     const [newest] = (await received(pair)).endorsements.slice(-1);
     expect(newest.status).toBe(expected);
     if (command !== "offer") expect(reply.body.endorsement).toEqual(newest);

@@ -159,3 +159,30 @@ test("many appends are formed and signed while the disk is busy", async () => {
   expect(log.batches).toBe(4);
   await checkWhole(log, await Promise.all(appends));
 });
+
+test("who observes the rows of a table gets what a batch changed once it is on disk, and null after a failure", async () => {
+  const { log, faults } = await openFaultyLog();
+  const seen: unknown[] = [];
+  log.observeRows("counters", (changes) =>
+    seen.push([
+      log.size,
+      log.row("counters", "webhook")?.last,
+      changes?.map(({ key, row }) => [key, row?.last]) ?? null,
+    ]),
+  );
+  const count = (last: number | undefined) =>
+    runIn(log, (transaction) => {
+      transaction.put("counters", "webhook", last === undefined ? undefined : { last });
+      transaction.append(event(0));
+    });
+  await count(1);
+  await log.append(event(1));
+  await count(undefined);
+  expect(seen.splice(0)).toEqual([
+    [1, 1, [["webhook", 1]]],
+    [3, undefined, [["webhook", undefined]]],
+  ]);
+  faults.plan = ["persisted anyway"];
+  await expect(count(2)).rejects.toMatchObject({ code: "storage-failed" });
+  expect(seen).toEqual([[4, 2, null]]);
+});

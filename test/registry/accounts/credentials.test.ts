@@ -6,7 +6,6 @@ import { type Authority, newRoot, removeChains } from "../../crypto/chains.js";
 import {
   at,
   closeWorlds,
-  compact,
   failure,
   newFolder,
   nodeSigner,
@@ -16,13 +15,12 @@ import {
   type TestSigner,
   type World,
 } from "../world.js";
+import { chainMessage, type EnrolmentMembers, enrolment } from "./holders.js";
 
 afterAll(async () => {
   await closeWorlds();
   removeChains();
 });
-
-type Members = Partial<Record<keyof Enrolment, unknown>>;
 
 async function newKey(world: World): Promise<TestSigner> {
   const signer = nodeSigner();
@@ -32,7 +30,7 @@ async function newKey(world: World): Promise<TestSigner> {
 
 let names = 0;
 /** An account whose key is `signer`'s. */
-const open = (world: World, signer: TestSigner, more: Members = {}) =>
+const open = (world: World, signer: TestSigner, more: EnrolmentMembers = {}) =>
   world.registry.accounts.create({
     display_name: `Holder ${++names}`,
     email: "holder@example.org",
@@ -41,25 +39,6 @@ const open = (world: World, signer: TestSigner, more: Members = {}) =>
     device_label: "a token",
     ...(more as object),
   });
-
-/** What the issuing key signs. */
-const chainMessage = ({ challenge_id, issuing_fingerprint, key_fingerprint }: Members) =>
-  compact({ action: "service.credential.enroll.v1", challenge_id, issuing_fingerprint, key_fingerprint });
-
-/** A request that is right but for `more`; what the issuing key signs contains the latter. */
-function enrolment(world: World, issuing: TestSigner, key: TestSigner, more: Members = {}): Enrolment {
-  const { challenge_id, nonce } = world.registry.challenges.issue({ fingerprint: key.fingerprint });
-  const body: Members = {
-    issuing_fingerprint: issuing.fingerprint,
-    key_fingerprint: key.fingerprint,
-    device_label: "another token",
-    credential_type: "hardware",
-    challenge_id,
-    challenge_signature: key.sign(nonce),
-    ...more,
-  };
-  return { ...body, chain_signature: issuing.sign(chainMessage(body)), ...more } as unknown as Enrolment;
-}
 
 describe("enrolment, on declarations", () => {
   let world: World;
@@ -71,7 +50,7 @@ describe("enrolment, on declarations", () => {
     userId = (await open(world, issuing)).user.id;
   });
   const enroll = (request: Enrolment) => world.registry.credentials.enroll(request);
-  const refused = async (key: TestSigner, more?: Members) =>
+  const refused = async (key: TestSigner, more?: EnrolmentMembers) =>
     (await failure(() => enroll(enrolment(world, issuing, key, more)))).code;
 
   it("binds a key to the account of the issuing one, and appends nothing", async () => {
@@ -122,7 +101,8 @@ describe("enrolment, on declarations", () => {
       "/challenge_signature",
     ]);
     const key = await newKey(world);
-    const paths = async (more: Members) => (await failure(() => enroll(enrolment(world, issuing, key, more)))).paths;
+    const paths = async (more: EnrolmentMembers) =>
+      (await failure(() => enroll(enrolment(world, issuing, key, more)))).paths;
     expect(await paths({ device_label: "é".repeat(101) })).toEqual(["/device_label"]);
     expect(await paths({ chain_signature: "no base64" })).toEqual(["/chain_signature"]);
     await enroll(enrolment(world, issuing, key, { device_label: "é".repeat(100) }));
@@ -155,7 +135,7 @@ describe("enrolment, on declarations", () => {
   it("wants the issuing key's signature over exactly this enrolment", async () => {
     const [key, other] = [await newKey(world), await newKey(world)];
     const base = enrolment(world, issuing, key);
-    const messages: [TestSigner, Members][] = [
+    const messages: [TestSigner, EnrolmentMembers][] = [
       [key, base],
       [other, base],
       [issuing, { ...base, challenge_id: "another" }],

@@ -5,7 +5,8 @@ import type {
   RecoveredAccount,
   Recovery,
 } from "#cairnlog/engine/registry/accounts/accounts.js";
-import { nodeSigner, registration, type World } from "../world.js";
+import type { Enrolment } from "#cairnlog/engine/registry/accounts/credentials.js";
+import { compact, nodeSigner, registration, type TestSigner, type World } from "../world.js";
 
 export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export const RECOVERY_KEY = /^[0-9A-HJKMNP-TV-Z]{5}(-[0-9A-HJKMNP-TV-Z]{5}){7}$/;
@@ -13,6 +14,27 @@ export const RECOVERY_KEY = /^[0-9A-HJKMNP-TV-Z]{5}(-[0-9A-HJKMNP-TV-Z]{5}){7}$/
 let names = 0;
 /** A name that no account of this file has. */
 export const newName = (): string => `Holder ${++names}`;
+
+export type EnrolmentMembers = Partial<Record<keyof Enrolment, unknown>>;
+
+/** What the issuing key signs. */
+export const chainMessage = ({ challenge_id, issuing_fingerprint, key_fingerprint }: EnrolmentMembers) =>
+  compact({ action: "service.credential.enroll.v1", challenge_id, issuing_fingerprint, key_fingerprint });
+
+/** A request that is right but for `more`; what the issuing key signs contains the latter. */
+export function enrolment(world: World, issuing: TestSigner, key: TestSigner, more: EnrolmentMembers = {}): Enrolment {
+  const { challenge_id, nonce } = world.registry.challenges.issue({ fingerprint: key.fingerprint });
+  const body: EnrolmentMembers = {
+    issuing_fingerprint: issuing.fingerprint,
+    key_fingerprint: key.fingerprint,
+    device_label: "another token",
+    credential_type: "hardware",
+    challenge_id,
+    challenge_signature: key.sign(nonce),
+    ...more,
+  };
+  return { ...body, chain_signature: issuing.sign(chainMessage(body)), ...more } as unknown as Enrolment;
+}
 
 /** Acts on the registry that `world` has at the time. */
 export class Holders {

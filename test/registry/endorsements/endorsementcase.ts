@@ -2,6 +2,7 @@
 
 import type { EndorsementReceipt } from "#cairnlog/engine/registry/endorsements/endorsements.js";
 import type { Offer } from "#cairnlog/engine/registry/endorsements/input.js";
+import type { Entry } from "#cairnlog/engine/verify/entry.js";
 import { nodeSigner, registration, type World } from "../world.js";
 
 export const HUMAN = "x-service:human_attestation";
@@ -17,6 +18,9 @@ export const offerOf = (endorser: string, endorsed: string, more: Partial<Offer>
   category: HUMAN,
   ...more,
 });
+
+/** The entry that a command answered with. */
+export const entryOf = ({ log_entry }: { readonly log_entry: Buffer }): Entry => JSON.parse(log_entry.toString());
 
 /** An endorsement on its way, and the commands that its two keys can give. */
 export class Case {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { at, closeWorlds, DAY, failure, nodeSigner, openWorld, registration, SECOND, type World } from "../world.js";
-import { Case, HUMAN, INSTITUTIONAL, newCase, newKey } from "./endorsementcase.js";
+import { Case, entryOf, HUMAN, INSTITUTIONAL, newCase, newKey } from "./endorsementcase.js";
 
 afterAll(closeWorlds);
 
@@ -82,7 +82,7 @@ describe.each(Object.entries(STATES))("an endorsement that is %s", (name, { stat
       const { endorsement, log_entry } = await one[command]();
       expect(endorsement.status).toBe(expected);
       expect(endorsement).toEqual(await one.record());
-      expect(log_entry).toEqual(world.registry.log.entry(size + 1));
+      expect(log_entry).toEqual(world.registry.log.entryJson(size + 1));
     }
   });
 
@@ -111,8 +111,8 @@ describe("what is logged", () => {
     const one = await newCase(world);
     const offered = await one.offer(content);
     const payload = { endorser_key_fingerprint: one.endorser, endorsed_key_fingerprint: one.endorsed, ...content };
-    expect(offered.log_entry).toMatchObject({ id: one.id, event_type: "endorsement_offer" });
-    expect(offered.log_entry.payload).toEqual(payload);
+    expect(entryOf(offered)).toMatchObject({ id: one.id, event_type: "endorsement_offer" });
+    expect(entryOf(offered).payload).toEqual(payload);
     expect(offered.endorsement).toEqual({
       offer_entry_id: one.id,
       endorser_fingerprint: one.endorser,
@@ -128,8 +128,8 @@ describe("what is logged", () => {
     });
     world.now += SECOND;
     const accepted = await one.accept();
-    expect(accepted.log_entry.event_type).toBe("endorsement_acceptance");
-    expect(accepted.log_entry.payload).toEqual({ ...payload, offer_entry_id: one.id, note: null });
+    expect(entryOf(accepted).event_type).toBe("endorsement_acceptance");
+    expect(entryOf(accepted).payload).toEqual({ ...payload, offer_entry_id: one.id, note: null });
     expect(accepted.endorsement).toMatchObject({
       status: "pending_activation",
       accepted_at: at(world.now),
@@ -137,21 +137,21 @@ describe("what is logged", () => {
     });
     world.now += SECOND;
     const withdrawn = await one.withdraw(one.endorser, "left the house");
-    expect(withdrawn.log_entry.event_type).toBe("endorsement_withdrawal");
-    expect(withdrawn.log_entry.payload).toEqual({ ...payload, offer_entry_id: one.id, note: "left the house" });
+    expect(entryOf(withdrawn).event_type).toBe("endorsement_withdrawal");
+    expect(entryOf(withdrawn).payload).toEqual({ ...payload, offer_entry_id: one.id, note: "left the house" });
     expect(withdrawn.endorsement).toMatchObject({ ended_at: at(world.now), end_note: "left the house" });
 
     await one.offer(content);
     await one.accept();
     const revoked = await one.revoke(one.endorsed, "not wanted");
-    expect(revoked.log_entry.event_type).toBe("acceptance_revocation");
-    expect(revoked.log_entry.payload).toEqual({ ...payload, offer_entry_id: one.id, note: "not wanted" });
+    expect(entryOf(revoked).event_type).toBe("acceptance_revocation");
+    expect(entryOf(revoked).payload).toEqual({ ...payload, offer_entry_id: one.id, note: "not wanted" });
   });
 
   it("has nulls where nothing was said, and date-times in canonical form", async () => {
     const one = await newCase(world);
-    const { log_entry } = await one.offer({ valid_until: "2099-06-01T12:00:00+02:00", external_identifiers: null });
-    expect(log_entry.payload).toEqual({
+    const offered = await one.offer({ valid_until: "2099-06-01T12:00:00+02:00", external_identifiers: null });
+    expect(entryOf(offered).payload).toEqual({
       endorser_key_fingerprint: one.endorser,
       endorsed_key_fingerprint: one.endorsed,
       category: HUMAN,

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterAll, expect, it } from "vitest";
 import { at, closeWorlds, DAY, failure, openWorld, type World } from "../world.js";
-import { Case, HUMAN, INSTITUTIONAL, newKey, offerOf } from "./endorsementcase.js";
+import { Case, entryOf, HUMAN, INSTITUTIONAL, newKey, offerOf } from "./endorsementcase.js";
 
 afterAll(closeWorlds);
 
@@ -128,7 +128,7 @@ async function run(world: World, model: Model, keys: readonly string[], next: St
       const until = model.now + next.days * DAY;
       const offer = offerOf(keys[from]!, keys[to]!, { category, valid_until: at(until) });
       const made = await outcome(model.refusesOffer(from, to, category, until), () => endorsements.offer(offer));
-      if (made) model.offers.push({ id: made.log_entry.id, from, to, category, until, acceptedAt: null, ended: null });
+      if (made) model.offers.push({ id: entryOf(made).id, from, to, category, until, acceptedAt: null, ended: null });
       return;
     }
     case "accept":
@@ -149,7 +149,7 @@ async function run(world: World, model: Model, keys: readonly string[], next: St
       const { by, about } = next;
       const alert = { endorser_fingerprint: keys[by]!, compromised_fingerprint: keys[about]!, reason: "r" };
       const made = await outcome(model.refusesAlert(by, about), () => endorsements.alert(alert));
-      if (made) model.alerts.push({ id: made.log_entry.id, by, about });
+      if (made) model.alerts.push({ id: entryOf(made).id, by, about });
       return;
     }
     case "end":

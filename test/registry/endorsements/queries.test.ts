@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { at, closeWorlds, DAY, failure, nodeSigner, openWorld, SECOND, type World } from "../world.js";
-import { Case, HUMAN, INSTITUTIONAL, newCase, newKey, offerOf } from "./endorsementcase.js";
+import { Case, entryOf, HUMAN, INSTITUTIONAL, newCase, newKey, offerOf } from "./endorsementcase.js";
 
 afterAll(closeWorlds);
 
@@ -117,7 +117,7 @@ describe("alerts", () => {
     await refused(one.endorsed, one.endorser);
     await one.accept();
     const first = await alert(one.endorser, one.endorsed);
-    expect(first.log_entry).toMatchObject({
+    expect(entryOf(first)).toMatchObject({
       event_type: "endorser_revocation_alert",
       payload: {
         endorser_key_fingerprint: one.endorser,
@@ -127,7 +127,7 @@ describe("alerts", () => {
       },
     });
     expect(first.alert).toEqual({
-      alert_entry_id: first.log_entry.id,
+      alert_entry_id: entryOf(first).id,
       endorser_fingerprint: one.endorser,
       compromised_fingerprint: one.endorsed,
       reason: "the key was stolen",

@@ -5,7 +5,7 @@ import { type ScoreView, scoreSigners } from "#cairnlog/engine/registry/trust/sc
 import { HUMAN } from "../endorsements/endorsementcase.js";
 import { complete, evaluated, type Model, workedOut } from "./trustmodel.js";
 
-const read = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), "utf8");
+const read = (name: string) => readFileSync(new URL(`../../../docs/${name}`, import.meta.url), "utf8");
 
 /** The tables of the page whose first column is `head`, as rows of numbers by name. */
 const tables = (head: string): Map<string, number[]>[] =>

@@ -20,6 +20,7 @@ import {
 } from "../../../wire/signing/endorsements.js";
 import type { Gate, Proof } from "../../gate.js";
 import { type Route, route } from "../../route.js";
+import { Answer, jsonEnding } from "../../transport/answer.js";
 import type { Request } from "../../transport/request.js";
 
 const WRITE_REFUSALS = [401, 403, 404, 409, 410];
@@ -51,7 +52,7 @@ function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
       limit: "endorsement-offer",
       async handle({ body, proof }) {
         const endorser_fingerprint = gate.own(proof, body.endorser_fingerprint);
-        return (await endorsements.offer({ ...body, endorser_fingerprint })).log_entry;
+        return new Answer((await endorsements.offer({ ...body, endorser_fingerprint })).log_entry);
       },
     }),
     route({
@@ -64,8 +65,11 @@ function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
       answer: EndorsementReceipt,
       refusals: WRITE_REFUSALS,
       limit: "general",
-      handle: ({ body, proof }) =>
-        endorsements.accept({ ...body, endorsed_fingerprint: gate.own(proof, body.endorsed_fingerprint) }),
+      async handle({ body, proof }) {
+        const endorsed_fingerprint = gate.own(proof, body.endorsed_fingerprint);
+        const { endorsement, log_entry } = await endorsements.accept({ ...body, endorsed_fingerprint });
+        return jsonEnding({ endorsement }, "log_entry", log_entry);
+      },
     }),
     route({
       method: "POST",
@@ -77,8 +81,11 @@ function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
       answer: EndorsementReceipt,
       refusals: WRITE_REFUSALS,
       limit: "general",
-      handle: ({ body, proof }) =>
-        endorsements.withdraw({ ...body, endorser_fingerprint: gate.own(proof, body.endorser_fingerprint) }),
+      async handle({ body, proof }) {
+        const endorser_fingerprint = gate.own(proof, body.endorser_fingerprint);
+        const { endorsement, log_entry } = await endorsements.withdraw({ ...body, endorser_fingerprint });
+        return jsonEnding({ endorsement }, "log_entry", log_entry);
+      },
     }),
     route({
       method: "POST",
@@ -90,8 +97,11 @@ function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
       answer: EndorsementReceipt,
       refusals: WRITE_REFUSALS,
       limit: "general",
-      handle: ({ body, proof }) =>
-        endorsements.revokeAcceptance({ ...body, endorsed_fingerprint: gate.own(proof, body.endorsed_fingerprint) }),
+      async handle({ body, proof }) {
+        const endorsed_fingerprint = gate.own(proof, body.endorsed_fingerprint);
+        const { endorsement, log_entry } = await endorsements.revokeAcceptance({ ...body, endorsed_fingerprint });
+        return jsonEnding({ endorsement }, "log_entry", log_entry);
+      },
     }),
     route({
       method: "POST",
@@ -103,8 +113,11 @@ function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
       answer: AlertReceipt,
       refusals: WRITE_REFUSALS,
       limit: "general",
-      handle: ({ body, proof }) =>
-        endorsements.alert({ ...body, endorser_fingerprint: gate.own(proof, body.endorser_fingerprint) }),
+      async handle({ body, proof }) {
+        const endorser_fingerprint = gate.own(proof, body.endorser_fingerprint);
+        const { alert, log_entry } = await endorsements.alert({ ...body, endorser_fingerprint });
+        return jsonEnding({ alert }, "log_entry", log_entry);
+      },
     }),
   ];
 }

@@ -1,0 +1,48 @@
+/** Commands as values: their names, and what their inputs may hold. */
+import type { KeyObject } from "node:crypto";
+import { expect, test } from "vitest";
+import {
+  commandNamed,
+  commandNames,
+  define,
+  type Plain,
+  type Transaction,
+} from "#cairnlog/engine/log/write/commands.js";
+import { openTestLog } from "../harness.js";
+
+test("a command is found by its name, and runs with the input that it is given", async () => {
+  const greet = define("test.greet", (transaction: Transaction, { name }: { readonly name: string }) => {
+    transaction.append({ event_type: "note", payload: { name } });
+    return `${name}, at ${transaction.timestamp}`;
+  });
+  expect(commandNamed("test.greet")).toBe(greet);
+  expect(commandNamed("test.nobody")).toBeUndefined();
+  expect(commandNames()).toContain("test.greet");
+  const { log } = await openTestLog();
+  const { value, receipts } = await log.execute(greet, { name: "Ada" });
+  expect(value).toBe(`Ada, at ${receipts[0]!.timestamp}`);
+  expect(receipts[0]!.json).toEqual(log.entryJson(1));
+  expect(log.receipt(0)).toEqual(receipts[0]);
+});
+
+test("no two commands have one name", () => {
+  define("test.once", (_: Transaction, __: null) => {});
+  expect(() => define("test.once", (_: Transaction, __: null) => {})).toThrow(RangeError);
+});
+
+test("an input is plain data, or it does not compile", () => {
+  interface Given {
+    readonly list: readonly { readonly bytes: Uint8Array; readonly perhaps?: string }[];
+    readonly any: Plain;
+    readonly state: "on" | "off" | null;
+  }
+  define("test.plain", (_: Transaction, __: Given) => {});
+  // @ts-expect-error an instance of a class
+  define("test.instance", (_: Transaction, __: { readonly key: KeyObject }) => {});
+  // @ts-expect-error a collection
+  define("test.collection", (_: Transaction, __: { readonly names: ReadonlyMap<string, string> }) => {});
+  // @ts-expect-error a function
+  define("test.function", (_: Transaction, __: { readonly list: readonly (() => void)[] }) => {});
+  // @ts-expect-error anything
+  define("test.unknown", (_: Transaction, __: { readonly payload: { readonly [member: string]: unknown } }) => {});
+});

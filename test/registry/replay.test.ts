@@ -1,0 +1,267 @@
+/**
+ * Commands are deterministic: those that a registry was given, run again on a fresh log at the same times, write the same
+ * bytes. Every command and every kind of event takes part.
+ */
+import { type Key, open } from "lmdb";
+import { afterAll, expect, test } from "vitest";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { type Command, commandNamed, commandNames } from "#cairnlog/engine/log/write/commands.js";
+import { BYTE_TABLES, RECORD_TABLES } from "#cairnlog/engine/store/schema.js";
+import { newRecipient, seal } from "../verify/claims/ecies.js";
+import { enrolment } from "./accounts/holders.js";
+import { HUMAN, INSTITUTIONAL } from "./endorsements/endorsementcase.js";
+import {
+  at,
+  BASE,
+  closeWorlds,
+  DAY,
+  failure,
+  manifestOf,
+  newFolder,
+  nodeSigner,
+  openWorld,
+  registration,
+  SECOND,
+  sha256,
+  submission,
+  type World,
+} from "./world.js";
+
+afterAll(closeWorlds);
+
+/** A command as a log was given it. */
+interface Call {
+  readonly name: string;
+  readonly input: unknown;
+  /** By the clock. */
+  readonly now: number;
+}
+
+/** Writes down what `world` executes: commands that wait for the same batch are one group. */
+function record(world: World): Call[][] {
+  const { log } = world.registry;
+  const execute = log.execute.bind(log);
+  const groups: Call[][] = [];
+  let waiting = 0;
+  log.execute = async <Input, Output>(command: Command<Input, Output>, input: Input) => {
+    const call = { name: command.name, input: structuredClone(input), now: world.now };
+    expect(commandNamed(command.name)).toBe(command);
+    expect(isPlain(input), `the input of ${command.name} is plain data`).toBe(true);
+    if (waiting++) groups.at(-1)!.push(call);
+    else groups.push([call]);
+    try {
+      return await execute(command, input);
+    } finally {
+      waiting--;
+    }
+  };
+  return groups;
+}
+
+function isPlain(value: unknown): boolean {
+  if (value === null || ["boolean", "number", "string"].includes(typeof value) || value instanceof Uint8Array)
+    return true;
+  if (Array.isArray(value)) return value.every(isPlain);
+  return (
+    typeof value === "object" &&
+    Object.getPrototypeOf(value) === Object.prototype &&
+    Object.values(value).every(isPlain)
+  );
+}
+
+/** Runs recorded commands in a log of their own. */
+async function replay(world: World, groups: readonly (readonly Call[])[]): Promise<void> {
+  for (const group of groups) {
+    world.now = group[0]!.now;
+    // What was refused is refused again.
+    await Promise.allSettled(
+      group.map(({ name, input }) => world.registry.log.execute(commandNamed(name)!, input as never)),
+    );
+  }
+}
+
+/** Every row of a closed log, as bytes in hex. */
+async function contents(path: string): Promise<Map<string, [Key, string][]>> {
+  const env = open({ path, maxDbs: 50, readOnly: true });
+  const tables = [...BYTE_TABLES, ...RECORD_TABLES].map((name): [string, [Key, string][]] => {
+    const rows = env.openDB<Buffer, Key>({ name, encoding: "binary" }).getRange();
+    return [name, [...rows].map(({ key, value }) => [key, value.toString("hex")])];
+  });
+  await env.close();
+  return new Map(tables);
+}
+
+/** Gives every command, and appends events of every kind; at the end no private table is empty. */
+async function tour(world: World): Promise<void> {
+  const { registry } = world;
+  const { keys, keyLifecycle, accounts, credentials, passwords, attestations, endorsements, webhooks } = registry;
+  const { requests, policies, inbox, trustConfigs, claims, log } = registry;
+  const later = (micros: number) => {
+    world.now += micros;
+  };
+  const newKey = async (expires?: string) => {
+    const signer = nodeSigner();
+    await keys.register(registration(signer, "someone", expires));
+    later(SECOND);
+    return signer;
+  };
+  const [one, two, three] = [await newKey(), await newKey(), await newKey()];
+
+  const hook = { url: "https://receiver.example/hook", secret: "a secret of sixteen and more" };
+  const { id: lasting } = await webhooks.subscribe(hook, one.fingerprint);
+  const { id: ending } = await webhooks.subscribe({ ...hook, events: ["key.registered"] }, two.fingerprint);
+  await passwords.set(three.fingerprint, { password: "correct horse battery" });
+
+  // One batch, in which one command refuses and another sees what came before it.
+  const lost = nodeSigner();
+  await Promise.allSettled([
+    log.append([
+      { event_type: "note", payload: { n: 1, tags: ["Ä"] } },
+      { event_type: "note", payload: { bad: "\ud800" } },
+    ]),
+    log.append([
+      { event_type: "note", payload: { n: 1, tags: ["Ä"] } },
+      { event_type: "note", payload: { n: 2 } },
+    ]),
+    keys.register(registration(lost)),
+    keys.register(registration(lost)),
+    keyLifecycle.revoke(lost.fingerprint),
+    webhooks.deactivate(ending, two.fingerprint),
+    keys.register(registration(nodeSigner())),
+  ]);
+  later(SECOND);
+  const expiring = await newKey(at(world.now + DAY));
+  later(2 * DAY);
+  const succession = {
+    old_fingerprint: expiring.fingerprint,
+    new_public_key: nodeSigner().pem,
+    new_algorithm: "ed25519" as const,
+  };
+  expect((await failure(() => keyLifecycle.succeed(succession, { recovery: false }))).code).toBe("key-not-active");
+  await keyLifecycle.succeed(succession, { recovery: true });
+
+  const manifest = manifestOf();
+  const { attestation } = await attestations.submit(submission(two, manifest, { intent_statement: "read it" }));
+  expect((await attestations.submit(submission(two, manifest))).duplicate).toBe(true);
+  await attestations.submit(submission(nodeSigner(), manifest, { attestation_type: "https://other.example/v1" }));
+
+  const account = { email: "ada@example.org", device_label: "a token", credential_type: "hardware" as const };
+  const { user, recovery_key } = await accounts.create({
+    ...account,
+    display_name: "Ada",
+    key_fingerprint: one.fingerprint,
+  });
+  await credentials.enroll(enrolment(world, one, two));
+  await claims.post(seal({ a: 1 }, newRecipient().point, { lookupKey: sha256("a") }).payload, two.fingerprint);
+  later(SECOND);
+  const recovery = { ...account, pseudonym: "Ada", recovery_key, key_fingerprint: three.fingerprint };
+  await accounts.recover(recovery, "192.0.2.1");
+  expect(log.row("users", user.id)).toBeDefined();
+
+  const pair = { endorser_fingerprint: one.fingerprint, endorsed_fingerprint: two.fingerprint };
+  const offer = async (category: typeof HUMAN | typeof INSTITUTIONAL, more = {}) =>
+    (await endorsements.offer({ ...pair, category, ...more })).endorsement.offer_entry_id;
+  const human = await offer(HUMAN);
+  const institutional = await offer(INSTITUTIONAL, {
+    institutional_metadata: { name: "A library", z: [1.5, { "\u20ac": null }] },
+    external_identifiers: [{ type: "doi", value: "10.1000/182" }],
+    valid_until: "2030-01-01",
+  });
+  for (const offer_entry_id of [human, institutional]) {
+    later(SECOND);
+    await endorsements.accept({ offer_entry_id, endorsed_fingerprint: two.fingerprint });
+  }
+  await endorsements.alert({
+    endorser_fingerprint: one.fingerprint,
+    compromised_fingerprint: two.fingerprint,
+    reason: "stolen",
+  });
+  await endorsements.withdraw({ ...pair, original_offer_entry_id: human, note: "left" });
+  const ended = { original_offer_entry_id: institutional, note: "not wanted" };
+  await endorsements.revokeAcceptance({ endorsed_fingerprint: two.fingerprint, ...ended });
+  await offer(HUMAN);
+
+  const question = { target_fingerprint: three.fingerprint, attestation_type: "authorship" };
+  const ask = (nonce: string) =>
+    requests.create(one.fingerprint, { ...question, nonce, claims: { b: 1, a: [true, { c: null }] } });
+  const { request_id } = await ask("first");
+  const answer = { decision: "accept" as const, attestation_id: attestation.id };
+  await requests.respond(three.fingerprint, request_id, answer);
+  const trusting = { field: "requester_trust", op: "ge", value: 0.9 };
+  const policy = (default_action_on_failure: string) =>
+    policies.publish(three.fingerprint, { predicates: { all: [trusting] }, default_action_on_failure });
+  for (const action of ["decline", "hold"]) {
+    later(SECOND);
+    await policy(action);
+    await ask(`after the policy that says ${action}`);
+  }
+  const [newest] = inbox.list(three.fingerprint, {}).notifications;
+  await inbox.markRead(three.fingerprint, newest!.id);
+
+  for (const minimum_threshold of [0.5, 0.75])
+    await trustConfigs.create({ fingerprint: one.fingerprint, minimum_threshold });
+  await trustConfigs.create({ fingerprint: two.fingerprint, minimum_threshold: 0.5 });
+  await trustConfigs.revoke(two.fingerprint);
+
+  const { outbox } = webhooks;
+  const [first, second] = outbox.oldest(lasting, 2).map(({ entry_id }) => entry_id);
+  const outcome = { webhookId: lasting, attempt: 0, at: at(world.now), jitter: 0.5 };
+  await outbox.settle([
+    { ...outcome, entryId: first!, isDelivered: true },
+    { ...outcome, entryId: second!, isDelivered: false },
+  ]);
+  expect(outbox.webhookIds()).toContain(ending);
+  await outbox.clear(ending);
+
+  const change = { proof: Buffer.from("a proof \0 of bytes"), status: "pending" as const, isSettled: false };
+  await log.anchors.replace(0, undefined, change);
+  await log.anchors.replace(1, undefined, { ...change, status: "confirmed", isSettled: true });
+  expect(await log.anchors.replace(0, undefined, change)).toBe(false);
+  // As many as fill a tile.
+  await log.append(Array.from({ length: 256 }, (_, n) => ({ event_type: "note", payload: { n } })));
+  await log.tryWriting();
+  await log.signHead();
+}
+
+test("the same commands at the same times write the same bytes", async () => {
+  const pem = generatePrivateKey("ed25519");
+  const [path, again] = [newFolder(), newFolder()];
+  const world = await openWorld(path, pem);
+  const groups = record(world);
+  await tour(world);
+  const names = new Set(groups.flat().map(({ name }) => name));
+  expect([...names].sort()).toEqual([...commandNames()].sort());
+  expect(groups.some((group) => group.length > 1)).toBe(true);
+  const kinds = new Set([...world.registry.log.entries()].map(({ event_type }) => event_type));
+  expect(kinds).toEqual(
+    new Set([
+      "key_registration",
+      "key_succession",
+      "key_revocation",
+      "endorsement_offer",
+      "endorsement_acceptance",
+      "endorsement_withdrawal",
+      "acceptance_revocation",
+      "endorser_revocation_alert",
+      "attestation_request",
+      "attestation_request_response",
+      "request_policy",
+      "encrypted_claim",
+      `${BASE}/authorship/v1`,
+      "https://other.example/v1",
+      "note",
+    ]),
+  );
+  await world.registry.close();
+
+  const other = await openWorld(again, pem);
+  await replay(other, groups);
+  expect(other.registry.log.stateDifferences()).toEqual([]);
+  await other.registry.close();
+
+  const [written, replayed] = [await contents(path), await contents(again)];
+  // Only imported history leaves ids out.
+  const empty = [...written].filter(([, rows]) => !rows.length).map(([name]) => name);
+  expect(empty).toEqual(["seams"]);
+  for (const [name, rows] of written) expect(replayed.get(name), name).toEqual(rows);
+});
