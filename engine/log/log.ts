@@ -8,7 +8,6 @@ import { importPublicKey } from "../crypto/keys/spki.js";
 import { createPool, type Pool } from "../crypto/pool/pool.js";
 import { CairnlogError } from "../error.js";
 import type { Journal } from "../journal/journal.js";
-import { commitRows, Ledger } from "../journal/ledger.js";
 import { localJournal } from "../journal/local.js";
 import { checkFormat, MIGRATIONS, migrate } from "../store/lmdb/migrations.js";
 import { takeWriterLock, type WriterLock } from "../store/lmdb/writerlock.js";
@@ -109,7 +108,9 @@ export async function startLog(
     await checkMeta(store, options, migrations);
     const secondaryDigests = options.digests?.length ? await createDigests(options.digests) : null;
     const log = new Log(store, options, secondaryDigests, lock);
-    if (!options.readOnly) await log.recover();
+    if (options.readOnly) return log;
+    await log.recover();
+    await log.begin();
     return log;
   } catch (error) {
     await store.close();
@@ -121,18 +122,13 @@ const NO_LOCK: WriterLock = { release: async () => {} };
 
 async function checkMeta(
   store: Store,
-  { path, signer, readOnly, clock = systemClock, journal = localJournal }: LogOptions,
+  { path, signer, readOnly }: LogOptions,
   migrations: typeof MIGRATIONS,
 ): Promise<void> {
   const keyId = signer.fingerprint;
   const meta = store.get("meta", "log");
   if (!meta && readOnly) throw new CairnlogError("not-found", `There is no log in ${path} to be read yet.`);
-  if (!meta) {
-    const row = { format: FORMAT, key_id: keyId, created_at: formatTimestamp(clock()) };
-    const rows = [{ table: "meta", key: "log", row }] as const;
-    await commitRows(new Ledger(store, journal), 0, rows);
-    return;
-  }
+  if (!meta) return;
   if (meta.key_id !== keyId)
     throw new CairnlogError(
       "wrong-operator",
@@ -224,6 +220,14 @@ export class Log {
     this.#applier.restore();
     await this.#applier.catchUp();
     this.#restore();
+  }
+
+  /** Makes the first record of a log that has none: what the log is. */
+  async begin(): Promise<void> {
+    if (this.#store.get("meta", "log")) return;
+    const { signer, clock = systemClock } = this.#options;
+    const row = { format: FORMAT, key_id: signer.fingerprint, created_at: formatTimestamp(clock()) };
+    await this.#applier.commitRows([{ table: "meta", key: "log", row }]);
   }
 
   /**

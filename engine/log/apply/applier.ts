@@ -10,10 +10,13 @@ import { CairnlogError } from "../../error.js";
 import type { Decided, Journal } from "../../journal/journal.js";
 import { type Consequences, type Draft, Ledger } from "../../journal/ledger.js";
 import type { JournalRecord } from "../../journal/record.js";
+import type { RecordedChange } from "../../journal/rows.js";
 import { Layer } from "../../store/changeset.js";
 import type { Store } from "../../store/contract.js";
+import { checkFormat } from "../../store/lmdb/migrations.js";
 import { Postings } from "../../store/postings/postings.js";
-import type { TermTable } from "../../store/postings/termtable.js";
+import { TermTable } from "../../store/postings/termtable.js";
+import type { LogMeta } from "../../store/schema.js";
 import type { Entry } from "../../verify/entry.js";
 import {
   createHistoryReader,
@@ -96,6 +99,12 @@ export class Applier {
     await this.apply(await this.#ledger.decide(draft), made);
   }
 
+  /** The same for rows that follow from no entry, and nothing else. */
+  commitRows(rows: readonly RecordedChange[]): Promise<void> {
+    const { size } = this.frontier;
+    return this.commit({ firstIndex: size, batch: null, rows }, { rows: [], tiles: [], terms: new TermTable(), size });
+  }
+
   /**
    * Applies a decided record. Resolves when it is on disk.
    * @param made what follows from the record, where this process has made it; without it, the record comes from outside: it
@@ -134,7 +143,8 @@ export class Applier {
       // The trees may run ahead of the disk.
       this.restore();
       if (!(error instanceof CairnlogError)) throw error;
-      throw new CairnlogError("corrupt-log", `Record ${record.sequence} of the journal is refused: ${error.message}`, {
+      const code = error.code === "wrong-operator" ? error.code : "corrupt-log";
+      throw new CairnlogError(code, `Record ${record.sequence} of the journal is refused: ${error.message}`, {
         cause: error,
       });
     }
@@ -148,6 +158,7 @@ export class Applier {
         "corrupt-log",
         `it follows ${record.firstIndex} entries, and the log has ${frontier.size}.`,
       );
+    for (const { table, row } of record.rows) if (table === "meta") checkOwner(row as LogMeta, operator);
     const layer = new Layer();
     if (!record.batch) return { rows: [], tiles: [], terms: layer.terms, size: frontier.size };
     const checked = entriesOf(record.firstIndex, record.batch, this.last, reader);
@@ -166,4 +177,14 @@ export class Applier {
     frontier.lastTimestamp = headTime;
     return { rows: layer.split().derived, tiles, terms: layer.terms, size: frontier.size };
   }
+}
+
+/** What a log is stands in its first record. @throws CairnlogError when it is of another operator, or of a newer version */
+function checkOwner(meta: LogMeta, operator: ServerKey): void {
+  checkFormat(meta);
+  if (meta.key_id !== operator.fingerprint)
+    throw new CairnlogError(
+      "wrong-operator",
+      `it is of the log of operator key ${meta.key_id}, not of ${operator.fingerprint}.`,
+    );
 }
