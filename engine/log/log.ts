@@ -33,7 +33,7 @@ import { consistencyPath, inclusionPath } from "./tree/proofs.js";
 import { ProofTexts, type ServedProof } from "./tree/prooftexts.js";
 import { publishedTile } from "./tree/tiles.js";
 import { TILE_WIDTH } from "./tree/tree.js";
-import { append, moment, type PlainEvent, tryWriting } from "./write/append.js";
+import { append, type PlainEvent, takeHeadTime } from "./write/append.js";
 import type { Command } from "./write/commands.js";
 import type { RowObserver } from "./write/committed.js";
 import { freshHead } from "./write/freshhead.js";
@@ -293,11 +293,11 @@ export class Log {
   }
 
   /**
-   * Writes a row that changes nothing, and waits until it is on disk: whether the log can be written now.
+   * Writes a row that means nothing, and waits until it is on disk: whether the log can be written now.
    * @throws CairnlogError as `execute` does
    */
   async tryWriting(): Promise<void> {
-    await this.execute(tryWriting, null);
+    await this.execute(takeHeadTime, null);
   }
 
   /**
@@ -419,14 +419,13 @@ export class Log {
   }
 
   /**
-   * Signs the head of the current size again, with a timestamp of now. It is not stored: the first head of a size stays
-   * the one that `treeHead` gives.
+   * Signs the head of the current size again, with a timestamp of now. Only its time is stored: the first head of a size
+   * stays the one that `treeHead` gives.
    * @throws CairnlogError `precondition-failed` on an empty log; `signer-unavailable`; as `execute` does
    */
   async signHead(): Promise<TreeHead> {
     if (!this.#size) throw new CairnlogError("precondition-failed", "The log is empty; there is no tree to sign.");
-    // A command's moment is never before the newest head, and no head that is made later is before it.
-    const { value: now } = await this.execute(moment, null);
+    const { value: now } = await this.execute(takeHeadTime, null);
     const size = this.#size;
     const stored = this.treeHead(size)?.timestamp ?? now;
     // The log may have grown since the command. Canonical timestamps sort as text.

@@ -9,6 +9,11 @@
 import { CairnlogError } from "../error.js";
 import { HASH } from "./schema.js";
 
+/** Events after which a batch is closed: about 10 ms of work for the sequencer. */
+export const BATCH_EVENTS = 512;
+/** Bytes of entries after which it is. A journal's record holds a batch, and is in memory as a whole. */
+export const BATCH_BYTES = 4 * 2 ** 20;
+
 const FORMAT = 1;
 const HEADER = 8;
 const MAX_TREE_VERSION = 2;

@@ -239,6 +239,12 @@ export interface AnchorTotals {
   readonly confirmed: number;
 }
 
+/** The newest head that was signed on demand. No head is earlier that is made later, also after a restart. */
+export interface SignedHeadRow {
+  /** Canonical form. */
+  readonly timestamp: string;
+}
+
 /** The second factor of a key. */
 export interface PasswordRow {
   /** argon2id in PHC string format, salt included. */
@@ -319,6 +325,8 @@ export interface Tables {
   anchorWork: { key: number; row: Pick<AnchorRow, "status" | "anchored_at"> };
   /** One row, under the key "log". */
   anchorTotals: { key: string; row: AnchorTotals };
+  /** One row, under the key "log". */
+  signedHeads: { key: string; row: SignedHeadRow };
   /** By key fingerprint. */
   passwords: { key: string; row: PasswordRow };
   /** By user id. */
@@ -361,6 +369,7 @@ export const PRIVATE_TABLES = [
   "anchors",
   "anchorWork",
   "anchorTotals",
+  "signedHeads",
   "trustConfigs",
   "trustConfigHeads",
   "passwords",

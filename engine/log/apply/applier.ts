@@ -16,7 +16,7 @@ import type { Store } from "../../store/contract.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
 import { Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
-import type { LogMeta } from "../../store/schema.js";
+import type { LogMeta, SignedHeadRow } from "../../store/schema.js";
 import type { Entry } from "../../verify/entry.js";
 import {
   createHistoryReader,
@@ -158,7 +158,10 @@ export class Applier {
         "corrupt-log",
         `it follows ${record.firstIndex} entries, and the log has ${frontier.size}.`,
       );
-    for (const { table, row } of record.rows) if (table === "meta") checkOwner(row as LogMeta, operator);
+    for (const { table, row } of record.rows) {
+      if (table === "meta") checkOwner(row as LogMeta, operator);
+      if (table === "signedHeads") frontier.notBefore((row as SignedHeadRow).timestamp);
+    }
     const layer = new Layer();
     if (!record.batch) return { rows: [], tiles: [], terms: layer.terms, size: frontier.size };
     const checked = entriesOf(record.firstIndex, record.batch, this.last, reader);

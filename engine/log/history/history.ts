@@ -225,8 +225,8 @@ export class HistoryWriter {
 
   async #sealed(entries: readonly CheckedEntry[], signer: Signer): Promise<PreparedGroup> {
     const group = this.#prepare({ entries, heads: [] });
-    const { size, trees } = this.#applier.frontier;
-    const micros = Math.max(systemClock(), entries.at(-1)!.micros, this.#lastHead ?? 0);
+    const { size, trees, lastTimestamp } = this.#applier.frontier;
+    const micros = Math.max(systemClock(), entries.at(-1)!.micros, this.#lastHead ?? 0, lastTimestamp);
     const head = await freshHead(trees[SIGNING_VERSION], size, formatTimestamp(micros), signer, this.#operator);
     return { ...group, heads: [head] };
   }

@@ -12,6 +12,7 @@ import { CairnlogError } from "../../error.js";
 import { commitRows, Ledger } from "../../journal/ledger.js";
 import { localJournal } from "../../journal/local.js";
 import type { RecordedChange } from "../../journal/rows.js";
+import { BATCH_BYTES } from "../../store/batch.js";
 import { migrate } from "../../store/lmdb/migrations.js";
 import { PRIVATE_TABLES } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
@@ -21,9 +22,8 @@ import type { Signer } from "../write/signer.js";
 import { MAX_ENTRY_BYTES } from "./entry.js";
 import { type HistoryItem, type HistoryWarning, type HistoryWriter, openHistory } from "./history.js";
 
-/** A batch is closed by whichever comes first. */
+/** A batch of history may be larger than a live one, for which somebody waits. */
 const BATCH_ENTRIES = 1024;
-const BATCH_BYTES = 4 * 2 ** 20;
 /** Warnings that are told; of the others the number. */
 const MAX_WARNINGS = 1000;
 const DATA_FILE = "data.mdb";

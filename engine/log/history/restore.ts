@@ -15,6 +15,7 @@ import { CairnlogError } from "../../error.js";
 import { commitRows, Ledger } from "../../journal/ledger.js";
 import { localJournal } from "../../journal/local.js";
 import { type RecordedChange, readRowLine } from "../../journal/rows.js";
+import { BATCH_BYTES, BATCH_EVENTS } from "../../store/batch.js";
 import { FORMAT, type LogMeta } from "../../store/schema.js";
 import { openStore } from "../../store/store.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
@@ -25,8 +26,8 @@ import type { Projection } from "../write/projection.js";
 import { linesOf, type Manifest, readManifest, syncFolder } from "./backupformat.js";
 import { type HistoryItem, type HistoryWriter, openHistory } from "./history.js";
 
-/** Entries checked and written at once, and private rows. */
-const STEP = 512;
+/** Private rows written at once. */
+const ROWS_AT_ONCE = 512;
 
 /** A head that somebody was shown. Its signature has been checked. */
 export interface PublishedTree extends Pick<TreeHead, "tree_size" | "root_hash" | "tree_version"> {
@@ -189,13 +190,18 @@ async function addAll(
   { progress, signal }: RestoreOptions,
 ): Promise<void> {
   let group: HistoryItem[] = [];
+  let bytes = 0;
   const flush = async () => {
     signal?.throwIfAborted();
     await added(writer, group);
     group = [];
+    bytes = 0;
     progress?.(writer.size, total);
   };
-  for await (const item of items) if (group.push(item) >= STEP) await flush();
+  for await (const item of items) {
+    bytes += item.entry.length;
+    if (group.push(item) >= BATCH_EVENTS || bytes >= BATCH_BYTES) await flush();
+  }
   await flush();
 }
 
@@ -242,7 +248,7 @@ async function putRows(
   let rows: RecordedChange[] = [];
   for await (const line of lines) {
     rows.push(privateRow(line.toString("utf8")));
-    if (rows.length < STEP) continue;
+    if (rows.length < ROWS_AT_ONCE) continue;
     await commit(rows);
     rows = [];
   }

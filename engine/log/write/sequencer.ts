@@ -12,7 +12,7 @@
  */
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
-import { type BatchHeads, packBatch } from "../../store/batch.js";
+import { BATCH_BYTES, BATCH_EVENTS, type BatchHeads, packBatch } from "../../store/batch.js";
 import { Layer, type TileChange } from "../../store/changeset.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import { HASH, type TableName } from "../../store/schema.js";
@@ -30,8 +30,6 @@ import { BatchTransaction, type Draft } from "./transaction.js";
 
 /** Commands waiting beyond which an append is refused at once. */
 export const DEFAULT_QUEUE_LIMIT = 16_384;
-/** Events after which a batch is closed: about 10 ms of work on this thread. */
-const BATCH_EVENTS = 512;
 /**
  * Commands that are worth a batch of their own while another is on its way to disk. Fewer wait until it is there and make
  * one larger batch: each one costs a transaction, and a transaction costs the waking of threads, whatever is in it.
@@ -212,7 +210,7 @@ export class Sequencer {
     const ran: Ran[] = [];
     const queue = this.#queue;
     let taken = 0;
-    while (taken < queue.length && drafts.length < BATCH_EVENTS) {
+    while (taken < queue.length && drafts.length < BATCH_EVENTS && transaction.bytes < BATCH_BYTES) {
       const waiting = queue[taken++]!;
       const from = drafts.length;
       const now = Math.max(this.#parts.clock(), frontier.lastTimestamp);
