@@ -26,6 +26,12 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
       id: { type: "integer", minimum: 0, maximum: 9, description: "Counted from 0." },
       kind: { enum: ["a", "b", 3], default: "a" },
       name: { anyOf: [{ type: "string", minLength: 1, maxLength: 5, description: "Its name." }, { type: "null" }] },
+      both: {
+        anyOf: [
+          { type: "number", description: "The first." },
+          { type: "string", description: "The other." },
+        ],
+      },
       parts: { type: "array", items: { properties: { size: { type: "number" } } } },
       next: { $ref: "#/components/schemas/Thing" },
       flag: { const: true },
@@ -61,6 +67,7 @@ const MEMBERS = (direction: "in" | "out") => {
     `id${label(true)} integer ≥ 0 ≤ 9 Counted from 0.`,
     `kind${label(true)} a | b | 3 default a`,
     `name${label(false)} string or null length ≥ 1 length ≤ 5 Its name.`,
+    `both${label(false)} number or string The first.`,
     `parts${label(false)} array of anything size${label(false)} number`,
     `next${label(false)} Thing`,
     `flag${label(false)} true`,
@@ -76,6 +83,9 @@ test.each(["in", "out"] as const)("members of what is sent %s: types, bounds, an
   expect(membersOf({ items: SCHEMAS.Thing! }, direction)!.text).toBe(membersOf(SCHEMAS.Thing!, direction)!.text);
   const nullable = { anyOf: [{ type: "null" }, SCHEMAS.Thing!] };
   expect(membersOf(nullable, direction)!.text).toBe(membersOf(SCHEMAS.Thing!, direction)!.text);
+  // Of several alternatives the first that has any.
+  const either = { anyOf: [{ type: "null" }, SCHEMAS.Thing!, { properties: { other: {} } }] };
+  expect(membersOf(either, direction)!.text).toBe(membersOf(SCHEMAS.Thing!, direction)!.text);
   for (const bare of [{}, { type: "string" }, { properties: {} }, { anyOf: [{ type: "null" }] }])
     expect(membersOf(bare, direction)).toBeNull();
 });
