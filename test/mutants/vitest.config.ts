@@ -18,6 +18,9 @@ export default mergeConfig(
       sequence: { sequencer: AsGiven },
       fileParallelism: false,
       bail: 1,
+      // The runner has limits of its own, for which waiting on a busy machine does not count.
+      testTimeout: 0,
+      hookTimeout: 0,
       // Emptied after each run.
       env: { TMPDIR: `${root}tmp` },
       setupFiles: [new URL("takecoverage.ts", import.meta.url).pathname],
