@@ -61,7 +61,12 @@ describe("entry hash", () => {
     const { chain_version: _, ...unlabelled } = v2;
     expect(codes(unlabelled)).toContain("hash-mismatch");
     expect(codes({ ...v2, chain_version: 3 })).toEqual(["malformed-entry"]);
-    expect(() => entryPreimage({ ...v2, chain_version: 3 as 2 })).toThrow(/chain version/);
+    const preimageOf = (change: object) => () => entryPreimage({ ...v2, ...change });
+    for (const [change, message] of [
+      [{ chain_version: 3 }, "The chain version is neither 1 nor 2."],
+      [{ timestamp: "2025-03-01T12:00:00" }, "The timestamp cannot be normalised."],
+    ] as const)
+      expect(preimageOf(change)).toThrow(expect.objectContaining({ code: "invalid-input", message }));
   });
 });
 
@@ -95,6 +100,58 @@ describe("checkEntry", () => {
     expect(codes({ ...v2, entry_hashes: [] })).toEqual(["primary-digest"]);
     expect(codes({ ...v2, entry_hash: sha256("other") })).toEqual(["hash-mismatch", "primary-digest"]);
   });
+
+  it("hashes with what it is given, and asks only that for SHA-256", () => {
+    const zeros = "0".repeat(64);
+    const entry_hashes = [{ algorithm: "sha2-256", digest_hex: zeros, is_primary: true }];
+    const zeroed = { ...v2, entry_hash: zeros, entry_hashes };
+    expect(checkEntry(zeroed, () => new Uint8Array(32))).toEqual([]);
+    expect(checkEntry(v2, () => new Uint8Array(32)).map(({ code }) => code)).toEqual([
+      "hash-mismatch",
+      "digest-mismatch",
+    ]);
+  });
+
+  it("takes no digest for the primary one but the SHA-256", () => {
+    const entry_hashes = [{ ...v2.entry_hashes[0]!, algorithm: "sha3-256" }];
+    expect(codes({ ...v2, entry_hashes })).toEqual(["digest-mismatch", "primary-digest"]);
+  });
+
+  it("ignores members that no entry has", () => {
+    expect(checkEntry({ ...v2, unknown: 1 } as Entry)).toEqual([]);
+  });
+
+  const of = "64 lower-case hexadecimal characters";
+  it.each<[string, unknown, string]>([
+    ["id", 0, "an integer of at least 1"],
+    ["id", 1.5, "an integer of at least 1"],
+    ["timestamp", 5, "a string"],
+    ["event_type", null, "a string"],
+    ["payload", [], "an object"],
+    ["previous_hash", "", of],
+    ["entry_hash", 7, of],
+    ["entry_hashes", {}, "an array"],
+    ["chain_version", null, "1 or 2"],
+    ["chain_version", 3, "1 or 2"],
+    ["ots_proof", 1, "a string"],
+  ])("says that %s must not be %j", (member, value, wanted) => {
+    const message = `/${member} must be ${wanted}.`;
+    expect(checkEntry({ ...v1, [member]: value } as Entry)).toEqual([{ code: "malformed-entry", message }]);
+    if (member === "chain_version" || member === "ots_proof") return;
+    const { [member as "id"]: _, ...others } = v1;
+    expect(checkEntry(others as Entry)[0]!.message).toBe(`/${member} is missing.`);
+  });
+
+  it.each(["algorithm", "digest_hex", "is_primary"])(
+    "says that %s of a digest is missing or no such value",
+    (member) => {
+      const { [member as "algorithm"]: _, ...others } = v2.entry_hashes[0]!;
+      const messageOf = (digest: object) => checkEntry({ ...v2, entry_hashes: [digest] } as Entry)[0]!.message;
+      expect(messageOf(others)).toBe(`/entry_hashes/0/${member} is missing.`);
+      const wanted = member === "is_primary" ? "true or false" : "a string";
+      expect(messageOf({ ...v2.entry_hashes[0], [member]: 1 })).toBe(`/entry_hashes/0/${member} must be ${wanted}.`);
+    },
+  );
 
   it("finds a change of anything that is hashed", () => {
     expect(codes({ ...v1, payload: { ...payload, title: "x" } })).toContain("hash-mismatch");
@@ -159,6 +216,12 @@ describe("canonicalTimestamp", () => {
     "2025-01-01T00:00:00+24:00",
     "2025-01-01T00:00:00Z\n",
     " 2025-01-01T00:00:00Z",
+    " 2025-01-01T00:00:00.000000Z",
+    "2025-01-01T00:00:00.000000Z\n",
+    "2025-01-01T00:00:00.000000Z ",
+    "2025-01-01T00:00:00.0000000Z",
+    ["2025-01-01T00:00:00.000000Z"],
+    ["2025-01-01T00:00:00Z"],
     "+02025-01-01T00:00:00Z",
     "0000-01-01T00:00:00+00:01",
     "9999-12-31T23:59:59-00:01",

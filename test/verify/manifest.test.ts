@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   attestationPayloads,
+  compositeHash,
   type Manifest,
   manifestHash,
   normaliseContentHash,
@@ -36,7 +37,15 @@ it("an attestation covers the document with what was attested before, or the doc
   ]);
   expect(payloads(signed, 2)[0]).toEqual(["document-and-prior", text('[{"id":"1"},{"id":"2"}]')]);
   for (const position of [-1, 3, 0.5, Number.NaN])
-    expect(() => payloads(signed, position)).toThrow(/no attestation number/);
+    expect(() => payloads(signed, position)).toThrow(
+      expect.objectContaining({ code: "invalid-input", message: expect.stringContaining("no attestation number") }),
+    );
+});
+
+it("the hash of a composite covers its title and the hashes of its parts, in their order", () => {
+  const [a, b] = [`sha256:${sha256("a")}`, `sha256:${sha256("b")}`];
+  expect(compositeHash("T", [a, b])).toBe(`sha256:${sha256(`{"parts":["${a}","${b}"],"title":"T"}`)}`);
+  expect(compositeHash("T", [b, a])).not.toBe(compositeHash("T", [a, b]));
 });
 
 describe("content hashes", () => {

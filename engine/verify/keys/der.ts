@@ -56,4 +56,4 @@ export class DerReader {
 }
 
 /** The universal tags used here. */
-export const TAG = { integer: 0x02, bitString: 0x03, null: 0x05, oid: 0x06, sequence: 0x30 } as const;
+export const TAG = { integer: 0x02, bitString: 0x03, sequence: 0x30 } as const;

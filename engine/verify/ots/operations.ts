@@ -58,7 +58,8 @@ export class OtsReader {
   #at = 0;
 
   constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
+    // A view of the plain kind: `slice` of a Node Buffer would not copy.
+    this.#bytes = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
   }
 
   /** The next `count` bytes, as a copy. @throws CairnlogError `invalid-input` when there are fewer */
@@ -142,7 +143,7 @@ function rawResult(operation: OtsOperation, message: Uint8Array): Uint8Array {
     case "keccak256":
       return keccak_256(message);
     case "reverse":
-      return message.slice().reverse();
+      return message.toReversed();
     case "hexlify":
       return utf8(toHex(message));
   }

@@ -248,7 +248,7 @@ function commitment(attestation: OtsAttestation, message: Uint8Array): OtsCommit
       return { kind: "unknown", tag: attestation.tag };
     case "bitcoin":
       return message.length === MERKLE_ROOT_BYTES
-        ? { kind: "bitcoin", height: attestation.height, merkleRoot: toHex(message.slice().reverse()) }
+        ? { kind: "bitcoin", height: attestation.height, merkleRoot: toHex(message.toReversed()) }
         : { kind: "unknown", tag: toHex(attestationBytes(attestation).subarray(0, 8)) };
   }
 }

@@ -19,6 +19,9 @@ import { Tallies } from "./tallies.js";
 const STAGE_DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
+/** Milliseconds between two looks at how late timers are. */
+const DELAY_RESOLUTION_MS = 20;
+
 /** The figures of the HTTP server that are shown. */
 export interface HttpFigures {
   readonly uploads: Pick<Uploads, "arriving" | "pending">;
@@ -34,7 +37,7 @@ export class Metrics {
   readonly tallies: Tallies;
   readonly #refusals: Counter<"code">;
   readonly #aborted: Counter;
-  readonly #delay: IntervalHistogram = monitorEventLoopDelay({ resolution: 20 });
+  readonly #delay: IntervalHistogram = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
 
   constructor(
     log: Pick<Log, "size" | "batches" | "queued" | "anchors" | "treeHead" | "observeBatches" | "lastFailure">,
@@ -58,7 +61,10 @@ export class Metrics {
     this.tallies = new Tallies(this.#registry);
     const sizeAtStart = log.size;
     const started = Date.now() / 1000 - process.uptime();
-    const cpu = () => Object.values(process.cpuUsage()).reduce((sum, micros) => sum + micros, 0) / 1e6;
+    const cpu = () => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1e6;
+    };
     this.#asked(Gauge, "cairnlog_log_entries", "Entries in the log.", () => log.size);
     this.#asked(Gauge, "cairnlog_append_queue", "Appends waiting for their batch.", () => log.queued);
     this.#asked(Counter, "cairnlog_appends_total", "Entries appended since the start.", () => log.size - sizeAtStart);
@@ -115,10 +121,9 @@ export class Metrics {
       labelNames: ["quantile"],
       registers: [this.#registry],
       collect() {
-        // A timer is never early; what it measures is its interval.
-        for (const quantile of [0.5, 0.99])
-          this.set({ quantile }, Math.max(0, (delay.percentile(100 * quantile) || 0) / 1e9 - 0.02));
-        this.set({ quantile: 1 }, Math.max(0, (delay.count ? delay.max : 0) / 1e9 - 0.02));
+        for (const percentile of [50, 99])
+          this.set({ quantile: percentile / 100 }, lateness(delay.percentile(percentile) || 0));
+        this.set({ quantile: 1 }, lateness(delay.count ? delay.max : 0));
         delay.reset();
       },
     });
@@ -242,3 +247,6 @@ export class Metrics {
     return this.#registry.metrics();
   }
 }
+
+/** Seconds by which a timer came late. It is never early, and what is measured of it is its interval. */
+const lateness = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - DELAY_RESOLUTION_MS / 1000);

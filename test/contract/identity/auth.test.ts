@@ -315,6 +315,14 @@ describe("a write", () => {
     expectProblem(await write({ required: "x", auth }), 403, "forbidden");
   });
 
+  test("403 for a proof whose key has ended since, before the body is checked", async () => {
+    const signer = await registeredSigner(service);
+    const auth = await proofOf(service, signer);
+    const revocation = { payload: { fingerprint: signer.fingerprint }, auth: await proofOf(service, signer) };
+    expect((await service.post("/keys/revoke", revocation)).status).toBe(200);
+    expectProblem(await write({ auth }), 403, "key-not-active");
+  });
+
   test("403 for a proof by recovery, and for one that says it is and is not", async () => {
     const signer = await registeredSigner(service, { expiration_date: at(world.now + SECOND) });
     const general = await proofOf(service, signer);

@@ -208,10 +208,49 @@ describe("a genuine bundle", () => {
 
   it("says what the signature covers", async () => {
     const detail = async (recipe: Recipe) => (await verifyBundle(genuine(recipe), trust)).checks[3]!.detail;
-    expect(await detail({ prior: [{ id: "a-0" }] })).toContain("with the 1 attestation(s) before it");
-    expect(await detail({ prior: [{ id: "a-0" }], covers: "document" })).toContain(
-      "without the 1 attestation(s) in it",
+    const unchecked = "whose own signatures are not checked here.";
+    expect(await detail({})).toMatch(/ covers the manifest\.$/);
+    expect(await detail({ prior: [{ id: "a-0" }] })).toContain(
+      `the manifest with the 1 attestation(s) before it, ${unchecked}`,
     );
+    expect(await detail({ prior: [{ id: "a-0" }], covers: "document" })).toContain(
+      `the manifest without the 1 attestation(s) in it, ${unchecked}`,
+    );
+  });
+
+  it.each([
+    ["authorship", "authorship/v1"],
+    ["editorial_review", "editorial-review/v1"],
+    ["peer_review", "peer-review/v1"],
+    ["publication", "publication/v1"],
+  ])("of the type %s has the predicate %s and no other", async (type, path) => {
+    const { predicateBase: _, ...without } = trust;
+    const right = genuine({ type, eventType: `${PREDICATES}/${path}` });
+    for (const against of [trust, without]) expect(await failures(right, against)).toEqual([]);
+    const misfit = "entry: The entry's event type is not the predicate of the attestation's type.";
+    const other = path === "authorship/v1" ? "publication/v1" : "authorship/v1";
+    for (const eventType of [`${PREDICATES}/${other}`, `${PREDICATES}/`, "", `${PREDICATES}/${path}/`, path])
+      for (const against of [trust, without])
+        expect(await failures(genuine({ type, eventType }), against)).toEqual([misfit]);
+    expect(await failures(genuine({ type, eventType: `https://else.example/${path}` }))).toEqual([misfit]);
+    expect(await failures(genuine({ type, eventType: `https://else.example/${path}` }), without)).toEqual([]);
+  });
+
+  it.each([
+    ["32 tags", Array.from({ length: 32 }, (_, i) => `tag ${i}`), true],
+    ["33 tags", Array.from({ length: 33 }, (_, i) => `tag ${i}`), false],
+    ["a tag of 64 characters", ["x".repeat(64)], true],
+    ["a tag of 65 characters", ["x".repeat(65)], false],
+    ["a tag that is no text", ["one", 2], false],
+    ["an array for a tag", [["one"]], false],
+    ["no tags", [], true],
+    ["tags of another kind", { length: 0 }, false],
+  ])("with %s has those of them that the log takes over", async (_, tags, isTaken) => {
+    const taken = isTaken ? (tags as string[]) : [];
+    expect(await failures(genuine({ tags, loggedTags: taken }))).toEqual([]);
+    const wrong = "manifest: The tags in the log entry are not the manifest's.";
+    const others = isTaken ? [...taken, "more"] : ["one"];
+    expect(await failures(genuine({ tags, loggedTags: others }))).toEqual([wrong]);
   });
 
   it("passes with the file's hash prefixed, and without a known predicate base", async () => {
@@ -258,6 +297,23 @@ describe("a changed bundle", () => {
     }
     expect(changes).toBeGreaterThan(400);
     expect(passed.sort()).toEqual(uncovered.sort());
+  });
+
+  it("is refused with the place of a member that is missing or of another kind, and nothing else is judged", async () => {
+    const free = /^\/manifest\/(note|document\/tags)/;
+    for (const [where, changed] of mutations(genuine({ prior: [{}] }))) {
+      const [path, deed] = where.split(" ");
+      if (free.test(path!) || !(deed === "deleted" || deed === "nulled" || where.endsWith("as text"))) continue;
+      // What may be missing or null, and items of arrays, which may be fewer.
+      if (/intent_statement|tags|previous_hash|\/\d+$/.test(path!)) continue;
+      const expected = deed === "deleted" ? /is missing\.$/ : /must be (a|an|true|"|1|2|64) ?.*\.$/;
+      const { valid, checks } = await verifyBundle(changed, trust);
+      expect({ valid, checks }, where).toEqual({
+        valid: false,
+        checks: [{ name: "format", ok: false, detail: expect.stringMatching(expected) }],
+      });
+      expect(checks[0]!.detail.startsWith(`${path} `), where).toBe(true);
+    }
   });
 
   it("is refused with a sentence that says what is wrong", async () => {
@@ -353,7 +409,11 @@ describe("a changed bundle", () => {
       throwing,
       { ...cyclic, manifest: { ...cyclic.manifest, endless } },
     ]) {
-      expect((await verifyBundle(value, trust)).valid).toBe(false);
+      const { valid, checks } = await verifyBundle(value, trust);
+      expect({ valid, checks }).toEqual({
+        valid: false,
+        checks: [{ name: "format", ok: false, detail: expect.stringMatching(/\.$|trap/) }],
+      });
     }
   });
 });

@@ -179,6 +179,7 @@ describe("parseIJson", () => {
   it("says malformed JSON apart from JSON that is not I-JSON", () => {
     for (const text of ["", "{", "[1,]", "{'a':1}", "01", "[1.]", "NaN", "\ufeff{}", '"\n"', "[1] 2", '{"a":1,"a"}']) {
       expect(refusal(text)).toEqual({ code: "invalid-input", path: undefined });
+      expect(() => parseIJson(text)).toThrow(expect.objectContaining({ cause: expect.any(SyntaxError) }));
       expect(() => parseIJson(text)).toThrow(/^Malformed JSON: /);
     }
   });

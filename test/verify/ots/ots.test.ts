@@ -84,9 +84,10 @@ describe("a detached file", () => {
     const bytes = hex(HEADER, tag, DIGEST.subarray(0, length), END);
     expect(parseOtsFile(bytes).hash).toBe(name);
     expect(bytesOf(serialiseOtsFile(parseOtsFile(bytes)))).toBe(bytesOf(bytes));
-    expect(() => serialiseOtsFile({ hash: name, timestamp: new OtsTimestamp(DIGEST.subarray(1)) })).toThrow(
-      CairnlogError,
-    );
+    for (const other of [length - 1, length + 1]) {
+      const timestamp = parseOtsTimestamp(END, Buffer.alloc(other, 7));
+      expect(() => serialiseOtsFile({ hash: name, timestamp })).toThrow(`The message is not a digest of ${name}.`);
+    }
   });
 
   test("of another magic, version or kind of digest, or with bytes after its end, is refused", () => {
@@ -96,7 +97,10 @@ describe("a detached file", () => {
       changed[at]! ^= 1;
       refusal(changed, parseOtsFile);
     }
-    for (const tag of ["67", "f2", "f3", "f00101", "00", "09"]) refusal(hex(HEADER, tag, DIGEST, END), parseOtsFile);
+    for (const tag of ["67", "f2", "f3", "f00101"])
+      expect(refusal(hex(HEADER, tag, DIGEST, END), parseOtsFile)).toContain("about a digest that no file has");
+    for (const tag of ["00", "09"]) expect(refusal(hex(HEADER, tag, DIGEST, END), parseOtsFile)).toContain("unknown");
+    expect(refusal(hex(HEADER.subarray(0, -1), "02", "08", DIGEST, END), parseOtsFile)).toContain("version 2");
     expect(refusal(hex(bytes, "00"), parseOtsFile)).toContain("Bytes follow");
     expect(refusal(Buffer.alloc(0), parseOtsFile)).toContain("ends too early");
   });
@@ -141,6 +145,8 @@ describe("the limits", () => {
     expect(refusal(hex(append(Buffer.alloc(4096 - 31)), END))).toContain("too long");
     expect(refusal(hex(prepend(Buffer.alloc(4096 - 31)), END))).toContain("too long");
     expect(parse(hex(append(Buffer.alloc(2048 - 32)), "f3", END))).toBeDefined();
+    expect(parseOtsTimestamp(END, Buffer.of(7)).message).toHaveLength(1);
+    expect(parseOtsTimestamp(END, Buffer.alloc(4096)).message).toHaveLength(4096);
     expect(refusal(hex(append(Buffer.alloc(2049 - 32)), "f3", END))).toContain("too long");
     for (const length of [0, 4097]) expect(() => new OtsTimestamp(new Uint8Array(length))).toThrow(CairnlogError);
   });
@@ -201,6 +207,14 @@ describe("the limits", () => {
     const wide = new OtsTimestamp(DIGEST);
     for (let i = 0; i < 9; i++) wide.attest({ kind: "unknown", tag: `${i}`.repeat(16), payload: new Uint8Array(8000) });
     expect(() => serialiseOtsTimestamp(wide)).toThrow(/65536/);
+    // Eight of 8,180 bytes with their 12 (mark, tag, length) are 65,536 but for what goes before each one but the last.
+    const full = new OtsTimestamp(DIGEST);
+    for (let i = 0; i < 8; i++)
+      full.attest({ kind: "unknown", tag: `${i}`.repeat(16), payload: new Uint8Array(i ? 8181 : 8174) });
+    expect(serialiseOtsTimestamp(full)).toHaveLength(65_536);
+    expect(parse(serialiseOtsTimestamp(full)).attestations).toHaveLength(8);
+    full.attest({ kind: "pending", uri: "" });
+    expect(() => serialiseOtsTimestamp(full)).toThrow(/65536/);
   });
 });
 
@@ -214,6 +228,41 @@ describe("what a proof commits to", () => {
     const bytes = hex("02", "00", bitcoin(7));
     expect(otsCommitments(parse(bytes))).toEqual([{ kind: "unknown", tag: BITCOIN }]);
     expect(rewritten(bytes)).toBe(bytesOf(bytes));
+  });
+
+  test.each([
+    ["a Buffer", (bytes: Buffer) => bytes],
+    ["plain bytes", (bytes: Buffer) => new Uint8Array(bytes)],
+  ])("is told in the order of the tree, again and again, and changes nothing that was given (%s)", (_, given) => {
+    const bytes = hex("ff00", bitcoin(1), "ff", "02", "00", pending("https://a"), "08", "ff00", bitcoin(2), "f2", END);
+    const message = given(Buffer.from(DIGEST));
+    const tree = parseOtsTimestamp(given(bytes), message);
+    const digest = hash("sha256", DIGEST);
+    const root = (message: Buffer) => bytesOf(Buffer.from(message).reverse());
+    const told = [
+      { kind: "bitcoin", height: 1, merkleRoot: root(DIGEST) },
+      { kind: "pending", uri: "https://a" },
+      { kind: "bitcoin", height: 2, merkleRoot: root(digest) },
+      { kind: "pending", uri: URI },
+    ];
+    expect(otsCommitments(tree)).toEqual(told);
+    expect(otsCommitments(tree)).toEqual(told);
+    expect([...tree.nodes()].map(({ message }) => bytesOf(message))).toEqual([
+      bytesOf(DIGEST),
+      bytesOf(hash("sha1", DIGEST)),
+      bytesOf(digest),
+      root(digest),
+    ]);
+    expect(bytesOf(message)).toBe(bytesOf(DIGEST));
+  });
+
+  test("is read from bytes that may be used again", () => {
+    const bytes = detached(DIGEST, hex("f2", "ff00", unknown, append(DIGEST), END));
+    const before = Buffer.from(bytes);
+    const file = parseOtsFile(bytes);
+    expect(bytes.equals(before)).toBe(true);
+    bytes.fill(0);
+    expect(bytesOf(serialiseOtsFile(file))).toBe(bytesOf(before));
   });
 
   test("a node that nothing attests cannot be written", () => {
@@ -230,6 +279,19 @@ describe("merging", () => {
     node.merge(answer);
     node.merge(answer);
     expect(bytesOf(serialiseOtsTimestamp(tree))).toBe(bytesOf(hex(path, "ff", END, "08 00", bitcoin(800_000))));
+  });
+
+  test("the same operation twice leads to one node, which has what followed either", () => {
+    const other = hex("00", pending("https://other.example"));
+    expect(rewritten(hex("ff", "08", END, "08", other))).toBe(bytesOf(hex("08", "ff", END, other)));
+    const tree = new OtsTimestamp(DIGEST);
+    const node = tree.branch({ name: "sha256" });
+    expect(tree.branch({ name: "sha256" })).toBe(node);
+    expect(tree.branch({ name: "sha1" })).not.toBe(node);
+  });
+
+  test("a bare timestamp ends where its last item ends", () => {
+    expect(refusal(hex(END, "00"))).toContain("Bytes follow");
   });
 
   test("refuses what is about another message", () => {

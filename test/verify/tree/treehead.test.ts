@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { parsePublicKey } from "#cairnlog/engine/verify/keys/publickey.js";
-import { type TreeHead, treeHeadMessage, verifyTreeHead } from "#cairnlog/engine/verify/tree/treehead.js";
+import { TREE_HEAD, type TreeHead, treeHeadMessage, verifyTreeHead } from "#cairnlog/engine/verify/tree/treehead.js";
 import { sha256 } from "../keys/keys.js";
 
 const root_hash = sha256("root");
@@ -34,6 +34,23 @@ describe.each([
     expect(await verifyTreeHead(head, operatorKey)).toBe(true);
     // The lens is a hint outside the signature.
     expect(await verifyTreeHead({ ...head, tree_version: 1 }, operatorKey)).toBe(true);
+    expect(await verifyTreeHead({ ...head, note: "x" } as TreeHead, operatorKey)).toBe(true);
+  });
+
+  it.each<Partial<Record<keyof TreeHead, unknown>>>([
+    { root_hash: root_hash.toUpperCase() },
+    { root_hash: `${root_hash}:12`, tree_size: 13 },
+    { root_hash: "" },
+    { tree_size: 0 },
+    { tree_size: 1.5 },
+    { tree_size: 2 ** 53 },
+    { timestamp: "yesterday" },
+    { timestamp: "2025-03-01T12:00:00" },
+  ])("does not verify when %j is signed as it stands", async (change) => {
+    const changed = { ...head, ...change } as TreeHead;
+    const text = `${changed.root_hash}:${changed.tree_size}:${changed.timestamp}`;
+    const own = sign(digest, Buffer.from(text), pair.privateKey).toString("base64");
+    expect(await verifyTreeHead({ ...changed, signature: own }, operatorKey)).toBe(false);
   });
 
   it("does not verify when anything signed is changed, or another key is meant", async () => {
@@ -61,4 +78,19 @@ describe.each([
       expect(await verifyTreeHead(value as unknown as TreeHead, operatorKey)).toBe(false);
     }
   });
+});
+
+it.each<[string, unknown, string]>([
+  ["tree_size", "1", "an integer of at least 1"],
+  ["root_hash", "x", "64 lower-case hexadecimal characters"],
+  ["signature", 7, "a string"],
+  ["timestamp", "now", "an ISO 8601 date and time with an offset"],
+  ["key_id", null, "a string"],
+  ["tree_version", 3, "1 or 2"],
+])("the member %s of a head has a form", (member, value, wanted) => {
+  const head = { tree_size: 1, root_hash, signature: "", timestamp, key_id: "", tree_version: 1 };
+  expect(TREE_HEAD(head, "")).toBeUndefined();
+  expect(TREE_HEAD({ ...head, [member]: value }, "")).toBe(`/${member} must be ${wanted}.`);
+  const { [member as "key_id"]: _, ...others } = head;
+  expect(TREE_HEAD(others, "")).toBe(`/${member} is missing.`);
 });

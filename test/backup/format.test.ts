@@ -1,0 +1,313 @@
+/** What a backup is on disk: its files, its manifest, and the lines of private rows. */
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { backUp } from "#cairnlog/engine/log/history/backup.js";
+import {
+  draftName,
+  HashedFile,
+  linesOf,
+  readManifest,
+  readRowLine,
+  rowLine,
+} from "#cairnlog/engine/log/history/backupformat.js";
+import { openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
+
+const sha256 = (bytes: string | Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+const corrupt = (message: RegExp | string) =>
+  expect.objectContaining({ code: "corrupt-log", message: expect.stringMatching(message) });
+
+async function written(folder: string, lines: readonly (string | Uint8Array)[]) {
+  const file = await HashedFile.create(folder);
+  for (const line of lines) await file.line(line);
+  return file.keep("lines.ndjson");
+}
+
+async function read(folder: string, file: Parameters<typeof linesOf>[1]): Promise<string[]> {
+  const lines: string[] = [];
+  for await (const line of linesOf(folder, file)) lines.push(line.toString("utf8"));
+  return lines;
+}
+
+describe("a file", () => {
+  // More than a chunk of 1 MiB, with ends of lines and of characters at any place; empty lines, and one longer than a chunk.
+  const LONG = [
+    ...Array.from({ length: 3000 }, (_, i) => `${i} ${"é€".repeat(i % 180)}`),
+    "",
+    "x".repeat(2 ** 21 + 1),
+    "",
+    "the end",
+  ];
+  test.each([
+    ["no line", []],
+    ["an empty line", [""]],
+    ["lines of every length", LONG],
+  ])("of %s is read as it was written", async (_, lines) => {
+    const folder = temporaryFolder();
+    const file = await written(folder, lines);
+    const bytes = readFileSync(join(folder, "lines.ndjson"));
+    expect(file).toEqual({ file: "lines.ndjson", bytes: bytes.length, sha256: sha256(bytes) });
+    expect(bytes.toString("utf8")).toBe(lines.map((line) => `${line}\n`).join(""));
+    expect(await read(folder, file)).toEqual(lines);
+    expect(readdirSync(folder)).toEqual(["lines.ndjson"]);
+    expect(statSync(join(folder, "lines.ndjson")).mode & 0o777).toBe(0o600);
+  });
+
+  test("takes bytes as they are, and a name from its hash", async () => {
+    const folder = temporaryFolder();
+    const file = await HashedFile.create(folder);
+    await file.line(Buffer.from([0xff, 0x00]));
+    expect(readdirSync(folder)).toEqual([`draft.${process.pid}.partial`]);
+    const kept = await file.keep((digest) => `by-${digest}.ndjson`);
+    const digest = sha256(Buffer.from([0xff, 0x00, 0x0a]));
+    expect(kept).toEqual({ file: `by-${digest}.ndjson`, bytes: 3, sha256: digest });
+    expect(readdirSync(folder)).toEqual([`by-${digest}.ndjson`]);
+  });
+
+  test("that is not what was written is refused when it has been read", async () => {
+    const folder = temporaryFolder();
+    const file = await written(folder, ["one", "two"]);
+    const differs = corrupt(/^The backup's file lines\.ndjson is not the one that was written: its hash differs\.$/);
+    writeFileSync(join(folder, file.file), "one\ntwx\n");
+    await expect(read(folder, file)).rejects.toEqual(differs);
+    writeFileSync(join(folder, file.file), "one\ntwo\n");
+    await expect(read(folder, { ...file, bytes: 7 })).rejects.toEqual(differs);
+    await expect(read(folder, { ...file, sha256: sha256("") })).rejects.toEqual(differs);
+    expect(await read(folder, file)).toEqual(["one", "two"]);
+    rmSync(join(folder, file.file));
+    await expect(read(folder, file)).rejects.toEqual(corrupt(/^The backup's file lines\.ndjson is missing\.$/));
+    // What is no fault of the backup is told as it is.
+    mkdirSync(join(folder, file.file));
+    await expect(read(folder, file)).rejects.toMatchObject({ code: "EISDIR" });
+  });
+});
+
+describe("a manifest", () => {
+  const FILE = { bytes: 8, sha256: "ab".repeat(32) };
+  const HEAD = {
+    tree_size: 5,
+    root_hash: "cd".repeat(32),
+    signature: "AA==",
+    timestamp: "2025-01-01T00:00:00.000000Z",
+    key_id: testOperator.fingerprint,
+    tree_version: 2,
+  };
+  const SOUND = {
+    format: "cairnlog-backup/v1",
+    operator_key: testOperator.public.pem,
+    meta: { format: 1 },
+    tree_size: 5,
+    entry_hash: "ef".repeat(32),
+    head: HEAD,
+    made_at: "2025-01-01T00:00:00.000000Z",
+    segments: [
+      { ...FILE, file: "entries-0-3.ndjson", from: 0, to: 3 },
+      { ...FILE, file: "entries-3-5.ndjson", from: 3, to: 5 },
+    ],
+    private_rows: { ...FILE, file: "private-5-x.ndjson" },
+  };
+  function readOf(text: string) {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "manifest.json"), text);
+    return readManifest(folder);
+  }
+  const without = (name: string) => Object.fromEntries(Object.entries(SOUND).filter(([member]) => member !== name));
+
+  test("is read as it stands, with members that nobody knows", () => {
+    expect(readOf(JSON.stringify(SOUND))).toEqual(SOUND);
+    expect(readOf(JSON.stringify({ ...SOUND, later: 1 }))).toEqual({ ...SOUND, later: 1 });
+    const empty = { ...SOUND, tree_size: 0, entry_hash: null, head: null, segments: [] };
+    expect(readOf(JSON.stringify(empty))).toEqual(empty);
+    expect(readManifest(temporaryFolder())).toBeUndefined();
+  });
+
+  test("lacks no member", () => {
+    for (const name of Object.keys(SOUND))
+      expect(() => readOf(JSON.stringify(without(name))), name).toThrow(corrupt(`is not one\\. /${name} is missing`));
+    for (const name of ["file", "bytes", "sha256", "from", "to"]) {
+      const [first, ...others] = SOUND.segments;
+      const segments = [{ ...first, [name]: undefined }, ...others];
+      expect(() => readOf(JSON.stringify({ ...SOUND, segments })), name).toThrow(
+        corrupt(`/segments/0/${name} is missing`),
+      );
+    }
+    for (const name of ["file", "bytes", "sha256"]) {
+      const private_rows = { ...SOUND.private_rows, [name]: undefined };
+      expect(() => readOf(JSON.stringify({ ...SOUND, private_rows }))).toThrow(
+        corrupt(`/private_rows/${name} is missing`),
+      );
+    }
+  });
+
+  test.each<[string, object, RegExp]>([
+    ["another format", { format: "cairnlog-backup/v2" }, /\/format must be "cairnlog-backup\/v1"/],
+    ["a key that is no text", { operator_key: 7 }, /\/operator_key/],
+    ["meta that is no object", { meta: [] }, /\/meta/],
+    ["a size that is none", { tree_size: -1 }, /\/tree_size/],
+    ["a hash that is none", { entry_hash: "EF".repeat(32) }, /\/entry_hash/],
+    ["a head that is none", { head: { ...HEAD, tree_version: 3 } }, /\/head\/tree_version/],
+    ["a time that is no text", { made_at: 7 }, /\/made_at/],
+    ["segments that are no list", { segments: {} }, /\/segments/],
+    ["private rows that are no file", { private_rows: "x.ndjson" }, /\/private_rows/],
+    ...["../x.ndjson", "x.ndjson/y", "x.json", ".ndjson", "a/b.ndjson", "x.ndjsonl", "", 7].map(
+      (file): [string, object, RegExp] => [
+        `a file named ${JSON.stringify(file)}`,
+        { private_rows: { ...SOUND.private_rows, file } },
+        /\/private_rows\/file must be the name of a file/,
+      ],
+    ),
+  ])("is none with %s", (_, change, message) => {
+    expect(() => readOf(JSON.stringify({ ...SOUND, ...change }))).toThrow(corrupt(message));
+  });
+
+  test.each([
+    [
+      "begins late",
+      [
+        { from: 1, to: 3 },
+        { from: 3, to: 5 },
+      ],
+      /entries-0 does not begin where the one before ends/,
+    ],
+    [
+      "leaves a gap",
+      [
+        { from: 0, to: 3 },
+        { from: 4, to: 5 },
+      ],
+      /entries-1 does not begin/,
+    ],
+    [
+      "overlaps",
+      [
+        { from: 0, to: 3 },
+        { from: 2, to: 5 },
+      ],
+      /entries-1 does not begin/,
+    ],
+    [
+      "holds nothing",
+      [
+        { from: 0, to: 5 },
+        { from: 5, to: 5 },
+      ],
+      /entries-1 does not begin/,
+    ],
+    [
+      "runs backwards",
+      [
+        { from: 0, to: 5 },
+        { from: 5, to: 4 },
+      ],
+      /entries-1 does not begin/,
+    ],
+    [
+      "ends early",
+      [
+        { from: 0, to: 3 },
+        { from: 3, to: 4 },
+      ],
+      /segments hold 4 entries, not 5/,
+    ],
+    [
+      "ends late",
+      [
+        { from: 0, to: 3 },
+        { from: 3, to: 6 },
+      ],
+      /segments hold 6 entries, not 5/,
+    ],
+  ])("is refused where a segment %s", (_, stretches, message) => {
+    const segments = stretches.map((stretch, i) => ({ ...FILE, file: `entries-${i}.ndjson`, ...stretch }));
+    const said = new RegExp(message.source.replace(/entries-(\d)/, "entries-$1\\.ndjson"));
+    expect(() => readOf(JSON.stringify({ ...SOUND, segments }))).toThrow(corrupt(said));
+  });
+
+  test("that is no JSON is damaged, and one that cannot be read is no missing one", () => {
+    for (const text of ["", "{", "x"]) expect(() => readOf(text)).toThrow(corrupt(/^The manifest of .* is damaged\.$/));
+    const folder = temporaryFolder();
+    mkdirSync(join(folder, "manifest.json"));
+    expect(() => readManifest(folder)).toThrow(expect.objectContaining({ code: "EISDIR" }));
+  });
+});
+
+describe("a private row", () => {
+  test.each([
+    ["texts, numbers and nothing", { a: "x\n", b: 7, c: null, d: [1], e: { f: "g" } }],
+    ["bytes", { proof: Buffer.from([0, 255, 10]), status: "pending" }],
+    ["no bytes", { proof: Buffer.alloc(0) }],
+    ["no members", {}],
+  ])("with %s comes back", (_, row) => {
+    const line = rowLine("anchors", 7, row);
+    expect(line).not.toContain("\n");
+    expect(readRowLine(line)).toEqual({ table: "anchors", key: 7, row });
+  });
+
+  test("of a table that is not private is refused", () => {
+    expect(readRowLine('["outbox",[7,1],{"a":{"base64":1}}]')).toEqual({
+      table: "outbox",
+      key: [7, 1],
+      row: { a: { base64: 1 } },
+    });
+    for (const table of ["keys", "meta", "nothing"])
+      expect(() => readRowLine(JSON.stringify([table, "x", {}]))).toThrow(corrupt(`rows of a table "${table}"`));
+  });
+});
+
+test("drafts of processes that have ended are removed, and no others", async () => {
+  const { log, path } = await openTestLog();
+  await log.append({ event_type: "note", payload: {} });
+  await log.close();
+  const to = temporaryFolder();
+  const gone = 2 ** 22 + 1;
+  // That of the first process, which runs, stays; so does what only looks like a draft.
+  const kept = [draftName(1), `${draftName(gone)}x`, `x${draftName(gone)}`, "draft.x.partial"];
+  for (const name of [...kept, draftName(gone), draftName(process.pid)])
+    writeFileSync(join(to, name), "half of something");
+  await backUp({ path, to, operatorKey: testOperator.public.pem });
+  const { segments, private_rows } = readManifest(to)!;
+  expect(readdirSync(to).sort()).toEqual([...kept, "manifest.json", segments[0]!.file, private_rows.file].sort());
+  expect(private_rows.file).toBe(`private-1-${private_rows.sha256.slice(0, 16)}.ndjson`);
+});
+
+test("a backup that is broken off leaves no draft, and the one before as it was", async () => {
+  const { log, path } = await openTestLog();
+  await log.append({ event_type: "note", payload: {} });
+  await log.close();
+  const to = join(temporaryFolder(), "backup");
+  const operatorKey = testOperator.public.pem;
+  const signal = AbortSignal.abort(new Error("broken off by the test"));
+  await expect(backUp({ path, to, operatorKey, signal })).rejects.toThrow("broken off by the test");
+  expect(readdirSync(to)).toEqual([]);
+  await backUp({ path, to, operatorKey });
+  const before = readdirSync(to).sort();
+  const manifest = readFileSync(join(to, "manifest.json"), "utf8");
+  expect(JSON.parse(manifest)).toMatchObject({ head: { tree_size: 1 } });
+  // Nothing is new, so it is the private rows that are broken off, where there are any.
+  const { log: again } = await openTestLog({ path });
+  await again.execute((transaction) => transaction.put("passwords", "a key", { hash: "a hash" }));
+  await again.close();
+  await expect(backUp({ path, to, operatorKey, signal })).rejects.toThrow("broken off by the test");
+  expect(readdirSync(to).sort()).toEqual(before);
+  expect(readFileSync(join(to, "manifest.json"), "utf8")).toBe(manifest);
+  expect((await backUp({ path, to, operatorKey })).added).toBe(0);
+  // The rows of before are gone with their manifest.
+  expect(readdirSync(to)).toHaveLength(3);
+});
+
+test("progress is told every thousand entries", async () => {
+  const { log, path } = await openTestLog();
+  for (let n = 0; n < 4; n++) await log.append(Array(512).fill({ event_type: "note", payload: {} }));
+  await log.append({ event_type: "note", payload: {} });
+  await log.close();
+  const to = join(temporaryFolder(), "backup");
+  const told: [number, number][] = [];
+  const progress = (done: number, total: number) => told.push([done, total]);
+  await backUp({ path, to, operatorKey: testOperator.public.pem, progress });
+  expect(told).toEqual([
+    [0, 2049],
+    [1024, 2049],
+    [2048, 2049],
+  ]);
+});

@@ -1,0 +1,78 @@
+/** A verification of many stretches: how far it has come, how much it says, and how it is broken off. */
+import { expect, test } from "vitest";
+import { createPool, type Pool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { verifyLog } from "#cairnlog/engine/log/check/verify.js";
+import { openTestLog, testOperator, testPool } from "./harness.js";
+import { replaceHeads } from "./tamper.js";
+
+const CHUNK = 4096;
+const operatorKey = testOperator.public.pem;
+
+/** A closed log of so many entries. */
+async function builtLog(size: number): Promise<string> {
+  const { log, path } = await openTestLog();
+  for (let n = 0; n < size; n += 512)
+    await log.append(Array.from({ length: Math.min(512, size - n) }, () => ({ event_type: "note", payload: {} })));
+  await log.close();
+  return path;
+}
+
+test("every stretch is checked, and told of when it is done", async () => {
+  const path = await builtLog(CHUNK + 1);
+  for (const [size, told] of [
+    [0, []],
+    [1, [1]],
+    [CHUNK, [CHUNK]],
+    [CHUNK + 1, [CHUNK, CHUNK + 1]],
+  ] as const) {
+    const progress: number[] = [];
+    const report = await verifyLog(testPool, { path, size, operatorKey }, { progress: (done) => progress.push(done) });
+    expect(report).toEqual({ valid: true, entry_count: size, errors: [], warnings: [] });
+    expect(progress).toEqual(told);
+  }
+});
+
+test("errors come in the order of the log, and a thousand of them at most", async () => {
+  const path = await builtLog(CHUNK + 512);
+  const unsigned = (first: number) =>
+    replaceHeads(path, first, (heads) => heads.map((head) => ({ ...head, signature: new Uint8Array(64) })));
+  await unsigned(CHUNK);
+  await unsigned(512);
+  const pool = createPool(2);
+  const report = await verifyLog(pool, { path, size: CHUNK + 512, operatorKey });
+  await pool.close();
+  expect(report.valid).toBe(false);
+  expect(report.errors).toHaveLength(1000);
+  expect(report.errors.map(({ tree_size }) => tree_size)).toEqual([
+    ...Array.from({ length: 512 }, (_, i) => 513 + i),
+    ...Array.from({ length: 488 }, (_, i) => CHUNK + 1 + i),
+  ]);
+});
+
+test("one that is broken off checks no further stretch, and fails with the reason", async () => {
+  const path = await builtLog(1);
+  const run: number[] = [];
+  const controller = new AbortController();
+  const reason = new Error("broken off by the test");
+  // A pool of its own would do: this one counts.
+  const pool: Pool = {
+    ...testPool,
+    run(url, name, input, transfer) {
+      run.push((input as { from: number }).from);
+      controller.abort(reason);
+      return testPool.run(url, name, { ...(input as object), to: 0, from: 0, size: 1 }, transfer);
+    },
+  };
+  const verifying = verifyLog(pool, { path, size: 3 * CHUNK, operatorKey }, { signal: controller.signal });
+  await expect(verifying).rejects.toBe(reason);
+  expect(run).toEqual([0]);
+});
+
+test("one that is under way when its log is closed ends, and the log closes", async () => {
+  const path = await builtLog(2 * CHUNK);
+  const { log } = await openTestLog({ path });
+  const verifying = log.verify();
+  const outcome = expect(verifying).rejects.toMatchObject({ code: "closed" });
+  await log.close();
+  await outcome;
+});
