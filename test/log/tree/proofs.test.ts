@@ -1,8 +1,8 @@
 /** Proofs, tiles and roots of a log of several tiles, each compared with what the definition of the tree gives. */
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
-import { openTestLog } from "./harness.js";
-import { sha256 } from "./history/entries.js";
+import { openTestLog } from "../harness.js";
+import { sha256 } from "../history/entries.js";
 
 type Version = 1 | 2;
 const VERSIONS = [1, 2] as const;

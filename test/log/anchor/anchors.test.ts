@@ -1,7 +1,7 @@
 /** Anchors in the log itself: rows beside the entries, their totals, and the proof that a served entry ends with. */
 import { describe, expect, test } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
-import { openTestLog } from "./harness.js";
+import { openTestLog } from "../harness.js";
 
 const note = { event_type: "note", payload: { text: "an entry }" } };
 const [one, two] = [Buffer.from("a proof \0 of bytes"), Buffer.from("a longer proof")] as const;

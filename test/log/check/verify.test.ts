@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { createPool, type Pool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { verifyLog } from "#cairnlog/engine/log/check/verify.js";
-import { openTestLog, testOperator, testPool } from "./harness.js";
-import { replaceHeads } from "./tamper.js";
+import { openTestLog, testOperator, testPool } from "../harness.js";
+import { replaceHeads } from "../tamper.js";
 
 const CHUNK = 4096;
 const operatorKey = testOperator.public.pem;

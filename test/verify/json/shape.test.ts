@@ -12,7 +12,7 @@ import {
   text,
   where,
 } from "#cairnlog/engine/verify/json/shape.js";
-import { sha256 } from "./keys/keys.js";
+import { sha256 } from "../keys/keys.js";
 
 it("an object is neither null nor an array", () => {
   for (const value of [{}, { a: 1 }, Object.create(null), new Date(0)]) expect(isObject(value)).toBe(true);

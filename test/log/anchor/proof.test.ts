@@ -13,9 +13,9 @@ import {
   pending,
   type Tree,
   timestamp,
-} from "../verify/ots/otsbytes.js";
-import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "./harness.js";
-import { chain } from "./history/entries.js";
+} from "../../verify/ots/otsbytes.js";
+import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "../harness.js";
+import { chain } from "../history/entries.js";
 
 const SHA256 = hex("08");
 const DIGEST = hash("sha256", Buffer.from("an entry"));
