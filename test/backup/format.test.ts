@@ -3,16 +3,11 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { readRowLine, rowLine } from "#cairnlog/engine/journal/rows.js";
 import { backUp } from "#cairnlog/engine/log/history/backup.js";
-import {
-  draftName,
-  HashedFile,
-  linesOf,
-  readManifest,
-  readRowLine,
-  rowLine,
-} from "#cairnlog/engine/log/history/backupformat.js";
+import { draftName, HashedFile, linesOf, readManifest } from "#cairnlog/engine/log/history/backupformat.js";
 import { openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
+import { runIn } from "../log/inline.js";
 
 const sha256 = (bytes: string | Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 const corrupt = (message: RegExp | string) =>
@@ -239,7 +234,7 @@ describe("a private row", () => {
     ["no bytes", { proof: Buffer.alloc(0) }],
     ["no members", {}],
   ])("with %s comes back", (_, row) => {
-    const line = rowLine("anchors", 7, row);
+    const line = rowLine({ table: "anchors", key: 7, row });
     expect(line).not.toContain("\n");
     expect(readRowLine(line)).toEqual({ table: "anchors", key: 7, row });
   });
@@ -286,7 +281,7 @@ test("a backup that is broken off leaves no draft, and the one before as it was"
   expect(JSON.parse(manifest)).toMatchObject({ head: { tree_size: 1 } });
   // Nothing is new, so it is the private rows that are broken off, where there are any.
   const { log: again } = await openTestLog({ path });
-  await again.execute((transaction) => transaction.put("passwords", "a key", { hash: "a hash" }));
+  await runIn(again, (transaction) => transaction.put("passwords", "a key", { hash: "a hash" }));
   await again.close();
   await expect(backUp({ path, to, operatorKey, signal })).rejects.toThrow("broken off by the test");
   expect(readdirSync(to).sort()).toEqual(before);

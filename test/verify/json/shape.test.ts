@@ -9,6 +9,7 @@ import {
   nullable,
   objectOf,
   positiveInteger,
+  type Shape,
   text,
   where,
 } from "#cairnlog/engine/verify/json/shape.js";
@@ -38,7 +39,8 @@ describe.each([
     "an integer of at least 1",
   ],
   ["index", index, [0, 1, 2 ** 53 - 1], [-1, 0.5, 2 ** 53, "0", null], "an integer of at least 0"],
-] as const)("%s", (_, shape, fitting, misfits, wanted) => {
+] as const)("%s", (_, typed, fitting, misfits, wanted) => {
+  const shape: Shape = typed;
   it("takes what it is for", () => {
     for (const value of fitting) expect(shape(value, "/x")).toBeUndefined();
   });
