@@ -5,8 +5,10 @@
 import { constants, verify } from "node:crypto";
 import { ecdsaCompact } from "../verify/keys/signature.js";
 import { opensslKey, type VerifyingKey } from "./keys/spki.js";
-import { sodium } from "./sodium.js";
+import { loadSodium } from "./sodium.js";
 
+/** Loaded with this module: at its first signature, a service may be out of descriptors. */
+const sodium = loadSodium();
 const ED25519_SIGNATURE_BYTES = 64;
 
 /**
@@ -19,8 +21,7 @@ export function verifySync(key: VerifyingKey, message: Uint8Array, signature: Ui
   switch (key.algorithm) {
     case "ed25519":
       return (
-        signed.length === ED25519_SIGNATURE_BYTES &&
-        sodium().crypto_sign_verify_detached(signed, bytes, key.raw) === true
+        signed.length === ED25519_SIGNATURE_BYTES && sodium.crypto_sign_verify_detached(signed, bytes, key.raw) === true
       );
     case "ecdsa-p256": {
       const compact = ecdsaCompact(signed);

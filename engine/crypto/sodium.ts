@@ -1,4 +1,4 @@
-/** libsodium, loaded by the first signature: its addon takes 40 ms to load, and much of the command signs nothing. */
+/** libsodium, loaded when it is needed: its addon takes 40 ms to load, and much of the command signs nothing. */
 import { createRequire } from "node:module";
 
 type Sodium = typeof import("sodium-native").default;
@@ -6,8 +6,8 @@ type Sodium = typeof import("sodium-native").default;
 const require = createRequire(import.meta.url);
 let loaded: Sodium | undefined;
 
-/** The bindings to libsodium. */
-export function sodium(): Sodium {
+/** The bindings to libsodium. The first call opens files. */
+export function loadSodium(): Sodium {
   loaded ??= require("sodium-native") as Sodium;
   return loaded;
 }

@@ -9,7 +9,7 @@ import {
 } from "node:crypto";
 import { CairnlogError } from "../../error.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
-import { sodium } from "../sodium.js";
+import { loadSodium } from "../sodium.js";
 import { importPublicKey, type ServerKey } from "./spki.js";
 
 export interface PrivateKey {
@@ -52,8 +52,8 @@ export function generatePrivateKey(algorithm: KeyAlgorithm): string {
 export function signSync(key: PrivateKey, message: Uint8Array): Buffer {
   switch (key.public.algorithm) {
     case "ed25519": {
-      const signature = Buffer.alloc(sodium().crypto_sign_BYTES);
-      sodium().crypto_sign_detached(signature, message, key.sodiumKey!);
+      const signature = Buffer.alloc(loadSodium().crypto_sign_BYTES);
+      loadSodium().crypto_sign_detached(signature, message, key.sodiumKey!);
       return signature;
     }
     case "ecdsa-p256":
