@@ -24,7 +24,7 @@ function* files(path) {
   if (statSync(path).isFile()) yield path;
   else
     for (const name of readdirSync(path).sort())
-      if (!["node_modules", "dist", "build"].includes(name) && !name.includes(".generated."))
+      if (!["node_modules", "dist", "build"].includes(name) && name !== "kernel.generated.ts")
         yield* files(join(path, name));
 }
 

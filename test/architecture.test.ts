@@ -15,7 +15,16 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   "engine/verify": ["wasm", "engine/error.ts"],
   "engine/crypto": ["engine/verify", "engine/error.ts", "engine/own-text.ts", "engine/recent.ts"],
   "engine/store": ["engine/verify", "engine/error.ts", "engine/recent.ts"],
-  "engine/log": ["engine/store", "engine/crypto", "engine/verify", "engine/error.ts", "engine/recent.ts", "wasm"],
+  "engine/journal": ["engine/store", "engine/verify", "engine/error.ts"],
+  "engine/log": [
+    "engine/journal",
+    "engine/store",
+    "engine/crypto",
+    "engine/verify",
+    "engine/error.ts",
+    "engine/recent.ts",
+    "wasm",
+  ],
   "engine/registry": [
     "engine/log",
     "engine/store",

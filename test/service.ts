@@ -9,10 +9,12 @@ import { fileURLToPath } from "node:url";
 
 export const MAIN = fileURLToPath(import.meta.resolve("#cairnlog/server/cli/main.js"));
 
-// What the command remembers of services must outlive no test, and be nobody's own.
-const configuration = mkdtempSync(join(tmpdir(), "cairnlog-config-"));
-process.env.XDG_CONFIG_HOME = configuration;
-process.on("exit", () => rmSync(configuration, { recursive: true, force: true }));
+// What the command remembers of services must outlive no test file, since ports are given out again, and be nobody's own.
+const PREFIX = join(tmpdir(), "cairnlog-config-");
+const forget = () => rmSync(process.env.XDG_CONFIG_HOME!, { recursive: true, force: true });
+if (process.env.XDG_CONFIG_HOME?.startsWith(PREFIX)) forget();
+else process.on("exit", forget);
+process.env.XDG_CONFIG_HOME = mkdtempSync(PREFIX);
 
 export interface RunningService {
   readonly url: string;

@@ -1,58 +1,24 @@
 import { availableParallelism } from "node:os";
-import { relative } from "node:path";
 import { defineConfig } from "vitest/config";
-import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-const root = new URL("..", import.meta.url).pathname;
-
-/**
- * What takes longest. The size of a file, by which vitest goes on a fresh checkout, says nothing of that: a short file that
- * takes minutes would come last and leave every core but one idle.
- */
-const LONGEST = [
-  "crash/crash",
-  "verify/merkle",
-  "cli/attest",
-  "cli/client",
-  "backup/backup",
-  "monitor/command",
-  "cli/claim",
-  "contract/signatures",
-  "fsck/refusals",
-  "fsck/fsck",
-  "server/conditions",
-  "cli/secrets",
-  "fuzz/fuzz",
-  "crash/webhooks",
-  "docs",
-  "wasm/extend",
-  "log/import",
-  "cli/commands",
-].map((name) => `test/${name}.test.ts`);
-
-class LongestFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const place = ({ moduleId }: TestSpecification) => {
-      const at = LONGEST.indexOf(relative(root, moduleId));
-      return at < 0 ? LONGEST.length : at;
-    };
-    return (await super.sort(files)).sort((a, b) => place(a) - place(b));
-  }
-}
-
+/** `npm test`: everything that is deterministic and takes seconds. Files `*.long.test.ts` are for `npm run test:long`. */
 export default defineConfig({
   test: {
-    root,
+    root: new URL("..", import.meta.url).pathname,
     include: ["test/**/*.test.ts"],
-    // These need the registry and a browser, which `npm test` does without.
-    exclude: ["test/package/**", "test/browser/**"],
+    // The packed package needs the registry, and the explorer a browser; `npm test` does without both.
+    exclude: ["test/**/*.long.test.ts", "test/package/**", "test/browser/**"],
     // Native addons and worker threads do not survive being loaded in vitest's own threads.
     pool: "forks",
+    // To load the compiled code takes longer than to run most files, so a process runs many of them (test/setup.ts).
+    isolate: false,
+    setupFiles: ["test/setup.ts"],
     // Many tests wait, for a child process or a disk; vitest would leave one of two cores idle.
     maxWorkers: Math.max(2, availableParallelism()),
-    sequence: { sequencer: LongestFirst },
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // These end what hangs. A machine that is busy with other things must not reach them.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    expect: { poll: { timeout: 60_000 } },
     // What is tested is what ships: the compiled files, loaded by Node itself.
     server: { deps: { external: [/\/dist\//] } },
   },

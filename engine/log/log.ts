@@ -7,9 +7,11 @@ import { createDigests, type DigestName } from "../crypto/digests.js";
 import { importPublicKey } from "../crypto/keys/spki.js";
 import { createPool, type Pool } from "../crypto/pool/pool.js";
 import { CairnlogError } from "../error.js";
+import type { Journal } from "../journal/journal.js";
+import { localJournal } from "../journal/local.js";
 import { checkFormat, MIGRATIONS, migrate } from "../store/lmdb/migrations.js";
 import { takeWriterLock, type WriterLock } from "../store/lmdb/writerlock.js";
-import { type PostingList, Postings } from "../store/postings/postings.js";
+import type { PostingList, Postings } from "../store/postings/postings.js";
 import { FORMAT, type Key, type KeyOf, type RowOf, type TableName } from "../store/schema.js";
 import { openStore, type RowWindow, type Snapshot, type Store, type StoreUsage } from "../store/store.js";
 import type { InclusionProof } from "../verify/bundle/format.js";
@@ -17,20 +19,21 @@ import type { Entry } from "../verify/entry.js";
 import type { TreeVersion } from "../verify/tree/merkle.js";
 import type { TreeHead } from "../verify/tree/treehead.js";
 import { Anchors } from "./anchor/anchors.js";
+import { Applier } from "./apply/applier.js";
 import { stateDifferences } from "./check/differences.js";
-import { catchUp, Replay } from "./check/rebuild.js";
+import { Replay } from "./check/rebuild.js";
 import { type VerifyReport, verifyLog } from "./check/verify.js";
 import { type Clock, formatTimestamp, systemClock } from "./clock.js";
 import { microsOf } from "./instant.js";
 import { type Criteria, findMatches, type Matches } from "./read/query.js";
 import { EntryReader } from "./read/reader.js";
 import { Seams, type Stretch } from "./read/seams.js";
-import { Frontier, SIGNING_VERSION } from "./tree/frontier.js";
+import { type Frontier, SIGNING_VERSION } from "./tree/frontier.js";
 import { consistencyPath, inclusionPath } from "./tree/proofs.js";
 import { ProofTexts, type ServedProof } from "./tree/prooftexts.js";
 import { publishedTile } from "./tree/tiles.js";
 import { TILE_WIDTH } from "./tree/tree.js";
-import { append, moment, type PlainEvent, tryWriting } from "./write/append.js";
+import { append, type PlainEvent, takeHeadTime } from "./write/append.js";
 import type { Command } from "./write/commands.js";
 import type { RowObserver } from "./write/committed.js";
 import { freshHead } from "./write/freshhead.js";
@@ -54,6 +57,8 @@ export interface LogOptions {
   /** Bytes of address space, and the size the data can grow to. */
   readonly mapSize?: number;
   readonly clock?: Clock;
+  /** Decides what is appended; the log's own environment when absent. */
+  readonly journal?: Journal;
   /**
    * Another process writes this log, and this one reads it: as it is now, and after each `refresh` as it is then. The
    * signer is asked for nothing; `publicOperatorKey` will do.
@@ -102,7 +107,11 @@ export async function startLog(
     if (options.readOnly) store.pin();
     await checkMeta(store, options, migrations);
     const secondaryDigests = options.digests?.length ? await createDigests(options.digests) : null;
-    return new Log(store, options, secondaryDigests, lock);
+    const log = new Log(store, options, secondaryDigests, lock);
+    if (options.readOnly) return log;
+    await log.recover();
+    await log.begin();
+    return log;
   } catch (error) {
     await store.close();
     throw error;
@@ -113,17 +122,13 @@ const NO_LOCK: WriterLock = { release: async () => {} };
 
 async function checkMeta(
   store: Store,
-  { path, signer, readOnly, clock = systemClock }: LogOptions,
+  { path, signer, readOnly }: LogOptions,
   migrations: typeof MIGRATIONS,
 ): Promise<void> {
   const keyId = signer.fingerprint;
   const meta = store.get("meta", "log");
   if (!meta && readOnly) throw new CairnlogError("not-found", `There is no log in ${path} to be read yet.`);
-  if (!meta) {
-    const row = { format: FORMAT, key_id: keyId, created_at: formatTimestamp(clock()) };
-    await store.commit({ firstIndex: 0, batch: null, rows: [{ table: "meta", key: "log", row }], tiles: [] });
-    return;
-  }
+  if (!meta) return;
   if (meta.key_id !== keyId)
     throw new CairnlogError(
       "wrong-operator",
@@ -144,6 +149,7 @@ export class Log {
   readonly #options: LogOptions;
   readonly #postings: Postings;
   readonly #frontier: Frontier;
+  readonly #applier: Applier;
   readonly #reader: EntryReader;
   readonly #seams: Seams;
   readonly #projection: Projection;
@@ -164,14 +170,18 @@ export class Log {
     secondaryDigests: Awaited<ReturnType<typeof createDigests>> | null,
     lock: WriterLock,
   ) {
+    const { readOnly: isReader = false } = options;
     this.#store = store;
     this.#lock = lock;
     this.#options = options;
     this.#projection = options.projection ?? noProjection;
     this.#reader = new EntryReader(store);
     this.#seams = new Seams(store, (leafIndex) => microsOf(this.#reader.entry(leafIndex)!.timestamp));
-    this.#frontier = new Frontier(store);
-    this.#postings = new Postings(store.postings, options.readOnly);
+    const operator = importPublicKey(options.signer.public.pem);
+    const { journal = localJournal } = options;
+    this.#applier = new Applier({ store, journal, projection: this.#projection, operator, isReader });
+    this.#frontier = this.#applier.frontier;
+    this.#postings = this.#applier.postings;
     this.anchors = new Anchors(store, (command, input) => this.execute(command, input));
     this.#proofTexts = new ProofTexts(
       this.#frontier.trees,
@@ -181,10 +191,9 @@ export class Log {
     this.#restore();
     this.#sequencer = new Sequencer({
       store,
-      postings: this.#postings,
-      frontier: this.#frontier,
+      applier: this.#applier,
       signer: options.signer,
-      operatorKey: importPublicKey(options.signer.public.pem),
+      operatorKey: operator,
       projection: this.#projection,
       clock: options.clock ?? systemClock,
       secondaryDigests,
@@ -192,19 +201,33 @@ export class Log {
       published: (size) => {
         this.#size = size;
       },
-      restore: () => this.#restore(),
+      recover: () => this.recover(),
     });
   }
 
   /** Memory becomes what the disk says: at start, and after a failed write that may have been persisted all the same. */
   #restore(): void {
-    this.#frontier.restore();
+    this.#applier.restore();
     this.#proofTexts.clear();
     this.#seams.restore();
     this.anchors.restore();
     this.#checkEnd(this.#frontier.size);
-    catchUp(this.#postings, this.#reader, this.#frontier.size, this.#projection);
     this.#size = this.#frontier.size;
+  }
+
+  /** What the journal has decided beyond the disk is applied, and memory becomes what the disk says. */
+  async recover(): Promise<void> {
+    this.#applier.restore();
+    await this.#applier.catchUp();
+    this.#restore();
+  }
+
+  /** Makes the first record of a log that has none: what the log is. */
+  async begin(): Promise<void> {
+    if (this.#store.get("meta", "log")) return;
+    const { signer, clock = systemClock } = this.#options;
+    const row = { format: FORMAT, key_id: signer.fingerprint, created_at: formatTimestamp(clock()) };
+    await this.#applier.commitRows([{ table: "meta", key: "log", row }]);
   }
 
   /**
@@ -270,11 +293,11 @@ export class Log {
   }
 
   /**
-   * Writes a row that changes nothing, and waits until it is on disk: whether the log can be written now.
+   * Writes a row that means nothing, and waits until it is on disk: whether the log can be written now.
    * @throws CairnlogError as `execute` does
    */
   async tryWriting(): Promise<void> {
-    await this.execute(tryWriting, null);
+    await this.execute(takeHeadTime, null);
   }
 
   /**
@@ -396,14 +419,13 @@ export class Log {
   }
 
   /**
-   * Signs the head of the current size again, with a timestamp of now. It is not stored: the first head of a size stays
-   * the one that `treeHead` gives.
+   * Signs the head of the current size again, with a timestamp of now. Only its time is stored: the first head of a size
+   * stays the one that `treeHead` gives.
    * @throws CairnlogError `precondition-failed` on an empty log; `signer-unavailable`; as `execute` does
    */
   async signHead(): Promise<TreeHead> {
     if (!this.#size) throw new CairnlogError("precondition-failed", "The log is empty; there is no tree to sign.");
-    // A command's moment is never before the newest head, and no head that is made later is before it.
-    const { value: now } = await this.execute(moment, null);
+    const { value: now } = await this.execute(takeHeadTime, null);
     const size = this.#size;
     const stored = this.treeHead(size)?.timestamp ?? now;
     // The log may have grown since the command. Canonical timestamps sort as text.

@@ -1,8 +1,7 @@
 /** Audit export: what belongs to a scope, and the flat record that an entry becomes in CSV. */
 
 import type { Criteria } from "../log/read/query.js";
-import type { AuditScope } from "../verify/contract.js";
-import { FINGERPRINT_MEMBERS } from "../verify/contract.js";
+import { type AuditScope, FINGERPRINT_MEMBERS } from "../verify/contract.js";
 import type { Entry } from "../verify/entry.js";
 import { canonicalJson } from "../verify/json/canonical.js";
 import { typesInScope } from "../verify/kinds.js";

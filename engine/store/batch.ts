@@ -7,10 +7,15 @@
  * root, f64 timestamp in microseconds, signature] · entries as UTF-8 JSON.
  */
 import { CairnlogError } from "../error.js";
+import { HASH } from "./schema.js";
+
+/** Events after which a batch is closed: about 10 ms of work for the sequencer. */
+export const BATCH_EVENTS = 512;
+/** Bytes of entries after which it is. A journal's record holds a batch, and is in memory as a whole. */
+export const BATCH_BYTES = 4 * 2 ** 20;
 
 const FORMAT = 1;
 const HEADER = 8;
-const HASH = 32;
 const MAX_TREE_VERSION = 2;
 
 /** The stored part of a tree head; its size is the entry's leaf index + 1. */
@@ -130,6 +135,12 @@ export class Batch {
     if (this.#treeVersion === 0) return null;
     const keyId = this.#row.subarray(this.#headsAt, this.#headsAt + HASH);
     return { treeVersion: this.#treeVersion as 1 | 2, keyId };
+  }
+
+  /** All heads; null for imported history. */
+  get heads(): BatchHeads | null {
+    const info = this.headInfo;
+    return info && { ...info, heads: Array.from({ length: this.count }, (_, i) => this.head(i)!) };
   }
 
   /** The head of tree size `firstIndex + i + 1`, or null where there is none. */

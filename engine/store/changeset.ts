@@ -5,15 +5,29 @@
  * flight, newest first, and so see what earlier commands wrote, committed or not.
  */
 
+import { compareKeys } from "lmdb";
+import type { JournalPosition } from "./position.js";
 import { TermTable } from "./postings/termtable.js";
-import type { Key, KeyOf, RowOf, TableName } from "./schema.js";
+import {
+  type DerivedTable,
+  isRecorded,
+  type Key,
+  type KeyOf,
+  type RecordedTable,
+  type RowOf,
+  type TableName,
+} from "./schema.js";
 
-export interface RowChange {
-  readonly table: TableName;
+export interface RowChange<T extends TableName = TableName> {
+  readonly table: T;
   readonly key: Key;
   /** `undefined` deletes the row. */
   readonly row: unknown;
 }
+
+/** Orders changes by table, and within a table as LMDB orders its keys. */
+export const byKey = (a: RowChange, b: RowChange): number =>
+  a.table === b.table ? compareKeys(a.key, b.key) : a.table < b.table ? -1 : 1;
 
 /** A change to a row of one table. */
 export interface TableChange<T extends TableName> {
@@ -27,10 +41,15 @@ export interface TileChange {
   readonly treeVersion: 1 | 2;
   readonly level: number;
   readonly index: number;
-  readonly hashes: Uint8Array;
+  /** `null` removes the tile. */
+  readonly hashes: Uint8Array | null;
 }
 
 export interface ChangeSet {
+  /** Sequence of the record that the environment must be at. If it is at another one, nothing is written. */
+  readonly after: number;
+  /** Where it is then; null when these are no record's changes, but repairs of what follows from records. */
+  readonly position: JournalPosition | null;
   /** Leaf index of the first entry of `batch`. */
   readonly firstIndex: number;
   /** Packed entries and heads; null when only rows change. */
@@ -105,10 +124,14 @@ export class Layer {
     return (this.#tables.get(table)?.values() as Iterable<TableChange<T>> | undefined) ?? [];
   }
 
-  /** Every change, for the change set. */
-  rows(): RowChange[] {
-    const rows: RowChange[] = [];
-    for (const changes of this.#tables.values()) for (const change of changes.values()) rows.push(change);
-    return rows;
+  /** Every change: first those that a record carries, then those that follow from its entries. */
+  split(): { readonly recorded: RowChange<RecordedTable>[]; readonly derived: RowChange<DerivedTable>[] } {
+    const recorded: RowChange<RecordedTable>[] = [];
+    const derived: RowChange<DerivedTable>[] = [];
+    for (const [table, changes] of this.#tables) {
+      const rows: RowChange[] = isRecorded(table) ? recorded : derived;
+      for (const change of changes.values()) rows.push(change);
+    }
+    return { recorded, derived };
   }
 }

@@ -18,6 +18,9 @@ import type {
 
 export type Key = string | number | (string | number)[];
 
+/** Bytes of a SHA-256: of entries, of nodes, of records. */
+export const HASH = 32;
+
 /** A registered key. Fingerprints are kept as the text that is served; raw bytes are for batches, tiles and postings. */
 export interface KeyRow {
   readonly fingerprint: string;
@@ -236,6 +239,12 @@ export interface AnchorTotals {
   readonly confirmed: number;
 }
 
+/** The newest head that was signed on demand. No head is earlier that is made later, also after a restart. */
+export interface SignedHeadRow {
+  /** Canonical form. */
+  readonly timestamp: string;
+}
+
 /** The second factor of a key. */
 export interface PasswordRow {
   /** argon2id in PHC string format, salt included. */
@@ -316,6 +325,8 @@ export interface Tables {
   anchorWork: { key: number; row: Pick<AnchorRow, "status" | "anchored_at"> };
   /** One row, under the key "log". */
   anchorTotals: { key: string; row: AnchorTotals };
+  /** One row, under the key "log". */
+  signedHeads: { key: string; row: SignedHeadRow };
   /** By key fingerprint. */
   passwords: { key: string; row: PasswordRow };
   /** By user id. */
@@ -351,11 +362,14 @@ export const DERIVED_TABLES = [
   "requestNonces",
   "policies",
 ] as const satisfies readonly TableName[];
+export type DerivedTable = (typeof DERIVED_TABLES)[number];
+
 /** Which tables do not: they are copied, or lost. */
 export const PRIVATE_TABLES = [
   "anchors",
   "anchorWork",
   "anchorTotals",
+  "signedHeads",
   "trustConfigs",
   "trustConfigHeads",
   "passwords",
@@ -371,6 +385,13 @@ export const PRIVATE_TABLES = [
   "outboxCounts",
   "counters",
 ] as const satisfies readonly TableName[];
+export type PrivateTable = (typeof PRIVATE_TABLES)[number];
+
+/** Tables whose rows follow from no entry, so that a record of the journal has to carry them. */
+export type RecordedTable = PrivateTable | "meta";
+const RECORDED: ReadonlySet<string> = new Set<RecordedTable>(["meta", ...PRIVATE_TABLES]);
+export const isRecorded = (table: string): table is RecordedTable => RECORDED.has(table);
+
 export const RECORD_TABLES = ["meta", ...DERIVED_TABLES, ...PRIVATE_TABLES] as const satisfies readonly TableName[];
 
 /**
@@ -378,10 +399,13 @@ export const RECORD_TABLES = ["meta", ...DERIVED_TABLES, ...PRIVATE_TABLES] as c
  * - `batches`: leaf index of the first entry → batch (`batch.ts`). The row that makes an append exist.
  * - `tiles`: [tree version, tile level, tile index] → up to 256 hashes of 32 bytes. Level-0 tiles are written when full,
  *   the newest tile of each higher level whenever it grows (once in 256 appends), so that a restart reads, not hashes.
+ * - `journal`: one row, under the key "position" (`position.ts`). Every commit is made under the condition that it is still
+ *   what the writer knows.
  */
-export const BYTE_TABLES = ["batches", "tiles"] as const;
+export const BYTE_TABLES = ["batches", "tiles", "journal"] as const;
 
-export const FORMAT = 1;
+/** 2: every commit moves the journal's position. A version that knows none would commit beside it, and refuses. */
+export const FORMAT = 2;
 
 /**
  * What a posting is about. The number is on disk: never reuse one.

@@ -10,17 +10,10 @@ import { existsSync, mkdirSync } from "node:fs";
 import type { Database, RangeOptions, Transaction } from "lmdb";
 import { CairnlogError } from "../error.js";
 import { Batch } from "./batch.js";
-import type { ChangeSet, RowChange } from "./changeset.js";
-import {
-  type Environment,
-  fileBytes,
-  openEnvironment,
-  RECORDS,
-  settled,
-  transact,
-  unheard,
-  view,
-} from "./lmdb/environment.js";
+import type { ChangeSet, RowChange, TileChange } from "./changeset.js";
+import type { RowWindow, Snapshot, Store, StoreUsage, TileKey } from "./contract.js";
+import { type Environment, fileBytes, openEnvironment, RECORDS, settled, unheard, view } from "./lmdb/environment.js";
+import { type JournalPosition, ORIGIN, packPosition, unpackPosition } from "./position.js";
 import { openPostings, type PostingStore, type PostingTables } from "./postings/tables.js";
 import { BYTE_TABLES, type Key, type KeyOf, RECORD_TABLES, type RowOf, type TableName } from "./schema.js";
 
@@ -29,6 +22,10 @@ import { BYTE_TABLES, type Key, type KeyOf, RECORD_TABLES, type RowOf, type Tabl
  * in all, and LMDB does not survive running out of them, so many logs in one process must share.
  */
 export const DEFAULT_MAP_SIZE = 2 ** 38;
+export type * from "./contract.js";
+
+/** Key of the one row of the table `journal`. */
+const POSITION = "position";
 /** Directory of the postings within the log's. */
 const POSTINGS = "postings";
 
@@ -41,84 +38,6 @@ export interface StoreOptions {
   readonly readOnly?: boolean;
   /** For what is derived, compared and thrown away: nothing waits for the disk, and a crash may leave anything. */
   readonly isScratch?: boolean;
-}
-
-/** [tree version, tile level, tile index] */
-export type TileKey = [treeVersion: 1 | 2, level: number, index: number];
-
-/** A part of a range of rows. */
-export interface RowWindow {
-  /** Rows passed over; none when absent. */
-  readonly offset?: number;
-  readonly limit: number;
-}
-
-/** Rows as they are on disk at one moment. Close it soon: while it is open, no page that it can see is used again. */
-export interface Snapshot extends Pick<Store, "get" | "range"> {
-  close(): void;
-}
-
-/** How much room the log takes. */
-export interface StoreUsage {
-  /** Of its files; pages that are free inside them are used again. */
-  readonly fileBytes: number;
-  /** What the file of the entries can grow to. */
-  readonly mapBytes: number;
-  /** Open read transactions' slots, of all threads and processes. */
-  readonly readers: number;
-}
-
-/** Reading and committing. Reads see exactly what is durable. */
-export interface Store {
-  get<T extends TableName>(table: T, key: KeyOf<T>): RowOf<T> | undefined;
-  /**
-   * Rows whose keys lie in [start, end), ascending, `limit` of them after the first `offset`; the whole table without
-   * arguments. Rows that are skipped are not read, only passed over.
-   */
-  range<T extends TableName>(
-    table: T,
-    start?: Key,
-    end?: Key,
-    window?: RowWindow,
-  ): Iterable<{ key: KeyOf<T>; row: RowOf<T> }>;
-  /** The row with the greatest key that is not above `key`, in a table whose keys are numbers. */
-  floor<T extends TableName>(table: T, key: KeyOf<T> & number): { key: KeyOf<T>; row: RowOf<T> } | undefined;
-  /** Keys of a table from `start` on, ascending: also those of rows that cannot be decoded. */
-  keys<T extends TableName>(table: T, start?: Key): Iterable<KeyOf<T>>;
-  /** The batch that holds the entry at `index`, or undefined. Its bytes are a copy and stay valid. */
-  batchAt(index: number): Batch | undefined;
-  /** The same, to be read at once: nothing is copied, and the next read may take its place. */
-  batchView(index: number): Batch | undefined;
-  lastBatch(): Batch | undefined;
-  /** Leaf indexes at which batches begin, ascending. */
-  batchKeys(): Iterable<number>;
-  tile(treeVersion: 1 | 2, level: number, index: number): Buffer | undefined;
-  /** The same, to be read at once, as with `batchView`. */
-  tileView(treeVersion: 1 | 2, level: number, index: number): Buffer | undefined;
-  /** Keys of the tiles from `start` on, ascending. */
-  tileKeys(start?: TileKey): Iterable<TileKey>;
-  /** Removes tiles that no entries make; resolves when that is on disk. */
-  removeTiles(keys: readonly TileKey[]): Promise<void>;
-  /**
-   * Writes all of `changes` in one transaction, or nothing.
-   * Resolves when it is on disk. When it rejects, it may be on disk all the same: read again before going on.
-   * Refuses when the log has grown since the batch was formed: another writer's entries must not be overwritten.
-   */
-  commit(changes: ChangeSet): Promise<void>;
-  readonly postings: PostingTables;
-  /** Reads of one moment, for work that takes several turns of the event loop. */
-  snapshot(): Snapshot;
-  /**
-   * Shows all reads that follow one moment, that of the newest commit, until the next call. For readers beside a writer of
-   * another process, which may replace rows at any time. While a moment is shown, no page that it can see is used again.
-   */
-  pin(): void;
-  /** Ids of the other processes that have this environment open and have read from it; of those that live. */
-  otherProcesses(): number[];
-  usage(): StoreUsage;
-  /** Lets the reads that follow see all that is committed. A thread that never yields would read one snapshot for ever. */
-  refresh(): void;
-  close(): Promise<void>;
 }
 
 /** Opens or creates the environment at `options.path`. @throws CairnlogError `storage-failed` */
@@ -141,6 +60,7 @@ class LmdbStore implements Store {
   readonly #records: ReadonlyMap<TableName, Database<unknown, Key>>;
   readonly #batches: Database<Buffer, number>;
   readonly #tiles: Database<Buffer, TileKey>;
+  readonly #journal: Database<Buffer, string> | undefined;
   /** Opened by the first who asks for postings: those who verify or derive never do. */
   #postings: PostingStore | undefined;
   /** The moment that reads see; without one, each sees what is newest. */
@@ -153,6 +73,8 @@ class LmdbStore implements Store {
     this.#records = new Map(RECORD_TABLES.map((name) => [name, this.#env.openDB({ name, ...RECORDS })]));
     this.#batches = this.#bytes("batches");
     this.#tiles = this.#bytes("tiles");
+    // Its version is what a commit is conditional on.
+    this.#journal = this.#bytes("journal", { useVersions: true });
   }
 
   get #openedPostings(): PostingStore {
@@ -170,16 +92,17 @@ class LmdbStore implements Store {
     return this.#openedPostings.tables;
   }
 
-  #bytes<K extends Key>(name: (typeof BYTE_TABLES)[number]): Database<Buffer, K> {
-    return this.#env.openDB<Buffer, K>({ name, encoding: "binary" });
+  #bytes<K extends Key>(name: (typeof BYTE_TABLES)[number], options = {}): Database<Buffer, K> {
+    return this.#env.openDB<Buffer, K>({ name, encoding: "binary", ...options });
   }
 
-  #table<T extends TableName>(name: T): Database<RowOf<T>, KeyOf<T>> {
-    return this.#records.get(name) as Database<RowOf<T>, KeyOf<T>>;
+  /** Undefined for a table that is read only and that the log's writer does not know yet. */
+  #table<T extends TableName>(name: T): Database<RowOf<T>, KeyOf<T>> | undefined {
+    return this.#records.get(name) as Database<RowOf<T>, KeyOf<T>> | undefined;
   }
 
   get<T extends TableName>(table: T, key: KeyOf<T>): RowOf<T> | undefined {
-    return this.#table(table).get(key, this.#at);
+    return this.#table(table)?.get(key, this.#at);
   }
 
   get #at(): { readonly transaction?: Transaction } {
@@ -193,22 +116,18 @@ class LmdbStore implements Store {
     window?: RowWindow,
   ): Iterable<{ key: KeyOf<T>; row: RowOf<T> }> {
     const options = { start, end, ...window, ...this.#at } as RangeOptions;
-    for (const { key, value } of this.#table(table).getRange(options)) yield { key, row: value };
+    for (const { key, value } of this.#table(table)?.getRange(options) ?? []) yield { key, row: value };
   }
 
   floor<T extends TableName>(table: T, key: KeyOf<T> & number): { key: KeyOf<T>; row: RowOf<T> } | undefined {
-    for (const { key: found, value } of this.#table(table).getRange({
-      start: key,
-      reverse: true,
-      limit: 1,
-      ...this.#at,
-    }))
-      return { key: found, row: value };
+    const options = { start: key, reverse: true, limit: 1, ...this.#at };
+    for (const { key: found, value } of this.#table(table)?.getRange(options) ?? []) return { key: found, row: value };
     return undefined;
   }
 
   keys<T extends TableName>(table: T, start?: Key): Iterable<KeyOf<T>> {
-    return this.#table(table).getKeys({ ...(start === undefined ? {} : { start }), ...this.#at } as RangeOptions);
+    const options = { ...(start === undefined ? {} : { start }), ...this.#at } as RangeOptions;
+    return this.#table(table)?.getKeys(options) ?? [];
   }
 
   batchAt(index: number): Batch | undefined {
@@ -254,30 +173,40 @@ class LmdbStore implements Store {
     return this.#tiles.getKeys(start === undefined ? {} : { start });
   }
 
-  removeTiles(keys: readonly TileKey[]): Promise<void> {
-    return transact(this.#env, () => {
-      for (const key of keys) this.#tiles.remove(key);
-    });
+  position(): JournalPosition {
+    const entry = this.#journal?.getEntry(POSITION, this.#at);
+    return entry ? unpackPosition(entry.version!, entry.value) : ORIGIN;
   }
 
   async commit(changes: ChangeSet): Promise<void> {
-    const { batch, firstIndex } = changes;
+    const { after, position, batch, firstIndex } = changes;
+    const journal = this.#journal!;
     const write = () => {
+      if (position) unheard(journal.put(POSITION, packPosition(position), position.sequence));
       if (batch) unheard(this.#batches.put(firstIndex, batch));
-      for (const tile of changes.tiles)
-        unheard(this.#tiles.put([tile.treeVersion, tile.level, tile.index], Buffer.from(tile.hashes)));
+      for (const tile of changes.tiles) this.#putTile(tile);
       for (const change of changes.rows) this.#put(change);
     };
-    if (!batch) return transact(this.#env, write);
-    // A writer that is behind was at the end of some batch, where the other writer's next batch now begins.
-    const written = await settled(this.#batches.ifNoExists(firstIndex, write));
-    if (!written)
-      throw new CairnlogError("storage-failed", "Another process has appended to this log. Only one may write it.");
+    let written: Promise<boolean> | undefined;
+    const compareAndSwap = () => {
+      written = after ? journal.ifVersion(POSITION, after, write) : journal.ifNoExists(POSITION, write);
+    };
+    // A version that knows no position may write beside this one while one takes the place of the other. It appends where
+    // the log ends, too, so no batch is put where there is one.
+    if (batch) unheard(this.#batches.ifNoExists(firstIndex, compareAndSwap));
+    else compareAndSwap();
+    if (!(await settled(written!)))
+      throw new CairnlogError("storage-failed", "Another process has written to this log. Only one may write it.");
     await settled(this.#env.flushed);
   }
 
+  #putTile({ treeVersion, level, index, hashes }: TileChange): void {
+    const key: TileKey = [treeVersion, level, index];
+    unheard(hashes ? this.#tiles.put(key, Buffer.from(hashes)) : this.#tiles.remove(key));
+  }
+
   #put({ table, key, row }: RowChange): void {
-    const records = this.#table(table);
+    const records = this.#table(table)!;
     unheard(row === undefined ? records.remove(key as never) : records.put(key as never, row as never));
   }
 
@@ -285,9 +214,9 @@ class LmdbStore implements Store {
     const transaction = this.#env.useReadTransaction();
     const table = <T extends TableName>(name: T) => this.#table(name);
     return {
-      get: (name, key) => table(name).get(key, { transaction }),
+      get: (name, key) => table(name)?.get(key, { transaction }),
       *range(name, start, end, window) {
-        const rows = table(name).getRange({ start, end, ...window, transaction } as RangeOptions);
+        const rows = table(name)?.getRange({ start, end, ...window, transaction } as RangeOptions) ?? [];
         for (const { key, value } of rows) yield { key, row: value };
       },
       close: () => transaction.done(),

@@ -69,7 +69,7 @@ const ENDORSEMENT = {
   category: oneOf(...ENDORSEMENT_CATEGORIES),
   valid_until: nullable(text),
   institutional_metadata: nullable(anyObject),
-  external_identifiers: nullable(arrayOf(anyObject)),
+  external_identifiers: nullable(arrayOf(objectOf({ type: text, value: text }))),
 };
 /** What accepts or ends an endorsement repeats the offer and names its entry. */
 const ENDORSEMENT_CHANGE = { ...ENDORSEMENT, offer_entry_id: positiveInteger, note: nullable(text) };

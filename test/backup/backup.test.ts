@@ -1,7 +1,5 @@
-/** Backups of real directories, also under load; what comes back of them; and what is refused, with nothing left behind. */
-import { type ChildProcess, spawn } from "node:child_process";
+/** Backups of real directories; what comes back of them; and what is refused, with nothing left behind. */
 import { createHash } from "node:crypto";
-import { once } from "node:events";
 import {
   copyFileSync,
   cpSync,
@@ -15,7 +13,6 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
@@ -38,12 +35,10 @@ import {
 } from "../fsck/everykind.js";
 import { chain } from "../log/history/entries.js";
 import { runIn } from "../log/inline.js";
-import { attestUntilGone } from "../server/attesting.js";
 import { newSigner, submission } from "../server/signers.js";
-import { MAIN, startService } from "../service.js";
+import { startService } from "../service.js";
+import { answers, backUp, headOf, manifestOf, NO_COMPLAINT } from "./backups.js";
 
-/** Nothing on stderr, but for how far it has come: work of more than 5 s says that, and a busy machine takes as long. */
-const NO_COMPLAINT = expect.stringMatching(/^(?:(?:Backing up|Restoring): \d+ of \d+ \(\d+ %\)\n)*$/);
 const pool = createPool(1);
 /** 600 entries and rows in every table. */
 let data: string;
@@ -56,18 +51,12 @@ beforeAll(async () => {
   backup = join(newFolder(), "backup");
   await backUp(data, backup);
   shown = join(newFolder(), "head.json");
-  writeFileSync(shown, JSON.stringify(await headOf(data)));
+  writeFileSync(shown, JSON.stringify(await headOf(data, pool)));
 }, 60_000);
 afterAll(async () => {
   removeFolders();
   await pool.close();
 });
-
-async function backUp(dataDir: string, to: string): Promise<{ tree_size: number; added: number }> {
-  const { code, stdout, stderr } = await cairnlog(["backup", "--data", dataDir, "--to", to, "--json"]);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: NO_COMPLAINT });
-  return JSON.parse(stdout);
-}
 
 /** Restores into a new data directory that has the operator key of `data`. */
 async function restore(from: string, ...options: string[]) {
@@ -83,27 +72,6 @@ async function expectRefused(from: string, sentence: RegExp, ...options: string[
   expect(readdirSync(to)).toEqual(["operator.pem"]);
 }
 
-async function headOf(dataDir: string) {
-  const { log, close } = await openData(dataDir, pool);
-  const head = log.treeHead();
-  await close();
-  return head!;
-}
-
-/** Everything that a log answers of its entries. */
-async function answers(dataDir: string, size: number): Promise<unknown[]> {
-  const { log, close } = await openData(dataDir, pool);
-  const seen: unknown[] = [];
-  for (let index = 0; index < size; index++)
-    seen.push([
-      log.entryJsonAt(index)?.toString(),
-      log.treeHead(index + 1),
-      log.inclusionProof(index, { treeSize: size }),
-    ]);
-  await close();
-  return seen;
-}
-
 async function privateRows(dataDir: string): Promise<unknown[]> {
   const rows: unknown[] = [];
   await tamper(dataDir, async (table) => {
@@ -113,7 +81,6 @@ async function privateRows(dataDir: string): Promise<unknown[]> {
   return rows;
 }
 
-const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8"));
 const copyOfBackup = () => {
   const copy = join(newFolder(), "backup");
   cpSync(backup, copy, { recursive: true });
@@ -126,7 +93,7 @@ test("what is restored is what was backed up, private rows included and the priv
   expect(JSON.parse(stdout)).toMatchObject({ tree_size: 600, from_mirror: 0 });
   expect(await privateRows(to)).toEqual(await privateRows(copyOf(data)));
   expect(await check(to, pool)).toMatchObject({ ok: true, entries: 600, differences: [] });
-  expect(await answers(to, 600)).toEqual(await answers(copyOf(data), 600));
+  expect(await answers(to, 600, pool)).toEqual(await answers(copyOf(data), 600, pool));
   for (const name of readdirSync(backup)) {
     expect(statSync(join(backup, name)).mode & 0o777, name).toBe(0o600);
     expect(readFileSync(join(backup, name), "utf8")).not.toContain("PRIVATE KEY");
@@ -166,13 +133,13 @@ test("imported history is backed up and restored, with its seams and without hea
     code: 0,
     stderr: NO_COMPLAINT,
   });
-  expect(await answers(target, 8)).toEqual(await answers(dataDir, 8));
+  expect(await answers(target, 8, pool)).toEqual(await answers(dataDir, 8, pool));
   expect(await privateRows(target)).toEqual(await privateRows(dataDir));
 
   await tamper(target, (table) => table("seams").remove(90));
   expect(sentences(await check(target, pool))).toEqual(["seams 90 is missing on disk."]);
   expect(await rebuild(target, pool)).toMatchObject({ ok: true });
-  expect(await answers(target, 8)).toEqual(await answers(dataDir, 8));
+  expect(await answers(target, 8, pool)).toEqual(await answers(dataDir, 8, pool));
 });
 
 test("the second backup writes what is new, and touches no older segment", async () => {
@@ -198,64 +165,11 @@ test("the second backup writes what is new, and touches no older segment", async
   expect(readdirSync(to).sort()).toEqual(
     ["manifest.json", ...segments.map(({ file }) => file), private_rows.file].sort(),
   );
-  writeFileSync(join(to, "later.json"), JSON.stringify(await headOf(dataDir)));
+  writeFileSync(join(to, "later.json"), JSON.stringify(await headOf(dataDir, pool)));
   const { to: target, code } = await restore(to, "--published", join(to, "later.json"));
   expect(code).toBe(0);
-  expect(await answers(target, 610)).toEqual(await answers(dataDir, 610));
+  expect(await answers(target, 610, pool)).toEqual(await answers(dataDir, 610, pool));
 });
-
-test("backups under load hold a moment of the log each", { timeout: 120_000 }, async () => {
-  const dataDir = newFolder();
-  const to = join(newFolder(), "backup");
-  const service = await startService(dataDir);
-  const exited = once(service.process, "exit");
-  const load = attestUntilGone(service.url, 4);
-  const isBegun = async () => (await fetch(`${service.url}/api/v1/log/sth`)).status;
-  await expect.poll(isBegun, { timeout: 60_000 }).toBe(200);
-  const sizes: number[] = [];
-  for (let i = 0; i < 3; i++) sizes.push((await backUp(dataDir, to)).tree_size);
-  const size = sizes.at(-1)!;
-  // One more, so that the log is longer than the backup whatever the load did meanwhile.
-  const body = JSON.stringify(submission(newSigner()));
-  const headers = { "content-type": "application/json" };
-  await fetch(`${service.url}/api/v1/attestations`, { method: "POST", headers, body });
-  const head = await (await fetch(`${service.url}/api/v1/log/sth/${size}`)).text();
-  service.process.kill("SIGKILL");
-  await load;
-  await exited;
-  expect(sizes).toEqual([...sizes].sort((a, b) => a - b));
-  expect(size).toBeGreaterThan(0);
-  writeFileSync(join(to, "head.json"), head);
-  const target = newFolder();
-  copyFileSync(join(dataDir, "operator.pem"), join(target, "operator.pem"));
-  const restored = await cairnlog(["restore", to, "--to", target, "--published", join(to, "head.json")]);
-  expect(restored).toMatchObject({ code: 0, stderr: NO_COMPLAINT });
-  expect(await answers(target, size)).toEqual(await answers(dataDir, size));
-  expect(await check(target, pool)).toMatchObject({ ok: true, entries: size });
-
-  // Since then more was published: the data directory knows.
-  await expectRefusedIn(dataDir, to, size);
-});
-
-/** The log was lost, and what shows how far it had been published was not. */
-async function expectRefusedIn(dataDir: string, from: string, size: number): Promise<void> {
-  const { tree_size } = await headOf(dataDir);
-  expect(tree_size).toBeGreaterThan(size);
-  const service = await startService(dataDir);
-  await service.stop();
-  renameSync(join(dataDir, "log"), join(dataDir, "log.lost"));
-  const refused = await cairnlog(["restore", from, "--to", dataDir]);
-  expect(refused.code).toBe(1);
-  expect(refused.stderr).toContain(`entries ${size + 1} to ${tree_size} are missing`);
-  expect(existsSync(join(dataDir, "log"))).toBe(false);
-  // A longer copy has them.
-  const mirror = newFolder();
-  renameSync(join(dataDir, "log.lost"), join(mirror, "log"));
-  const filled = await cairnlog(["restore", from, "--to", dataDir, "--mirror", mirror, "--json"]);
-  expect(filled).toMatchObject({ code: 0, stderr: NO_COMPLAINT });
-  expect(JSON.parse(filled.stdout)).toMatchObject({ tree_size, from_mirror: tree_size - size });
-  expect(await check(dataDir, pool)).toMatchObject({ ok: true, entries: tree_size });
-}
 
 describe("a damaged backup", () => {
   /** Writes the manifest as one who hides what he changed would. */
@@ -296,7 +210,7 @@ describe("a damaged backup", () => {
     [
       "changed private rows",
       (folder) => writeFileSync(join(folder, manifestOf(folder).private_rows.file), "\n", { flag: "a" }),
-      /its hash differs|Unexpected end/,
+      /its hash differs|should hold a row is damaged/,
     ],
     [
       "missing private rows",
@@ -448,7 +362,7 @@ describe("a restore that would fork", () => {
     expect(await restore(backup, "--published", head, "--may-fork")).toMatchObject({ code: 0 });
     const filled = await restore(backup, "--published", head, "--published", shown, "--mirror", dataDir);
     expect(JSON.parse(filled.stdout)).toMatchObject({ tree_size: 602, from_mirror: 2 });
-    expect(await answers(filled.to, 602)).toEqual(await answers(dataDir, 602));
+    expect(await answers(filled.to, 602, pool)).toEqual(await answers(dataDir, 602, pool));
   });
 
   test("is refused when another root was published, and when what is given proves nothing", async () => {
@@ -483,62 +397,5 @@ describe("a restore that would fork", () => {
     expect(refused).toMatchObject({ code: 1, stdout: "" });
     expect(refused.stderr).toMatch(/There is a log in .* already, and nothing is written over it\. Move it away/);
     expect(await privateRows(dataDir)).toEqual(before);
-  });
-});
-
-describe("killed in the middle", () => {
-  const run = (...args: string[]): ChildProcess => spawn(process.execPath, [MAIN, ...args], { stdio: "ignore" });
-
-  /** Kills the child once `isMoment` holds; resolves when it has ended, killed or done. */
-  async function killAt(child: ChildProcess, isMoment: () => boolean): Promise<void> {
-    let isOver = false;
-    const ended = once(child, "exit").then(() => {
-      isOver = true;
-    });
-    while (!isOver && !isMoment()) await sleep(2);
-    child.kill("SIGKILL");
-    await ended;
-  }
-
-  test("a backup leaves the one before, and the next one is whole", { timeout: 120_000 }, async () => {
-    const dataDir = await buildData(pool, 5_000);
-    // A first backup, killed while its segment is a draft; then one more of the same, killed later.
-    const fresh = join(newFolder(), "backup");
-    const isDraft = () => existsSync(fresh) && readdirSync(fresh).some((name) => name.endsWith(".partial"));
-    const isSegment = () => existsSync(fresh) && readdirSync(fresh).some((name) => name.startsWith("entries-"));
-    for (const isMoment of [isDraft, isSegment]) {
-      await killAt(run("backup", "--data", dataDir, "--to", fresh), isMoment);
-      if (existsSync(join(fresh, "manifest.json"))) expect(manifestOf(fresh).tree_size).toBe(5_009);
-    }
-    expect((await backUp(dataDir, fresh)).tree_size).toBe(5_009);
-    expect(readdirSync(fresh)).toHaveLength(3);
-    const before = readFileSync(join(fresh, "manifest.json"), "utf8");
-    const { log, close } = await openData(dataDir, pool);
-    for (let i = 0; i < 4; i++)
-      await log.append(Array.from({ length: 500 }, (_, n) => ({ event_type: "note", payload: { n } })));
-    await close();
-    await killAt(run("backup", "--data", dataDir, "--to", fresh), isDraft);
-    const after = readFileSync(join(fresh, "manifest.json"), "utf8");
-    if (after !== before) expect(manifestOf(fresh).tree_size).toBe(7_009);
-    const target = newFolder();
-    expect(await cairnlog(["restore", fresh, "--to", target, "--may-fork"])).toMatchObject({
-      code: 0,
-      stderr: NO_COMPLAINT,
-    });
-    expect((await backUp(dataDir, fresh)).tree_size).toBe(7_009);
-  });
-
-  test("a restore leaves no log, and the next one is whole", { timeout: 120_000 }, async () => {
-    const target = join(newFolder(), "data");
-    const building = join(target, "log.restoring", "data.mdb");
-    await killAt(run("restore", backup, "--to", target, "--may-fork"), () => existsSync(building));
-    if (!existsSync(join(target, "log")))
-      expect(await cairnlog(["restore", backup, "--to", target, "--may-fork"])).toMatchObject({
-        code: 0,
-        stderr: NO_COMPLAINT,
-      });
-    expect(readdirSync(target)).toEqual(["log"]);
-    copyFileSync(join(data, "operator.pem"), join(target, "operator.pem"));
-    expect(await check(target, pool)).toMatchObject({ ok: true, entries: 600 });
   });
 });

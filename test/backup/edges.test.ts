@@ -13,9 +13,9 @@ import {
   restore,
 } from "#cairnlog/engine/log/history/restore.js";
 import { noProjection } from "#cairnlog/engine/log/write/projection.js";
+import { cairnlog } from "../cli/harness.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator, testPool } from "../log/harness.js";
 import { chain } from "../log/history/entries.js";
-import { cairnlog } from "../service.js";
 
 const SIZE = 5;
 /** A closed log whose entries hold these numbers, one batch each. */

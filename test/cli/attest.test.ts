@@ -1,9 +1,9 @@
 /** From a signed file to an offline proof, with the command alone; and what is said when any byte of it is changed. */
-import { copyFileSync, existsSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Finished, scratchFolder, cairnlog as spawned, startService } from "../service.js";
+import { scratchFolder, startService } from "../service.js";
 import { cairnlog } from "./harness.js";
 
 const folder = scratchFolder();
@@ -12,8 +12,6 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const sources = ["README.md", "package.json", "LICENSE", "engine/log/log.ts", "wasm/index.ts"];
 const operatorPem = at("data/operator.pub.pem");
 const attested = at("README.md");
-/** Five files, where four may be attested: waits for a minute, and so goes on beside the tests. */
-let limited: Promise<Finished>;
 
 beforeAll(async () => {
   const service = await startService(at("data"));
@@ -43,28 +41,8 @@ beforeAll(async () => {
     // From here on nothing can be asked of a server.
     expect(await service.stop()).toBe(0);
   }
-  limited = attestUnderLimits();
 });
-afterAll(async () => {
-  await limited;
-  folder.remove();
-}, 180_000);
-
-async function attestUnderLimits(): Promise<Finished> {
-  const service = await startService(at("limited"), {
-    SERVICE_RATE_LIMITS: "on",
-    SERVICE_RATE_LIMIT_GENERAL: "7",
-    SERVICE_RATE_LIMIT_ATTESTATION: "4",
-  });
-  const files = [1, 2, 3, 4, 5].map((n) => {
-    const file = at(`limited ${n}.txt`);
-    writeFileSync(file, `${n}`);
-    return file;
-  });
-  const run = await cairnlog(["attest", ...files, "--key", at("me.pem"), "--server", service.url]);
-  await service.stop();
-  return run;
-}
+afterAll(() => folder.remove());
 
 const verify = (...args: string[]) => cairnlog(["verify", ...args, "--operator-key", operatorPem]);
 
@@ -164,27 +142,4 @@ describe("attest", () => {
     expect(run.stderr).not.toMatch(/\n\s+at /);
     expect(existsSync(at("lonely.txt.attestation.json"))).toBe(false);
   });
-
-  test("hashes a file of gigabytes in constant memory", async () => {
-    // Sparse: it costs no disk.
-    writeFileSync(at("large.bin"), "");
-    truncateSync(at("large.bin"), 3 * 2 ** 30);
-    const service = await startService(at("data"));
-    const run = await spawned(["attest", at("large.bin"), "--key", at("me.pem"), "--server", service.url], {
-      env: { ...process.env, NODE_OPTIONS: "--max-old-space-size=64" },
-    });
-    await service.stop();
-    expect(run.code).toBe(0);
-    expect((await verify(at("large.bin"))).code).toBe(0);
-  }, 120_000);
-
-  test("waits out a limit of a minute, and says when one lasts longer", async () => {
-    const run = await limited;
-    expect(run.code).toBe(1);
-    // Reading the receipts of three files used up the general limit once; the fourth still got through.
-    expect(run.stderr).toMatch(/limit is reached; going on in \d+ s/);
-    expect(run.stdout.match(/entry \d+/g)).toHaveLength(4);
-    expect(run.stderr).toMatch(/"attestation" is used up/);
-    expect(run.stderr.match(/Try again in/g)).toHaveLength(1);
-  }, 180_000);
 });

@@ -2,8 +2,8 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { buildData, copyOf, newFolder, openData, removeFolders, tamper } from "../fsck/everykind.js";
 import { startService } from "../service.js";
 import { begin, cairnlog, interrupt } from "./harness.js";

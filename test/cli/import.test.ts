@@ -1,9 +1,8 @@
-/** `cairnlog import`: what it prints and answers, and what is left when it is killed on the way. */
+/** `cairnlog import`: what it prints and answers. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
 import { chain, type MadeEntry, type Wanted } from "../log/history/entries.js";
 import { MAIN, scratchFolder, startService } from "../service.js";
@@ -82,32 +81,4 @@ test("a service that has the empty log open is not robbed of it", async () => {
   expect(run).toMatchObject({ code: 1, stderr: expect.stringContaining("has the log open. Stop the service first.") });
   expect(await (await fetch(`${service.url}/api/v1/log/head`)).json()).toEqual({ head: null, entry_count: 0 });
   expect(await service.stop()).toBe(0);
-});
-
-test("killed anywhere on the way, it leaves the log empty or whole, and the next one succeeds", {
-  timeout: 120_000,
-}, async () => {
-  const file = written("large.ndjson", chain(Array<Wanted>(6000).fill({ payload: { text: "x".repeat(300) } })));
-  for (let round = 0; round < 3; round++) {
-    const data = at(`killed-${round}`);
-    const child = spawn(process.execPath, [MAIN, "import", file, "--data", data], { stdio: "ignore" });
-    const exited = once(child, "exit");
-    // The later rounds kill it when some of the log is on disk.
-    for (let waited = 0; round > 0 && !existsSync(join(data, "log.importing")) && waited < 60_000; waited += 5)
-      await sleep(5);
-    await sleep(round * 200);
-    child.kill("SIGKILL");
-    await exited;
-    if (round % 2) {
-      const service = await startService(data);
-      const { entry_count } = await (await fetch(`${service.url}/api/v1/log/head`)).json();
-      expect([0, 6000]).toContain(entry_count);
-      expect(await service.stop()).toBe(0);
-    }
-    const again = await cairnlog(["import", file, "--data", data, "--json"]);
-    if (again.code === 0) expect(JSON.parse(again.stdout)).toMatchObject({ entry_count: 6000 });
-    // It had been done when it was killed.
-    else expect(again.stderr).toContain("holds 6000 entries already");
-    expect(existsSync(join(data, "log.importing"))).toBe(false);
-  }
 });

@@ -2,8 +2,8 @@
 import { copyFileSync, existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { buildData, copyOf, newFolder, openData, removeFolders } from "../fsck/everykind.js";
 import { chain } from "../log/history/entries.js";
 import { startService } from "../service.js";

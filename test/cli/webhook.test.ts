@@ -9,7 +9,8 @@ import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { startTestService } from "../server/harness.js";
 import { bearerOf, registeredSigner } from "../server/proofs.js";
 import { newSigner, registration } from "../server/signers.js";
-import { cairnlog, MAIN, scratchFolder } from "../service.js";
+import { MAIN, scratchFolder } from "../service.js";
+import { cairnlog } from "./harness.js";
 
 const SECRET = `whsec_${randomBytes(24).toString("base64")}`;
 const folder = scratchFolder();

@@ -1,5 +1,5 @@
 /**
- * Writes the examples of the OpenAPI document, `server/http/openapi/examples.ts`, from a tour of the service:
+ * Writes the examples of the OpenAPI document, `server/http/openapi/examples.generated.ts`, from a tour of the service:
  * `UPDATE_EXAMPLES=1 npx vitest run --config test/vitest.config.ts test/contract/service/openapi.test.ts`.
  */
 import { execFileSync } from "node:child_process";
@@ -9,7 +9,7 @@ import type { Reply } from "../server/harness.js";
 import type { Tour } from "./tour.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const FILE = "server/http/openapi/examples.ts";
+const FILE = "server/http/openapi/examples.generated.ts";
 const HEAD = `/**
  * A request that was granted, and its answer, for every operation. Written by test/contract/writeexamples.ts, of what a
  * service with a fixed clock answered to keys that were made for it.

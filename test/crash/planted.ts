@@ -4,9 +4,9 @@ import type { PlantedFault } from "../reliability/planted.js";
 export const CRASH_FAULTS: readonly PlantedFault[] = [
   {
     name: "acknowledges before the commit",
-    file: "engine/store/store.js",
-    text: "const written = await settled(this.#batches.ifNoExists(firstIndex, write));",
-    replacement: "const written = true; setTimeout(() => this.#batches.ifNoExists(firstIndex, write), 5);",
+    file: "engine/log/write/sequencer.js",
+    text: "await this.#parts.applier.commit({ firstIndex, batch: packed, rows: recorded }, made);",
+    replacement: "this.#parts.applier.commit({ firstIndex, batch: packed, rows: recorded }, made).catch(() => {});",
   },
   {
     name: "writes state in a transaction after that of the batch",
@@ -17,8 +17,9 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   {
     name: "loses a row of state",
     file: "engine/log/write/sequencer.js",
-    text: "rows: batch.layer.rows(), tiles }",
-    replacement: "rows: batch.layer.rows().slice(batch.firstIndex % 7 === 3 ? 1 : 0), tiles }",
+    text: "const { recorded, derived } = batch.layer.split();",
+    replacement:
+      "const { recorded, derived: all } = batch.layer.split(); const derived = all.slice(batch.firstIndex % 7 === 3 ? 1 : 0);",
   },
   {
     name: "stores the first head of a batch for all of its sizes",
@@ -34,7 +35,7 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "forgets after a restart by what the newest entries are found",
-    file: "engine/log/check/rebuild.js",
+    file: "engine/log/apply/derive.js",
     text: "for (let index = postings.size; index < size; index++)",
     replacement: "for (let index = size; index < size; index++)",
   },
@@ -82,14 +83,14 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
 export const ENGINE_FAULTS: readonly PlantedFault[] = [
   {
     name: "stores whatever the signer answers",
-    file: "engine/log/write/sequencer.js",
-    text: "this.#checkSigned(messages, signatures);",
-    replacement: "",
+    file: "engine/log/write/signer.js",
+    text: "if (answer.length !== messages.length || !areAlike || !isSigned)",
+    replacement: "if (false)",
   },
   {
     name: "goes on from memory when a commit has failed",
     file: "engine/log/write/sequencer.js",
-    text: "this.#parts.restore();",
+    text: "await this.#parts.recover();",
     replacement: "",
   },
   {

@@ -159,6 +159,7 @@ export async function addPrivateRows({ log }: Registry): Promise<void> {
     put("outbox", [7, 1], { event: "key.registered", attempt: 0, next_attempt_at: null, created_at });
     put("outboxCounts", 7, { count: 1 });
   });
+  await log.signHead();
   const proof = Buffer.from("a proof \0 of bytes");
   await log.anchors.replace(3, undefined, { proof, status: "pending", isSettled: false });
   await log.anchors.replace(5, undefined, { proof, status: "confirmed", isSettled: true });

@@ -1,9 +1,7 @@
 /** What a log says when it must not be opened: each refusal is a sentence that says what to do. */
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
@@ -14,7 +12,7 @@ import { FORMAT } from "#cairnlog/engine/store/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { cairnlog } from "../cli/harness.js";
 import { type Acknowledged, attest } from "../server/attesting.js";
-import { MAIN, startService } from "../service.js";
+import { startService } from "../service.js";
 import { buildData, copyOf, newFolder, openData, removeFolders, tamper } from "./everykind.js";
 
 const pool = createPool(1);
@@ -52,9 +50,9 @@ test("another operator key is refused", async () => {
 test("a log in a newer format is refused", async () => {
   const dataDir = copyOf(data);
   await tamper(dataDir, (table) => table("meta").put("log", { ...table("meta").get("log"), format: FORMAT + 1 }));
-  const sentence = /^cairnlog: The log is in format 2; this version reads formats up to 1\. Use the version/;
-  expect(await refusal(dataDir)).toMatch(sentence);
-  expect((await cairnlog(["fsck", "--data", dataDir, "--rebuild"])).stderr).toMatch(sentence);
+  const sentence = `The log is in format ${FORMAT + 1}; this version reads formats up to ${FORMAT}. Use the version`;
+  expect(await refusal(dataDir)).toContain(sentence);
+  expect((await cairnlog(["fsck", "--data", dataDir, "--rebuild"])).stderr).toContain(sentence);
 });
 
 test("a log whose newest batches are gone is refused by what they left", async () => {
@@ -134,18 +132,19 @@ test("an older format is brought up to date step by step, again after a crash, a
       ran.push(name);
       const row = { last: (store.get("counters", "webhook")?.last ?? 0) + 1 };
       const rows = [{ table: "counters", key: "webhook", row }] as const;
-      await store.commit({ firstIndex: 0, batch: null, rows, tiles: [] });
+      const after = store.position().sequence;
+      await store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles: [] });
     };
   const crash: Migration = () => Promise.reject(new Error("the power failed"));
   const open = (migrations: readonly Migration[]) =>
-    startLog(openStore({ path }), { path, signer }, undefined, migrations);
-  await expect(open([counter("1 to 2"), crash])).rejects.toThrow("the power failed");
-  const log = await open([counter("1 to 2"), counter("2 to 3")]);
-  expect(log.row("meta", "log")).toMatchObject({ format: 3, key_id: signer.fingerprint });
+    startLog(openStore({ path }), { path, signer }, undefined, [...MIGRATIONS, ...migrations]);
+  await expect(open([counter("first"), crash])).rejects.toThrow("the power failed");
+  const log = await open([counter("first"), counter("second")]);
+  expect(log.row("meta", "log")).toMatchObject({ format: FORMAT + 2, key_id: signer.fingerprint });
   expect(log.row("counters", "webhook")).toEqual({ last: 2 });
   await log.close();
-  await (await open([counter("1 to 2"), counter("2 to 3")])).close();
-  expect(ran).toEqual(["1 to 2", "2 to 3"]);
+  await (await open([counter("first"), counter("second")])).close();
+  expect(ran).toEqual(["first", "second"]);
   await expect(open([])).rejects.toMatchObject({ code: "corrupt-log" });
 });
 
@@ -173,36 +172,4 @@ test("fsck answers in JSON, says what it cannot find, and leaves nothing behind"
   expect(existsSync(join(dataDir, "log", "scratch"))).toBe(false);
   expect(await cairnlog(["fsck", "--data", newFolder()])).toMatchObject({ code: 2 });
   expect(await cairnlog(["fsck", "--dta", dataDir])).toMatchObject({ code: 2 });
-});
-
-test("a rebuild that is killed is finished by the next one, and the service does not start before", async () => {
-  const dataDir = copyOf(data);
-  await tamper(dataDir, async (table) => {
-    for (const key of [...table("keys").getKeys()]) await table("keys").remove(key);
-  });
-  const child = spawn(process.execPath, [MAIN, "fsck", "--data", dataDir, "--rebuild"], { stdio: "ignore" });
-  const scratch = join(dataDir, "log", "scratch");
-  // It is made for the check, and once more for the rebuild.
-  let [times, wasThere, isOver] = [0, false, false];
-  const ended = once(child, "exit").then(() => {
-    isOver = true;
-  });
-  while (!isOver && times < 2) {
-    const isThere = existsSync(scratch);
-    if (isThere && !wasThere) times++;
-    wasThere = isThere;
-    await sleep(1);
-  }
-  child.kill("SIGKILL");
-  await ended;
-  const checked = await cairnlog(["fsck", "--data", dataDir]);
-  if (checked.stdout.includes("a rebuild was interrupted"))
-    expect(await refusal(dataDir)).toMatch(
-      /rebuild of the log in .* was interrupted\. Finish it: cairnlog fsck --rebuild/,
-    );
-  expect(await cairnlog(["fsck", "--data", dataDir, "--rebuild"])).toMatchObject({ code: 0, stderr: "" });
-  expect(existsSync(scratch)).toBe(false);
-  const { log, close } = await openData(dataDir, pool);
-  expect(log.stateDifferences()).toEqual([]);
-  await close();
 });

@@ -20,7 +20,7 @@ Options:
   --self-test    Plants faults in copies of the build, and fails unless every one of them is found.
   --json FILE    Writes the figures.
 
-An input that fails is kept in test/fuzz/corpus, and sent first from then on, also by npm test.
+An input that fails is kept in test/fuzz/corpus, and sent first from then on, also by the tests.
 Exit code: 0 nothing was found, 1 something was, 2 the command line is not understood.
 
 Examples:

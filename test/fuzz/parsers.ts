@@ -50,37 +50,47 @@ function attempt<T>(action: () => T): T | undefined {
 export async function loadTargets(dist: string): Promise<Target[]> {
   const module = (name: string) => import(pathToFileURL(join(dist, `${name}.js`)).href);
   const verify: typeof import("#cairnlog/engine/verify/index.js") = await module("engine/verify/index");
-  const claims: typeof import("#cairnlog/engine/verify/claims/claims.js") = await module("engine/verify/claims");
-  const { importPublicKey }: typeof import("#cairnlog/engine/crypto/keys/spki.js") = await module("engine/crypto/spki");
+  const claims: typeof import("#cairnlog/engine/verify/claims/claims.js") = await module("engine/verify/claims/claims");
+  const { importPublicKey }: typeof import("#cairnlog/engine/crypto/keys/spki.js") =
+    await module("engine/crypto/keys/spki");
   const { verifySync }: typeof import("#cairnlog/engine/crypto/signatures.js") =
     await module("engine/crypto/signatures");
   const { HardwareRoots }: typeof import("#cairnlog/engine/crypto/hardware.js") =
     await module("engine/crypto/hardware");
   const { Faults }: typeof import("#cairnlog/engine/registry/input.js") = await module("engine/registry/input");
   const { readPredicates, judge }: typeof import("#cairnlog/engine/registry/requests/predicatelanguage.js") =
-    await module("engine/registry/predicatelanguage");
-  const { resolvePredicate }: typeof import("#cairnlog/engine/registry/attestations/predicates.js") =
-    await module("engine/registry/predicates");
-  const { readManifest }: typeof import("#cairnlog/engine/registry/attestations/manifest.js") =
-    await module("engine/registry/manifest");
-  const { checkIdentifiers }: typeof import("#cairnlog/engine/registry/endorsements/identifiers.js") =
-    await module("engine/registry/identifiers");
-  const { isEmail }: typeof import("#cairnlog/engine/registry/accounts/email.js") =
-    await module("engine/registry/email");
-  const { readPseudonym }: typeof import("#cairnlog/engine/registry/keys/pseudonym.js") =
-    await module("engine/registry/pseudonym");
+    await module("engine/registry/requests/predicatelanguage");
+  const { resolvePredicate }: typeof import("#cairnlog/engine/registry/attestations/predicates.js") = await module(
+    "engine/registry/attestations/predicates",
+  );
+  const { readManifest }: typeof import("#cairnlog/engine/registry/attestations/manifest.js") = await module(
+    "engine/registry/attestations/manifest",
+  );
+  const { checkIdentifiers }: typeof import("#cairnlog/engine/registry/endorsements/identifiers.js") = await module(
+    "engine/registry/endorsements/identifiers",
+  );
+  const { isEmail }: typeof import("#cairnlog/engine/registry/accounts/email.js") = await module(
+    "engine/registry/accounts/email",
+  );
+  const { readPseudonym }: typeof import("#cairnlog/engine/registry/keys/pseudonym.js") = await module(
+    "engine/registry/keys/pseudonym",
+  );
   const { readTrustPolicy }: typeof import("#cairnlog/engine/registry/trust/config.js") =
-    await module("engine/registry/trustconfig");
+    await module("engine/registry/trust/config");
   const { parseBody, textReader }: typeof import("#cairnlog/server/http/input.js") = await module("server/http/input");
   const { createHistoryReader, NO_PREDECESSOR }: typeof import("#cairnlog/engine/log/history/entry.js") =
-    await module("engine/log/historyentry");
-  const { readSubscription }: typeof import("#cairnlog/engine/registry/webhooks/input.js") =
-    await module("engine/registry/webhookinput");
+    await module("engine/log/history/entry");
+  const { readSubscription }: typeof import("#cairnlog/engine/registry/webhooks/input.js") = await module(
+    "engine/registry/webhooks/input",
+  );
   const { clientAddress, limitKey, parseNetwork }: typeof import("#cairnlog/server/http/transport/client-address.js") =
-    await module("server/http/client-address");
-  const { json }: typeof import("#cairnlog/server/http/transport/answer.js") = await module("server/http/answer");
-  const { kept }: typeof import("#cairnlog/server/http/transport/caching.js") = await module("server/http/caching");
-  const { LogQuery }: typeof import("#cairnlog/server/wire/log/log.js") = await module("server/wire/log");
+    await module("server/http/transport/client-address");
+  const { json }: typeof import("#cairnlog/server/http/transport/answer.js") =
+    await module("server/http/transport/answer");
+  const { kept }: typeof import("#cairnlog/server/http/transport/caching.js") = await module(
+    "server/http/transport/caching",
+  );
+  const { LogQuery }: typeof import("#cairnlog/server/wire/log/log.js") = await module("server/wire/log/log");
 
   const text = (input: Buffer) => input.toString("utf8");
   const value = (input: Buffer): unknown => JSON.parse(text(input));

@@ -4,6 +4,7 @@ import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { CairnlogError } from "#cairnlog/engine/error.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
+import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "./harness.js";
 import { runIn } from "./inline.js";
 
@@ -132,6 +133,17 @@ describe("commands", () => {
 });
 
 describe("limits of a log", () => {
+  test("a batch ends with the event that brings it to 4 MiB, or with its 512th", async () => {
+    const { log, path } = await openTestLog();
+    const large = (n: number) => ({ event_type: "note", payload: { n, text: "x".repeat(2 ** 20) } });
+    await Promise.all(Array.from({ length: 11 }, (_, n) => log.append(large(n))));
+    await Promise.all(Array.from({ length: 600 }, (_, n) => log.append(event(n))));
+    const store = openStore({ path, mapSize: 2 ** 30 });
+    const counts = [...store.batchKeys()].map((index) => store.batchAt(index)!.count);
+    await store.close();
+    expect(counts).toEqual([4, 4, 3, 512, 88]);
+  });
+
   test("appends beyond the queue limit are refused at once with `overloaded`, the others succeed", async () => {
     const { log } = await openTestLog({ queueLimit: 10 });
     const outcomes = await Promise.allSettled(Array.from({ length: 30 }, (_, n) => log.append(event(n))));

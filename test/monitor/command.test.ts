@@ -7,8 +7,6 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
-import { Mirror } from "#cairnlog/server/monitor/mirror.js";
 import { cairnlog } from "../cli/harness.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
@@ -130,40 +128,6 @@ test("followed: silence and its end, new entries, SIGTERM", async () => {
   const ended = once(child, "exit");
   child.kill("SIGTERM");
   expect(await ended).toEqual([0, null]);
-}, 120_000);
-
-test("killed at any moment, it goes on where it was", async () => {
-  const state = temporaryFolder();
-  const many = await startTestService();
-  const notes = Array.from({ length: 4_000 }, (_, n) => ({ event_type: "note", payload: { n } }));
-  await many.server.registry.log.append(notes);
-  const before = await LyingProxy.before(many.url);
-  const operatorKey = parsePublicKey((await many.get("/log/operator-key")).body.public_key);
-  for (const pages of [1, 3, 4, 7]) {
-    const child = spawn(process.execPath, [MAIN, "monitor", before.url, "--state", state, "--once"]);
-    children.push(child);
-    let asked = 0;
-    await new Promise<void>((resolve) => {
-      before.seize = (path) => {
-        if (path.startsWith("/log?") && ++asked > pages) resolve();
-        return asked > pages;
-      };
-    });
-    const ended = once(child, "exit");
-    child.kill("SIGKILL");
-    await ended;
-  }
-  before.repent();
-  const mirror = await Mirror.open(join(state, "mirror"), operatorKey);
-  const reached = mirror.size;
-  await mirror.close();
-  // What came between two kills was not lost.
-  expect(reached).toBeGreaterThanOrEqual(200 * (1 + 2 + 3 + 6));
-  before.asked.length = 0;
-  expect((await cairnlog(["monitor", before.url, "--state", state, "--once"])).code).toBe(0);
-  expect(before.asked.filter((path) => path.startsWith("GET /log?")).length).toBeLessThanOrEqual(
-    Math.ceil((4_000 - reached) / 200) + 2,
-  );
 }, 120_000);
 
 test("the README's dishonest operator: a monitor that knew the log notices, and so does a new one", async () => {

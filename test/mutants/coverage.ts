@@ -31,7 +31,8 @@ export interface TestFile {
 export type CoverageMap = Record<string, TestFile>;
 
 /** Slow by design, about other files than the build, or in need of a browser or the registry. */
-const LEFT_OUT = /^test\/(crash|fuzz|soak|browser|package|mutants|build)\/|^test\/(architecture|docs)\.test\.ts$/;
+const LEFT_OUT =
+  /^test\/(crash|fuzz|soak|browser|package|mutants|build)\/|^test\/(architecture|docs)\.test\.ts$|\.long\.test\.ts$/;
 const MEASURE_TIMEOUT_MS = 600_000;
 
 const digest = (text: string | Buffer): string => createHash("sha256").update(text).digest("hex").slice(0, 32);

@@ -29,7 +29,7 @@ const reporter: Reporter = {
     const { state, errors } = test.result();
     if (state !== "failed" || failed !== null) return;
     failed = `${test.module.relativeModuleId}: ${test.fullName}`;
-    isLate = /^(Test|Hook) timed out/.test(errors[0]?.message ?? "");
+    isLate = /timed out|did not succeed in time/.test(errors[0]?.message ?? "");
   },
   onTestRunEnd(modules, errors, reason) {
     if (reason !== "passed") failed ??= modules.map(fault).find((text) => text !== null) ?? "the run was interrupted";

@@ -30,11 +30,21 @@ export function scoreLine({ folder, counts, killed, total }: FolderScore): strin
   return `${folder}: ${killed}/${total} ${share}${parts.length ? ` (${parts.join(", ")})` : ""}`;
 }
 
-const oneLine = (text: string) => (text.length > 100 ? `${text.slice(0, 97)}...` : text).replace(/\s+/g, " ");
+const LONGEST = 100;
+const oneLine = (text: string) => {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length > LONGEST ? `${line.slice(0, LONGEST - 3)}...` : line || "(nothing)";
+};
 
 /** A mutant as it is listed: where, what, and the line of the source. */
-export const describeMutant = ({ id, original, replacement, source }: Mutant): string =>
-  `${id}\n    ${oneLine(original)}  →  ${oneLine(replacement) || "(nothing)"}\n    in: ${source}`;
+export function describeMutant({ id, original, replacement, source }: Mutant): string {
+  // Of a long text only what follows the part that stays is told.
+  let same = original.length > LONGEST ? 0 : Number.NEGATIVE_INFINITY;
+  while (same >= 0 && same < replacement.length && original[same] === replacement[same]) same++;
+  const [before, after] =
+    same > 0 ? [`... ${original.slice(same)}`, `... ${replacement.slice(same)}`] : [original, replacement];
+  return `${id}\n    ${oneLine(before)}  →  ${oneLine(after)}\n    in: ${source}`;
+}
 
 /** Whether somebody has to look at it: nothing noticed the fault. */
 export const isOpen = ({ state }: Verdict): boolean => state === "survived" || state === "uncovered";

@@ -42,9 +42,8 @@ export interface Plan {
   readonly known: (verdict: Verdict) => void;
 }
 
-/** Generous: a busy machine must not kill mutants. */
-const TIMEOUT_FLOOR_MS = 40_000;
-const TIMEOUT_FACTOR = 6;
+const TIMEOUT_FLOOR_MS = 6_000;
+const TIMEOUT_FACTOR = 4;
 
 /** Runs the mutants; those not yet known when `signal` aborts stay so. */
 export async function runMutants(mutants: readonly Mutant[], plan: Plan): Promise<void> {

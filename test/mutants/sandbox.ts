@@ -1,5 +1,5 @@
 /** A copy of the project in which faults are planted and tests are run, so that the checkout itself stays whole. */
-import { type ChildProcess, execFileSync, fork } from "node:child_process";
+import { type ChildProcess, fork } from "node:child_process";
 import {
   cpSync,
   mkdirSync,
@@ -16,16 +16,19 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Mutant, planted } from "./generate.js";
 import type { Answer, Request } from "./host.js";
+import { members, OwnTime } from "./owntime.js";
 
 /** What a run of test files came to. */
 export interface Run {
   readonly outcome: "passed" | "failed" | "timeout";
   /** Name of the test that failed first, or what else went wrong. */
   readonly by: string | null;
+  /** Without the time in which it waited for a processor. */
   readonly ms: number;
 }
 
 export interface RunOptions {
+  /** Without the time in which it waits for a processor. */
   readonly timeoutMs: number;
   /** Folder into which every process of the run writes what it executed. */
   readonly coverage?: string;
@@ -72,27 +75,27 @@ export class Sandbox {
   /** Runs test files, in this order, up to the first failure. */
   async test(files: readonly string[], { timeoutMs, coverage, signal }: RunOptions): Promise<Run> {
     const host = await this.#running();
-    const started = Date.now();
     let isLate = false;
-    const timer = setTimeout(() => {
+    const time = new OwnTime(host.pid!, timeoutMs, () => {
       isLate = true;
       this.#end();
-    }, timeoutMs);
+    });
     const stop = () => this.#end();
     signal?.addEventListener("abort", stop);
     try {
       host.send({ files, coverage: coverage ?? null } satisfies Request);
       const answer = await nextAnswer(host);
-      const ms = Date.now() - started;
+      const ms = time.stop();
       if (isLate || answer?.isLate) return { outcome: "timeout", by: answer?.failed ?? null, ms };
       // A process that ended took the tests with it: the fault reached as far as that.
       if (!answer) this.#end();
       const by = answer ? answer.failed : "the process that runs the tests ended";
       return { outcome: by === null ? "passed" : "failed", by, ms };
     } finally {
-      clearTimeout(timer);
+      time.stop();
       signal?.removeEventListener("abort", stop);
-      if (this.#host) endOthers(host.pid!);
+      // What a test that failed left running.
+      if (this.#host) for (const pid of members(host.pid!)) if (pid !== host.pid) endProcess(pid);
       rmSync(this.#scratch, { recursive: true, force: true, maxRetries: 3 });
       mkdirSync(this.#scratch);
     }
@@ -138,15 +141,6 @@ function nextAnswer(host: ChildProcess): Promise<Answer | null> {
     host.on("message", onMessage);
     host.on("exit", onExit);
   });
-}
-
-/** Ends what a test that failed left running: members of the host's group besides the host. */
-function endOthers(group: number): void {
-  const table = execFileSync("ps", ["-A", "-o", "pid=,pgid="], { encoding: "utf8" });
-  for (const line of table.split("\n")) {
-    const [pid, pgid] = line.trim().split(/\s+/).map(Number);
-    if (pgid === group && pid !== group) endProcess(pid!);
-  }
 }
 
 /** @param pid negative for a whole group */

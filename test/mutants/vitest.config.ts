@@ -17,7 +17,12 @@ export default mergeConfig(
     test: {
       sequence: { sequencer: AsGiven },
       fileParallelism: false,
+      // What is executed is counted by process.
+      isolate: true,
       bail: 1,
+      // The runner has limits of its own, for which waiting on a busy machine does not count.
+      testTimeout: 0,
+      hookTimeout: 0,
       // Emptied after each run.
       env: { TMPDIR: `${root}tmp` },
       setupFiles: [new URL("takecoverage.ts", import.meta.url).pathname],

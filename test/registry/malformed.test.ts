@@ -70,7 +70,7 @@ describe("a malformed submission", () => {
       [
         ["id", "", 7, null, "x".repeat(129), `sha256:${HASH}`],
         ["type", "", 7, null, "x".repeat(513)],
-        ["signer_key_fingerprint", "", 7, HASH, `sha256:${"A".repeat(64)}`],
+        ["signer_key_fingerprint", "", 7, HASH, `sha256:${"A".repeat(64)}`, `x:sha256:${HASH}`, `sha256:${HASH}0`],
         ["signature_algorithm", "", 7, "rsa", null],
         ["signature", 7, null, []],
         ["timestamp", "", 7, null, "2025-01-01", "2025-01-01T00:00:00"],

@@ -2,9 +2,9 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
-import { define, type Transaction } from "#cairnlog/engine/log/write/commands.js";
 import { Tries } from "#cairnlog/engine/registry/access/tries.js";
 import { takeFromQuota } from "#cairnlog/engine/registry/requests/quota.js";
+import { runIn } from "../log/inline.js";
 import { closeWorlds, openWorld, SECOND, type World } from "./world.js";
 
 afterAll(closeWorlds);
@@ -73,19 +73,14 @@ describe("tries", () => {
   });
 });
 
-const takeOne = define(
-  "test.take-one",
-  (transaction: Transaction, { key, limit }: { readonly key: string; readonly limit: number | null }) =>
-    takeFromQuota(transaction, ["request-policy", key], limit),
-);
-
 describe("a quota", () => {
   let world: World;
   let keys = 0;
   beforeAll(async () => {
     world = await openWorld();
   });
-  const take = (key: string, limit: number | null = 2) => world.registry.log.execute(takeOne, { key, limit });
+  const take = (key: string, limit: number | null = 2) =>
+    runIn(world.registry.log, (transaction) => takeFromQuota(transaction, ["request-policy", key], limit));
   const refusal = async (key: string) =>
     named(await take(key).catch((error: unknown) => error), `The quota of 2 an hour for the key ${key} is used up.`);
 

@@ -14,6 +14,8 @@ afterAll(async () => {
 
 const write = (key: string, id: number | undefined) =>
   store.commit({
+    after: 0,
+    position: null,
     firstIndex: 0,
     batch: null,
     rows: [{ table: "trustConfigHeads", key, row: id === undefined ? undefined : { id } }],

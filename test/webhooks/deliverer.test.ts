@@ -1,6 +1,6 @@
 /** When and in which order deliveries are tried, with a clock that the test moves. */
 import { pino } from "pino";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test, vi } from "vitest";
 import { projection } from "#cairnlog/engine/registry/projection.js";
 import { RETRY_DELAYS_S, UNHEALTHY_AFTER } from "#cairnlog/engine/registry/webhooks/deliveries.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
@@ -304,6 +304,44 @@ describe("an endpoint", () => {
     await post.until(() => post.world.registry.webhooks.outbox.size === 1);
     expect(new Set(entriesOf(post.arrivals, id))).toEqual(new Set([poison, ...others]));
     expect(post.state(id).healthy).toBe(true);
+  });
+
+  test("has four attempts under way at most, and an entry that comes meanwhile starts none and reads nothing", async () => {
+    const post = await openPost();
+    const { outbox } = post.world.registry.webhooks;
+    const answers: (() => void)[] = [];
+    post.answer = () => new Promise((resolve) => answers.push(() => resolve(ACCEPTED)));
+    const { id } = await post.subscribe();
+    const entries = await post.register(4);
+    await post.until(() => post.arrivals.length === 4);
+    const read = vi.spyOn(outbox, "oldest");
+    entries.push(...(await post.register()), ...(await post.register()));
+    await post.quiet();
+    expect(outbox.size).toBe(6);
+    expect(post.arrivals).toHaveLength(4);
+    expect(read).not.toHaveBeenCalled();
+    read.mockRestore();
+    for (const made of [5, 6]) {
+      answers.shift()!();
+      await post.until(() => post.arrivals.length === made);
+    }
+    for (const answer of answers.splice(0)) answer();
+    await post.until(() => outbox.size === 0);
+    // Each of them once.
+    expect(entriesOf(post.arrivals, id).sort((a, b) => a - b)).toEqual(entries.sort((a, b) => a - b));
+    expect(post.timers).toBe(0);
+  });
+
+  test("gets the fourth at once while three are under way", async () => {
+    const post = await openPost();
+    post.answer = () => never;
+    const { id } = await post.subscribe();
+    const entries: number[] = [];
+    for (let made = 1; made <= 4; made++) {
+      entries.push(...(await post.register()));
+      await post.until(() => post.arrivals.length === made);
+    }
+    expect(entriesOf(post.arrivals, id)).toEqual(entries);
   });
 
   test("that never answers delays no other: all of the live one's come while ten dead ones are still being tried", async () => {

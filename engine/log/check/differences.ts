@@ -1,11 +1,10 @@
 /** Rows and tiles on disk beside those that the entries make: two walks in key order, side by side. */
 import { compareKeys } from "lmdb";
-import { DERIVED_TABLES, type Key, type KeyOf } from "../../store/schema.js";
+import { DERIVED_TABLES, type DerivedTable, type Key, type KeyOf } from "../../store/schema.js";
 import type { Store, TileKey } from "../../store/store.js";
 
 /** Rows in key order; reading one may throw where its bytes are damaged. */
 export type RowSource = Pick<Store, "get" | "keys">;
-export type DerivedTable = (typeof DERIVED_TABLES)[number];
 
 export interface Difference<K> {
   readonly key: K;

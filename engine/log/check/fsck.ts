@@ -7,8 +7,9 @@ import { rmSync } from "node:fs";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
+import type { ChangeSet } from "../../store/changeset.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
-import { DERIVED_TABLES, FORMAT, type Key, PRIVATE_TABLES, type TableName } from "../../store/schema.js";
+import { DERIVED_TABLES, FORMAT, HASH, type Key, PRIVATE_TABLES, type TableName } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import { canonicalTimestamp, ENTRY_MEMBERS, type Entry } from "../../verify/entry.js";
 import { isObject, objectOf } from "../../verify/json/shape.js";
@@ -28,7 +29,6 @@ import { verifyLog } from "./verify.js";
 const STEP_ENTRIES = 1024;
 /** Sentences kept; all are counted. */
 const MAX_SENTENCES = 1000;
-const HASH = 32;
 const ENTRY = objectOf(ENTRY_MEMBERS, {}, "ignored");
 
 /**
@@ -216,7 +216,7 @@ export async function derive(
     }
     const tiles = trees.flatMap((tree) => tree.extend(digests, false).tiles);
     await step(replay, to);
-    await scratch.commit({ firstIndex: 0, batch: null, rows: replay.take().rows(), tiles });
+    await commitRepairs(scratch, { rows: replay.take().split().derived, tiles });
     for (const tree of trees) tree.written(tiles);
     progress?.("deriving", to, size);
   }
@@ -232,6 +232,15 @@ function readableEntry(reader: EntryReader, index: number): Entry | undefined {
     // Damaged bytes are no JSON.
     return undefined;
   }
+}
+
+/** Writes what follows from the entries, in one transaction. It is no record: the journal's position stays as it is. */
+export function commitRepairs(
+  store: Store,
+  { rows = [], tiles = [] }: Partial<Pick<ChangeSet, "rows" | "tiles">>,
+): Promise<void> {
+  const after = store.position().sequence;
+  return store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles });
 }
 
 function applyReadable(replay: Replay, index: number): void {

@@ -4,51 +4,17 @@
  */
 import { compareKeys } from "lmdb";
 import { Layer } from "../../store/changeset.js";
-import type { Postings } from "../../store/postings/postings.js";
-import { TermTable } from "../../store/postings/termtable.js";
+import type { TermTable } from "../../store/postings/termtable.js";
 import type { KeyOf, RowOf, TableName } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
-import { instantOf, microsOf } from "../instant.js";
+import { derive, storedEntry } from "../apply/derive.js";
 import type { EntryReader } from "../read/reader.js";
-import { applySeam, EMPTY_EDGE } from "../read/seams.js";
+import { type Edge, EMPTY_EDGE } from "../read/seams.js";
 import { LayeredState } from "../write/layered.js";
-import { addDigestTerm, addLogTerms, type LoggedEvent, type Projection } from "../write/projection.js";
+import type { Projection } from "../write/projection.js";
 import type { RowSource } from "./differences.js";
 
 const EMPTY_STORE: Pick<Store, "get" | "range"> = { get: () => undefined, range: () => [] };
-
-/** The stored entry at `leafIndex` as the event it was, with its digests; undefined when there is none. */
-export function storedEvent(
-  reader: EntryReader,
-  leafIndex: number,
-): { readonly event: LoggedEvent; readonly digests: readonly string[] } | undefined {
-  const entry = reader.entry(leafIndex);
-  if (!entry) return undefined;
-  const { id, timestamp, event_type, payload, entry_hashes } = entry;
-  return {
-    event: { id, leafIndex, timestamp: instantOf(timestamp) ?? timestamp, event_type, payload },
-    digests: entry_hashes.map(({ digest_hex }) => digest_hex),
-  };
-}
-
-/** Adds every term of one stored entry. */
-export function addStoredTerms(
-  stored: { readonly event: LoggedEvent; readonly digests: readonly string[] },
-  projection: Projection,
-  terms: TermTable,
-): void {
-  projection.addTerms(stored.event, terms);
-  addLogTerms(stored.event, terms);
-  for (const digest of stored.digests) addDigestTerm(digest, stored.event.leafIndex, terms);
-}
-
-/** Gives `postings` the terms of the entries that no run holds yet, up to `size`: a few thousand at most. */
-export function catchUp(postings: Postings, reader: EntryReader, size: number, projection: Projection): void {
-  if (size <= postings.size) return;
-  const terms = new TermTable();
-  for (let index = postings.size; index < size; index++) addStoredTerms(storedEvent(reader, index)!, projection, terms);
-  postings.add(size, terms);
-}
 
 /** Derived rows and terms of entries, as they are replayed one after the other. */
 export class Replay implements RowSource {
@@ -56,7 +22,7 @@ export class Replay implements RowSource {
   readonly #projection: Projection;
   readonly #taken: Pick<Store, "get" | "range">;
   #layer = new Layer();
-  #last = EMPTY_EDGE;
+  #last: Edge = EMPTY_EDGE;
 
   /** @param taken where the rows of every layer that is taken are put before the next entry is replayed */
   constructor(reader: EntryReader, projection: Projection, taken: Pick<Store, "get" | "range"> = EMPTY_STORE) {
@@ -69,13 +35,10 @@ export class Replay implements RowSource {
   apply(from: number, to: number): void {
     const state = new LayeredState(this.#taken, null, [this.#layer]);
     for (let index = from; index < to; index++) {
-      const stored = storedEvent(this.#reader, index);
-      if (!stored) continue;
-      const edge = { id: stored.event.id, micros: microsOf(stored.event.timestamp) };
-      applySeam(this.#last, edge, index, state);
-      this.#last = edge;
-      this.#projection.apply(stored.event, state);
-      addStoredTerms(stored, this.#projection, this.#layer.terms);
+      const entry = storedEntry(this.#reader, index);
+      if (!entry) continue;
+      derive(entry, this.#last, this.#projection, state, this.#layer.terms);
+      this.#last = entry;
     }
   }
 

@@ -13,6 +13,7 @@ import { formatTimestamp, systemClock } from "../clock.js";
 import { type Difference, rowDifferences, tileDifferences } from "./differences.js";
 import {
   checkLog,
+  commitRepairs,
   derive,
   firstHeadTimestamp,
   isPlausibleStart,
@@ -60,18 +61,17 @@ export async function rebuildLog(
         (start) => rowDifferences(store, scratch, table, start),
         (keys) => {
           const rows = keys.map((key) => ({ table, key, row: scratch.get(table, key as never) }));
-          return store.commit({ firstIndex: 0, batch: null, rows, tiles: [] });
+          return commitRepairs(store, { rows });
         },
       );
     await repair<TileKey>(
       (start) => tileDifferences(store, scratch, start),
-      async (keys) => {
-        const tiles = keys.flatMap(([treeVersion, level, index]) => {
-          const hashes = scratch.tile(treeVersion, level, index);
-          return hashes ? [{ treeVersion, level, index, hashes }] : [];
+      (keys) => {
+        const tiles = keys.map(([treeVersion, level, index]) => {
+          const hashes = scratch.tile(treeVersion, level, index) ?? null;
+          return { treeVersion, level, index, hashes };
         });
-        await store.commit({ firstIndex: 0, batch: null, rows: [], tiles });
-        await store.removeTiles(keys.filter((key) => !scratch.tile(...key)));
+        return commitRepairs(store, { tiles });
       },
     );
   });
@@ -94,9 +94,8 @@ async function repair<K extends Key>(
   }
 }
 
-async function putMeta(store: Store, row: LogMeta): Promise<void> {
-  await store.commit({ firstIndex: 0, batch: null, rows: [{ table: "meta", key: "log", row }], tiles: [] });
-}
+const putMeta = (store: Store, row: LogMeta): Promise<void> =>
+  commitRepairs(store, { rows: [{ table: "meta", key: "log", row }] });
 
 /** The meta row as far as it is plausible; a lost beginning becomes the time of the first head. */
 function restoredMeta(store: Store, size: number, { operatorKey }: LogCheckOptions): LogMeta {

@@ -9,6 +9,7 @@ import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import { verifySync } from "../../crypto/signatures.js";
 import { CairnlogError } from "../../error.js";
 import type { Batch, HeadInfo, HeadRecord } from "../../store/batch.js";
+import { HASH } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../../verify/entry.js";
 import { peakPositions } from "../../verify/tree/merkle.js";
@@ -46,7 +47,6 @@ export interface ChunkReport {
   readonly warnings: Finding[];
 }
 
-const HASH = 32;
 const sha256 = (preimage: Uint8Array): Buffer => hash("sha256", preimage, "buffer");
 /** The one environment this worker has open. */
 let open: { readonly path: string; readonly store: Store } | null = null;

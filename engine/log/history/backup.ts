@@ -9,6 +9,7 @@ import { chmodSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
+import { rowLine } from "../../journal/rows.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
 import { FORMAT, PRIVATE_TABLES } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
@@ -22,7 +23,6 @@ import {
   type Manifest,
   readManifest,
   replaceManifest,
-  rowLine,
   type Segment,
 } from "./backupformat.js";
 
@@ -67,8 +67,13 @@ async function write(store: Store, earlier: Manifest | undefined, options: Backu
   const meta = store.get("meta", "log");
   if (!meta) throw new CairnlogError("corrupt-log", `There is no log in ${path}.`);
   checkFormat(meta);
-  if (meta.rebuilding || meta.format !== FORMAT)
+  if (meta.rebuilding)
     throw new CairnlogError("corrupt-log", `The log in ${path} is not whole yet: run cairnlog fsck --rebuild first.`);
+  if (meta.format !== FORMAT)
+    throw new CairnlogError(
+      "precondition-failed",
+      `The log in ${path} is in format ${meta.format}, this version's is ${FORMAT}. Start the service once: it brings the log up to date.`,
+    );
   const { fingerprint } = importPublicKey(operatorKey);
   if (meta.key_id !== fingerprint)
     throw new CairnlogError(
@@ -152,7 +157,7 @@ async function writePrivateRows(store: Store, size: number, { to, signal }: Back
     for (const table of PRIVATE_TABLES)
       for (const { key, row } of store.range(table)) {
         if (lines++ % STEP === 0) signal?.throwIfAborted();
-        await file.line(rowLine(table, key, row));
+        await file.line(rowLine({ table, key, row }));
       }
   } catch (error) {
     await file.abandon();

@@ -8,7 +8,7 @@ import { createReadStream, readFileSync } from "node:fs";
 import { type FileHandle, open, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { CairnlogError } from "../../error.js";
-import { type Key, type LogMeta, PRIVATE_TABLES, type TableName } from "../../store/schema.js";
+import type { LogMeta } from "../../store/schema.js";
 import { anyObject, arrayOf, hexHash, index, nullable, objectOf, text, where } from "../../verify/json/shape.js";
 import { TREE_HEAD, type TreeHead } from "../../verify/tree/treehead.js";
 
@@ -201,25 +201,4 @@ export async function* linesOf(folder: string, { file, bytes, sha256 }: BackupFi
       "corrupt-log",
       `The backup's file ${file} is not the one that was written: its hash differs.`,
     );
-}
-
-/** A private row as a line. Bytes are written in base64; no row has a member that looks so. */
-export function rowLine(table: TableName, key: Key, row: object): string {
-  const members = Object.entries(row).map(([name, value]) => [
-    name,
-    value instanceof Uint8Array ? { base64: Buffer.from(value).toString("base64") } : value,
-  ]);
-  return JSON.stringify([table, key, Object.fromEntries(members)]);
-}
-
-/** Inverse of `rowLine`. @throws CairnlogError `corrupt-log` for a table that a backup does not hold */
-export function readRowLine(line: string): { readonly table: TableName; readonly key: Key; readonly row: object } {
-  const [table, key, packed] = JSON.parse(line) as [TableName, Key, Record<string, unknown>];
-  if (!PRIVATE_TABLES.some((name) => name === table))
-    throw new CairnlogError("corrupt-log", `The backup has rows of a table ${JSON.stringify(table)}.`);
-  const members = Object.entries(packed).map(([name, value]) => {
-    const base64 = (value as { base64?: unknown } | null)?.base64;
-    return [name, typeof base64 === "string" ? Buffer.from(base64, "base64") : value];
-  });
-  return { table, key, row: Object.fromEntries(members) };
 }

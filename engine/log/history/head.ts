@@ -18,7 +18,7 @@ export interface ExpectedHead {
   readonly size: number;
   /** Hex, of the first `size` entries under the head's own lens. */
   readonly root: string;
-  /** Timestamp of the head before it, microseconds; null where there is none. */
+  /** The earliest time that it may have, microseconds; null for any. */
   readonly notBefore: number | null;
 }
 
@@ -51,7 +51,7 @@ export function checkHead(head: TreeHead, { size, root, notBefore }: ExpectedHea
   if (canonicalTimestamp(head.timestamp) !== head.timestamp)
     refuse("The tree head's timestamp is not in canonical form (YYYY-MM-DDTHH:MM:SS.ffffffZ).");
   if (notBefore !== null && parseTimestamp(head.timestamp) < notBefore)
-    refuse("The tree head is before the one before it.");
+    refuse("The tree head is before the one before it, or before its entry.");
 }
 
 /** Whether the operator signed the head. Without a verifier that is found out on this thread. */

@@ -9,26 +9,26 @@
  * If we crash here: each batch is one transaction, so the log ends with some batch; whoever feeds it reads `size` and
  * `lastHash` and goes on from there.
  */
-import { compareKeys } from "lmdb";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
+import { localJournal } from "../../journal/local.js";
 import { packBatch } from "../../store/batch.js";
-import { Layer, type RowChange, type TileChange } from "../../store/changeset.js";
+import { byKey, Layer, type TileChange } from "../../store/changeset.js";
+import { migrate } from "../../store/lmdb/migrations.js";
 import { takeWriterLock, type WriterLock } from "../../store/lmdb/writerlock.js";
-import { Postings } from "../../store/postings/postings.js";
-import { FORMAT } from "../../store/schema.js";
+import { FORMAT, HASH } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { putAnchor } from "../anchor/commands.js";
 import { isProofOf, openPromises, statusOf } from "../anchor/proof.js";
-import { addStoredTerms, catchUp } from "../check/rebuild.js";
+import { Applier } from "../apply/applier.js";
+import { derive } from "../apply/derive.js";
 import { formatTimestamp, parseTimestamp, systemClock } from "../clock.js";
 import { EntryReader } from "../read/reader.js";
 import type { Edge } from "../read/seams.js";
-import { applySeam } from "../read/seams.js";
-import { Frontier, SIGNING_VERSION } from "../tree/frontier.js";
+import { SIGNING_VERSION } from "../tree/frontier.js";
 import { freshHead } from "../write/freshhead.js";
 import { LayeredState } from "../write/layered.js";
 import { type LoggedEvent, noProjection, type Projection, type StateWriter } from "../write/projection.js";
@@ -40,7 +40,6 @@ import {
   type HistoryWarning,
   NO_PREDECESSOR,
   type Predecessor,
-  predecessorOf,
 } from "./entry.js";
 import { checkHead, headKind, isSigned, packedHeads } from "./head.js";
 
@@ -69,11 +68,8 @@ export interface HistoryItem {
   readonly head: TreeHead | null;
 }
 
-const HASH = 32;
 /** Stands behind the number of an item whose head is at fault. */
 const HEAD = "/head";
-/** Entries whose postings may wait for the disk. */
-const MAX_BACKLOG = 4 * 4096;
 
 /**
  * Opens a log to take over history. No signer is needed.
@@ -86,6 +82,8 @@ export async function openHistory(options: HistoryOptions): Promise<HistoryWrite
   const lock = await takeWriterLock(options.path);
   const store = openStore(options);
   try {
+    const meta = store.get("meta", "log");
+    if (meta) await migrate(store, meta);
     return new HistoryWriter(store, operator, reader, options, lock);
   } catch (error) {
     await store.close();
@@ -115,8 +113,7 @@ export class HistoryWriter {
   readonly #projection: Projection;
   readonly #reader: HistoryReader;
   readonly #entries: EntryReader;
-  readonly #frontier: Frontier;
-  readonly #postings: Postings;
+  readonly #applier: Applier;
   readonly #verifier: SignatureVerifier | null;
   #last: Predecessor = NO_PREDECESSOR;
   /** Timestamp of the newest head, microseconds; null before the first. */
@@ -134,25 +131,21 @@ export class HistoryWriter {
     this.#projection = options.projection ?? noProjection;
     this.#verifier = options.pool ? new SignatureVerifier(options.pool) : null;
     const meta = store.get("meta", "log");
-    if (meta && meta.format !== FORMAT)
-      throw new CairnlogError("corrupt-log", `The log is in format ${meta.format}; this version reads ${FORMAT}.`);
     if (meta && meta.key_id !== operator.fingerprint)
       throw new CairnlogError(
         "wrong-operator",
         `This log is signed by operator key ${meta.key_id}, not by ${operator.fingerprint}.`,
       );
     this.#entries = new EntryReader(store);
-    this.#frontier = new Frontier(store);
-    this.#postings = new Postings(store.postings);
+    this.#applier = new Applier({ store, journal: localJournal, projection: this.#projection, operator });
     this.#restore();
   }
 
   /** Memory becomes what the disk says: at start, and after a failed write that may have been persisted all the same. */
   #restore(): void {
-    this.#frontier.restore();
-    const { size } = this.#frontier;
-    catchUp(this.#postings, this.#entries, size, this.#projection);
-    this.#last = size ? predecessorOf(this.#entries.entry(size - 1)!) : NO_PREDECESSOR;
+    this.#applier.restore();
+    const { size } = this.#applier.frontier;
+    this.#last = this.#applier.last;
     const head = size ? this.#entries.head(size) : undefined;
     this.#lastHead = head ? parseTimestamp(head.timestamp) : null;
     this.#size = size;
@@ -213,7 +206,7 @@ export class HistoryWriter {
       this.#restore();
       throw error;
     }
-    await this.#postings.relieved(MAX_BACKLOG);
+    await this.#applier.relieved();
     return entries.flatMap(({ warnings }) => warnings);
   }
 
@@ -227,18 +220,18 @@ export class HistoryWriter {
 
   /** Takes the places of a group's entries in both trees. @returns also the root of every new size, where one is wanted */
   #prepare(group: Group): PreparedGroup & { readonly roots: Buffer } {
-    const firstIndex = this.#frontier.size;
+    const { frontier } = this.#applier;
+    const firstIndex = frontier.size;
     const digests = Buffer.concat(group.entries.map(({ entryHash }) => Buffer.from(entryHash, "hex")));
-    const { roots, tiles } = this.#frontier.extend(digests, group.heads[0]?.tree_version ?? null);
+    const { roots, tiles } = frontier.extend(digests, group.heads[0]?.tree_version ?? null);
     return { ...group, firstIndex, digests, tiles, roots: Buffer.from(roots.buffer, roots.byteOffset, roots.length) };
   }
 
   async #sealed(entries: readonly CheckedEntry[], signer: Signer): Promise<PreparedGroup> {
     const group = this.#prepare({ entries, heads: [] });
-    const size = this.#frontier.size;
-    const micros = Math.max(systemClock(), entries.at(-1)!.micros, this.#lastHead ?? 0);
-    const tree = this.#frontier.trees[SIGNING_VERSION];
-    const head = await freshHead(tree, size, formatTimestamp(micros), signer, this.#operator);
+    const { size, trees, lastTimestamp } = this.#applier.frontier;
+    const micros = Math.max(systemClock(), entries.at(-1)!.micros, this.#lastHead ?? 0, lastTimestamp);
+    const head = await freshHead(trees[SIGNING_VERSION], size, formatTimestamp(micros), signer, this.#operator);
     return { ...group, heads: [head] };
   }
 
@@ -283,15 +276,10 @@ export class HistoryWriter {
       digests,
       heads.length ? packedHeads(heads, this.#operator.fingerprint) : null,
     );
-    try {
-      // In key order: neighbours in a table then share the pages that they are written to.
-      await this.#store.commit({ firstIndex, batch, rows: layer.rows().sort(byKey), tiles });
-    } catch (cause) {
-      throw new CairnlogError("storage-failed", "The data directory could not be written.", { cause });
-    }
-    // From here the entries exist, whatever happens to this process.
-    this.#frontier.written(tiles);
-    this.#postings.add(size, layer.terms);
+    const { recorded, derived } = layer.split();
+    // In key order: neighbours in a table then share the pages that they are written to.
+    const made = { rows: derived.sort(byKey), tiles, terms: layer.terms, size };
+    await this.#applier.commit({ firstIndex, batch, rows: recorded }, made);
     this.#last = entries.at(-1)!;
     const head = heads.at(-1);
     if (head) this.#lastHead = parseTimestamp(head.timestamp);
@@ -301,14 +289,12 @@ export class HistoryWriter {
   /** Rows and terms that follow from the entries, and the rows of the proofs that came with them. */
   #derive(entries: readonly CheckedEntry[]): Layer {
     const layer = new Layer();
-    const state = new LayeredState(this.#store, this.#postings, [layer]);
+    const state = new LayeredState(this.#store, this.#applier.postings, [layer]);
     let previous: Edge = this.#last;
     for (const entry of entries) {
-      const { event, otsProof, digests } = entry;
-      applySeam(previous, entry, event.leafIndex, state);
+      derive(entry, previous, this.#projection, state, layer.terms);
       previous = entry;
-      this.#projection.apply(event, state);
-      addStoredTerms({ event, digests }, this.#projection, layer.terms);
+      const { event, otsProof } = entry;
       if (otsProof) importAnchor(event, entry.entryHash, otsProof, state);
     }
     return layer;
@@ -328,7 +314,7 @@ export class HistoryWriter {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#adding;
-    await this.#postings.close();
+    await this.#applier.postings.close();
     await this.#store.close();
     await this.#lock.release();
   }
@@ -371,6 +357,3 @@ function importAnchor(event: LoggedEvent, entryHash: string, proof: Uint8Array, 
   const isSettled = !isReadable || (status === "confirmed" && !openPromises(proof).length);
   putAnchor(state, event.leafIndex, { proof, status, isSettled }, event.timestamp);
 }
-
-const byKey = (a: RowChange, b: RowChange): number =>
-  a.table === b.table ? compareKeys(a.key, b.key) : a.table < b.table ? -1 : 1;

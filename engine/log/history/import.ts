@@ -9,7 +9,11 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSy
 import { dirname, join } from "node:path";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
-import type { RowChange } from "../../store/changeset.js";
+import { commitRows, Ledger } from "../../journal/ledger.js";
+import { localJournal } from "../../journal/local.js";
+import type { RecordedChange } from "../../journal/rows.js";
+import { BATCH_BYTES } from "../../store/batch.js";
+import { migrate } from "../../store/lmdb/migrations.js";
 import { PRIVATE_TABLES } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import type { Entry } from "../../verify/entry.js";
@@ -18,9 +22,8 @@ import type { Signer } from "../write/signer.js";
 import { MAX_ENTRY_BYTES } from "./entry.js";
 import { type HistoryItem, type HistoryWarning, type HistoryWriter, openHistory } from "./history.js";
 
-/** A batch is closed by whichever comes first. */
+/** A batch of history may be larger than a live one, for which somebody waits. */
 const BATCH_ENTRIES = 1024;
-const BATCH_BYTES = 4 * 2 ** 20;
 /** Warnings that are told; of the others the number. */
 const MAX_WARNINGS = 1000;
 const DATA_FILE = "data.mdb";
@@ -120,10 +123,12 @@ async function copyPrivateRows(options: ImportOptions, building: string): Promis
   const from = opened(options);
   const to = opened({ ...options, path: building });
   try {
-    const rows: RowChange[] = (["meta", ...PRIVATE_TABLES] as const).flatMap((table) =>
+    const meta = from.get("meta", "log");
+    if (meta) await migrate(from, meta);
+    const rows: RecordedChange[] = (["meta", ...PRIVATE_TABLES] as const).flatMap((table) =>
       [...from.range(table)].map(({ key, row }) => ({ table, key, row })),
     );
-    await to.commit({ firstIndex: 0, batch: null, rows, tiles: [] });
+    await commitRows(new Ledger(to, localJournal), 0, rows);
   } finally {
     await from.close();
     await to.close();

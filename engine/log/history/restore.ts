@@ -12,7 +12,10 @@ import { dirname } from "node:path";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
-import type { RowChange } from "../../store/changeset.js";
+import { commitRows, Ledger } from "../../journal/ledger.js";
+import { localJournal } from "../../journal/local.js";
+import { type RecordedChange, readRowLine } from "../../journal/rows.js";
+import { BATCH_BYTES, BATCH_EVENTS } from "../../store/batch.js";
 import { FORMAT, type LogMeta } from "../../store/schema.js";
 import { openStore } from "../../store/store.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
@@ -20,11 +23,11 @@ import { EntryReader } from "../read/reader.js";
 import { Frontier } from "../tree/frontier.js";
 import { rootAt } from "../tree/proofs.js";
 import type { Projection } from "../write/projection.js";
-import { linesOf, type Manifest, readManifest, readRowLine, syncFolder } from "./backupformat.js";
+import { linesOf, type Manifest, readManifest, syncFolder } from "./backupformat.js";
 import { type HistoryItem, type HistoryWriter, openHistory } from "./history.js";
 
-/** Entries checked and written at once, and private rows. */
-const STEP = 512;
+/** Private rows written at once. */
+const ROWS_AT_ONCE = 512;
 
 /** A head that somebody was shown. Its signature has been checked. */
 export interface PublishedTree extends Pick<TreeHead, "tree_size" | "root_hash" | "tree_version"> {
@@ -147,12 +150,14 @@ async function build(manifest: Manifest, building: string, options: RestoreOptio
           "precondition-failed",
           `The first ${tree_size} entries are not those that were published: the head of ${source} has another root.`,
         );
+    const ledger = new Ledger(store, localJournal);
+    const commit = (rows: readonly RecordedChange[]) => commitRows(ledger, size, rows);
     await putRows(linesOf(from, manifest.private_rows), async (rows) => {
       signal?.throwIfAborted();
-      await store.commit({ firstIndex: 0, batch: null, rows, tiles: [] });
+      await commit(rows);
     });
     const row: LogMeta = { ...(store.get("meta", "log") ?? manifest.meta), created_at: manifest.meta.created_at };
-    await store.commit({ firstIndex: 0, batch: null, rows: [{ table: "meta", key: "log", row }], tiles: [] });
+    await commit([{ table: "meta", key: "log", row }]);
     return { entries: size, fromMirror: size - manifest.tree_size, operator: row.key_id };
   } finally {
     await store.close();
@@ -185,13 +190,18 @@ async function addAll(
   { progress, signal }: RestoreOptions,
 ): Promise<void> {
   let group: HistoryItem[] = [];
+  let bytes = 0;
   const flush = async () => {
     signal?.throwIfAborted();
     await added(writer, group);
     group = [];
+    bytes = 0;
     progress?.(writer.size, total);
   };
-  for await (const item of items) if (group.push(item) >= STEP) await flush();
+  for await (const item of items) {
+    bytes += item.entry.length;
+    if (group.push(item) >= BATCH_EVENTS || bytes >= BATCH_BYTES) await flush();
+  }
   await flush();
 }
 
@@ -235,14 +245,25 @@ async function addFromMirror(writer: HistoryWriter, mirror: string, options: Res
 
 async function putRows(
   lines: AsyncIterable<Buffer>,
-  commit: (rows: readonly RowChange[]) => Promise<void>,
+  commit: (rows: readonly RecordedChange[]) => Promise<void>,
 ): Promise<void> {
-  let rows: RowChange[] = [];
+  let rows: RecordedChange[] = [];
   for await (const line of lines) {
-    rows.push(readRowLine(line.toString("utf8")));
-    if (rows.length < STEP) continue;
+    rows.push(privateRow(line.toString("utf8")));
+    if (rows.length < ROWS_AT_ONCE) continue;
     await commit(rows);
     rows = [];
   }
   await commit(rows);
+}
+
+/** A row of a backup. Its meta row is in the manifest. */
+function privateRow(line: string): RecordedChange {
+  const change = readRowLine(line);
+  if (change.table === "meta" || change.row === undefined)
+    throw new CairnlogError(
+      "corrupt-log",
+      `The backup has a line of the table ${change.table} that is no row of its own.`,
+    );
+  return change;
 }

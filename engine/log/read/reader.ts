@@ -69,7 +69,8 @@ export class EntryReader {
   }
 }
 
-function headOf(batch: Batch, i: number, treeSize: number): TreeHead | undefined {
+/** The head of a batch's entry number `i`; undefined where it has none. */
+export function headOf(batch: Batch, i: number, treeSize: number): TreeHead | undefined {
   const info = batch.headInfo;
   const record = batch.head(i);
   if (!info || !record) return undefined;

@@ -4,13 +4,14 @@
  */
 import { CairnlogError } from "../../error.js";
 import type { TileChange } from "../../store/changeset.js";
+import { HASH } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
 import type { Entry } from "../../verify/entry.js";
 import type { TreeVersion } from "../../verify/tree/merkle.js";
+import { parseTimestamp } from "../clock.js";
 import { microsOf } from "../instant.js";
 import { TILE_WIDTH, Tree } from "./tree.js";
 
-const HASH = 32;
 /** Heads are signed under this lens; the other is kept up for proofs. */
 export const SIGNING_VERSION = 2;
 
@@ -46,9 +47,16 @@ export class Frontier {
       this.lastId = id;
       this.lastTimestamp = Math.max(microsOf(timestamp), last.head(last.count - 1)?.timestamp ?? 0);
     }
+    const signed = this.#store.get("signedHeads", "log");
+    if (signed) this.notBefore(signed.timestamp);
     const tail = this.#digests(this.size - (this.size % TILE_WIDTH), this.size);
     this.trees[1].restore(this.size, tail);
     this.trees[2].restore(this.size, tail);
+  }
+
+  /** No later entry or head is before `timestamp`, canonical form. */
+  notBefore(timestamp: string): void {
+    this.lastTimestamp = Math.max(this.lastTimestamp, parseTimestamp(timestamp));
   }
 
   #digests(from: number, to: number): Buffer {

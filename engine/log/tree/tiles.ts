@@ -2,9 +2,8 @@
  * Tiles as mirrors fetch them: cut to what is published. The trees in memory run ahead of the disk, and a hash of an
  * entry that is still on its way there must not be shown: the entry might never exist.
  */
+import { HASH } from "../../store/schema.js";
 import { nodesAt, TILE_WIDTH, type Tree } from "./tree.js";
-
-const HASH = 32;
 
 /** Which hashes of a tile. */
 export interface TileRequest {

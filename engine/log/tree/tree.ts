@@ -9,6 +9,7 @@ import { type Kernel, kernel, type NodeRun, type TreeVersion } from "../../../wa
 import { CairnlogError } from "../../error.js";
 import { Recent } from "../../recent.js";
 import type { TileChange } from "../../store/changeset.js";
+import { HASH } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
 import { height, peakPositions } from "../../verify/tree/merkle.js";
 
@@ -32,7 +33,6 @@ const CROWN_LEVEL = 4;
 const CROWN_WIDTH = 16;
 const BLOCK = 2 ** CROWN_LEVEL;
 export const TILE_LEVELS = 8;
-const HASH = 32;
 const HEX = 2 * HASH;
 
 /** Hex text of hashes. */
@@ -154,7 +154,7 @@ export class Tree {
   /** Forgets full tiles that are on disk now. */
   written(tiles: readonly TileChange[]): void {
     for (const tile of tiles)
-      if (tile.treeVersion === this.version && tile.hashes.length === TILE_WIDTH * HASH)
+      if (tile.treeVersion === this.version && tile.hashes?.length === TILE_WIDTH * HASH)
         this.#sealed.delete(`${tile.level}/${tile.index}`);
   }
 

@@ -14,10 +14,13 @@ export const append = define(
   },
 );
 
-/** Writes a row that changes nothing. */
-export const tryWriting = define("log.try-writing", (transaction: Transaction, _: null) => {
-  transaction.put("meta", "log", transaction.get("meta", "log")!);
+/**
+ * Takes the moment at which it runs for a head that is signed on demand: no head before is later, and none is earlier that
+ * is made afterwards. It is written down, so that this holds also when the clock has stepped back and the log was closed
+ * and opened again.
+ */
+export const takeHeadTime = define("log.take-head-time", (transaction: Transaction, _: null) => {
+  const { timestamp } = transaction;
+  transaction.put("signedHeads", "log", { timestamp });
+  return timestamp;
 });
-
-/** The moment at which it runs, which is never before the newest head. */
-export const moment = define("log.moment", ({ timestamp }: Transaction, _: null) => timestamp);

@@ -1,4 +1,4 @@
-/** A tree head signed on demand, beside the ones that appends leave in the log. It is not stored. */
+/** A tree head signed on demand, beside the ones that appends leave in the log. Only its time is stored (`takeHeadTime`). */
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
 import { type TreeHead, treeHeadMessage } from "../../verify/tree/treehead.js";

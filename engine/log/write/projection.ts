@@ -5,8 +5,7 @@
 
 import { hashedTerm, hashTerm, hexPrefixTerm, textPrefixTerm } from "../../store/postings/term.js";
 import type { TermTable } from "../../store/postings/termtable.js";
-import type { Key, KeyOf, RowOf, TableName } from "../../store/schema.js";
-import { POSTING } from "../../store/schema.js";
+import { type Key, type KeyOf, POSTING, type RowOf, type TableName } from "../../store/schema.js";
 import { FINGERPRINT_MEMBERS, SEARCH_MEMBERS } from "../../verify/contract.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import type { StateRow } from "./rows.js";

@@ -12,15 +12,15 @@
  */
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
-import { type BatchHeads, packBatch } from "../../store/batch.js";
-import { type ChangeSet, Layer, type TileChange } from "../../store/changeset.js";
-import type { Postings } from "../../store/postings/postings.js";
+import { BATCH_BYTES, BATCH_EVENTS, type BatchHeads, packBatch } from "../../store/batch.js";
+import { Layer, type TileChange } from "../../store/changeset.js";
 import type { TermTable } from "../../store/postings/termtable.js";
-import type { TableName } from "../../store/schema.js";
+import { HASH, type TableName } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
 import { type TreeHead, treeHeadText } from "../../verify/tree/treehead.js";
+import type { Applier } from "../apply/applier.js";
 import { type Clock, formatTimestamp } from "../clock.js";
-import { type Frontier, SIGNING_VERSION } from "../tree/frontier.js";
+import { SIGNING_VERSION } from "../tree/frontier.js";
 import type { Command } from "./commands.js";
 import { CommittedRows, type RowObserver } from "./committed.js";
 import { type FinishedEntry, finishEntry, type SecondaryDigests } from "./entry.js";
@@ -30,9 +30,6 @@ import { BatchTransaction, type Draft } from "./transaction.js";
 
 /** Commands waiting beyond which an append is refused at once. */
 export const DEFAULT_QUEUE_LIMIT = 16_384;
-const HASH = 32;
-/** Events after which a batch is closed: about 10 ms of work on this thread. */
-const BATCH_EVENTS = 512;
 /**
  * Commands that are worth a batch of their own while another is on its way to disk. Fewer wait until it is there and make
  * one larger batch: each one costs a transaction, and a transaction costs the waking of threads, whatever is in it.
@@ -103,8 +100,7 @@ interface FormedBatch {
 
 export interface SequencerParts {
   readonly store: Store;
-  readonly postings: Postings;
-  readonly frontier: Frontier;
+  readonly applier: Applier;
   readonly signer: Signer;
   /** The signer's public key. */
   readonly operatorKey: ServerKey;
@@ -114,8 +110,8 @@ export interface SequencerParts {
   readonly queueLimit: number;
   /** Called when entries up to `size` are on disk, before anyone is told. */
   readonly published: (size: number) => void;
-  /** Reads frontier, postings and published size from disk. */
-  readonly restore: () => void;
+  /** Makes memory what the disk says, and the disk what the journal has decided. */
+  readonly recover: () => Promise<void>;
 }
 
 export class Sequencer {
@@ -138,6 +134,7 @@ export class Sequencer {
   #failed = false;
   /** Commands of batches that failed, to be answered when memory is what the disk says. */
   readonly #refused: { readonly waiting: Waiting; readonly error: unknown }[] = [];
+  #recovering = false;
   #idle: (() => void)[] = [];
   /** Batches that were written since the start. */
   batches = 0;
@@ -178,11 +175,15 @@ export class Sequencer {
   /** Refuses new commands and resolves when every accepted one has been answered. */
   async close(): Promise<void> {
     this.#closed = true;
-    while (this.#queue.length || this.#inFlight) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    while (this.#isBusy) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  get #isBusy(): boolean {
+    return this.#queue.length > 0 || this.#inFlight > 0 || this.#recovering;
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#formed || !this.#queue.length) return;
+    if (this.#scheduled || this.#formed || this.#recovering || !this.#queue.length) return;
     if (this.#inFlight && this.#queue.length < EARLY_COMMANDS) return;
     this.#scheduled = true;
     // The end of the turn: whatever else this turn of the event loop brings joins the batch.
@@ -193,20 +194,23 @@ export class Sequencer {
   }
 
   #form(): void {
-    if (this.#formed || !this.#queue.length) return;
-    if (this.#failed && !this.#recover()) return;
+    if (this.#formed || this.#recovering || !this.#queue.length) return;
+    if (this.#failed) {
+      void this.#recover();
+      return;
+    }
     const started = performance.now();
-    const { frontier } = this.#parts;
+    const { frontier, postings } = this.#parts.applier;
     const layer = new Layer(this.#spareTerms.pop());
     const firstIndex = frontier.size;
-    const { postings, projection } = this.#parts;
+    const { projection } = this.#parts;
     const parts = { store: this.#committed, postings, projection };
     const transaction = new BatchTransaction(parts, this.#layers, layer, frontier);
     const { drafts } = transaction;
     const ran: Ran[] = [];
     const queue = this.#queue;
     let taken = 0;
-    while (taken < queue.length && drafts.length < BATCH_EVENTS) {
+    while (taken < queue.length && drafts.length < BATCH_EVENTS && transaction.bytes < BATCH_BYTES) {
       const waiting = queue[taken++]!;
       const from = drafts.length;
       const now = Math.max(this.#parts.clock(), frontier.lastTimestamp);
@@ -231,7 +235,8 @@ export class Sequencer {
     ran: readonly Ran[],
     drafts: readonly Draft[],
   ): Omit<FormedBatch, "forming" | "leftSigning" | "finished"> {
-    const { frontier, secondaryDigests, clock } = this.#parts;
+    const { applier, secondaryDigests, clock } = this.#parts;
+    const { frontier } = applier;
     const digests = Buffer.allocUnsafe(HASH * drafts.length);
     const entries = drafts.map(({ event, canonicalPayload }, i) => {
       const { id, timestamp, event_type } = event;
@@ -313,11 +318,9 @@ export class Sequencer {
         if (this.#last === batch) this.#last = null;
         leaveSigning();
         finish();
-        if (this.#failed && !this.#inFlight) this.#recover();
-        // Only now: a failed write may be there all the same, and whoever looks because of it must see that.
-        if (!this.#inFlight) for (const { waiting, error } of this.#refused.splice(0)) waiting.reject(error);
+        if (this.#failed) void this.#recover();
         this.#schedule();
-        if (!this.#queue.length && !this.#inFlight) for (const resolve of this.#idle.splice(0)) resolve();
+        this.#tellIdle();
       });
   }
 
@@ -346,39 +349,35 @@ export class Sequencer {
   }
 
   async #write(batch: FormedBatch, signatures: readonly Uint8Array[]): Promise<void> {
-    const changes = this.#changeSet(batch, signatures);
-    if (!changes.batch && !changes.rows.length) return;
-    try {
-      await this.#parts.store.commit(changes);
-    } catch (cause) {
-      throw new CairnlogError("storage-failed", "The data directory could not be written.", { cause });
-    }
+    const { firstIndex, tiles, layer } = batch;
+    const size = firstIndex + batch.events.length;
+    const { recorded, derived } = batch.layer.split();
+    const packed = this.#pack(batch, signatures);
+    if (!packed && !recorded.length && !derived.length) return;
+    const made = { rows: derived, tiles, terms: layer.terms, size };
+    await this.#parts.applier.commit({ firstIndex, batch: packed, rows: recorded }, made);
     this.batches++;
     this.lastFailure = null;
-    // From here the entries exist, whatever happens to this process.
-    const size = batch.firstIndex + batch.events.length;
-    this.#parts.frontier.written(batch.tiles);
-    if (batch.events.length) {
-      this.#parts.postings.add(size, batch.layer.terms);
-      this.#parts.published(size);
-    }
+    if (packed) this.#parts.published(size);
     this.#committed.written(batch.layer);
   }
 
-  #changeSet(batch: FormedBatch, signatures: readonly Uint8Array[]): ChangeSet {
-    const { firstIndex, digests, roots, tiles } = batch;
-    const packedHeads: BatchHeads = {
+  #pack({ entries, digests, roots, headTimestamp }: FormedBatch, signatures: readonly Uint8Array[]): Buffer | null {
+    if (!entries.length) return null;
+    const heads: BatchHeads = {
       treeVersion: SIGNING_VERSION,
       keyId: Buffer.from(this.#parts.signer.fingerprint.slice("sha256:".length), "hex"),
       heads: signatures.map((signature, i) => ({
         root: roots.subarray(HASH * i, HASH * (i + 1)),
-        timestamp: batch.headTimestamp,
+        timestamp: headTimestamp,
         signature,
       })),
     };
-    const entries = batch.entries.map(({ json }) => json);
-    const packed = entries.length ? packBatch(entries, digests, packedHeads) : null;
-    return { firstIndex, batch: packed, rows: batch.layer.rows(), tiles };
+    return packBatch(
+      entries.map(({ json }) => json),
+      digests,
+      heads,
+    );
   }
 
   #release(batch: FormedBatch, signatures: readonly Uint8Array[]): void {
@@ -411,22 +410,30 @@ export class Sequencer {
   }
 
   /**
-   * Makes memory what the disk says after a failure. Only called when nothing is in flight.
-   * @returns false when the disk cannot be read either: then everything that waits fails, and the next command tries again
+   * Begins anew after a failure, when nothing is in flight any more. When that fails, too, everything that waits fails, and
+   * the next command tries again.
    */
-  #recover(): boolean {
-    if (this.#inFlight) return false;
+  async #recover(): Promise<void> {
+    if (this.#inFlight || this.#recovering) return;
+    this.#recovering = true;
     try {
-      this.#parts.restore();
+      await this.#parts.recover();
       this.#committed.clear();
       this.#failed = false;
       this.#failure = undefined;
-      return true;
     } catch (cause) {
       const error = new CairnlogError("storage-failed", "The data directory cannot be read.", { cause });
       for (const waiting of this.#queue.splice(0)) waiting.reject(error);
-      return false;
     }
+    this.#recovering = false;
+    // Only now: a failed write may be there all the same, and whoever looks because of it must see that.
+    for (const { waiting, error } of this.#refused.splice(0)) waiting.reject(error);
+    this.#schedule();
+    this.#tellIdle();
+  }
+
+  #tellIdle(): void {
+    if (!this.#isBusy) for (const resolve of this.#idle.splice(0)) resolve();
   }
 }
 

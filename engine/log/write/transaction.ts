@@ -18,6 +18,8 @@ export interface Draft {
 export class BatchTransaction extends LayeredState implements Transaction {
   timestamp = "";
   readonly drafts: Draft[] = [];
+  /** Of all payloads. */
+  bytes = 0;
   readonly #firstIndex: number;
   readonly #firstId: number;
   readonly #layer: Layer;
@@ -50,7 +52,9 @@ export class BatchTransaction extends LayeredState implements Transaction {
       leafIndex,
       timestamp: this.timestamp,
     };
-    this.drafts.push({ event, canonicalPayload: canonicalJson(payload) });
+    const canonicalPayload = canonicalJson(payload);
+    this.drafts.push({ event, canonicalPayload });
+    this.bytes += Buffer.byteLength(canonicalPayload, "utf8");
     this.#projection.apply(event, this);
     this.#projection.onAppend?.(event, this);
     this.#projection.addTerms(event, this.#layer.terms);
@@ -60,6 +64,7 @@ export class BatchTransaction extends LayeredState implements Transaction {
   /** Runs one command at `timestamp`; one that throws leaves neither rows nor terms nor events. */
   run<Input, Output>(command: Command<Input, Output>, input: Input, timestamp: string): Output {
     const events = this.drafts.length;
+    const { bytes } = this;
     this.timestamp = timestamp;
     this.#layer.begin();
     try {
@@ -69,6 +74,7 @@ export class BatchTransaction extends LayeredState implements Transaction {
     } catch (error) {
       this.#layer.undo();
       this.drafts.length = events;
+      this.bytes = bytes;
       throw error;
     }
   }

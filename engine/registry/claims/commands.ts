@@ -1,11 +1,12 @@
 /** How claims are posted. */
+
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { StateReader } from "../../log/write/projection.js";
 import type { ClaimPayload } from "../../verify/claims/format.js";
+import { eventOf } from "../../verify/kinds.js";
 import { hasHardware } from "../accounts/credential.js";
 import { requireActive } from "../keys/status.js";
-import { ENCRYPTED_CLAIM } from "./events.js";
 
 /** @throws CairnlogError `key-not-active`; `forbidden` as `checkPoster` */
 export const postClaim = define(
@@ -25,7 +26,7 @@ export const postClaim = define(
   ): void => {
     requireActive(transaction, poster_fingerprint);
     checkPoster(transaction, poster_fingerprint, hardware_roots);
-    transaction.append({ event_type: ENCRYPTED_CLAIM, payload: { ...claim } });
+    transaction.append(eventOf("encrypted_claim", { ...claim }));
   },
 );
 

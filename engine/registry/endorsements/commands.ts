@@ -4,20 +4,10 @@ import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { EndorsementRow } from "../../store/schema.js";
 import { ENDORSEMENT_CATEGORIES, type EndorsementStatus } from "../../verify/contract.js";
+import { eventOf } from "../../verify/kinds.js";
 import { invalidInput } from "../input.js";
 import { requireActive, requireKey } from "../keys/status.js";
-import {
-  ACCEPTANCE_REVOCATION,
-  alertRecord,
-  ENDORSEMENT_ACCEPTANCE,
-  ENDORSEMENT_OFFER,
-  ENDORSEMENT_WITHDRAWAL,
-  endorsementStatus,
-  hasPassed,
-  REVOCATION_ALERT,
-  type RevocationAlert,
-  timeAt,
-} from "./events.js";
+import { alertRecord, endorsementStatus, hasPassed, type RevocationAlert, timeAt } from "./events.js";
 import type { OfferContent } from "./input.js";
 
 /** Who endorses and who is endorsed, as the registry writes fingerprints. */
@@ -64,14 +54,13 @@ export const offerEndorsement = define(
       if (LIVE.includes(status))
         throw new CairnlogError("already-exists", `Entry ${earlier} offers the same, and is open or in force.`);
     }
-    const { id } = transaction.append({
-      event_type: ENDORSEMENT_OFFER,
-      payload: {
+    const { id } = transaction.append(
+      eventOf("endorsement_offer", {
         endorser_key_fingerprint: endorser_fingerprint,
         endorsed_key_fingerprint: endorsed_fingerprint,
         ...content,
-      },
-    });
+      }),
+    );
     return transaction.get("endorsements", id)!;
   },
 );
@@ -98,7 +87,7 @@ export const acceptEndorsement = define(
     requireParty(row, "endorsed", input.endorsed_fingerprint);
     requireActive(transaction, row.endorsed_fingerprint);
     requireActive(transaction, row.endorser_fingerprint);
-    return change(transaction, row, ["offered"], ENDORSEMENT_ACCEPTANCE, input);
+    return change(transaction, row, ["offered"], "endorsement_acceptance", input);
   },
 );
 
@@ -121,7 +110,7 @@ export const withdrawEndorsement = define(
     if (row.endorsed_fingerprint !== input.endorsed_fingerprint)
       throw invalidInput("/endorsed_fingerprint", "The offer was made to another key.");
     requireActive(transaction, row.endorser_fingerprint);
-    return change(transaction, row, LIVE, ENDORSEMENT_WITHDRAWAL, input);
+    return change(transaction, row, LIVE, "endorsement_withdrawal", input);
   },
 );
 
@@ -141,7 +130,7 @@ export const revokeAcceptance = define(
     const row = transaction.get("endorsements", input.offer_entry_id)!;
     requireParty(row, "endorsed", input.endorsed_fingerprint);
     requireActive(transaction, row.endorsed_fingerprint);
-    return change(transaction, row, ACCEPTED, ACCEPTANCE_REVOCATION, input);
+    return change(transaction, row, ACCEPTED, "acceptance_revocation", input);
   },
 );
 
@@ -175,15 +164,14 @@ export const fileAlert = define(
       !isRelated(transaction, compromised_fingerprint, endorser_fingerprint)
     )
       throw new CairnlogError("forbidden", "Only keys that endorsed it, or that it endorsed, may file an alert on it.");
-    const { id } = transaction.append({
-      event_type: REVOCATION_ALERT,
-      payload: {
+    const { id } = transaction.append(
+      eventOf("endorser_revocation_alert", {
         endorser_key_fingerprint: endorser_fingerprint,
         compromised_key_fingerprint: compromised_fingerprint,
         reason,
         evidence,
-      },
-    });
+      }),
+    );
     const place: [string, number] = [compromised_fingerprint, id];
     return alertRecord(place, transaction.get("revocationAlerts", place)!);
   },
@@ -203,16 +191,15 @@ function change(
   transaction: Transaction,
   row: EndorsementRow,
   from: readonly EndorsementStatus[],
-  event_type: string,
+  event_type: "endorsement_acceptance" | "endorsement_withdrawal" | "acceptance_revocation",
   { note, activation_delay_seconds }: Settings & { readonly note: string | null },
 ): EndorsementRow {
   const status = statusOf(transaction, row, activation_delay_seconds);
   if (!from.includes(status))
     throw new CairnlogError("precondition-failed", `The endorsement is ${status}; it must be ${from.join(" or ")}.`);
   const { offer_entry_id, institutional_metadata, external_identifiers } = row;
-  transaction.append({
-    event_type,
-    payload: {
+  transaction.append(
+    eventOf(event_type, {
       endorser_key_fingerprint: row.endorser_fingerprint,
       endorsed_key_fingerprint: row.endorsed_fingerprint,
       category: row.category,
@@ -221,8 +208,8 @@ function change(
       external_identifiers: external_identifiers && JSON.parse(external_identifiers),
       offer_entry_id,
       note,
-    },
-  });
+    }),
+  );
   return transaction.get("endorsements", offer_entry_id)!;
 }
 

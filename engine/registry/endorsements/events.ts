@@ -12,12 +12,6 @@ import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
 import { isFingerprint } from "../keys/events.js";
 
-export const ENDORSEMENT_OFFER = "endorsement_offer";
-export const ENDORSEMENT_ACCEPTANCE = "endorsement_acceptance";
-export const ENDORSEMENT_WITHDRAWAL = "endorsement_withdrawal";
-export const ACCEPTANCE_REVOCATION = "acceptance_revocation";
-export const REVOCATION_ALERT = "endorser_revocation_alert";
-
 const DATE = /^\d{4}-\d\d-\d\d$/;
 
 /** The moment at which endorsements are judged. */

@@ -3,12 +3,15 @@
  * follows from the clock, so lists look at every edge of the key; they read narrow rows, and let other work in between.
  */
 
-import type { Clock } from "../../log/clock.js";
-import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
+import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
 import type { EndorsementEdgeRow, EndorsementRow, RowOf } from "../../store/schema.js";
-import type { EndorsementCategory } from "../../verify/contract.js";
-import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES, type EndorsementStatus } from "../../verify/contract.js";
+import {
+  ENDORSEMENT_CATEGORIES,
+  ENDORSEMENT_STATUSES,
+  type EndorsementCategory,
+  type EndorsementStatus,
+} from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { invalidInput } from "../input.js";

@@ -4,8 +4,12 @@
  * beside appends. Whoever endorses decides how large a graph is, so nodes, edges and time are bounded.
  */
 
-import type { EndorsementCategory } from "../../verify/contract.js";
-import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES, type EndorsementStatus } from "../../verify/contract.js";
+import {
+  ENDORSEMENT_CATEGORIES,
+  ENDORSEMENT_STATUSES,
+  type EndorsementCategory,
+  type EndorsementStatus,
+} from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { Faults } from "../input.js";
 import type { KeyStatus } from "../keys/status.js";

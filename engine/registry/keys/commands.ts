@@ -1,10 +1,11 @@
 /** How keys come and end. Whoever runs these has seen that the caller holds the key. */
+
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { KeyRow } from "../../store/schema.js";
+import { eventOf } from "../../verify/kinds.js";
 import { invalidInput } from "../input.js";
-import { KEY_REGISTRATION, KEY_REVOCATION, KEY_SUCCESSION } from "./events.js";
 import { statusAt, unknownKey, wrongKeyStatus } from "./status.js";
 
 /** A checked public key, as commands get it. */
@@ -53,17 +54,16 @@ export const succeedKey = define(
     if (transaction.get("keys", key.fingerprint) || key.fingerprint === input.operator_fingerprint)
       throw isRegistered(key);
     checkExpiration(transaction, input);
-    transaction.append({
-      event_type: KEY_SUCCESSION,
-      payload: {
+    transaction.append(
+      eventOf("key_succession", {
         old_fingerprint,
         fingerprint: key.fingerprint,
         public_key: key.pem,
         pseudonym: pseudonym ?? old.pseudonym,
         key_algorithm: key.algorithm,
         expiration_date,
-      },
-    });
+      }),
+    );
   },
 );
 
@@ -73,22 +73,21 @@ export const revokeKey = define(
   (transaction: Transaction, { fingerprint }: { readonly fingerprint: string }): void => {
     const status = statusAt(rowOf(transaction, fingerprint), transaction.timestamp);
     if (status !== "active") throw wrongKeyStatus(fingerprint, status);
-    transaction.append({ event_type: KEY_REVOCATION, payload: { fingerprint } });
+    transaction.append(eventOf("key_revocation", { fingerprint }));
   },
 );
 
 /** Appends the registration of a key that has no row; `apply` writes the row. Part of a command. */
 export function appendRegistration(transaction: Transaction, { key, pseudonym, expiration_date }: NewKey): void {
-  transaction.append({
-    event_type: KEY_REGISTRATION,
-    payload: {
+  transaction.append(
+    eventOf("key_registration", {
       fingerprint: key.fingerprint,
       public_key: key.pem,
       pseudonym,
       key_algorithm: key.algorithm,
       expiration_date,
-    },
-  });
+    }),
+  );
 }
 
 function rowOf(transaction: Transaction, fingerprint: string): KeyRow {

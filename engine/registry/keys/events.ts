@@ -9,7 +9,6 @@ import type { JsonObject } from "../../verify/json/shape.js";
 
 export const KEY_REGISTRATION = "key_registration";
 export const KEY_SUCCESSION = "key_succession";
-export const KEY_REVOCATION = "key_revocation";
 
 const FINGERPRINT = /^sha256:[0-9a-f]{64}$/;
 const SPELT_FINGERPRINT = /^(?:sha256:)?([0-9a-f]{64})$/i;

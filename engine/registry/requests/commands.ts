@@ -1,20 +1,14 @@
 /** How requests are made and answered, policies published and notifications read, in the name of keys that were proven. */
+
 import { CairnlogError } from "../../error.js";
 import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import { define, type PlainObject, type Transaction } from "../../log/write/commands.js";
 import type { PolicyRow, RequestRow } from "../../store/schema.js";
+import { eventOf } from "../../verify/kinds.js";
 import { attestationIdTerm } from "../attestations/events.js";
 import { invalidInput } from "../input.js";
 import { requireActive } from "../keys/status.js";
-import {
-  ATTESTATION_REQUEST,
-  ATTESTATION_REQUEST_RESPONSE,
-  isRequestId,
-  nonceKey,
-  policiesAt,
-  predicatesOf,
-  REQUEST_POLICY,
-} from "./events.js";
+import { isRequestId, nonceKey, policiesAt, predicatesOf } from "./events.js";
 import type { CheckedRequest, CheckedResponse } from "./input.js";
 import { type Notification, notify } from "./notifications.js";
 import { judge } from "./predicatelanguage.js";
@@ -66,9 +60,9 @@ export const createRequest = define("request.create", (transaction: Transaction,
   const policy_entry_id = active?.log_entry_id ?? null;
   const request = { request_id, requester_fingerprint, target_fingerprint };
   const content = { attestation_type, nonce, intent_statement, claims, deadline };
-  const status = verdict === "hold" ? "held" : "open";
+  const status = verdict === "hold" ? ("held" as const) : ("open" as const);
   const payload = { ...request, ...content, status, policy_entry_id };
-  const event = transaction.append({ event_type: ATTESTATION_REQUEST, payload });
+  const event = transaction.append(eventOf("attestation_request", payload));
   const response =
     verdict === "decline"
       ? ({
@@ -145,7 +139,7 @@ export const publishPolicy = define(
       );
     takeFromQuota(transaction, ["request-policy", target_fingerprint], quota);
     const payload = { target_fingerprint, predicates, default_action_on_failure, effective_from };
-    transaction.append({ event_type: REQUEST_POLICY, payload });
+    transaction.append(eventOf("request_policy", payload));
     return { effective_from, status: effective_from <= timestamp ? "active" : "scheduled" };
   },
 );
@@ -192,7 +186,7 @@ function answer(
     readonly policy_entry_id?: number | null;
   },
 ): void {
-  const event = transaction.append({ event_type: ATTESTATION_REQUEST_RESPONSE, payload: { ...payload } });
+  const event = transaction.append(eventOf("attestation_request_response", { ...payload }));
   const { requester_fingerprint, request_id } = transaction.get("requests", payload.request_id)!;
   const kind = payload.decision === "accept" ? "attestation_request_accepted" : "attestation_request_declined";
   notify(transaction, requester_fingerprint, { id: event.id, kind, request_id });

@@ -12,10 +12,6 @@ import { Faults } from "../input.js";
 import { isFingerprint } from "../keys/events.js";
 import { type Predicates, readPredicates } from "./predicatelanguage.js";
 
-export const ATTESTATION_REQUEST = "attestation_request";
-export const ATTESTATION_REQUEST_RESPONSE = "attestation_request_response";
-export const REQUEST_POLICY = "request_policy";
-
 export const MAX_TYPE_CHARACTERS = 512;
 export const MAX_NONCE_CHARACTERS = 128;
 

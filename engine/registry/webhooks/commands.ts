@@ -28,8 +28,14 @@ export const subscribe = define(
   ): Webhook => {
     checkRoom(transaction, owner_fingerprint);
     const id = (transaction.get("counters", "webhook")?.last ?? 0) + 1;
+    const { url, events, key_fingerprint, document_hash, secret } = subscription;
+    // Spelled out: rows that were spread have a hidden class each, and every append looks at all rows.
     const row: WebhookRow = {
-      ...subscription,
+      url,
+      events,
+      key_fingerprint,
+      document_hash,
+      secret,
       owner_fingerprint,
       healthy: true,
       retry_count: 0,

@@ -1,8 +1,7 @@
 /** What a client asks for when it subscribes, checked; and the key that a secret stands for. */
 
 import type { WebhookRow } from "../../store/schema.js";
-import type { WebhookEvent } from "../../verify/contract.js";
-import { WEBHOOK_EVENTS } from "../../verify/contract.js";
+import { WEBHOOK_EVENTS, type WebhookEvent } from "../../verify/contract.js";
 import { decodeBase64, utf8 } from "../../verify/encoding.js";
 import { normaliseContentHash } from "../../verify/manifest.js";
 import { boundedText, Faults, members } from "../input.js";

@@ -2,7 +2,7 @@
 import type { LoggedEvent, StateReader, StateWriter } from "../../log/write/projection.js";
 import type { WebhookRow } from "../../store/schema.js";
 import { addDelivery } from "./deliveries.js";
-import { selects, webhookEvent } from "./events.js";
+import { selecting, webhookEvent } from "./events.js";
 
 /** A subscription as its owner sees it: without the secret. */
 export interface Webhook
@@ -32,5 +32,6 @@ export function tellSubscribers(event: LoggedEvent, state: StateWriter): void {
   if (!active.length) return;
   const told = webhookEvent(event);
   if (!told) return;
-  for (const { key, row } of active) if (selects(row, told, event.payload)) addDelivery(key, told, event, state);
+  const isSelected = selecting(told, event.payload);
+  for (const { key, row } of active) if (isSelected(row)) addDelivery(key, told, event, state);
 }

@@ -3,8 +3,8 @@
  * log runs those that it lacks, in order.
  */
 import { CairnlogError } from "../../error.js";
+import type { Store } from "../contract.js";
 import { FORMAT, type LogMeta } from "../schema.js";
-import type { Store } from "../store.js";
 
 /**
  * Brings the tables from one format to the next and resolves when that is on disk. The format's number is raised
@@ -13,7 +13,10 @@ import type { Store } from "../store.js";
 export type Migration = (store: Store) => Promise<void>;
 
 /** Number i leads from format i + 1 to format i + 2. */
-export const MIGRATIONS: readonly Migration[] = [];
+export const MIGRATIONS: readonly Migration[] = [
+  // Format 2 has the journal's position, which is 0 where no row says otherwise: the sequence begins with the next commit.
+  async () => {},
+];
 
 /** @throws CairnlogError `corrupt-log` for a log of a newer format than `format` */
 export function checkFormat(meta: LogMeta, format: number = FORMAT): void {
@@ -37,7 +40,8 @@ export async function migrate(store: Store, meta: LogMeta, migrations = MIGRATIO
     await step(store);
     migrated = { ...migrated, format: migrated.format + 1 };
     const row = { table: "meta", key: "log", row: migrated } as const;
-    await store.commit({ firstIndex: 0, batch: null, rows: [row], tiles: [] });
+    const after = store.position().sequence;
+    await store.commit({ after, position: null, firstIndex: 0, batch: null, rows: [row], tiles: [] });
   }
   return migrated;
 }

@@ -65,11 +65,11 @@ export function arrayOf<T>(item: Shape<T>): Shape<readonly T[]> {
 }
 
 /** An object with all of `required`, any of `optional`, and, unless `others` says so, nothing else. */
-export function objectOf(
-  required: Readonly<Record<string, Shape>>,
+export function objectOf<R extends Readonly<Record<string, Shape>>>(
+  required: R,
   optional: Readonly<Record<string, Shape>> = {},
   others: "refused" | "ignored" = "refused",
-): Shape {
+): Shape<{ readonly [K in keyof R]: Fitting<R[K]> }> {
   return (value, path) => {
     if (!isObject(value)) return `${path === "" ? "The value" : path} must be an object.`;
     for (const [name, shape] of Object.entries(required)) {

@@ -3,8 +3,7 @@
 import { Entry } from "../../wire/log/log.js";
 import * as wire from "../../wire/signing/endorsements.js";
 import type { Http } from "../http.js";
-import type { Expected } from "../log/watch.js";
-import { asLogged, type ProvenEntry, type Watch } from "../log/watch.js";
+import { asLogged, type Expected, type ProvenEntry, type Watch } from "../log/watch.js";
 import { pages } from "../pages.js";
 import type { Authority } from "../session.js";
 import type {

@@ -2,8 +2,7 @@
  * The watch: asks for the newest head while somebody looks, and takes none that is not signed by the pinned key and
  * shown to be an extension of the last one seen, in this visit or an earlier one.
  */
-import type { PublicKey, TreeHead } from "../../../engine/verify/index.js";
-import { verifyCheckpoint } from "../../../engine/verify/index.js";
+import { type PublicKey, type TreeHead, verifyCheckpoint } from "../../../engine/verify/index.js";
 import { ClientError } from "../../client/index.js";
 import { OperatorPublicKey, TreeHead as TreeHeadSchema } from "../../wire/log/log.js";
 import { raise, raiseFor } from "./alarm.js";

@@ -5,7 +5,7 @@ import { LIMITS } from "../limits.js";
 import type { Proving, Route } from "../route.js";
 import { REASONS } from "../transport/answer.js";
 import { AREAS, areaOf } from "./areas.js";
-import { EXAMPLES, type Example } from "./examples.js";
+import { EXAMPLES, type Example } from "./examples.generated.js";
 import { ALWAYS_SENT, HEADERS, headerRefs, problemRef, problemResponses, refusalsOf } from "./responses.js";
 
 export type Json = Readonly<Record<string, unknown>>;

@@ -156,11 +156,67 @@ describe("says enough", () => {
       expectExample(content["application/problem+json"], name);
   });
 
-  test("and lists every code of a refusal", () => {
-    const { Conflict, TooManyRequests } = document.components.responses;
-    const codes = (response: Document) => response.content["application/problem+json"].schema.properties.code.enum;
-    expect(codes(Conflict)).toEqual(["already-exists", "wrong-key-status", "challenge-used", "precondition-failed"]);
-    expect(codes(TooManyRequests)).toEqual(["rate-limited"]);
+  test("of every header: whether it is always there, its type, and an example", () => {
+    const [text, number] = [{ type: "string" }, { type: "integer" }];
+    const headers = Object.entries<Document>(document.components.headers).map(
+      ([name, { required, schema, example }]) => [name, { required, schema, example }],
+    );
+    expect(Object.fromEntries(headers)).toEqual({
+      "X-Request-Id": { required: true, schema: text, example: expect.stringMatching(/^[0-9a-f-]{36}$/) },
+      "X-Content-Type-Options": { required: true, schema: text, example: "nosniff" },
+      "Cache-Control": { required: true, schema: text, example: "no-cache" },
+      ETag: { required: true, schema: text, example: expect.stringMatching(/^"[\w-]{43}"$/) },
+      RateLimit: { required: false, schema: text, example: '"general";r=99;t=60' },
+      "RateLimit-Policy": { required: false, schema: text, example: '"general";q=100;w=60' },
+      "RateLimit-Limit": { required: false, schema: number, example: 100 },
+      "RateLimit-Remaining": { required: false, schema: number, example: 99 },
+      "RateLimit-Reset": { required: false, schema: number, example: 60 },
+      "Access-Control-Allow-Origin": { required: false, schema: text, example: "*" },
+      "Access-Control-Expose-Headers": { required: false, schema: text, example: "*" },
+      "Retry-After": { required: true, schema: number, example: 30 },
+      "WWW-Authenticate": { required: true, schema: text, example: "Bearer" },
+    });
+  });
+
+  test("of every refusal: what it means, its headers, and every code", () => {
+    const always = Object.keys(document.components.headers).filter(
+      (name) => !["ETag", "Retry-After", "WWW-Authenticate"].includes(name),
+    );
+    const more: Readonly<Record<number, string>> = { 401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After" };
+    const seen = Object.entries<Document>(document.components.responses).map(([name, response]) => {
+      const { schema, example } = response.content["application/problem+json"];
+      const status = schema.properties.status.const;
+      const codes = schema.properties.code.enum;
+      expect(Object.keys(response.content)).toEqual(["application/problem+json"]);
+      expect(schema.$ref).toBe("#/components/schemas/Problem");
+      const [title, means] = response.description.split(/\. (.*)/s);
+      expect(title.replaceAll(" ", ""), name).toBe(name);
+      expect(means, name).toMatch(/^[A-Z].{10,}\.$/);
+      expect(example, name).toEqual({ type: "about:blank", title, status, detail: means, code: codes[0] });
+      const headers = [...always, more[status] ?? []].flat();
+      expect(response.headers, name).toEqual(
+        Object.fromEntries(headers.map((header) => [header, { $ref: `#/components/headers/${header}` }])),
+      );
+      return [status, codes];
+    });
+    expect(Object.fromEntries(seen)).toEqual({
+      400: [
+        ...["ambiguous-length", "malformed-json", "not-an-object"],
+        ...["unsupported-commitment", "commitment-key-missing"],
+      ],
+      401: ["unauthenticated"],
+      403: ["forbidden", "key-not-active"],
+      404: ["not-found"],
+      408: ["request-timeout"],
+      409: ["already-exists", "wrong-key-status", "challenge-used", "precondition-failed"],
+      410: ["gone"],
+      413: ["payload-too-large"],
+      422: ["invalid-input", "invalid-key", "private-key", "invalid-signature", "not-i-json", "decryption-failed"],
+      429: ["rate-limited"],
+      500: ["internal-error", "corrupt-log", "wrong-operator", "in-use"],
+      502: ["calendars-unavailable"],
+      503: [...["not-ready", "overloaded", "closed", "signer-unavailable"], ...["storage-failed", "worker-failed"]],
+    });
   });
 
   test("about which parameters may be left out", () => {

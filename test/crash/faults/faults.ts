@@ -17,15 +17,15 @@ export async function loadEngine(dist: string): Promise<Engine> {
   return {
     log: await module("log/log"),
     store: await module("store/store"),
-    operatorKey: await module("crypto/operator-key"),
-    privateKey: await module("crypto/private-key"),
-    pool: await module("crypto/pool"),
-    verifier: await module("crypto/verifier"),
-    password: await module("crypto/password"),
-    spki: await module("crypto/spki"),
-    postings: await module("store/postings"),
-    term: await module("store/term"),
-    termTable: await module("store/termtable"),
+    operatorKey: await module("crypto/keys/operator-key"),
+    privateKey: await module("crypto/keys/private-key"),
+    pool: await module("crypto/pool/pool"),
+    verifier: await module("crypto/pool/verifier"),
+    password: await module("crypto/passwords/password"),
+    spki: await module("crypto/keys/spki"),
+    postings: await module("store/postings/postings"),
+    term: await module("store/postings/term"),
+    termTable: await module("store/postings/termtable"),
   };
 }
 

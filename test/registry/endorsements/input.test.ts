@@ -140,6 +140,7 @@ describe("caps", () => {
     expect((await failure(() => alert({ evidence: FACE.repeat(5001) }))).paths).toEqual(["/evidence"]);
     expect((await alert({ evidence: FACE.repeat(5000) })).alert.evidence).toBe(FACE.repeat(5000));
     expect((await alert({})).alert).toMatchObject({ evidence: null, reason: FACE.repeat(1000) });
+    expect((await alert({ reason: FACE })).alert.reason).toBe(FACE);
     expect((await one.withdraw(one.endorser, FACE.repeat(1000))).endorsement.end_note).toBe(FACE.repeat(1000));
   });
 

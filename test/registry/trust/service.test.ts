@@ -123,9 +123,13 @@ describe("one key", () => {
   it("over capacity is discounted, and so is what it passes on", async () => {
     const world = await open({ baseCapacity: 0 });
     const endorser = await newKey(world);
-    const endorsed = await Promise.all(Array.from({ length: 5 }, () => newKey(world)));
-    for (const key of endorsed) await endorse(world, endorser, key);
+    const [one, ...others] = await Promise.all(Array.from({ length: 5 }, () => newKey(world)));
+    for (const key of others) await endorse(world, endorser, key);
     expect(await world.registry.trust.capacityUsed(endorser)).toBe(0);
+    world.now += DAY;
+    const full = { capacity: 4, capacity_used: 4, over_capacity: false, discount: 1 };
+    expect(await world.registry.trust.standing(endorser)).toMatchObject(full);
+    await endorse(world, endorser, one!);
     world.now += DAY;
     const standing = await world.registry.trust.standing(endorser);
     expect(standing).toMatchObject({ capacity: 4, capacity_used: 5, over_capacity: true, discount: 0.8 });

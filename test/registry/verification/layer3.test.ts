@@ -152,6 +152,12 @@ describe("layer 3", () => {
     expect(layer3!.details).toContain("1 of 2");
   });
 
+  it("is not evaluated for a manifest that nobody signed", async () => {
+    const { layer3, attestations } = await verify({ trust_config: policy() }, manifestOf());
+    expect(layer3).toEqual({ status: "not_evaluated", details: expect.stringMatching(/^.+\.$/) });
+    expect(attestations).toEqual([]);
+  });
+
   it("goes by the active configuration of the verifier that is named", async () => {
     const verifier = await newKey(world);
     const asked = () => verify({ verifier_fingerprint: verifier });

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { pino } from "pino";
 import Type from "typebox";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { CairnlogError } from "#cairnlog/engine/error.js";
 import { HttpServer } from "#cairnlog/server/http/app.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { type Route, route } from "#cairnlog/server/http/route.js";
@@ -15,6 +16,9 @@ import { until } from "../sockets.js";
 const LARGE = 32 * 2 ** 20;
 /** As fast-check makes them: anything that JSON can carry, letters of all scripts included. */
 let value: unknown = null;
+
+/** Refusals of these kinds come one by one, in a crowd, and because of who asks. */
+const REFUSED = ["signer-unavailable", "corrupt-log", "overloaded", "closed", "not-found"] as const;
 
 function* breaking(): Generator<Buffer> {
   yield Buffer.from("a beginning");
@@ -33,28 +37,45 @@ const routes: Route[] = [
   read("/throwing", () => {
     throw new Error("a fault of ours");
   }),
+  ...REFUSED.map((code) =>
+    read(`/${code}`, () => {
+      throw new CairnlogError(code, "It cannot be.");
+    }),
+  ),
   route({ ...asked, path: "/address", asksAddress: true, handle: ({ request }) => request.address }),
   route({ ...asked, path: "/no-address", handle: ({ request }) => request.address }),
   route({ ...asked, path: "/body", handle: ({ body }) => body }),
 ];
 
-const log = { size: 0, batches: 0, queued: 0, lastFailure: null, treeHead: () => null, observeBatches: () => {} };
-const server = new HttpServer({
+const anchors = { totals: { pending: 0, confirmed: 0 }, oldestPending: () => null };
+const writing = { batches: 0, queued: 0, lastFailure: null, observeBatches: () => {} };
+const log = { size: 0, treeHead: () => null, anchors, ...writing };
+const metrics = new Metrics(log as unknown as ConstructorParameters<typeof Metrics>[0]);
+const options = {
   routes,
   limits: null,
   trustedProxies: [],
   bounds: { maxBodyBytes: 2 ** 20, maxPendingBytes: 2 ** 26, requestTimeoutSeconds: 30, maxConnections: 100 },
   tls: null,
-  metrics: new Metrics(log as unknown as ConstructorParameters<typeof Metrics>[0]),
+  metrics,
   logger: pino({ level: "silent" }),
-});
+};
+const server = new HttpServer(options);
 let port = 0;
 let url = "";
 beforeAll(async () => {
   port = await server.listen("127.0.0.1", 0);
   url = `http://127.0.0.1:${port}`;
 });
-afterAll(() => server.close());
+afterAll(async () => {
+  await server.close();
+  metrics.close();
+});
+
+test("before anybody has asked, nothing is counted", () => {
+  expect([server.connections, server.connectionsRefused, server.inFlight]).toEqual([0, 0, 0]);
+  expect([server.uploads.arriving, server.uploads.pending.held, server.answers.waiting]).toEqual([0, 0, 0]);
+});
 
 const post = (path: string, body: string) => fetch(url + path, { method: "POST", body });
 
@@ -141,4 +162,72 @@ test("a body is the same in however many parts it comes, and none of it is held 
     socket.destroy();
   }
   expect([server.uploads.pending.held, server.uploads.arriving, server.inFlight]).toEqual([0, 0, 0]);
+});
+
+/** What a server logs from `level` on while it is asked. */
+async function logged(level: string, ask: (url: string) => Promise<unknown>): Promise<Record<string, unknown>[]> {
+  const lines: Record<string, unknown>[] = [];
+  const sink = { write: (line: string) => lines.push(JSON.parse(line)) };
+  const speaking = new HttpServer({ ...options, logger: pino({ level }, sink) });
+  await ask(`http://127.0.0.1:${await speaking.listen("127.0.0.1", 0)}`);
+  await speaking.close();
+  return lines;
+}
+
+test("faults are logged with the id that the client got, and refusals that come by the thousand are not", async () => {
+  let id: string | null = null;
+  const lines = await logged("info", async (url) => {
+    id = (await fetch(`${url}/throwing`)).headers.get("x-request-id");
+    for (const code of REFUSED) await fetch(`${url}/${code}`, { headers: { "x-request-id": code } });
+    await fetch(`${url}/nothing`);
+    await expect(fetch(`${url}/breaking`)).rejects.toThrow("fetch failed");
+  });
+  expect(lines).toMatchObject([
+    { level: 50, msg: "request failed", id, method: "GET", route: "/throwing", status: 500, err: { type: "Error" } },
+    { level: 50, msg: "request failed", id: "signer-unavailable", status: 503, err: { code: "signer-unavailable" } },
+    { level: 50, msg: "request failed", id: "corrupt-log", status: 500, err: { code: "corrupt-log" } },
+    {
+      level: 50,
+      msg: "request failed",
+      route: "/breaking",
+      status: 500,
+      err: { message: "no more of it can be read" },
+    },
+  ]);
+});
+
+test("at the level debug every answer is logged, and who asked", async () => {
+  const lines = await logged("debug", async (url) => {
+    await fetch(`${url}/value`, { headers: { "x-request-id": "mine" } });
+    await fetch(`${url}/nothing`, { method: "POST" });
+  });
+  const line = { level: 20, msg: "answered", address: "127.0.0.1", milliseconds: expect.any(Number) };
+  expect(lines).toMatchObject([
+    { ...line, id: "mine", method: "GET", route: "/value", status: 200 },
+    { ...line, method: "POST", route: "(unknown)", status: 404 },
+  ]);
+});
+
+test("an answer is counted by its status, with the seconds that it took", async () => {
+  const seconds = "cairnlog_http_request_duration_seconds";
+  const sample = async (name: string) => {
+    const line = (await metrics.text()).split("\n").find((text) => text.startsWith(`${name} `));
+    return Number(line?.split(" ").at(-1) ?? 0);
+  };
+  const count = () => sample('cairnlog_http_requests_total{method="GET",route="/counted",status="200"}');
+  const sum = () => sample(`${seconds}_sum{method="GET",route="/counted"}`);
+  const counting = new HttpServer({ ...options, routes: [read("/counted", () => 1)] });
+  const at = await counting.listen("127.0.0.1", 0);
+  const started = performance.now();
+  for (let i = 1; i <= 3; i++) {
+    await (await fetch(`http://127.0.0.1:${at}/counted`)).text();
+    expect(await count()).toBe(i);
+  }
+  await fetch(`http://127.0.0.1:${at}/counted`, { method: "PATCH" });
+  // No request took longer than all of this together.
+  const elapsed = (performance.now() - started) / 1000;
+  expect(await sum()).toBeGreaterThan(0);
+  expect(await sum()).toBeLessThan(elapsed);
+  expect(await sample('cairnlog_http_requests_total{method="other",route="/counted",status="405"}')).toBe(1);
+  await counting.close();
 });

@@ -1,8 +1,7 @@
 /** One entry, proven: its hash from its content, its place in the tree from its hash, the tree from the signed head. */
 
 import type { Entry } from "../../../../engine/verify/index.js";
-import type { ProvenEntry } from "../../../client/index.js";
-import { ClientError } from "../../../client/index.js";
+import { ClientError, type ProvenEntry } from "../../../client/index.js";
 import {
   Badge,
   Card,

@@ -1,0 +1,122 @@
+/**
+ * The record: one commit of a log, as a journal keeps it. It holds what follows from nothing else: a batch, private rows,
+ * the log's meta row. Derived rows, tiles and postings are not in it: whoever applies the record makes them.
+ *
+ * Records are numbered without gap over all commits, also those without a batch, and each names the hash of the one before
+ * it. The hash covers the digests of batch and rows, not their bytes: private rows can be taken out of a journal (an account
+ * was deleted), and its chain can be checked all the same.
+ *
+ * Layout (big-endian): the head: u8 format · u48 sequence · u48 epoch · u48 first index · 32-byte hash of the record before ·
+ * SHA-256 of the batch · SHA-256 of the rows (zeros where there are none); then SHA-256 of the head, which is the record's
+ * hash · u32 length of the batch · batch (`batch.ts`) · rows (`rows.ts`, in key order, a line feed after each).
+ */
+import { hash } from "node:crypto";
+import { CairnlogError } from "../error.js";
+import { byKey } from "../store/changeset.js";
+import { type JournalPosition, NO_HASH } from "../store/position.js";
+import { HASH } from "../store/schema.js";
+import { type RecordedChange, readRowLine, rowLine } from "./rows.js";
+
+export interface JournalRecord {
+  /** From 1 on. */
+  readonly sequence: number;
+  /** Hash of the record before; zeros for the first one. */
+  readonly previous: Uint8Array;
+  /** Of the writer that made it; never below that of the record before. */
+  readonly epoch: number;
+  /** Entries before this record: the leaf index of the batch's first one. */
+  readonly firstIndex: number;
+  /** A packed batch, or null. */
+  readonly batch: Buffer | null;
+  /** Rows that follow from no entry. A row is in it once. */
+  readonly rows: readonly RecordedChange[];
+}
+
+const FORMAT = 1;
+const NUMBER_BYTES = 6;
+const SEQUENCE_AT = 1;
+const EPOCH_AT = SEQUENCE_AT + NUMBER_BYTES;
+const FIRST_INDEX_AT = EPOCH_AT + NUMBER_BYTES;
+const PREVIOUS_AT = FIRST_INDEX_AT + NUMBER_BYTES;
+const BATCH_DIGEST_AT = PREVIOUS_AT + HASH;
+const ROWS_DIGEST_AT = BATCH_DIGEST_AT + HASH;
+const HEAD = ROWS_DIGEST_AT + HASH;
+const BATCH_LENGTH_AT = HEAD + HASH;
+const BODY_AT = BATCH_LENGTH_AT + 4;
+
+const sha256 = (bytes: Uint8Array): Buffer => hash("sha256", bytes, "buffer");
+const digestOf = (bytes: Uint8Array): Uint8Array => (bytes.length ? sha256(bytes) : NO_HASH);
+
+/** A record as bytes: equal records have equal bytes, in whatever order their rows and members come. */
+export function encodeRecord(record: JournalRecord): Buffer {
+  const batch = record.batch ?? new Uint8Array(0);
+  const rows = Buffer.from(
+    [...record.rows]
+      .sort(byKey)
+      .map((change) => `${rowLine(change)}\n`)
+      .join(""),
+    "utf8",
+  );
+  const bytes = Buffer.allocUnsafe(BODY_AT + batch.length + rows.length);
+  bytes[0] = FORMAT;
+  bytes.writeUIntBE(record.sequence, SEQUENCE_AT, NUMBER_BYTES);
+  bytes.writeUIntBE(record.epoch, EPOCH_AT, NUMBER_BYTES);
+  bytes.writeUIntBE(record.firstIndex, FIRST_INDEX_AT, NUMBER_BYTES);
+  bytes.set(record.previous, PREVIOUS_AT);
+  bytes.set(digestOf(batch), BATCH_DIGEST_AT);
+  bytes.set(digestOf(rows), ROWS_DIGEST_AT);
+  bytes.set(sha256(bytes.subarray(0, HEAD)), HEAD);
+  bytes.writeUInt32BE(batch.length, BATCH_LENGTH_AT);
+  bytes.set(batch, BODY_AT);
+  bytes.set(rows, BODY_AT + batch.length);
+  return bytes;
+}
+
+/** The hash of a record that `encodeRecord` made or `decodeRecord` took. */
+export const recordHash = (bytes: Uint8Array): Uint8Array => bytes.slice(HEAD, BATCH_LENGTH_AT);
+
+/**
+ * Inverse of `encodeRecord`. What it takes apart it puts together again, so it takes only what `encodeRecord` made.
+ * @throws CairnlogError `corrupt-log`
+ */
+export function decodeRecord(encoded: Uint8Array): JournalRecord {
+  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.length);
+  if (bytes.length < BODY_AT) throw damaged("it is cut short");
+  if (bytes[0] !== FORMAT) throw damaged("it is in a format that this version does not read");
+  const rowsAt = BODY_AT + bytes.readUInt32BE(BATCH_LENGTH_AT);
+  if (rowsAt > bytes.length) throw damaged("it is cut short");
+  const record: JournalRecord = {
+    sequence: bytes.readUIntBE(SEQUENCE_AT, NUMBER_BYTES),
+    previous: Buffer.from(bytes.subarray(PREVIOUS_AT, BATCH_DIGEST_AT)),
+    epoch: bytes.readUIntBE(EPOCH_AT, NUMBER_BYTES),
+    firstIndex: bytes.readUIntBE(FIRST_INDEX_AT, NUMBER_BYTES),
+    batch: rowsAt > BODY_AT ? bytes.subarray(BODY_AT, rowsAt) : null,
+    rows: bytes.toString("utf8", rowsAt).split("\n").slice(0, -1).map(readRowLine),
+  };
+  if (!encodeRecord(record).equals(bytes)) throw damaged("its hashes are not those of its bytes");
+  return record;
+}
+
+/**
+ * Whether a record is the next one behind `position`.
+ * @throws CairnlogError `corrupt-log`
+ */
+export function checkNext(position: JournalPosition, record: JournalRecord): void {
+  const { sequence, epoch, hash: previous } = position;
+  const expected = sequence + 1;
+  if (record.sequence !== expected)
+    throw new CairnlogError(
+      "corrupt-log",
+      `The journal goes on with record ${record.sequence} instead of ${expected}.`,
+    );
+  if (Buffer.compare(record.previous, previous) !== 0)
+    throw new CairnlogError("corrupt-log", `Record ${expected} of the journal does not follow the record before it.`);
+  if (record.epoch < epoch)
+    throw new CairnlogError(
+      "corrupt-log",
+      `Record ${expected} of the journal is of epoch ${record.epoch}, which ended: epoch ${epoch} has begun.`,
+    );
+}
+
+const damaged = (why: string): CairnlogError =>
+  new CairnlogError("corrupt-log", `A record of the journal is damaged: ${why}.`);

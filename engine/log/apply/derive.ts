@@ -1,0 +1,64 @@
+/**
+ * What follows from an entry: rows and terms. The same code for a record of a journal, for history, and for every rebuild;
+ * a live append does the same while its command runs (`write/transaction.ts`).
+ */
+import type { Postings } from "../../store/postings/postings.js";
+import { TermTable } from "../../store/postings/termtable.js";
+import { instantOf, microsOf } from "../instant.js";
+import type { EntryReader } from "../read/reader.js";
+import { applySeam, type Edge } from "../read/seams.js";
+import {
+  addDigestTerm,
+  addLogTerms,
+  type LoggedEvent,
+  type Projection,
+  type StateWriter,
+} from "../write/projection.js";
+
+/** All of an entry that something follows from. */
+export interface DerivableEntry extends Edge {
+  readonly event: LoggedEvent;
+  /** Every digest in `entry_hashes`, hex. */
+  readonly digests: readonly string[];
+}
+
+/** Writes the rows that follow from `entry`, which comes after `before`, and files it. */
+export function derive(
+  entry: DerivableEntry,
+  before: Edge,
+  projection: Projection,
+  state: StateWriter,
+  terms: TermTable,
+): void {
+  applySeam(before, entry, entry.event.leafIndex, state);
+  projection.apply(entry.event, state);
+  addTerms(entry, projection, terms);
+}
+
+/** The stored entry at `leafIndex`; undefined when there is none. */
+export function storedEntry(reader: EntryReader, leafIndex: number): DerivableEntry | undefined {
+  const entry = reader.entry(leafIndex);
+  if (!entry) return undefined;
+  const { id, event_type, payload, entry_hashes } = entry;
+  const timestamp = instantOf(entry.timestamp) ?? entry.timestamp;
+  return {
+    id,
+    micros: microsOf(timestamp),
+    event: { id, leafIndex, timestamp, event_type, payload },
+    digests: entry_hashes.map(({ digest_hex }) => digest_hex),
+  };
+}
+
+/** Gives `postings` the terms of the entries that no run holds yet, up to `size`: a few thousand at most. */
+export function catchUp(postings: Postings, reader: EntryReader, size: number, projection: Projection): void {
+  if (size <= postings.size) return;
+  const terms = new TermTable();
+  for (let index = postings.size; index < size; index++) addTerms(storedEntry(reader, index)!, projection, terms);
+  postings.add(size, terms);
+}
+
+function addTerms({ event, digests }: DerivableEntry, projection: Projection, terms: TermTable): void {
+  projection.addTerms(event, terms);
+  addLogTerms(event, terms);
+  for (const digest of digests) addDigestTerm(digest, event.leafIndex, terms);
+}

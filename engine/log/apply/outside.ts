@@ -1,0 +1,68 @@
+/**
+ * Batches that another writer made and a journal has decided. A journal says that something was appended, not that it is
+ * right: content, links, order and digests of every entry, the root of every head and one signature of each batch are
+ * checked, and so is the spelling, since what is stored is what will be served.
+ */
+import type { ServerKey } from "../../crypto/keys/spki.js";
+import { verifySync } from "../../crypto/signatures.js";
+import { CairnlogError } from "../../error.js";
+import { Batch, packBatch } from "../../store/batch.js";
+import { HASH } from "../../store/schema.js";
+import { treeHeadMessage } from "../../verify/tree/treehead.js";
+import type { CheckedEntry, HistoryReader, Predecessor } from "../history/entry.js";
+import { checkHead } from "../history/head.js";
+import { headOf } from "../read/reader.js";
+
+/**
+ * The entries of a packed batch, each checked against the one before it.
+ * @throws CairnlogError for the first that is not what it should be
+ */
+export function entriesOf(
+  firstIndex: number,
+  packed: Buffer,
+  previous: Predecessor,
+  reader: HistoryReader,
+): { readonly batch: Batch; readonly entries: readonly CheckedEntry[] } {
+  const batch = new Batch(firstIndex, packed);
+  if (!batch.count) throw new CairnlogError("corrupt-log", "its batch is empty.");
+  const entries: CheckedEntry[] = [];
+  for (let i = 0; i < batch.count; i++)
+    entries.push(reader.read(batch.entry(i), entries[i - 1] ?? previous, firstIndex + i, null));
+  const respelled = packBatch(
+    entries.map(({ json }) => json),
+    Buffer.concat(entries.map(({ entryHash }) => Buffer.from(entryHash, "hex"))),
+    batch.heads,
+  );
+  if (!respelled.equals(packed)) throw new CairnlogError("corrupt-log", "its batch is not spelled as batches are.");
+  return { batch, entries };
+}
+
+/**
+ * Checks every head of a batch, and one signature.
+ * @param roots of each size that the batch makes, 32 bytes each
+ * @param notBefore timestamp of the head before, microseconds
+ * @returns timestamp of the newest head, microseconds
+ * @throws CairnlogError for the first that is not what it should be
+ */
+export function checkHeads(
+  { batch, entries }: { readonly batch: Batch; readonly entries: readonly CheckedEntry[] },
+  roots: Uint8Array,
+  notBefore: number,
+  operator: ServerKey,
+): number {
+  let time = notBefore;
+  for (const [i, { micros }] of entries.entries()) {
+    const size = batch.firstIndex + i + 1;
+    const head = headOf(batch, i, size);
+    if (!head) throw new CairnlogError("corrupt-log", "its entries have no tree heads.");
+    const root = Buffer.from(roots.buffer, roots.byteOffset + HASH * i, HASH).toString("hex");
+    checkHead(head, { size, root, notBefore: Math.max(time, micros) }, operator);
+    time = batch.head(i)!.timestamp;
+  }
+  const size = batch.firstIndex + batch.count;
+  const newest = headOf(batch, batch.count - 1, size)!;
+  const message = treeHeadMessage(newest.root_hash, size, newest.timestamp);
+  if (!verifySync(operator, message, Buffer.from(newest.signature, "base64")))
+    throw new CairnlogError("invalid-signature", "the signature of its newest tree head does not verify.");
+  return time;
+}

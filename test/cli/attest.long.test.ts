@@ -1,0 +1,48 @@
+/** `cairnlog attest` where it takes long: a file of gigabytes, and a rate limit to wait for. */
+import { truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { newSigner } from "../server/signers.js";
+import { cairnlog, scratchFolder, startService } from "../service.js";
+
+const folder = scratchFolder();
+const at = (name: string) => join(folder.path, name);
+afterAll(() => folder.remove());
+writeFileSync(at("me.pem"), newSigner().privateKey);
+
+test("a file of gigabytes is hashed in constant memory", async () => {
+  // Sparse: it costs no disk.
+  writeFileSync(at("large.bin"), "");
+  truncateSync(at("large.bin"), 3 * 2 ** 30);
+  const service = await startService(at("data"));
+  const args = ["--key", at("me.pem"), "--server", service.url, "--pseudonym", "Ada"];
+  const run = await cairnlog(["attest", at("large.bin"), ...args], {
+    env: { ...process.env, NODE_OPTIONS: "--max-old-space-size=64" },
+  });
+  await service.stop();
+  expect(run.code).toBe(0);
+  const verified = await cairnlog(["verify", at("large.bin"), "--operator-key", at("data/operator.pub.pem")]);
+  expect(verified.code).toBe(0);
+});
+
+test("attest waits out a limit of a minute, and says when one lasts longer", async () => {
+  const service = await startService(at("limited"), {
+    SERVICE_RATE_LIMITS: "on",
+    SERVICE_RATE_LIMIT_GENERAL: "7",
+    SERVICE_RATE_LIMIT_ATTESTATION: "4",
+  });
+  // Five files, where four may be attested.
+  const files = [1, 2, 3, 4, 5].map((n) => {
+    const file = at(`limited ${n}.txt`);
+    writeFileSync(file, `${n}`);
+    return file;
+  });
+  const run = await cairnlog(["attest", ...files, "--key", at("me.pem"), "--server", service.url]);
+  await service.stop();
+  expect(run.code).toBe(1);
+  // Reading the receipts of three files used up the general limit once; the fourth still got through.
+  expect(run.stderr).toMatch(/limit is reached; going on in \d+ s/);
+  expect(run.stdout.match(/entry \d+/g)).toHaveLength(4);
+  expect(run.stderr).toMatch(/"attestation" is used up/);
+  expect(run.stderr.match(/Try again in/g)).toHaveLength(1);
+});

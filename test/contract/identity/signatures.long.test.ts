@@ -1,0 +1,17 @@
+/** Every signature of the tables, judged by docs/check-receipt.sh: a shell, openssl and python3 for each of them. */
+import { afterAll, expect, test } from "vitest";
+import { scratchFolder } from "../../service.js";
+import { cases, checkReceipt, writeReceipts } from "./receiptfiles.js";
+
+const folder = scratchFolder();
+afterAll(() => folder.remove());
+
+test("docs/check-receipt.sh says of every signature what all others say", { timeout: 600_000 }, async () => {
+  const { operatorPem, fileOf } = writeReceipts(folder.path);
+  const waiting = [...cases];
+  const work = async () => {
+    for (let one = waiting.pop(); one; one = waiting.pop())
+      expect(await checkReceipt(fileOf(one), operatorPem), one.name).toBe(one.says === "valid" ? "held" : "refused");
+  };
+  await Promise.all([work(), work()]);
+});

@@ -1,0 +1,23 @@
+/** The short form of `npm run fuzz`: a few seconds of it, always with one seed. */
+import { expect, test } from "vitest";
+import { DIST } from "../reliability/planted.js";
+import { asInput, readCorpus, SERVICE } from "./corpus.js";
+import { fuzzParsers } from "./parsers.js";
+import { fuzzService } from "./service.js";
+
+const SECONDS = 8;
+const SEED = 1;
+
+test("the service answers whatever it is sent as it promises", async () => {
+  const corpus = readCorpus().filter(({ target }) => target === SERVICE);
+  const report = await fuzzService({ seed: SEED, seconds: SECONDS, dist: DIST, corpus: corpus.map(asInput) });
+  expect(report.findings).toEqual([]);
+  expect(report.unreached).toEqual([]);
+  expect(report.inputs).toBeGreaterThan(corpus.length + 50);
+});
+
+test("whatever reads strangers' texts refuses them with a code, or takes them as its twin does", async () => {
+  const { findings, inputs } = await fuzzParsers({ seed: SEED, seconds: SECONDS, dist: DIST });
+  expect(findings.map(({ problem }) => problem)).toEqual([]);
+  expect(inputs).toBeGreaterThan(200);
+});

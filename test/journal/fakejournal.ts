@@ -1,0 +1,47 @@
+/** A journal that decides elsewhere: in memory, as bytes, and with answers that get lost. */
+import type { Decided, Journal } from "#cairnlog/engine/journal/journal.js";
+import { decodeRecord, encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
+import type { JournalPosition } from "#cairnlog/engine/store/position.js";
+
+/** What becomes of a record, and of the answer. */
+export type JournalFate =
+  | "works"
+  | "refuses"
+  | "loses the answer and keeps the record"
+  | "loses the answer and keeps the record late"
+  | "loses both";
+
+export class FakeJournal implements Journal {
+  /** What is decided, in order. */
+  readonly records: Buffer[] = [];
+  /** What happens to the next records, in order; beyond it all are decided. */
+  plan: JournalFate[] = [];
+  /** How many times it did not do what it was asked for. */
+  injected = 0;
+  #late: Buffer | undefined;
+
+  async propose(record: JournalRecord): Promise<Uint8Array | null> {
+    this.#arrive();
+    const bytes = encodeRecord(record);
+    const fate = this.plan.shift() ?? "works";
+    if (fate !== "works") this.injected++;
+    if (fate === "refuses" || record.sequence !== this.records.length + 1) return null;
+    if (fate === "works" || fate === "loses the answer and keeps the record") this.records.push(bytes);
+    if (fate === "loses the answer and keeps the record late") this.#late = bytes;
+    if (fate !== "works") throw new Error(`injected: ${fate}`);
+    return recordHash(bytes);
+  }
+
+  /** What was on its way when the answer was lost is there before what is proposed next. */
+  #arrive(): void {
+    if (this.#late) this.records.push(this.#late);
+    this.#late = undefined;
+  }
+
+  async *tail({ sequence }: JournalPosition): AsyncIterable<Decided> {
+    for (let at = sequence; at < this.records.length; at++) {
+      const bytes = this.records[at]!;
+      yield { record: decodeRecord(bytes), hash: recordHash(bytes) };
+    }
+  }
+}

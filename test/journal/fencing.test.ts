@@ -1,0 +1,129 @@
+/** Every commit is made from a state that is still there: writers that do not see one another cannot write over each other. */
+import { open } from "lmdb";
+import { describe, expect, test } from "vitest";
+import { type Draft, Ledger } from "#cairnlog/engine/journal/ledger.js";
+import { localJournal } from "#cairnlog/engine/journal/local.js";
+import { MIGRATIONS } from "#cairnlog/engine/store/lmdb/migrations.js";
+import { NO_HASH } from "#cairnlog/engine/store/position.js";
+import { FORMAT, type LogMeta } from "#cairnlog/engine/store/schema.js";
+import { openStore, type Store } from "#cairnlog/engine/store/store.js";
+import { openTestLog, temporaryFolder } from "../log/harness.js";
+import { runIn } from "../log/inline.js";
+
+const event = (n: number) => ({ event_type: "note", payload: { n } });
+const OTHER_WRITER = expect.objectContaining({ code: "storage-failed" });
+
+/** Lends the store of a log that no test has open. */
+async function withStore<T>(path: string, look: (store: Store) => T | Promise<T>): Promise<T> {
+  const store = openStore({ path, mapSize: 2 ** 30 });
+  try {
+    return await look(store);
+  } finally {
+    await store.close();
+  }
+}
+
+const positionOf = (path: string) => withStore(path, (store) => store.position());
+
+/** Writes what a version that knows no position would: rows and batches by themselves. */
+async function writeBeside(path: string, table: string, key: string | number, value: unknown): Promise<void> {
+  const env = open({ path, maxDbs: 50, mapSize: 2 ** 30 });
+  const isBytes = value instanceof Uint8Array;
+  const rows = env.openDB<unknown>({ name: table, ...(isBytes ? { encoding: "binary" } : {}) });
+  await (value === undefined ? rows.remove(key) : rows.put(key, value));
+  await env.flushed;
+  await env.close();
+}
+
+test("a commit of rows alone is refused when another writer has committed since", async () => {
+  const { log: first, path } = await openTestLog();
+  const { log: second } = await openTestLog({ path });
+  const count = (log: typeof first) =>
+    runIn(log, (transaction) => {
+      const last = (transaction.get("counters", "webhook")?.last ?? 0) + 1;
+      transaction.put("counters", "webhook", { last });
+      return last;
+    });
+  expect(await count(first)).toMatchObject({ value: 1 });
+  await expect(count(second)).rejects.toEqual(OTHER_WRITER);
+  expect(first.row("counters", "webhook")).toEqual({ last: 1 });
+  // Having read what the other wrote, it goes on from there.
+  expect(await count(second)).toMatchObject({ value: 2 });
+  await expect(first.append(event(0))).rejects.toEqual(OTHER_WRITER);
+  expect(first.size).toBe(0);
+  expect((await first.append(event(1))).leaf_index).toBe(0);
+  await expect(count(second)).rejects.toEqual(OTHER_WRITER);
+});
+
+test("every commit has a number, whether it has entries or rows, and none is left out over restarts", async () => {
+  const path = temporaryFolder();
+  // The row that makes the log is the first record.
+  let commits = 1;
+  for (let round = 0; round < 3; round++) {
+    const { log } = await openTestLog({ path });
+    await log.append(event(round));
+    await runIn(log, (transaction) => transaction.put("counters", "webhook", { last: round }));
+    await log.append([event(round), event(round)]);
+    // Commands that change nothing commit nothing.
+    await runIn(log, () => undefined);
+    await log.close();
+    commits += 3;
+    expect(await positionOf(path)).toEqual({ sequence: commits, epoch: 0, hash: Buffer.from(NO_HASH) });
+  }
+});
+
+describe("a ledger", () => {
+  const rows = (last: number) => [{ table: "counters", key: "webhook", row: { last } }] as const;
+  const commit = async (ledger: Ledger, proposed: Draft) =>
+    ledger.apply(await ledger.decide(proposed), { rows: [], tiles: [] });
+  const draft = (last: number) => ({ firstIndex: 0, batch: null, rows: rows(last) });
+
+  test("that is behind writes nothing, wherever it is behind", async () => {
+    const path = temporaryFolder();
+    await withStore(path, async (store) => {
+      const [first, second] = [new Ledger(store, localJournal), new Ledger(store, localJournal)];
+      for (let n = 1; n <= 3; n++) {
+        await commit(first, draft(n));
+        await expect(commit(second, draft(-n))).rejects.toEqual(OTHER_WRITER);
+        expect(store.get("counters", "webhook")).toEqual({ last: n });
+        expect(store.position().sequence).toBe(n);
+      }
+      second.restore();
+      await commit(second, draft(4));
+      expect(store.position().sequence).toBe(4);
+    });
+  });
+
+  test("puts no batch over one that a version without positions has written", async () => {
+    const path = temporaryFolder();
+    await withStore(path, (store) => commit(new Ledger(store, localJournal), draft(1)));
+    await writeBeside(path, "batches", 0, Buffer.from("theirs"));
+    await withStore(path, async (store) => {
+      const batch = Buffer.from("ours");
+      const ledger = new Ledger(store, localJournal);
+      await expect(commit(ledger, { ...draft(2), batch })).rejects.toEqual(OTHER_WRITER);
+      expect(store.get("counters", "webhook")).toEqual({ last: 1 });
+      expect([...store.batchKeys()]).toEqual([0]);
+      expect(store.position().sequence).toBe(1);
+    });
+  });
+});
+
+test("a log of the layout before positions is opened, keeps what it has, and begins to count", async () => {
+  expect(MIGRATIONS.length + 1).toBe(FORMAT);
+  const { log, path } = await openTestLog();
+  const receipts = [await log.append(event(0)), await log.append(event(1))];
+  const meta = log.row("meta", "log")!;
+  await log.close();
+  await writeBeside(path, "meta", "log", { ...meta, format: 1 } satisfies LogMeta);
+  await writeBeside(path, "journal", "position", undefined);
+  expect((await positionOf(path)).sequence).toBe(0);
+
+  const { log: again } = await openTestLog({ path });
+  expect(again.row("meta", "log")).toEqual(meta);
+  for (const { log_entry_id, entry_hash } of receipts) expect(again.entry(log_entry_id)?.entry_hash).toBe(entry_hash);
+  expect((await again.append(event(2))).leaf_index).toBe(2);
+  expect(await again.verify()).toMatchObject({ valid: true, entry_count: 3 });
+  await again.close();
+  expect((await positionOf(path)).sequence).toBe(1);
+});

@@ -1,0 +1,160 @@
+/** A journal says what was appended, not that it is right: what a node applies from it, it checks. */
+import { beforeAll, describe, expect, test } from "vitest";
+import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { decodeRecord, encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
+import { formatTimestamp } from "#cairnlog/engine/log/clock.js";
+import { Batch, type BatchHeads, packBatch } from "#cairnlog/engine/store/batch.js";
+import { openStore } from "#cairnlog/engine/store/store.js";
+import { treeHeadMessage } from "#cairnlog/engine/verify/tree/treehead.js";
+import { openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
+import { FakeJournal } from "./fakejournal.js";
+
+/** A genesis record and two batches of three entries. */
+let records: readonly JournalRecord[];
+beforeAll(async () => {
+  const journal = new FakeJournal();
+  const { log } = await openTestLog({ journal });
+  for (let batch = 0; batch < 2; batch++)
+    await log.append([0, 1, 2].map((n) => ({ event_type: "note", payload: { n: 3 * batch + n } })));
+  records = journal.records.map((bytes) => decodeRecord(bytes));
+});
+
+/** The second batch, taken apart. */
+interface Parts {
+  entries: Buffer[];
+  digests: Buffer;
+  heads: BatchHeads | null;
+}
+
+function repacked(change: (parts: Parts) => void): JournalRecord {
+  const record = records[2]!;
+  const batch = new Batch(record.firstIndex, record.batch!);
+  const parts: Parts = {
+    entries: [0, 1, 2].map((i) => batch.entry(i)),
+    digests: Buffer.from(batch.digests),
+    heads: batch.heads,
+  };
+  change(parts);
+  return { ...record, batch: packBatch(parts.entries, parts.digests, parts.heads) };
+}
+
+const respelled = (i: number, change: (text: string) => string) =>
+  repacked((parts) => {
+    parts.entries[i] = Buffer.from(change(parts.entries[i]!.toString("utf8")));
+  });
+
+const otherHead = (i: number, change: (head: BatchHeads["heads"][number]) => object) =>
+  repacked((parts) => {
+    const heads = parts.heads!.heads.map((head, n) => (n === i ? { ...head, ...change(head) } : head));
+    parts.heads = { ...parts.heads!, heads };
+  });
+
+/** The head of a size at another time, with the operator's own signature. */
+const signedAt = async (i: number, change: (micros: number) => number) => {
+  const { timestamp, root } = new Batch(3, records[2]!.batch!).head(i)!;
+  const time = change(timestamp);
+  const message = treeHeadMessage(Buffer.from(root).toString("hex"), 4 + i, formatTimestamp(time));
+  const [signature] = await testOperator.sign([message]);
+  return otherHead(i, () => ({ timestamp: time, signature: signature! }));
+};
+
+const FORGERIES: readonly [string, () => JournalRecord | Promise<JournalRecord>, RegExp][] = [
+  ["an entry whose content was changed", () => respelled(1, (text) => text.replace('"n":4', '"n":5')), /does not hash/],
+  ["an entry that is spelled otherwise", () => respelled(1, (text) => text.replace(",", ", ")), /not spelled/],
+  [
+    "an entry with a member of its own",
+    () => respelled(0, (text) => text.replace("{", '{"ots_proof":"AA==",')),
+    /not spelled/,
+  ],
+  [
+    "an entry that is left out",
+    () =>
+      repacked((parts) => {
+        parts.entries.splice(1, 1);
+        parts.digests = Buffer.concat([parts.digests.subarray(0, 32), parts.digests.subarray(64)]);
+        parts.heads = { ...parts.heads!, heads: parts.heads!.heads.slice(1) };
+      }),
+    /an entry is missing/,
+  ],
+  ["no entries", () => ({ ...records[2]!, batch: packBatch([], Buffer.alloc(0), null) }), /its batch is empty/],
+  [
+    "digests that are not those of its entries",
+    () => repacked((parts) => parts.digests.fill(7, 32, 64)),
+    /not spelled/,
+  ],
+  [
+    "entries without heads",
+    () =>
+      repacked((parts) => {
+        parts.heads = null;
+      }),
+    /no tree heads/,
+  ],
+  [
+    "a head of another root",
+    () => otherHead(0, () => ({ root: Buffer.alloc(32, 9) })),
+    /root is not that of the first 4/,
+  ],
+  ["a signature that does not verify", () => otherHead(2, () => ({ signature: Buffer.alloc(64, 9) })), /signature/],
+  [
+    "heads of another key",
+    () =>
+      repacked((parts) => {
+        parts.heads = { ...parts.heads!, keyId: Buffer.alloc(32, 9) };
+      }),
+    /signed by sha256:0909/,
+  ],
+  ["a head that is earlier than the one before", () => signedAt(2, (micros) => micros - 1), /before the one before it/],
+  ["heads that are earlier than those on disk", () => signedAt(0, (micros) => micros - 86_400_000_000), /before it/],
+  ["bytes that are no batch", () => ({ ...records[2]!, batch: Buffer.from("a batch of nothing") }), /format/],
+  ["another place in the log", () => ({ ...records[2]!, firstIndex: 2 }), /follows 2 entries, and the log has 3/],
+  ["another number", () => ({ ...records[2]!, sequence: 4 }), /record 4 instead of 3/],
+  ["another record before it", () => ({ ...records[2]!, previous: Buffer.alloc(32, 9) }), /does not follow the record/],
+];
+
+describe("a record of a journal is refused for", () => {
+  test.each(FORGERIES)("%s", async (_, forge, sentence) => {
+    const journal = new FakeJournal();
+    journal.records.push(...records.slice(0, 2).map(encodeRecord), encodeRecord(await forge()));
+    const path = temporaryFolder();
+    await expect(openTestLog({ journal, path })).rejects.toMatchObject({
+      code: expect.stringMatching(/^(?:corrupt-log|wrong-operator)$/),
+      message: expect.stringMatching(sentence),
+    });
+    const store = openStore({ path, mapSize: 2 ** 30 });
+    expect(store.position().sequence).toBe(2);
+    expect(store.lastBatch()).toMatchObject({ firstIndex: 0, count: 3 });
+    await store.close();
+    // With the true record in its place the log goes on.
+    journal.records[2] = encodeRecord(records[2]!);
+    const { log } = await openTestLog({ journal, path });
+    expect(log.size).toBe(6);
+    expect(await log.verify()).toMatchObject({ valid: true, entry_count: 6 });
+  });
+});
+
+test("a journal of another operator's log is refused", async () => {
+  const journal = new FakeJournal();
+  journal.records.push(...records.map(encodeRecord));
+  const signer = operatorKey(generatePrivateKey("ed25519"));
+  await expect(openTestLog({ journal, signer })).rejects.toMatchObject({ code: "wrong-operator" });
+});
+
+test("rows of a record are applied as they are, deletions included", async () => {
+  const journal = new FakeJournal();
+  journal.records.push(...records.map(encodeRecord));
+  const push = (rows: JournalRecord["rows"]) => {
+    const sequence = journal.records.length + 1;
+    const previous = recordHash(journal.records.at(-1)!);
+    journal.records.push(encodeRecord({ sequence, previous, epoch: 0, firstIndex: 6, batch: null, rows }));
+  };
+  push([
+    { table: "userNames", key: "a", row: { user_id: "1" } },
+    { table: "userNames", key: "b", row: { user_id: "2" } },
+  ]);
+  push([{ table: "userNames", key: "a", row: undefined }]);
+  const { log } = await openTestLog({ journal });
+  expect(log.rows("userNames", "a", "z")).toEqual([{ key: "b", row: { user_id: "2" } }]);
+  expect((await log.append({ event_type: "note", payload: {} })).leaf_index).toBe(6);
+});

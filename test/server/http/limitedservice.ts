@@ -1,0 +1,28 @@
+/** `cairnlog serve` as a process of its own, under what limits the system sets it. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { MAIN } from "../../service.js";
+
+/** What such a service finds in its environment. */
+export const environment = (dataDir: string) => ({
+  ...process.env,
+  PORT: "0",
+  SERVICE_DATA_DIR: dataDir,
+  SERVICE_RATE_LIMITS: "off",
+  SERVICE_WORKERS: "1",
+});
+
+/** `cairnlog serve` after a line of shell, which may limit it. Its stderr is kept. */
+export async function startLimited(line: string, dataDir: string) {
+  const child = spawn("bash", ["-c", `${line}; exec "$0" "$@"`, process.execPath, MAIN, "serve", "--json"], {
+    env: environment(dataDir),
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let log = "";
+  child.stderr.on("data", (data) => {
+    log += data;
+  });
+  const [first] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
+  return { child, url: JSON.parse(first).url as string, log: () => log };
+}

@@ -1,0 +1,9 @@
+/**
+ * Runs before each test file. The files of one worker share its process, and with it the compiled code that Node has loaded.
+ * The helpers of the tests are loaded anew for each file, because they keep what is to be cleaned up after it.
+ */
+import fc from "fast-check";
+import { vi } from "vitest";
+
+vi.resetModules();
+fc.configureGlobal({ seed: Number(process.env.TEST_SEED ?? 1) });

@@ -1,0 +1,13 @@
+import { defineConfig } from "vitest/config";
+import short from "./vitest.config.js";
+
+/** `npm run test:long`: what takes minutes or depends on chance: kills under load, fuzzing, every two sizes of a tree. */
+export default defineConfig({
+  test: {
+    ...short.test,
+    include: ["test/**/*.long.test.ts"],
+    exclude: [],
+    testTimeout: 900_000,
+    hookTimeout: 300_000,
+  },
+});
