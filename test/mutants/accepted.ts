@@ -10,7 +10,7 @@ export interface Accepted {
   /** Source line, without the space around it. */
   readonly line: string;
   readonly kind: string;
-  /** Compiled text that is replaced. */
+  /** Compiled text that is replaced; any white space in it is the same as another. */
   readonly original: string;
   /** One sentence. */
   readonly reason: string;
@@ -34,11 +34,13 @@ export function readAccepted(folder: string): Accepted[] {
     });
 }
 
+const squeezed = (text: string) => text.replace(/\s+/g, " ");
+
 export const accepts = (entry: Accepted, mutant: Mutant): boolean =>
   entry.file === mutant.file &&
   entry.line === mutant.source &&
   entry.kind === mutant.kind &&
-  entry.original === mutant.original;
+  squeezed(entry.original) === squeezed(mutant.original);
 
 /** A sentence for each entry that fits no mutant: the code has moved on, and the list must follow. */
 export function staleEntries(list: readonly Accepted[], dist: string): string[] {

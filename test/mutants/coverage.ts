@@ -111,6 +111,11 @@ export class Coverage {
     });
   }
 
+  /** Whether a test file itself, not only a helper of it, imports the compiled file. */
+  imports(test: string, built: string): boolean {
+    return [...namedBy(this.#root, test)].includes(join("dist", built));
+  }
+
   /** How long a test file takes where nothing is wrong. */
   ms(test: string): number {
     return this.#map[test]?.ms ?? 0;

@@ -87,18 +87,25 @@ async function judge(mutant: Mutant, sandbox: Sandbox, plan: Plan, kills: Map<st
   return { mutant, state, by, shown, left: covering.length - shown.length };
 }
 
-/** First the tests that killed other mutants of the file, then those of its name and area, then by their time. */
+/**
+ * First the tests that killed other mutants of the file, then those that import it, those of its name and of its area, then
+ * by their time.
+ */
 function inOrder(mutant: Mutant, { coverage, tests }: Plan, kills: ReadonlyMap<string, number>): string[] {
   const area = basename(dirname(mutant.file));
   const name = basename(mutant.file, ".ts");
-  const rank = (test: string) => ({
-    kills: kills.get(`${mutant.file} ${test}`) ?? 0,
-    near: (test.split("/").includes(area) ? 1 : 0) + (basename(test, ".test.ts") === name ? 1 : 0),
-    ms: coverage.ms(test),
-  });
+  const nearness = (test: string) =>
+    (coverage.imports(test, mutant.built) ? 4 : 0) +
+    (basename(test, ".test.ts") === name ? 2 : 0) +
+    (test.split("/").includes(area) ? 1 : 0);
   return coverage
     .covering(mutant, tests)
-    .map((test) => ({ test, ...rank(test) }))
-    .sort((a, b) => b.kills - a.kills || b.near - a.near || a.ms - b.ms)
+    .map((test) => ({
+      test,
+      kills: kills.get(`${mutant.file} ${test}`) ?? 0,
+      nearness: nearness(test),
+      ms: coverage.ms(test),
+    }))
+    .sort((a, b) => b.kills - a.kills || b.nearness - a.nearness || a.ms - b.ms)
     .map(({ test }) => test);
 }

@@ -113,7 +113,7 @@ export class Sandbox {
       detached: true,
     });
     this.#host = host;
-    await nextAnswer(host);
+    if (!(await nextAnswer(host))) throw new Error(`The process that runs the tests in ${this.folder} does not start.`);
     return host;
   }
 

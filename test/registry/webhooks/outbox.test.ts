@@ -80,6 +80,31 @@ describe("the outbox", () => {
     expect(waiting(world, id, MAX_WAITING + 10).at(-1)).toBe(MAX_WAITING + 6);
   });
 
+  it("says once that an endpoint has become unhealthy, and once that a delivery is given up", async () => {
+    const world = await openWorld();
+    const { outbox } = world.registry.webhooks;
+    const { id } = await world.registry.webhooks.subscribe(all, OWNER);
+    await world.append(note(), note());
+    const row = (entryId: number) => outbox.oldest(id, 2).find(({ entry_id }) => entry_id === entryId);
+    /** An attempt at a delivery at the time that it is due, or at `moment`. */
+    const fail = (entryId: number, moment?: string) => {
+      const { attempt, next_attempt_at } = row(entryId)!;
+      const time = moment ?? next_attempt_at ?? at(world.now);
+      return outbox.settle([{ webhookId: id, entryId, attempt, isDelivered: false, at: time, jitter: 0 }]);
+    };
+    const nothing = { unhealthy: [], givenUp: 0 };
+    for (let failures = 1; failures < 8; failures++) expect(await fail(1)).toEqual(nothing);
+    expect(await fail(1)).toEqual({ unhealthy: [], givenUp: 1 });
+    expect(row(1)).toBeUndefined();
+    expect(await fail(2)).toEqual(nothing);
+    expect(await fail(2)).toEqual({ unhealthy: [id], givenUp: 0 });
+    const before = row(2);
+    // A probe, ahead of the delivery's own time.
+    expect(await fail(2, at(world.now))).toEqual(nothing);
+    expect(row(2)).toEqual(before);
+    expect(await fail(2)).toEqual(nothing);
+  });
+
   it("is as before when a batch cannot be signed, and so is what is remembered of subscriptions", async () => {
     const key = operatorKey(generatePrivateKey("ed25519"));
     let answers = true;

@@ -1,0 +1,46 @@
+/** The lists of accepted mutants: what an entry fits, and when it fits nothing any more. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { DIST } from "../reliability/planted.js";
+import { type Accepted, accepts, readAccepted, staleEntries } from "./accepted.js";
+import { mutantsOf } from "./generate.js";
+
+const [mutant] = mutantsOf(DIST, "engine/error.js");
+const entry: Accepted = {
+  file: "engine/error.ts",
+  line: mutant!.source,
+  kind: mutant!.kind,
+  original: mutant!.original,
+  reason: "It is an example.",
+};
+const folder = mkdtempSync(join(tmpdir(), "cairnlog-accepted-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+test("an entry fits its mutant wherever that has moved, however it is indented, and no other", () => {
+  expect(accepts(entry, mutant!)).toBe(true);
+  expect(accepts(entry, { ...mutant!, line: 7, column: 9 })).toBe(true);
+  expect(accepts({ ...entry, original: "a b" }, { ...mutant!, original: "a\n    b" })).toBe(true);
+  for (const member of ["file", "line", "kind", "original"] as const)
+    expect(accepts({ ...entry, [member]: "other" }, mutant!), member).toBe(false);
+});
+
+test("an entry that fits no mutant is reported, also one of a file that is gone", () => {
+  expect(staleEntries([entry], DIST)).toEqual([]);
+  const gone = { ...entry, file: "engine/gone.ts" };
+  const changed = { ...entry, line: "other" };
+  expect(staleEntries([entry, gone, changed], DIST)).toEqual([
+    expect.stringMatching(/^engine\/gone\.ts has no mutant/),
+    expect.stringMatching(/^engine\/error\.ts has no mutant .* on the line `other` any more\.$/),
+  ]);
+});
+
+test("every list of a folder is read, and an entry without a reason is refused", () => {
+  expect(readAccepted(join(folder, "none"))).toEqual([]);
+  writeFileSync(join(folder, "a.json"), JSON.stringify([entry]));
+  writeFileSync(join(folder, "b.json"), JSON.stringify([{ ...entry, kind: "other" }]));
+  expect(readAccepted(folder)).toEqual([entry, { ...entry, kind: "other" }]);
+  writeFileSync(join(folder, "c.json"), JSON.stringify([{ ...entry, reason: "" }]));
+  expect(() => readAccepted(folder)).toThrow('c.json: an entry has no "reason"');
+});
