@@ -93,7 +93,8 @@ export class Mirror {
     } catch (error) {
       const fault = error instanceof CairnlogError ? error.details?.[0] : undefined;
       if (!fault) throw error;
-      return this.#examined(received, Number(fault.path.slice(1)), fault.message);
+      const [, i, part] = fault.path.split("/");
+      return this.#examined(received, Number(i), fault.message, part === "head");
     }
     this.#store.refresh();
     return null;
@@ -109,27 +110,35 @@ export class Mirror {
     await this.#writer.close();
   }
 
-  /** Which kind of lie item `i` is; that it is one is known. */
-  async #examined(received: readonly Received[], i: number, detail: string): Promise<Refusal> {
+  /** Which kind of lie item `i` is, or its head; that it is one is known. */
+  async #examined(received: readonly Received[], i: number, detail: string, isHeadAtFault: boolean): Promise<Refusal> {
     const { entry, head } = received[i]!;
-    const other = received[i - 1]?.entry ?? this.entry(this.size + i - 1) ?? null;
-    const before = received[i - 1]?.head ?? this.head(this.size + i) ?? null;
-    const kind = await this.#kind(entry, other, head, before);
+    const before = received[i - 1] ?? this.#received(this.size);
+    const other = before?.entry ?? null;
+    const kind = isHeadAtFault ? await this.#headKind(head!, before?.head) : entryKind(entry, other);
     return { kind, detail, entry, other, shown: head };
   }
 
-  async #kind(entry: Entry, other: Entry | null, head: TreeHead | null, before: TreeHead | null): Promise<Misconduct> {
-    if (checkEntry(entry).some(({ code }) => code !== "unknown-digest")) return "bad-entry";
-    if (entry.previous_hash !== (other?.entry_hash ?? null) || (other && entry.id <= other.id)) return "broken-chain";
-    if (entry.chain_version === 2 && other && isBefore(entry.timestamp, other.timestamp)) return "time-reversal";
-    if (!head) return "bad-entry";
+  /** The entry that made a size, with the head of that size. */
+  #received(treeSize: number): Received | undefined {
+    const entry = this.entry(treeSize - 1);
+    return entry && { entry, head: this.head(treeSize) ?? null };
+  }
+
+  async #headKind(head: TreeHead, before: TreeHead | null | undefined): Promise<Misconduct> {
     if (!(await verifyTreeHead(head, this.#key))) return "bad-signature";
-    if (before && isBefore(head.timestamp, before.timestamp)) return "time-reversal";
-    return "wrong-root";
+    return before && isBefore(head.timestamp, before.timestamp) ? "time-reversal" : "wrong-root";
   }
 }
 
+function entryKind(entry: Entry, other: Entry | null): Misconduct {
+  if (checkEntry(entry).some(({ code }) => code !== "unknown-digest")) return "bad-entry";
+  if (entry.previous_hash !== (other?.entry_hash ?? null) || (other && entry.id <= other.id)) return "broken-chain";
+  const isReversed = entry.chain_version === 2 && other && isBefore(entry.timestamp, other.timestamp);
+  return isReversed ? "time-reversal" : "bad-entry";
+}
+
 function isBefore(later: string, earlier: string): boolean {
-  const [now, then] = [canonicalTimestamp(later), canonicalTimestamp(earlier)];
-  return now !== undefined && then !== undefined && now < then;
+  // A version 1 timestamp may be none; then it is not known.
+  return canonicalTimestamp(later)! < canonicalTimestamp(earlier)!;
 }

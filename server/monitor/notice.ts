@@ -8,13 +8,18 @@ const REQUEST_MS = 10_000;
 
 /**
  * POSTs the alarm as JSON until it is answered with 2xx, a few times at most.
+ * @param pause waits so many milliseconds
  * @returns why it was not taken; null when it was
  */
-export async function post(url: string, alarm: Alarm, firstPauseMs = FIRST_PAUSE_MS): Promise<string | null> {
+export async function post(
+  url: string,
+  alarm: Alarm,
+  pause: (ms: number) => Promise<void> = sleep,
+): Promise<string | null> {
   const body = JSON.stringify(alarm);
   let reason = "";
   for (let failures = 0; failures < TRIES; failures++) {
-    if (failures) await sleep(firstPauseMs * 2 ** (failures - 1));
+    if (failures) await pause(FIRST_PAUSE_MS * 2 ** (failures - 1));
     try {
       const response = await fetch(url, {
         method: "POST",

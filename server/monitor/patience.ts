@@ -2,7 +2,7 @@
  * `fetch` for a monitor: waits out rate limits and short outages, and lets nobody who answers fill the memory or hold the
  * line for ever.
  */
-import { setTimeout as sleep } from "node:timers/promises";
+import { setTimeout as timer } from "node:timers/promises";
 
 /** A page of 200 entries has 2 MB when they are long; the log's longest entries come one by one. */
 export const MAX_ANSWER_BYTES = 16 * 2 ** 20;
@@ -10,7 +10,6 @@ const REQUEST_MS = 60_000;
 /** Tries before an outage is somebody else's business. */
 const TRIES = 5;
 const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 60_000;
 /** What a service may ask to be waited for in one request, all in all: the default limit renews itself every minute. */
 const MAX_WAIT_MS = 15 * 60_000;
 
@@ -22,15 +21,15 @@ export interface PatienceOptions {
   readonly signal: AbortSignal;
   /** Told in a sentence why nothing happens for a while. */
   readonly say: (sentence: string) => void;
-  /** Milliseconds before the second try; doubled before each further one. A second when absent. */
-  readonly firstPauseMs?: number;
+  /** Waits so many milliseconds, or until the signal is raised, and rejects then. By the clock when absent. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
   /** A minute when absent. */
   readonly requestMs?: number;
 }
 
 /** Rejects as `fetch` does when it gives up, and with `OversizedAnswer`. */
 export function patientFetch(options: PatienceOptions): typeof fetch {
-  const { signal, say, firstPauseMs = FIRST_PAUSE_MS, requestMs = REQUEST_MS } = options;
+  const { signal, say, sleep = byTheClock, requestMs = REQUEST_MS } = options;
   return async (input, init) => {
     let waited = 0;
     for (let failures = 0; ; ) {
@@ -45,7 +44,7 @@ export function patientFetch(options: PatienceOptions): typeof fetch {
         failure = error;
       }
       const asked = response && secondsAsked(response);
-      const pause = asked ? asked * 1000 : Math.min(LONGEST_PAUSE_MS, firstPauseMs * 2 ** failures);
+      const pause = asked ? asked * 1000 : FIRST_PAUSE_MS * 2 ** failures;
       // A limit that names its end is no outage.
       if (response?.status !== 429 || !asked) failures++;
       waited += pause;
@@ -53,11 +52,13 @@ export function patientFetch(options: PatienceOptions): typeof fetch {
         if (response) return response;
         throw failure;
       }
-      say(`${reason(response)}; trying again in ${Math.ceil(pause / 1000)} s.`);
-      await sleep(pause, undefined, { signal });
+      say(`${reason(response)}; trying again in ${pause / 1000} s.`);
+      await sleep(pause, signal);
     }
   };
 }
+
+const byTheClock = (ms: number, signal: AbortSignal): Promise<void> => timer(ms, undefined, { signal });
 
 const isTemporary = (status: number): boolean => status === 429 || status === 502 || status === 503 || status === 504;
 

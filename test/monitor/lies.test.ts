@@ -75,6 +75,71 @@ describe("the newest head", () => {
     await liar.expectUnharmed(monitor, folder, size);
   });
 
+  describe("5: a head that is not shown to go on from the last", () => {
+    const isProof = (path: string) => path.startsWith("/log/consistency");
+    test.each<[string, (known: TreeHead, path: string) => unknown]>([
+      ["and whose size the service knows as we do", (_, path) => path],
+      ["and the service has no head of that size", () => "<html>"],
+      [
+        "and the service's head of that size is not signed",
+        (known) => ({ ...known, root_hash: otherHash(known.root_hash) }),
+      ],
+    ])("%s", async (_, theirs) => {
+      const { monitor, folder, size, head } = await liar.acquainted();
+      liar.proxy.lie = (path, answer) => {
+        if (isProof(path)) return { ...answer, peaks: answer.peaks.map(otherHash) };
+        const told = path === `/log/sth/${size}` ? theirs(head, path) : path;
+        return told === path ? answer : told;
+      };
+      const evidence = await caught(monitor.round(), "fork", /is not shown to be the beginning of that of/);
+      expect(evidence).toMatchObject({ known: head, shown: { tree_size: size + 3 } });
+      expect(evidence.proof).not.toBeNull();
+      expect([isSigned(evidence, evidence.known), isSigned(evidence, evidence.shown)]).toEqual([true, true]);
+      await liar.expectUnharmed(monitor, folder, size);
+    });
+
+    test("and the service's head of that size is another one that it signed", async () => {
+      const { monitor, folder, size, head } = await liar.acquainted();
+      const other = liar.signed(head, { root_hash: otherHash(head.root_hash) });
+      liar.proxy.lie = (path, answer) => {
+        if (isProof(path)) return { ...answer, peaks: answer.peaks.map(otherHash) };
+        return path === `/log/sth/${size}` ? other : answer;
+      };
+      const evidence = await caught(
+        monitor.round(),
+        "fork",
+        new RegExp(`two different tree heads of size ${size}\\.$`),
+      );
+      expect(evidence).toMatchObject({ known: head, shown: other });
+      expect(evidence.proof).not.toBeNull();
+      await liar.expectUnharmed(monitor, folder, size);
+    });
+  });
+
+  test("3: no operator key at all", async () => {
+    const { monitor, folder, size } = await liar.acquainted();
+    liar.proxy.lie = at(
+      (path) => path === "/log/operator-key",
+      (answer) => ({ ...answer, public_key: "none" }),
+    );
+    const { fingerprint } = await liar.operatorKey();
+    const evidence = await caught(
+      monitor.round(),
+      "operator-key",
+      new RegExp(`^The service shows the operator key \\(none\\); pinned is ${fingerprint}\\.$`),
+    );
+    expect(evidence.shownKey).toBe("none");
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+
+  test("1: another root than was signed, before anything is known", async () => {
+    const { monitor } = newMonitor(liar.proxy.url);
+    liar.proxy.lie = newestAt((shown) => ({ ...shown, root_hash: otherHash(shown.root_hash) }));
+    expect(await caught(monitor.round(), "bad-signature")).toMatchObject({ known: null });
+    expect(monitor.size).toBe(0);
+    await monitor.close();
+  });
+
   test("8: one of a smaller log", async () => {
     const { monitor, folder, size, head } = await liar.acquainted();
     const earlier: TreeHead = (await liar.service.get(`/log/sth/${COMMON}`)).body;

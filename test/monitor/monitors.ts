@@ -13,7 +13,7 @@ export const hastyFetch = (said: string[] = [], requestMs = 20_000): typeof fetc
   patientFetch({
     signal: new AbortController().signal,
     say: (sentence) => said.push(sentence),
-    firstPauseMs: 1,
+    sleep: async () => {},
     requestMs,
   });
 
@@ -22,14 +22,24 @@ export function newMonitor(server: string, options: Partial<MonitorOptions> = {}
   return { folder, monitor: new Monitor({ server, folder, fetch: hastyFetch(), ...options }) };
 }
 
+const MEMBERS = ["checkpoint", "entry", "known", "operatorKey", "other", "proof", "shown", "shownKey"];
+
 /** The evidence of the alarm that `work` must end in. */
-export async function caught(work: Promise<unknown>, kind: Misconduct): Promise<MonitorEvidence> {
+export async function caught(
+  work: Promise<unknown>,
+  kind: Misconduct,
+  detail = /^.{8,}\.$/s,
+): Promise<MonitorEvidence> {
   const error = await work.then(
     () => expect.fail(`it was taken, and is ${kind}`),
     (reason: unknown) => reason,
   );
   if (!(error instanceof Misbehaviour)) throw error;
-  expect({ kind: error.kind, detail: error.message }).toEqual({ kind, detail: expect.stringMatching(/^.{8,}\.$/s) });
+  expect({ kind: error.kind, detail: error.message }).toEqual({ kind, detail: expect.stringMatching(detail) });
+  expect(error.name).toBe("Misbehaviour");
+  // What is of no concern is null, not absent: evidence is read by others.
+  expect(Object.keys(error.evidence).sort()).toEqual(MEMBERS);
+  expect(Object.values(error.evidence)).not.toContain(undefined);
   expect(error.evidence.operatorKey).toContain("BEGIN PUBLIC KEY");
   return error.evidence;
 }

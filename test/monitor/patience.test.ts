@@ -2,7 +2,7 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, expect, test } from "vitest";
-import { patientFetch } from "#cairnlog/server/monitor/patience.js";
+import { OversizedAnswer, patientFetch } from "#cairnlog/server/monitor/patience.js";
 import { startTestService } from "../server/harness.js";
 import { hastyFetch, newMonitor } from "./monitors.js";
 
@@ -18,65 +18,131 @@ async function serve(listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
+/** A service that answers with these in turn, the last of them again and again; and one who asks it patiently. */
+async function patience(...answers: [status: number, headers?: Record<string, string>, body?: string][]) {
+  let asked = 0;
+  const url = await serve((_, response) => {
+    const [status, headers = {}, body = ""] = answers[Math.min(asked++, answers.length - 1)]!;
+    response.writeHead(status, headers).end(body);
+  });
+  const said: string[] = [];
+  const pauses: number[] = [];
+  const patient = patientFetch({
+    signal: new AbortController().signal,
+    say: (sentence) => said.push(sentence),
+    sleep: async (ms) => void pauses.push(ms),
+  });
+  return { url, said, pauses, patient, asked: () => asked };
+}
+
 test("a limit is waited out as long as the service says, again and again", async () => {
-  const said: string[] = [];
-  let asked = 0;
-  const url = await serve((_, response) => {
-    if (asked++ < 6) response.writeHead(429, { "retry-after": asked === 1 ? "1" : "0" });
-    response.end("x");
-  });
-  const started = performance.now();
-  expect((await hastyFetch(said)(url)).status).toBe(429);
-  expect(performance.now() - started).toBeGreaterThanOrEqual(990);
-  expect(said[0]).toBe("The service's limit is reached; trying again in 1 s.");
-  expect((await hastyFetch(said)(url)).status).toBe(200);
-});
-
-test("outages: five tries, then what came last", async () => {
-  const said: string[] = [];
-  let asked = 0;
-  const url = await serve((_, response) => {
-    asked++;
-    response.writeHead(503).end("{}");
-  });
-  const response = await hastyFetch(said)(url);
-  expect([response.status, await response.text(), asked]).toEqual([503, "{}", 5]);
-  expect(said).toHaveLength(4);
-  await new Promise((resolve) => servers.pop()!.close(resolve).closeAllConnections());
-  await expect(hastyFetch(said)(url)).rejects.toThrow("fetch failed");
-  expect(said.at(-1)).toBe("The service does not answer; trying again in 1 s.");
-});
-
-test("an answer other than of an outage is not asked for twice", async () => {
-  for (const status of [200, 304, 404, 422, 500]) {
-    let asked = 0;
-    const url = await serve((_, response) => {
-      asked++;
-      response.writeHead(status).end();
-    });
-    expect((await hastyFetch()(url)).status).toBe(status);
-    expect(asked).toBe(1);
-  }
+  const limit = [429, { "retry-after": "40" }] as [number, Record<string, string>];
+  const { url, said, pauses, patient, asked } = await patience(limit, limit, limit, limit, limit, limit, limit, [200]);
+  expect((await patient(url)).status).toBe(200);
+  expect(pauses).toEqual(Array(7).fill(40_000));
+  expect(said).toEqual(Array(7).fill("The service's limit is reached; trying again in 40 s."));
+  expect(asked()).toBe(8);
 });
 
 test.each([
-  [1, 1],
-  [999, 1],
-  [1_000, 1],
-  [1_001, 2],
-  [4_400, 5],
-])("a pause of %d ms is announced as %d s: rounded up", async (firstPauseMs, seconds) => {
-  const url = await serve((_, response) => void response.writeHead(503).end());
-  const interrupted = new AbortController();
-  const said: string[] = [];
-  const say = (sentence: string) => {
-    said.push(sentence);
-    interrupted.abort();
-  };
-  await expect(patientFetch({ signal: interrupted.signal, say, firstPauseMs })(url)).rejects.toMatchObject({
-    name: "AbortError",
+  ["60", 15],
+  ["61", 14],
+  ["900", 1],
+  ["901", 0],
+  ["999999999", 0],
+])("a limit of %s s each time is waited out %d times: quarter of an hour in all", async (seconds, times) => {
+  const { url, pauses, patient } = await patience([429, { "retry-after": seconds }, "enough"]);
+  const response = await patient(url);
+  expect([response.status, await response.text()]).toEqual([429, "enough"]);
+  expect(pauses).toEqual(Array(times).fill(Number(seconds) * 1000));
+});
+
+test("a service that names the end of its outage is given that time, five times", async () => {
+  const { url, said, pauses, patient } = await patience([503, { "retry-after": "7" }]);
+  expect((await patient(url)).status).toBe(503);
+  expect(pauses).toEqual([7_000, 7_000, 7_000, 7_000]);
+  expect(said[0]).toBe("The service answers 503; trying again in 7 s.");
+});
+
+test.each([
+  [429, {}],
+  [429, { "retry-after": "0" }],
+  [429, { "retry-after": "Wed, 21 Oct 2099 07:28:00 GMT" }],
+  [429, { "retry-after": "-5" }],
+  [429, { "retry-after": "5 s" }],
+  [429, { "retry-after": "1234567890" }],
+  [502, {}],
+  [503, {}],
+  [504, {}],
+])("%d %j: five tries with growing pauses, then what came last", async (status, headers) => {
+  const { url, said, pauses, patient, asked } = await patience([status, headers, "{}"]);
+  const response = await patient(url);
+  expect([response.status, await response.text(), asked()]).toEqual([status, "{}", 5]);
+  expect(pauses).toEqual([1_000, 2_000, 4_000, 8_000]);
+  const reason = status === 429 ? "The service's limit is reached" : `The service answers ${status}`;
+  expect(said).toEqual([1, 2, 4, 8].map((seconds) => `${reason}; trying again in ${seconds} s.`));
+});
+
+test("no answer at all: five tries, then the reason", async () => {
+  const { url, said, pauses, patient } = await patience([200]);
+  await new Promise((resolve) => servers.pop()!.close(resolve).closeAllConnections());
+  await expect(patient(url)).rejects.toThrow("fetch failed");
+  expect(pauses).toEqual([1_000, 2_000, 4_000, 8_000]);
+  expect(said[0]).toBe("The service does not answer; trying again in 1 s.");
+});
+
+test("an outage that ends is forgotten", async () => {
+  const { url, pauses, patient } = await patience([502], [503], [504], [503], [200, { "x-own": "a" }, "there"]);
+  const response = await patient(url);
+  expect([response.status, await response.text(), response.headers.get("x-own")]).toEqual([200, "there", "a"]);
+  expect(pauses).toHaveLength(4);
+  expect((await patient(url)).status).toBe(200);
+  expect(pauses).toHaveLength(4);
+});
+
+test.each([200, 204, 304, 404, 422, 428, 430, 500, 501, 505])("%d is not asked for twice", async (status) => {
+  const { url, patient, asked } = await patience([status]);
+  const response = await patient(url);
+  expect([response.status, await response.text(), asked()]).toEqual([status, "", 1]);
+});
+
+test("what is asked is passed on", async () => {
+  let seen = "";
+  const url = await serve((request, response) => {
+    seen = `${request.method} ${request.headers["x-own"]}`;
+    response.end();
   });
-  expect(said).toEqual([`The service answers 503; trying again in ${seconds} s.`]);
+  await hastyFetch()(url, { method: "POST", headers: { "x-own": "a" }, body: "b" });
+  expect(seen).toBe("POST a");
+});
+
+test("an answer of 16 MiB is taken, and one that is a byte longer is not asked for again", async () => {
+  const long = (bytes: number) => patience([200, {}, "x".repeat(bytes)]);
+  const fitting = await long(16 * 1024 * 1024);
+  expect((await (await fitting.patient(fitting.url)).arrayBuffer()).byteLength).toBe(16_777_216);
+  const longer = await long(16 * 1024 * 1024 + 1);
+  await expect(longer.patient(longer.url)).rejects.toBeInstanceOf(OversizedAnswer);
+  expect(longer.asked()).toBe(1);
+});
+
+test("an answer that stays away is no answer", async () => {
+  const url = await serve(() => {});
+  const said: string[] = [];
+  await expect(hastyFetch(said, 50)(url)).rejects.toMatchObject({ name: "TimeoutError" });
+  expect(said).toHaveLength(4);
+});
+
+test("an interruption ends a request at once", async () => {
+  const interrupted = new AbortController();
+  let asked = 0;
+  const url = await serve(() => {
+    asked++;
+    interrupted.abort(new Error("enough"));
+  });
+  const said: string[] = [];
+  const patient = patientFetch({ signal: interrupted.signal, say: (sentence) => said.push(sentence) });
+  await expect(patient(url)).rejects.toThrow("enough");
+  expect([asked, said]).toEqual([1, []]);
 });
 
 test("an interruption ends a wait at once", async () => {

@@ -68,6 +68,9 @@ export interface HistoryItem {
   readonly head: TreeHead | null;
 }
 
+/** Stands behind the number of an item whose head is at fault. */
+const HEAD = "/head";
+
 /**
  * Opens a log to take over history. No signer is needed.
  * @throws CairnlogError `storage-failed`, `corrupt-log`, `invalid-key`; `wrong-operator` for a log of another key;
@@ -167,7 +170,8 @@ export class HistoryWriter {
    * Checks entries that follow those in the log and writes them. Resolves when they are on disk, to what is odd about
    * them without being wrong. One batch, unless items with and without heads are mixed: then one for each stretch.
    * @throws CairnlogError `invalid-input`, `not-i-json`, `payload-too-large`, `invalid-signature`, `wrong-operator` for
-   *   an item that is not what comes next: `details` has its number in `items` as path, and nothing was written;
+   *   an item that is not what comes next: `details` has its number in `items` as path (`/3`, or `/3/head` where the
+   *   head is at fault), and nothing was written;
    *   `storage-failed`: look at `size` before trying again; `closed`
    */
   add(items: readonly HistoryItem[]): Promise<readonly HistoryWarning[]> {
@@ -243,7 +247,7 @@ export class HistoryWriter {
           root: roots.toString("hex", HASH * i, HASH * i + HASH),
           notBefore: lastHead,
         };
-        about(firstIndex + i - this.#size, () => checkHead(head, expected, this.#operator));
+        about(firstIndex + i - this.#size, () => checkHead(head, expected, this.#operator), HEAD);
         lastHead = parseTimestamp(head.timestamp);
       }
     // Begun only now: one that failed while a later head was refused would be nobody's, and end the process.
@@ -256,9 +260,10 @@ export class HistoryWriter {
 
   async #checkSignature(head: TreeHead, number: number): Promise<void> {
     const isValid = await isSigned(head, this.#operator, this.#verifier);
-    about(number, () => {
+    const check = () => {
       if (!isValid) throw new CairnlogError("invalid-signature", "The tree head's signature does not verify.");
-    });
+    };
+    about(number, check, HEAD);
   }
 
   async #write(group: PreparedGroup): Promise<void> {
@@ -316,7 +321,7 @@ export class HistoryWriter {
 }
 
 /** Runs `check` on item number `i`; what it throws says so. */
-function about<T>(i: number, check: () => T): T {
+function about<T>(i: number, check: () => T, part = ""): T {
   try {
     return check();
   } catch (error) {
@@ -324,7 +329,7 @@ function about<T>(i: number, check: () => T): T {
     const { code, message } = error;
     throw new CairnlogError(code, `Item ${i}: ${message}`, {
       cause: error,
-      details: [{ path: `/${i}`, message }],
+      details: [{ path: `/${i}${part}`, message }],
     });
   }
 }
@@ -333,7 +338,7 @@ function about<T>(i: number, check: () => T): T {
 function grouped(items: readonly HistoryItem[], entries: readonly CheckedEntry[]): Group[] {
   const groups: { kind: string; entries: CheckedEntry[]; heads: TreeHead[] }[] = [];
   for (const [i, { head }] of items.entries()) {
-    const kind = head ? about(i, () => headKind(head)) : "none";
+    const kind = head ? about(i, () => headKind(head), HEAD) : "none";
     let group = groups.at(-1);
     if (group?.kind !== kind) {
       group = { kind, entries: [], heads: [] };

@@ -221,7 +221,7 @@ class Batches {
     } catch (error) {
       const [detail] = error instanceof CairnlogError ? (error.details ?? []) : [];
       if (!detail) throw error;
-      const line = this.#numbers[Number(detail.path.slice(1))]!;
+      const line = this.#numbers[Number(detail.path.split("/")[1])]!;
       throw lineError(line, error as CairnlogError, detail.message);
     }
   }

@@ -213,7 +213,9 @@ async function added(writer: HistoryWriter, items: readonly HistoryItem[]): Prom
   } catch (error) {
     if (!(error instanceof CairnlogError) || !error.details?.length) throw error;
     const { path, message } = error.details[0]!;
-    throw new CairnlogError(error.code, `Entry at leaf ${size + Number(path.slice(1))}: ${message}`, { cause: error });
+    throw new CairnlogError(error.code, `Entry at leaf ${size + Number(path.split("/")[1])}: ${message}`, {
+      cause: error,
+    });
   }
 }
 
