@@ -5,7 +5,6 @@
 
 import { keyToBytes, type ServerKey } from "../keys/spki.js";
 import { verifySync } from "../signatures.js";
-import { sodium } from "../sodium.js";
 import { pack } from "./packing.js";
 import type { Pool } from "./pool.js";
 
@@ -40,8 +39,6 @@ export class SignatureVerifier {
   constructor(pool: Pool) {
     this.#pool = pool;
     this.#inline = Math.max(MIN_INLINE_CHECKS, Math.floor(INLINE_CHECKS / pool.workers));
-    // Loaded now: at the first signature a busy process may have no file descriptor left to load it with.
-    sodium();
   }
 
   /** Whether `signature` is `key`'s over `message`. Never rejects. */
