@@ -162,7 +162,7 @@ test.each(BAD_HEADS)("a head with %s is refused", async (_, change, message) => 
   const good = headed(sound, 1);
   await expect(writer.add([item(sound[0]!), { ...good, head: { ...good.head!, ...change } }])).rejects.toMatchObject({
     message: expect.stringMatching(message),
-    details: [{ path: "/1" }],
+    details: [{ path: "/1/head" }],
   });
   expect(writer.size).toBe(0);
   await writer.add([item(sound[0]!), good, item(sound[2]!)]);
@@ -179,7 +179,7 @@ test("of two wrong heads one is named, and the other does not end the process", 
   };
   const broken = spoilt(1, { signature: Buffer.alloc(64).toString("base64") });
   const adding = writer.add([item(sound[0]!), broken, spoilt(2, { root_hash: sha256("x") })]);
-  await expect(adding).rejects.toMatchObject({ code: "invalid-input", details: [{ path: "/2" }] });
+  await expect(adding).rejects.toMatchObject({ code: "invalid-input", details: [{ path: "/2/head" }] });
   await nextTurn();
   process.off("unhandledRejection", hear);
   expect(unheard).toEqual([]);
