@@ -31,7 +31,7 @@ let service: TestService;
 let page: Page;
 beforeAll(async () => {
   service = await startTestService({ SERVICE_DATA_DIR: dataDir });
-  const address = await startSite(await bundlePage("./site/client-page.js"), service.url);
+  const address = await startSite(await bundlePage("./client-page.js"), service.url);
   page = await (await openBrowser()).newPage();
   page.on("pageerror", (error) => complaints.push(error.message));
   await page.goto(address);
