@@ -2,7 +2,7 @@
  * Anchors: proofs from outside that an entry existed, kept in rows beside the log and joined when an entry is served.
  * They follow from no entry and are under no hash, so they may come late, grow, or be lost without harm to the log.
  */
-import type { AnchorRow, AnchorTotals } from "../../store/schema.js";
+import type { AnchorRow, AnchorTotals } from "../../store/rows.js";
 import type { Store } from "../../store/store.js";
 import type { Command } from "../write/commands.js";
 import type { Committed } from "../write/sequencer.js";

@@ -1,5 +1,5 @@
 /** How anchors come and change. */
-import type { AnchorRow, AnchorTotals } from "../../store/schema.js";
+import type { AnchorRow, AnchorTotals } from "../../store/rows.js";
 import { define, type Transaction } from "../write/commands.js";
 import type { StateWriter } from "../write/projection.js";
 

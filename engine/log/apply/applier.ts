@@ -16,7 +16,7 @@ import type { Store } from "../../store/contract.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
 import { Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
-import type { LogMeta, SignedHeadRow } from "../../store/schema.js";
+import type { LogMeta, SignedHeadRow } from "../../store/rows.js";
 import type { Entry } from "../../verify/entry.js";
 import {
   createHistoryReader,

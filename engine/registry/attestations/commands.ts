@@ -1,6 +1,6 @@
 /** How attestations are recorded. Whoever runs this has verified the signature. */
 import { define, type Transaction } from "../../log/write/commands.js";
-import type { KeyRow } from "../../store/schema.js";
+import type { KeyRow } from "../../store/rows.js";
 import type { AttestationEvent } from "../../verify/bundle/format.js";
 import { appendRegistration, type PlainKey } from "../keys/commands.js";
 import { requireActive } from "../keys/status.js";

@@ -5,7 +5,7 @@
 
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
-import type { EndorsementRow, RevocationAlertRow } from "../../store/schema.js";
+import type { EndorsementRow, RevocationAlertRow } from "../../store/rows.js";
 import { ENDORSEMENT_CATEGORIES, type EndorsementStatus } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { canonicalJson } from "../../verify/json/canonical.js";

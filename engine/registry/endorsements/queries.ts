@@ -5,7 +5,8 @@
 
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
-import type { EndorsementEdgeRow, EndorsementRow, RowOf } from "../../store/schema.js";
+import type { EndorsementEdgeRow, EndorsementRow } from "../../store/rows.js";
+import type { RowOf } from "../../store/schema.js";
 import {
   ENDORSEMENT_CATEGORIES,
   ENDORSEMENT_STATUSES,

@@ -8,7 +8,7 @@ import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
 import { type Clock, formatTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
-import type { KeyRow } from "../../store/schema.js";
+import type { KeyRow } from "../../store/rows.js";
 import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";

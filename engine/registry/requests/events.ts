@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto";
 import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
-import type { PolicyRow, RequestList, RequestRow, TargetPolicies } from "../../store/schema.js";
+import type { PolicyRow, RequestList, RequestRow, TargetPolicies } from "../../store/rows.js";
 import { POLICY_ACTIONS } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { fits, type JsonObject } from "../../verify/json/shape.js";

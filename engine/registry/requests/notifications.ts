@@ -1,6 +1,6 @@
 /** Notifications as commands write them. */
 import type { Transaction } from "../../log/write/commands.js";
-import type { NotificationRow } from "../../store/schema.js";
+import type { NotificationRow } from "../../store/rows.js";
 
 /** Notifications kept for one key. Whoever sends requests to a key fills its inbox, so it is bounded. */
 export const MAX_NOTIFICATIONS = 1000;

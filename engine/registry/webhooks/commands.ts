@@ -1,7 +1,7 @@
 /** How subscriptions come and end, and what becomes of deliveries: private rows, and no entries. */
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
-import type { WebhookRow } from "../../store/schema.js";
+import type { WebhookRow } from "../../store/rows.js";
 import { type Outcome, removeDelivery, settleDelivery } from "./deliveries.js";
 import type { WebhookDraft } from "./input.js";
 import { mayManage, subscriptions, type Webhook, webhookView } from "./subscriptions.js";

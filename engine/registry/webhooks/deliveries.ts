@@ -6,7 +6,7 @@
 
 import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
-import type { DeliveryRow, WebhookRow } from "../../store/schema.js";
+import type { DeliveryRow, WebhookRow } from "../../store/rows.js";
 import type { WebhookEvent } from "../../verify/contract.js";
 
 /** Seconds from each failed attempt to the next; after the last one a delivery is given up. */

@@ -1,6 +1,6 @@
 /** What a client asks for when it subscribes, checked; and the key that a secret stands for. */
 
-import type { WebhookRow } from "../../store/schema.js";
+import type { WebhookRow } from "../../store/rows.js";
 import { WEBHOOK_EVENTS, type WebhookEvent } from "../../verify/contract.js";
 import { decodeBase64, utf8 } from "../../verify/encoding.js";
 import { normaliseContentHash } from "../../verify/manifest.js";

@@ -1,6 +1,6 @@
 /** Webhook subscriptions as rows, and what live appends add to the outbox for them. */
 import type { LoggedEvent, StateReader, StateWriter } from "../../log/write/projection.js";
-import type { WebhookRow } from "../../store/schema.js";
+import type { WebhookRow } from "../../store/rows.js";
 import { addDelivery } from "./deliveries.js";
 import { selecting, webhookEvent } from "./events.js";
 

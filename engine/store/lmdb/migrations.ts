@@ -4,7 +4,8 @@
  */
 import { CairnlogError } from "../../error.js";
 import type { Store } from "../contract.js";
-import { FORMAT, type LogMeta } from "../schema.js";
+import type { LogMeta } from "../rows.js";
+import { FORMAT } from "../schema.js";
 
 /**
  * Brings the tables from one format to the next and resolves when that is on disk. The format's number is raised

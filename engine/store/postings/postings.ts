@@ -9,7 +9,8 @@
  * are read again from their batches.
  */
 
-import { BLOOM_KINDS, type RunRow } from "../schema.js";
+import type { RunRow } from "../rows.js";
+import { BLOOM_KINDS } from "../schema.js";
 import { mayContain } from "./bloom.js";
 import { mergeRuns } from "./merge.js";
 import { Pace } from "./pace.js";

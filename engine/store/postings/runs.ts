@@ -4,7 +4,8 @@
  * of each block, its fence, is in memory, 0.05 bytes a posting, so that a search reads one block.
  */
 
-import { BLOOM_KINDS, type RunRow } from "../schema.js";
+import type { RunRow } from "../rows.js";
+import { BLOOM_KINDS } from "../schema.js";
 import { addRecordToBloom, createBloom } from "./bloom.js";
 import { TERM_BYTES } from "./term.js";
 
