@@ -2,7 +2,7 @@
  * What events mean to the registry: the rows they change and the terms they are found by. Runs for live events, for
  * imported history and for every rebuild, so it is total: an event that makes no sense changes nothing.
  */
-import type { LoggedEvent, Projection, StateWriter } from "../log/write/projection.js";
+import type { DerivedWriter, LoggedEvent, Projection } from "../log/write/projection.js";
 import { gramTerms, textPrefixTerm } from "../store/postings/term.js";
 import type { TermTable } from "../store/postings/termtable.js";
 import { POSTING } from "../store/schema.js";
@@ -33,7 +33,7 @@ export const KEY_CREATED_TERM = textPrefixTerm(POSTING.keyCreated, "");
 /** What an event of a kind does to the registry. */
 interface Meaning {
   /** Writes the rows that follow from the event. */
-  readonly apply?: (event: LoggedEvent, state: StateWriter) => void;
+  readonly apply?: (event: LoggedEvent, state: DerivedWriter) => void;
   /** Adds the terms by which the registry finds the event again. */
   readonly addTerms?: (event: LoggedEvent, terms: Pick<TermTable, "add">) => void;
 }
@@ -93,13 +93,13 @@ function addClaimTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void 
   if (lookupKey !== undefined) terms.add(claimLookupTerm(lookupKey), event.leafIndex);
 }
 
-function applyRegistration(event: LoggedEvent, state: StateWriter): void {
+function applyRegistration(event: LoggedEvent, state: DerivedWriter): void {
   const created = createdKey(event);
   if (!created || state.get("keys", created.key.fingerprint)) return;
   state.put("keys", created.key.fingerprint, newRow(created, event, null));
 }
 
-function applySuccession(event: LoggedEvent, state: StateWriter): void {
+function applySuccession(event: LoggedEvent, state: DerivedWriter): void {
   const { old_fingerprint } = event.payload;
   const created = createdKey(event);
   const old = isFingerprint(old_fingerprint) ? state.get("keys", old_fingerprint) : undefined;
@@ -110,7 +110,7 @@ function applySuccession(event: LoggedEvent, state: StateWriter): void {
   state.put("keys", fingerprint, newRow(created, event, old.fingerprint));
 }
 
-function applyRevocation(event: LoggedEvent, state: StateWriter): void {
+function applyRevocation(event: LoggedEvent, state: DerivedWriter): void {
   const { fingerprint } = event.payload;
   const row = isFingerprint(fingerprint) ? state.get("keys", fingerprint) : undefined;
   if (row?.status === "active")

@@ -31,7 +31,7 @@ import type { Edge } from "../read/seams.js";
 import { SIGNING_VERSION } from "../tree/frontier.js";
 import { freshHead } from "../write/freshhead.js";
 import { LayeredState } from "../write/layered.js";
-import { type LoggedEvent, noProjection, type Projection, type StateWriter } from "../write/projection.js";
+import { type LoggedEvent, noProjection, type PrivateWriter, type Projection } from "../write/projection.js";
 import type { Signer } from "../write/signer.js";
 import {
   type CheckedEntry,
@@ -351,7 +351,7 @@ function grouped(items: readonly HistoryItem[], entries: readonly CheckedEntry[]
 }
 
 /** A proof that cannot be read is kept as it is, and nothing more is expected of it. */
-function importAnchor(event: LoggedEvent, entryHash: string, proof: Uint8Array, state: StateWriter): void {
+function importAnchor(event: LoggedEvent, entryHash: string, proof: Uint8Array, state: PrivateWriter): void {
   const isReadable = isProofOf(proof, Buffer.from(entryHash, "hex"));
   const status = isReadable ? statusOf(proof) : "pending";
   const isSettled = !isReadable || (status === "confirmed" && !openPromises(proof).length);

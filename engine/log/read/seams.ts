@@ -4,7 +4,7 @@
  * last seam costs no search at all.
  */
 import type { Store } from "../../store/store.js";
-import type { StateWriter } from "../write/projection.js";
+import type { DerivedWriter } from "../write/projection.js";
 
 /** The end of a log: what the next entry is compared with. */
 export interface Edge {
@@ -21,7 +21,7 @@ export interface Stretch {
 }
 
 /** Writes the seam between `before` and the entry at `leafIndex`, where there is one. */
-export function applySeam(before: Edge, entry: Edge, leafIndex: number, state: StateWriter): void {
+export function applySeam(before: Edge, entry: Edge, leafIndex: number, state: DerivedWriter): void {
   if (entry.id === before.id + 1 && (leafIndex === 0 || entry.micros >= before.micros)) return;
   state.put("seams", entry.id, { leaf_index: leafIndex, starts_at: entry.micros, before: before.micros });
 }

@@ -5,7 +5,7 @@
  */
 
 import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
-import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
+import type { LoggedEvent, PrivateWriter } from "../../log/write/projection.js";
 import type { DeliveryRow, WebhookRow } from "../../store/rows.js";
 import type { WebhookEvent } from "../../verify/contract.js";
 
@@ -49,7 +49,7 @@ export function addDelivery(
   webhookId: number,
   event: WebhookEvent,
   { id, timestamp }: LoggedEvent,
-  state: StateWriter,
+  state: PrivateWriter,
 ): void {
   const count = state.get("outboxCounts", webhookId)?.count ?? 0;
   if (count >= MAX_WAITING) return;
@@ -58,7 +58,7 @@ export function addDelivery(
 }
 
 /** Removes a delivery that is there. Part of a command. */
-export function removeDelivery(state: StateWriter, key: [webhookId: number, entryId: number]): void {
+export function removeDelivery(state: PrivateWriter, key: [webhookId: number, entryId: number]): void {
   const [webhookId] = key;
   state.put("outbox", key, undefined);
   const count = (state.get("outboxCounts", webhookId)?.count ?? 0) - 1;
@@ -70,7 +70,7 @@ export function removeDelivery(state: StateWriter, key: [webhookId: number, entr
  * @returns what came of a failure; undefined for a success, and for an outcome that was written before
  */
 export function settleDelivery(
-  state: StateWriter,
+  state: PrivateWriter,
   { webhookId, entryId, attempt, isDelivered, at, jitter }: Outcome,
 ): { readonly becameUnhealthy: boolean; readonly gaveUp: boolean } | undefined {
   const webhook = state.get("webhooks", webhookId);
