@@ -2,10 +2,10 @@
  * Anchors: proofs from outside that an entry existed, kept in rows beside the log and joined when an entry is served.
  * They follow from no entry and are under no hash, so they may come late, grow, or be lost without harm to the log.
  */
+
+import type { StoreReader } from "../../store/contract.js";
 import type { AnchorRow, AnchorTotals } from "../../store/rows.js";
-import type { Store } from "../../store/store.js";
-import type { Command } from "../write/commands.js";
-import type { Committed } from "../write/sequencer.js";
+import type { Executor } from "../write/executor.js";
 import { type AnchorChange, NO_ANCHORS, replaceAnchor, TOTALS_KEY } from "./commands.js";
 
 const CLOSING_BRACE = 1;
@@ -15,16 +15,14 @@ export interface UnsettledAnchor extends Pick<AnchorRow, "status" | "anchored_at
   readonly leafIndex: number;
 }
 
-type Execute = <Input, Output>(command: Command<Input, Output>, input: Input) => Promise<Committed<Output>>;
-
 export class Anchors {
-  readonly #store: Pick<Store, "get" | "range">;
-  readonly #execute: Execute;
+  readonly #store: Pick<StoreReader, "get" | "range">;
+  readonly #writer: Pick<Executor, "execute">;
   #totals = NO_ANCHORS;
 
-  constructor(store: Pick<Store, "get" | "range">, execute: Execute) {
+  constructor(store: Pick<StoreReader, "get" | "range">, writer: Pick<Executor, "execute">) {
     this.#store = store;
-    this.#execute = execute;
+    this.#writer = writer;
   }
 
   /** Makes memory what the disk says. */
@@ -64,10 +62,10 @@ export class Anchors {
   /**
    * Puts `next` in the place of the anchor that the caller has read, whose proof is `base` (undefined: there was none).
    * @returns false, with nothing written, when the anchor has another proof by now: read it and try again
-   * @throws CairnlogError as `Log.execute` does
+   * @throws CairnlogError as `execute` does
    */
   async replace(leafIndex: number, base: Uint8Array | undefined, next: AnchorChange): Promise<boolean> {
-    const { value } = await this.#execute(replaceAnchor, { leaf_index: leafIndex, base: base ?? null, next });
+    const { value } = await this.#writer.execute(replaceAnchor, { leaf_index: leafIndex, base: base ?? null, next });
     this.restore();
     return value;
   }

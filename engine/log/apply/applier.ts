@@ -14,7 +14,7 @@ import type { RecordedChange } from "../../journal/rows.js";
 import { Layer } from "../../store/changeset.js";
 import type { Store } from "../../store/contract.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
-import { Postings } from "../../store/postings/postings.js";
+import type { Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
 import type { LogMeta, SignedHeadRow } from "../../store/rows.js";
 import type { Entry } from "../../verify/entry.js";
@@ -25,12 +25,12 @@ import {
   type Predecessor,
   predecessorOf,
 } from "../history/entry.js";
-import { EntryReader } from "../read/reader.js";
 import type { Edge } from "../read/seams.js";
-import { Frontier } from "../tree/frontier.js";
+import type { Frontier } from "../tree/frontier.js";
 import { LayeredState } from "../write/layered.js";
 import type { Projection } from "../write/projection.js";
-import { catchUp, derive } from "./derive.js";
+import { derive } from "./derive.js";
+import type { LogMemory } from "./memory.js";
 import { checkHeads, entriesOf } from "./outside.js";
 
 /** Entries whose postings may wait for the disk. */
@@ -42,8 +42,8 @@ export interface ApplierParts {
   readonly projection: Projection;
   /** Signs the heads. */
   readonly operator: ServerKey;
-  /** Another process writes the log. */
-  readonly isReader?: boolean;
+  /** The writer's memory of the log. */
+  readonly memory: LogMemory;
 }
 
 /** What follows from a record. */
@@ -57,9 +57,6 @@ export interface Made extends Consequences {
 export class Applier {
   readonly #parts: ApplierParts;
   readonly #ledger: Ledger;
-  readonly #entries: EntryReader;
-  readonly frontier: Frontier;
-  readonly postings: Postings;
   #reader: HistoryReader | undefined;
   /** The newest entry on disk; undefined until somebody asks. */
   #last: Predecessor | undefined;
@@ -69,17 +66,21 @@ export class Applier {
     const { store, journal } = parts;
     this.#parts = parts;
     this.#ledger = new Ledger(store, journal);
-    this.#entries = new EntryReader(store);
-    this.frontier = new Frontier(store);
-    this.postings = new Postings(store.postings, parts.isReader);
   }
 
   /** Memory becomes what the disk says. */
   restore(): void {
     this.#last = undefined;
     this.#ledger.restore();
-    this.frontier.restore();
-    catchUp(this.postings, this.#entries, this.frontier.size, this.#parts.projection);
+    this.#parts.memory.restore();
+  }
+
+  get frontier(): Frontier {
+    return this.#parts.memory.frontier;
+  }
+
+  get postings(): Postings {
+    return this.#parts.memory.postings;
   }
 
   /** Applies what the journal has decided beyond the disk. @throws CairnlogError `storage-failed`, `corrupt-log` */

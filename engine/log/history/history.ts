@@ -25,6 +25,7 @@ import { putAnchor } from "../anchor/commands.js";
 import { isProofOf, openPromises, statusOf } from "../anchor/proof.js";
 import { Applier } from "../apply/applier.js";
 import { derive } from "../apply/derive.js";
+import { LogMemory } from "../apply/memory.js";
 import { formatTimestamp, parseTimestamp, systemClock } from "../clock.js";
 import { EntryReader } from "../read/reader.js";
 import type { Edge } from "../read/seams.js";
@@ -137,7 +138,8 @@ export class HistoryWriter {
         `This log is signed by operator key ${meta.key_id}, not by ${operator.fingerprint}.`,
       );
     this.#entries = new EntryReader(store);
-    this.#applier = new Applier({ store, journal: localJournal, projection: this.#projection, operator });
+    const memory = new LogMemory(store, this.#projection);
+    this.#applier = new Applier({ store, journal: localJournal, projection: this.#projection, operator, memory });
     this.#restore();
   }
 

@@ -24,6 +24,7 @@ import { SIGNING_VERSION } from "../tree/frontier.js";
 import type { Command } from "./commands.js";
 import { CommittedRows, type RowObserver } from "./committed.js";
 import { type FinishedEntry, finishEntry, type SecondaryDigests } from "./entry.js";
+import type { BatchReport, Committed, Receipt } from "./executor.js";
 import { addDigestTerm, addLogTerms, type LoggedEvent, type Projection } from "./projection.js";
 import { type Signer, signatures } from "./signer.js";
 import { BatchTransaction, type Draft } from "./transaction.js";
@@ -36,39 +37,11 @@ export const DEFAULT_QUEUE_LIMIT = 16_384;
  */
 const EARLY_COMMANDS = 128;
 
-/** Proof that an event is in the log, on disk, with the head of the size it made. */
-export interface Receipt {
-  readonly log_entry_id: number;
-  readonly leaf_index: number;
-  readonly entry_hash: string;
-  readonly timestamp: string;
-  readonly sth: TreeHead;
-  /** The entry as it is stored and served (JSON), not to be written to. */
-  readonly json: Buffer;
-}
-
-export interface Committed<T> {
-  readonly value: T;
-  /** One for each event that the command appended, in order. */
-  readonly receipts: readonly Receipt[];
-}
-
 interface Waiting {
   readonly command: Command<unknown, unknown>;
   readonly input: unknown;
   readonly resolve: (committed: Committed<unknown>) => void;
   readonly reject: (error: unknown) => void;
-}
-
-/** How one batch went, for those who measure. Times are in seconds. */
-export interface BatchReport {
-  readonly entries: number;
-  /** Running its commands, hashing, extending the trees: the time it kept this thread. */
-  readonly forming: number;
-  /** Until all its heads were signed. */
-  readonly signing: number;
-  /** Until it was on disk. */
-  readonly writing: number;
 }
 
 /** A command that has run: how it ends once its batch is on disk. */
@@ -148,7 +121,6 @@ export class Sequencer {
     this.#committed = new CommittedRows(parts.store);
   }
 
-  /** As `Log.observeRows`. */
   observeRows<T extends TableName>(table: T, observer: RowObserver<T>): void {
     this.#committed.observe(table, observer);
   }

@@ -6,7 +6,7 @@
 
 import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
-import type { Committed } from "../../log/write/sequencer.js";
+import type { Committed } from "../../log/write/executor.js";
 import type { EndorsementRow } from "../../store/rows.js";
 import { boundedText, Faults, invalidInput, members } from "../input.js";
 import { canonicalFingerprint } from "../keys/events.js";
