@@ -208,7 +208,7 @@ const TABLE = {
   hardwareRoots: {
     name: "SERVICE_HARDWARE_ROOTS",
     fallback: "",
-    fallbackShown: "none: hardware credentials are accepted without a check",
+    fallbackShown: "none: a hardware credential is accepted on the word of its holder",
     about: "PEM bundle of the root certificates for hardware attestations",
     read: optionalPath,
   },
