@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { operatorKey, publicOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import type { TileKey } from "#cairnlog/engine/store/contract.js";
 import type { LogMeta } from "#cairnlog/engine/store/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "./harness.js";
@@ -40,9 +41,9 @@ const dropBatches = (path: string, count: number) =>
     for (const key of [...db.getKeys()].slice(-count)) await db.remove(key);
   });
 
-const dropTiles = (path: string, isDropped: (key: number[]) => boolean) =>
+const dropTiles = (path: string, isDropped: (key: TileKey) => boolean) =>
   tamper(path, "tiles", async (db) => {
-    for (const key of [...db.getKeys()] as number[][]) if (isDropped(key)) await db.remove(key);
+    for (const key of [...db.getKeys()] as TileKey[]) if (isDropped(key)) await db.remove(key);
   });
 
 describe("refused", () => {
