@@ -72,9 +72,12 @@ export class Faults {
   plan: ("works" | "not persisted" | "persisted anyway")[] = [];
   /** Commits wait for it. */
   hold: Promise<void> = Promise.resolve();
+  /** Commits that were asked for. */
+  begun = 0;
 
   constructor(store: Store) {
     const commit: Store["commit"] = async (changes) => {
+      this.begun++;
       const fate = this.plan.shift() ?? "works";
       await this.hold;
       if (fate !== "not persisted") await store.commit(changes);
@@ -83,9 +86,13 @@ export class Faults {
     this.store = new Proxy(store, {
       get: (target, name) => {
         if (name === "commit") return commit;
+        if (name === "lastBatch") this.beforeReading();
         const value = Reflect.get(target, name, target);
         return typeof value === "function" ? value.bind(target) : value;
       },
     });
   }
+
+  /** Called before the end of the log is read, as it is when the log begins and after each failure. */
+  beforeReading(): void {}
 }

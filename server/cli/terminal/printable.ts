@@ -9,3 +9,11 @@ export function printable(text: string): string {
 export function printableLine(text: string): string {
   return printable(text).replaceAll("\n", "\\u{a}");
 }
+
+/** JSON of a value that others wrote: ASCII alone, which no terminal obeys and every parser reads. */
+export function printableJson(value: unknown): string {
+  return JSON.stringify(value).replace(
+    /[\u007f-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
