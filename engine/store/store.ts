@@ -6,7 +6,7 @@
  * read a tree head that a power failure takes back, which would be a fork. (It is also faster for one commit at a time:
  * 0.33 ms against 0.45 ms for put and flush on the machine this was measured on.)
  */
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import type { Database, RangeOptions, Transaction } from "lmdb";
 import { CairnlogError } from "../error.js";
 import { Batch } from "./batch.js";
@@ -43,7 +43,6 @@ export interface StoreOptions {
 /** Opens or creates the environment at `options.path`. @throws CairnlogError `storage-failed` */
 export function openStore(options: StoreOptions): Store {
   try {
-    if (!options.readOnly) mkdirSync(options.path, { recursive: true });
     return new LmdbStore(options);
   } catch (cause) {
     throw new CairnlogError("storage-failed", `The data directory ${options.path} cannot be opened.`, { cause });

@@ -1,7 +1,11 @@
 /** What a log's environments have in common: how they are opened, and how a transaction of theirs is waited for. */
 import { type Database, open, type RootDatabase, type Transaction } from "lmdb";
 import { Encoder } from "msgpackr";
+import { makePrivateFolder, PRIVATE_FILE } from "../private.js";
 import type { Key } from "../schema.js";
+
+/** Its types do not know that lmdb takes the mode of the files it makes. */
+export const FILE_MODE = { permissionsMode: PRIVATE_FILE } as object;
 
 /** Rows are encoded by the msgpackr of this package, whichever one lmdb brings along: its bytes are our file format. */
 export const RECORDS = { encoder: { Encoder } } as object;
@@ -23,7 +27,14 @@ export type Environment = RootDatabase<unknown, Key>;
  * Without `overlappingSync` a transaction is visible only after it is on disk.
  */
 export function openEnvironment(options: EnvironmentOptions): Environment {
-  return open<unknown, Key>({ ...options, noSubdir: false, overlappingSync: false, eventTurnBatching: false });
+  if (!options.readOnly) makePrivateFolder(options.path);
+  return open<unknown, Key>({
+    ...options,
+    ...FILE_MODE,
+    noSubdir: false,
+    overlappingSync: false,
+    eventTurnBatching: false,
+  });
 }
 
 /**
