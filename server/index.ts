@@ -1,7 +1,7 @@
 /**
  * `cairnlog/server`: the service over HTTP. Several may run in one process; `close` leaves nothing of one running.
  */
-import { accessSync, constants, mkdirSync, writeFileSync } from "node:fs";
+import { accessSync, constants, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { HardwareRoots, openHardwareRoots } from "../engine/crypto/hardware.js";
 import { type OperatorKey, openOperatorKey } from "../engine/crypto/keys/operator-key.js";
@@ -10,6 +10,7 @@ import { CairnlogError } from "../engine/error.js";
 import { PublishedHead } from "../engine/log/published.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph/graph.js";
 import { openRegistry, openRegistryReader, type Registry, type RegistryOptions } from "../engine/registry/registry.js";
+import { closeToOthers, PRIVATE_FILE } from "../engine/store/private.js";
 import { Anchoring } from "./anchoring/anchoring.js";
 import { HttpServer } from "./http/app.js";
 import { Gate } from "./http/gate.js";
@@ -150,14 +151,14 @@ function ownOperator(settings: Settings, pool: Pool, logger: Logger): OperatorKe
   if (isReadableByOthers(file))
     logger.warn({ file }, "the operator key can be read by others than its owner: set the file's mode to 0600");
   // For people on this machine to pin; the key itself is what the log's own heads are checked with.
-  writeFileSync(operatorPublicKeyPath(settings.dataDir), operator.public.pem);
+  writeFileSync(operatorPublicKeyPath(settings.dataDir), operator.public.pem, { mode: PRIVATE_FILE });
   return operator;
 }
 
 /** @throws CairnlogError `storage-failed` */
 function openDataDir(path: string): void {
   try {
-    mkdirSync(path, { recursive: true });
+    closeToOthers(path);
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;

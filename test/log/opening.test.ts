@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { operatorKey, publicOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { TileKey } from "#cairnlog/engine/store/contract.js";
-import type { LogMeta } from "#cairnlog/engine/store/schema.js";
+import type { LogMeta } from "#cairnlog/engine/store/rows.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "./harness.js";
 import { tamper } from "./tamper.js";
