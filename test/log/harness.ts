@@ -45,8 +45,10 @@ export async function openTestLog(options: Partial<LogOptions> = {}): Promise<{ 
 }
 
 /** The log at `path` as somebody reads it who has the public key alone; closed after the test. */
-export async function openTestReader(path: string): Promise<LogReader> {
-  const operator = publicOperatorKey(testOperator.public.pem);
+export async function openTestReader(
+  path: string,
+  operator = publicOperatorKey(testOperator.public.pem),
+): Promise<LogReader> {
   const log = await openLogReader({ path, operator, pool: testPool, mapSize: MAP_SIZE });
   logs.add(log);
   return log;
