@@ -276,7 +276,7 @@ describe("a damaged backup", () => {
         writeFileSync(join(folder, manifestOf(folder).private_rows.file), '["keys","x",{}]\n');
         rehash(folder, (manifest) => manifest);
       },
-      /rows of a table "keys"/,
+      /Rows of the table "keys"/,
     ],
   ];
   test.each(faults)("%s is refused", async (_, damage, sentence) => {
