@@ -71,7 +71,7 @@ export class HardwareRoots {
       if (!isIssuedBy(certificate, issuer)) throw refused(`Certificate ${i + 1} was not issued by the one after it.`);
       if (!isValidAt(certificate, now)) throw refused(`Certificate ${i + 1} has expired or is not valid yet.`);
       const mayCertify = certificate.ca || (i === 1 && issuer === root && isOldDevice(certificate));
-      if (i > 0 && !mayCertify) throw refused(`Certificate ${i + 1} is not a CA's, so it certifies nothing.`);
+      if (i > 0 && !mayCertify) throw refused(`Certificate ${i + 1} is not a CA's, so it cannot certify another key.`);
       issuer = certificate;
     }
     return idOf(root);
@@ -91,9 +91,9 @@ export function openHardwareRoots(path: string): HardwareRoots {
 
 function readRoots(bundle: string): X509Certificate[] {
   const roots = [...bundle.matchAll(BLOCK)].map(([, body]) => parse(body!));
-  if (!roots.length) throw malformed("The hardware roots hold no PEM block CERTIFICATE.");
+  if (!roots.length) throw malformed("The hardware roots contain no PEM block CERTIFICATE.");
   for (const { ca, subject } of roots)
-    if (!ca) throw malformed(`The hardware roots hold a certificate that is not a CA's: ${subject}`);
+    if (!ca) throw malformed(`The hardware roots contain a certificate that is not a CA's: ${subject}`);
   return roots;
 }
 
@@ -101,7 +101,7 @@ function readChain(attestation: string): X509Certificate[] {
   if (attestation.length > MAX_CHARACTERS) throw malformed("The text is too long for a hardware attestation.");
   const blocks = [...attestation.matchAll(BLOCK)];
   if (!blocks.length || attestation.replace(BLOCK, "").trim() !== "")
-    throw malformed("A hardware attestation is PEM blocks CERTIFICATE, leaf first, and nothing else.");
+    throw malformed("A hardware attestation must consist of PEM blocks CERTIFICATE, leaf first, and nothing else.");
   if (blocks.length > MAX_CERTIFICATES)
     throw malformed(`A hardware attestation holds at most ${MAX_CERTIFICATES} certificates.`);
   return blocks.map(([, body]) => parse(body!));
@@ -118,7 +118,8 @@ function parse(body: string): X509Certificate {
   }
   // The parser also accepts PEM inside and bytes after the certificate; then the checked bytes would differ from the
   // sent ones.
-  if (!certificate.raw.equals(der)) throw malformed("A PEM block CERTIFICATE holds more than one certificate in DER.");
+  if (!certificate.raw.equals(der))
+    throw malformed("A PEM block CERTIFICATE must hold exactly one certificate in DER.");
   return certificate;
 }
 

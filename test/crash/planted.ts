@@ -126,7 +126,7 @@ export const ENGINE_FAULTS: readonly PlantedFault[] = [
   {
     name: "passes the error of a dead worker on",
     file: "engine/crypto/pool/pool.js",
-    text: 'throw new CairnlogError("worker-failed", "A worker thread failed; what it was to do is not done.", { cause });',
+    text: 'throw new CairnlogError("worker-failed", "A worker thread failed before it finished its task.", { cause });',
     replacement: "throw cause;",
   },
 ];

@@ -105,7 +105,7 @@ describe("a record", () => {
 
   test("takes no row that follows from entries, and no second spelling of a row", () => {
     const planted = { table: "keys", key: "k", row: {} } as unknown as JournalRecord["rows"][number];
-    expect(() => decodeRecord(encodeRecord({ ...example, rows: [planted] }))).toThrow(/rows of a table "keys"/);
+    expect(() => decodeRecord(encodeRecord({ ...example, rows: [planted] }))).toThrow(/Rows of the table "keys"/);
     const twice = { table: "users", key: "u", row: { b: { base64: "AA" } } } as const;
     expect(() => decodeRecord(encodeRecord({ ...example, rows: [twice] }))).toThrow(/hashes do not match its bytes/);
   });

@@ -50,7 +50,7 @@ export function publicOperatorKey(pem: string): OperatorKey {
     fingerprint: key.fingerprint,
     public: key,
     sign: async () => {
-      throw new CairnlogError("signer-unavailable", "Only the public half of the operator key is here.");
+      throw new CairnlogError("signer-unavailable", "Only the public operator key is available here.");
     },
   };
 }

@@ -47,7 +47,7 @@ export function createPool(workers: number = defaultWorkers()): Pool {
       try {
         return await task;
       } catch (cause) {
-        throw new CairnlogError("worker-failed", "A worker thread failed; what it was to do is not done.", { cause });
+        throw new CairnlogError("worker-failed", "A worker thread failed before it finished its task.", { cause });
       } finally {
         running.delete(task);
       }

@@ -34,7 +34,8 @@ export function entriesOf(
     Buffer.concat(entries.map(({ entryHash }) => Buffer.from(entryHash, "hex"))),
     batch.heads,
   );
-  if (!respelled.equals(packed)) throw new CairnlogError("corrupt-log", "its batch is not spelled as batches are.");
+  if (!respelled.equals(packed))
+    throw new CairnlogError("corrupt-log", "its batch is not in the form in which batches are written.");
   return { batch, entries };
 }
 

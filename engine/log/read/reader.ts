@@ -78,7 +78,7 @@ export function headOf(batch: Batch, i: number, treeSize: number): TreeHead | un
   const record = batch.head(i);
   if (!info || !record) return undefined;
   if (!Number.isSafeInteger(record.timestamp))
-    throw new CairnlogError("corrupt-log", `The head of size ${treeSize} is damaged: its timestamp is none.`);
+    throw new CairnlogError("corrupt-log", `The head of size ${treeSize} is damaged: its timestamp is not valid.`);
   return {
     tree_size: treeSize,
     root_hash: Buffer.from(record.root).toString("hex"),
