@@ -526,7 +526,8 @@ export class Log {
 
   async #verify(): Promise<VerifyReport> {
     const { path, mapSize, signer } = this.#options;
-    const target = { path, size: this.#size, operatorKey: signer.public.pem };
+    const checksEvents = this.#projection.checksEvents === true;
+    const target = { path, size: this.#size, operatorKey: signer.public.pem, checksEvents };
     const { signal } = this.#closing;
     return verifyLog(this.#pool, mapSize === undefined ? target : { ...target, mapSize }, { signal });
   }

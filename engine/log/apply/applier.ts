@@ -136,7 +136,7 @@ export class Applier {
 
   /** Checks a record that somebody else made, takes its entries' places in the trees, and makes what follows from it. */
   async #derive(record: JournalRecord): Promise<Made> {
-    this.#reader ??= await createHistoryReader();
+    this.#reader ??= await createHistoryReader(this.#parts.projection);
     try {
       return this.#deriveChecked(record, this.#reader);
     } catch (error) {

@@ -12,6 +12,7 @@ import type { Batch, HeadInfo, HeadRecord } from "../../store/batch.js";
 import { HASH } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../../verify/entry.js";
+import { checkServiceEntry } from "../../verify/eventcheck.js";
 import { peakPositions } from "../../verify/tree/merkle.js";
 import { treeHeadMessage } from "../../verify/tree/treehead.js";
 import { formatTimestamp, parseTimestamp } from "../clock.js";
@@ -30,6 +31,8 @@ export interface ChunkTask {
   readonly operatorKey: string;
   /** Environment to take tiles and seams from, instead of the log's own: where these are checked by themselves. */
   readonly derivedPath?: string;
+  /** Whether every entry must be an event of the service's log (`Projection.checksEvents`). */
+  readonly checksEvents?: boolean;
 }
 
 type ChunkStretch = Omit<ChunkTask, "path" | "mapSize" | "derivedPath">;
@@ -153,7 +156,8 @@ class Chunk {
   /** @returns false for what is no entry: its members may be anything */
   #checkContent(entry: Entry, index: number): boolean {
     // Nothing says that it is wrong: imported history may carry digests that are not known here.
-    for (const { code, message } of checkEntry(entry, sha256))
+    const check = this.#task.checksEvents ? checkServiceEntry : checkEntry;
+    for (const { code, message } of check(entry, sha256))
       if (code === "unknown-digest") this.warnings.push({ id: entry.id, tree_size: null, code, message });
       else if (code === "malformed-entry") {
         this.#treeError(index + 1, code, `The entry at leaf ${index} is none: ${message}`);
