@@ -317,8 +317,9 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   }
 
   async #verify(): Promise<VerifyReport> {
-    const { path, mapSize, operatorKey } = this.#parts;
-    const target = { path, size: this.#size, operatorKey };
+    const { path, mapSize, operatorKey, projection } = this.#parts;
+    const checksEvents = projection.checksEvents === true;
+    const target = { path, size: this.#size, operatorKey, checksEvents };
     const { signal } = this.#closing;
     return verifyLog(this.#pool, mapSize === undefined ? target : { ...target, mapSize }, { signal });
   }

@@ -141,7 +141,7 @@ export class Applier {
 
   /** Checks a record from another writer, adds its entries to the trees, and computes the data derived from it. */
   async #derive(record: JournalRecord): Promise<Made> {
-    this.#reader ??= await createHistoryReader();
+    this.#reader ??= await createHistoryReader(this.#parts.projection);
     try {
       return this.#deriveChecked(record, this.#reader);
     } catch (error) {

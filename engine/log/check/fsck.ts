@@ -120,7 +120,9 @@ async function checkWith(store: Store, scratch: Store, scratchPath: string, opti
   const trees = await derive(store, scratch, size, options, (replay) => runs?.check(replay.terms));
   runs?.finish();
   const { path, mapSize, operatorKey, pool, progress, signal } = options;
-  const target = { path, size, operatorKey, derivedPath: scratchPath, ...(mapSize === undefined ? {} : { mapSize }) };
+  const checksEvents = options.projection.checksEvents === true;
+  const paths = { path, derivedPath: scratchPath, ...(mapSize === undefined ? {} : { mapSize }) };
+  const target = { ...paths, size, operatorKey, checksEvents };
   const verified = await verifyLog(pool, target, {
     progress: (checked) => progress?.("verifying", checked, size),
     ...(signal ? { signal } : {}),

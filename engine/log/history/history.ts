@@ -79,7 +79,7 @@ const HEAD = "/head";
  */
 export async function openHistory(options: HistoryOptions): Promise<HistoryWriter> {
   const operator = importPublicKey(options.operatorKey);
-  const reader = await createHistoryReader();
+  const reader = await createHistoryReader(options.projection ?? noProjection);
   const lock = await takeWriterLock(options.path);
   const store = openStore(options);
   try {

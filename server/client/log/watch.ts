@@ -6,7 +6,7 @@
 
 import {
   canonicalJson,
-  checkEntry,
+  checkServiceEntry,
   type Entry,
   type InclusionProof,
   normaliseContentHash,
@@ -170,7 +170,7 @@ export class Watch {
 
   /** @throws ClientError `log-misbehaved` unless the entry's content has the hashes that it claims */
   async checkContent(entry: Entry, id = entry.id): Promise<void> {
-    const [problem] = checkEntry(entry);
+    const [problem] = checkServiceEntry(entry);
     if (problem !== undefined) throw await this.misbehaved(`Entry ${id}: ${problem.message}`, { entry });
     if (entry.id !== id) throw await this.misbehaved(`Asked for entry ${id}, the log showed another.`, { entry });
   }
