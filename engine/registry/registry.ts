@@ -96,8 +96,8 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry> 
   const { readOnly = false } = options;
   const { webhookAllowPrivate: allowPrivate = false } = options;
   const log = await openLog({ path, signer: operator, pool, projection, clock, readOnly, ...limit });
-  const keys = new Keys({ log, operator, clock });
   const verifier = new SignatureVerifier(pool);
+  const keys = new Keys({ log, verifier, operator, clock });
   // One for all that is hashed slowly: each keeps a worker free for signatures.
   const hasher = new PasswordHasher(pool);
   const passwords = new Passwords({ log, hasher, clock, tries: passwordTries });

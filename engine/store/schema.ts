@@ -36,6 +36,8 @@ export interface KeyRow {
   readonly predecessor_fingerprint: string | null;
   /** When the status left `active`; null while it has not. */
   readonly ended_at: string | null;
+  /** Whether an entry took a signature of the key's own. While none did, whoever shows to hold it may register it anew. */
+  readonly proven: boolean;
 }
 
 /** What the log knows of itself; one row, under the key "log". */
@@ -404,8 +406,11 @@ export const RECORD_TABLES = ["meta", ...DERIVED_TABLES, ...PRIVATE_TABLES] as c
  */
 export const BYTE_TABLES = ["batches", "tiles", "journal"] as const;
 
-/** 2: every commit moves the journal's position. A version that knows none would commit beside it, and refuses. */
-export const FORMAT = 2;
+/**
+ * 2: every commit moves the journal's position. A version that knows none would commit beside it, and refuses.
+ * 3: rows of keys say whether the key is proven.
+ */
+export const FORMAT = 3;
 
 /**
  * What a posting is about. The number is on disk: never reuse one.

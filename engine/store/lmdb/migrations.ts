@@ -5,6 +5,7 @@
 import { CairnlogError } from "../../error.js";
 import type { Store } from "../contract.js";
 import { FORMAT, type LogMeta } from "../schema.js";
+import { addProven } from "./provenkeys.js";
 
 /**
  * Brings the tables from one format to the next and resolves when that is on disk. The format's number is raised
@@ -16,6 +17,7 @@ export type Migration = (store: Store) => Promise<void>;
 export const MIGRATIONS: readonly Migration[] = [
   // Format 2 has the journal's position, which is 0 where no row says otherwise: the sequence begins with the next commit.
   async () => {},
+  addProven,
 ];
 
 /** @throws CairnlogError `corrupt-log` for a log of a newer format than `format` */
