@@ -117,13 +117,15 @@ export class Keys {
     if (key.fingerprint === this.#operator.fingerprint && expiresAt !== null)
       throw new CairnlogError("forbidden", "The operator key does not expire.");
 
-    const possession_signature = await checkPossession(this.#verifier, key, {
+    const signed = {
       // As it was sent: the holder has signed his own spelling, not the one that is stored.
       message: () => registrationMessage(key.fingerprint, input.pseudonym as string, input.expiration_date),
       signature: input.possession_signature,
       path: "/possession_signature",
       about: "this registration",
-    });
+    };
+    // Nothing to wait for without one: requests are then queued in the order in which they came.
+    const possession_signature = signed.signature == null ? null : await checkPossession(this.#verifier, key, signed);
     const created = { key: plainKey(key), pseudonym: pseudonym!, expiration_date: expiresAt, possession_signature };
     const { receipts } = await this.#log.execute(registerKey, created);
     const { log_entry_id, leaf_index, entry_hash } = receipts[0]!;

@@ -75,12 +75,13 @@ export class KeyLifecycle {
     const expiration_date = readExpiration(input.expiration_date, faults);
     checkAlgorithm(input.new_algorithm, "/new_algorithm", key, faults);
     const { fingerprint } = key;
-    const new_key_signature = await checkPossession(this.#verifier, key, {
+    const signed = {
       message: () => Buffer.from(successionMessage(old_fingerprint, fingerprint)),
       signature: input.new_key_signature,
       path: "/new_key_signature",
       about: "the succession",
-    });
+    };
+    const new_key_signature = signed.signature == null ? null : await checkPossession(this.#verifier, key, signed);
 
     const { receipts } = await this.#log.execute(succeedKey, {
       old_fingerprint,

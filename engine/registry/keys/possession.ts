@@ -4,11 +4,11 @@ import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
 import { decodeSignature, invalidInput } from "../input.js";
 
-/** A signature that a request carries, or does not. */
+/** A signature that a request carries. */
 export interface ShownPossession {
-  /** What must be signed. Called only when there is a signature. */
+  /** What must be signed. Called when the signature has the form of one. */
   readonly message: () => Uint8Array;
-  /** Base64; undefined or null when there is none. An attacker may send anything. */
+  /** Base64. An attacker may send anything. */
   readonly signature: unknown;
   /** JSON Pointer of the member. */
   readonly path: string;
@@ -17,16 +17,15 @@ export interface ShownPossession {
 }
 
 /**
- * Checks a signature of possession, where there is one.
- * @returns the signature as it was sent; null when there is none
+ * Checks a signature of possession.
+ * @returns the signature as it was sent
  * @throws CairnlogError `invalid-input` when it is not strict base64; `invalid-signature` when it does not verify
  */
 export async function checkPossession(
   verifier: Pick<SignatureVerifier, "verify">,
   key: ServerKey,
   { message, signature, path, about }: ShownPossession,
-): Promise<string | null> {
-  if (signature === undefined || signature === null) return null;
+): Promise<string> {
   const decoded = decodeSignature(signature);
   if (!decoded) throw invalidInput(path, "The signature must be strict base64, padded and without spaces.");
   if (!(await verifier.verify(key, message(), decoded)))

@@ -1,7 +1,10 @@
 /** Whoever holds a key wins over whoever wrote something down for it (`api.md`, Keys, "Possession wins"). */
+import { open } from "lmdb";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { Registration } from "#cairnlog/engine/registry/keys/keys.js";
 import type { Succession } from "#cairnlog/engine/registry/keys/lifecycle.js";
+import type { KeyRow } from "#cairnlog/engine/store/schema.js";
 import {
   ALGORITHMS,
   at,
@@ -10,6 +13,7 @@ import {
   failure,
   heldRegistration,
   manifestOf,
+  newFolder,
   nodeSigner,
   openWorld,
   registration,
@@ -268,5 +272,39 @@ describe("the state of possession", () => {
     expect([idle, acting].map(({ fingerprint }) => keys.detail(fingerprint).proven)).toEqual([false, true]);
     expect(await keys.register(held(idle, "holder"))).toMatchObject({ pseudonym: "holder" });
     expect(inner.registry.log.stateDifferences()).toEqual([]);
+  });
+
+  it("is added to the rows of a data directory of an older version", async () => {
+    const path = newFolder();
+    const pem = generatePrivateKey("ed25519");
+    const inner = await openWorld(path, pem);
+    const [idle, acting, revoked, late] = [nodeSigner(), nodeSigner(), nodeSigner(), nodeSigner()];
+    for (const signer of [idle, acting, revoked]) await inner.registry.keys.register(registration(signer));
+    await inner.registry.attestations.submit(submission(acting, manifestOf("acting")) as never);
+    await inner.registry.keyLifecycle.revoke(revoked.fingerprint);
+    // Imported history may hold acts of keys that come later: nothing follows from those.
+    await inner.append({ event_type: "key_revocation", payload: { fingerprint: late.fingerprint } });
+    await inner.registry.keys.register(registration(late));
+    const signers = [idle, acting, revoked, late];
+    const detailed = (from: World) => signers.map(({ fingerprint }) => from.registry.keys.detail(fingerprint));
+    const before = detailed(inner);
+    expect(before.map(({ proven }) => proven)).toEqual([false, true, true, false]);
+    const meta = inner.registry.log.row("meta", "log")!;
+    await inner.registry.close();
+
+    const env = open({ path, maxDbs: 50, mapSize: 2 ** 30 });
+    await env.openDB({ name: "meta" }).put("log", { ...meta, format: 2 });
+    const rows = env.openDB<KeyRow, string>({ name: "keys" });
+    for (const { key, value } of [...rows.getRange()]) {
+      const { proven: _, ...old } = value;
+      await rows.put(key, old as KeyRow);
+    }
+    await env.flushed;
+    await env.close();
+
+    const later = await openWorld(path, pem);
+    expect(later.registry.log.row("meta", "log")).toEqual(meta);
+    expect(detailed(later)).toEqual(before);
+    expect(later.registry.log.stateDifferences()).toEqual([]);
   });
 });
