@@ -6,6 +6,7 @@ import type { DerivedWriter, LoggedEvent, Projection } from "../log/write/projec
 import { gramTerms, textPrefixTerm } from "../store/postings/term.js";
 import type { TermTable } from "../store/postings/termtable.js";
 import { POSTING } from "../store/schema.js";
+import { actingKey } from "../verify/keys/possession.js";
 import { type EventType, isEventType, isPredicate } from "../verify/kinds.js";
 import {
   ATTESTATION_TERM,
@@ -22,7 +23,7 @@ import {
   applyOffer,
   applyWithdrawal,
 } from "./endorsements/events.js";
-import { createdKey, isFingerprint, newRow } from "./keys/events.js";
+import { createdKey, givesWay, isFingerprint, newRow } from "./keys/events.js";
 import { foldPseudonym } from "./keys/pseudonym.js";
 import { applyPolicy, applyRequest, applyResponse } from "./requests/events.js";
 import { tellSubscribers } from "./webhooks/subscriptions.js";
@@ -63,6 +64,7 @@ function meaningOf({ event_type }: LoggedEvent): Meaning | undefined {
 export const projection: Projection = {
   checksEvents: true,
   apply(event, state) {
+    proveActor(event, state);
     meaningOf(event)?.apply?.(event, state);
   },
   addTerms(event, terms) {
@@ -94,9 +96,16 @@ function addClaimTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void 
   if (lookupKey !== undefined) terms.add(claimLookupTerm(lookupKey), event.leafIndex);
 }
 
+/** Whoever acts has shown to hold his key. The operator's alone may act without a row; then there is nothing to note. */
+function proveActor(event: LoggedEvent, state: DerivedWriter): void {
+  const fingerprint = actingKey(event);
+  const row = isFingerprint(fingerprint) ? state.get("keys", fingerprint) : undefined;
+  if (row && !row.proven) state.put("keys", row.fingerprint, { ...row, proven: true });
+}
+
 function applyRegistration(event: LoggedEvent, state: DerivedWriter): void {
   const created = createdKey(event);
-  if (!created || state.get("keys", created.key.fingerprint)) return;
+  if (!created || !givesWay(state.get("keys", created.key.fingerprint), created)) return;
   state.put("keys", created.key.fingerprint, newRow(created, event, null));
 }
 
@@ -104,7 +113,8 @@ function applySuccession(event: LoggedEvent, state: DerivedWriter): void {
   const { old_fingerprint } = event.payload;
   const created = createdKey(event);
   const old = isFingerprint(old_fingerprint) ? state.get("keys", old_fingerprint) : undefined;
-  if (!created || old?.status !== "active" || state.get("keys", created.key.fingerprint)) return;
+  if (!created || old?.status !== "active" || created.key.fingerprint === old.fingerprint) return;
+  if (!givesWay(state.get("keys", created.key.fingerprint), created)) return;
   const { fingerprint } = created.key;
   const ended = { status: "succeeded", successor_fingerprint: fingerprint, ended_at: event.timestamp } as const;
   state.put("keys", old.fingerprint, { ...old, ...ended });

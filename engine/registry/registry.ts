@@ -110,8 +110,8 @@ function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry
   const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S, passwordTries = DEFAULT_PASSWORD_TRIES } = options;
   const { hardwareRoots: roots = new HardwareRoots(), claimReveals: reveals = DEFAULT_CLAIM_REVEALS } = options;
   const { webhookAllowPrivate: allowPrivate = false } = options;
-  const keys = new Keys({ log, operator, clock });
   const verifier = new SignatureVerifier(pool);
+  const keys = new Keys({ log, verifier, operator, clock });
   // One for all that is hashed slowly: each keeps a worker free for signatures.
   const hasher = new PasswordHasher(pool);
   const passwords = new Passwords({ log, hasher, clock, tries: passwordTries });

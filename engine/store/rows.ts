@@ -26,6 +26,8 @@ export interface KeyRow {
   readonly predecessor_fingerprint: string | null;
   /** The time when the status ceased to be `active`; null while it is. */
   readonly ended_at: string | null;
+  /** Whether an entry took a signature of the key itself. Until then, whoever proves to hold the key may register it anew. */
+  readonly proven: boolean;
 }
 
 /** Facts about the log itself: one row, under the key "log". */

@@ -165,8 +165,9 @@ export const BYTE_TABLES = ["batches", "tiles", "journal"] as const;
 /**
  * 2: every commit changes the journal's position. A version without it would commit without changing it, so it refuses
  * to open the log.
+ * 3: rows of keys say whether the key is proven.
  */
-export const FORMAT = 2;
+export const FORMAT = 3;
 
 /**
  * The kinds of postings. The numbers are on disk: never reuse one. `prefix` kinds keep the first 16 bytes of the term

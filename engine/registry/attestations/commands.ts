@@ -46,7 +46,7 @@ export const recordAttestation = define(
       : transaction.first(sameAttestationTerm(key.fingerprint, signed.manifest_hash, event_type));
     if (earlier !== undefined) return { pseudonym, earlier };
     if (row) requireActive(transaction, key.fingerprint);
-    else appendRegistration(transaction, { key, pseudonym, expiration_date: null });
+    else appendRegistration(transaction, { key, pseudonym, expiration_date: null, possession_signature: null });
     // In the order of canonical JSON, which then has nothing to sort.
     const payload = {
       attestation_id: signed.attestation_id,
