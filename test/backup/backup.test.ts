@@ -229,7 +229,7 @@ describe("a damaged backup", () => {
           join(folder, "manifest.json"),
           readFileSync(join(folder, "manifest.json"), "utf8").replace("entries-0-600.ndjson", "../x.ndjson"),
         ),
-      /manifest .* is not one\. .*the name of a file/,
+      /manifest .* is not valid\. .*the name of a file/,
     ],
     ["no manifest", (folder) => rmSync(join(folder, "manifest.json")), /There is no backup in/],
     [

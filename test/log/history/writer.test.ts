@@ -112,7 +112,7 @@ const REFUSED: readonly [string, number, HistoryItem, RegExp][] = [
     "a step back before version 2",
     2,
     item(chain([{ chain_version: 2, timestamp: momentNumber(0) }], sound[1])[0]!),
-    /before that/,
+    /earlier than that/,
   ],
   [
     "a wrong further digest",
