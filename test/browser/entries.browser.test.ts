@@ -37,19 +37,19 @@ const from = (newest: number, count: number) => Array.from({ length: count }, (_
 
 describe("the list", () => {
   test("fits every screen and every reader", () =>
-    expectReadableEverywhere(service.url, "#/entries", "proven: what an entry says"));
+    expectReadableEverywhere(service.url, "#/entries", "verified: each entry's content"));
 
   test("is newest first, a page at a time, and every page is proven", async () => {
     const reader = await Reader.arrive();
     const page = await reader.open(service.url, "#/entries");
-    await page.getByText("All 25 are proven").waitFor();
+    await page.getByText("All 25 are verified").waitFor();
     expect(await numbers(page)).toEqual(from(COUNT, PER_PAGE));
     await page.getByRole("link", { name: "Next page" }).click();
     await page.getByRole("link", { name: "Page 2 of 3", exact: true }).and(page.locator("[aria-current]")).waitFor();
     await page.getByText("build 36").waitFor();
     expect(await numbers(page)).toEqual(from(COUNT - PER_PAGE, PER_PAGE));
     await page.getByRole("link", { name: "Page 3 of 3" }).click();
-    await page.getByText("All 11 are proven").waitFor();
+    await page.getByText("All 11 are verified").waitFor();
     expect(await numbers(page)).toEqual(from(11, 11));
     await page.goBack();
     await page.getByText("build 36").waitFor();
@@ -63,12 +63,12 @@ describe("the list", () => {
     await append(30);
     const reader = await Reader.arrive();
     const page = await reader.open(growing.url, "#/entries");
-    await page.getByText("All 25 are proven").waitFor();
+    await page.getByText("All 25 are verified").waitFor();
     await append(3);
     const more = page.getByRole("button", { name: "Show 3 newer" });
     await more.waitFor();
     await page.getByRole("link", { name: "Next page" }).click();
-    await page.getByText("All 5 are proven").waitFor();
+    await page.getByText("All 5 are verified").waitFor();
     expect(await numbers(page)).toEqual(from(5, 5));
     await page.getByRole("link", { name: "Previous page" }).click();
     await more.click();
@@ -87,7 +87,7 @@ describe("the list", () => {
     await page.getByText("What each says hashes to its hash.").waitFor();
     await expectReadable(page);
     await page.getByRole("link", { name: "Show all" }).click();
-    await page.getByText("All 25 are proven").waitFor();
+    await page.getByText("All 25 are verified").waitFor();
     const search = page.getByLabel("Hash, fingerprint, or number of an entry");
     await search.fill("ab".repeat(6));
     await search.press("Enter");
@@ -109,8 +109,8 @@ describe("the list", () => {
     await page.getByText("Nothing has been recorded yet").waitFor();
     await expectReadable(page);
     const far = await reader.open(service.url, "#/entries?page=99");
-    await far.getByRole("link", { name: "To its last page" }).click();
-    await far.getByText("All 11 are proven").waitFor();
+    await far.getByRole("link", { name: "Go to the last page" }).click();
+    await far.getByText("All 11 are verified").waitFor();
     await reader.leave();
   });
 });
@@ -128,14 +128,14 @@ describe("one entry", () => {
     const making = page.getByRole("region", { name: "How its hash is made" });
     expect(await making.innerText()).toContain("service.log.entry.v2\\0");
     await making.getByRole("button", { name: `Copy computed hash ${entryHash(entry)}` }).waitFor();
-    await making.getByText("They are the same.").waitFor();
-    const tree = page.getByRole("region", { name: "Where it lies in the tree" });
+    await making.getByText("They are equal.").waitFor();
+    const tree = page.getByRole("region", { name: "Its place in the tree" });
     await tree.scrollIntoViewIfNeeded();
-    await tree.getByText("They are the same: the entry is in the log.").waitFor();
+    await tree.getByText("They are equal: the entry is in the log.").waitFor();
     await tree.getByRole("button", { name: `Copy computed root ${proof.root_hash}` }).waitFor();
     expect(await tree.locator("svg .tree-box-computed").count()).toBe(7);
     expect(await tree.locator("svg .tree-box-proof").count()).toBe(6);
-    await tree.getByText("Every hash on the way, as text").click();
+    await tree.getByText("Every hash on the path, as text").click();
     const leaf = leafHash(entry.entry_hash, 2);
     await tree.getByRole("button", { name: `Copy hash of level 0 ${leaf.slice(0, 12)}` }).waitFor();
     await page.getByRole("link", { name: fingerprint }).waitFor();
@@ -148,14 +148,14 @@ describe("one entry", () => {
   test("climbs the tree level by level for who likes motion", async () => {
     const reader = await Reader.arrive({ reducedMotion: "no-preference" });
     const page = await reader.open(service.url, "#/entries/61");
-    const tree = page.getByRole("region", { name: "Where it lies in the tree" });
+    const tree = page.getByRole("region", { name: "Its place in the tree" });
     await tree.scrollIntoViewIfNeeded();
-    await tree.getByText("They are the same: the entry is in the log.").waitFor();
+    await tree.getByText("They are equal: the entry is in the log.").waitFor();
     // The last of 61 is hashed with itself: nothing stands on its right.
     expect(await tree.locator("svg .tree-box-self").count()).toBe(2);
     await tree.getByRole("button", { name: "Compute again" }).click();
     await tree.getByText("computing…").waitFor();
-    await tree.getByText("They are the same: the entry is in the log.").waitFor();
+    await tree.getByText("They are equal: the entry is in the log.").waitFor();
     await reader.leave();
   });
 
@@ -185,8 +185,8 @@ describe("one entry", () => {
     const reader = await Reader.arrive();
     const page = await reader.open(single.url, "#/entries/1");
     await page.getByText("It is the only leaf, and so the root.").waitFor();
-    await page.getByText("It is the first: its hash covers no entry before it.").waitFor();
-    await page.getByText("They are the same: the entry is in the log.").waitFor();
+    await page.getByText("It is the first entry, so its hash covers no earlier entry.").waitFor();
+    await page.getByText("They are equal: the entry is in the log.").waitFor();
     await page.goto(`${single.url}/#/entries/9`);
     await page.getByText("The log has no such entry.").waitFor();
     await expectReadable(page);
@@ -206,7 +206,7 @@ describe("one entry", () => {
     const imported = await startTestService({ SERVICE_DATA_DIR: dataDir });
     const reader = await Reader.arrive();
     const page = await reader.open(imported.url, "#/entries");
-    await page.getByText("All 4 are proven").waitFor();
+    await page.getByText("All 4 are verified").waitFor();
     for (const [id, version, bytes] of [
       [1, 1, '{"n":0}'],
       [3, 1, `{"artifact":"old"}${history[1]!.entry_hash}`],
@@ -219,7 +219,7 @@ describe("one entry", () => {
       expect((await making.locator("pre").innerText()).startsWith(bytes)).toBe(true);
       await making.getByRole("button", { name: `Copy computed hash ${history[id - 1]!.entry_hash}` }).waitFor();
       await page.locator("svg.tree").scrollIntoViewIfNeeded();
-      await page.getByText("They are the same: the entry is in the log.").waitFor();
+      await page.getByText("They are equal: the entry is in the log.").waitFor();
       await page.getByText(version === 1 ? "Version 1 covers neither" : "is not covered by the hash").waitFor();
     }
     await reader.leave();
@@ -259,7 +259,7 @@ describe("one entry", () => {
     const page = await reader.open(service.url, "#/entries/7");
     await page
       .getByRole("alert", { name: "Alarm" })
-      .getByText("The service lists another entry 7 than it shows.")
+      .getByText("The service lists an entry 7 that differs from the one that it shows.")
       .waitFor();
     await reader.leave();
   });

@@ -122,11 +122,11 @@ describe("what the log says", () => {
     await grace.client.keys.revoke();
     const reader = await Reader.arrive();
     const page = await openWith(reader, path);
-    const records = card(page, "What the log says of it").locator(".record");
-    await page.getByText("Holds", { exact: true }).nth(1).waitFor();
+    const records = card(page, "Attestations in the log").locator(".record");
+    await page.locator("main").getByText("Verified", { exact: true }).nth(1).waitFor();
     const [first, second] = await records.allInnerTexts();
-    expect(first).toMatch(/Ada[\s\S]*authorship[\s\S]*Holds[\s\S]*Key active[\s\S]*Mine\./);
-    expect(second).toMatch(/Grace[\s\S]*peer review[\s\S]*Holds[\s\S]*Key revoked/);
+    expect(first).toMatch(/Ada[\s\S]*authorship[\s\S]*Verified[\s\S]*Key active[\s\S]*Mine\./);
+    expect(second).toMatch(/Grace[\s\S]*peer review[\s\S]*Verified[\s\S]*Key revoked/);
     for (const step of [
       "File",
       "Manifest",
@@ -170,7 +170,7 @@ describe("what the log says", () => {
       await route.fulfill({ response, json: { ...(await response.json()), public_key: other.publicKey } });
     });
     const page = await openWith(reader, path);
-    await page.getByText("Does not hold").waitFor();
+    await page.getByText("Not verified", { exact: true }).waitFor();
     await page.getByText("The signer's fingerprint is not that of the public key.").waitFor();
     await reader.leave();
   });
@@ -189,7 +189,7 @@ describe("what the log says", () => {
       await route.fulfill({ response: await route.fetch({ url }) });
     });
     const page = await openWith(reader, mine);
-    await page.getByText("Does not hold").nth(1).waitFor();
+    await page.getByText("Not verified", { exact: true }).nth(1).waitFor();
     const wrong = page.locator(".verdict-bad strong");
     for (const i of [0, 1])
       expect(await page.locator(".record").nth(i).locator(wrong).allInnerTexts()).toContain("File.");
@@ -206,10 +206,10 @@ describe("what the log says", () => {
     const reader = await Reader.arrive();
     const page = await openWith(reader, path);
     await page.getByText("7 attestations").waitFor();
-    await page.getByText("Holds", { exact: true }).nth(4).waitFor();
+    await page.locator("main").getByText("Verified", { exact: true }).nth(4).waitFor();
     await page.getByRole("button", { name: "Later" }).click();
     await page.getByRole("heading", { name: "Signer 7" }).waitFor();
-    await page.getByText("Holds", { exact: true }).nth(1).waitFor();
+    await page.locator("main").getByText("Verified", { exact: true }).nth(1).waitFor();
     expect(await page.locator(".record").count()).toBe(2);
     await reader.leave();
   });
@@ -223,7 +223,7 @@ describe("signing", () => {
     await signInPage(page, path);
     const { code, stdout } = await cairnlog(["verify", path, "--operator-key", operatorKey]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("mine.txt: verified") });
-    await card(page, "What the log says of it").getByRole("heading", { name: "Grace" }).waitFor();
+    await card(page, "Attestations in the log").getByRole("heading", { name: "Grace" }).waitFor();
     expect(await page.getByRole("button", { name: "Export the private key" }).count()).toBe(0);
     await expectReadable(page);
     // It is there again for the next file, under the name that the log knows.
@@ -265,7 +265,7 @@ describe("signing", () => {
     expect(signed, signed.stderr).toMatchObject({ code: 0 });
     await choose(page, other, `${other}.attestation.json`);
     const receipt = card(page, "by-command.txt.attestation.json");
-    await receipt.getByText("Holds", { exact: true }).waitFor();
+    await receipt.getByText("Verified", { exact: true }).waitFor();
     expect(await receipt.locator(".verdict-good").count()).toBe(8);
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByText("There is no key in this browser yet.").waitFor();
@@ -301,7 +301,7 @@ describe("signing", () => {
     await reader.context.addInitScript(() => Object.defineProperty(crypto, "subtle", { value: undefined }));
     const page = await openWith(reader, path);
     await page.getByText("This browser cannot sign here.").waitFor();
-    await page.getByText("Holds", { exact: true }).waitFor();
+    await page.locator("main").getByText("Verified", { exact: true }).waitFor();
     await reader.leave();
   });
 
@@ -335,9 +335,9 @@ describe("an .attestation.json", () => {
   test("may come before its file, and is judged by it", async () => {
     const reader = await Reader.arrive();
     const page = await openWith(reader, `${path}.attestation.json`);
-    await page.getByText("Now drop or choose the file that it is about.").waitFor();
+    await page.getByText("Now drop or choose the file that was signed.").waitFor();
     await choose(page, path);
-    await card(page, "kept.txt.attestation.json").getByText("Holds", { exact: true }).waitFor();
+    await card(page, "kept.txt.attestation.json").getByText("Verified", { exact: true }).waitFor();
     await choose(page, newFile("another.txt"), `${path}.attestation.json`);
     await page.getByText("The file is not the one that was attested").waitFor();
     await reader.leave();
@@ -353,10 +353,10 @@ describe("an .attestation.json", () => {
     );
     const reader = await Reader.arrive();
     const page = await openWith(reader, path, changed);
-    await card(page, "changed.attestation.json").getByText("Does not hold").waitFor();
+    await card(page, "changed.attestation.json").getByText("Not verified", { exact: true }).waitFor();
     await page.getByText("The signature does not verify over the manifest with this public key.").waitFor();
     await choose(page, newFile("none.attestation.json", '{"a":1,"a":2}'));
-    await card(page, "none.attestation.json").getByText("Does not hold").waitFor();
+    await card(page, "none.attestation.json").getByText("Not verified", { exact: true }).waitFor();
     await reader.leave();
   });
 });
@@ -378,7 +378,7 @@ test("it fits every screen and every reader", async () => {
     await page.getByRole("heading", { name: "Check or sign a file" }).waitFor();
     await expectReadable(page);
     await choose(page, path, receipt);
-    await card(page, "What the log says of it").getByText("Holds", { exact: true }).waitFor();
+    await card(page, "Attestations in the log").getByText("Verified", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Make the key" }).click();
     await page.getByRole("button", { name: "Sign and record" }).waitFor();
     await expectReadable(page);

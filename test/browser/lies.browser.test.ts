@@ -121,15 +121,15 @@ describe("about the head", () => {
     expect(known).toBeNull();
     expect(parsePublicKey(pem).fingerprint).toBe(honest.server.operatorFingerprint);
     expect(await verifyTreeHead(shown!, parsePublicKey(pem))).toBe(false);
-    await page.getByText("No head of this log was proven before.").waitFor();
-    await page.getByText("Nothing is listed while the alarm stands.").waitFor();
+    await page.getByText("No head of this log has been verified before.").waitFor();
+    await page.getByText("Nothing is listed during an alarm.").waitFor();
     await expectNoTick(page);
     expect(await page.locator("main").innerText()).not.toContain(shown!.root_hash);
     await page.getByRole("link", { name: "Entries", exact: true }).click();
-    await page.getByText("Nothing is listed while the alarm stands.").waitFor();
+    await page.getByText("Nothing is listed during an alarm.").waitFor();
     await expectNoTick(page);
     // Buttons under the pointer have other colours.
-    for (const name of ["Save the evidence", "Put the alarm away"]) {
+    for (const name of ["Save the evidence", "Dismiss the alarm"]) {
       await page.getByRole("button", { name }).hover();
       await expectReadable(page);
     }
@@ -148,7 +148,7 @@ describe("about the head", () => {
     expect([known!.tree_size, shown!.tree_size]).toEqual([COUNT, COUNT]);
     expect(known!.root_hash).not.toBe(shown!.root_hash);
     for (const head of [known!, shown!]) expect(await verifyTreeHead(head, parsePublicKey(pem))).toBe(true);
-    await page.getByText("Shown here is the last head that was proven.").waitFor();
+    await page.getByText("This is the last head that was verified.").waitFor();
     await expectNoTick(page);
     expect(await page.locator("main").innerText()).not.toContain(shown!.root_hash);
     await reader.leave();
@@ -207,7 +207,7 @@ describe("about an entry", () => {
     const reader = await Reader.arrive();
     await deny(reader, "/log/7");
     const page = await reader.open(honest.url, "#/entries/7");
-    const evidence = await evidenceOf(page, "The service denies entry 7, which lies in its log.");
+    const evidence = await evidenceOf(page, "The service says that entry 7 does not exist, but it is in its log.");
     const { entry, proof } = evidence as { entry: Entry; proof: InclusionProof };
     expect([entry.id, proof.leaf_index, proof.entry_hash]).toEqual([7, 6, entryHash(entry)]);
     expect(await holds(evidence, proof)).toBe(true);
@@ -231,7 +231,7 @@ describe("about an entry", () => {
       await route.fulfill({ response });
     });
     const page = await reader.open(growing.url, "#/entries/3");
-    await page.getByRole("region", { name: "Proven in this page" }).getByText("It is leaf 2").waitFor();
+    await page.getByRole("region", { name: "Verified in this page" }).getByText("It is leaf 2").waitFor();
     expect(await page.getByRole("alert").count()).toBe(0);
     await reader.leave();
   });
@@ -254,13 +254,9 @@ describe("about an entry", () => {
 
 describe("about a list", () => {
   const LISTS: [string, (entries: Entry[]) => Entry[], string][] = [
-    ["from whose middle an entry is missing", (all) => all.toSpliced(9, 1), "does not follow on the one before it."],
+    ["from whose middle an entry is missing", (all) => all.toSpliced(9, 1), "does not follow the entry before it."],
     ["whose newest is missing", (all) => all.slice(0, -1), "fewer entries than the signed tree has leaves"],
-    [
-      "in which one stands for another",
-      (all) => all.toSpliced(9, 1, all[12]!),
-      "does not follow on the one before it.",
-    ],
+    ["in which one stands for another", (all) => all.toSpliced(9, 1, all[12]!), "does not follow the entry before it."],
   ];
   test.each(LISTS)("%s", async (_, change, words) => {
     const reader = await Reader.arrive();
@@ -302,7 +298,7 @@ describe("about a list", () => {
       entries: answer.entries.map((entry: Entry) => (entry.id === 6 ? rewritten(entry) : entry)),
     }));
     const page = await reader.open(honest.url, "#/entries/7");
-    const evidence = await evidenceOf(page, "Entry 7 does not follow on the one before it.");
+    const evidence = await evidenceOf(page, "Entry 7 does not follow the entry before it.");
     const { entry, proof } = evidence as { entry: Entry; proof: InclusionProof };
     expect([entry.id, proof.leaf_index]).toEqual([6, 5]);
     expect(await holds(evidence, proof)).toBe(true);
