@@ -115,7 +115,7 @@ describe("the list", () => {
     const nobody = await reader.open(service.url, `#/keys/sha256%3A${"0".repeat(64)}`);
     await nobody.getByText("No key with this fingerprint is registered.").waitFor();
     const nonsense = await reader.open(service.url, "#/keys/nonsense");
-    await nonsense.getByText("nonsense is no fingerprint.").waitFor();
+    await nonsense.getByText("nonsense is not a fingerprint.").waitFor();
     await reader.leave();
   });
 
@@ -142,7 +142,7 @@ describe("one key", () => {
   test("is told with its trust, its endorsements and what the log has of it; its fingerprint is computed", async () => {
     const reader = await Reader.arrive();
     const page = await openKey(reader, ada.fingerprint, "Ada Lovelace");
-    await page.getByText("Its public key hashes to this fingerprint").waitFor();
+    await page.getByText("The public key has this fingerprint").waitFor();
     expect(await region(page, "The key").innerText()).toContain(ada.fingerprint);
     await region(page, "Trust").getByText("Yes").waitFor();
     await region(page, "Endorsements received")
