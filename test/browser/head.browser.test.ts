@@ -72,7 +72,7 @@ test("what there was nothing to check against carries no tick", async () => {
   await first.close();
   await append(growing, 2);
   const second = await reader.open(growing.url);
-  const since = second.locator(".verdict", { hasText: "when you last looked" });
+  const since = second.locator(".verdict", { hasText: "at your last visit" });
   expect(await since.innerText()).toMatch(/Nothing to check yet:\s*The log was empty/);
   await reader.leave();
   const stranger = await Reader.arrive();
