@@ -1,4 +1,4 @@
-/** The README's commands and examples, run as they stand there. */
+/** The README's commands and examples, run exactly as they are written there. */
 import { execFile } from "node:child_process";
 import { createPrivateKey, sign } from "node:crypto";
 import { copyFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

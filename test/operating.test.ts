@@ -1,4 +1,4 @@
-/** docs/operating.md and docs/deploy: metrics, settings and paths that they name exist, and the samples are sound. */
+/** docs/operating.md and docs/deploy: the metrics, settings and paths in them exist, and the samples are valid. */
 import { execFile, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

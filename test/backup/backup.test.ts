@@ -1,4 +1,6 @@
-/** Backups of real directories; what comes back of them; and what is refused, with nothing left behind. */
+/**
+ * Backups of real data directories: what a restore brings back, and what is refused without leaving anything behind.
+ */
 import { createHash } from "node:crypto";
 import {
   copyFileSync,

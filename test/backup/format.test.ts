@@ -1,4 +1,4 @@
-/** What a backup is on disk: its files, its manifest, and the lines of private rows. */
+/** The files of a backup: the manifest, the segments, and the lines of private rows. */
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

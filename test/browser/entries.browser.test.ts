@@ -1,4 +1,4 @@
-/** Entries in a browser: listed newest first, found, and each proven step by step. */
+/** Entries in a browser: listed newest first, found, and each verified step by step. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";

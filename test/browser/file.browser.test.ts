@@ -1,4 +1,4 @@
-/** A file in a browser: hashed there, looked up, signed there; and its receipts, which page and command take from each other. */
+/** A file in a browser: hashed, looked up and signed there; page and command accept each other's receipts. */
 import { createHash, createPublicKey, randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** The head of the log in a browser: proven there, remembered there, and an alarm when it does not hold. */
+/** The head of the log in a browser: verified there, remembered there, and an alarm if verification fails. */
 import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";

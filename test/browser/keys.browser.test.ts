@@ -1,4 +1,4 @@
-/** Keys in a browser: found, looked at, and walked along the endorsements between them. */
+/** Keys in a browser: found, shown, and explored along the endorsements between them. */
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "#cairnlog/server/client/index.js";

@@ -1,4 +1,7 @@
-/** A service that lies to the reader: each lie is named, nothing of it carries a tick, and the saved evidence tells it offline. */
+/**
+ * A service that lies to the reader: each lie is reported, no false data is shown as verified, and the saved evidence
+ * proves the lie offline.
+ */
 import { generateKeyPairSync, sign } from "node:crypto";
 import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";

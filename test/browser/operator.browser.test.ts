@@ -1,4 +1,4 @@
-/** The operator's view in a browser: behind his key, which goes nowhere, and with the numbers that the service counts. */
+/** The operator's view in a browser: it needs the operator key, which is not sent, and shows the service's metrics. */
 import { generateKeyPairSync } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** From a signed file to an offline proof, with the command alone; and what is said when any byte of it is changed. */
+/**
+ * From a signed file to an offline proof, with the command alone; and the messages after any byte of it has changed.
+ */
 import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,4 @@
-/** Claims by the command alone: from a plaintext to a payload, back, and what it commits to. */
+/** Claims with the command alone: from a plaintext to a payload and back, and checking the commitment. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, statSync, writeFileSync } from "node:fs";

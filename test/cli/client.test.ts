@@ -1,4 +1,4 @@
-/** The commands that speak to a service through the client, as people run them: round trips, and what goes wrong. */
+/** The commands that talk to a service through the client, run as users run them: round trips and errors. */
 import { spawn } from "node:child_process";
 import { sign } from "node:crypto";
 import { once } from "node:events";

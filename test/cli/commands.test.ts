@@ -1,4 +1,4 @@
-/** What every command has in common: help, options that are those it takes, exit codes; and completion, made of them. */
+/** The common behaviour of all commands: help, options, exit codes, and the completion generated from them. */
 import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { promisify } from "node:util";

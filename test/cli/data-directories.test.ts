@@ -1,4 +1,4 @@
-/** What `cairnlog fsck` and `cairnlog backup` say, and end with. */
+/** Output and exit codes of `cairnlog fsck` and `cairnlog backup`. */
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** What commands end with: 0 done, 1 failed, 2 not understood; and mixed results, which are failures. */
+/** Exit codes of commands: 0 success, 1 failure, 2 not understood. A partial success is a failure. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** `cairnlog export` beyond what one request reaches. */
+/** `cairnlog export` of more entries than one request can reach. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";

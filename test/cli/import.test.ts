@@ -1,4 +1,4 @@
-/** `cairnlog import`: what it prints and answers. */
+/** `cairnlog import`: its output and exit codes. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** Commands of which a part succeeds and a part does not, and what they end with. */
+/** Exit codes of commands of which a part succeeds and a part fails. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,4 @@
-/** What `cairnlog restore` and `cairnlog import` say, and end with. */
+/** Output and exit codes of `cairnlog restore` and `cairnlog import`. */
 import { copyFileSync, existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** Keys that are encrypted in their files, and passwords: given in files, or asked for on a terminal. */
+/** Encrypted key files and passwords: read from files, or asked for on a terminal. */
 import { execFile, spawn } from "node:child_process";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** `cairnlog webhook listen` as people run it, beside a service that delivers to it. */
+/** `cairnlog webhook listen`, run as users run it, with a service that delivers to it. */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";

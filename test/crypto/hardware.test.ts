@@ -1,4 +1,4 @@
-/** Hardware attestation: which chains prove a key, and that nothing sent there does more than be refused. */
+/** Hardware attestation: which chains prove a key; every other input is refused and does nothing else. */
 import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

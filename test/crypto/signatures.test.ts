@@ -1,4 +1,4 @@
-/** One set of cases for every verifier of signatures: the portable one and the server's must never differ. */
+/** One set of cases for all verifiers of signatures: the portable one and the server's must never differ. */
 import { generateKeyPairSync, sign, verify } from "node:crypto";
 import { ed25519 } from "@noble/curves/ed25519.js";
 import fc from "fast-check";

@@ -1,4 +1,4 @@
-/** A data file altered behind the log's back: each fault is named, and what follows from the entries is restored. */
+/** A data file altered behind the log's back: each fault is reported, and derived data is restored. */
 import type { Database } from "lmdb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";

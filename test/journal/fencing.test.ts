@@ -1,4 +1,4 @@
-/** Every commit is made from a state that is still there: writers that do not see one another cannot write over each other. */
+/** Every commit is made from the current state: writers that do not see one another cannot overwrite each other. */
 import { open } from "lmdb";
 import { describe, expect, test } from "vitest";
 import { type Draft, Ledger } from "#cairnlog/engine/journal/ledger.js";

@@ -1,4 +1,4 @@
-/** A journal says what was appended, not that it is right: what a node applies from it, it checks. */
+/** A journal guarantees that a record was appended, but not that it is right: a node checks what it applies. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";

@@ -1,4 +1,4 @@
-/** Records of the journal: one spelling each, no damage taken, and a chain that shows what is missing. */
+/** Records of the journal: each has one form, damage is refused, and the chain shows missing records. */
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,6 @@
-/** Entries as they are made and spelled by the log, against the reference's canonical JSON and the offline verifier. */
+/**
+ * Entries as the log makes and serialises them, compared with the reference's canonical JSON and the offline verifier.
+ */
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
 import fc from "fast-check";

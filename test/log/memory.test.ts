@@ -1,4 +1,7 @@
-/** After a write that failed, on disk or not, memory says what the disk says, as soon as anybody is told of the failure. */
+/**
+ * After a failed write, whether it reached the disk or not, memory equals the disk before anybody learns of the
+ * failure.
+ */
 import { describe, expect, test } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";

@@ -1,4 +1,4 @@
-/** The file that says how far a log was shown: what is written into it, and which logs it lets go on. */
+/** The file with the newest published head: its content, and which logs it allows to continue. */
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";

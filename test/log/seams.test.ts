@@ -1,4 +1,4 @@
-/** Finding and paging over seams: places where imported history leaves ids out or steps back in time. */
+/** Finding and paging across seams: places where imported history has a gap between ids or goes back in time. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";

@@ -1,4 +1,4 @@
-/** What a signer answers: anything but its signature of each message makes the work fail, and leaves no trace. */
+/** Answers of a signer: anything other than a valid signature of each message makes the work fail without a trace. */
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";

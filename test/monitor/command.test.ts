@@ -1,4 +1,7 @@
-/** `cairnlog monitor` as people run it: evidence that others check, timers, kills, and a log that was tampered with. */
+/**
+ * `cairnlog monitor`, run as users run it: evidence that others can check, timers, kills, and a log that was tampered
+ * with.
+ */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** What `cairnlog monitor` ends with, as `docs/monitor.md` has it, and what it prints and posts before. */
+/** Exit codes of `cairnlog monitor`, as documented in `docs/monitor.md`, and what it prints and posts before. */
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";

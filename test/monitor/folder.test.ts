@@ -1,4 +1,4 @@
-/** What a monitor keeps in its folder, and how. */
+/** The files in a monitor's folder, and how they are written. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { expect, test } from "vitest";

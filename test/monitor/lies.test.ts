@@ -1,4 +1,4 @@
-/** Each way in which a log can lie raises its alarm, with evidence, and leaves the verified mirror as it was. */
+/** Every kind of lie raises its alarm, with evidence, and leaves the verified mirror unchanged. */
 import { generateKeyPairSync } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { type Entry, parsePublicKey, type TreeHead } from "#cairnlog/engine/verify/index.js";

@@ -1,4 +1,6 @@
-/** What a monitor mirrors can be served: byte for byte what the log's own service says, but for writes. */
+/**
+ * The mirror of a monitor can be served: byte for byte the same answers as the log's own service, except for writes.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** Alarms on their way to the address that was given for them. */
+/** Delivery of alarms to the configured address. */
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, expect, test } from "vitest";

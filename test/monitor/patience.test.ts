@@ -1,4 +1,4 @@
-/** Limits and outages are waited out, and nobody is waited for for ever. */
+/** A monitor waits for limits and outages to end, but not for ever. */
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, expect, test } from "vitest";

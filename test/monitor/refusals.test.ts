@@ -1,4 +1,4 @@
-/** What a mirror takes, and which kind of lie it finds in what it does not take. */
+/** The data that a mirror accepts, and the kind of alarm for data that it refuses. */
 import { generateKeyPairSync } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

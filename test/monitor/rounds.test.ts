@@ -1,4 +1,4 @@
-/** What a round asks for, in what order it believes it, and what it says on the way. */
+/** A round of a monitor: its requests, the order in which it verifies the answers, and its output. */
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
 import { LyingProxy } from "../client/proxy.js";

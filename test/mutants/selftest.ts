@@ -1,4 +1,7 @@
-/** A project of a few lines with mutants of every fate, wherever code can run: a runner that misjudges one is not to be believed. */
+/**
+ * A project of a few lines with mutants of every verdict, wherever code can run: a runner that misjudges one of them
+ * cannot be trusted.
+ */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";

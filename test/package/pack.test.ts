@@ -1,4 +1,4 @@
-/** The package as people get it: packed, installed into an empty project, imported, type-checked, run. */
+/** The package as users get it: packed, installed into an empty project, imported, type-checked, run. */
 import { execFile } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { isAbsolute, join } from "node:path";

@@ -1,4 +1,4 @@
-/** Hostile history: whatever an imported entry says, rows, terms and queries come out of it, and no crash. */
+/** Hostile history: whatever an imported entry contains, rows, terms and queries work, and nothing crashes. */
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** How long somebody who has used up tries or a quota is told to wait: whole seconds, rounded up, and never none. */
+/** The waiting time after the attempts or a quota are used up: whole seconds, rounded up, never zero. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";

@@ -1,4 +1,4 @@
-/** The parts of the page at /docs, of a document that is small enough to say what each must read. */
+/** The parts of the page at /docs, made from a document so small that the test can give the expected text of each. */
 import { expect, test } from "vitest";
 import { html, prose, words } from "#cairnlog/server/http/docs/markup.js";
 import { operationHtml } from "#cairnlog/server/http/docs/operation.js";

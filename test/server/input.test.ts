@@ -1,4 +1,4 @@
-/** From the text of a request to checked values: what is read, and the sentence about each fault. */
+/** From the text of a request to checked values: what is read, and the message about each fault. */
 import Type, { type TObject, type TSchema } from "typebox";
 import { describe, expect, test } from "vitest";
 import { checker, parseBody, textReader } from "#cairnlog/server/http/input.js";

@@ -1,4 +1,6 @@
-/** The contract's caps, one by one: taken at the cap, refused one beyond, in the unit that the contract counts in. */
+/**
+ * Every limit of the contract: a value at the limit is accepted, one beyond is refused, in the unit of the contract.
+ */
 import { randomUUID } from "node:crypto";
 import { beforeAll, expect, test } from "vitest";
 import { expectProblem } from "../../server/harness.js";

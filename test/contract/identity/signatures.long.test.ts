@@ -1,4 +1,6 @@
-/** Every signature of the tables, judged by docs/check-receipt.sh: a shell, openssl and python3 for each of them. */
+/**
+ * Every signature of the tables, judged by docs/check-receipt.sh, which starts a shell, openssl and python3 for each.
+ */
 import { afterAll, expect, test } from "vitest";
 import { scratchFolder } from "../../service.js";
 import { cases, checkReceipt, writeReceipts } from "./receiptfiles.js";

@@ -1,6 +1,6 @@
 /**
- * Every key and every signature of the tables, judged by a service, by the offline command and by docs/check-receipt.sh:
- * one verdict, whoever is asked. test/crypto and test/verify ask the libraries.
+ * Every key and every signature of the tables, judged by a service, by the offline command and by
+ * docs/check-receipt.sh: all verdicts must be equal. test/crypto and test/verify test the libraries.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

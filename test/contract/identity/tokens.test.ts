@@ -1,4 +1,4 @@
-/** Session tokens: what one says, how long it is good for, and every way of making one that is refused. */
+/** Session tokens: their content, how long they are valid, and every forgery, each of which is refused. */
 import {
   createHmac,
   createPublicKey,

@@ -1,4 +1,4 @@
-/** Anchoring and signing on demand over HTTP: who may, what is answered, and that nothing else of the log changes. */
+/** Anchoring and signing on demand over HTTP: who may do it, the answers, and that nothing else in the log changes. */
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { beforeEach, describe, expect, test } from "vitest";

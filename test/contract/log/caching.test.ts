@@ -1,4 +1,4 @@
-/** What may be kept of an answer, for how long, and how it is asked for again. */
+/** Caching of answers: which may be cached, for how long, and how a client revalidates them. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { startControlled } from "../../server/controlled.js";
 import { expectProblem, startTestService, type TestService } from "../../server/harness.js";

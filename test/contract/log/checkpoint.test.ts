@@ -1,4 +1,4 @@
-/** Checkpoints: built and checked here from the definitions of signed-note and tlog-checkpoint, with node:crypto. */
+/** Checkpoints, computed and checked here from the definitions of signed-note and tlog-checkpoint, with node:crypto. */
 import { createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { noteKeyId, parsePublicKey, verifyCheckpoint } from "#cairnlog/engine/verify/index.js";

@@ -1,4 +1,4 @@
-/** The service on a log that began with somebody else's history: version 1, gaps, odd payloads, and live entries behind. */
+/** The service on a log with an imported history: version 1, gaps, odd payloads, and live entries after it. */
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";

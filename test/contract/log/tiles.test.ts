@@ -1,4 +1,4 @@
-/** Tiles: recomputed here from the entries by definition, with node:crypto; and trees rebuilt from tiles alone. */
+/** Tiles, computed here from the entries by definition with node:crypto; and trees rebuilt from tiles alone. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { openTestLog, testOperator } from "../../log/harness.js";
 import { expectProblem, type Reply, startTestService, type TestService } from "../../server/harness.js";

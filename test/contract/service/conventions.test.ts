@@ -1,4 +1,4 @@
-/** What holds for every route: problem documents, methods, request ids, CORS, bodies, queries. */
+/** The common rules of all routes: problem documents, methods, request ids, CORS, bodies, queries. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../server/harness.js";
 import { newSigner, registration } from "../../server/signers.js";

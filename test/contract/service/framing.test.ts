@@ -1,6 +1,6 @@
 /**
- * Where a request ends: what two readers of it could answer differently. Behind each request stands another one, as it would
- * be smuggled past a proxy; it must never be answered.
+ * The end of a request, where two readers could disagree. Behind each request is another one, as an attacker would
+ * smuggle it past a proxy; it must never be answered.
  */
 import { connect } from "node:net";
 import { beforeAll, describe, expect, test } from "vitest";

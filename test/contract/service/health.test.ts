@@ -1,4 +1,4 @@
-/** Probes and measurements. */
+/** Health probes and metrics. */
 import { readFileSync } from "node:fs";
 import { beforeAll, expect, test } from "vitest";
 import { startTestService, type TestService } from "../../server/harness.js";

@@ -1,4 +1,4 @@
-/** Input by people who mean harm: a clear 4xx each, never 500, never an entry. */
+/** Hostile input: each gets a clear 4xx, never 500, and never becomes an entry. */
 import { connect } from "node:net";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../server/harness.js";

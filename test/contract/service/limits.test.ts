@@ -1,4 +1,4 @@
-/** Rate limits: what the headers say, when a client is refused, and who counts as one client. */
+/** Rate limits: the headers, when a client is refused, and which requests count as one client's. */
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { expectProblem, type Reply, startTestService, type TestService } from "../../server/harness.js";
 import { newSigner, registration } from "../../server/signers.js";

@@ -1,4 +1,4 @@
-/** The OpenAPI document in itself: whether it is one, by the rules of OpenAPI 3.1, and whether it says enough. */
+/** The OpenAPI document itself: whether it is valid by the rules of OpenAPI 3.1, and complete. */
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Contract, Document } from "../../server/contract.js";
 import { startTestService } from "../../server/harness.js";

@@ -1,6 +1,7 @@
 /**
- * Texts that readers could take differently, sent to every route that takes any: bytes that are no UTF-8, JSON that is no
- * I-JSON, names that objects have by themselves, paths and queries that are spelt oddly. A clear 4xx each, and no entry.
+ * Texts that readers could interpret differently, sent to every route that takes texts: bytes that are not UTF-8, JSON
+ * that is not I-JSON, member names that all objects have, unusual spellings of paths and queries. Each gets a clear
+ * 4xx, and no entry is made.
  */
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../server/harness.js";

@@ -1,4 +1,6 @@
-/** Webhooks over HTTP: subscriptions, who sees them, and deliveries that receivers written by others accept. */
+/**
+ * Webhooks over HTTP: subscriptions, who can see them, and deliveries that other implementations of receivers accept.
+ */
 import { randomBytes } from "node:crypto";
 import { Webhook } from "standardwebhooks";
 import { beforeAll, describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** Revealing claims over HTTP: how often one may, and what it leaves behind. */
+/** Revealing claims over HTTP: the limit, and that nothing is stored. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";

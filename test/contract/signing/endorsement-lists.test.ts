@@ -1,4 +1,4 @@
-/** Endorsements over HTTP: what offers hold, lists, alerts, identifier types, limits and settings. */
+/** Endorsements over HTTP: the content of offers, lists, alerts, identifier types, limits and settings. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { type Controlled, startControlled } from "../../server/controlled.js";
 import { act, type Body, done, INSTITUTIONAL, newPair, received } from "../../server/endorsements.js";

@@ -1,4 +1,7 @@
-/** Endorsements over HTTP: who may do what, and every move of the table of states with every one that is not in it. */
+/**
+ * Endorsements over HTTP: who may do what, every transition in the table of states, and every transition that is not in
+ * it.
+ */
 import { beforeAll, describe, expect, test } from "vitest";
 import { type Controlled, startControlled } from "../../server/controlled.js";
 import {

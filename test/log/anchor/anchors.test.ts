@@ -1,4 +1,4 @@
-/** Anchors in the log itself: rows beside the entries, their totals, and the proof that a served entry ends with. */
+/** Anchors in the log itself: rows beside the entries, their totals, and the proof at the end of a served entry. */
 import { describe, expect, test } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import { openTestLog } from "../harness.js";

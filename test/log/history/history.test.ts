@@ -1,4 +1,4 @@
-/** Random histories of appends and restarts, against the plain definition of the tree; every proof is checked. */
+/** Random histories of appends and restarts, compared with the plain definition of the tree; every proof is checked. */
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";

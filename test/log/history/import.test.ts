@@ -1,4 +1,4 @@
-/** Imports: what is kept, what is refused and by which line, what a log looks like afterwards. */
+/** Imports: what is kept, what is refused and at which line, and the log afterwards. */
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import fc from "fast-check";

@@ -1,4 +1,4 @@
-/** History that somebody else wrote, taken over: what is checked, what is left on disk, where it goes on. */
+/** Writing a history from elsewhere: the checks, the result on disk, and where it continues. */
 import { createPrivateKey } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";

@@ -1,4 +1,6 @@
-/** Sets of leaf indexes: unions and intersections against the plainest ones, and what they read for it. */
+/**
+ * Sets of leaf indexes: unions and intersections compared with the simplest implementation, and the number of reads.
+ */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { arrayList, disjointUnion, type IndexList, intersection } from "#cairnlog/engine/log/read/index-list.js";

@@ -1,4 +1,4 @@
-/** Queries against the plainest filter: the contract's rules applied to every entry. */
+/** Queries compared with the simplest filter: the contract's rules applied to every entry. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Entry, EventInput } from "#cairnlog/engine/index.js";

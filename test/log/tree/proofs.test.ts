@@ -1,4 +1,4 @@
-/** Proofs, tiles and roots of a log of several tiles, each compared with what the definition of the tree gives. */
+/** Proofs, tiles and roots of a log of several tiles, each compared with the definition of the tree. */
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import { openTestLog } from "../harness.js";

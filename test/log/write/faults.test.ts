@@ -1,4 +1,7 @@
-/** Signer and disk fail, before and after the bytes are down: memory ends up equal to disk, and the log goes on. */
+/**
+ * Signer and disk fail, before and after the bytes are on disk: afterwards memory equals the disk, and the log
+ * continues.
+ */
 
 import { describe, expect, test } from "vitest";
 import type { Receipt } from "#cairnlog/engine/log/write/sequencer.js";

@@ -1,4 +1,4 @@
-/** Accounts: opening them, what is unique, what is secret, what survives. */
+/** Accounts: opening them, uniqueness, secrets, and restarts. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** Claims in the registry: who may post, how they are found, and what revealing one tells and leaves behind. */
+/** Claims in the registry: who may post, how they are found, and that revealing one stores nothing. */
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

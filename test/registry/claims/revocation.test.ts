@@ -1,4 +1,4 @@
-/** Claims at the moment at which the poster's credential is revoked: no claim comes after the revocation. */
+/** A poster's credential is revoked while claims are posted: no claim comes after the revocation. */
 import { randomUUID } from "node:crypto";
 import { beforeEach, expect, it } from "vitest";
 import { systemClock } from "#cairnlog/engine/log/clock.js";

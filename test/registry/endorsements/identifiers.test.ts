@@ -3,7 +3,7 @@ import { checkIdentifiers, IDENTIFIER_TYPES } from "#cairnlog/engine/registry/en
 import { Faults } from "#cairnlog/engine/registry/input.js";
 import { failure } from "../world.js";
 
-/** The paths that a list of identifiers is blamed for. */
+/** The paths in the errors about a list of identifiers. */
 async function faultPaths(value: unknown): Promise<string[]> {
   const faults = new Faults();
   const checked = checkIdentifiers(value, "/external_identifiers", faults);

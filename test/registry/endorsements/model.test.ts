@@ -1,4 +1,4 @@
-/** Random histories of endorsements against a small model that knows nothing of rows, edges or batches. */
+/** Random histories of endorsements, compared with a small model without rows, edges or batches. */
 import fc from "fast-check";
 import { afterAll, expect, it } from "vitest";
 import { at, closeWorlds, DAY, failure, openWorld, type World } from "../world.js";

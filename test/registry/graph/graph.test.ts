@@ -1,4 +1,4 @@
-/** Traversal of the endorsement graph: depth, filters, bounds, and what is kept how long. */
+/** Traversal of the endorsement graph: depth, filters, limits, and the cache. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { GraphFilter } from "#cairnlog/engine/registry/graph/graph.js";
 import { HUMAN, INSTITUTIONAL, newKey, offerOf } from "../endorsements/endorsementcase.js";

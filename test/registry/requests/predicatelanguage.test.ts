@@ -1,4 +1,4 @@
-/** The language of request policies: what every operator says of every kind of value, what is refused, what it costs. */
+/** The language of request policies: every operator with every kind of value, refusals, and costs. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Faults } from "#cairnlog/engine/registry/input.js";

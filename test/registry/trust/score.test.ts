@@ -1,4 +1,4 @@
-/** Scores of signers for a verifier, against every walk tried one by one. */
+/** Scores of signers for a verifier, compared with trying every path. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { TrustPolicy } from "#cairnlog/engine/registry/trust/config.js";

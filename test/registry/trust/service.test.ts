@@ -1,4 +1,7 @@
-/** Trust levels out of a real registry: statuses by the clock, what ends a kept evaluation and what does not, swarms. */
+/**
+ * Trust levels in a real registry: statuses that change with the clock, when a cached evaluation ends, and swarms of
+ * keys.
+ */
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { Case, newKey } from "../endorsements/endorsementcase.js";

@@ -1,4 +1,4 @@
-/** The trust formula, against the same worked out the long way, and what must be true of it. */
+/** The trust formula, compared with a slow implementation, and its required properties. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { capacityOf, complementOfProduct, reaches } from "#cairnlog/engine/registry/trust/trust.js";

@@ -1,4 +1,4 @@
-/** Layer 3 of verification: what a verifier's trust says of the signers of a manifest. */
+/** Layer 3 of verification: a verifier's trust in the signers of a manifest. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { VerificationRequest } from "#cairnlog/engine/registry/verification/verification.js";
 import { attest } from "../attestations/manifests.js";

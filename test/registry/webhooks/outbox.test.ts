@@ -1,4 +1,4 @@
-/** The outbox of webhooks says what the log says, exactly when the log says it. */
+/** The outbox of webhooks always agrees with the log. */
 import { afterAll, describe, expect, it } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";

@@ -1,4 +1,4 @@
-/** Webhook subscriptions: who may have which, and what each selects. */
+/** Webhook subscriptions: who may have which, and which entries each selects. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EventInput } from "#cairnlog/engine/log/write/projection.js";
 import { MAX_IN_ALL, MAX_PER_KEY } from "#cairnlog/engine/registry/webhooks/commands.js";

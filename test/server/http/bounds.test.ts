@@ -1,4 +1,7 @@
-/** Clients who take time, room and connections: all of it is bounded, and others are answered meanwhile. */
+/**
+ * Clients that use much time, memory and many connections: all of it is limited, and other clients are answered
+ * meanwhile.
+ */
 import { expect, test } from "vitest";
 import { expectProblem, startTestService } from "../harness.js";
 import { newSigner, registration } from "../signers.js";

@@ -1,4 +1,4 @@
-/** The real service at the end of its means: a clear answer each time, and nothing is lost. */
+/** The real service without free resources: a clear answer each time, and nothing is lost. */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** A service that may open no more files: connections wait or are closed, and it goes on. */
+/** A service that may open no more files: connections wait or are closed, and the service continues. */
 import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";

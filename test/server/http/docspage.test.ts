@@ -1,4 +1,4 @@
-/** The page at /docs: whole, sound, and good to read without scripts on any screen. */
+/** The page at /docs: complete, valid, and readable without scripts on any screen. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { docsPage } from "#cairnlog/server/http/docs/page.js";
 import { operationsOf } from "../../contract/tour.js";

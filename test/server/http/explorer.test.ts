@@ -1,4 +1,4 @@
-/** The explorer as the service serves it: what is sent, how it may be kept, and what it may do in a browser. */
+/** The explorer's files as the service serves them: content, caching, and the content security policy. */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

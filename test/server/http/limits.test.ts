@@ -1,4 +1,6 @@
-/** When a limit by address ends: whole seconds, rounded up, so that a client that waits them is not refused again. */
+/**
+ * The end of a limit by address: whole seconds, rounded up, so that a client that waits this long is not refused again.
+ */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { LIMITS, type LimitName, Limits, limitHeaders } from "#cairnlog/server/http/limits.js";
 

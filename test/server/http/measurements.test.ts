@@ -1,4 +1,4 @@
-/** What `/metrics` shows: every metric by name and kind, each with the value of what it measures and of nothing else. */
+/** The content of `/metrics`: every metric by name and kind, each with the right value. */
 import { Registry } from "prom-client";
 import { afterAll, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";

@@ -1,4 +1,4 @@
-/** The account of bytes held for clients, against a plain list of who holds what. */
+/** The count of bytes held for clients, compared with a simple list. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { PendingBytes, type Share } from "#cairnlog/server/http/transport/pending.js";

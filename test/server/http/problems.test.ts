@@ -1,4 +1,4 @@
-/** Refusals: which status and headers every code has, and what of an error the client gets to see. */
+/** Refusals: the status and headers of every code, and which part of an error the client sees. */
 import { expect, test } from "vitest";
 import { CairnlogError, type ErrorCode } from "#cairnlog/engine/error.js";
 import { codesOf, HttpError, problemAnswer, rateLimited, refusalCode, within } from "#cairnlog/server/http/problems.js";

@@ -1,4 +1,4 @@
-/** Whether `/readyz` tells the truth, and for which reason it says no. */
+/** Whether `/readyz` is right, and the reason that it gives. */
 import { expect, test, vi } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";

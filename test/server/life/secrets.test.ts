@@ -1,4 +1,4 @@
-/** What reaches the service's own log, at its most talkative: never anything that a client meant to be secret. */
+/** The service's own log, at its most verbose level, never contains anything that a client meant to be secret. */
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { startControlled } from "../controlled.js";

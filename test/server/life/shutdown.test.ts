@@ -1,4 +1,4 @@
-/** Starting and stopping: a service that is told to close answers what it accepted and leaves nothing running. */
+/** Starting and stopping: a service that is closed answers the requests that it accepted, and nothing keeps running. */
 import { existsSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";

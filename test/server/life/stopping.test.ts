@@ -1,6 +1,6 @@
 /**
- * The service is told to stop while clients, calendars and webhook endpoints hang, each in its way. It ends in time and
- * says so: exit code 0 is given for nothing else.
+ * The service is stopped while clients, calendars and webhook endpoints hang, each in its own way. It ends in time, and
+ * only then with exit code 0.
  */
 import { createPrivateKey, sign } from "node:crypto";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-/** The inbox over HTTP: who is told what, and who may see it. */
+/** The inbox over HTTP: who is notified of what, and who can see it. */
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../../server/harness.js";

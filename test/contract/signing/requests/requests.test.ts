@@ -1,4 +1,4 @@
-/** Attestation requests over HTTP: the contract's table of errors, row by row, and what is read. */
+/** Attestation requests over HTTP: the contract's table of errors, row by row, and the queries. */
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../../server/harness.js";
