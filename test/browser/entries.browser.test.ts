@@ -84,7 +84,7 @@ describe("the list", () => {
     await page.getByRole("button", { name: "Find" }).click();
     await page.getByText("6 entries", { exact: true }).waitFor();
     expect(await numbers(page)).toEqual([53, 43, 33, 23, 13, 3]);
-    await page.getByText("What each says hashes to its hash.").waitFor();
+    await page.getByText("content matches its hash. Nothing can prove").waitFor();
     await expectReadable(page);
     await page.getByRole("link", { name: "Show all" }).click();
     await page.getByText("All 25 are verified").waitFor();
@@ -117,12 +117,12 @@ describe("the list", () => {
 
 describe("one entry", () => {
   test("fits every screen and every reader", () =>
-    expectReadableEverywhere(service.url, "#/entries/2", "through it every entry before"));
+    expectReadableEverywhere(service.url, "#/entries/2", "through it every earlier entry"));
 
   test("is proven on the screen: its hash, the one before it, its way to the signed root", async () => {
     const reader = await Reader.arrive();
     const page = await reader.open(service.url, "#/entries/2");
-    await page.getByText("through it every entry before").waitFor();
+    await page.getByText("through it every earlier entry").waitFor();
     const { body: entry } = await service.get("/log/2");
     const { body: proof } = await service.get("/log/proof/1");
     const making = page.getByRole("region", { name: "How its hash is made" });
@@ -220,7 +220,7 @@ describe("one entry", () => {
       await making.getByRole("button", { name: `Copy computed hash ${history[id - 1]!.entry_hash}` }).waitFor();
       await page.locator("svg.tree").scrollIntoViewIfNeeded();
       await page.getByText("They are equal: the entry is in the log.").waitFor();
-      await page.getByText(version === 1 ? "Version 1 covers neither" : "is not covered by the hash").waitFor();
+      await page.getByText(version === 1 ? "In version 1, the hash covers neither" : "is not covered by the hash").waitFor();
     }
     await reader.leave();
   });

@@ -168,7 +168,7 @@ describe("about its key", () => {
     const { body: other } = await stranger.get("/log/operator-key");
     await lie(reader, /^\/log\/operator-key$/, () => other);
     const page = await reader.open(honest.url);
-    const { operatorKey: pem, known, shown } = await evidenceOf(page, "another operator key than the one");
+    const { operatorKey: pem, known, shown } = await evidenceOf(page, "an operator key that is not the one");
     expect(parsePublicKey(pem).fingerprint).toBe(honest.server.operatorFingerprint);
     expect(await page.getByRole("alert", { name: "Alarm" }).innerText()).toContain(other.fingerprint);
     for (const head of [known!, shown!]) {
@@ -283,7 +283,7 @@ describe("about a list", () => {
     });
     for (const address of ["#/entries", "#/"]) {
       const page = await reader.open(honest.url, address);
-      const evidence = await evidenceOf(page, "are not those of the tree");
+      const evidence = await evidenceOf(page, "are not in the signed tree");
       const proof = evidence.proof as InclusionProof;
       expect(checkEntry(evidence.entry!)).toEqual([]);
       expect(await holds(evidence, proof)).toBe(true);
