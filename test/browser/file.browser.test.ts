@@ -234,7 +234,7 @@ describe("signing", () => {
     await later.getByRole("button", { name: "Sign and record" }).click();
     await later.getByRole("region", { name: "Your receipt" }).waitFor();
     await later.getByRole("button", { name: "Sign and record" }).click();
-    await later.getByText("You had signed this before").waitFor();
+    await later.getByText("You have signed this before").waitFor();
     await reader.leave();
   });
 

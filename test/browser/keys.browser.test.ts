@@ -152,7 +152,7 @@ describe("one key", () => {
     await region(page, "Endorsements issued").getByText("human attestation", { exact: true }).last().waitFor();
     await region(page, "Endorsements issued").getByRole("link", { name: "Grace Hopper" }).waitFor();
     await region(page, "Attestations and other entries").getByText("Notes on the engine").waitFor();
-    await region(page, "Alerts").getByText("Nobody has warned").waitFor();
+    await region(page, "Alerts").getByText("Nobody has filed an alert").waitFor();
     await region(page, "Endorsements issued").getByLabel("Status").selectOption("withdrawn");
     await region(page, "Endorsements issued").getByText("No endorsement matches.").waitFor();
     await reader.leave();
@@ -238,13 +238,13 @@ describe("the graph", () => {
     await expect.poll(() => rows(page)).toEqual([expect.stringContaining("University")]);
     await graph(page).getByLabel("Category").selectOption(HUMAN);
     await graph(page).getByLabel("Status").selectOption("offered");
-    await graph(page).getByText("No endorsement of this kind").waitFor();
+    await graph(page).getByText("This key has no endorsement of this kind").waitFor();
     await graph(page).getByLabel("Status").selectOption("active");
     await graph(page).getByText("The same data as a table").waitFor();
     await graph(page).getByLabel("Not before").fill("2999-01-01");
-    await graph(page).getByText("No endorsement of this kind").waitFor();
+    await graph(page).getByText("This key has no endorsement of this kind").waitFor();
     await page.reload();
-    await graph(page).getByText("No endorsement of this kind").waitFor();
+    await graph(page).getByText("This key has no endorsement of this kind").waitFor();
     await reader.leave();
   });
 
