@@ -220,7 +220,9 @@ describe("one entry", () => {
       await making.getByRole("button", { name: `Copy computed hash ${history[id - 1]!.entry_hash}` }).waitFor();
       await page.locator("svg.tree").scrollIntoViewIfNeeded();
       await page.getByText("They are equal: the entry is in the log.").waitFor();
-      await page.getByText(version === 1 ? "In version 1, the hash covers neither" : "hash does not cover the event type").waitFor();
+      await page
+        .getByText(version === 1 ? "In version 1, the hash covers neither" : "hash does not cover the event type")
+        .waitFor();
     }
     await reader.leave();
   });
