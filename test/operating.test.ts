@@ -35,7 +35,7 @@ test("every setting that is named exists", () => {
     for (const name of text.match(/\bSERVICE_[A-Z_]+[A-Z]\b(?!_)/g) ?? []) expect(known, name).toContain(name);
 });
 
-test("the unit runs the service, gives it time to end, and is taken by systemd", () => {
+test("the unit runs the service, gives it time to end, and is valid for systemd", () => {
   const unit = sample("cairnlog.service");
   const path = /^ExecStart=\S+ \/opt\/cairnlog\/(\S+) serve$/m.exec(unit)![1]!;
   expect(existsSync(at(path))).toBe(true);

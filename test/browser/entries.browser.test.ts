@@ -145,7 +145,7 @@ describe("one entry", () => {
     await reader.leave();
   });
 
-  test("climbs the tree level by level for who likes motion", async () => {
+  test("climbs the tree level by level for readers who want motion", async () => {
     const reader = await Reader.arrive({ reducedMotion: "no-preference" });
     const page = await reader.open(service.url, "#/entries/61");
     const tree = page.getByRole("region", { name: "Its place in the tree" });
@@ -159,7 +159,7 @@ describe("one entry", () => {
     await reader.leave();
   });
 
-  test("gives a proof that holds without the page", async () => {
+  test("gives a proof that verifies without the page", async () => {
     const reader = await Reader.arrive();
     const page = await reader.open(service.url, "#/entries/2");
     const [download] = await Promise.all([
@@ -227,7 +227,7 @@ describe("one entry", () => {
     await reader.leave();
   });
 
-  test("whose number an imported history left out is not there, and no alarm; only what joins later is new", async () => {
+  test("in a gap of imported ids does not exist and raises no alarm; only later entries are new", async () => {
     const dataDir = temporaryFolder();
     const signer = openOperatorKey(join(dataDir, "operator.pem"));
     const lines = chain([{ id: 3 }, { id: 10 }, { id: 20 }]).map((entry) => `${JSON.stringify(entry)}\n`);
@@ -266,7 +266,7 @@ describe("one entry", () => {
     await reader.leave();
   });
 
-  test("whose content was changed is caught, in the list and by itself", async () => {
+  test("with changed content is detected, in the list and on its own page", async () => {
     for (const address of ["#/entries", "#/entries/2"]) {
       const reader = await Reader.arrive();
       await reader.context.route(/\/api\/v1\/log(?:\?|\/2$)/, async (route) => {

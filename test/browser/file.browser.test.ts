@@ -95,7 +95,7 @@ describe("hashing", () => {
     await reader.leave();
   });
 
-  test("takes a file that is dropped", async () => {
+  test("accepts a dropped file", async () => {
     const reader = await Reader.arrive();
     const page = await reader.open(service.url, "#/file");
     const transfer = await page.evaluateHandle(() => {
@@ -216,7 +216,7 @@ describe("what the log says", () => {
 });
 
 describe("signing", () => {
-  test("with a key that cannot leave the browser; the command takes the receipt", async () => {
+  test("with a key that cannot leave the browser; the command accepts the receipt", async () => {
     const path = newFile("mine.txt");
     const reader = await Reader.arrive();
     const page = await openWith(reader, path);
@@ -238,7 +238,7 @@ describe("signing", () => {
     await reader.leave();
   });
 
-  test("with a key that is exported: the command signs with it, and the page takes the command's receipt", async () => {
+  test("with an exported key: the command signs with it, and the page accepts the command's receipt", async () => {
     const path = newFile("shared.txt");
     const reader = await Reader.arrive();
     const page = await openWith(reader, path);
@@ -272,7 +272,7 @@ describe("signing", () => {
     await reader.leave();
   });
 
-  test("where the browser has no Ed25519 with one on P-256; the command takes that receipt, too", async () => {
+  test("with a P-256 key if the browser has no Ed25519; the command accepts that receipt, too", async () => {
     const path = newFile("by-p256.txt");
     const reader = await Reader.arrive();
     await reader.context.addInitScript(() => {
@@ -305,7 +305,7 @@ describe("signing", () => {
     await reader.leave();
   });
 
-  test("what the service refuses is said, and can be tried again", async () => {
+  test("a refusal by the service is shown, and can be tried again", async () => {
     const limited = await startTestService({ SERVICE_RATE_LIMITS: "on", SERVICE_RATE_LIMIT_GENERAL: "10000" });
     const path = newFile("refused.txt");
     const reader = await Reader.arrive();
@@ -343,7 +343,7 @@ describe("an .attestation.json", () => {
     await reader.leave();
   });
 
-  test("that was changed does not hold, and says where; what is none is refused", async () => {
+  test("that was changed is not verified, with the reason; other files are refused", async () => {
     const changed = newFile(
       "changed.attestation.json",
       JSON.stringify({

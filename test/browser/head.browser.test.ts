@@ -33,7 +33,7 @@ beforeAll(async () => {
 
 test("it fits every screen and every reader", () => expectReadableEverywhere(service.url, "#/", "app-11.tar.gz"));
 
-test("shows the head, says what was checked of it, and by what", async () => {
+test("shows the head, the checks, and the code that made them", async () => {
   const reader = await Reader.arrive();
   const page = await reader.open(service.url);
   const { body: head } = await service.get("/log/sth");
@@ -49,7 +49,7 @@ test("shows the head, says what was checked of it, and by what", async () => {
   await reader.leave();
 });
 
-test("an empty log is one, and its first entry appears by itself", async () => {
+test("an empty log is shown as empty, and its first entry appears without a reload", async () => {
   const empty = await startTestService();
   const reader = await Reader.arrive();
   const page = await reader.open(empty.url);
@@ -64,7 +64,7 @@ test("an empty log is one, and its first entry appears by itself", async () => {
   await reader.leave();
 });
 
-test("what there was nothing to check against carries no tick", async () => {
+test("a head with nothing to compare with is not shown as verified", async () => {
   const growing = await startTestService();
   const reader = await Reader.arrive();
   const first = await reader.open(growing.url);
@@ -81,7 +81,7 @@ test("what there was nothing to check against carries no tick", async () => {
   await stranger.leave();
 });
 
-test("what is recorded while one looks appears, and nothing else moves the focus", async () => {
+test("new entries appear while the page is open, without moving the focus", async () => {
   const growing = await startTestService();
   await append(growing, 3);
   const reader = await Reader.arrive();
@@ -204,7 +204,7 @@ describe("a log that was rewritten", () => {
     await reader.leave();
   });
 
-  test("under another key is shouted about with both fingerprints, and only the reader begins anew", async () => {
+  test("under another key raises an alarm with both fingerprints, and only the reader can start again", async () => {
     const stranger = await startTestService();
     await append(stranger, 6);
     const reader = await Reader.arrive({ viewport: { width: 360, height: 740 } });
@@ -229,7 +229,7 @@ describe("a log that was rewritten", () => {
 });
 
 describe("when the service cannot answer", () => {
-  test("the page says so, keeps what was proven, and goes on by itself", async () => {
+  test("the page says so, keeps the verified head, and continues without a reload", async () => {
     const reader = await Reader.arrive();
     const page = await reader.open(service.url);
     await page.getByText("app-11.tar.gz").waitFor();
@@ -322,7 +322,7 @@ test("by keyboard: past the header, to a view, and a hash onto the clipboard", a
   await reader.leave();
 });
 
-test("the policy lets nothing else in: neither scripts of the page nor requests elsewhere", async () => {
+test("the policy allows nothing else: no inline scripts and no requests elsewhere", async () => {
   const reader = await Reader.arrive();
   const page = await reader.open(service.url);
   await page.getByText("app-11.tar.gz").waitFor();

@@ -119,7 +119,7 @@ describe("the list", () => {
     await reader.leave();
   });
 
-  test("says what went wrong, and tries again", async () => {
+  test("shows the error, and tries again", async () => {
     const reader = await Reader.arrive();
     const page = await reader.open(service.url, "#/keys");
     await page.getByRole("link", { name: "Ada Lovelace" }).waitFor();
@@ -139,7 +139,7 @@ describe("one key", () => {
     await expectReadableEverywhere(service.url, address, "The same data as a table");
   });
 
-  test("is told with its trust, its endorsements and what the log has of it; its fingerprint is computed", async () => {
+  test("is shown with its trust, endorsements and entries; its fingerprint is computed", async () => {
     const reader = await Reader.arrive();
     const page = await openKey(reader, ada.fingerprint, "Ada Lovelace");
     await page.getByText("The public key has this fingerprint").waitFor();

@@ -116,7 +116,7 @@ describe("about the head", () => {
       }),
     ],
   ];
-  test.each(forgeries)("%s: it is not believed, on the first visit or later", async (_, forge) => {
+  test.each(forgeries)("%s: it is not accepted, on the first visit or later", async (_, forge) => {
     const reader = await Reader.arrive();
     await lie(reader, /^\/log\/sth$/, forge);
     const page = await reader.open(honest.url);
@@ -206,7 +206,7 @@ describe("about an entry", () => {
     await reader.leave();
   });
 
-  test("denied, though it is listed: the page shows that it is there", async () => {
+  test("denied although it is listed: the page proves that it exists", async () => {
     const reader = await Reader.arrive();
     await deny(reader, "/log/7");
     const page = await reader.open(honest.url, "#/entries/7");
@@ -219,7 +219,7 @@ describe("about an entry", () => {
     await reader.leave();
   });
 
-  test("denied before it was recorded, and shown after: that is no lie", async () => {
+  test("denied before it was recorded and shown afterwards: this is not a lie", async () => {
     const growing = await startTestService();
     await append(growing, "true", 2);
     const reader = await Reader.arrive();

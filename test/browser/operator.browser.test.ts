@@ -66,7 +66,7 @@ test("nothing is shown without the operator key: not with another, not with an e
   await reader.leave();
 });
 
-test("the key signs one challenge: it is not sent and not stored, and the session does what only the operator may", async () => {
+test("the key signs one challenge and is neither sent nor stored; the session has the operator's rights", async () => {
   const reader = await Reader.arrive();
   const page = await reader.open(service.url, "#/operator");
   const sent: string[] = [];
@@ -122,7 +122,7 @@ test("the numbers are those of the counters", async () => {
   await reader.leave();
 });
 
-test("measurements that are withheld are said to be", async () => {
+test("refused measurements are reported", async () => {
   const reader = await Reader.arrive();
   await reader.context.route("**/metrics", (route) => route.fulfill({ status: 403, body: "" }));
   const page = await reader.open(service.url, "#/operator");

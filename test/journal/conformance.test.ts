@@ -160,7 +160,7 @@ describe.each(FAILURES)("$name", ({ journal: isElsewhere, plan, isKept }) => {
   });
 });
 
-test("a writer that is behind applies what another one has appended, and goes on from there", async () => {
+test("a writer that is behind applies the records of another one, and continues from there", async () => {
   const journal = new FakeJournal();
   const { log: first } = await openTestLog({ journal });
   const { log: second } = await openTestLog({ journal });

@@ -109,7 +109,7 @@ describe("a ledger", () => {
   });
 });
 
-test("a log of the layout before positions is opened, keeps what it has, and begins to count", async () => {
+test("a log of the format without positions is opened, keeps its content, and begins to count", async () => {
   expect(MIGRATIONS.length + 1).toBe(FORMAT);
   const { log, path } = await openTestLog();
   const receipts = [await log.append(event(0)), await log.append(event(1))];

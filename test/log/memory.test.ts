@@ -37,7 +37,7 @@ function said(log: Log): unknown {
 }
 
 describe.each(["not persisted", "persisted anyway"] as const)("a write that fails, %s", (fate) => {
-  test("leaves memory as a log that is opened anew has it", async () => {
+  test("leaves memory like that of a newly opened log", async () => {
     const { log, path, faults } = await openFaultyLog();
     await log.append(Array.from({ length: BEFORE }, (_, n) => note(n)));
     await runIn(log, (transaction) => transaction.put("keys", KEY, row("before")));

@@ -108,7 +108,7 @@ describe("a date range over a seam", () => {
   });
 });
 
-test("whatever history was imported, pages of a date range are those of the plain filter", {
+test("for any imported history, pages of a date range match the plain filter", {
   timeout: 120_000,
 }, async () => {
   const moment = fc.tuple(fc.nat(12), fc.boolean());

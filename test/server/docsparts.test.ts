@@ -123,7 +123,7 @@ const parameter = (name: string, where: "path" | "query" | "header", more: objec
   ...more,
 });
 
-test("an operation: its name, what it takes and what it answers", () => {
+test("an operation: its name, input and answers", () => {
   const { text } = operationHtml(
     place({
       parameters: [

@@ -71,7 +71,7 @@ describe("budgets", () => {
   });
 });
 
-describe("what is revealed leaves no trace", () => {
+describe("a revealed plaintext leaves no trace", () => {
   const dataDir = temporaryFolder();
   const marker = `plaintext-${randomUUID()}`;
 

@@ -65,13 +65,13 @@ describe("POST /claims", () => {
     expect(await service.entryCount()).toBe(before);
   });
 
-  test("401: no JWT, whatever the body is", async () => {
+  test("401: no JWT, for any body", async () => {
     for (const body of [{ payload: sealed().payload }, {}, { payload: { commitment_alg: "sha256" } }])
       for (const headers of [{}, { authorization: "Bearer x.y.z" }, { authorization: "Basic YTpi" }])
         expectProblem(await service.post("/claims", body, headers as Record<string, string>), 401, "unauthenticated");
   });
 
-  test("403: the signing key is not hardware-backed, whatever the body is", async () => {
+  test("403: the signing key is not hardware-backed, for any body", async () => {
     const software = await signIn(post, await holder(post, "software"));
     const bare = newSigner();
     await service.post("/keys/register", registration(bare));

@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 
 describe("who may", () => {
-  test.each(COMMANDS)("%s: nobody without a proof, whatever else is wrong", async (command) => {
+  test.each(COMMANDS)("%s: never without a proof, whatever else is wrong", async (command) => {
     const pair = await newPair(service);
     const session = await bearerOf(service, actor(command, pair));
     for (const body of [{}, bodies[command](pair), { ...bodies[command](pair), auth: null }])

@@ -17,7 +17,7 @@ async function builtLog(size: number): Promise<string> {
   return path;
 }
 
-test("every stretch is checked, and told of when it is done", async () => {
+test("every stretch is checked, and reported when it is done", async () => {
   const path = await builtLog(CHUNK + 1);
   for (const [size, told] of [
     [0, []],

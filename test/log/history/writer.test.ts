@@ -68,7 +68,7 @@ test("it goes on where it stopped, with heads under either lens, checked in the 
   expect(await log.verify()).toMatchObject({ valid: true, errors: [] });
 });
 
-test("an entry is spelled as this log spells entries; values stay to the letter", async () => {
+test("an entry is serialised like this log's entries; values do not change", async () => {
   const [first] = chain([{ timestamp: "2020-01-01 00:00:00", chain_version: null, payload: { b: 1, a: "é" } }]);
   const { entry_hashes, ...rest } = first!;
   const { writer, path } = await open();

@@ -113,7 +113,7 @@ const criteria = fc.record(
   { requiredKeys: [] },
 );
 
-test("every query finds what the naive filter finds, page by page", { timeout: 120_000 }, async () => {
+test("every query finds the same entries as the naive filter, page by page", { timeout: 120_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(event, { minLength: 1, maxLength: 60 }),

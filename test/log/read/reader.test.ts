@@ -87,7 +87,7 @@ test("without the private key a log can be read, and appends and heads on demand
   expect(log.size).toBe(1);
 });
 
-test("where there is no log, there is nothing to read", async () => {
+test("without a log, opening a reader fails", async () => {
   const options = { signer: publicOperatorKey(testOperator.public.pem), readOnly: true };
   await expect(openTestLog({ ...options, path: `${temporaryFolder()}/none` })).rejects.toMatchObject({
     code: "not-found",

@@ -126,7 +126,7 @@ test("a fault of a handler is a 500, and the connection goes on", async () => {
   expect(server.inFlight).toBe(0);
 });
 
-test("who leaves in the middle of an answer that was begun at once leaves nothing behind", async () => {
+test("a client that disconnects in the middle of an answer leaves nothing behind", async () => {
   const socket = connect(port, "127.0.0.1");
   socket.write("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
   await until(() => server.inFlight === 1);
@@ -141,7 +141,7 @@ test("the whole of an answer arrives that the socket does not take at once", asy
   expect([server.inFlight, server.answers.held]).toEqual([0, 0]);
 });
 
-test("the address is there for the route that asks, and looked up for no other", async () => {
+test("the address is looked up only for routes that need it", async () => {
   expect(await (await post("/address", "{}")).json()).toBe("127.0.0.1");
   expect(await (await post("/no-address", "{}")).json()).toBe(UNKNOWN);
 });
@@ -196,7 +196,7 @@ test("faults are logged with the id that the client got, and refusals that come 
   ]);
 });
 
-test("at the level debug every answer is logged, and who asked", async () => {
+test("at the level debug every answer is logged, with the client's address", async () => {
   const lines = await logged("debug", async (url) => {
     await fetch(`${url}/value`, { headers: { "x-request-id": "mine" } });
     await fetch(`${url}/nothing`, { method: "POST" });

@@ -23,7 +23,7 @@ async function expectWhole(url: string, acknowledged: readonly Acknowledged[]): 
   }
 }
 
-test("a disk that is full: 503 until there is room, without a restart, and what was acknowledged is there", async () => {
+test("a full disk: 503 until there is room, without a restart, and acknowledged entries are there", async () => {
   // Writes beyond the limit fail with an error, as they do on a full disk.
   const { child, url, log } = await startLimited("trap '' XFSZ; ulimit -S -f 1500", at("full"));
   const acknowledged: Acknowledged[] = [];

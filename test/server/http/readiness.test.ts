@@ -37,7 +37,7 @@ test("no verdict outlives its second because the clock was set back", async () =
   day.mockRestore();
 });
 
-test("after a batch that could not be written it tries to write by itself", async () => {
+test("after a batch that could not be written, it tries to write without a request", async () => {
   const operator = operatorKey(generatePrivateKey("ed25519"));
   let writable = false;
   const log = {
