@@ -99,7 +99,7 @@ test("docs/check-receipt.sh checks a receipt with openssl, python3 and curl, in 
   }
 });
 
-test("docs/check-receipt.sh checks receipts of every algorithm, and takes the key that the entry names for the signer's", {
+test("docs/check-receipt.sh checks receipts of every algorithm, and uses the key in the entry as the signer's", {
   timeout: 120_000,
 }, async () => {
   const script = join(root, "docs", "check-receipt.sh");

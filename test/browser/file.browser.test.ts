@@ -109,7 +109,7 @@ describe("hashing", () => {
   });
 });
 
-describe("what the log says", () => {
+describe("the attestations in the log", () => {
   test("every attestation is put together again and checked, step by step", async () => {
     const path = newFile("report.txt");
     const content_hash = hashOf(path);

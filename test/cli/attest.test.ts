@@ -103,7 +103,7 @@ describe("verify", () => {
     expect(paths.length).toBeGreaterThan(40);
   }, 120_000);
 
-  test("refuses the head under another operator key, and a receipt that is no JSON", async () => {
+  test("refuses the head under another operator key, and a receipt that is not JSON", async () => {
     const other = await cairnlog(["verify", attested, "--operator-key", at("other.pem")]);
     expect(other).toMatchObject({ code: 1 });
     expect(other.stderr).toMatch(/other\.pem/);

@@ -20,7 +20,7 @@ beforeAll(async () => {
     );
 });
 
-test("NDJSON holds every entry once, in order, as the log serves it", async () => {
+test("NDJSON contains every entry once, in order, as the log serves it", async () => {
   const run = await cairnlog(["export", "--server", service.url, "--out", at("log.ndjson")]);
   expect(run).toMatchObject({ code: 0, stdout: "" });
   expect(run.stderr).toContain(`${ENTRIES} entries in`);

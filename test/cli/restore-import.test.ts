@@ -81,7 +81,7 @@ describe("restore", () => {
     expect(readdirSync(to)).toEqual(["log"]);
   });
 
-  test("0: what the backup lacks comes from a mirror, 1 without it", async () => {
+  test("0: missing entries come from a mirror, 1 without it", async () => {
     const longer = copyOf(data);
     const { log, close } = await openData(longer, pool);
     await log.append([1, 2].map((n) => ({ event_type: "note", payload: { n } })));
@@ -134,7 +134,7 @@ describe("restore", () => {
     expect(readdirSync(to)).toEqual(["operator.pem"]);
   });
 
-  test("2: what is named is not what it should be", async () => {
+  test("2: an argument is not of the right form", async () => {
     const head = await headOf(data);
     const to = withKey();
     const cases: [string[], RegExp][] = [

@@ -185,7 +185,7 @@ describe("hostile text", () => {
   const block = (body: string) => `-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`;
   const base64 = (pem: string) => pem.replace(/-----[A-Z ]+-----|\s/g, "");
 
-  it("that is no list of certificates is malformed", async () => {
+  it("that is not a list of certificates is malformed", async () => {
     const texts = [
       "",
       "garbage",
@@ -211,7 +211,7 @@ describe("hostile text", () => {
     for (const text of texts) expect(await refusal(text), text.slice(0, 80)).toMatchObject({ code: "invalid-input" });
   });
 
-  it("never tells what it was", async () => {
+  it("never reveals the password", async () => {
     for (const text of [signer.privateKey, `secret ${leaf}`, block("c2VjcmV0")])
       expect((await refusal(text)).message).not.toMatch(/secret|PRIVATE|c2Vj/);
   });

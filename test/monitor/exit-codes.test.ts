@@ -73,7 +73,7 @@ const lieAboutNewest = () => {
 };
 
 describe("0", () => {
-  test("everything holds; then from where it was", async () => {
+  test("everything is verified; the next run continues from there", async () => {
     const state = temporaryFolder();
     const first = await once(state, "--operator-key", key);
     expect(first).toMatchObject({ code: 0, stderr: "" });
@@ -119,7 +119,7 @@ describe("0", () => {
 });
 
 describe("1", () => {
-  test("what answers is no log", async () => {
+  test("the server is not a log", async () => {
     proxy.seize = (_, response) => Boolean(response.end("<h1>It works!</h1>"));
     const lost = await once(temporaryFolder());
     expect(lost).toMatchObject({ code: 1, stdout: "" });
@@ -317,7 +317,7 @@ describe("5: the log is stalled", () => {
     });
   });
 
-  test("not without --once: told once for each silence, and 0 when it is interrupted", async () => {
+  test("not without --once: reported once for each silence, and 0 when it is interrupted", async () => {
     await setClock(10_000);
     const args = ["--interval", "1", "--max-silence", "1"];
     const run = begin(["monitor", proxy.url, "--state", temporaryFolder(), ...args]);

@@ -38,7 +38,7 @@ describe("the newest head", () => {
     await liar.expectUnharmed(monitor, folder, size);
   });
 
-  test("another signed head of the same size and root is no lie", async () => {
+  test("another signed head of the same size and root is not a lie", async () => {
     const { monitor, folder, size, head } = await liar.acquainted(0);
     liar.proxy.lie = newestAt((shown) => liar.signed(shown, { timestamp: "2100-01-01T00:00:00.000000Z" }));
     await monitor.round();
@@ -279,7 +279,7 @@ describe("entries", () => {
   });
 });
 
-describe("answers that are no answers accuse nobody, and fill no memory", () => {
+describe("invalid answers raise no alarm, and use little memory", () => {
   test.each([
     ["garbage", (text: string) => `<html>${text}`],
     ["half of it", (text: string) => text.slice(0, -10)],

@@ -60,7 +60,7 @@ test("every entry and head is asked for once, and then one page again", async ()
   expect(monitor.size).toBe(0);
 });
 
-test("with --audit all of it is asked for again, and how far that is is said", async () => {
+test("with --audit everything is fetched again, and the progress is shown", async () => {
   proxy.upstream = short.url;
   const told: [string, number, number][] = [];
   const { monitor } = newMonitor(proxy.url, { onProgress: (...progress) => told.push(progress) });
@@ -170,7 +170,7 @@ test("a log without a checkpoint, and an empty one, are followed", async () => {
 describe("watched keys", () => {
   const named = { event_type: "note", payload: { some_fingerprint: FINGERPRINT.toUpperCase(), other_fingerprint: 7 } };
 
-  test("are told until somebody heard it, before anything else is asked for", async () => {
+  test("are reported again until the receiver has answered, before any other request", async () => {
     const service = await startTestService();
     await service.server.registry.log.append([{ event_type: "note", payload: {} }, named, named]);
     proxy.upstream = service.url;

@@ -44,7 +44,7 @@ test("in a child process", () => {
   "test/broken.test.ts": `import { expect, test } from "vitest";
 import { unnoticed } from "#cairnlog/small.js";
 
-test("fails whatever the code does", () => expect(unnoticed(1)).toBe(0));
+test("fails for any code", () => expect(unnoticed(1)).toBe(0));
 `,
 };
 

@@ -77,7 +77,7 @@ const MEMBERS = (direction: "in" | "out") => {
   ].join(" ");
 };
 
-test.each(["in", "out"] as const)("members of what is sent %s: types, bounds, and what may be missed", (direction) => {
+test.each(["in", "out"] as const)("members of a body %s: types, limits, and which are optional", (direction) => {
   expect(read(membersOf(SCHEMAS.Thing!, direction)!.text)).toBe(MEMBERS(direction));
   // Of an array, and of what may be null, those of what it holds.
   expect(membersOf({ items: SCHEMAS.Thing! }, direction)!.text).toBe(membersOf(SCHEMAS.Thing!, direction)!.text);

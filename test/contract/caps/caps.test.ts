@@ -92,7 +92,7 @@ test.each([
   }
 });
 
-test("claims: by size, not key count; how they are spelt on the way does not count", async () => {
+test("claims: by size, not key count; the form in which they are sent does not count", async () => {
   const target = { target_fingerprint: scene.fingerprint, attestation_type: "authorship" };
   const ask = (body: unknown) => scene.service.post("/log/attestation-requests", body, scene.bearer);
   const many = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`k${i}`, 1]));

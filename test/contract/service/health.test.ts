@@ -22,7 +22,7 @@ test("a service with an empty log, and one with entries, is alive and ready", as
   expect((await service.send("GET", "/readyz")).status).toBe(200);
 });
 
-test("metrics count what happened", async () => {
+test("metrics count all events", async () => {
   const size = await service.entryCount();
   await Promise.all(Array.from({ length: 8 }, () => service.post("/attestations", submission(newSigner()))));
   await service.get("/nothing");

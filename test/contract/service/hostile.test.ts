@@ -97,7 +97,7 @@ describe("POST /attestations", () => {
     expectProblem(await service.post("/attestations", body), 422, "not-i-json");
   });
 
-  test("a manifest of many attestations is no way to keep the service busy", async () => {
+  test("a manifest of many attestations cannot keep the service busy", async () => {
     const attestations = Array.from({ length: 5000 }, () => ({}));
     const started = Date.now();
     expectProblem(

@@ -112,7 +112,7 @@ describe("with the default limits", () => {
     expect(remaining(await service.get("/log", from("198.51.100.1:4711")))).toBe(97);
   });
 
-  test("what a client writes into X-Forwarded-For itself does not count", async () => {
+  test("addresses that a client writes into X-Forwarded-For itself do not count", async () => {
     expect(remaining(await service.get("/log", from("203.0.113.9, 198.51.100.2")))).toBe(99);
     expect(remaining(await service.get("/log", from("203.0.113.8, 198.51.100.2")))).toBe(98);
     expect(remaining(await service.get("/log", from("nonsense, 198.51.100.2")))).toBe(97);

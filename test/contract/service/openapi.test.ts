@@ -419,7 +419,7 @@ describe("every operation refuses as it should", () => {
     }
   });
 
-  test("401: neither session nor proof", async () => {
+  test("401: no session and no proof", async () => {
     for (const operation of tour.which((one) => takesSession(one) || takesProof(one)))
       await ask(operation.id, 401, { params: nothing(operation), ...bodyOf(operation, {}) });
   });

@@ -103,7 +103,7 @@ describe("bodies of every route that has one", () => {
     for (const { path } of routes.POST) expectProblem(await post(path, body), 422, "not-i-json");
   });
 
-  test("however long a text of digits, of members or of nests is, it is refused for what is wrong with it", async () => {
+  test("long texts of digits, members or nested values are refused with the right error", async () => {
     const texts = [
       `{"a":1e${"9".repeat(900_000)}}`,
       `{"a":[${"1e400,".repeat(150_000)}1]}`,
@@ -121,7 +121,7 @@ describe("bodies of every route that has one", () => {
 const INHERITED = ["constructor", "toString", "hasOwnProperty", "valueOf", "prototype", "then", "toJSON", "length"];
 
 describe("names that objects have by themselves", () => {
-  test("are no algorithm, type, status, format, scope, category, event or action", async () => {
+  test("are not an algorithm, type, status, format, scope, category, event or action", async () => {
     const manifest = newManifest();
     for (const name of INHERITED) {
       const asked: [string, Record<string, unknown>][] = [
@@ -233,7 +233,7 @@ describe("names that objects have by themselves, on the log", () => {
 describe("names that people choose never reach a header", () => {
   const breaking = ["a\r\nX-Injected: 1", "a\nb", "a\rb", "a\0b", "a\u0085b", "\u007f", "a\u001bb"];
 
-  test.each(breaking)("%j is no pseudonym, display name or device label", async (name) => {
+  test.each(breaking)("%j is not a pseudonym, display name or device label", async (name) => {
     expectProblem(await service.post("/keys/register", registration(newSigner(), name)), 422, "invalid-input");
     expectProblem(
       await service.post("/attestations", submission(newSigner(), newManifest(), { pseudonym: name })),
@@ -326,7 +326,7 @@ describe("paths and queries", () => {
         }
   });
 
-  test("a query that is no percent-encoding is text like any other", async () => {
+  test("a query with invalid percent-encoding is plain text", async () => {
     for (const query of ["page=%", "page=%zz", "page=%ff", "page=%00", "page=1%00", "page=%EF%BB%BF1", "page=１"])
       expectProblem(await service.get(`/log?${query}`), 422, "invalid-input");
     for (const query of ["%=1", "%zz", "=&=&&", "a=%ff", `${"a=1&".repeat(500)}a`])

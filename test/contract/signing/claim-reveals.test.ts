@@ -75,7 +75,7 @@ describe("a revealed plaintext leaves no trace", () => {
   const dataDir = temporaryFolder();
   const marker = `plaintext-${randomUUID()}`;
 
-  test("neither in the data directory nor in the log at its most talkative", async () => {
+  test("neither in the data directory nor in the service's log at its most verbose level", async () => {
     const child = spawn(process.execPath, [MAIN, "serve", "--json"], {
       env: {
         ...process.env,

@@ -30,7 +30,7 @@ beforeAll(async () => {
   service = world.service;
 });
 
-describe("who may", () => {
+describe("permissions", () => {
   test.each(COMMANDS)("%s: never without a proof, whatever else is wrong", async (command) => {
     const pair = await newPair(service);
     const session = await bearerOf(service, actor(command, pair));

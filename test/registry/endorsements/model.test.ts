@@ -182,7 +182,7 @@ async function expectSame(world: World, model: Model, keys: readonly string[]): 
   }
 }
 
-it("any history leaves what the model says, and its entries alone make the same rows", async () => {
+it("any history gives the state of the model, and its entries alone give the same rows", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 40, maxLength: 100, size: "max" }), async (steps) => {
       const world = await openWorld();

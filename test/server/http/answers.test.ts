@@ -79,7 +79,7 @@ test("before anybody has asked, nothing is counted", () => {
 
 const post = (path: string, body: string) => fetch(url + path, { method: "POST", body });
 
-test.each(["/value", "/later"])("%s: what is served is the value's JSON, whatever letters are in it", async (path) => {
+test.each(["/value", "/later"])("%s: the answer is the value's JSON, for all characters", async (path) => {
   await fc.assert(
     fc.asyncProperty(jsonValues(), texts(), async (any, text) => {
       value = [any, text];
