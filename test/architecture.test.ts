@@ -1,4 +1,4 @@
-/** The arrows of the house: which folder may import which (`docs/architecture.md`). */
+/** The rules of the architecture: which folder may import which (`docs/architecture.md`). */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";

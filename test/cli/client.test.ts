@@ -1,4 +1,4 @@
-/** The commands that speak to a service through the client, as people run them: round trips, and what goes wrong. */
+/** The commands that talk to a service through the client, run as users run them: round trips and errors. */
 import { spawn } from "node:child_process";
 import { sign } from "node:crypto";
 import { once } from "node:events";
@@ -81,7 +81,7 @@ test("login keeps a session that only its owner can read, and other commands go 
   expectFailure(await run("revoke", "--yes"), 2, /--key is missing, and there is no session/);
 });
 
-test("login takes a password from a file, and is refused without it", async () => {
+test("login reads a password from a file, and is refused without it", async () => {
   const { key, fingerprint } = await registered();
   await setPassword(key, fingerprint, "correct horse battery");
   expectFailure(await run("login", "--key", key), 1, /password/);
@@ -151,7 +151,7 @@ describe("log", () => {
     expectFailure(await run("log", "show", "999999"), 1, /no entry 999999/);
   });
 
-  test("tail --follow shows what comes, until it is interrupted", async () => {
+  test("tail --follow shows new entries until it is interrupted", async () => {
     const args = ["log", "tail", "--follow", "-n", "0", "--interval", "1", "--json"];
     const child = spawn(process.execPath, [MAIN, ...args, "--server", service.url, "--state", at("follow")], {
       stdio: ["ignore", "pipe", "inherit"],
@@ -172,7 +172,7 @@ describe("log", () => {
     }
   });
 
-  test("what others wrote does not steer the terminal", async () => {
+  test("texts of others cannot control the terminal", async () => {
     const { fingerprint } = await registered("Ada \u202egrace");
     const { stdout } = await run("log", "search", fingerprint);
     expect(stdout).toContain("Ada \\u{202e}grace");
@@ -209,7 +209,7 @@ describe("a log that lies", () => {
     expect(statSync(path!).mode & 0o777).toBe(0o600);
   });
 
-  test("is exit code 1 when it says of itself that it does not hold", async () => {
+  test("is exit code 1 if its own verification fails", async () => {
     const proxy = await LyingProxy.before(service.url);
     const finding = { id: 1, tree_size: null, code: "hash-mismatch", message: "The entry does not hash to that." };
     proxy.lie = (path, told) => (path === "/log/verify" ? { ...told, valid: false, errors: [finding] } : told);
@@ -245,7 +245,7 @@ async function publicPem(): Promise<string> {
   return (await other.get("/log/operator-key")).body.public_key;
 }
 
-describe("what is not understood is exit code 2 and a sentence", () => {
+describe("wrong usage is exit code 2 with a message", () => {
   const server = ["--server", "http://127.0.0.1:9"];
   test.each([
     [["register", ...server], /--key is missing/],

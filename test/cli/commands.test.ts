@@ -1,4 +1,4 @@
-/** What every command has in common: help, options that are those it takes, exit codes; and completion, made of them. */
+/** The common behaviour of all commands: help, options, exit codes, and the completion generated from them. */
 import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { promisify } from "node:util";
@@ -11,7 +11,7 @@ import { cairnlog } from "./harness.js";
 
 const commands = Object.keys(COMMANDS);
 
-test("the overview names the commands, and what each is for", async () => {
+test("the overview lists the commands with their purposes", async () => {
   expect(commands.length).toBeGreaterThan(20);
   const { code, stdout } = await cairnlog(["--help"]);
   expect(code).toBe(0);
@@ -32,7 +32,7 @@ describe.each(commands)("%s", (name) => {
     for (const line of command.help.split("\n")) expect(line.length, line).toBeLessThan(132);
   });
 
-  test("explains each option that it takes, and no other", () => {
+  test("explains each of its options, and no other", () => {
     const [, section] = /^Options:\n((?: {2,}.*\n?)+)/m.exec(command.help) ?? [];
     const explained = [...section!.matchAll(/^ {2}(?:-\w, )?(--[a-z-]+(?:, --[a-z-]+)*)/gm)]
       .flatMap((match) => match[1]!.split(", "))
@@ -44,7 +44,7 @@ describe.each(commands)("%s", (name) => {
     );
   });
 
-  test("does not take an option that it does not know, nor an action", async () => {
+  test("refuses unknown options and actions", async () => {
     const { actions = [] } = command;
     const begun: (readonly string[])[] = actions.length ? actions.map((action) => [action]) : [[]];
     for (const words of begun) {
@@ -60,7 +60,7 @@ describe.each(commands)("%s", (name) => {
   });
 });
 
-describe("what is not understood is exit code 2, and a sentence without a stack trace", () => {
+describe("wrong usage is exit code 2, with a message and without a stack trace", () => {
   test.each([
     [["no-such-command"], /there is no command no-such-command/],
     [["keygen", "--no-such-option"], /Unknown option '--no-such-option'/],

@@ -1,4 +1,4 @@
-/** What `cairnlog fsck` and `cairnlog backup` say, and end with. */
+/** Output and exit codes of `cairnlog fsck` and `cairnlog backup`. */
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -65,7 +65,7 @@ describe("fsck", () => {
     expect((await fsck(dataDir)).code).toBe(rebuilt);
   });
 
-  test("what it says of each", async () => {
+  test("the message for each", async () => {
     const dataDir = copyOf(data);
     const whole = `${size} entries, and nothing differs.`;
     expect((await fsck(dataDir)).stdout).toBe(`${whole}\n`);
@@ -90,7 +90,7 @@ describe("fsck", () => {
     expect(lost.at(-1)).toMatch(/^Entries or heads are damaged, which nothing here can repair: restore a backup/);
   });
 
-  test("fifty differences are told, and how many more there are", async () => {
+  test("fifty differences are shown, and the number of the others", async () => {
     const dataDir = copyOf(data);
     const plant = (count: number) =>
       tamper(dataDir, async (table) => {
@@ -106,7 +106,7 @@ describe("fsck", () => {
     expect(more).toContain("  … and 2 more");
   });
 
-  test("1: a log that is shorter than what was shown of it", async () => {
+  test("1: a log that is shorter than the published head", async () => {
     const dataDir = copyOf(data);
     const { log, close } = await openData(dataDir, pool);
     const head = log.treeHead()!;

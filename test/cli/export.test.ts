@@ -1,4 +1,4 @@
-/** `cairnlog export` beyond what one request reaches. */
+/** `cairnlog export` of more entries than one request can reach. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
@@ -20,7 +20,7 @@ beforeAll(async () => {
     );
 });
 
-test("NDJSON holds every entry once, in order, as the log serves it", async () => {
+test("NDJSON contains every entry once, in order, as the log serves it", async () => {
   const run = await cairnlog(["export", "--server", service.url, "--out", at("log.ndjson")]);
   expect(run).toMatchObject({ code: 0, stdout: "" });
   expect(run.stderr).toContain(`${ENTRIES} entries in`);

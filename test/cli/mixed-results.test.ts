@@ -1,4 +1,4 @@
-/** Commands of which a part succeeds and a part does not, and what they end with. */
+/** Exit codes of commands of which a part succeeds and a part fails. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -63,7 +63,7 @@ describe("verify", () => {
     expect(stdout).toMatch(/^\S+never: NOT verified\n {2}WRONG {2}format: ENOENT.*\n\S+one: verified\n/);
   });
 
-  test("1: without the operator key there is no verdict", async () => {
+  test("1: without the operator key nothing can be verified", async () => {
     const run = await cairnlog(["verify", at("one"), "--operator-key", at("none.pem")]);
     expect(run).toMatchObject({
       code: 1,
@@ -86,13 +86,13 @@ describe("verify", () => {
 });
 
 describe("attest", () => {
-  test("0: what was attested before is so again", async () => {
+  test("0: files that were attested before are attested again", async () => {
     const { code, stdout } = await attest("one", "two");
     expect(code).toBe(0);
     expect(stdout.match(/ \(recorded before\), /g)).toHaveLength(2);
   });
 
-  test("1: a file that is not there ends it; what was attested before it stays", async () => {
+  test("1: a missing file ends it; earlier attestations stay", async () => {
     writeFileSync(at("before"), "before");
     writeFileSync(at("after"), "after");
     const { code, stdout, stderr } = await attest("before", "missing", "after");
@@ -137,7 +137,7 @@ describe("log", () => {
     expect(await head("--json")).toEqual({ code: 0, stdout: "null\n", stderr: "" });
   });
 
-  test("verify: 0 when the service says that all holds, 1 when it says that something does not", async () => {
+  test("verify: 0 if the service reports a valid log, 1 if it reports errors", async () => {
     const proxy = await LyingProxy.before(service.url);
     const ask = () => cairnlog(["log", "verify", "--server", proxy.url]);
     expect((await ask()).code).toBe(0);
@@ -204,7 +204,7 @@ describe("export", () => {
     expect(existsSync(out)).toBe(false);
   });
 
-  test("0; and 1 where there is a file, which stays as it is", async () => {
+  test("0; and 1 if the file exists, which is not changed", async () => {
     expect(await exported()).toMatchObject({ code: 0, stdout: "" });
     const before = readFileSync(out, "utf8");
     expect(await exported()).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(/^cairnlog: EEXIST/) });

@@ -1,4 +1,4 @@
-/** The client's further areas against the real service, and that together they reach every route there is. */
+/** The client's further areas against the real service. Together they reach every route. */
 import { createPrivateKey, createPublicKey, randomUUID, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** A log that lies is caught at once, with the evidence in hand; one that is out of reach is not accused. */
+/** A log that lies is detected at once, with evidence; a log that cannot be reached is not accused. */
 import { generateKeyPairSync, sign } from "node:crypto";
 import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";

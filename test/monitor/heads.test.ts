@@ -67,7 +67,7 @@ describe("heads of the sizes in between", () => {
     await monitor.close();
   });
 
-  test("one that was mirrored, served again with its root and another signature, is no lie", async () => {
+  test("a mirrored head, served again with another signature, is not a lie", async () => {
     const { monitor, folder, size } = await liar.acquainted(0);
     const known: TreeHead = (await liar.service.get(`/log/sth/${COMMON}`)).body;
     lieAbout(COMMON, (head) => liar.signed(head, { timestamp: "2100-01-01T00:00:00.000000Z" }));

@@ -1,4 +1,4 @@
-/** Each way in which a log can lie raises its alarm, with evidence, and leaves the verified mirror as it was. */
+/** Every kind of lie raises its alarm, with evidence, and leaves the verified mirror unchanged. */
 import { generateKeyPairSync } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { type Entry, parsePublicKey, type TreeHead } from "#cairnlog/engine/verify/index.js";
@@ -38,7 +38,7 @@ describe("the newest head", () => {
     await liar.expectUnharmed(monitor, folder, size);
   });
 
-  test("another signed head of the same size and root is no lie", async () => {
+  test("another signed head of the same size and root is not a lie", async () => {
     const { monitor, folder, size, head } = await liar.acquainted(0);
     liar.proxy.lie = newestAt((shown) => liar.signed(shown, { timestamp: new Date().toISOString() }));
     await monitor.round();
@@ -309,7 +309,7 @@ describe("entries", () => {
   });
 });
 
-describe("answers that are no answers accuse nobody, and fill no memory", () => {
+describe("invalid answers raise no alarm, and use little memory", () => {
   test.each([
     ["garbage", (text: string) => `<html>${text}`],
     ["half of it", (text: string) => text.slice(0, -10)],

@@ -1,4 +1,4 @@
-/** Imports: what is kept, what is refused and by which line, what a log looks like afterwards. */
+/** Imports: what is kept, what is refused and at which line, and the log afterwards. */
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import fc from "fast-check";
@@ -127,7 +127,7 @@ function lineOfBytes(size: number): Buffer {
 const LINE_FEED = Buffer.from("\n");
 const [FIRST_HALF, SECOND_HALF] = [Buffer.from("\r"), Buffer.from("\n")];
 
-test("a line may have 16 MiB without its end, whatever that is and wherever the pieces are cut", async () => {
+test("a line may have 16 MiB without its end, with any line end and any division into pieces", async () => {
   const largest = lineOfBytes(LARGEST);
   const tooLong = lineOfBytes(LARGEST + 1);
   const cut = (bytes: Buffer) => [bytes.subarray(0, 7), bytes.subarray(7, LARGEST - 1), bytes.subarray(LARGEST - 1)];
@@ -209,7 +209,7 @@ test.each([
   expect(instantOf(spelled)).toBe(meant);
 });
 
-test("whatever was imported: ids, dates, roots and proofs are those of the definition, and it verifies", {
+test("any import: ids, dates, roots and proofs match the definition, and the log verifies", {
   timeout: 120_000,
 }, async () => {
   const wanted = fc.record({

@@ -1,4 +1,4 @@
-/** Queries against the plainest filter: the contract's rules applied to every entry. */
+/** Queries compared with the simplest filter: the contract's rules applied to every entry. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Entry, EventInput } from "#cairnlog/engine/index.js";
@@ -113,7 +113,7 @@ const criteria = fc.record(
   { requiredKeys: [] },
 );
 
-test("every query finds what the naive filter finds, page by page", { timeout: 120_000 }, async () => {
+test("every query finds the same entries as the naive filter, page by page", { timeout: 120_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(event, { minLength: 1, maxLength: 60 }),

@@ -1,4 +1,4 @@
-/** What request events mean, also when nobody's command made them: odd payloads change nothing, and none throws. */
+/** The effect of request events, also of events that no command made: odd payloads change nothing, and none throws. */
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
@@ -109,7 +109,7 @@ test("events that make no sense change nothing", async () => {
   expect(seen(world)).toEqual(before);
 });
 
-test("events never throw, whatever JSON they hold, and what readers see follows from them", async () => {
+test("events never throw, for any JSON, and queries agree with them", async () => {
   const world = await open();
   const ids = Array.from({ length: 4 }, () => randomUUID());
   const member = fc.constantFrom(

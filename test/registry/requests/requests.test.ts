@@ -124,7 +124,7 @@ describe("policies", () => {
     agreesWithEntries(world);
   });
 
-  test("hold: the target is told so, and may still answer", async () => {
+  test("hold: the target is notified, and may still answer", async () => {
     const { world, ask, publish, target, asker, kinds } = await scene();
     await publish({ default_action_on_failure: "hold" });
     const request = await ask();
@@ -138,7 +138,7 @@ describe("policies", () => {
     agreesWithEntries(world);
   });
 
-  test("allow: a request that fails is open all the same; so is one that passes, whatever the action", async () => {
+  test("allow: a request that fails is still open; one that passes is open for every action", async () => {
     const { ask, publish, world } = await scene();
     await publish({ default_action_on_failure: "allow" });
     expect((await ask()).status).toBe("open");
@@ -253,7 +253,7 @@ describe("policies", () => {
     agreesWithEntries(world);
   });
 
-  test("one that is in force at once takes a scheduled one with it", async () => {
+  test("one that is in force at once also replaces a scheduled one", async () => {
     const { world, publish, target } = await scene();
     await publish({ effective_from: at(world.now + HOUR) });
     const now = await publish({ effective_from: at(world.now - DAY) });
@@ -338,7 +338,7 @@ describe("at one moment", () => {
     agreesWithEntries(world);
   });
 
-  test("of two answers one is taken", async () => {
+  test("of two answers one is accepted", async () => {
     const { world, ask, target, asker, kinds } = await scene();
     const { request_id } = await ask();
     const { requests } = world.registry;
@@ -363,7 +363,7 @@ describe("at one moment", () => {
   });
 });
 
-test("a nonce is one requester's, whatever characters it has", async () => {
+test("a nonce belongs to one requester, for any characters", async () => {
   const { world, ask, target, asker } = await scene();
   const nonces = ["\0", "\0\0", "🪨".repeat(128), "a", "A", " a", "\u00e9", "e\u0301"];
   for (const nonce of nonces) await ask({ nonce });
@@ -373,7 +373,7 @@ test("a nonce is one requester's, whatever characters it has", async () => {
   agreesWithEntries(world);
 });
 
-test("a key that has ended since it was proven neither asks nor answers nor publishes", async () => {
+test("a key that has ended after its proof cannot ask, answer or publish", async () => {
   const { world, ask, publish, target, asker } = await scene();
   const { request_id } = await ask();
   const revoke = (fingerprint: string) => ({ event_type: "key_revocation", payload: { fingerprint } });
@@ -382,7 +382,7 @@ test("a key that has ended since it was proven neither asks nor answers nor publ
   for (const action of [ask, publish, answer]) expect((await failure(() => action())).code).toBe("key-not-active");
 });
 
-test("accepting needs an attestation that the log holds", async () => {
+test("accepting needs an attestation that is in the log", async () => {
   const { world, ask, target, asker, kinds } = await scene();
   const { requests, requestQueries, attestations } = world.registry;
   const { request_id } = await ask();
@@ -400,7 +400,7 @@ test("accepting needs an attestation that the log holds", async () => {
   agreesWithEntries(world);
 });
 
-test("lists are pages of what there is, by target or requester and by status, oldest first", async () => {
+test("lists come in pages, by target or requester and by status, oldest first", async () => {
   const { world, ask, target, asker } = await scene();
   const ids: string[] = [];
   for (let i = 0; i < 7; i++) ids.push((await ask()).request_id);
