@@ -120,5 +120,27 @@ test("bench measures, and leaves nothing behind", async () => {
   const { sign_per_s, verify_per_s, appends } = JSON.parse(stdout);
   expect([sign_per_s, verify_per_s].every((rate) => rate > 1)).toBe(true);
   expect(appends).toMatchObject([{ in_flight: 1 }, { in_flight: 64 }]);
-  expect(appends.every((row: { per_s: number; of_flush: number }) => row.per_s > 0 && row.of_flush > 0)).toBe(true);
+  for (const { per_s, flush_per_s, of_flush, of_signatures } of appends) {
+    expect([per_s, flush_per_s].every((rate) => rate > 0)).toBe(true);
+    // Time of one, as a multiple of the time of the other.
+    expect(of_flush).toBeCloseTo(flush_per_s / per_s);
+    expect(of_signatures).toBeCloseTo((sign_per_s * verify_per_s) / (sign_per_s + verify_per_s) / per_s);
+  }
+});
+
+test("bench says what it measured", async () => {
+  const { code, stdout, stderr } = await cairnlog(["bench", "--seconds", "1"]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  const rate = String.raw`^(?= *[\d,]+/s)[ \d,]{9,}/s  `;
+  const lines = [
+    "Ed25519 signatures$",
+    "Ed25519 verifications$",
+    ...[1, 64].flatMap((inFlight) => [
+      `puts of 400 bytes on disk, ${inFlight} in flight$`,
+      String.raw`appends on disk, ${inFlight} in flight: \d+\.\d\d × such a put, \d+\.\d\d × a signature and its verification$`,
+    ]),
+  ];
+  const said = stdout.trimEnd().split("\n");
+  expect(said).toHaveLength(lines.length);
+  for (const [i, line] of lines.entries()) expect(said[i]).toMatch(new RegExp(rate + line));
 });

@@ -126,6 +126,14 @@ describe("an encrypted private key", () => {
       ],
     );
     expect(differing).toMatch(/the two passphrases differ; nothing was written[\s\S]*\[2\]/);
+    for (const [typed, sentence] of [
+      ["\x03", "interrupted"],
+      ["\x04", "no passphrase was given"],
+    ] as const) {
+      const left = await onTerminal(["keygen", "--out", at("other.pem"), "--passphrase"], [["Passphrase for", typed]]);
+      expect(left).toContain(`cairnlog: ${sentence}`);
+      expect(left).toContain("[2]");
+    }
     expect(() => statSync(at("other.pem"))).toThrow();
   });
 });
