@@ -26,6 +26,13 @@ async function imported(entries: readonly MadeEntry[]) {
   return (await openTestLog({ path })).log;
 }
 
+test("a thousand warnings are told, and all are counted", async () => {
+  const proof = { ots_proof: Buffer.from("a proof").toString("base64") };
+  const report = await importInto(newPath(), [ndjson(chain(Array<Wanted>(1002).fill(proof)))]);
+  expect(report).toMatchObject({ entry_count: 1002, warning_count: 1002 });
+  expect(report.warnings.map(({ line }) => line)).toEqual(Array.from({ length: 1000 }, (_, i) => i + 1));
+});
+
 test("a mixed history is kept to the letter, gets one head, verifies, and appends go on behind it", async () => {
   const entries = chain([
     ...Array<Wanted>(1500).fill({ chain_version: null }),
