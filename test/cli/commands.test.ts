@@ -4,6 +4,7 @@ import { readdirSync } from "node:fs";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
 import { COMMANDS } from "#cairnlog/server/cli/commands.js";
+import { readInterval } from "#cairnlog/server/cli/connection.js";
 import type { Subcommand } from "#cairnlog/server/cli/usage.js";
 import { UsageError } from "#cairnlog/server/cli/usage.js";
 import { temporaryFolder } from "../server/harness.js";
@@ -17,6 +18,35 @@ test("the overview names the commands, and what each is for", async () => {
   expect(code).toBe(0);
   const lines = [...stdout.matchAll(/^ {2}([a-z-]+) +(\S.*)$/gm)].map((match) => match.slice(1));
   expect(lines).toEqual(Object.entries(COMMANDS).map(([name, { summary }]) => [name, summary]));
+  // All summaries begin in one column.
+  const columns = [...stdout.matchAll(/^( {2}[a-z-]+ +)\S.*$/gm)].map((match) => match[1]!.length);
+  expect(new Set(columns)).toEqual(new Set([4 + Math.max(...commands.map((name) => name.length))]));
+});
+
+test("the commands that do several things say so", async () => {
+  const several: string[] = [];
+  for (const name of commands) {
+    const { help, actions = [] } = await COMMANDS[name]!.load();
+    // Their synopsis has the action where others have an argument or an option.
+    const words = [...help.matchAll(new RegExp(`^cairnlog ${name} ([a-z][a-z|-]*)`, "gm"))].flatMap(([, word]) =>
+      word!.split("|"),
+    );
+    expect([...new Set(words)].sort(), name).toEqual([...actions].sort());
+    if (actions.length) several.push(name);
+  }
+  expect(several).toContain("inbox");
+});
+
+test.each([
+  ["0", 1],
+  ["1", 1],
+  ["60", 60],
+  ["2147483", 2_147_483],
+  // A timer that is set for longer than 31 bits of milliseconds ends at once.
+  ["2147484", 2_147_483],
+  ["999999999999999", 2_147_483],
+])("an interval of %s s is one of %d s", (text, seconds) => {
+  expect(readInterval(text)).toBe(seconds);
 });
 
 describe.each(commands)("%s", (name) => {
@@ -66,6 +96,13 @@ describe("what is not understood is exit code 2, and a sentence without a stack 
     [["keygen", "--no-such-option"], /Unknown option '--no-such-option'/],
     [["log", "no-such-action"], /say what to do/],
     [["trust", "show"], /FINGERPRINT is missing/],
+    [["trust", "revoke", "x"], /x is one argument too many/],
+    [["trust", "list", "x"], /x is one argument too many/],
+    [["keys", "list", "x", "y"], /y is one argument too many/],
+    [["log", "consistency", "1", "2", "3"], /3 is one argument too many/],
+    [["log", "tail", "--interval", "soon"], /--interval must be a whole number/],
+    [["log", "tail", "--server", "xhttp://127.0.0.1:9"], /--server must be an address such as/],
+    [["export", "--out", "x", "--server", "xhttp://127.0.0.1:9"], /--server must be an address/],
     [["completion", "tcsh"], /say what to do: bash, zsh, fish/],
     [["bench", "--seconds", "0"], /--seconds must be a whole number/],
   ])("%j", async (args, sentence) => {
