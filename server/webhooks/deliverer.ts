@@ -3,11 +3,13 @@
  * its own endpoint can hold up. How attempts went is written by commands of their own, many attempts in one; appends
  * never wait for any of it.
  */
+
 import { CairnlogError } from "../../engine/error.js";
 import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "../../engine/log/clock.js";
 import { isDue, mayTry, type Outcome } from "../../engine/registry/webhooks/deliveries.js";
 import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
 import type { Endpoint, Told, Webhooks } from "../../engine/registry/webhooks/webhooks.js";
+import { nextTurn } from "../../engine/turn.js";
 import type { Logger } from "../http/observing/logger.js";
 import { deliveryRequest } from "./message.js";
 import type { Send } from "./send.js";
@@ -116,7 +118,7 @@ export class Deliverer {
 
   /** Looks at what was touched, once the batches of this turn of the event loop have been released. */
   async #follow(): Promise<void> {
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
     while ((this.#touched.size || this.#isAnyTouched) && !this.#isStopped)
       await this.#tried(async () => {
         if (this.#isAnyTouched) for (const id of this.#webhooks.outbox.webhookIds()) this.#touched.add(id);

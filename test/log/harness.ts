@@ -3,10 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach } from "vitest";
-import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { type OperatorKey, operatorKey, publicOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
-import { type Log, type LogOptions, openLog, startLog } from "#cairnlog/engine/log/log.js";
+import { type Log, type LogOptions, openLog, openLogReader, startLog } from "#cairnlog/engine/log/log.js";
+import type { LogReader } from "#cairnlog/engine/log/reader.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 
 /** Many logs are open at once while a failing property is being shrunk. */
@@ -43,7 +44,17 @@ export async function openTestLog(options: Partial<LogOptions> = {}): Promise<{ 
   return { log, path };
 }
 
-/** The same over a store whose `commit` can be made to fail. */
+/** The log at `path` as somebody reads it who has the public key alone; closed after the test. */
+export async function openTestReader(
+  path: string,
+  operator = publicOperatorKey(testOperator.public.pem),
+): Promise<LogReader> {
+  const log = await openLogReader({ path, operator, pool: testPool, mapSize: MAP_SIZE });
+  logs.add(log);
+  return log;
+}
+
+/** Like `openTestLog`, over a store whose `commit` can be made to fail. */
 export async function openFaultyLog(
   options: Partial<LogOptions> = {},
 ): Promise<{ log: Log; path: string; faults: Faults }> {

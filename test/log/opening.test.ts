@@ -2,16 +2,15 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { operatorKey, publicOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { TileKey } from "#cairnlog/engine/store/contract.js";
-import type { LogMeta } from "#cairnlog/engine/store/schema.js";
+import type { LogMeta } from "#cairnlog/engine/store/rows.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
-import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "./harness.js";
+import { MAP_SIZE, openTestLog, openTestReader, temporaryFolder, testOperator } from "./harness.js";
 import { tamper } from "./tamper.js";
 
 const events = (count: number) => Array.from({ length: count }, (_, n) => ({ event_type: "note", payload: { n } }));
-const reading = { signer: publicOperatorKey(testOperator.public.pem), readOnly: true };
 
 /** A closed log that got so many entries, each number in a batch of its own. */
 async function closedLog(...counts: number[]): Promise<string> {
@@ -48,12 +47,12 @@ const dropTiles = (path: string, isDropped: (key: TileKey) => boolean) =>
 
 describe("refused", () => {
   test.each([
-    ["to be written", {}],
-    ["to be read", { readOnly: true }],
-  ])("with another operator key, %s", async (_, options) => {
+    ["to be written", (path: string, signer: OperatorKey) => openTestLog({ path, signer })],
+    ["to be read", openTestReader],
+  ])("with another operator key, %s", async (_, opened) => {
     const path = await closedLog(1);
     const other = operatorKey(generatePrivateKey("ed25519"));
-    await expect(openTestLog({ path, signer: other, ...options })).rejects.toMatchObject({
+    await expect(opened(path, other)).rejects.toMatchObject({
       code: "wrong-operator",
       message: `This log is signed by operator key ${testOperator.fingerprint}, not by ${other.fingerprint}. Give the key that belongs to it, or another data directory.`,
     });
@@ -64,7 +63,7 @@ describe("refused", () => {
 
   test("to be read where there is no folder, and none is made", async () => {
     const path = join(temporaryFolder(), "none");
-    await expect(openTestLog({ path, ...reading })).rejects.toMatchObject({
+    await expect(openTestReader(path)).rejects.toMatchObject({
       code: "not-found",
       message: `There is no log in ${path} to be read.`,
     });
@@ -74,36 +73,36 @@ describe("refused", () => {
   test("to be read where the folder holds no log yet", async () => {
     const path = temporaryFolder();
     await openStore({ path, mapSize: MAP_SIZE }).close();
-    await expect(openTestLog({ path, ...reading })).rejects.toMatchObject({
+    await expect(openTestReader(path)).rejects.toMatchObject({
       code: "not-found",
       message: `There is no log in ${path} to be read yet.`,
     });
     const { log } = await openTestLog({ path });
     expect(log.size).toBe(0);
     await log.close();
-    const { log: read } = await openTestLog({ path, ...reading });
+    const read = await openTestReader(path);
     expect(read.size).toBe(0);
   });
 
   test.each([
-    ["to be written", {}],
-    ["to be read", reading],
-  ])("after a rebuild that was interrupted, %s", async (_, options) => {
+    ["to be written", (path: string) => openTestLog({ path })],
+    ["to be read", (path: string) => openTestReader(path)],
+  ])("after a rebuild that was interrupted, %s", async (_, opened) => {
     const path = await closedLog(2);
     await changeMeta(path, { rebuilding: true });
-    await expect(openTestLog({ path, ...options })).rejects.toMatchObject({
+    await expect(opened(path)).rejects.toMatchObject({
       code: "corrupt-log",
       message: `A rebuild of the log in ${path} was interrupted. Finish it: cairnlog fsck --rebuild.`,
     });
   });
 
   test.each([
-    ["to be written", {}],
-    ["to be read", reading],
-  ])("in a newer format, %s", async (_, options) => {
+    ["to be written", (path: string) => openTestLog({ path })],
+    ["to be read", (path: string) => openTestReader(path)],
+  ])("in a newer format, %s", async (_, opened) => {
     const path = await closedLog(1);
     await changeMeta(path, { format: 1000 });
-    await expect(openTestLog({ path, ...options })).rejects.toMatchObject({
+    await expect(opened(path)).rejects.toMatchObject({
       code: "corrupt-log",
       message: expect.stringMatching(
         /^The log is in format 1000; this version reads formats up to \d+\. Use the version/,

@@ -149,7 +149,7 @@ class Run {
     const text = head
       ? `verified: ${head.tree_size} entries, root ${head.root_hash}, head of ${head.timestamp}`
       : "The log has no tree head yet.";
-    console.log(this.#values.json ? JSON.stringify({ verified: this.#monitor.size, head }) : printable(text));
+    console.log(this.#values.json ? printableJson({ verified: this.#monitor.size, head }) : printable(text));
     return true;
   }
 
@@ -194,7 +194,7 @@ class Run {
     const { evidence, ...line } = alarm;
     const kept = evidence && this.#keepEvidence(alarm);
     const shown = kept?.file === undefined ? alarm : { ...line, evidence_file: kept.file };
-    if (this.#values.json) console.log(JSON.stringify(shown));
+    if (this.#values.json) console.log(printableJson(shown));
     this.#say(`ALARM ${alarm.alarm}: ${alarm.detail}${kept ? ` ${kept.sentence}` : ""}`);
     // The lie may never be shown again, so nobody else can be asked for what was received.
     if (kept && kept.file === undefined && !this.#values.json) console.error(printableJson(alarm));

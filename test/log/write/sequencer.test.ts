@@ -1,7 +1,7 @@
 /** The moments that commands and heads get, how many commands may wait, what is reported of a batch, and a disk that cannot be read. */
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
-import type { BatchReport } from "#cairnlog/engine/log/write/sequencer.js";
+import type { BatchReport } from "#cairnlog/engine/log/write/executor.js";
 import { openFaultyLog, openTestLog, testOperator } from "../harness.js";
 import { runIn } from "../inline.js";
 
