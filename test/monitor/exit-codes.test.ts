@@ -165,6 +165,24 @@ describe("1", () => {
   });
 });
 
+test("what takes long is said on stderr: what is verified, and with --audit what is compared", async () => {
+  const long = await startTestService();
+  await long.server.registry.log.append(Array(201).fill({ event_type: "note", payload: {} }));
+  proxy.upstream = long.url;
+  let now = await setClock(0);
+  const state = temporaryFolder();
+  proxy.lie = (path, answer) => {
+    if (path.startsWith("/log?")) {
+      now += 5_000;
+      vi.setSystemTime(now);
+    }
+    return answer;
+  };
+  const [verified, compared] = ["verified", "compared"].map((what) => `${what} 201 of 201 (100 %)\n`);
+  expect(await monitor(state, "--once")).toMatchObject({ code: 0, stderr: verified });
+  expect(await monitor(state, "--once", "--audit")).toMatchObject({ code: 0, stderr: compared });
+});
+
 test("the longest interval that a timer can wait is not taken for none", async () => {
   const warned = vi.spyOn(process, "emitWarning");
   const state = temporaryFolder();
