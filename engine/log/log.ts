@@ -20,6 +20,7 @@ import type { TreeVersion } from "../verify/tree/merkle.js";
 import type { TreeHead } from "../verify/tree/treehead.js";
 import { Anchors } from "./anchor/anchors.js";
 import { Applier } from "./apply/applier.js";
+import { refilingFor } from "./apply/derive.js";
 import { stateDifferences } from "./check/differences.js";
 import { Replay } from "./check/rebuild.js";
 import { type VerifyReport, verifyLog } from "./check/verify.js";
@@ -122,7 +123,7 @@ const NO_LOCK: WriterLock = { release: async () => {} };
 
 async function checkMeta(
   store: Store,
-  { path, signer, readOnly }: LogOptions,
+  { path, signer, readOnly, projection = noProjection }: LogOptions,
   migrations: typeof MIGRATIONS,
 ): Promise<void> {
   const keyId = signer.fingerprint;
@@ -140,7 +141,7 @@ async function checkMeta(
       `A rebuild of the log in ${path} was interrupted. Finish it: cairnlog fsck --rebuild.`,
     );
   if (readOnly) checkFormat(meta, migrations.length + 1);
-  else await migrate(store, meta, migrations);
+  else await migrate(store, meta, refilingFor(projection), migrations);
 }
 
 export class Log {

@@ -404,13 +404,17 @@ export const RECORD_TABLES = ["meta", ...DERIVED_TABLES, ...PRIVATE_TABLES] as c
  */
 export const BYTE_TABLES = ["batches", "tiles", "journal"] as const;
 
-/** 2: every commit moves the journal's position. A version that knows none would commit beside it, and refuses. */
-export const FORMAT = 2;
+/**
+ * 2: every commit moves the journal's position. A version that knows none would commit beside it, and refuses.
+ * 3: attestations are filed under what their signers signed.
+ */
+export const FORMAT = 3;
 
 /**
  * What a posting is about. The number is on disk: never reuse one.
  * `prefix` kinds keep the first 16 bytes of the term itself, in sort order, so that a prefix is a range;
  * the others keep 16 bytes of a SHA-256 of the term, which tells terms apart: two that agree cost 2^64 work to find.
+ * Number 9 was used up to format 2.
  */
 export const POSTING = {
   eventType: 1,
@@ -426,8 +430,6 @@ export const POSTING = {
   /** A key the entry names in one of the fields of `by-fingerprint`. */
   fingerprint: 7,
   document: 8,
-  /** Signer, manifest and type of an attestation: what makes a submission the same one again. */
-  sameAttestation: 9,
   attestationId: 10,
   /** Every entry that created a key, in order. */
   keyCreated: 11,
@@ -437,8 +439,16 @@ export const POSTING = {
   claimLookup: 13,
   /** Every attestation, whatever its predicate. */
   attestation: 14,
+  /** Signer, manifest, type and statement of an attestation: what makes a submission the same one again. */
+  submission: 15,
+  /** What a signer signed for an attestation, and his signature where the entry does not say what it is over. */
+  signedPayload: 16,
 } as const;
 export type PostingKind = (typeof POSTING)[keyof typeof POSTING];
 
 /** Kinds asked about mostly to learn that there is none; their terms enter each run's Bloom filter. */
-export const BLOOM_KINDS: ReadonlySet<number> = new Set([POSTING.sameAttestation, POSTING.attestationId]);
+export const BLOOM_KINDS: ReadonlySet<number> = new Set([
+  POSTING.attestationId,
+  POSTING.submission,
+  POSTING.signedPayload,
+]);

@@ -1,4 +1,5 @@
 /** `cairnlog monitor` as people run it: evidence that others check, timers, kills, and a log that was tampered with. */
+
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -7,6 +8,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { anyEvent } from "../anyevent.js";
 import { cairnlog } from "../cli/harness.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
@@ -72,7 +74,7 @@ test("3: two heads of one size: the manual's check convicts, and acquits what is
   const state = temporaryFolder();
   const other = await startTestService({ SERVICE_OPERATOR_KEY: join(service.server.dataDir, "operator.pem") });
   expect((await once_(state)).code).toBe(0);
-  await other.server.registry.log.append([1, 2, 3, 4, 5, 6, 7].map((n) => ({ event_type: "note", payload: { n } })));
+  await other.server.registry.log.append([1, 2, 3, 4, 5, 6, 7].map((n) => anyEvent({ n })));
   proxy.upstream = other.url;
   const caught = await once_(state);
   proxy.upstream = service.url;
