@@ -144,6 +144,7 @@ export interface RequestRow {
 }
 /** Requests are listed by status, and all of a key's in one list. */
 export type RequestList = RequestStatus | "all";
+export type RequestCountKey = ["target" | "requester", string] | ["pair", string, string];
 
 /** A published request policy. */
 export interface PolicyRow {
@@ -299,8 +300,10 @@ export interface Tables {
   requestsByTarget: { key: [string, RequestList, number]; row: { readonly request_id: string } };
   /** By [requester's fingerprint, list, entry id]. */
   requestsByRequester: { key: [string, RequestList, number]; row: { readonly request_id: string } };
-  /** By [role, fingerprint]: how long each list is. */
-  requestCounts: { key: ["target" | "requester", string]; row: Readonly<Record<RequestList, number>> };
+  /** By [target's fingerprint, requester's fingerprint, list, entry id]. */
+  requestsByPair: { key: [string, string, RequestList, number]; row: { readonly request_id: string } };
+  /** By [role, fingerprint], or for a pair by ["pair", target's and requester's fingerprints]: how long each list is. */
+  requestCounts: { key: RequestCountKey; row: Readonly<Record<RequestList, number>> };
   /** By [requester's fingerprint, SHA-256 of the nonce in hex]: LMDB's keys are short, and nonces may hold anything. */
   requestNonces: { key: [string, string]; row: { readonly request_id: string } };
   /** By target's fingerprint. */
@@ -358,6 +361,7 @@ export const DERIVED_TABLES = [
   "requests",
   "requestsByTarget",
   "requestsByRequester",
+  "requestsByPair",
   "requestCounts",
   "requestNonces",
   "policies",
@@ -406,7 +410,7 @@ export const BYTE_TABLES = ["batches", "tiles", "journal"] as const;
 
 /**
  * 2: every commit moves the journal's position. A version that knows none would commit beside it, and refuses.
- * 3: attestations are filed under what their signers signed.
+ * 3: attestations are filed under what their signers signed, requests under target and requester together.
  */
 export const FORMAT = 3;
 

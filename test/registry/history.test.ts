@@ -1,4 +1,4 @@
-/** Hostile history: whatever an imported entry says, rows, terms and queries come out of it, and no crash. */
+/** Hostile history: whatever an entry says, rows, terms and queries come out of it, and no crash. */
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
@@ -69,7 +69,9 @@ test("any payload under any event type: state is what a rebuild makes, and every
         const path = join(newFolder(), "log");
         const entries = chain([registered(a), registered(b), ...events]);
         const operator = operatorKey(pem);
-        const writer = await openHistory({ path, operatorKey: operator.public.pem, projection, mapSize: 2 ** 28 });
+        const { checksEvents: _, ...unchecked } = projection;
+        const options = { path, operatorKey: operator.public.pem, projection: unchecked, mapSize: 2 ** 28 };
+        const writer = await openHistory(options);
         await writer.add(entries.map((entry) => ({ entry: line(entry), otsProof: null, head: null })));
         await writer.close();
         const world = await openWorld(path, pem);
@@ -86,7 +88,8 @@ test("any payload under any event type: state is what a rebuild makes, and every
           for (const { request_id } of requests.list({ target: fingerprint }).requests) requests.find(request_id);
           policies.view(fingerprint);
         }
-        expect(await log.verify()).toMatchObject({ valid: true });
+        const { errors } = await log.verify();
+        expect(errors.filter(({ code }) => code !== "wrong-event")).toEqual([]);
         await world.registry.close();
       },
     ),

@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto";
 import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
-import type { PolicyRow, RequestList, RequestRow, TargetPolicies } from "../../store/schema.js";
+import type { PolicyRow, RequestCountKey, RequestList, RequestRow, TargetPolicies } from "../../store/schema.js";
 import { POLICY_ACTIONS } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { fits, type JsonObject } from "../../verify/json/shape.js";
@@ -78,9 +78,11 @@ function file(state: StateWriter, row: RequestRow, list: RequestList, change: 1 
   const listed = change > 0 ? { request_id } : undefined;
   state.put("requestsByTarget", [target, list, id], listed);
   state.put("requestsByRequester", [requester, list, id], listed);
-  const keys: ["target" | "requester", string][] = [
+  state.put("requestsByPair", [target, requester, list, id], listed);
+  const keys: RequestCountKey[] = [
     ["target", target],
     ["requester", requester],
+    ["pair", target, requester],
   ];
   for (const key of keys) {
     const counts = state.get("requestCounts", key) ?? EMPTY_COUNTS;
