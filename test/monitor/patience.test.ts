@@ -1,9 +1,9 @@
 /** Limits and outages are waited out, and nobody is waited for for ever. */
-
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, expect, test } from "vitest";
-import { OversizedAnswer, patientFetch } from "#cairnlog/server/monitor/patience.js";
+import { OversizedAnswer } from "#cairnlog/server/client/body.js";
+import { patientFetch } from "#cairnlog/server/monitor/patience.js";
 import { anyEvent } from "../anyevent.js";
 import { startTestService } from "../server/harness.js";
 import { hastyFetch, newMonitor } from "./monitors.js";

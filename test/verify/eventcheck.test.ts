@@ -1,7 +1,7 @@
 /** An entry is an event of the type that it is said to be of: by its payload, since no hash covers the type. */
 import { describe, expect, test } from "vitest";
 import { checkServiceEntry, eventMisfit } from "#cairnlog/engine/verify/eventcheck.js";
-import { EVENT_TYPES, type EventType, eventOf, type PayloadOf } from "#cairnlog/engine/verify/kinds.js";
+import { EVENT_TYPES, type EventType, eventOf } from "#cairnlog/engine/verify/kinds.js";
 import { chain } from "../log/history/entries.js";
 
 const PREDICATE = "https://x-service.example/predicates/authorship/v1";
@@ -21,7 +21,7 @@ const offer = {
 const change = { ...offer, offer_entry_id: 3, note: null };
 
 /** What the service wrote before payloads named their type. */
-const OLD: { readonly [T in EventType]: PayloadOf<T> } = {
+const OLD: Readonly<Record<EventType, Readonly<Record<string, unknown>>>> = {
   key_registration: key,
   key_succession: { ...key, old_fingerprint: b },
   key_revocation: { fingerprint: a },

@@ -1,7 +1,7 @@
 /** How attestations are recorded. Whoever runs this has verified the signature. */
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
-import type { KeyRow } from "../../store/schema.js";
+import type { KeyRow } from "../../store/rows.js";
 import type { AttestationEvent } from "../../verify/bundle/format.js";
 import { appendRegistration, type PlainKey } from "../keys/commands.js";
 import { requireActive } from "../keys/status.js";
@@ -20,7 +20,7 @@ export interface SignedAttestation {
   readonly intent_statement: string | null;
   /** Bare hex. */
   readonly manifest_hash: string;
-  /** Of what the signature is over, bare hex; null where that is the manifest as it was submitted. */
+  /** Of what the signature is over, bare hex; null if that is the manifest as it was submitted. */
   readonly signed_payload_hash: string | null;
   /** Base64, as it was sent. */
   readonly signature: string;
@@ -45,8 +45,8 @@ export type Recorded = { readonly pseudonym: string } & (
 
 /**
  * Registers the key first when it is new.
- * @throws CairnlogError `key-not-active`; `proof-required` when the signature has made another attestation before, and
- *   the submission does not show that it comes from the signer
+ * @throws CairnlogError `key-not-active`; `proof-required` if the signature has made another attestation before, and the
+ *   submission does not show that it comes from the signer
  */
 export const recordAttestation = define(
   "attestation.record",
@@ -75,7 +75,7 @@ export const recordAttestation = define(
     const isSigned = [terms.payload, terms.signature].some((term) => transaction.first(term) !== undefined);
     if (isSigned && !signed.may_differ) throw proofRequired();
     if (row) requireActive(transaction, key.fingerprint);
-    else appendRegistration(transaction, { key, pseudonym, expiration_date: null });
+    else appendRegistration(transaction, { key, pseudonym, expiration_date: null, possession_signature: null });
     transaction.append({ event_type, payload });
     return { pseudonym, event: payload };
   },
