@@ -1,7 +1,7 @@
 /**
  * Signing a document in two steps (`POST /documents/sign`): first the manifest and the bytes to sign, then the same
- * request with the signature. The manifest is made from the request alone, so nothing is kept in between. Type and
- * statement, where the request names them, are members of the manifest's document, and so are signed.
+ * request with the signature. The manifest is made from the request alone, so nothing is kept in between. If the first
+ * request names type and statement, they are members of the manifest's document, and so are signed.
  */
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
@@ -42,19 +42,29 @@ export async function signDocument(
 ): Promise<PreparedDocument | AttestationReceipt> {
   const { title, content_hash, tags, signature, ...submission } = request;
   const { attestation_type, intent_statement } = submission;
-  const manifest: PreparedDocument["manifest"] = {
-    attestations: [],
-    document: {
-      content_hash: normaliseContentHash(content_hash) ?? content_hash,
-      title,
-      ...(tags == null ? {} : { tags }),
-      ...(attestation_type == null ? {} : { attestation_type }),
-      ...(intent_statement == null ? {} : { intent_statement }),
-    },
+  const document = {
+    content_hash: normaliseContentHash(content_hash) ?? content_hash,
+    title,
+    ...(tags == null ? {} : { tags }),
   };
+  const terms = {
+    ...(attestation_type == null ? {} : { attestation_type }),
+    ...(intent_statement == null ? {} : { intent_statement }),
+  };
+  const manifest: PreparedDocument["manifest"] = { attestations: [], document: { ...document, ...terms } };
   checkDocument(manifest);
-  if (signature != null) return attestations.submit({ ...submission, manifest, signature }, shown);
-  attestations.predicate(submission.attestation_type, importPublicKey(submission.public_key_pem).fingerprint);
+  if (signature != null) {
+    const submit = (signed: Manifest) => attestations.submit({ ...submission, manifest: signed, signature }, shown);
+    try {
+      return await submit(manifest);
+    } catch (error) {
+      const isUnnamed = Object.keys(terms).length > 0 && error instanceof CairnlogError;
+      if (!isUnnamed || error.code !== "invalid-signature") throw error;
+      // The first step did not name type and statement: then they are not signed, and the receipt says so.
+      return submit({ attestations: [], document });
+    }
+  }
+  attestations.predicate(attestation_type, importPublicKey(submission.public_key_pem).fingerprint);
   return {
     manifest,
     signing_payload: encodeBase64(signingPayload(manifest)),

@@ -115,7 +115,7 @@ test("is filed anew from the beginning when the first attempt was interrupted", 
   };
   await expect(openLog({ path, signer: operatorKey(pem), projection: stopping })).rejects.toThrow("was killed");
   const store = openStore({ path });
-  expect(store.get("meta", "log")!.format).toBe(2);
+  expect(store.get("meta", "log")!.format).toBe(3);
   await store.close();
   const { registry } = await openWorld(path, pem);
   expect(registry.log.stateDifferences()).toEqual([]);

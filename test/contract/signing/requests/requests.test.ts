@@ -46,7 +46,8 @@ describe("a request", () => {
     expect(reply.body).toEqual({ ...fields, ...place, response: null });
     const entry = (await service.get(`/log/${before + 1}`)).body;
     expect(entry.event_type).toBe("attestation_request");
-    expect(entry.payload).toEqual({ ...fields, request_id: reply.body.request_id });
+    const event_type = "attestation_request";
+    expect(entry.payload).toEqual({ event_type, ...fields, request_id: reply.body.request_id });
     expect(entry.payload).not.toHaveProperty("auth");
     expect((await service.get(`${REQUESTS}/${reply.body.request_id}`)).body).toEqual(reply.body);
   });
