@@ -3,6 +3,7 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { TreeHead } from "#cairnlog/engine/verify/index.js";
+import { anyEvent } from "../anyevent.js";
 import { begin, cairnlog, interrupt } from "../cli/harness.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
@@ -55,7 +56,7 @@ async function setClock(afterHead: number): Promise<number> {
 /** An entry that only names the key in another member: an alert about it. */
 async function nameAlice(): Promise<object> {
   const alert = { endorser_key_fingerprint: "sha256:0", compromised_fingerprint: alice.fingerprint, reason: "lost" };
-  await service.server.registry.log.append({ event_type: "note", payload: alert });
+  await service.server.registry.log.append(anyEvent(alert));
   return alert;
 }
 
