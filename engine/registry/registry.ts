@@ -118,7 +118,7 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry> 
     keyLifecycle: new KeyLifecycle({ log, verifier, operator }),
     challenges,
     passwords,
-    accounts: new Accounts({ log, keys, credentials, hasher, clock }),
+    accounts: new Accounts({ log, keys, credentials, verifier, hasher, clock }),
     credentials,
     claims: new Claims({ log, credentials, clock, reveals }),
     attestations: new Attestations({ log, verifier, passwords, operator, predicateBase }),

@@ -271,6 +271,11 @@ export interface CredentialRow {
   readonly key_fingerprint: string;
   readonly credential_type: CredentialType;
   readonly device_label: string;
+  /**
+   * Whether the key itself has signed that it is on this account. Absent in rows of earlier versions, which did not ask.
+   * While it has not, its holder may take it to another account.
+   */
+  readonly confirmed?: boolean;
   /** Id of the root that the key's hardware attestation led to; null when there was none, or none could be asked for. */
   readonly hardware_root: string | null;
   readonly status: "active" | "revoked";
@@ -341,7 +346,7 @@ export interface Tables {
   trustConfigs: { key: number; row: TrustConfigRow };
   /** By key fingerprint: its newest trust configuration. Under the empty text: the newest of all. */
   trustConfigHeads: { key: string; row: { readonly id: number } };
-  /** By key fingerprint: where its credential is. A key is on one account at most, for ever. */
+  /** By key fingerprint: where its credential is. A key is on one account at most. */
   credentialKeys: { key: string; row: { readonly user_id: string; readonly credential_id: string } };
 }
 export type TableName = keyof Tables;
