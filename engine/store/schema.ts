@@ -251,6 +251,8 @@ export interface SignedHeadRow {
 export interface PasswordRow {
   /** argon2id in PHC string format, salt included. */
   readonly hash: string;
+  /** Drawn anew with each change; a session names the one under which it began. Absent in rows of earlier versions. */
+  readonly version?: string;
 }
 
 /** An account. */

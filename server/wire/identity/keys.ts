@@ -127,6 +127,9 @@ export const SucceedKey = Type.Object(
       { description: "What goes into the log." },
     ),
     ...AUTH,
+    password: Type.Optional(
+      nullable(Type.String({ description: "When one is set for the old key and the proof is not a session." })),
+    ),
   },
   {
     title: "SucceedKey",
