@@ -134,7 +134,7 @@ function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry
     keyLifecycle: new KeyLifecycle({ log, verifier, operator }),
     challenges,
     passwords,
-    accounts: new Accounts({ log, keys, credentials, hasher, clock }),
+    accounts: new Accounts({ log, keys, credentials, verifier, hasher, clock }),
     credentials,
     claims: new Claims({ log, credentials, clock, reveals }),
     attestations: new Attestations({ log, verifier, passwords, operator, predicateBase }),

@@ -77,7 +77,7 @@ export async function startControlled(
   const predicateBase = "https://x-service.example/predicates";
   const registry = await openRegistry({ path: join(dataDir, "log"), operator, pool, predicateBase, clock });
   const { challenges, keys } = registry;
-  const sessions = new Sessions({ operator, keys, ttlSeconds: 3600, clock });
+  const sessions = new Sessions({ operator, keys, passwords: registry.passwords, ttlSeconds: 3600, clock });
   const gate = new Gate({ challenges, sessions, keys, operator });
   const metrics = new Metrics(registry.log);
   const readiness = new Readiness({ log: registry.log, operator, freeBytes: () => state.freeBytes });

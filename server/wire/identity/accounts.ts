@@ -27,6 +27,16 @@ export const OpenAccount = Type.Object(
     }),
     email: Type.String({ description: "At most 254 octets. It is not in the log and never returned." }),
     ...CREDENTIAL_INPUT,
+    possession_signature: Type.Optional(
+      nullable(
+        Type.String({
+          description:
+            "Base64, by the key over the RFC 8785 canonical JSON of an object with the members action " +
+            "(`service.user.create.v1`), display_name, email and key_fingerprint, all as sent. Takes the key from an " +
+            "account that somebody opened with it without this.",
+        }),
+      ),
+    ),
   },
   { title: "OpenAccount", description: "The account, and the key that becomes its first credential." },
 );

@@ -127,6 +127,9 @@ export const SucceedKey = Type.Object(
       { description: "The payload of the log entry." },
     ),
     ...AUTH,
+    password: Type.Optional(
+      nullable(Type.String({ description: "When one is set for the old key and the proof is not a session." })),
+    ),
   },
   {
     title: "SucceedKey",
