@@ -88,6 +88,28 @@ export const noncePrefix = (purpose: ChallengePurpose, fingerprint: string): str
 export const successionMessage = (oldFingerprint: string, newFingerprint: string): string =>
   `service.key.succession.v1:${oldFingerprint}:${newFingerprint}`;
 
+/**
+ * What a key signs, as canonical JSON, to show that whoever registers it holds it (`api.md`, Keys). Values are those of
+ * the request, as they are sent.
+ */
+export const registrationStatement = (fingerprint: string, pseudonym: string, expiration_date: string | null) => ({
+  action: "service.key.register.v1",
+  expiration_date,
+  fingerprint,
+  pseudonym,
+});
+
+/**
+ * What a key signs, as canonical JSON, to show that its holder opens this account with it. Values are those of the
+ * request, as they are sent. No entry of the log ever holds such a signature, so nobody can take one from there.
+ */
+export const accountStatement = (display_name: string, email: string, key_fingerprint: string) => ({
+  action: "service.user.create.v1",
+  display_name,
+  email,
+  key_fingerprint,
+});
+
 /** What the issuing key signs, as canonical JSON, to take a key into its account (`api.md`, Accounts and credentials). */
 export const enrolmentStatement = (challenge_id: string, issuing_fingerprint: string, key_fingerprint: string) => ({
   action: "service.credential.enroll.v1",
