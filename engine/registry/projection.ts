@@ -61,6 +61,7 @@ function meaningOf({ event_type }: LoggedEvent): Meaning | undefined {
 }
 
 export const projection: Projection = {
+  checksEvents: true,
   apply(event, state) {
     meaningOf(event)?.apply?.(event, state);
   },

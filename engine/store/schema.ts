@@ -1,9 +1,10 @@
 /**
- * Everything that is on disk, in one place: each table, its key and its row. One LMDB environment a log, and one for its
- * postings (`posting-tables.ts`).
+ * Everything on disk, in one place: each table with its key and its row. A log has one LMDB environment, and a second
+ * one for its postings (`postings/tables.ts`).
  *
- * Two kinds of tables. *Derived* rows follow from the entries through `apply` alone and can be rebuilt from them;
- * *private* rows (secrets, addresses, work to do) are written beside a batch in the same transaction and never enter it.
+ * There are two kinds of tables. *Derived* rows follow from the entries through `apply` alone and can be rebuilt from
+ * them. *Private* rows (secrets, addresses, work to do) are written in the same transaction as a batch and are never
+ * part of it.
  */
 import type {
   AnchorRow,
@@ -56,13 +57,13 @@ export interface Tables {
   requestsByTarget: { key: [string, RequestList, number]; row: { readonly request_id: string } };
   /** By [requester's fingerprint, list, entry id]. */
   requestsByRequester: { key: [string, RequestList, number]; row: { readonly request_id: string } };
-  /** By [role, fingerprint]: how long each list is. */
+  /** By [role, fingerprint]: the length of each list. */
   requestCounts: { key: ["target" | "requester", string]; row: Readonly<Record<RequestList, number>> };
   /** By [requester's fingerprint, SHA-256 of the nonce in hex]: LMDB's keys are short, and nonces may hold anything. */
   requestNonces: { key: [string, string]; row: { readonly request_id: string } };
   /** By target's fingerprint. */
   policies: { key: string; row: TargetPolicies };
-  /** By [key fingerprint, id of the entry that it tells of]. */
+  /** By [key fingerprint, id of the entry that the notification is about]. */
   notifications: { key: [string, number]; row: NotificationRow };
   /** By key fingerprint: how many notifications it has. */
   inboxes: { key: string; row: { readonly count: number } };
@@ -72,13 +73,13 @@ export interface Tables {
   webhooks: { key: number; row: WebhookRow };
   /** By [webhook id, entry id]. */
   outbox: { key: [number, number]; row: DeliveryRow };
-  /** By webhook id: how many rows it has in the outbox; no row for none. */
+  /** By webhook id: the number of its rows in the outbox; no row means 0. */
   outboxCounts: { key: number; row: { readonly count: number } };
-  /** By what is counted: the last id given out, so that none is given twice. */
+  /** By kind of counter: the last id that was given out, so that no id is used twice. */
   counters: { key: "webhook"; row: { readonly last: number } };
-  /** By leaf index: what is served as `ots_proof`, the one thing about an entry that changes later. */
+  /** By leaf index: the proof that is served as `ots_proof`, the only part of an entry that changes later. */
   anchors: { key: number; row: AnchorRow };
-  /** By leaf index: the anchors of which more is expected. */
+  /** By leaf index: the anchors whose proof is not complete yet. */
   anchorWork: { key: number; row: Pick<AnchorRow, "status" | "anchored_at"> };
   /** One row, under the key "log". */
   anchorTotals: { key: string; row: AnchorTotals };
@@ -92,18 +93,18 @@ export interface Tables {
   userNames: { key: string; row: { readonly user_id: string } };
   /** By [user id, credential id]. */
   credentials: { key: [string, string]; row: CredentialRow };
-  /** By id, from 1 on without a gap. */
+  /** By id; ids begin with 1 and have no gaps. */
   trustConfigs: { key: number; row: TrustConfigRow };
   /** By key fingerprint: its newest trust configuration. Under the empty text: the newest of all. */
   trustConfigHeads: { key: string; row: { readonly id: number } };
-  /** By key fingerprint: where its credential is. A key is on one account at most, for ever. */
+  /** By key fingerprint: the place of its credential. A key is on at most one account, for ever. */
   credentialKeys: { key: string; row: { readonly user_id: string; readonly credential_id: string } };
 }
 export type TableName = keyof Tables;
 export type KeyOf<T extends TableName> = Tables[T]["key"];
 export type RowOf<T extends TableName> = Tables[T]["row"];
 
-/** Which tables follow from the entries; `rebuild` empties and refills exactly these. */
+/** Tables that are derived from the entries; `rebuild` empties and refills exactly these. */
 export const DERIVED_TABLES = [
   "seams",
   "keys",
@@ -121,7 +122,7 @@ export const DERIVED_TABLES = [
 ] as const satisfies readonly TableName[];
 export type DerivedTable = (typeof DERIVED_TABLES)[number];
 
-/** Which tables do not: they are copied, or lost. */
+/** Tables that are not derived: if they are lost, only a copy brings them back. */
 export const PRIVATE_TABLES = [
   "anchors",
   "anchorWork",
@@ -144,7 +145,7 @@ export const PRIVATE_TABLES = [
 ] as const satisfies readonly TableName[];
 export type PrivateTable = (typeof PRIVATE_TABLES)[number];
 
-/** Tables whose rows follow from no entry, so that a record of the journal has to carry them. */
+/** Tables whose rows are not derived from entries, so that records of the journal have to carry them. */
 export type RecordedTable = PrivateTable | "meta";
 const RECORDED: ReadonlySet<string> = new Set<RecordedTable>(["meta", ...PRIVATE_TABLES]);
 export const isRecorded = (table: string): table is RecordedTable => RECORDED.has(table);
@@ -161,13 +162,16 @@ export const RECORD_TABLES = ["meta", ...DERIVED_TABLES, ...PRIVATE_TABLES] as c
  */
 export const BYTE_TABLES = ["batches", "tiles", "journal"] as const;
 
-/** 2: every commit moves the journal's position. A version that knows none would commit beside it, and refuses. */
+/**
+ * 2: every commit changes the journal's position. A version without it would commit without changing it, so it refuses
+ * to open the log.
+ */
 export const FORMAT = 2;
 
 /**
- * What a posting is about. The number is on disk: never reuse one.
- * `prefix` kinds keep the first 16 bytes of the term itself, in sort order, so that a prefix is a range;
- * the others keep 16 bytes of a SHA-256 of the term, which tells terms apart: two that agree cost 2^64 work to find.
+ * The kinds of postings. The numbers are on disk: never reuse one. `prefix` kinds keep the first 16 bytes of the term
+ * itself, in sort order, so that a prefix is a range. The others keep 16 bytes of a SHA-256 of the term. It costs 2^64
+ * work to find two texts with the same 16 bytes.
  */
 export const POSTING = {
   eventType: 1,
@@ -176,14 +180,14 @@ export const POSTING = {
   digest: 3,
   /** A searchable payload field stored as bare hex, hex-decoded (prefix). */
   bareHash: 4,
-  /** The same stored as `sha256:` + hex, hex-decoded after the colon (prefix). */
+  /** A searchable payload field stored as `sha256:` + hex, hex-decoded after the colon (prefix). */
   prefixedHash: 5,
-  /** The same stored as any other text, case-folded UTF-8 (prefix). */
+  /** A searchable payload field stored as any other text, case-folded UTF-8 (prefix). */
   fieldText: 6,
   /** A key the entry names in one of the fields of `by-fingerprint`. */
   fingerprint: 7,
   document: 8,
-  /** Signer, manifest and type of an attestation: what makes a submission the same one again. */
+  /** Signer, manifest and type of an attestation: they identify a repeated submission. */
   sameAttestation: 9,
   attestationId: 10,
   /** Every entry that created a key, in order. */
@@ -197,5 +201,5 @@ export const POSTING = {
 } as const;
 export type PostingKind = (typeof POSTING)[keyof typeof POSTING];
 
-/** Kinds asked about mostly to learn that there is none; their terms enter each run's Bloom filter. */
+/** Kinds that are mostly looked up when they are absent; their terms are in each run's Bloom filter. */
 export const BLOOM_KINDS: ReadonlySet<number> = new Set([POSTING.sameAttestation, POSTING.attestationId]);

@@ -1,8 +1,8 @@
 /** Commands of a test's own, which have no name. */
 import type { Log } from "#cairnlog/engine/log/log.js";
 import type { Transaction } from "#cairnlog/engine/log/write/commands.js";
+import type { Committed } from "#cairnlog/engine/log/write/executor.js";
 import type { StateWriter } from "#cairnlog/engine/log/write/projection.js";
-import type { Committed } from "#cairnlog/engine/log/write/sequencer.js";
 import type { DerivedTable, PrivateTable } from "#cairnlog/engine/store/schema.js";
 
 /** A transaction with a door to every table of state, so that a test can plant rows that no entry makes. */

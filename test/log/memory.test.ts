@@ -76,7 +76,7 @@ describe.each(["not persisted", "persisted anyway"] as const)("a write that fail
     expect(receipt.leaf_index).toBe((truth as { size: number }).size);
     expect(log.lastFailure).toBeNull();
     // No entry makes this test's key.
-    expect(log.stateDifferences()).toEqual([expect.stringMatching(/^keys .* no entry makes it$/)]);
+    expect(log.stateDifferences()).toEqual([expect.stringMatching(/^keys .* the entries do not make it$/)]);
     expect(await log.verify()).toMatchObject({ valid: true });
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Finding entries: `spec.md`, filter and search rules 1 to 5. Every criterion becomes a sorted list of leaf indexes; one
- * list is paged by rank, several are intersected, shortest first.
+ * Finds entries: `spec.md`, filter and search rules 1 to 5. Every criterion becomes a sorted list of leaf indexes. One
+ * list is paged by rank; several are intersected, shortest first.
  */
 
 import type { Postings } from "../../store/postings/postings.js";
@@ -11,7 +11,7 @@ import type { Entry } from "../../verify/entry.js";
 import { arrayList, disjointUnion, type IndexList, intersection } from "./index-list.js";
 import type { Stretch } from "./seams.js";
 
-/** All that are given must hold. */
+/** An entry must meet every criterion that is given. */
 export interface Criteria {
   /** The event type is one of these. */
   readonly eventTypes?: readonly string[];
@@ -21,13 +21,13 @@ export interface Criteria {
   readonly search?: string;
   /** The entry names this key in one of the six fields (rule 5). */
   readonly fingerprint?: string;
-  /** The entry is filed under this term. */
+  /** The entry has this term. */
   readonly term?: string;
   /** The entry's `document_hash`, bare or prefixed. */
   readonly document?: string;
-  /** These leaf indexes only: stretches, ascending and apart from one another. */
+  /** Only these leaf indexes: ascending stretches that do not touch. */
   readonly within?: readonly Stretch[];
-  /** Leaf indexes from here on only. */
+  /** Only leaf indexes from here on. */
   readonly from?: number;
 }
 
@@ -49,7 +49,7 @@ const HEX = /^[0-9a-f]+$/;
 const COMPLETE_HASH = /^(?:sha256:)?((?:[0-9a-f]{64}|[0-9a-f]{128}))$/;
 const PREFIX = "sha256:";
 
-/** Matches number `offset` to `offset + limit` of those that `criteria` select, and how many there are in all. */
+/** Matches number `offset` to `offset + limit` of the entries that `criteria` select, and the number of all matches. */
 export function findMatches(sources: Sources, criteria: Criteria, offset: number, limit: number): Matches {
   const lists = criteriaLists(sources, criteria);
   let total = 0;
@@ -64,7 +64,7 @@ export function findMatches(sources: Sources, criteria: Criteria, offset: number
   return { total, indexes };
 }
 
-/** What all lists have in one stretch: how many, and the indexes of `length` of them from a rank on. */
+/** The common indexes of all lists in one stretch: their number, and `length` of them from a rank on. */
 interface StretchMatches {
   readonly count: number;
   page(rank: number, length: number): readonly number[];
@@ -75,7 +75,7 @@ function matchesIn({ from, to }: Stretch, lists: readonly IndexList[]): StretchM
   if (!only) return { count: to - from, page: (rank, length) => Array.from({ length }, (_, i) => from + rank + i) };
   if (lists.length === 1) {
     const first = only.seek(from);
-    // One search for the whole page: where each of 50 was looked for by its rank, that was most of what a page cost.
+    // One search for the whole page: searching each of 50 indexes by its rank took most of the time of a page.
     return { count: only.seek(to) - first, page: (rank, length) => only.window(only.at(first + rank), length) };
   }
   const indexes = [...intersection(lists, from, to)];
@@ -105,7 +105,7 @@ function criteriaLists(sources: Sources, criteria: Criteria): IndexList[] {
   return lists;
 }
 
-/** Entries that match a folded search term; sorted, each once. Costs what matches it. */
+/** Entries that match a folded search term, sorted, each once. The cost depends on the number of matches. */
 function searchList(sources: Sources, term: string): IndexList {
   const found = new Set<number>();
   for (const { index, certain } of candidates(sources, term))
@@ -113,7 +113,7 @@ function searchList(sources: Sources, term: string): IndexList {
   return arrayList([...found].sort((a, b) => a - b));
 }
 
-/** Everything that may match; `certain` where the 16 bytes of a term say all there is to say. */
+/** Every entry that may match; `certain` if the 16 bytes of a term are enough to decide. */
 function* candidates({ postings }: Sources, term: string): Iterable<{ index: number; certain: boolean }> {
   const hexRange = function* (kind: PostingKind, hex: string) {
     const certain = hex.length <= KEY_HEX;
@@ -135,12 +135,12 @@ function* candidates({ postings }: Sources, term: string): Iterable<{ index: num
   const low = textPrefixTerm(POSTING.fieldText, term);
   const bytes = Buffer.byteLength(term, "utf8");
   const high = low.slice(0, 1 + Math.min(bytes, KEY_BYTES)).padEnd(1 + KEY_BYTES, "\xff");
-  // Shorter values are filled up with NULs, so a term that holds one proves nothing.
+  // Shorter values are filled with NULs, so a term that contains a NUL is not certain.
   const certain = bytes <= KEY_BYTES && !term.includes("\0");
   for (const index of postings.range(low, high)) yield { index, certain };
 }
 
-/** The rules themselves, for one entry; `term` is folded. */
+/** The search rules, applied to one entry; `term` is folded. */
 export function matchesSearch(entry: Entry, term: string): boolean {
   if (entry.entry_hashes.some(({ digest_hex }) => digest_hex.toLowerCase().startsWith(term))) return true;
   const values = SEARCH_MEMBERS.map((field) => entry.payload[field])

@@ -54,6 +54,11 @@ export type DerivedWriter = StateWriter<DerivedTable>;
 export type PrivateWriter = StateWriter<PrivateTable>;
 
 export interface Projection {
+  /**
+   * Whether every entry must be an event of the service's log (`eventMisfit`). Then an entry from outside that is none is
+   * refused, and a check of the log names it. Without this, events may be anything.
+   */
+  readonly checksEvents?: true;
   /** Writes the derived rows that `event` causes. Deterministic: nothing but the event and the state may matter. */
   apply(event: LoggedEvent, state: DerivedWriter): void;
   /** Terms by which the event is found beyond those that every log has (`addLogTerms`). */

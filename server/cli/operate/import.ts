@@ -1,9 +1,10 @@
 /** `cairnlog import`: begins a log with entries that were made elsewhere. */
-import { createReadStream, mkdirSync, statSync } from "node:fs";
+import { createReadStream, statSync } from "node:fs";
 import { join } from "node:path";
 import { openOperatorKey } from "../../../engine/crypto/keys/operator-key.js";
 import { type ImportReport, importEntries } from "../../../engine/log/history/import.js";
 import { projection } from "../../../engine/registry/projection.js";
+import { makePrivateFolder } from "../../../engine/store/private.js";
 import { operatorKeyPath } from "../../settings.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { formatBytes, startProgress } from "../terminal/progress.js";
@@ -47,7 +48,7 @@ Example:
     // Opened first: a file that cannot be read must leave no data directory behind.
     const total = file === "-" ? null : statSync(file).size;
     const source = file === "-" ? process.stdin : createReadStream(file, { highWaterMark: PIECE_BYTES });
-    mkdirSync(settings.dataDir, { recursive: true });
+    makePrivateFolder(settings.dataDir);
     const signer = openOperatorKey(operatorKeyPath(settings));
     const bar = startProgress("imported", total, formatBytes);
     let report: ImportReport;

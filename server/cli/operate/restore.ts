@@ -1,10 +1,11 @@
 /** `cairnlog restore`: brings a log back from a backup, unless that would fork what was published. */
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createPool } from "../../../engine/crypto/pool/pool.js";
 import { CairnlogError } from "../../../engine/error.js";
 import { readManifest } from "../../../engine/log/history/backupformat.js";
 import { restore as restoreLog } from "../../../engine/log/history/restore.js";
 import { projection } from "../../../engine/registry/projection.js";
+import { makePrivateFolder } from "../../../engine/store/private.js";
 import { parsePublicKey } from "../../../engine/verify/index.js";
 import { publishedHeadPath } from "../../settings.js";
 import { interruptible } from "../terminal/interrupt.js";
@@ -60,7 +61,7 @@ Example:
     const published = await Promise.all(sources.map((source) => readPublished(source, publicKey)));
     const mirror = values.mirror === undefined ? undefined : existingLog(values.mirror);
 
-    mkdirSync(to, { recursive: true });
+    makePrivateFolder(to);
     const pool = createPool();
     const bar = startProgress("Restoring:", manifest.tree_size);
     try {

@@ -5,8 +5,8 @@
  */
 
 import {
-  checkEntry,
   checkOtsProof,
+  checkServiceEntry,
   type Entry,
   type InclusionProof,
   leafHash,
@@ -196,7 +196,7 @@ export class Watch {
 
   /** @throws ClientError `log-misbehaved` unless the entry's content has the hashes that it claims */
   async checkContent(entry: Entry, id = entry.id): Promise<void> {
-    const [problem] = checkEntry(entry);
+    const [problem] = checkServiceEntry(entry);
     if (problem !== undefined) throw await this.misbehaved(`Entry ${id}: ${problem.message}`, { entry });
     const anchor = entry.ots_proof === undefined ? null : checkOtsProof(entry.ots_proof, entry.entry_hash);
     if (anchor?.ok === false) throw await this.misbehaved(`Entry ${id}: ${anchor.detail}`, { entry });
