@@ -6,7 +6,6 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { patientFetch } from "#cairnlog/server/cli/patience.js";
 import { printableJson } from "#cairnlog/server/cli/terminal/printable.js";
-import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { cairnlog } from "./harness.js";
 
@@ -31,7 +30,16 @@ describe("what steers a terminal", () => {
   beforeAll(async () => {
     service = await startTestService();
     const payload = { note: STEERING, [STEERING]: ["harmless: ä € 😀"] };
-    await service.server.registry.log.append(anyEvent(payload));
+    const claim = {
+      commitment_alg: "",
+      ephemeral_public_key: "",
+      nonce: "",
+      ciphertext: "",
+      commitment: "",
+      lookup_key: "",
+    };
+    const event_type = "encrypted_claim";
+    await service.server.registry.log.append({ event_type, payload: { event_type, ...claim, ...payload } });
   });
   const expectHarmless = (text: string) => expect(text.replaceAll(/[\n\r]/g, "")).toMatch(/^[^\p{C}\p{Zl}\p{Zp}]*$/u);
   const truth = async () => (await service.get("/log/1")).body;

@@ -1,6 +1,6 @@
 /** The key registry: registering, replacing and revoking one's key, each with a receipt that is checked on arrival. */
 import { registrationStatement, successionMessage } from "../../../engine/verify/contract.js";
-import { encodeBase64, parsePublicKey } from "../../../engine/verify/index.js";
+import { encodeBase64, type PublicKey, parsePublicKey } from "../../../engine/verify/index.js";
 import * as wire from "../../wire/identity/keys.js";
 import { asLogged, confirmed, moment } from "../compare.js";
 import { ClientError } from "../error.js";
@@ -121,11 +121,10 @@ export class KeysClient {
   /** A key as the service tells of it; its public key has the fingerprint that was asked for. @throws ClientError */
   async find(fingerprint: string): Promise<KeyDetail> {
     const key = await this.#http.get(wire.KeyDetail, `/keys/${encodeURIComponent(fingerprint)}`);
-    const shown = parsePublicKey(key.public_key);
-    const { algorithm } = shown;
-    if (shown.fingerprint !== asLogged(fingerprint))
+    const shown = readKey(key.public_key);
+    if (shown?.fingerprint !== asLogged(fingerprint))
       throw new ClientError("malformed-answer", `The service shows another key than ${fingerprint}.`);
-    return confirmed(key, { fingerprint: shown.fingerprint, algorithm }, "The key");
+    return confirmed(key, { fingerprint: shown.fingerprint, algorithm: shown.algorithm }, "The key");
   }
 
   /** A key's status, without the key. @throws ClientError */
@@ -144,5 +143,14 @@ export class KeysClient {
       seen.add(key.fingerprint);
       yield key;
     }
+  }
+}
+
+/** Undefined for what is no key. */
+function readKey(pem: string): PublicKey | undefined {
+  try {
+    return parsePublicKey(pem);
+  } catch {
+    return undefined;
   }
 }

@@ -65,9 +65,11 @@ export class LogReader {
         throw await this.#watch.misbehaved("The log showed other heads than those asked for.", { shown: head });
     }
     const last = Math.min(known, from + limit - 1);
+    // Sizes of imported history have no heads, so those before the first one that is shown must have none.
+    const isLate = first > from && (await this.#watch.hasHead(first - 1));
     // None at all may be imported history, unless the size of the last head seen is among those asked for.
     const isCut = heads.length ? first + heads.length <= last : from <= known && known <= last;
-    if (isCut)
+    if (isCut || isLate)
       throw await this.#watch.misbehaved("The log left out heads of sizes that it has.", {
         shown: (heads.at(-1) as TreeHead | undefined) ?? null,
       });
@@ -212,8 +214,7 @@ export class LogReader {
       const { leaf_index } = await this.#watch.owed(this.#http.get(wire.InclusionProof, `/log/${entry.id}/proof`), {});
       if (leaf_index === leafIndex) return;
     } else if (previous && entry.id > previous.id) {
-      const { heads } = await this.#http.get(wire.TreeHeads, "/log/heads", { from: leafIndex, limit: 1 });
-      if (!heads.length) return;
+      if (!(await this.#watch.hasHead(leafIndex))) return;
     }
     throw await this.#watch.misbehaved(detail, { entry });
   }

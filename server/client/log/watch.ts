@@ -119,6 +119,17 @@ export class Watch {
     return head;
   }
 
+  /** Whether the log has a head of a size, as it says. @throws ClientError */
+  async hasHead(treeSize: number): Promise<boolean> {
+    try {
+      await this.headOf(treeSize);
+      return true;
+    } catch (error) {
+      if (refuses(error) && error.status === 404) return false;
+      throw error;
+    }
+  }
+
   /**
    * Takes a head, or convicts. A head smaller than the last one seen is taken only down to `atLeast`, and must be the
    * beginning of it.

@@ -7,12 +7,11 @@ import {
   BUNDLE_FORMAT,
   type Manifest,
   manifestHash,
-  signedMembers,
   signingPayload,
   type TreeHead,
   verifyBundle,
 } from "../../../engine/verify/index.js";
-import { InclusionProof, TreeHeads } from "../../wire/log/log.js";
+import { InclusionProof } from "../../wire/log/log.js";
 import * as wire from "../../wire/signing/attestations.js";
 import { differing } from "../compare.js";
 import { ClientError } from "../error.js";
@@ -128,7 +127,6 @@ export class AttestationsClient {
       leaf_index: proof.leaf_index,
       entry_hash: entry.entry_hash,
       manifest_hash: manifestHash(submitted.manifest),
-      signed: signedMembers(submitted.manifest),
     };
     const member = differing(receipt, truth);
     if (member !== undefined) wrong.push(`The receipt's ${member} is not that of the entry.`);
@@ -136,7 +134,9 @@ export class AttestationsClient {
     if (attestation.type !== submitted.attestation_type) wrong.push("The attestation is of another type.");
     if ((attestation.intent_statement ?? null) !== (submitted.intent_statement ?? null))
       wrong.push("The statement of intent is not the one that was submitted.");
-    if (sth ? sth.tree_size !== receipt.leaf_index + 1 : !duplicate || (await this.#hasHead(receipt.leaf_index + 1)))
+    if (
+      sth ? sth.tree_size !== receipt.leaf_index + 1 : !duplicate || (await this.#watch.hasHead(receipt.leaf_index + 1))
+    )
       wrong.push("The tree head is not the one that the entry made.");
     if (!duplicate) {
       if (attestation.signature !== submitted.signature) wrong.push("The signature is not the one that was submitted.");
@@ -145,10 +145,6 @@ export class AttestationsClient {
     if (wrong.length === 0) return;
     const detail = `The service gave a receipt that does not verify: ${wrong.join(" ")}`;
     throw await this.#watch.misbehaved(detail, { shown, proof, entry });
-  }
-
-  async #hasHead(size: number): Promise<boolean> {
-    return (await this.#http.get(TreeHeads, "/log/heads", { from: size, limit: 1 })).heads.length > 0;
   }
 }
 

@@ -89,6 +89,8 @@ export class ClaimsClient {
   async #checkContent({ previous_hashes, ...claim }: ClaimEntry): Promise<void> {
     const digest = (digests: readonly { algorithm: string; digest_hex: string }[]) =>
       digests.find(({ algorithm }) => algorithm === "sha2-256")?.digest_hex;
+    if (new Set(previous_hashes.map(({ algorithm }) => algorithm)).size < previous_hashes.length)
+      throw new ClientError("malformed-answer", `Entry ${claim.id} has two digests of one algorithm.`);
     const hashes = { previous_hash: digest(previous_hashes) ?? null, entry_hash: digest(claim.entry_hashes) ?? "" };
     const [newer, older] = ([2, 1] as const).map((chain_version) => ({ ...claim, ...hashes, chain_version }) as Entry);
     await this.#watch.checkContent(checkEntry(older!).length === 0 ? older! : newer!);

@@ -67,6 +67,7 @@ export class TrustClient {
       new Set(graph.edges.map((edge) => edge.offer_entry_id)).size === graph.edges.length &&
       depths.get(asLogged(fingerprint)) === 0 &&
       graph.depth_reached === Math.max(...depths.values()) &&
+      graph.nodes.every(({ depth }, i) => depth >= (graph.nodes[i - 1]?.depth ?? 0)) &&
       graph.depth_reached <= (filter.max_depth ?? graph.depth_reached) &&
       graph.edges.every(isOwn);
     if (!isWhole) throw new ClientError("malformed-answer", `The graph is not one around ${fingerprint}.`);
