@@ -238,8 +238,8 @@ describe("documents", () => {
   test("are put together, signed as one, and found valid", async () => {
     const { client } = await registered();
     const composite = await client.documents.assemble({ title: "Both", parts: parts() });
-    const { receipt } = await client.attest(await client.documents.compile(composite));
-    const manifest = { ...(await client.documents.compile(composite)), attestations: [receipt.attestation] };
+    const { receipt, bundle } = await client.attest(await client.documents.compile(composite));
+    const manifest = { ...bundle.manifest, attestations: [receipt.attestation] };
     expect((await client.verify(manifest)).overall_status).toBe("valid");
   });
 
