@@ -25,7 +25,7 @@ import { Replay } from "./check/rebuild.js";
 import { type VerifyReport, verifyLog } from "./check/verify.js";
 import { type Clock, formatTimestamp, systemClock } from "./clock.js";
 import { microsOf } from "./instant.js";
-import { type Criteria, findMatches, type Matches } from "./read/query.js";
+import { type Criteria, type Matches, matching } from "./read/query.js";
 import { EntryReader } from "./read/reader.js";
 import { Seams, type Stretch } from "./read/seams.js";
 import { type Frontier, SIGNING_VERSION } from "./tree/frontier.js";
@@ -388,10 +388,23 @@ export class Log {
     }
   }
 
-  /** Leaf indexes of the entries that `criteria` select, a page at a time, oldest first. */
-  match(criteria: Criteria, offset: number, limit: number): Matches {
+  /**
+   * Leaf indexes of the entries that `criteria` select, a page at a time, oldest first: work that pauses at every `yield`.
+   * Entries that are appended meanwhile are not among them.
+   * @throws CairnlogError `invalid-input` for a search term that matches too much
+   */
+  matching(criteria: Criteria, offset: number, limit: number): Generator<void, Matches, void> {
     const entry = (leafIndex: number) => this.#reader.entry(leafIndex);
-    return findMatches({ postings: this.#postings, size: this.#size, entry }, criteria, offset, limit);
+    return matching({ postings: this.#postings, size: this.#size, entry }, criteria, offset, limit);
+  }
+
+  /** The same in one go. */
+  match(criteria: Criteria, offset: number, limit: number): Matches {
+    const work = this.matching(criteria, offset, limit);
+    for (;;) {
+      const { done, value } = work.next();
+      if (done) return value;
+    }
   }
 
   /** The same entries as they are served (JSON). */

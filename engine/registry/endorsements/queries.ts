@@ -6,6 +6,7 @@
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
 import type { EndorsementEdgeRow, EndorsementRow, RowOf } from "../../store/schema.js";
+import { turn } from "../../turns.js";
 import {
   ENDORSEMENT_CATEGORIES,
   ENDORSEMENT_STATUSES,
@@ -217,7 +218,7 @@ export class EndorsementQueries {
       yield slice;
       if (slice.length < SLICE) return;
       next = slice.at(-1)!.key[1] + 1;
-      await breathe();
+      await turn();
     }
   }
 
@@ -229,5 +230,3 @@ export class EndorsementQueries {
 }
 
 const parsed = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
-
-const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -12,6 +12,9 @@ import { pages } from "../pages.js";
 import type { Authority } from "../session.js";
 import type { ClaimEntry, ClaimPayload, ClaimReceipt, PostClaim } from "../types.js";
 
+/** Claims of a page: so many always fit, however large they are. */
+const PER_PAGE = 20;
+
 export class ClaimsClient {
   readonly #http: Http;
   readonly #watch: Watch;
@@ -45,6 +48,7 @@ export class ClaimsClient {
       path: "/claims",
       member: "entries",
       query,
+      perPage: PER_PAGE,
     })) {
       await this.#checkContent(claim);
       yield claim;

@@ -13,7 +13,10 @@ export const Manifest = Type.Object(
       },
       { additionalProperties: true, description: "What is signed; `tags`, an array of strings, go to the log." },
     ),
-    attestations: Type.Array(Type.Object({}), { description: "Those the signer found there; may be empty." }),
+    attestations: Type.Array(Type.Object({}), {
+      maxItems: 256,
+      description: "Those the signer found there; may be empty.",
+    }),
   },
   {
     title: "Manifest",
@@ -73,7 +76,9 @@ export const SignDocument = Type.Object(
   {
     title: Type.String({ description: "1 to 500 characters." }),
     content_hash: Type.String({ description: "SHA-256 of the source in hexadecimal, bare or with `sha256:`." }),
-    tags: Type.Optional(nullable(Type.Array(Type.String(), { description: "At most 32, of 64 characters each." }))),
+    tags: Type.Optional(
+      nullable(Type.Array(Type.String(), { maxItems: 32, description: "Of at most 64 characters each." })),
+    ),
     ...Type.Omit(SubmitAttestation, ["manifest", "signature"]).properties,
     signature: Type.Optional(
       nullable(Type.String({ description: "Base64, over `signing_payload`; absent in the first step." })),

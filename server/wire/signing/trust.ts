@@ -76,13 +76,17 @@ export const TrustStatus = Type.Object(
 );
 
 const Anchors = Type.Array(Type.Object({ fingerprint: Fingerprint, weight: Fraction }), {
-  description: "At most 100, each once.",
+  maxItems: 100,
+  description: "Each once.",
 });
 
 const Threshold = Type.Number({ minimum: 0, maximum: 1, description: "Score from which a signer is trusted." });
 const Depth = Type.Integer({ minimum: 1, maximum: 8, description: "Hops that are followed; default 4." });
 const Decay = Type.Number({ minimum: 0, maximum: 1, description: "Factor on every hop; default 0.5." });
-const Weights = Type.Record(Type.String(), Fraction, { description: "Factor by category; 1 for one not listed." });
+const Weights = Type.Record(Type.String(), Fraction, {
+  maxProperties: 32,
+  description: "Factor by category; 1 for one not listed.",
+});
 
 const POLICY = {
   direct_signer_anchors: Type.Optional(nullable(Anchors)),
