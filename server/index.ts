@@ -9,7 +9,7 @@ import { createPool, type Pool } from "../engine/crypto/pool/pool.js";
 import { CairnlogError } from "../engine/error.js";
 import { PublishedHead } from "../engine/log/published.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph/graph.js";
-import { openRegistry, type Registry } from "../engine/registry/registry.js";
+import { openRegistry, openRegistryReader, type Registry, type RegistryOptions } from "../engine/registry/registry.js";
 import { closeToOthers, PRIVATE_FILE } from "../engine/store/private.js";
 import { Anchoring } from "./anchoring/anchoring.js";
 import { HttpServer } from "./http/app.js";
@@ -62,11 +62,10 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
     const { readOnly } = settings;
     const operator = readOnly ? mirroredOperator(dataDir) : ownOperator(settings, pool, logger);
     const hardwareRoots = settings.hardwareRoots ? openHardwareRoots(settings.hardwareRoots) : new HardwareRoots();
-    const registry = await openRegistry({
+    const opening: RegistryOptions = {
       path: join(dataDir, "log"),
       operator,
       pool,
-      readOnly,
       predicateBase,
       hardwareRoots,
       challengeTtlSeconds: settings.challengeTtlSeconds,
@@ -85,7 +84,9 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
       requestQuota: settings.rateLimits ? settings.requestQuota : null,
       policyQuota: settings.rateLimits ? settings.policyQuota : null,
       webhookAllowPrivate: settings.webhookAllowPrivate,
-    });
+    };
+    const mirror = readOnly ? await openRegistryReader(opening) : null;
+    const registry = mirror ?? (await openRegistry(opening));
     opened.push(() => registry.close());
     if (!readOnly) {
       const published = new PublishedHead(publishedHeadPath(dataDir), registry.log);
@@ -98,7 +99,7 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
       send: httpSender({ allowPrivate: settings.webhookAllowPrivate }),
       logger,
     });
-    const mirrored = readOnly ? new MirroredLog(registry.log, dataDir, logger) : null;
+    const mirrored = mirror && new MirroredLog(mirror.log, dataDir, logger);
     if (mirrored) opened.push(async () => mirrored.close());
     else {
       deliverer.start();

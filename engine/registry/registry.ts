@@ -8,7 +8,8 @@ import { PasswordHasher } from "../crypto/passwords/password.js";
 import type { Pool } from "../crypto/pool/pool.js";
 import { SignatureVerifier } from "../crypto/pool/verifier.js";
 import { type Clock, systemClock } from "../log/clock.js";
-import { type Log, openLog } from "../log/log.js";
+import { type Log, openLog, openLogReader } from "../log/log.js";
+import type { LogReader } from "../log/reader.js";
 import { Challenges, DEFAULT_CHALLENGE_TTL_S } from "./access/challenges.js";
 import { DEFAULT_PASSWORD_TRIES, Passwords } from "./access/passwords.js";
 import { Accounts } from "./accounts/accounts.js";
@@ -59,8 +60,6 @@ export interface RegistryOptions {
   /** Whether webhooks may have addresses that are not on the public internet; they may not when absent. */
   readonly webhookAllowPrivate?: boolean;
   readonly clock?: Clock;
-  /** Whether another process writes the log; then nothing is written here, and `operator` need not be able to sign. */
-  readonly readOnly?: boolean;
 }
 
 export interface Registry {
@@ -91,15 +90,30 @@ export interface Registry {
 
 /** Opens the log at `options.path` with its registry. @throws CairnlogError as `openLog` does */
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
-  const { path, operator, pool, predicateBase, queueLimit, clock = systemClock } = options;
+  const { path, operator, pool, queueLimit, clock } = options;
+  const limit = queueLimit === undefined ? {} : { queueLimit };
+  const log = await openLog({ path, signer: operator, pool, projection, ...(clock && { clock }), ...limit });
+  return registryOver(log, options);
+}
+
+/**
+ * Opens the log at `options.path`, which another process writes, with its registry. Whatever would write is refused, and
+ * `operator` need not be able to sign.
+ * @throws CairnlogError as `openLogReader` does
+ */
+export async function openRegistryReader(options: RegistryOptions): Promise<Registry & { readonly log: LogReader }> {
+  const { path, operator, pool } = options;
+  return registryOver(await openLogReader({ path, operator, pool, projection }), options);
+}
+
+/** The registry of a log that is open; it closes the log. */
+function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry & { readonly log: L } {
+  const { operator, pool, predicateBase, clock = systemClock } = options;
   const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S, passwordTries = DEFAULT_PASSWORD_TRIES } = options;
   const { hardwareRoots: roots = new HardwareRoots(), claimReveals: reveals = DEFAULT_CLAIM_REVEALS } = options;
-  const limit = queueLimit === undefined ? {} : { queueLimit };
-  const { readOnly = false } = options;
   const { webhookAllowPrivate: allowPrivate = false } = options;
-  const log = await openLog({ path, signer: operator, pool, projection, clock, readOnly, ...limit });
-  const keys = new Keys({ log, operator, clock });
   const verifier = new SignatureVerifier(pool);
+  const keys = new Keys({ log, verifier, operator, clock });
   // One for all that is hashed slowly: each keeps a worker free for signatures.
   const hasher = new PasswordHasher(pool);
   const passwords = new Passwords({ log, hasher, clock, tries: passwordTries });

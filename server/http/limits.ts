@@ -7,7 +7,7 @@ import { limitKey } from "./transport/client-address.js";
 
 /** Every limit: requests allowed in each window of so many seconds. */
 export const LIMITS = {
-  general: { requests: 100, seconds: 60, about: "every request that has no limit of its own" },
+  general: { requests: 100, seconds: 60, about: "all requests without a limit of their own" },
   "key-registration": { requests: 10, seconds: 3600, about: "key registrations" },
   attestation: { requests: 50, seconds: 3600, about: "attestations" },
   "endorsement-offer": { requests: 20, seconds: 86_400, about: "endorsement offers" },

@@ -276,7 +276,7 @@ describe("a damaged backup", () => {
         writeFileSync(join(folder, manifestOf(folder).private_rows.file), '["keys","x",{}]\n');
         rehash(folder, (manifest) => manifest);
       },
-      /rows of a table "keys"/,
+      /Rows of the table "keys"/,
     ],
   ];
   test.each(faults)("%s is refused", async (_, damage, sentence) => {
@@ -339,7 +339,7 @@ describe("a restore that would fork", () => {
   test("is refused when nothing is known of what was published", async () => {
     await expectRefused(
       backup,
-      /ends at size 600, and nothing says whether more was published.*--published.*--may-fork/s,
+      /ends at size 600, and it is not known whether more was published.*--published.*--may-fork/s,
     );
     expect(await restore(backup, "--may-fork")).toMatchObject({ code: 0 });
   });
@@ -373,8 +373,8 @@ describe("a restore that would fork", () => {
     const head = join(other, "head.json");
     writeFileSync(head, JSON.stringify(log.treeHead()));
     await close();
-    await expectRefused(backup, /The first 1 entries are not those that were published/, "--published", head);
-    await expectRefused(backup, /is not one of this log/, "--may-fork", "--mirror", await longer(other));
+    await expectRefused(backup, /The first 1 entries are not the published ones/, "--published", head);
+    await expectRefused(backup, /is of another log/, "--may-fork", "--mirror", await longer(other));
     const forged = { ...JSON.parse(readFileSync(shown, "utf8")), tree_size: 1 };
     writeFileSync(head, JSON.stringify(forged));
     await expectRefused(backup, /no tree head that is signed by the operator key/, "--published", head);
@@ -395,7 +395,7 @@ describe("a restore that would fork", () => {
     const before = await privateRows(dataDir);
     const refused = await cairnlog(["restore", backup, "--to", dataDir, "--may-fork"]);
     expect(refused).toMatchObject({ code: 1, stdout: "" });
-    expect(refused.stderr).toMatch(/There is a log in .* already, and nothing is written over it\. Move it away/);
+    expect(refused.stderr).toMatch(/There is already a log in .*, and restore does not overwrite it\. Move it away/);
     expect(await privateRows(dataDir)).toEqual(before);
   });
 });

@@ -79,7 +79,7 @@ async function restored(options: Partial<RestoreOptions>): Promise<Restored> {
 
 const anotherRoot = (size: number) => ({
   code: "precondition-failed",
-  message: `The first ${size} entries are not those that were published: the head of a client has another root.`,
+  message: `The first ${size} entries are not the published ones: the head of a client has another root.`,
 });
 const tooShort = (from: number, to: number) => ({
   code: "precondition-failed",
@@ -115,7 +115,9 @@ describe("a head that was published", () => {
   test("that nobody names is refused, unless a fork is allowed", async () => {
     await expect(restored({})).rejects.toMatchObject({
       code: "precondition-failed",
-      message: expect.stringContaining(`The backup ends at size ${SIZE}, and nothing says whether more was published.`),
+      message: expect.stringContaining(
+        `The backup ends at size ${SIZE}, and it is not known whether more was published.`,
+      ),
     });
     expect(await restored({ mayFork: true })).toMatchObject({ entries: SIZE });
   });
@@ -134,7 +136,7 @@ describe("a mirror", () => {
     expect(await restored({ published, mirror: path })).toMatchObject({ entries: SIZE, fromMirror: 0 });
     await expect(restored({ published, mirror: other })).rejects.toMatchObject({
       code: "precondition-failed",
-      message: expect.stringMatching(/is not one of this log: its entry at leaf 4 is another one\.$/),
+      message: expect.stringMatching(/is of another log: its entry at leaf 4 is a different one\.$/),
     });
   });
 
@@ -241,9 +243,7 @@ test("what the data directory itself says was shown counts, at exactly the resto
   writeFileSync(join(target, "published.json"), another.head);
   const refused = await cairnlog(["restore", from, "--to", target]);
   expect(refused).toMatchObject({ code: 1, stdout: "" });
-  expect(refused.stderr).toMatch(
-    /The first 2 entries are not those that were published: the head of .*published\.json/,
-  );
+  expect(refused.stderr).toMatch(/The first 2 entries are not the published ones: the head of .*published\.json/);
   expect((await cairnlog(["restore", from, "--to", target, "--may-fork"])).code).toBe(1);
   expect(readdirSync(target).sort()).toEqual(["operator.pem", "published.json"]);
   writeFileSync(join(target, "published.json"), own.head);

@@ -246,7 +246,7 @@ describe("a private row", () => {
       row: { a: { base64: 1 } },
     });
     for (const table of ["keys", "nothing"])
-      expect(() => readRowLine(JSON.stringify([table, "x", {}]))).toThrow(corrupt(`rows of a table "${table}"`));
+      expect(() => readRowLine(JSON.stringify([table, "x", {}]))).toThrow(corrupt(`Rows of the table "${table}"`));
   });
 });
 

@@ -42,7 +42,7 @@ describe("fsck", () => {
   const fsck = (dataDir: string, ...more: string[]) => cairnlog(["fsck", "--data", dataDir, ...more]);
   const derived = "1 in derived from the entries";
   const own = "1 in private rows";
-  const planted = '  keys "planted\\u001b[2J" is on disk, but no entry makes it.';
+  const planted = '  keys "planted\\u001b[2J" is on disk, but the entries do not make it.';
   const rebuildAdvice = "cairnlog fsck --rebuild restores what follows from the entries.";
   const backupAdvice = "Private rows follow from nothing: a backup has them (cairnlog restore).";
 

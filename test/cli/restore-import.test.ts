@@ -187,7 +187,7 @@ describe("import", () => {
     expect(again).toMatchObject({
       code: 1,
       stdout: "",
-      stderr: expect.stringMatching(/^cairnlog: .* holds 4 entries already/),
+      stderr: expect.stringMatching(/^cairnlog: .* already has 4 entries/),
     });
     expect(await cairnlog(["fsck", "--data", dataDir])).toMatchObject({ code: 0 });
   });

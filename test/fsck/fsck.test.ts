@@ -78,8 +78,8 @@ describe("derived rows", () => {
   };
   const says = {
     "dropped rows": "is missing on disk.",
-    "altered rows": "differs from what the entries make.",
-    "rows that no entry makes": "is on disk, but no entry makes it.",
+    "altered rows": "differs from the one that the entries make.",
+    "rows that no entry makes": "is on disk, but the entries do not make it.",
   };
 
   test.each(Object.keys(plant) as (keyof typeof plant)[])("%s are named in every table and restored", async (fault) => {
@@ -103,7 +103,7 @@ describe("derived rows", () => {
     const dataDir = copyOf(small);
     const seam = { leaf_index: 99, starts_at: 1, before: 2 };
     await tamper(dataDir, (table) => table("seams").put(100, seam));
-    expect(sentences(await check(dataDir, pool))).toEqual(["seams 100 is on disk, but no entry makes it."]);
+    expect(sentences(await check(dataDir, pool))).toEqual(["seams 100 is on disk, but the entries do not make it."]);
     expect((await rebuild(dataDir, pool)).ok).toBe(true);
     await expectWhole(dataDir);
   });
@@ -128,16 +128,20 @@ describe("tiles", () => {
   const faults: [string, (tiles: Database<Buffer>) => Promise<unknown>, string][] = [
     ["a deleted leaf tile", (tiles) => tiles.remove([1, 0, 1]), "tile [1,0,1] is missing on disk."],
     ["a deleted newest tile of a higher level", (tiles) => tiles.remove([2, 1, 0]), "tile [2,1,0] is missing on disk."],
-    ["an altered tile", (tiles) => flip(tiles, [2, 0, 0], 40), "tile [2,0,0] differs from what the entries make."],
+    [
+      "an altered tile",
+      (tiles) => flip(tiles, [2, 0, 0], 40),
+      "tile [2,0,0] differs from the one that the entries make.",
+    ],
     [
       "a tile cut short",
       (tiles) => tiles.put([1, 0, 0], tiles.get([1, 0, 0])!.subarray(0, 64)),
-      "tile [1,0,0] differs from what the entries make.",
+      "tile [1,0,0] differs from the one that the entries make.",
     ],
     [
       "a tile that no entries make",
       (tiles) => tiles.put([1, 0, 9], Buffer.alloc(8192)),
-      "tile [1,0,9] is on disk, but no entry makes it.",
+      "tile [1,0,9] is on disk, but the entries do not make it.",
     ],
   ];
   test.each(faults)("%s is named, alone, and restored", async (_, plant, sentence) => {
@@ -210,7 +214,7 @@ describe("postings", () => {
 describe("meta", () => {
   const faults: [string, object | undefined, RegExp][] = [
     ["a lost row", undefined, /^meta: the row is missing/],
-    ["another operator", { key_id: `sha256:${"0".repeat(64)}` }, /^meta: the log is said to be signed by sha256:0000/],
+    ["another operator", { key_id: `sha256:${"0".repeat(64)}` }, /^meta: the stored operator key is sha256:0000/],
     ["a beginning after the first entry", { created_at: "2999-01-01T00:00:00.000000Z" }, /^meta: .* made at "2999/],
     ["an interrupted rebuild", { rebuilding: true }, /^meta: a rebuild was interrupted/],
   ];
@@ -251,7 +255,11 @@ describe("entries and heads", () => {
       },
       /^tree size 524: .*sign/,
     ],
-    ["an entry without id", replace('"id":540,', '"ix":540,'), /^tree size 540: The entry at leaf 539 is none: .id is/],
+    [
+      "an entry without id",
+      replace('"id":540,', '"ix":540,'),
+      /^tree size 540: The entry at leaf 539 is not a valid entry: .id is/,
+    ],
     ["another signer", (batches) => flip(batches, first(batches), headsAt - 5), /^tree size \d+: .* another key/],
     [
       "a truncated newest batch",

@@ -86,7 +86,7 @@ test("a log that is shorter than what was shown of it is refused, and by fsck, t
   );
   const checked = await cairnlog(["fsck", "--data", dataDir]);
   expect(checked.code).toBe(1);
-  expect(checked.stdout).toContain("A head of 601 entries was signed and shown, but only 600 are here.");
+  expect(checked.stdout).toContain("A head of 601 entries was signed and shown, but the log has only 600.");
 
   // Another log of the same operator, as long as the first.
   writeFileSync(join(dataDir, "published.json"), JSON.stringify({ ...shown, root_hash: "0".repeat(64) }));

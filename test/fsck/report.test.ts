@@ -89,7 +89,7 @@ test("all differences are counted by area, and a thousand are named", async () =
   expect(differences).toHaveLength(1000);
   expect(differences[0]).toEqual({
     area: "derived",
-    message: 'keys "planted 0" is on disk, but no entry makes it.',
+    message: 'keys "planted 0" is on disk, but the entries do not make it.',
   });
 });
 
@@ -164,7 +164,7 @@ describe("the log's own row", () => {
       await tamper(dataDir, (table) => table("meta").put("log", { ...table("meta").get("log"), format }));
       return sentences(await check(dataDir, pool));
     };
-    expect(await saidOf(0)).toEqual([`meta: the format is said to be 0; these tables are in format ${FORMAT}.`]);
+    expect(await saidOf(0)).toEqual([`meta: the stored format is 0, but these tables are in format ${FORMAT}.`]);
     await expect(saidOf(FORMAT + 1)).rejects.toMatchObject({ code: "corrupt-log" });
     expect(await saidOf(FORMAT)).toEqual([]);
   });
@@ -239,7 +239,7 @@ describe("private rows", () => {
     });
     expect(sentences(await check(dataDir, pool))).toEqual([
       expect.stringMatching(/^users x: the row is that of undefined/),
-      "A private row has another shape than its table's rows.",
+      "A private row does not have the members of its table.",
       expect.stringMatching(/^counters "webhook": 0 is the last id/),
     ]);
   });

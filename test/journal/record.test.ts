@@ -105,11 +105,9 @@ describe("a record", () => {
 
   test("takes no row that follows from entries, and no second spelling of a row", () => {
     const planted = { table: "keys", key: "k", row: {} } as unknown as JournalRecord["rows"][number];
-    expect(() => decodeRecord(encodeRecord({ ...example, rows: [planted] }))).toThrow(/rows of a table "keys"/);
+    expect(() => decodeRecord(encodeRecord({ ...example, rows: [planted] }))).toThrow(/Rows of the table "keys"/);
     const twice = { table: "users", key: "u", row: { b: { base64: "AA" } } } as const;
-    expect(() => decodeRecord(encodeRecord({ ...example, rows: [twice] }))).toThrow(
-      /hashes are not those of its bytes/,
-    );
+    expect(() => decodeRecord(encodeRecord({ ...example, rows: [twice] }))).toThrow(/hashes do not match its bytes/);
   });
 
   test("has a hash that covers the digest of its rows, so that the chain holds without them", () => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
-import type { KeyRow } from "#cairnlog/engine/store/schema.js";
+import type { KeyRow } from "#cairnlog/engine/store/rows.js";
 import { POSTING } from "#cairnlog/engine/store/schema.js";
 import { openFaultyLog, openTestLog } from "./harness.js";
 import { runIn } from "./inline.js";
@@ -76,7 +76,7 @@ describe.each(["not persisted", "persisted anyway"] as const)("a write that fail
     expect(receipt.leaf_index).toBe((truth as { size: number }).size);
     expect(log.lastFailure).toBeNull();
     // No entry makes this test's key.
-    expect(log.stateDifferences()).toEqual([expect.stringMatching(/^keys .* no entry makes it$/)]);
+    expect(log.stateDifferences()).toEqual([expect.stringMatching(/^keys .* the entries do not make it$/)]);
     expect(await log.verify()).toMatchObject({ valid: true });
   });
 });

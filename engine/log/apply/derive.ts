@@ -1,6 +1,6 @@
 /**
- * What follows from an entry: rows and terms. The same code for a record of a journal, for history, and for every rebuild;
- * a live append does the same while its command runs (`write/transaction.ts`).
+ * Derives rows and terms from an entry. Records of a journal, imported history and every rebuild use this code; a live
+ * append does the same while its command runs (`write/transaction.ts`).
  */
 import type { Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
@@ -10,24 +10,24 @@ import { applySeam, type Edge } from "../read/seams.js";
 import {
   addDigestTerm,
   addLogTerms,
+  type DerivedWriter,
   type LoggedEvent,
   type Projection,
-  type StateWriter,
 } from "../write/projection.js";
 
-/** All of an entry that something follows from. */
+/** The parts of an entry from which rows and terms are derived. */
 export interface DerivableEntry extends Edge {
   readonly event: LoggedEvent;
   /** Every digest in `entry_hashes`, hex. */
   readonly digests: readonly string[];
 }
 
-/** Writes the rows that follow from `entry`, which comes after `before`, and files it. */
+/** Writes the rows derived from `entry`, which comes after `before`, and adds its terms. */
 export function derive(
   entry: DerivableEntry,
   before: Edge,
   projection: Projection,
-  state: StateWriter,
+  state: DerivedWriter,
   terms: TermTable,
 ): void {
   applySeam(before, entry, entry.event.leafIndex, state);
@@ -35,7 +35,7 @@ export function derive(
   addTerms(entry, projection, terms);
 }
 
-/** The stored entry at `leafIndex`; undefined when there is none. */
+/** The stored entry at `leafIndex`; undefined if there is none. */
 export function storedEntry(reader: EntryReader, leafIndex: number): DerivableEntry | undefined {
   const entry = reader.entry(leafIndex);
   if (!entry) return undefined;
@@ -49,7 +49,7 @@ export function storedEntry(reader: EntryReader, leafIndex: number): DerivableEn
   };
 }
 
-/** Gives `postings` the terms of the entries that no run holds yet, up to `size`: a few thousand at most. */
+/** Adds the terms of the entries that are in no run yet, up to `size`, to `postings`: a few thousand at most. */
 export function catchUp(postings: Postings, reader: EntryReader, size: number, projection: Projection): void {
   if (size <= postings.size) return;
   const terms = new TermTable();

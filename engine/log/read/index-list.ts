@@ -1,12 +1,12 @@
 /**
- * Sets of leaf indexes as sorted lists that can be jumped into: what queries are made of. `at` and `seek` cost a
- * search, so a page costs the page, wherever in the list it lies.
+ * Sets of leaf indexes as sorted lists with random access, from which queries are built. `at` and `seek` cost a search,
+ * so a page costs the same anywhere in a list.
  */
 import type { PostingList } from "../../store/postings/postings.js";
 
 export type IndexList = PostingList;
 
-/** A sorted array as a list. */
+/** A sorted array as an `IndexList`. */
 export function arrayList(indexes: readonly number[]): IndexList {
   const seek = (index: number) => search(indexes.length, (rank) => indexes[rank]! >= index);
   return {
@@ -24,7 +24,7 @@ export function arrayList(indexes: readonly number[]): IndexList {
   };
 }
 
-/** The least number below `count` for which `holds`, which must go on holding from there; `count` if there is none. */
+/** The least number below `count` for which `holds` is true; `count` if there is none. `holds` must be monotonic. */
 function search(count: number, holds: (n: number) => boolean): number {
   let low = 0;
   let high = count;
@@ -36,16 +36,16 @@ function search(count: number, holds: (n: number) => boolean): number {
   return low;
 }
 
-/** Union of one or more lists that have no index in common, within a log of `size` entries. */
+/** Union of one or more lists without common indexes, within a log of `size` entries. */
 export function disjointUnion(lists: readonly IndexList[], size: number): IndexList {
   if (lists.length === 1) return lists[0]!;
   const seek = (index: number) => lists.reduce((sum, list) => sum + list.seek(index), 0);
   return {
     length: lists.reduce((sum, list) => sum + list.length, 0),
     seek,
-    // The index of rank r is the least one with more than r of the union at or below it.
+    // The index of rank r is the least one at which more than r indexes of the union are at or below it.
     at: (rank) => search(size, (index) => seek(index + 1) > rank),
-    // The first `count` of all are among the first `count` of each.
+    // The first `count` of the union are among the first `count` of each list.
     window: (index, count) =>
       lists
         .flatMap((list) => list.window(index, count))
@@ -87,12 +87,12 @@ export function intersect(
   return { next: Math.min(candidate, to) };
 }
 
-/** Indexes that a walk asks for at first, and at most: few where it leaps, many where it takes one after the other. */
+/** Number of indexes that a walk reads at first, and at most: few if it leaps, many if it takes every index. */
 const SHORTEST_WINDOW = 16;
 const LONGEST_WINDOW = 4096;
 const WINDOW_GROWTH = 4;
 
-/** A list walked upwards, through windows of it. */
+/** Moves upwards through a list, reading it in windows. */
 class Walk {
   readonly #list: IndexList;
   #window: readonly number[] = [];
@@ -104,11 +104,14 @@ class Walk {
     this.#list = list;
   }
 
-  /** The least index from `index` on, which must be no less than the last time; infinite past the end. */
+  /**
+   * The least index that is at least `index`; infinite past the end. `index` must not be less than in the previous
+   * call.
+   */
   next(index: number): number {
     this.#steps++;
     if (!(this.#window.at(-1)! >= index)) {
-      // A window that was shorter than asked for was the end of the list.
+      // A window shorter than requested was the end of the list.
       if (this.#window.length < this.#asked) return Number.POSITIVE_INFINITY;
       const wasWalked = this.#asked > 0 && this.#steps * 2 > this.#asked;
       this.#asked = wasWalked ? Math.min(LONGEST_WINDOW, this.#asked * WINDOW_GROWTH) : SHORTEST_WINDOW;

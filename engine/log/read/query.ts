@@ -13,7 +13,7 @@ import type { Entry } from "../../verify/entry.js";
 import { arrayList, disjointUnion, type IndexList, intersect } from "./index-list.js";
 import type { Stretch } from "./seams.js";
 
-/** All that are given must hold. */
+/** An entry must meet every criterion that is given. */
 export interface Criteria {
   /** The event type is one of these. */
   readonly eventTypes?: readonly string[];
@@ -25,13 +25,13 @@ export interface Criteria {
   readonly search?: string;
   /** The entry names this key in one of the six fields (rule 5). */
   readonly fingerprint?: string;
-  /** The entry is filed under this term. */
+  /** The entry has this term. */
   readonly term?: string;
   /** The entry's `document_hash`, bare or prefixed. */
   readonly document?: string;
-  /** These leaf indexes only: stretches, ascending and apart from one another. */
+  /** Only these leaf indexes: ascending stretches that do not touch. */
   readonly within?: readonly Stretch[];
-  /** Leaf indexes from here on only. */
+  /** Only leaf indexes from here on. */
   readonly from?: number;
 }
 
@@ -86,7 +86,7 @@ export function* matching(sources: Sources, criteria: Criteria, offset: number, 
   return { total, indexes };
 }
 
-/** What all lists have in one stretch: how many, and the indexes of `length` of them from a rank on. */
+/** The common indexes of all lists in one stretch: their number, and `length` of them from a rank on. */
 interface StretchMatches {
   readonly count: number;
   page(rank: number, length: number): readonly number[];
@@ -274,7 +274,7 @@ function digits(kind: PostingKind, hex: string): Candidates {
   return { low: hexPrefixTerm(kind, hex), high, certain: hex.length <= KEY_HEX, parts: isSplit ? parts : null };
 }
 
-/** The rules themselves, for one entry; `term` is folded. */
+/** The search rules, applied to one entry; `term` is folded. */
 export function matchesSearch(entry: Entry, term: string): boolean {
   if (entry.entry_hashes.some(({ digest_hex }) => digest_hex.toLowerCase().startsWith(term))) return true;
   const values = SEARCH_MEMBERS.map((field) => entry.payload[field])

@@ -6,7 +6,8 @@
 import type { Log } from "../../log/log.js";
 import type { PostingList } from "../../store/postings/postings.js";
 import { textPrefixTerm } from "../../store/postings/term.js";
-import { type KeyRow, POSTING } from "../../store/schema.js";
+import type { KeyRow } from "../../store/rows.js";
+import { POSTING } from "../../store/schema.js";
 import { turn } from "../../turns.js";
 import { Faults, invalidInput } from "../input.js";
 import { KEY_CREATED_TERM } from "../projection.js";

@@ -1,11 +1,11 @@
 /**
- * Attestation requests as they are read: one in full, with its answer, or lists of a key's requests in order. Requests
- * are public; the rows find them, and their entries say what was asked.
+ * Queries for attestation requests: one request with its answer, or lists of a key's requests in order. Requests are
+ * public. The rows find them; the entries have their content.
  */
 import { CairnlogError } from "../../error.js";
 import { instantOf } from "../../log/instant.js";
 import type { Log } from "../../log/log.js";
-import type { RequestList, RequestRow } from "../../store/schema.js";
+import type { RequestList, RequestRow } from "../../store/rows.js";
 import type { RequestStatus } from "../../verify/contract.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
 import { invalidInput } from "../input.js";
@@ -13,12 +13,12 @@ import { type Paging, readPaging } from "../keys/directory.js";
 import type { Keys } from "../keys/keys.js";
 import { isRequestId } from "./events.js";
 
-/** What lists show of a request. */
+/** The members of a request that lists show. */
 export interface RequestSummary extends Omit<RequestRow, "response_entry_id"> {
   readonly leaf_index: number;
 }
 
-/** An answer as the log holds it. */
+/** An answer as it is in the log. */
 export interface RecordedResponse {
   readonly decision: "accept" | "decline";
   readonly responder_fingerprint: string;
@@ -33,7 +33,7 @@ export interface AttestationRequest extends RequestSummary {
   readonly nonce: string;
   readonly intent_statement: string | null;
   readonly claims: JsonObject;
-  /** The policy that was in force when it came; null when there was none. */
+  /** The policy that was in force when the request arrived; null if there was none. */
   readonly policy_entry_id: number | null;
   readonly response: RecordedResponse | null;
 }
@@ -45,11 +45,11 @@ export interface RequestPage {
   readonly total: number;
 }
 
-/** Whose requests: those to a key, or those by a key; exactly one is given. */
+/** Selects requests to a key or requests by a key; exactly one is given. */
 export interface RequestCriteria {
   readonly target?: string;
   readonly requester?: string;
-  /** All, when absent. */
+  /** All, if absent. */
   readonly status?: RequestStatus;
 }
 
@@ -79,8 +79,8 @@ export class RequestQueries {
 
   /**
    * Requests to a key or by a key, oldest first (`GET /log/attestation-requests`).
-   * @throws CairnlogError `invalid-input` unless exactly one key is named, and for a page below 1 or not 1 to 200 a page;
-   *   `not-found` when there is no such key
+   * @throws CairnlogError `invalid-input` unless exactly one key is named, and for a page below 1 or not 1 to 200 a
+   *   page; `not-found` if there is no such key
    */
   list({ target, requester, status }: RequestCriteria, paging: Paging = {}): RequestPage {
     const { page, perPage } = readPaging(paging);
@@ -118,5 +118,5 @@ export class RequestQueries {
   }
 }
 
-/** Imported history may hold anything where a text belongs. */
+/** Imported history may have a value of any type here. */
 const textOrNull = (value: unknown): string | null => (typeof value === "string" ? value : null);

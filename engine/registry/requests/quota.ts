@@ -1,6 +1,7 @@
 /**
- * Hourly quotas per key, as rows beside the log: a command takes from one in the same step in which it does what is
- * counted. So a command that fails takes nothing, a restart forgets nothing, and no memory grows with the keys.
+ * Hourly quotas per key, as rows beside the log. A command takes from a quota in the same transaction as the counted
+ * change. So a command that fails takes nothing, a restart forgets nothing, and memory does not grow with the number of
+ * keys.
  */
 import { CairnlogError } from "../../error.js";
 import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
@@ -10,9 +11,9 @@ import type { KeyOf } from "../../store/schema.js";
 const HOUR = 3_600_000_000;
 
 /**
- * Takes one from the quota of `key`. An hour begins with the first that is taken after the last hour's end. Part of a
- * command, and of those that can refuse its last.
- * @param limit in one hour; null when there is none
+ * Takes one from the quota of `key`. An hour begins with the first use after the end of the last hour. Part of a
+ * command; call it after all other checks that can refuse the command.
+ * @param limit for one hour; null if there is none
  * @throws CairnlogError `rate-limited`, with the seconds until the hour ends
  */
 export function takeFromQuota(transaction: Transaction, key: KeyOf<"quotas">, limit: number | null): void {

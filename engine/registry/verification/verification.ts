@@ -1,6 +1,6 @@
 /**
- * Verification of a manifest against the hash of a source (`POST /verify`): layer 1, the signatures and what the log
- * recorded of them; layer 2, the standing of the keys (`standing.ts`); layer 3, a verifier's trust (`layer3.ts`).
+ * Verification of a manifest against the hash of a source (`POST /verify`). Layer 1: the signatures, and what the log
+ * recorded about them. Layer 2: the standing of the keys (`standing.ts`). Layer 3: a verifier's trust (`layer3.ts`).
  */
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
@@ -24,9 +24,9 @@ export interface VerificationRequest {
   readonly manifest: unknown;
   /** SHA-256 of the source in hex, bare or with `sha256:`. */
   readonly source_hash: string;
-  /** Whose active trust configuration layer 3 goes by. */
+  /** The key whose active trust configuration layer 3 uses. */
   readonly verifier_fingerprint?: string | null;
-  /** The configuration that layer 3 goes by, as `TrustConfigs.create` takes it. */
+  /** The configuration that layer 3 uses, in the form that `TrustConfigs.create` takes. */
   readonly trust_config?: object | null;
 }
 
@@ -35,35 +35,38 @@ export interface AttestationVerdict {
   readonly signer_key_fingerprint: string;
   readonly layer1: LayerResult;
   readonly layer2: LayerResult;
-  /** Present when the request says by whose trust to judge. */
+  /** Present if the request names a verifier or a trust configuration. */
   readonly layer3?: TrustVerdict;
-  /** Null when the signature covers neither. */
+  /** Null if the signature covers neither. */
   readonly covers: Coverage | null;
-  /** Null when the log does not hold it. */
+  /** Null if the log does not contain it. */
   readonly logged: { readonly entry_id: number; readonly leaf_index: number } | null;
 }
 
 export interface VerificationResult {
   readonly layer1: LayerResult;
   readonly layer2: LayerResult;
-  /** Present when the request says by whose trust to judge. */
+  /** Present if the request names a verifier or a trust configuration. */
   readonly layer3?: LayerResult;
   readonly overall_status: "valid" | "invalid" | "warning";
   readonly attestations: readonly AttestationVerdict[];
   readonly attestation_graph: AttestationGraph;
 }
 
-/** Bytes under all signatures of a manifest together: each covers those before it, so the sum grows with the square. */
+/**
+ * Limit for the bytes under all signatures of a manifest together. Each signature covers the earlier ones, so the sum
+ * grows with the square of their number.
+ */
 const MAX_SIGNED_BYTES = 64 * 1024 * 1024;
-/** Attestations whose signatures are checked at one time, so that their payloads are not all in memory at once. */
+/** Attestations whose signatures are checked at the same time, so that not all payloads are in memory at once. */
 const GROUP = 32;
 
-/** What the log holds under an attestation's id. */
+/** The log's information about an attestation's id. */
 interface Recorded {
   readonly logged: AttestationVerdict["logged"];
   /** Time of the entry that is this attestation. */
   readonly time?: string;
-  /** Why an entry under the same id is not this attestation. */
+  /** The reason why an entry with this id is not this attestation. */
   readonly relabelled?: string;
 }
 
@@ -95,11 +98,11 @@ export class Verification {
   }
 
   /**
-   * Verifies layers 1 and 2, and layer 3 by the trust that the request names (`spec.md`, Verification). A manifest that
-   * does not hold is an answer, not an error.
-   * @throws CairnlogError `invalid-input` for a manifest, hash or trust configuration of the wrong form, with `details`;
-   *   `not-i-json`; `not-found` for a verifier that is no key; `payload-too-large` when its signatures cover more than
-   *   64 MiB together; `overloaded`, `closed`
+   * Verifies layers 1 and 2, and layer 3 by the trust that the request names (`spec.md`, Verification). An invalid
+   * manifest is a result, not an error.
+   * @throws CairnlogError `invalid-input` for a manifest, hash or trust configuration of the wrong form, with
+   *   `details`; `not-i-json`; `not-found` for a verifier that is not a key; `payload-too-large` if its signatures
+   *   cover more than 64 MiB together; `overloaded`, `closed`
    */
   async verify(request: VerificationRequest): Promise<VerificationResult> {
     const { manifest, source_hash } = members(request);
@@ -131,7 +134,7 @@ export class Verification {
     };
   }
 
-  /** By what layer 3 goes: undefined when it is not asked for, null when the verifier has no active configuration. */
+  /** The policy for layer 3: undefined if it is not requested, null if the verifier has no active configuration. */
   #policy({
     verifier_fingerprint: verifier,
     trust_config: inline,
@@ -189,7 +192,7 @@ export class Verification {
     return judged;
   }
 
-  /** Whether the signature is the stated key's, and over what. */
+  /** Whether the signature is by the stated key, and what it covers. */
   async #signature(
     attestation: Attestation,
     signer: Signer | undefined,
@@ -211,8 +214,9 @@ export class Verification {
   }
 
   /**
-   * The entry that recorded this attestation. Of an attestation in a manifest only the signature is the signer's own:
-   * whoever presents it could have changed id, type, time and statement, and the log knows better.
+   * The entry that recorded this attestation. In a manifest, only the signature of an attestation is certainly the
+   * signer's: whoever sends the manifest could have changed id, type, time and statement, so these are compared with
+   * the log.
    */
   #recorded(attestation: Attestation, contentHash: string): Recorded {
     const list = this.#log.postings(attestationIdTerm(attestation.id));
@@ -277,7 +281,7 @@ function summariseStanding(judged: readonly Judged[]): LayerResult {
   return { status: "valid", details: `Every signer's key was registered and active when it signed.` };
 }
 
-/** `invalid` beats `warning` beats `valid`. */
+/** `invalid` beats `warning`, which beats `valid`. */
 function worst(statuses: readonly string[]): "valid" | "invalid" | "warning" {
   return statuses.includes("invalid") ? "invalid" : statuses.includes("warning") ? "warning" : "valid";
 }

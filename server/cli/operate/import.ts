@@ -6,7 +6,7 @@ import { type ImportReport, importEntries } from "../../../engine/log/history/im
 import { projection } from "../../../engine/registry/projection.js";
 import { makePrivateFolder } from "../../../engine/store/private.js";
 import { operatorKeyPath } from "../../settings.js";
-import { printable } from "../terminal/printable.js";
+import { printable, printableJson } from "../terminal/printable.js";
 import { formatBytes, startProgress } from "../terminal/progress.js";
 import { readArguments, type Subcommand, UsageError } from "../usage.js";
 import { settingsOf } from "./environment.js";
@@ -60,7 +60,7 @@ Example:
     }
     if (values.json) {
       const place = { operator_fingerprint: signer.fingerprint, data_dir: settings.dataDir };
-      console.log(JSON.stringify({ ...report, ...place }));
+      console.log(printableJson({ ...report, ...place }));
     } else console.log(described(report, settings.dataDir));
     return 0;
   },

@@ -9,6 +9,7 @@ import { makePrivateFolder } from "../../../engine/store/private.js";
 import { parsePublicKey } from "../../../engine/verify/index.js";
 import { publishedHeadPath } from "../../settings.js";
 import { interruptible } from "../terminal/interrupt.js";
+import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
 import { existingLog, logFolder, operatorKeyOf } from "./data-directory.js";
@@ -79,7 +80,7 @@ Example:
         }),
       );
       const { entries, fromMirror, operator } = restored;
-      if (values.json) console.log(JSON.stringify({ tree_size: entries, from_mirror: fromMirror, operator }));
+      if (values.json) console.log(printableJson({ tree_size: entries, from_mirror: fromMirror, operator }));
       else {
         const tail = fromMirror ? `, the last ${fromMirror} of them from the mirror` : "";
         console.log(`${entries} entries in ${to}${tail}; signed by ${operator}`);

@@ -2,7 +2,7 @@
  * Stretches of the log. The service lists oldest first, in pages of its own numbering; the explorer shows newest first, so
  * it works out from the total which of the service's pages hold what it wants. A log only grows: an index stays where it is.
  */
-import { checkEntry, type Entry, type TreeHead } from "../../../engine/verify/index.js";
+import { checkServiceEntry, type Entry, type TreeHead } from "../../../engine/verify/index.js";
 import { ClientError, type EntryFilter, type Evidence, type ProvenEntry } from "../../client/index.js";
 import { EntryPage } from "../../wire/log/log.js";
 import { store } from "./memory.js";
@@ -121,7 +121,7 @@ async function listed(path: string, filter: EntryFilter, from: number, to: numbe
   const answer = await http.get(EntryPage, path, { ...filter, page: number, per_page: size });
   const entries = (answer.entries as Entry[]).slice(from % size, (from % size) + to - from);
   for (const entry of entries) {
-    const [problem] = checkEntry(entry);
+    const [problem] = checkServiceEntry(entry);
     if (problem) throw await caught(`Entry ${entry.id}: ${problem.message}`, { entry });
   }
   return entries;

@@ -1,7 +1,7 @@
 /** Signer and disk fail, before and after the bytes are down: memory ends up equal to disk, and the log goes on. */
 
 import { describe, expect, test } from "vitest";
-import type { Receipt } from "#cairnlog/engine/log/write/sequencer.js";
+import type { Receipt } from "#cairnlog/engine/log/write/executor.js";
 import { openFaultyLog, openTestLog, testOperator } from "../harness.js";
 import { runIn } from "../inline.js";
 
