@@ -15,6 +15,14 @@ const MAX_CHARACTERS = 64 * 1024;
 // No character of the body can begin the end line, so this cannot backtrack.
 const BLOCK = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----/g;
 
+/**
+ * The subject of the certificate that a YubiKey carries for itself. Those made until 2018 lack the CA flag (RFC 5280
+ * §4.2.1.9), though they certify the keys that were made in the device.
+ */
+const DEVICE_SUBJECT = "CN=Yubico PIV Attestation";
+/** The object identifier of the extension basicConstraints, in DER. */
+const BASIC_CONSTRAINTS = Buffer.from("0603551d13", "hex");
+
 /** The makers that the operator trusts. Without any, attestations cannot be checked, and declarations are accepted. */
 export class HardwareRoots {
   readonly #roots: readonly X509Certificate[];
@@ -37,7 +45,7 @@ export class HardwareRoots {
   /**
    * Checks that `attestation` proves `key` to be held in hardware (`api.md`, Accounts and credentials): its first
    * certificate is for exactly this key, each one was issued by the next, the last one by one of the roots, all are
-   * valid at `now`, and all except the first are CAs. The whole text may come from an attacker; no other errors are
+   * valid at `now`, and all except the first are CAs or the device certificate of an old YubiKey. The whole text may come from an attacker; no other errors are
    * thrown than the ones below.
    * @param attestation PEM blocks CERTIFICATE and nothing else, leaf first; the root may be included
    * @param now milliseconds since the epoch
@@ -62,8 +70,8 @@ export class HardwareRoots {
       const certificate = chain[i]!;
       if (!isIssuedBy(certificate, issuer)) throw refused(`Certificate ${i + 1} was not issued by the one after it.`);
       if (!isValidAt(certificate, now)) throw refused(`Certificate ${i + 1} has expired or is not valid yet.`);
-      if (i > 0 && !certificate.ca)
-        throw refused(`Certificate ${i + 1} is not a CA's, so it cannot certify another key.`);
+      const mayCertify = certificate.ca || (i === 1 && issuer === root && isOldDevice(certificate));
+      if (i > 0 && !mayCertify) throw refused(`Certificate ${i + 1} is not a CA's, so it cannot certify another key.`);
       issuer = certificate;
     }
     return idOf(root);
@@ -134,6 +142,13 @@ function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): bool
     return false;
   }
 }
+
+/**
+ * Whether the certificate is that of an old YubiKey. Nobody but its issuer decides on its subject. Without that condition
+ * the holder of a certified key, which signs anything, could pass for a device and certify keys outside of hardware.
+ */
+const isOldDevice = ({ subject, raw }: X509Certificate): boolean =>
+  subject === DEVICE_SUBJECT && !raw.includes(BASIC_CONSTRAINTS);
 
 /** A date that cannot be read compares as false. */
 function isValidAt({ validFrom, validTo }: X509Certificate, now: number): boolean {

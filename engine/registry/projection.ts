@@ -2,10 +2,11 @@
  * What events mean to the registry: the rows they change and the terms they are found by. Runs for live events, for
  * imported history and for every rebuild, so it is total: an event that makes no sense changes nothing.
  */
-import type { LoggedEvent, Projection, StateWriter } from "../log/write/projection.js";
+import type { DerivedWriter, LoggedEvent, Projection } from "../log/write/projection.js";
 import { gramTerms, textPrefixTerm } from "../store/postings/term.js";
 import type { TermTable } from "../store/postings/termtable.js";
 import { POSTING } from "../store/schema.js";
+import { actingKey } from "../verify/keys/possession.js";
 import { type EventType, isEventType, isPredicate } from "../verify/kinds.js";
 import {
   ATTESTATION_TERM,
@@ -22,7 +23,7 @@ import {
   applyOffer,
   applyWithdrawal,
 } from "./endorsements/events.js";
-import { createdKey, isFingerprint, newRow } from "./keys/events.js";
+import { createdKey, givesWay, isFingerprint, newRow } from "./keys/events.js";
 import { foldPseudonym } from "./keys/pseudonym.js";
 import { applyPolicy, applyRequest, applyResponse } from "./requests/events.js";
 import { tellSubscribers } from "./webhooks/subscriptions.js";
@@ -33,7 +34,7 @@ export const KEY_CREATED_TERM = textPrefixTerm(POSTING.keyCreated, "");
 /** What an event of a kind does to the registry. */
 interface Meaning {
   /** Writes the rows that follow from the event. */
-  readonly apply?: (event: LoggedEvent, state: StateWriter) => void;
+  readonly apply?: (event: LoggedEvent, state: DerivedWriter) => void;
   /** Adds the terms by which the registry finds the event again. */
   readonly addTerms?: (event: LoggedEvent, terms: Pick<TermTable, "add">) => void;
 }
@@ -61,7 +62,9 @@ function meaningOf({ event_type }: LoggedEvent): Meaning | undefined {
 }
 
 export const projection: Projection = {
+  checksEvents: true,
   apply(event, state) {
+    proveActor(event, state);
     meaningOf(event)?.apply?.(event, state);
   },
   addTerms(event, terms) {
@@ -93,24 +96,32 @@ function addClaimTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void 
   if (lookupKey !== undefined) terms.add(claimLookupTerm(lookupKey), event.leafIndex);
 }
 
-function applyRegistration(event: LoggedEvent, state: StateWriter): void {
+/** Whoever acts has shown to hold his key. The operator's alone may act without a row; then there is nothing to note. */
+function proveActor(event: LoggedEvent, state: DerivedWriter): void {
+  const fingerprint = actingKey(event);
+  const row = isFingerprint(fingerprint) ? state.get("keys", fingerprint) : undefined;
+  if (row && !row.proven) state.put("keys", row.fingerprint, { ...row, proven: true });
+}
+
+function applyRegistration(event: LoggedEvent, state: DerivedWriter): void {
   const created = createdKey(event);
-  if (!created || state.get("keys", created.key.fingerprint)) return;
+  if (!created || !givesWay(state.get("keys", created.key.fingerprint), created)) return;
   state.put("keys", created.key.fingerprint, newRow(created, event, null));
 }
 
-function applySuccession(event: LoggedEvent, state: StateWriter): void {
+function applySuccession(event: LoggedEvent, state: DerivedWriter): void {
   const { old_fingerprint } = event.payload;
   const created = createdKey(event);
   const old = isFingerprint(old_fingerprint) ? state.get("keys", old_fingerprint) : undefined;
-  if (!created || old?.status !== "active" || state.get("keys", created.key.fingerprint)) return;
+  if (!created || old?.status !== "active" || created.key.fingerprint === old.fingerprint) return;
+  if (!givesWay(state.get("keys", created.key.fingerprint), created)) return;
   const { fingerprint } = created.key;
   const ended = { status: "succeeded", successor_fingerprint: fingerprint, ended_at: event.timestamp } as const;
   state.put("keys", old.fingerprint, { ...old, ...ended });
   state.put("keys", fingerprint, newRow(created, event, old.fingerprint));
 }
 
-function applyRevocation(event: LoggedEvent, state: StateWriter): void {
+function applyRevocation(event: LoggedEvent, state: DerivedWriter): void {
   const { fingerprint } = event.payload;
   const row = isFingerprint(fingerprint) ? state.get("keys", fingerprint) : undefined;
   if (row?.status === "active")

@@ -6,7 +6,7 @@
  * can see a tree head that a power failure takes back, which would be a fork. (It is also faster for one commit at a
  * time: 0.33 ms instead of 0.45 ms for put and flush on the machine where this was measured.)
  */
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import type { Database, RangeOptions, Transaction } from "lmdb";
 import { CairnlogError } from "../error.js";
 import { Batch } from "./batch.js";
@@ -46,7 +46,6 @@ export interface StoreOptions {
 /** Opens or creates the environment at `options.path`. @throws CairnlogError `storage-failed` */
 export function openStore(options: StoreOptions): Store {
   try {
-    if (!options.readOnly) mkdirSync(options.path, { recursive: true });
     return new LmdbStore(options);
   } catch (cause) {
     throw new CairnlogError("storage-failed", `The data directory ${options.path} cannot be opened.`, { cause });

@@ -18,6 +18,14 @@ export type CredentialType = (typeof CREDENTIAL_TYPES)[number];
 export const ENDORSEMENT_CATEGORIES = ["x-service:human_attestation", "x-service:institutional_endorsement"] as const;
 export type EndorsementCategory = (typeof ENDORSEMENT_CATEGORIES)[number];
 
+/** The four short attestation types, and the path of the predicate of each under the predicate base. */
+export const PREDICATE_PATHS: ReadonlyMap<string, string> = new Map([
+  ["authorship", "/authorship/v1"],
+  ["editorial_review", "/editorial-review/v1"],
+  ["peer_review", "/peer-review/v1"],
+  ["publication", "/publication/v1"],
+]);
+
 /** States of an endorsement (`api.md`, Endorsements). */
 export const ENDORSEMENT_STATUSES = [
   "offered",
@@ -87,6 +95,28 @@ export const noncePrefix = (purpose: ChallengePurpose, fingerprint: string): str
 /** The text that a new key signs to show that its holder wants it to succeed the old one (`api.md`, Keys). */
 export const successionMessage = (oldFingerprint: string, newFingerprint: string): string =>
   `service.key.succession.v1:${oldFingerprint}:${newFingerprint}`;
+
+/**
+ * What a key signs, as canonical JSON, to show that whoever registers it holds it (`api.md`, Keys). Values are those of
+ * the request, as they are sent.
+ */
+export const registrationStatement = (fingerprint: string, pseudonym: string, expiration_date: string | null) => ({
+  action: "service.key.register.v1",
+  expiration_date,
+  fingerprint,
+  pseudonym,
+});
+
+/**
+ * What a key signs, as canonical JSON, to show that its holder opens this account with it. Values are those of the
+ * request, as they are sent. No entry of the log ever holds such a signature, so nobody can take one from there.
+ */
+export const accountStatement = (display_name: string, email: string, key_fingerprint: string) => ({
+  action: "service.user.create.v1",
+  display_name,
+  email,
+  key_fingerprint,
+});
 
 /** What the issuing key signs, as canonical JSON, to take a key into its account (`api.md`, Accounts and credentials). */
 export const enrolmentStatement = (challenge_id: string, issuing_fingerprint: string, key_fingerprint: string) => ({

@@ -29,10 +29,17 @@ type Payload<M extends Members> = { readonly [K in keyof M]: Fitting<M[K]> };
 
 /** What is known of a kind of event. */
 export interface EventKind {
-  /** Members of the payload that the service writes, all of them present. Imported history may lack some. */
+  /**
+   * Members of the payload that the service writes, all of them present. Imported history may lack some. Events of the
+   * service's own types also name their type in the payload (`eventOf`).
+   */
   readonly payload: Members;
   /** Members that hold the fingerprint of a key. */
   readonly keys: readonly string[];
+  /** The member that names the key whose signature or session the event took; null when the event took none, or does not say. */
+  readonly actor: string | null;
+  /** Members of the payload that entries of earlier versions lack. */
+  readonly added?: readonly string[];
   /** Whether the event changes endorsements, or the standing of a key that has some. */
   readonly changesGraph: boolean;
   readonly scope: AuditScope;
@@ -49,6 +56,8 @@ export interface EventKind {
 interface KindOf<M extends Members> extends EventKind {
   readonly payload: M;
   readonly keys: readonly (keyof M & string)[];
+  readonly actor: (keyof M & string) | null;
+  readonly added?: readonly (keyof M & string)[];
   readonly about: readonly (keyof M & string)[];
 }
 
@@ -78,8 +87,11 @@ const PARTIES = ["endorser_key_fingerprint", "endorsed_key_fingerprint"] as cons
 /** Every kind that has one event type. Attestations, whose type is their predicate, are `ATTESTATION_KIND`. */
 export const EVENT_KINDS = {
   key_registration: kind({
-    payload: KEY,
+    // The signature shows that whoever registers the key holds it; null where nobody has shown that.
+    payload: { ...KEY, possession_signature: nullable(text) },
     keys: ["fingerprint"],
+    actor: null,
+    added: ["possession_signature"],
     // A new key has no endorsements, and on a busy log registrations are many.
     changesGraph: false,
     scope: "keys",
@@ -89,8 +101,11 @@ export const EVENT_KINDS = {
     about: ["pseudonym"],
   }),
   key_succession: kind({
-    payload: { old_fingerprint: text, ...KEY },
+    // The signature is the new key's; null where nobody has shown to hold that.
+    payload: { old_fingerprint: text, ...KEY, new_key_signature: nullable(text) },
     keys: ["old_fingerprint", "fingerprint"],
+    actor: "old_fingerprint",
+    added: ["new_key_signature"],
     changesGraph: true,
     scope: "keys",
     webhook: null,
@@ -101,6 +116,7 @@ export const EVENT_KINDS = {
   key_revocation: kind({
     payload: { fingerprint: text },
     keys: ["fingerprint"],
+    actor: "fingerprint",
     changesGraph: true,
     scope: "keys",
     webhook: "key.revoked",
@@ -111,6 +127,7 @@ export const EVENT_KINDS = {
   endorsement_offer: kind({
     payload: ENDORSEMENT,
     keys: PARTIES,
+    actor: "endorser_key_fingerprint",
     changesGraph: true,
     scope: "endorsements",
     webhook: null,
@@ -121,6 +138,7 @@ export const EVENT_KINDS = {
   endorsement_acceptance: kind({
     payload: ENDORSEMENT_CHANGE,
     keys: PARTIES,
+    actor: "endorsed_key_fingerprint",
     changesGraph: true,
     scope: "endorsements",
     webhook: "endorsement.created",
@@ -131,6 +149,7 @@ export const EVENT_KINDS = {
   endorsement_withdrawal: kind({
     payload: ENDORSEMENT_CHANGE,
     keys: PARTIES,
+    actor: "endorser_key_fingerprint",
     changesGraph: true,
     scope: "endorsements",
     webhook: "endorsement.revoked",
@@ -141,6 +160,7 @@ export const EVENT_KINDS = {
   acceptance_revocation: kind({
     payload: ENDORSEMENT_CHANGE,
     keys: PARTIES,
+    actor: "endorsed_key_fingerprint",
     changesGraph: true,
     scope: "endorsements",
     webhook: "endorsement.revoked",
@@ -156,6 +176,7 @@ export const EVENT_KINDS = {
       evidence: nullable(text),
     },
     keys: ["endorser_key_fingerprint", "compromised_key_fingerprint"],
+    actor: "endorser_key_fingerprint",
     changesGraph: true,
     scope: "endorsements",
     webhook: null,
@@ -177,6 +198,7 @@ export const EVENT_KINDS = {
       policy_entry_id: nullable(positiveInteger),
     },
     keys: ["requester_fingerprint", "target_fingerprint"],
+    actor: "requester_fingerprint",
     changesGraph: false,
     scope: "requests",
     webhook: null,
@@ -193,6 +215,7 @@ export const EVENT_KINDS = {
       reason: nullable(text),
     },
     keys: ["responder_fingerprint"],
+    actor: "responder_fingerprint",
     changesGraph: false,
     scope: "requests",
     webhook: null,
@@ -208,6 +231,7 @@ export const EVENT_KINDS = {
       effective_from: text,
     },
     keys: ["target_fingerprint"],
+    actor: "target_fingerprint",
     changesGraph: false,
     scope: "requests",
     webhook: null,
@@ -225,6 +249,8 @@ export const EVENT_KINDS = {
       lookup_key: text,
     },
     keys: [],
+    // Who posts a claim is not on the log.
+    actor: null,
     changesGraph: false,
     scope: "claims",
     webhook: null,
@@ -250,6 +276,7 @@ export const ATTESTATION_KIND = kind({
     tags: arrayOf(text),
   },
   keys: ["signer_key_fingerprint"],
+  actor: "signer_key_fingerprint",
   changesGraph: false,
   scope: "attestations",
   webhook: "attestation.created",
@@ -284,18 +311,25 @@ export function kindOf(eventType: string): EventKind | undefined {
   return isPredicate(eventType) ? ATTESTATION_KIND : undefined;
 }
 
-/** An event of one of the service's own kinds, ready to be appended. */
+/**
+ * An event of one of the service's own kinds, ready to be appended. The payload names the type, because no hash covers the
+ * `event_type` of an entry: whoever passes the entry on could change it.
+ */
 export function eventOf<T extends EventType>(
   event_type: T,
   payload: PayloadOf<T>,
-): { readonly event_type: T; readonly payload: PayloadOf<T> & JsonObject } {
-  return { event_type, payload: payload as PayloadOf<T> & JsonObject };
+): { readonly event_type: T; readonly payload: PayloadOf<T> & { readonly event_type: T } & JsonObject } {
+  return { event_type, payload: { event_type, ...payload } };
 }
 
 /** What keeps a payload from being one of its kind, as a sentence; undefined when nothing does. Further members may be there. */
 export function payloadMisfit({ event_type, payload }: KindedEvent): string | undefined {
   const found = kindOf(event_type);
-  return found && objectOf(found.payload, {}, "ignored")(payload, "");
+  if (!found) return undefined;
+  const isAdded = ([member]: readonly [string, Shape]) => found.added?.includes(member) === true;
+  const members = Object.entries(found.payload);
+  const required = Object.fromEntries(members.filter((member) => !isAdded(member)));
+  return objectOf(required, Object.fromEntries(members.filter(isAdded)), "ignored")(payload, "");
 }
 
 /** The event types of a scope; none for attestations, whose types have no end. */

@@ -9,7 +9,7 @@ import { isProofOf, openPromises, statusOf } from "../../engine/log/anchor/proof
 import { type Clock, systemClock } from "../../engine/log/clock.js";
 import { microsOf } from "../../engine/log/instant.js";
 import type { Log } from "../../engine/log/log.js";
-import type { AnchorRow } from "../../engine/store/schema.js";
+import type { AnchorRow } from "../../engine/store/rows.js";
 import type { Entry, EntryDigest } from "../../engine/verify/entry.js";
 import { OtsTimestamp } from "../../engine/verify/ots/ots.js";
 import type { Logger } from "../http/observing/logger.js";

@@ -6,6 +6,7 @@ import type { Static, TSchema } from "typebox";
 import { Check } from "typebox/value";
 import { parseIJson } from "../../engine/verify/index.js";
 import { Problem } from "../wire/errors.js";
+import { OversizedAnswer, readBody, secondsAsked } from "./body.js";
 import { ClientError } from "./error.js";
 
 /** A query string in the making; undefined members are left out. */
@@ -71,12 +72,16 @@ export class Http {
     try {
       // A redirect could carry a token or a proof to another host.
       response = await this.#fetch.call(globalThis, this.server + PREFIX + path, { ...init, redirect: "error" });
-      bytes = new Uint8Array(await response.arrayBuffer());
+      bytes = await readBody(response);
     } catch (cause) {
+      if (cause instanceof OversizedAnswer)
+        throw new ClientError("malformed-answer", `${this.server} answered ${path} with too much. ${cause.message}`, {
+          cause,
+        });
       throw new ClientError("no-answer", `No service answers at ${this.server}. Is it running?`, { cause });
     }
     const { status } = response;
-    if (!response.ok) throw refusal(status, readAnswer(bytes), response.headers.get("retry-after"), this.server);
+    if (!response.ok) throw refusal(status, readAnswer(bytes), secondsAsked(response.headers), this.server);
     return { bytes, status };
   }
 }
@@ -95,13 +100,12 @@ function readAnswer(bytes: Uint8Array): unknown {
   }
 }
 
-function refusal(status: number, body: unknown, retryAfter: string | null, server: string): ClientError {
-  const seconds = retryAfter !== null && /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) : undefined;
+function refusal(status: number, body: unknown, retryAfter: number | undefined, server: string): ClientError {
   if (!Check(Problem, body))
     return new ClientError("malformed-answer", `${server} answered ${status} without saying why.`, {
       status,
-      retryAfter: seconds,
+      retryAfter,
     });
   const { code, detail, errors = [] } = body as Problem;
-  return new ClientError(code, detail, { status, errors, retryAfter: seconds });
+  return new ClientError(code, detail, { status, errors, retryAfter });
 }

@@ -11,7 +11,7 @@ import { projection } from "../../engine/registry/projection.js";
 import { openStore, type Store } from "../../engine/store/store.js";
 import {
   canonicalTimestamp,
-  checkEntry,
+  checkServiceEntry,
   type Entry,
   type PublicKey,
   type TreeHead,
@@ -132,7 +132,7 @@ export class Mirror {
 }
 
 function entryKind(entry: Entry, other: Entry | null): Misconduct {
-  if (checkEntry(entry).some(({ code }) => code !== "unknown-digest")) return "bad-entry";
+  if (checkServiceEntry(entry).some(({ code }) => code !== "unknown-digest")) return "bad-entry";
   if (entry.previous_hash !== (other?.entry_hash ?? null) || (other && entry.id <= other.id)) return "broken-chain";
   const isReversed = entry.chain_version === 2 && other && isBefore(entry.timestamp, other.timestamp);
   return isReversed ? "time-reversal" : "bad-entry";

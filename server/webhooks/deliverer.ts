@@ -3,11 +3,13 @@
  * delays only its own deliveries. The results of many attempts are written by one separate command; appends never wait
  * for this.
  */
+
 import { CairnlogError } from "../../engine/error.js";
 import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "../../engine/log/clock.js";
 import { isDue, mayTry, type Outcome } from "../../engine/registry/webhooks/deliveries.js";
 import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
 import type { Endpoint, Told, Webhooks } from "../../engine/registry/webhooks/webhooks.js";
+import { nextTurn } from "../../engine/turn.js";
 import type { Logger } from "../http/observing/logger.js";
 import { deliveryRequest } from "./message.js";
 import type { Send } from "./send.js";
@@ -116,7 +118,7 @@ export class Deliverer {
 
   /** Considers the changed subscriptions, after the batches of this turn of the event loop have been released. */
   async #follow(): Promise<void> {
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
     while ((this.#touched.size || this.#isAnyTouched) && !this.#isStopped)
       await this.#tried(async () => {
         if (this.#isAnyTouched) for (const id of this.#webhooks.outbox.webhookIds()) this.#touched.add(id);

@@ -11,6 +11,9 @@ import { newSigner, type TestSigner } from "../server/signers.js";
 import { type Authority, newRoot, removeChains, selfSigned } from "./chains.js";
 
 const DAY = 86_400_000;
+/** The subject of the certificate that a YubiKey carries for itself, and its extensions without basicConstraints. */
+const DEVICE = "Yubico PIV Attestation";
+const NO_FLAG = "subjectKeyIdentifier=hash";
 const signer = newSigner();
 let root: Authority;
 let maker: Authority;
@@ -49,6 +52,12 @@ describe("a chain proves its key", () => {
   it.each(["ed25519", "ecdsa-p256", "rsa-2048"] as const)("of the algorithm %s", (algorithm) => {
     const key = newSigner(algorithm);
     expect(verify(maker.certify(key.publicKey) + maker.certificate, key)).toBe(rootId());
+  });
+
+  it("through the device certificate of a YubiKey of 2018, which lacks the CA flag", () => {
+    const device = root.authority(DEVICE, { extensions: NO_FLAG });
+    expect(verify(device.certify(signer.publicKey) + device.certificate)).toBe(rootId());
+    expect(verify(device.certify(signer.publicKey) + device.certificate + root.certificate)).toBe(rootId());
   });
 
   it("to any of several roots, between which there may be text", () => {
@@ -153,6 +162,18 @@ describe("a chain proves nothing", () => {
     await refused(impostor.certify(signer.publicKey) + impostor.certificate);
     const below = maker.authority("Below", { extensions });
     await refused(below.certify(signer.publicKey) + below.certificate + maker.certificate);
+  });
+
+  it("when what passes for a device was certified by none but a root of the maker, or says that it is no CA", async () => {
+    const denying = root.authority(DEVICE, { extensions: "basicConstraints=critical,CA:FALSE" });
+    await refused(denying.certify(signer.publicKey) + denying.certificate);
+    const below = maker.authority(DEVICE, { extensions: NO_FLAG });
+    await refused(below.certify(signer.publicKey) + below.certificate + maker.certificate);
+    const device = root.authority(DEVICE, { extensions: NO_FLAG });
+    const attested = device.authority("attested key", { extensions: NO_FLAG });
+    await refused(attested.certify(signer.publicKey) + attested.certificate + device.certificate);
+    const disguised = device.authority(DEVICE, { extensions: NO_FLAG });
+    await refused(disguised.certify(signer.publicKey) + disguised.certificate + device.certificate);
   });
 
   it("when the key certified itself, though it be among the roots", async () => {

@@ -138,7 +138,7 @@ export async function loadTargets(dist: string): Promise<Target[]> {
   const note = verify.signedNote(noteText, "log.example/a", verify.noteKeyId("log.example/a", operator), noteSignature);
   const recipient = newRecipient();
 
-  const history = await createHistoryReader();
+  const history = await createHistoryReader({});
   const first = { payload: { a: 1, tags: ["x"] }, previous_hash: null, timestamp: "2025-03-01T12:00:00.250000Z" };
   const entryOf = (chain_version: 1 | 2) => {
     const preimage =

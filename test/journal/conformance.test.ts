@@ -5,7 +5,7 @@
 import { describe, expect, test } from "vitest";
 import { checkNext, decodeRecord, recordHash } from "#cairnlog/engine/journal/record.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
-import type { Committed } from "#cairnlog/engine/log/write/sequencer.js";
+import type { Committed } from "#cairnlog/engine/log/write/executor.js";
 import { type JournalPosition, ORIGIN } from "#cairnlog/engine/store/position.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { type Faults, openFaultyLog, openTestLog } from "../log/harness.js";

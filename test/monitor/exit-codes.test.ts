@@ -33,6 +33,7 @@ beforeEach(async () => {
 });
 afterEach(() => {
   vi.useRealTimers();
+  vi.restoreAllMocks();
 });
 
 const monitor = (state: string, ...more: string[]) => cairnlog(["monitor", proxy.url, "--state", state, ...more]);
@@ -164,6 +165,20 @@ describe("1", () => {
   });
 });
 
+test("the longest interval that a timer can wait is not taken for none", async () => {
+  const warned = vi.spyOn(process, "emitWarning");
+  const state = temporaryFolder();
+  const run = begin(["monitor", proxy.url, "--state", state, "--interval", String(2 ** 31)]);
+  await run.prints(/^verified/);
+  // The timer is set in the turn that follows.
+  for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+  await interrupt();
+  const { code, stdout } = await run.ended;
+  expect(code).toBe(0);
+  expect(stdout.match(/^verified/gm)).toHaveLength(1);
+  expect(warned.mock.calls.map(([, name]) => name)).not.toContain("TimeoutOverflowWarning");
+});
+
 describe("2: the command makes no sense", () => {
   const state = ["--state", "x"];
   test.each([
@@ -209,6 +224,24 @@ describe("3: the log lies", () => {
     expect(code).toBe(3);
     expect(stderr).toMatch(/; keep it\.\nThe alarm could not be posted to the webhook: it answered 500\.\n$/);
     expect(hook.asked()).toBe(4);
+  });
+
+  test.each([[[]], [["--json"]]])("whether or not the evidence can be written, %j", async (more) => {
+    const state = temporaryFolder();
+    await once(state);
+    writeFileSync(join(state, "evidence"), "in the way");
+    lieAboutNewest();
+    const hook = await receiver();
+    const { code, stdout, stderr } = await monitor(state, "--once", "--webhook", hook.url, ...more);
+    expect(code).toBe(3);
+    const [posted] = hook.received;
+    expect(posted).toMatchObject({ alarm: "bad-signature", evidence: { shown: { root_hash: "0".repeat(64) } } });
+    const said =
+      /^ALARM bad-signature: The tree head is not signed by the pinned operator key\. The evidence could not be written \(E\w+: .*\): take it from the JSON of this alarm\.\n/;
+    expect(stderr).toMatch(said);
+    // Nobody has it elsewhere: it is printed with the alarm.
+    expect(JSON.parse(more.length ? stdout : stderr.replace(said, ""))).toEqual(posted);
+    expect(more.length ? stderr.replace(said, "") : stdout).toBe("");
   });
 
   test("also when a watched key was named, and the log is stalled", async () => {

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { basename, dirname, join, relative } from "node:path";
 import { expect, test } from "vitest";
 import { keepFile, MonitorFolder } from "#cairnlog/server/monitor/folder.js";
+import { cramped } from "../reliability/cramped.js";
 import { temporaryFolder } from "../server/harness.js";
 
 const state = { operator_key: "PEM", head: null };
@@ -91,4 +92,15 @@ test("something in the place of a file is not removed, and the old file stays", 
   mkdirSync(join(folder, "taken", "by", "others"), { recursive: true });
   expect(() => keepFile(join(folder, "taken"), "text")).toThrow();
   expect(readdirSync(join(folder, "taken"))).toEqual(["by"]);
+  expect(readdirSync(folder)).toEqual(["taken"]);
+});
+
+test("a file for which the disk has too little room does not take the place of the one before", async () => {
+  const folder = temporaryFolder();
+  const file = join(folder, "file");
+  keepFile(file, "whole");
+  const { status, stderr } = cramped(import.meta.resolve("#cairnlog/server/monitor/folder.js"), "keepFile", file);
+  expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining("EFBIG") });
+  expect(readFileSync(file, "utf8")).toBe("whole");
+  expect(readdirSync(folder)).toEqual(["file"]);
 });

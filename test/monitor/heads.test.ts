@@ -95,6 +95,35 @@ describe("heads of the sizes in between", () => {
   });
 });
 
+describe("heads from the future", () => {
+  const ahead = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString().replace("Z", "000Z");
+
+  test("the newest one, which would keep a silence from being noticed", async () => {
+    const { monitor, folder, size, head } = await liar.acquainted();
+    liar.proxy.lie = newestAt((shown) => liar.signed(shown, { timestamp: ahead(330) }));
+    const evidence = await caught(monitor.round(), "future-head", /5 minutes ahead of this machine's clock\.$/);
+    expect(evidence).toMatchObject({ known: head, shown: { tree_size: size + 3 } });
+    expect(isSigned(evidence, evidence.shown)).toBe(true);
+    expect(await monitor.newestHead()).toEqual(head);
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+
+  test("one of a size in between", async () => {
+    const { monitor, folder, size } = await liar.acquainted();
+    liar.proxy.lie = headAt(size + 2, (head) => liar.signed(head, { timestamp: "2100-01-01T00:00:00.000000Z" }));
+    expect((await caught(monitor.round(), "future-head")).shown!.tree_size).toBe(size + 2);
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+
+  test("one of a clock that is four minutes ahead is taken", async () => {
+    const { monitor, folder, size } = await liar.acquainted();
+    liar.proxy.lie = newestAt((shown) => liar.signed(shown, { timestamp: ahead(240) }));
+    await monitor.round();
+    expect(monitor.size).toBe(size + 3);
+    await liar.expectUnharmed(monitor, folder, size + 3);
+  });
+});
+
 describe("the checkpoint", () => {
   const isCheckpoint = (path: string) => path === "/log/checkpoint";
 

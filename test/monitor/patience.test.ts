@@ -2,7 +2,8 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, expect, test } from "vitest";
-import { OversizedAnswer, patientFetch } from "#cairnlog/server/monitor/patience.js";
+import { OversizedAnswer } from "#cairnlog/server/client/body.js";
+import { patientFetch } from "#cairnlog/server/monitor/patience.js";
 import { startTestService } from "../server/harness.js";
 import { hastyFetch, newMonitor } from "./monitors.js";
 

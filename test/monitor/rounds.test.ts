@@ -130,6 +130,15 @@ describe("pages that are too long to be borne", () => {
     await monitor.close();
   });
 
+  test("but not pages that are none", async () => {
+    await endless(23);
+    proxy.lie = (path, answer) => (isPage(path) ? "<html>" : answer);
+    const { monitor } = newMonitor(proxy.url);
+    await expect(monitor.round()).rejects.toMatchObject({ code: "malformed-answer" });
+    expect(asked().filter(isPage)).toEqual(["/log?page=1&per_page=200"]);
+    await monitor.close();
+  });
+
   test("or one by one", async () => {
     await endless(2, 200, 20);
     const { monitor } = newMonitor(proxy.url);

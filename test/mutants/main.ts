@@ -1,7 +1,7 @@
 /** `npm run mutants`: plants small faults in the build, one at a time, and says which of them no test notices. */
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
-import { setPriority } from "node:os";
+import { getPriority, setPriority } from "node:os";
 import { dirname, join } from "node:path";
 import { readArguments, refuse, wholeNumber } from "../reliability/command.js";
 import { DIST } from "../reliability/planted.js";
@@ -139,7 +139,8 @@ async function measure(coverage: Coverage, tests: readonly string[], targets: re
 }
 
 async function main(): Promise<number> {
-  setPriority(PRIORITY);
+  // Root could raise what was started with a lower priority still.
+  setPriority(Math.max(getPriority(), PRIORITY));
   if (options["self-test"]) return testItself(root);
   const accepted = readAccepted(ACCEPTED);
   const stale = staleEntries(accepted, DIST);

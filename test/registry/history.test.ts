@@ -73,7 +73,7 @@ test("any payload under any event type: the state equals a rebuild, and every qu
         await writer.add(entries.map((entry) => ({ entry: line(entry), otsProof: null, head: null })));
         await writer.close();
         const world = await openWorld(path, pem);
-        const { log, keys, endorsementQueries, graphs, trust, requests, policies } = world.registry;
+        const { log, keys, endorsementQueries, graphs, trust, requestQueries, policies } = world.registry;
         expect(log.stateDifferences()).toEqual([]);
         for (const { fingerprint } of [a, b]) {
           keys.find(fingerprint);
@@ -83,7 +83,8 @@ test("any payload under any event type: the state equals a rebuild, and every qu
           await endorsementQueries.statusCounts(fingerprint);
           await graphs.around(fingerprint);
           await trust.standing(fingerprint);
-          for (const { request_id } of requests.list({ target: fingerprint }).requests) requests.find(request_id);
+          for (const { request_id } of requestQueries.list({ target: fingerprint }).requests)
+            requestQueries.find(request_id);
           policies.view(fingerprint);
         }
         expect(await log.verify()).toMatchObject({ valid: true });

@@ -127,6 +127,14 @@ export const registration = (
   ...(expiration_date === undefined ? {} : { expiration_date }),
 });
 
+/** The same with the signature of a holder, over what is sent and exactly as it is sent. */
+export function heldRegistration(signer: TestSigner, pseudonym = "holder", expiration?: string | null): Registration {
+  const { fingerprint } = signer;
+  const content = { expiration_date: expiration ?? null, fingerprint, pseudonym };
+  const possession_signature = signer.sign(compact({ action: "service.key.register.v1", ...content }));
+  return { ...registration(signer, pseudonym, expiration), possession_signature };
+}
+
 export interface World {
   readonly operator: TestSigner;
   registry: Registry;

@@ -1,5 +1,5 @@
 /** The operator key, as a small interface: it signs tree heads, and its fingerprint identifies the log. */
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { CairnlogError } from "../../error.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
@@ -107,12 +107,13 @@ export function writeKeyFile(path: string, pem: string): void {
   const draft = `${path}.${process.pid}.new`;
   const file = openSync(draft, "wx", 0o600);
   try {
-    writeSync(file, pem);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  try {
+    try {
+      // Not `writeSync`: where there is room for a part alone, it writes that, and does not throw.
+      writeFileSync(file, pem);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
     linkSync(draft, path);
   } finally {
     unlinkSync(draft);

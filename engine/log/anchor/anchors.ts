@@ -3,10 +3,10 @@
  * are not derived from entries, and no hash covers them. So they may come late, grow, or be lost without harm to the
  * log.
  */
-import type { AnchorRow, AnchorTotals } from "../../store/schema.js";
-import type { Store } from "../../store/store.js";
-import type { Command } from "../write/commands.js";
-import type { Committed } from "../write/sequencer.js";
+
+import type { StoreReader } from "../../store/contract.js";
+import type { AnchorRow, AnchorTotals } from "../../store/rows.js";
+import type { Executor } from "../write/executor.js";
 import { type AnchorChange, NO_ANCHORS, replaceAnchor, TOTALS_KEY } from "./commands.js";
 
 const CLOSING_BRACE = 1;
@@ -16,16 +16,14 @@ export interface UnsettledAnchor extends Pick<AnchorRow, "status" | "anchored_at
   readonly leafIndex: number;
 }
 
-type Execute = <Input, Output>(command: Command<Input, Output>, input: Input) => Promise<Committed<Output>>;
-
 export class Anchors {
-  readonly #store: Pick<Store, "get" | "range">;
-  readonly #execute: Execute;
+  readonly #store: Pick<StoreReader, "get" | "range">;
+  readonly #writer: Pick<Executor, "execute">;
   #totals = NO_ANCHORS;
 
-  constructor(store: Pick<Store, "get" | "range">, execute: Execute) {
+  constructor(store: Pick<StoreReader, "get" | "range">, writer: Pick<Executor, "execute">) {
     this.#store = store;
-    this.#execute = execute;
+    this.#writer = writer;
   }
 
   /** Reads the state from disk again. */
@@ -65,10 +63,10 @@ export class Anchors {
   /**
    * Replaces the anchor that the caller has read, whose proof is `base` (undefined: there was none), by `next`.
    * @returns false, without writing, if the anchor has another proof by now: read it and try again
-   * @throws CairnlogError as `Log.execute` does
+   * @throws CairnlogError as `execute` does
    */
   async replace(leafIndex: number, base: Uint8Array | undefined, next: AnchorChange): Promise<boolean> {
-    const { value } = await this.#execute(replaceAnchor, { leaf_index: leafIndex, base: base ?? null, next });
+    const { value } = await this.#writer.execute(replaceAnchor, { leaf_index: leafIndex, base: base ?? null, next });
     this.restore();
     return value;
   }

@@ -1,7 +1,7 @@
 /** The commands that create and change anchors. */
-import type { AnchorRow, AnchorTotals } from "../../store/schema.js";
+import type { AnchorRow, AnchorTotals } from "../../store/rows.js";
 import { define, type Transaction } from "../write/commands.js";
-import type { StateWriter } from "../write/projection.js";
+import type { PrivateWriter } from "../write/projection.js";
 
 export const NO_ANCHORS: AnchorTotals = { newest: -1, pending: 0, confirmed: 0 };
 export const TOTALS_KEY = "log";
@@ -33,7 +33,7 @@ export const replaceAnchor = define(
 
 /** Writes the rows of a new or changed anchor at `now` (canonical form). */
 export function putAnchor(
-  state: StateWriter,
+  state: PrivateWriter,
   leafIndex: number,
   { proof, status, isSettled }: AnchorChange,
   now: string,

@@ -14,9 +14,9 @@ import type { RecordedChange } from "../../journal/rows.js";
 import { Layer } from "../../store/changeset.js";
 import type { Store } from "../../store/contract.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
-import { Postings } from "../../store/postings/postings.js";
+import type { Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
-import type { LogMeta, SignedHeadRow } from "../../store/schema.js";
+import type { LogMeta, SignedHeadRow } from "../../store/rows.js";
 import type { Entry } from "../../verify/entry.js";
 import {
   createHistoryReader,
@@ -25,12 +25,12 @@ import {
   type Predecessor,
   predecessorOf,
 } from "../history/entry.js";
-import { EntryReader } from "../read/reader.js";
 import type { Edge } from "../read/seams.js";
-import { Frontier } from "../tree/frontier.js";
+import type { Frontier } from "../tree/frontier.js";
 import { LayeredState } from "../write/layered.js";
 import type { Projection } from "../write/projection.js";
-import { catchUp, derive } from "./derive.js";
+import { derive } from "./derive.js";
+import type { LogMemory } from "./memory.js";
 import { checkHeads, entriesOf } from "./outside.js";
 
 /** Number of entries whose postings may be in memory only. */
@@ -42,8 +42,8 @@ export interface ApplierParts {
   readonly projection: Projection;
   /** The key that signs the heads. */
   readonly operator: ServerKey;
-  /** True if another process writes the log. */
-  readonly isReader?: boolean;
+  /** The memory of the writer's thread. */
+  readonly memory: LogMemory;
 }
 
 /** The data derived from a record. */
@@ -57,9 +57,6 @@ export interface Made extends Consequences {
 export class Applier {
   readonly #parts: ApplierParts;
   readonly #ledger: Ledger;
-  readonly #entries: EntryReader;
-  readonly frontier: Frontier;
-  readonly postings: Postings;
   #reader: HistoryReader | undefined;
   /** The newest entry on disk; undefined until it is first needed. */
   #last: Predecessor | undefined;
@@ -69,17 +66,21 @@ export class Applier {
     const { store, journal } = parts;
     this.#parts = parts;
     this.#ledger = new Ledger(store, journal);
-    this.#entries = new EntryReader(store);
-    this.frontier = new Frontier(store);
-    this.postings = new Postings(store.postings, parts.isReader);
   }
 
   /** Reads the state from disk again. */
   restore(): void {
     this.#last = undefined;
     this.#ledger.restore();
-    this.frontier.restore();
-    catchUp(this.postings, this.#entries, this.frontier.size, this.#parts.projection);
+    this.#parts.memory.restore();
+  }
+
+  get frontier(): Frontier {
+    return this.#parts.memory.frontier;
+  }
+
+  get postings(): Postings {
+    return this.#parts.memory.postings;
   }
 
   /**
@@ -140,7 +141,7 @@ export class Applier {
 
   /** Checks a record from another writer, adds its entries to the trees, and computes the data derived from it. */
   async #derive(record: JournalRecord): Promise<Made> {
-    this.#reader ??= await createHistoryReader();
+    this.#reader ??= await createHistoryReader(this.#parts.projection);
     try {
       return this.#deriveChecked(record, this.#reader);
     } catch (error) {

@@ -10,9 +10,9 @@ import { applySeam, type Edge } from "../read/seams.js";
 import {
   addDigestTerm,
   addLogTerms,
+  type DerivedWriter,
   type LoggedEvent,
   type Projection,
-  type StateWriter,
 } from "../write/projection.js";
 
 /** The parts of an entry from which rows and terms are derived. */
@@ -27,7 +27,7 @@ export function derive(
   entry: DerivableEntry,
   before: Edge,
   projection: Projection,
-  state: StateWriter,
+  state: DerivedWriter,
   terms: TermTable,
 ): void {
   applySeam(before, entry, entry.event.leafIndex, state);

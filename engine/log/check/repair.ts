@@ -7,7 +7,8 @@
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
 import { Postings } from "../../store/postings/postings.js";
-import { DERIVED_TABLES, FORMAT, type Key, type LogMeta } from "../../store/schema.js";
+import type { LogMeta } from "../../store/rows.js";
+import { DERIVED_TABLES, FORMAT, type Key } from "../../store/schema.js";
 import type { Store, TileKey } from "../../store/store.js";
 import { formatTimestamp, systemClock } from "../clock.js";
 import { type Difference, rowDifferences, tileDifferences } from "./differences.js";

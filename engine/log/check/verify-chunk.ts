@@ -12,6 +12,7 @@ import type { Batch, HeadInfo, HeadRecord } from "../../store/batch.js";
 import { HASH } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../../verify/entry.js";
+import { checkServiceEntry } from "../../verify/eventcheck.js";
 import { peakPositions } from "../../verify/tree/merkle.js";
 import { treeHeadMessage } from "../../verify/tree/treehead.js";
 import { formatTimestamp, parseTimestamp } from "../clock.js";
@@ -30,6 +31,8 @@ export interface ChunkTask {
   readonly operatorKey: string;
   /** Environment for tiles and seams instead of the log's own, if these are checked separately. */
   readonly derivedPath?: string;
+  /** Whether every entry must be an event of the service's log (`Projection.checksEvents`). */
+  readonly checksEvents?: boolean;
 }
 
 type ChunkStretch = Omit<ChunkTask, "path" | "mapSize" | "derivedPath">;
@@ -156,7 +159,8 @@ class Chunk {
   /** @returns false if this is not an entry: its members may be anything */
   #checkContent(entry: Entry, index: number): boolean {
     // Not an error: imported history may have digests of algorithms that are unknown here.
-    for (const { code, message } of checkEntry(entry, sha256))
+    const check = this.#task.checksEvents ? checkServiceEntry : checkEntry;
+    for (const { code, message } of check(entry, sha256))
       if (code === "unknown-digest") this.warnings.push({ id: entry.id, tree_size: null, code, message });
       else if (code === "malformed-entry") {
         this.#treeError(index + 1, code, `The entry at leaf ${index} is not a valid entry: ${message}`);

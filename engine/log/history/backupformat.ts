@@ -8,7 +8,7 @@ import { createReadStream, readFileSync } from "node:fs";
 import { type FileHandle, open, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { CairnlogError } from "../../error.js";
-import type { LogMeta } from "../../store/schema.js";
+import type { LogMeta } from "../../store/rows.js";
 import { anyObject, arrayOf, hexHash, index, nullable, objectOf, text, where } from "../../verify/json/shape.js";
 import { TREE_HEAD, type TreeHead } from "../../verify/tree/treehead.js";
 

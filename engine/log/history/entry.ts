@@ -11,6 +11,7 @@ import { createDigests, type DigestName } from "../../crypto/digests.js";
 import { CairnlogError } from "../../error.js";
 import { decodeBase64 } from "../../verify/encoding.js";
 import { canonicalTimestamp, ENTRY_MEMBERS, type Entry, type EntryDigest } from "../../verify/entry.js";
+import { eventMisfit } from "../../verify/eventcheck.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { parseIJson } from "../../verify/json/ijson.js";
 import { nullable, objectOf, text, where } from "../../verify/json/shape.js";
@@ -19,7 +20,7 @@ import { parseTimestamp } from "../clock.js";
 import { instantOf, microsOf } from "../instant.js";
 import { type Edge, EMPTY_EDGE } from "../read/seams.js";
 import { preimageText, spellEntry } from "../write/entry.js";
-import type { LoggedEvent } from "../write/projection.js";
+import type { LoggedEvent, Projection } from "../write/projection.js";
 
 /** Longer entries are refused. This is sixteen times the default limit of a request. */
 export const MAX_ENTRY_BYTES = 16 * 2 ** 20;
@@ -82,21 +83,23 @@ const ENTRY = objectOf(
 type Digest = (preimage: string) => string;
 
 /** Loads the hash functions. The resulting reader checks entries synchronously. */
-export async function createHistoryReader(): Promise<HistoryReader> {
+export async function createHistoryReader(projection: Pick<Projection, "checksEvents">): Promise<HistoryReader> {
   const digests = new Map<string, Digest>([[PRIMARY, (preimage) => hash("sha256", preimage, "hex")]]);
   for (const name of NAMES) {
     const compute = await createDigests([name]);
     digests.set(name, (preimage) => compute(Buffer.from(preimage, "utf8"))[0]!.digest_hex);
   }
-  return new HistoryReader(digests);
+  return new HistoryReader(digests, projection.checksEvents === true);
 }
 
 export class HistoryReader {
   readonly #digests: ReadonlyMap<string, Digest>;
+  readonly #checksEvents: boolean;
 
   /** Use `createHistoryReader`. */
-  constructor(digests: ReadonlyMap<string, Digest>) {
+  constructor(digests: ReadonlyMap<string, Digest>, checksEvents: boolean) {
     this.#digests = digests;
+    this.#checksEvents = checksEvents;
   }
 
   /**
@@ -128,6 +131,8 @@ export class HistoryReader {
     if (this.#digests.get(PRIMARY)!(preimage) !== entry_hash)
       refuse(`The content does not hash to entry_hash (as chain version ${version}).`);
     const unknown = this.#checkDigests(entry_hashes, entry_hash, preimage);
+    const misfit = this.#checksEvents ? eventMisfit(entry) : undefined;
+    if (misfit !== undefined) refuse(misfit);
     const otsProof = proof ?? proofOf(entry);
     const warning = (code: HistoryWarning["code"], message: string) => ({ leafIndex, id, code, message });
     return {

@@ -25,13 +25,14 @@ import { putAnchor } from "../anchor/commands.js";
 import { isProofOf, openPromises, statusOf } from "../anchor/proof.js";
 import { Applier } from "../apply/applier.js";
 import { derive } from "../apply/derive.js";
+import { LogMemory } from "../apply/memory.js";
 import { formatTimestamp, parseTimestamp, systemClock } from "../clock.js";
 import { EntryReader } from "../read/reader.js";
 import type { Edge } from "../read/seams.js";
 import { SIGNING_VERSION } from "../tree/frontier.js";
 import { freshHead } from "../write/freshhead.js";
 import { LayeredState } from "../write/layered.js";
-import { type LoggedEvent, noProjection, type Projection, type StateWriter } from "../write/projection.js";
+import { type LoggedEvent, noProjection, type PrivateWriter, type Projection } from "../write/projection.js";
 import type { Signer } from "../write/signer.js";
 import {
   type CheckedEntry,
@@ -78,7 +79,7 @@ const HEAD = "/head";
  */
 export async function openHistory(options: HistoryOptions): Promise<HistoryWriter> {
   const operator = importPublicKey(options.operatorKey);
-  const reader = await createHistoryReader();
+  const reader = await createHistoryReader(options.projection ?? noProjection);
   const lock = await takeWriterLock(options.path);
   const store = openStore(options);
   try {
@@ -137,7 +138,8 @@ export class HistoryWriter {
         `This log is signed by operator key ${meta.key_id}, not by ${operator.fingerprint}.`,
       );
     this.#entries = new EntryReader(store);
-    this.#applier = new Applier({ store, journal: localJournal, projection: this.#projection, operator });
+    const memory = new LogMemory(store, this.#projection);
+    this.#applier = new Applier({ store, journal: localJournal, projection: this.#projection, operator, memory });
     this.#restore();
   }
 
@@ -355,7 +357,7 @@ function grouped(items: readonly HistoryItem[], entries: readonly CheckedEntry[]
 }
 
 /** A proof that cannot be read is kept unchanged and never completed. */
-function importAnchor(event: LoggedEvent, entryHash: string, proof: Uint8Array, state: StateWriter): void {
+function importAnchor(event: LoggedEvent, entryHash: string, proof: Uint8Array, state: PrivateWriter): void {
   const isReadable = isProofOf(proof, Buffer.from(entryHash, "hex"));
   const status = isReadable ? statusOf(proof) : "pending";
   const isSettled = !isReadable || (status === "confirmed" && !openPromises(proof).length);

@@ -5,7 +5,7 @@
  * If we crash here: before the rename the log is still empty, and the next import removes the unfinished one. After the
  * rename the log is complete. The rename comes after every byte of the new log is on disk.
  */
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
@@ -14,6 +14,7 @@ import { localJournal } from "../../journal/local.js";
 import type { RecordedChange } from "../../journal/rows.js";
 import { BATCH_BYTES } from "../../store/batch.js";
 import { migrate } from "../../store/lmdb/migrations.js";
+import { makePrivateFolder } from "../../store/private.js";
 import { PRIVATE_TABLES } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import type { Entry } from "../../verify/entry.js";
@@ -278,7 +279,7 @@ function takePlace(building: string, path: string, inode: number): void {
   const built = join(building, DATA_FILE);
   try {
     if (statSync(built).ino !== inode) throw new Error("the file is another import's");
-    mkdirSync(path, { recursive: true });
+    makePrivateFolder(path);
     renameSync(built, join(path, DATA_FILE));
     for (const folder of [path, dirname(path)]) syncFolder(folder);
   } catch (cause) {

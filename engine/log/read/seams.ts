@@ -3,8 +3,9 @@
  * timestamps ascend, so an id or a moment is found by one search. Entries that were appended after the last seam need
  * no search.
  */
+import { leastWhere } from "../../search.js";
 import type { Store } from "../../store/store.js";
-import type { StateWriter } from "../write/projection.js";
+import type { DerivedWriter } from "../write/projection.js";
 
 /** The id and time of an entry at the end of a log, with which the next entry is compared. */
 export interface Edge {
@@ -21,7 +22,7 @@ export interface Stretch {
 }
 
 /** Writes the seam between `before` and the entry at `leafIndex`, if there is one. */
-export function applySeam(before: Edge, entry: Edge, leafIndex: number, state: StateWriter): void {
+export function applySeam(before: Edge, entry: Edge, leafIndex: number, state: DerivedWriter): void {
   if (entry.id === before.id + 1 && (leafIndex === 0 || entry.micros >= before.micros)) return;
   state.put("seams", entry.id, { leaf_index: leafIndex, starts_at: entry.micros, before: before.micros });
 }
@@ -96,13 +97,6 @@ export class Seams {
   /** The first leaf index of [low, high) whose entry is not earlier than `moment`; `high` if there is none. */
   #search(from: number, to: number, moment: number): number {
     if (moment === Number.POSITIVE_INFINITY) return to;
-    let low = from;
-    let high = to;
-    while (low < high) {
-      const middle = Math.floor((low + high) / 2);
-      if (this.#micros(middle) < moment) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return leastWhere(from, to, (leafIndex) => this.#micros(leafIndex) >= moment);
   }
 }

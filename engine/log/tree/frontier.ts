@@ -5,7 +5,7 @@
 import { CairnlogError } from "../../error.js";
 import type { TileChange } from "../../store/changeset.js";
 import { HASH } from "../../store/schema.js";
-import type { Store } from "../../store/store.js";
+import type { StoreReader } from "../../store/store.js";
 import type { Entry } from "../../verify/entry.js";
 import type { TreeVersion } from "../../verify/tree/merkle.js";
 import { parseTimestamp } from "../clock.js";
@@ -17,7 +17,7 @@ export const SIGNING_VERSION = 2;
 
 export class Frontier {
   readonly trees: { readonly 1: Tree; readonly 2: Tree };
-  readonly #store: Store;
+  readonly #store: StoreReader;
   /** Number of entries, on disk or on their way there. */
   size = 0;
   /** Hex; null on an empty log. */
@@ -27,7 +27,7 @@ export class Frontier {
   /** Microseconds; no later entry or head has an earlier time. */
   lastTimestamp = 0;
 
-  constructor(store: Store) {
+  constructor(store: StoreReader) {
     this.#store = store;
     this.trees = { 1: new Tree(1, store), 2: new Tree(2, store) };
   }

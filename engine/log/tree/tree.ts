@@ -10,7 +10,7 @@ import { CairnlogError } from "../../error.js";
 import { Recent } from "../../recent.js";
 import type { TileChange } from "../../store/changeset.js";
 import { HASH } from "../../store/schema.js";
-import type { Store } from "../../store/store.js";
+import type { StoreReader } from "../../store/store.js";
 import { height, peakPositions } from "../../verify/tree/merkle.js";
 
 export const TILE_WIDTH = 256;
@@ -59,7 +59,7 @@ interface OpenTile {
 
 export class Tree {
   readonly version: TreeVersion;
-  readonly #store: Store;
+  readonly #store: StoreReader;
   readonly #kernel: Kernel;
   #size = 0;
   /** Roots of the complete subtrees, lowest level first. */
@@ -75,7 +75,7 @@ export class Tree {
   readonly #texts = new Recent<number, (string | undefined)[]>(KEPT_TEXTS);
   readonly #edges = new Recent<number, RightEdge>(KEPT_EDGES);
 
-  constructor(version: TreeVersion, store: Store, hasher: Kernel = kernel) {
+  constructor(version: TreeVersion, store: StoreReader, hasher: Kernel = kernel) {
     this.version = version;
     this.#store = store;
     this.#kernel = hasher;

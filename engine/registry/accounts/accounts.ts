@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import type { PasswordHasher } from "../../crypto/passwords/password.js";
 import { type Clock, formatTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
-import type { UserRow } from "../../store/schema.js";
+import type { UserRow } from "../../store/rows.js";
 import { Tries } from "../access/tries.js";
 import { Faults, members } from "../input.js";
 import type { Keys } from "../keys/keys.js";

@@ -8,7 +8,7 @@ import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
-import type { Receipt } from "../../log/write/sequencer.js";
+import type { Receipt } from "../../log/write/executor.js";
 import type { AttestationEvent } from "../../verify/bundle/format.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { type Attestation, attestationPayloads, normaliseContentHash } from "../../verify/manifest.js";

@@ -1,6 +1,6 @@
 /** How attestations are recorded. Whoever runs this has verified the signature. */
 import { define, type Transaction } from "../../log/write/commands.js";
-import type { KeyRow } from "../../store/schema.js";
+import type { KeyRow } from "../../store/rows.js";
 import type { AttestationEvent } from "../../verify/bundle/format.js";
 import { appendRegistration, type PlainKey } from "../keys/commands.js";
 import { requireActive } from "../keys/status.js";
@@ -46,7 +46,7 @@ export const recordAttestation = define(
       : transaction.first(sameAttestationTerm(key.fingerprint, signed.manifest_hash, event_type));
     if (earlier !== undefined) return { pseudonym, earlier };
     if (row) requireActive(transaction, key.fingerprint);
-    else appendRegistration(transaction, { key, pseudonym, expiration_date: null });
+    else appendRegistration(transaction, { key, pseudonym, expiration_date: null, possession_signature: null });
     // In the order of canonical JSON, which then has nothing to sort.
     const payload = {
       attestation_id: signed.attestation_id,

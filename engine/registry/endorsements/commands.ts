@@ -5,7 +5,7 @@
 
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
-import type { EndorsementRow } from "../../store/schema.js";
+import type { EndorsementRow } from "../../store/rows.js";
 import { ENDORSEMENT_CATEGORIES, type EndorsementStatus } from "../../verify/contract.js";
 import { eventOf } from "../../verify/kinds.js";
 import { invalidInput } from "../input.js";

@@ -6,8 +6,8 @@
 
 import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
-import type { Committed } from "../../log/write/sequencer.js";
-import type { EndorsementRow } from "../../store/schema.js";
+import type { Committed } from "../../log/write/executor.js";
+import type { EndorsementRow } from "../../store/rows.js";
 import { boundedText, Faults, invalidInput, members } from "../input.js";
 import { canonicalFingerprint } from "../keys/events.js";
 import { unknownKey } from "../keys/status.js";

@@ -4,8 +4,8 @@
  */
 
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
-import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
-import type { EndorsementRow, RevocationAlertRow } from "../../store/schema.js";
+import type { DerivedWriter, LoggedEvent } from "../../log/write/projection.js";
+import type { EndorsementRow, RevocationAlertRow } from "../../store/rows.js";
 import { ENDORSEMENT_CATEGORIES, type EndorsementStatus } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
@@ -59,7 +59,7 @@ export function hasPassed(validUntil: string, now: string): boolean {
 }
 
 /** Applies `endorsement_offer`. Imported history may contain anything: an invalid offer changes nothing. */
-export function applyOffer(event: LoggedEvent, state: StateWriter): void {
+export function applyOffer(event: LoggedEvent, state: DerivedWriter): void {
   const { endorser_key_fingerprint: endorser, endorsed_key_fingerprint: endorsed, valid_until = null } = event.payload;
   const category = ENDORSEMENT_CATEGORIES.find((name) => name === event.payload.category);
   const validUntil = valid_until === null ? null : readValidUntil(valid_until);
@@ -86,7 +86,7 @@ export function applyOffer(event: LoggedEvent, state: StateWriter): void {
 }
 
 /** Applies `endorsement_acceptance`; it changes nothing unless the offer is open. */
-export function applyAcceptance(event: LoggedEvent, state: StateWriter): void {
+export function applyAcceptance(event: LoggedEvent, state: DerivedWriter): void {
   const row = offerOf(event, state);
   if (!row || row.accepted_at !== null) return;
   putEndorsement(state, { ...row, accepted_at: event.timestamp, acceptance_entry_id: event.id });
@@ -95,18 +95,18 @@ export function applyAcceptance(event: LoggedEvent, state: StateWriter): void {
 }
 
 /** Applies `endorsement_withdrawal`. */
-export function applyWithdrawal(event: LoggedEvent, state: StateWriter): void {
+export function applyWithdrawal(event: LoggedEvent, state: DerivedWriter): void {
   end(event, offerOf(event, state), "withdrawn", state);
 }
 
 /** Applies `acceptance_revocation`; it changes nothing unless the offer was accepted. */
-export function applyAcceptanceRevocation(event: LoggedEvent, state: StateWriter): void {
+export function applyAcceptanceRevocation(event: LoggedEvent, state: DerivedWriter): void {
   const row = offerOf(event, state);
   end(event, row?.accepted_at === null ? undefined : row, "acceptance_revoked", state);
 }
 
 /** Applies `endorser_revocation_alert`. */
-export function applyAlert(event: LoggedEvent, state: StateWriter): void {
+export function applyAlert(event: LoggedEvent, state: DerivedWriter): void {
   const { endorser_key_fingerprint: endorser, compromised_key_fingerprint: compromised } = event.payload;
   const { reason, evidence = null } = event.payload;
   if (!isFingerprint(endorser) || !isFingerprint(compromised) || typeof reason !== "string") return;
@@ -128,7 +128,7 @@ export const alertRecord = ([compromised, id]: [string, number], row: Revocation
 });
 
 /** The endorsement that a later event refers to, unless it has ended or belongs to other keys. */
-function offerOf({ payload }: LoggedEvent, state: StateWriter): EndorsementRow | undefined {
+function offerOf({ payload }: LoggedEvent, state: DerivedWriter): EndorsementRow | undefined {
   const { offer_entry_id: id, endorser_key_fingerprint: endorser, endorsed_key_fingerprint: endorsed } = payload;
   const row = Number.isSafeInteger(id) ? state.get("endorsements", id as number) : undefined;
   const isSame = row?.endorser_fingerprint === endorser && row?.endorsed_fingerprint === endorsed;
@@ -139,7 +139,7 @@ function end(
   event: LoggedEvent,
   row: EndorsementRow | undefined,
   kind: "withdrawn" | "acceptance_revoked",
-  state: StateWriter,
+  state: DerivedWriter,
 ): void {
   if (!row) return;
   const { note } = event.payload;
@@ -148,7 +148,7 @@ function end(
 }
 
 /** Writes a row and its two edges, which are copies of some of its members. */
-function putEndorsement(state: StateWriter, row: EndorsementRow): void {
+function putEndorsement(state: DerivedWriter, row: EndorsementRow): void {
   const { offer_entry_id: id, endorser_fingerprint: endorser, endorsed_fingerprint: endorsed } = row;
   const { category, valid_until, offered_at, accepted_at, ended_at, end_kind } = row;
   const institution = institutionOf(row);

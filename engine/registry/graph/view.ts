@@ -5,7 +5,7 @@
 
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
-import type { EndorsementEdgeRow } from "../../store/schema.js";
+import type { EndorsementEdgeRow } from "../../store/rows.js";
 import type { Snapshot } from "../../store/store.js";
 import type { EndorsementStatus } from "../../verify/contract.js";
 import { type EndorsementTime, endorsementStatus, timeAt } from "../endorsements/events.js";

@@ -6,7 +6,7 @@
 import { CairnlogError } from "../../error.js";
 import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import { define, type PlainObject, type Transaction } from "../../log/write/commands.js";
-import type { PolicyRow, RequestRow } from "../../store/schema.js";
+import type { PolicyRow, RequestRow } from "../../store/rows.js";
 import { eventOf } from "../../verify/kinds.js";
 import { attestationIdTerm } from "../attestations/events.js";
 import { invalidInput } from "../input.js";

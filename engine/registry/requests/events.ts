@@ -3,8 +3,8 @@
  * derived from them. Imported history may contain anything; an invalid event changes nothing and never throws.
  */
 import { hash } from "node:crypto";
-import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
-import type { PolicyRow, RequestList, RequestRow, TargetPolicies } from "../../store/schema.js";
+import type { DerivedWriter, LoggedEvent } from "../../log/write/projection.js";
+import type { PolicyRow, RequestList, RequestRow, TargetPolicies } from "../../store/rows.js";
 import { POLICY_ACTIONS } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { fits, type JsonObject } from "../../verify/json/shape.js";
@@ -32,7 +32,7 @@ export function nonceKey(requester: string, nonce: string): [string, string] {
 }
 
 /** Applies `attestation_request`. */
-export function applyRequest(event: LoggedEvent, state: StateWriter): void {
+export function applyRequest(event: LoggedEvent, state: DerivedWriter): void {
   const row = requestRow(event);
   const { nonce } = event.payload;
   if (!row || !isText(nonce, MAX_NONCE_CHARACTERS) || state.get("requests", row.request_id)) return;
@@ -64,7 +64,7 @@ function requestRow(event: LoggedEvent): RequestRow | undefined {
 }
 
 /** Applies `attestation_request_response`. */
-export function applyResponse(event: LoggedEvent, state: StateWriter): void {
+export function applyResponse(event: LoggedEvent, state: DerivedWriter): void {
   const { request_id, responder_fingerprint, decision, attestation_id } = event.payload;
   const row = isRequestId(request_id) ? state.get("requests", request_id) : undefined;
   if (!row || row.response_entry_id !== null || !isFingerprint(responder_fingerprint)) return;
@@ -76,7 +76,7 @@ export function applyResponse(event: LoggedEvent, state: StateWriter): void {
 }
 
 /** Adds a request to one of the lists of both its keys, or removes it. */
-function file(state: StateWriter, row: RequestRow, list: RequestList, change: 1 | -1): void {
+function file(state: DerivedWriter, row: RequestRow, list: RequestList, change: 1 | -1): void {
   const { request_id, target_fingerprint: target, requester_fingerprint: requester, log_entry_id: id } = row;
   const listed = change > 0 ? { request_id } : undefined;
   state.put("requestsByTarget", [target, list, id], listed);
@@ -92,7 +92,7 @@ function file(state: StateWriter, row: RequestRow, list: RequestList, change: 1 
 }
 
 /** Applies `request_policy`. */
-export function applyPolicy(event: LoggedEvent, state: StateWriter): void {
+export function applyPolicy(event: LoggedEvent, state: DerivedWriter): void {
   const { target_fingerprint: target, default_action_on_failure } = event.payload;
   const predicates = predicatesOf(event.payload);
   const action = POLICY_ACTIONS.find((name) => name === default_action_on_failure);

@@ -5,7 +5,7 @@
 import { type Clock, formatTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
 import type { PlainObject } from "../../log/write/commands.js";
-import type { PolicyRow } from "../../store/schema.js";
+import type { PolicyRow } from "../../store/rows.js";
 import { POLICY_ACTIONS } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { JsonObject } from "../../verify/json/shape.js";

@@ -5,7 +5,7 @@
 import { CairnlogError } from "../../error.js";
 import { instantOf } from "../../log/instant.js";
 import type { Log } from "../../log/log.js";
-import type { RequestList, RequestRow } from "../../store/schema.js";
+import type { RequestList, RequestRow } from "../../store/rows.js";
 import type { RequestStatus } from "../../verify/contract.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
 import { invalidInput } from "../input.js";

@@ -5,8 +5,8 @@
  */
 
 import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
-import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
-import type { DeliveryRow, WebhookRow } from "../../store/schema.js";
+import type { LoggedEvent, PrivateWriter } from "../../log/write/projection.js";
+import type { DeliveryRow, WebhookRow } from "../../store/rows.js";
 import type { WebhookEvent } from "../../verify/contract.js";
 
 /** Seconds from each failed attempt to the next; after the last one a delivery is given up. */
@@ -52,7 +52,7 @@ export function addDelivery(
   webhookId: number,
   event: WebhookEvent,
   { id, timestamp }: LoggedEvent,
-  state: StateWriter,
+  state: PrivateWriter,
 ): void {
   const count = state.get("outboxCounts", webhookId)?.count ?? 0;
   if (count >= MAX_WAITING) return;
@@ -61,7 +61,7 @@ export function addDelivery(
 }
 
 /** Removes an existing delivery. Part of a command. */
-export function removeDelivery(state: StateWriter, key: [webhookId: number, entryId: number]): void {
+export function removeDelivery(state: PrivateWriter, key: [webhookId: number, entryId: number]): void {
   const [webhookId] = key;
   state.put("outbox", key, undefined);
   const count = (state.get("outboxCounts", webhookId)?.count ?? 0) - 1;
@@ -73,7 +73,7 @@ export function removeDelivery(state: StateWriter, key: [webhookId: number, entr
  * @returns the consequence of a failure; undefined for a success, and for an outcome that was recorded before
  */
 export function settleDelivery(
-  state: StateWriter,
+  state: PrivateWriter,
   { webhookId, entryId, attempt, isDelivered, at, jitter }: Outcome,
 ): { readonly becameUnhealthy: boolean; readonly gaveUp: boolean } | undefined {
   const webhook = state.get("webhooks", webhookId);

@@ -3,7 +3,7 @@
  * entry a delivery contains.
  */
 
-import type { WebhookRow } from "../../store/schema.js";
+import type { WebhookRow } from "../../store/rows.js";
 import { FINGERPRINT_MEMBERS, type WebhookEvent } from "../../verify/contract.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { isPredicate, type KindedEvent, kindOf } from "../../verify/kinds.js";

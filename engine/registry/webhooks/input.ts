@@ -1,6 +1,6 @@
 /** Reads and checks the input of a new subscription; also derives the HMAC key from a secret. */
 
-import type { WebhookRow } from "../../store/schema.js";
+import type { WebhookRow } from "../../store/rows.js";
 import { WEBHOOK_EVENTS, type WebhookEvent } from "../../verify/contract.js";
 import { decodeBase64, utf8 } from "../../verify/encoding.js";
 import { normaliseContentHash } from "../../verify/manifest.js";

@@ -1,6 +1,6 @@
 /** Reads the outbox, and writes the results of the deliverer (`deliveries.ts`). */
 import type { Log } from "../../log/log.js";
-import type { DeliveryRow } from "../../store/schema.js";
+import type { DeliveryRow } from "../../store/rows.js";
 import { clearOutbox, type Settlement, settle } from "./commands.js";
 import { deliveriesOf, type Outcome } from "./deliveries.js";
 

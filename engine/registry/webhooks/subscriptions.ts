@@ -1,6 +1,6 @@
 /** Webhook subscriptions as rows, and the rows that live appends add to the outbox for them. */
-import type { LoggedEvent, StateReader, StateWriter } from "../../log/write/projection.js";
-import type { WebhookRow } from "../../store/schema.js";
+import type { LoggedEvent, PrivateWriter, StateReader } from "../../log/write/projection.js";
+import type { WebhookRow } from "../../store/rows.js";
 import { addDelivery } from "./deliveries.js";
 import { selecting, webhookEvent } from "./events.js";
 
@@ -29,7 +29,7 @@ export function webhookView(id: number, row: WebhookRow): Webhook {
 /**
  * Queues an event that is being appended for every subscription that selects it; part of the command that appends it.
  */
-export function tellSubscribers(event: LoggedEvent, state: StateWriter): void {
+export function tellSubscribers(event: LoggedEvent, state: PrivateWriter): void {
   const active = subscriptions(state);
   if (!active.length) return;
   const told = webhookEvent(event);

@@ -3,7 +3,7 @@
  * is in private rows. `subscriptions.ts` adds rows to the outbox for live appends.
  */
 import type { Log } from "../../log/log.js";
-import type { WebhookRow } from "../../store/schema.js";
+import type { WebhookRow } from "../../store/rows.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { deactivate, subscribe } from "./commands.js";
 import { toldMembers } from "./events.js";

@@ -1,7 +1,11 @@
 /** Opens the LMDB environments of a log, and waits for their transactions. */
 import { type Database, open, type RootDatabase, type Transaction } from "lmdb";
 import { Encoder } from "msgpackr";
+import { makePrivateFolder, PRIVATE_FILE } from "../private.js";
 import type { Key } from "../schema.js";
+
+/** Its types do not know that lmdb takes the mode of the files it makes. */
+export const FILE_MODE = { permissionsMode: PRIVATE_FILE } as object;
 
 /** Rows are encoded by this package's own msgpackr, not by lmdb's copy: the encoded bytes are our file format. */
 export const RECORDS = { encoder: { Encoder } } as object;
@@ -24,7 +28,14 @@ export type Environment = RootDatabase<unknown, Key>;
  * is on disk.
  */
 export function openEnvironment(options: EnvironmentOptions): Environment {
-  return open<unknown, Key>({ ...options, noSubdir: false, overlappingSync: false, eventTurnBatching: false });
+  if (!options.readOnly) makePrivateFolder(options.path);
+  return open<unknown, Key>({
+    ...options,
+    ...FILE_MODE,
+    noSubdir: false,
+    overlappingSync: false,
+    eventTurnBatching: false,
+  });
 }
 
 /**

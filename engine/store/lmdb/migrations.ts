@@ -4,7 +4,9 @@
  */
 import { CairnlogError } from "../../error.js";
 import type { Store } from "../contract.js";
-import { FORMAT, type LogMeta } from "../schema.js";
+import type { LogMeta } from "../rows.js";
+import { FORMAT } from "../schema.js";
+import { addProven } from "./provenkeys.js";
 
 /**
  * Converts the tables from one format to the next, and resolves when the result is on disk. The format number is raised
@@ -16,6 +18,7 @@ export type Migration = (store: Store) => Promise<void>;
 export const MIGRATIONS: readonly Migration[] = [
   // Format 2 adds the journal's position. It is 0 if there is no row, so the next commit begins the sequence.
   async () => {},
+  addProven,
 ];
 
 /** @throws CairnlogError `corrupt-log` for a log of a newer format than `format` */

@@ -8,6 +8,8 @@
  */
 import { open } from "lmdb";
 import { CairnlogError } from "../../error.js";
+import { makePrivateFolder } from "../private.js";
+import { FILE_MODE } from "./environment.js";
 
 /** The environment holds no data. */
 const MAP_SIZE = 2 ** 20;
@@ -23,7 +25,9 @@ export interface WriterLock {
  * @throws CairnlogError `in-use` if another process has it
  */
 export async function takeWriterLock(path: string): Promise<WriterLock> {
-  const env = open({ path: `${path}/writer`, mapSize: MAP_SIZE });
+  const folder = `${path}/writer`;
+  makePrivateFolder(folder);
+  const env = open({ path: folder, mapSize: MAP_SIZE, ...FILE_MODE });
   const place = env.useReadTransaction();
   let isHeld = true;
   const release = async () => {

@@ -8,7 +8,7 @@
  */
 import type { Database, Transaction } from "lmdb";
 import { type Environment, openEnvironment, RECORDS, transact, unheard, view } from "../lmdb/environment.js";
-import type { RunRow } from "../schema.js";
+import type { RunRow } from "../rows.js";
 import { type BlockSource, fencesOf, type Run } from "./runs.js";
 
 /** Rows removed per transaction when clearing up. */

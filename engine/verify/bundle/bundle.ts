@@ -12,6 +12,7 @@
 
 import { decodeBase64 } from "../encoding.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../entry.js";
+import { isPredicateOf } from "../eventcheck.js";
 import { canonicalJson } from "../json/canonical.js";
 import { fits } from "../json/shape.js";
 import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
@@ -54,12 +55,6 @@ export interface BundleVerdict {
   readonly checks: readonly BundleCheck[];
 }
 
-const PREDICATES: ReadonlyMap<string, string> = new Map([
-  ["authorship", "/authorship/v1"],
-  ["editorial_review", "/editorial-review/v1"],
-  ["peer_review", "/peer-review/v1"],
-  ["publication", "/publication/v1"],
-]);
 /** As many tags, of as many characters, as the log takes over from a manifest. */
 const MAX_TAGS = 32;
 const MAX_TAG_CHARACTERS = 64;
@@ -176,7 +171,7 @@ function checkLogEntry({ entry, proof }: AttestationBundle, predicateBase: strin
       "The entry's timestamp is not in its canonical spelling.",
     ],
     [
-      fitsType(entry.event_type, logged(entry).attestation_type, predicateBase),
+      isPredicateOf(entry.event_type, logged(entry).attestation_type, predicateBase),
       "The entry's event type is not the predicate of the attestation's type.",
     ],
     // Ids ascend from 1 and imported histories may skip some, so this bound is all that can be said of an id.
@@ -261,14 +256,4 @@ function recordedTags({ document }: Manifest): readonly string[] {
     tags.length <= MAX_TAGS &&
     tags.every((tag) => typeof tag === "string" && fits(tag, MAX_TAG_CHARACTERS));
   return taken ? tags : [];
-}
-
-/** An `https:` type is its own predicate; a short one ends in its path, under `predicateBase` where that is known. */
-function fitsType(eventType: string, attestationType: string, predicateBase: string | undefined): boolean {
-  if (attestationType.startsWith("https://")) return eventType === attestationType;
-  const path = PREDICATES.get(attestationType);
-  if (path === undefined) return false;
-  return predicateBase === undefined
-    ? eventType.startsWith("https://") && eventType.endsWith(path)
-    : eventType === predicateBase + path;
 }

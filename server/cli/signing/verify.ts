@@ -10,7 +10,7 @@ import {
   parsePublicKey,
   verifyBundle,
 } from "../../../engine/verify/index.js";
-import { printableLine } from "../terminal/printable.js";
+import { printableJson, printableLine } from "../terminal/printable.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
 import { hashFile } from "./file-hash.js";
 
@@ -52,7 +52,7 @@ Example:
     const operatorKey = parsePublicKey(readFileSync(required(values["operator-key"], "--operator-key"), "utf8"));
     if (compositePath !== undefined) {
       const verdict = await verifyParts(files, compositePath, operatorKey);
-      console.log(json ? JSON.stringify({ files, ...verdict }) : describe(compositePath, verdict));
+      console.log(json ? printableJson({ files, ...verdict }) : describe(compositePath, verdict));
       return verdict.valid ? 0 : 1;
     }
     let failed = 0;
@@ -60,7 +60,7 @@ Example:
       const bundlePath = attestation ?? `${file}.attestation.json`;
       const verdict = await verifyFile(file, bundlePath, operatorKey).catch(unreadable);
       if (!verdict.valid) failed++;
-      console.log(json ? JSON.stringify({ file, ...verdict }) : describe(file, verdict));
+      console.log(json ? printableJson({ file, ...verdict }) : describe(file, verdict));
     }
     return failed ? 1 : 0;
   },

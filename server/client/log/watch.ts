@@ -6,7 +6,7 @@
 
 import {
   canonicalJson,
-  checkEntry,
+  checkServiceEntry,
   type Entry,
   type InclusionProof,
   normaliseContentHash,
@@ -37,6 +37,9 @@ export interface ProvenEntry {
   readonly head: TreeHead;
 }
 
+/** Why a head is not to be taken although it is signed, as a sentence; undefined when nothing speaks against it. */
+export type HeadObjection = (head: TreeHead) => string | undefined;
+
 /** A fingerprint in any spelling as the log writes it; what is none stays as it is, for the service to refuse. */
 export const asLogged = (fingerprint: string): string => normaliseContentHash(fingerprint) ?? fingerprint;
 
@@ -44,13 +47,15 @@ export class Watch {
   readonly #http: Http;
   readonly #store: Store;
   readonly #pinned: PublicKey | undefined;
+  readonly #objection: HeadObjection;
   #key: Promise<PublicKey> | undefined;
   /** Heads are taken one after the other: two at a time could each fit the one before and not one another. */
   #queue: Promise<unknown> = Promise.resolve();
 
   /** @throws CairnlogError `invalid-key` for a pinned key that is none */
-  constructor(http: Http, store: Store, pinnedPem: string | undefined) {
+  constructor(http: Http, store: Store, pinnedPem: string | undefined, objection: HeadObjection = () => undefined) {
     this.#http = http;
+    this.#objection = objection;
     this.#store = store;
     this.#pinned = pinnedPem === undefined ? undefined : parsePublicKey(pinnedPem);
   }
@@ -165,7 +170,7 @@ export class Watch {
 
   /** @throws ClientError `log-misbehaved` unless the entry's content has the hashes that it claims */
   async checkContent(entry: Entry, id = entry.id): Promise<void> {
-    const [problem] = checkEntry(entry);
+    const [problem] = checkServiceEntry(entry);
     if (problem !== undefined) throw await this.misbehaved(`Entry ${id}: ${problem.message}`, { entry });
     if (entry.id !== id) throw await this.misbehaved(`Asked for entry ${id}, the log showed another.`, { entry });
   }
@@ -234,6 +239,8 @@ export class Watch {
     const key = await this.operatorKey();
     if (!(await verifyTreeHead(head, key)))
       throw await this.misbehaved("The tree head is not signed by the pinned operator key.", { shown: head });
+    const objection = this.#objection(head);
+    if (objection !== undefined) throw await this.misbehaved(objection, { shown: head });
     const known = ((await this.#store.load())?.head ?? null) as TreeHead | null;
     if (head.tree_size < atLeast)
       throw await this.misbehaved(

@@ -3,7 +3,7 @@
  * first. So it computes from the total which pages of the service contain the wanted entries. A log only grows, so an
  * index is stable.
  */
-import { checkEntry, type Entry, type TreeHead } from "../../../engine/verify/index.js";
+import { checkServiceEntry, type Entry, type TreeHead } from "../../../engine/verify/index.js";
 import { ClientError, type EntryFilter, type Evidence, type ProvenEntry } from "../../client/index.js";
 import { EntryPage } from "../../wire/log/log.js";
 import { store } from "./memory.js";
@@ -130,7 +130,7 @@ async function listed(path: string, filter: EntryFilter, from: number, to: numbe
   const answer = await http.get(EntryPage, path, { ...filter, page: number, per_page: size });
   const entries = (answer.entries as Entry[]).slice(from % size, (from % size) + to - from);
   for (const entry of entries) {
-    const [problem] = checkEntry(entry);
+    const [problem] = checkServiceEntry(entry);
     if (problem) throw await caught(`Entry ${entry.id}: ${problem.message}`, { entry });
   }
   return entries;

@@ -41,6 +41,10 @@ export const KeyDetail = Type.Object(
     log_entry_id: nullable(EntryId),
     successor_fingerprint: nullable(Fingerprint),
     predecessor_fingerprint: nullable(Fingerprint),
+    proven: Type.Boolean({
+      description:
+        "Whether an entry of the log took a signature of the key's own. While none did, anybody may have registered it.",
+    }),
   },
   { title: "KeyDetail" },
 );
@@ -70,6 +74,16 @@ export const RegisterKey = Type.Object(
         pseudonym: Type.String({ description: "Display name: 1 to 200 characters, no control characters." }),
         key_algorithm: Algorithm,
         expiration_date: Type.Optional(nullable(Timestamp)),
+        possession_signature: Type.Optional(
+          nullable(
+            Type.String({
+              description:
+                "Base64, by the key over the RFC 8785 canonical JSON of an object with the members action " +
+                "(`service.key.register.v1`), expiration_date, fingerprint and pseudonym, as sent, null where absent. " +
+                "Shows that the key is held: then what strangers registered for it before gives way.",
+            }),
+          ),
+        ),
       },
       { description: "The payload of the log entry." },
     ),

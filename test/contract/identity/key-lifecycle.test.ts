@@ -78,12 +78,14 @@ describe("POST /keys/succeed", () => {
       pseudonym: "Ada",
       key_algorithm: algorithm,
       expiration_date: null,
+      new_key_signature,
     });
     expect(await statusOf(old)).toMatchObject({ status: "succeeded", successor_fingerprint: next.fingerprint });
     expect((await service.get(`/keys/${next.fingerprint}`)).body).toMatchObject({
       status: "active",
       predecessor_fingerprint: old.fingerprint,
       successor_fingerprint: null,
+      proven: true,
     });
   });
 

@@ -140,6 +140,21 @@ describe("the verifier", () => {
     }
   });
 
+  test.each([
+    ["a plus sign in its name", "\u2014 odd+name AAAAAAAA\n"],
+    ["white space in its name", "\u2014 an odd name AAAAAAAA\n"],
+    ["no name", "\u2014  AAAAAAAA\n"],
+    ["no base64", "\u2014 witness.example !\n"],
+    ["too few bytes", "\u2014 witness.example AAAA\n"],
+    ["nothing behind its name", "\u2014 witness.example\n"],
+  ])("passes over a line of another signer that has %s", async (_, odd) => {
+    const checkpoint = { origin: NAME, treeSize: 12, rootHash };
+    for (const lines of [odd + line, line + odd]) expect(await judge(`${text}\n${lines}`)).toEqual(checkpoint);
+    expect(await judge(`${text}\n${odd}`)).toBeNull();
+    // What is no signature line makes the whole no note.
+    expect(await judge(`${text}\n${odd.slice(2)}${line}`)).toBeNull();
+  });
+
   test("refuses another key, another name, and a note that only others signed", async () => {
     expect(await verifyCheckpoint(note, parsePublicKey(pem(witness.publicKey)), NAME)).toBeNull();
     expect(await verifyCheckpoint(note, key, "log.example/other")).toBeNull();

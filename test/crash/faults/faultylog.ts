@@ -1,7 +1,7 @@
 /** A real log in a directory of its own whose signer, disk and workers fail when the test says so. */
 import type { Pool } from "#cairnlog/engine/crypto/pool/pool.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
-import type { Receipt } from "#cairnlog/engine/log/write/sequencer.js";
+import type { Receipt } from "#cairnlog/engine/log/write/executor.js";
 import type { PostingTables } from "#cairnlog/engine/store/postings/tables.js";
 import type { Store } from "#cairnlog/engine/store/store.js";
 import { scratchFolder } from "../../service.js";

@@ -32,7 +32,7 @@ beforeEach(async () => {
   claims = new Claims({ log, credentials: { hardwareRoots: hardware_roots }, clock: systemClock, reveals: null });
   [poster, successor] = [nodeSigner(), nodeSigner()];
   for (const key of [poster, successor])
-    await log.execute(registerKey, { key, pseudonym: "holder", expiration_date: null });
+    await log.execute(registerKey, { key, pseudonym: "holder", expiration_date: null, possession_signature: null });
   await log.execute(createAccount, {
     user: { id: user_id, display_name: "Ada", email: "ada@example.org", recovery_hash: "first" },
     folded_name: "ada",

@@ -43,6 +43,7 @@ describe("registration", () => {
         pseudonym: "Ada",
         key_algorithm: signer.algorithm,
         expiration_date: null,
+        possession_signature: null,
       });
       expect(world.registry.keys.find(signer.fingerprint)).toEqual({
         fingerprint: signer.fingerprint,
@@ -56,6 +57,7 @@ describe("registration", () => {
         successor_fingerprint: null,
         predecessor_fingerprint: null,
         ended_at: null,
+        proven: false,
       });
     },
   );
@@ -218,6 +220,7 @@ describe("views", () => {
       log_entry_id: 1,
       successor_fingerprint: null,
       predecessor_fingerprint: null,
+      proven: false,
     });
   });
 
@@ -253,6 +256,7 @@ describe("views", () => {
       log_entry_id: null,
       successor_fingerprint: null,
       predecessor_fingerprint: null,
+      proven: false,
     };
     world.now += DAY;
     expect(keys.detail(fingerprint)).toEqual(detail);

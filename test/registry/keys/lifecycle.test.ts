@@ -69,6 +69,7 @@ describe("succession", () => {
         pseudonym: "Ada",
         key_algorithm: next.algorithm,
         expiration_date: null,
+        new_key_signature: null,
       });
       expect(keys.find(old.fingerprint)).toMatchObject({
         status: "succeeded",

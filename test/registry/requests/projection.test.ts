@@ -48,7 +48,7 @@ async function open(): Promise<World> {
 
 /** Everything that readers see of requests and policies. */
 const seen = ({ registry }: World) => ({
-  requests: registry.requests.list({ target: target.fingerprint }, { perPage: 200 }),
+  requests: registry.requestQueries.list({ target: target.fingerprint }, { perPage: 200 }),
   policies: registry.policies.view(target.fingerprint),
 });
 
@@ -129,7 +129,7 @@ test("events never throw, for any JSON, and queries agree with them", async () =
       await world.append({ event_type, payload: { ...payload, ...more } });
       world.now += DAY / 4;
       const { requests } = seen(world);
-      for (const { request_id } of requests.requests) world.registry.requests.find(request_id);
+      for (const { request_id } of requests.requests) world.registry.requestQueries.find(request_id);
     }),
     { numRuns: 200 },
   );

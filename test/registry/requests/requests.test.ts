@@ -83,11 +83,11 @@ describe("deadlines", () => {
     const { world, ask, target } = await scene();
     const [one, two] = [await ask(), await ask()];
     world.now += 14 * DAY;
-    const { requests } = world.registry;
+    const { requests, requestQueries } = world.registry;
     expect((await requests.respond(target, one.request_id, { decision: "decline" })).status).toBe("declined");
     world.now += 1;
     expect((await failure(() => requests.respond(target, two.request_id, { decision: "decline" }))).code).toBe("gone");
-    expect(requests.find(two.request_id).status).toBe("open");
+    expect(requestQueries.find(two.request_id).status).toBe("open");
     expect((await failure(() => requests.respond(target, one.request_id, { decision: "decline" }))).code).toBe(
       "already-exists",
     );
@@ -130,11 +130,11 @@ describe("policies", () => {
     const request = await ask();
     expect(request).toMatchObject({ status: "held", response: null });
     expect(kinds(target)).toEqual(["attestation_request_held"]);
-    const { requests } = world.registry;
-    expect(requests.list({ target, status: "held" }).total).toBe(1);
+    const { requests, requestQueries } = world.registry;
+    expect(requestQueries.list({ target, status: "held" }).total).toBe(1);
     await requests.respond(target, request.request_id, { decision: "decline" });
-    expect(requests.list({ target, status: "held" })).toMatchObject({ total: 0, requests: [] });
-    expect(requests.list({ requester: asker, status: "declined" }).total).toBe(1);
+    expect(requestQueries.list({ target, status: "held" })).toMatchObject({ total: 0, requests: [] });
+    expect(requestQueries.list({ requester: asker, status: "declined" }).total).toBe(1);
     agreesWithEntries(world);
   });
 
@@ -297,7 +297,7 @@ describe("quotas", () => {
     for (let i = 0; i < 3; i++) expect((await ask()).status).toBe(action === "hold" ? "held" : "declined");
     const { size } = world.registry.log;
     expect((await failure(() => ask())).code).toBe("rate-limited");
-    expect(world.registry.requests.list({ target }).total).toBe(3);
+    expect(world.registry.requestQueries.list({ target }).total).toBe(3);
     expect(world.registry.log.size).toBe(size);
     world.now += HOUR;
     await ask();
@@ -384,7 +384,7 @@ test("a key that has ended after its proof cannot ask, answer or publish", async
 
 test("accepting needs an attestation that is in the log", async () => {
   const { world, ask, target, asker, kinds } = await scene();
-  const { requests, attestations } = world.registry;
+  const { requests, requestQueries, attestations } = world.registry;
   const { request_id } = await ask();
   const accept = (attestation_id?: string) =>
     requests.respond(target, request_id, { decision: "accept", attestation_id: attestation_id ?? null });
@@ -392,7 +392,7 @@ test("accepting needs an attestation that is in the log", async () => {
     expect(await failure(() => accept(id))).toMatchObject({ code: "invalid-input", paths: ["/attestation_id"] });
   const { attestation } = await attestations.submit(submission(nodeSigner(), manifestOf()));
   expect(await accept(attestation.id)).toMatchObject({ status: "accepted", attestation_id: attestation.id });
-  expect(requests.find(request_id)).toMatchObject({
+  expect(requestQueries.find(request_id)).toMatchObject({
     status: "accepted",
     response: { attestation_id: attestation.id, responder_fingerprint: target },
   });
@@ -404,10 +404,10 @@ test("lists come in pages, by target or requester and by status, oldest first", 
   const { world, ask, target, asker } = await scene();
   const ids: string[] = [];
   for (let i = 0; i < 7; i++) ids.push((await ask()).request_id);
-  const { requests } = world.registry;
+  const { requests, requestQueries } = world.registry;
   for (const i of [1, 4]) await requests.respond(target, ids[i]!, { decision: "decline" });
-  const listed = (...args: Parameters<typeof requests.list>) => {
-    const { requests: rows, total } = requests.list(...args);
+  const listed = (...args: Parameters<typeof requestQueries.list>) => {
+    const { requests: rows, total } = requestQueries.list(...args);
     return [rows.map(({ request_id }) => ids.indexOf(request_id)), total];
   };
   for (const who of [{ target }, { requester: asker }]) {
@@ -420,9 +420,9 @@ test("lists come in pages, by target or requester and by status, oldest first", 
     expect(listed({ ...who, status: "accepted" })).toEqual([[], 0]);
   }
   expect(listed({ target: asker })).toEqual([[], 0]);
-  expect((await failure(() => requests.list({}))).code).toBe("invalid-input");
-  expect((await failure(() => requests.list({ target, requester: asker }))).code).toBe("invalid-input");
-  expect((await failure(() => requests.list({ target: nodeSigner().fingerprint }))).code).toBe("not-found");
+  expect((await failure(() => requestQueries.list({}))).code).toBe("invalid-input");
+  expect((await failure(() => requestQueries.list({ target, requester: asker }))).code).toBe("invalid-input");
+  expect((await failure(() => requestQueries.list({ target: nodeSigner().fingerprint }))).code).toBe("not-found");
 });
 
 test("a full inbox drops read notifications first, then the oldest", async () => {

@@ -2,7 +2,7 @@
 import { Registry } from "prom-client";
 import { afterAll, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
-import type { BatchReport } from "#cairnlog/engine/log/write/sequencer.js";
+import type { BatchReport } from "#cairnlog/engine/log/write/executor.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { Tallies } from "#cairnlog/server/http/observing/tallies.js";
 
