@@ -45,8 +45,8 @@ export class HardwareRoots {
   /**
    * Checks that `attestation` proves `key` to be held in hardware (`api.md`, Accounts and credentials): its first
    * certificate is for exactly this key, each one was issued by the next, the last one by one of the roots, all are
-   * valid at `now`, and all except the first are CAs or the device certificate of an old YubiKey. The whole text may come from an attacker; no other errors are
-   * thrown than the ones below.
+   * valid at `now`, and all except the first are CAs or the device certificate of an old YubiKey. The whole text may
+   * come from an attacker; no other errors are thrown than the ones below.
    * @param attestation PEM blocks CERTIFICATE and nothing else, leaf first; the root may be included
    * @param now milliseconds since the epoch
    * @returns the id of the root that the chain leads to

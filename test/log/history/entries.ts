@@ -30,7 +30,7 @@ export interface Wanted {
 export const momentNumber = (n: number): string =>
   new Date(Date.UTC(2020, 0, 1) + n * 60_000).toISOString().replace("Z", "000Z");
 
-/** Links what is wanted into a chain; ids and timestamps ascend where nothing else is wanted. */
+/** Links the given entries into a chain; by default ids and timestamps ascend. */
 export function chain(wanted: readonly Wanted[], after: MadeEntry | null = null): MadeEntry[] {
   let previous = after;
   return wanted.map((wish, n) => {
@@ -59,7 +59,7 @@ export function chain(wanted: readonly Wanted[], after: MadeEntry | null = null)
   });
 }
 
-/** Only for what tests write: seconds, an optional fraction, `Z` or `+00:00`. */
+/** Only for timestamps in tests: seconds, an optional fraction, `Z` or `+00:00`. */
 function canonicalUtc(timestamp: string): string {
   const [, seconds, fraction = ""] = /^(.{19})(?:\.(\d{1,6}))?(?:Z|\+00:00)$/.exec(timestamp)!;
   return `${seconds}.${fraction.padEnd(6, "0")}Z`;

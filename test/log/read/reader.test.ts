@@ -61,7 +61,7 @@ test("a reader shows one moment, while runs are written and merged under it, and
     const { size } = log;
     const tail = log.entryJsonAt(size - 1);
     await add(2100);
-    // Between two refreshes nothing moves, whatever becomes of the rows below it.
+    // Between two refreshes nothing changes for the reader, even if rows are replaced on disk.
     expect([log.size, notes(log)]).toEqual([size, size]);
     expect(log.entry(size + 1)).toBeUndefined();
     log.refresh();
