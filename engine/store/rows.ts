@@ -142,6 +142,8 @@ export interface RequestRow {
 }
 /** Each key has a list of requests for every status, and one list of all. */
 export type RequestList = RequestStatus | "all";
+/** Whose lists are counted: those of a target, of a requester, or of a target and a requester together. */
+export type RequestCountKey = ["target" | "requester", string] | ["pair", string, string];
 
 /** A published request policy. */
 export interface PolicyRow {

@@ -116,6 +116,13 @@ test("webhook add, list and remove", async () => {
   expect(await run("webhook", "list", "--key", key)).toBe(
     `${added.id} https://example.org/hook key.revoked,key.registered healthy`,
   );
+  const filters = { key_fingerprint: `sha256:${"a".repeat(64)}`, document_hash: `sha256:${"b".repeat(64)}` };
+  const narrow = await answer(
+    ...["webhook", "add", "--url", "https://example.org/narrow", "--key", key],
+    ...["--key-fingerprint", filters.key_fingerprint, "--document-hash", filters.document_hash],
+  );
+  expect(narrow).toMatchObject({ ...filters, events: [] });
+  expect(await answer("webhook", "remove", `${narrow.id}`, "--key", key)).toMatchObject({ id: narrow.id });
   expect(await run("webhook", "remove", `${added.id}`, "--key", key)).toBe(`${added.id} gets no more deliveries`);
   expect(await answer("webhook", "list", "--key", key)).toEqual([]);
 });

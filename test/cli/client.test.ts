@@ -65,6 +65,25 @@ test("register, succeed, revoke", async () => {
   expectFailure(await run("revoke", "--yes", "--key", next), 1, /revoked/);
 });
 
+test("a key may be registered for a time", async () => {
+  const key = await newKey();
+  const until = "2099-12-31T00:00:00.000000Z";
+  const { fingerprint } = await answer("register", "--key", key, "--pseudonym", "Ada", "--expires", until);
+  expect(await answer("keys", "show", fingerprint)).toMatchObject({ fingerprint, expires_at: until });
+  const always = await registered();
+  expect(await answer("keys", "show", always.fingerprint)).toMatchObject({ expires_at: null });
+});
+
+test("a session that is damaged is named, and believed by nobody", async () => {
+  const { key } = await registered();
+  const { file } = await answer("login", "--key", key);
+  writeFileSync(file, "{}");
+  const { code, stdout, stderr } = await run("inbox", "list");
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toContain(`${file} is damaged`);
+  rmSync(file);
+});
+
 test("login keeps a session that only its owner can read, and other commands go by it", async () => {
   const { key, fingerprint } = await registered();
   const told = await run("login", "--key", key);

@@ -1,11 +1,11 @@
 /** Output and exit codes of `cairnlog fsck` and `cairnlog backup`. */
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { buildData, copyOf, newFolder, openData, removeFolders, tamper } from "../fsck/everykind.js";
-import { startService } from "../service.js";
+import { cairnlog as spawned, startService } from "../service.js";
 import { begin, cairnlog, interrupt } from "./harness.js";
 
 const pool = createPool(1);
@@ -37,6 +37,23 @@ const damage = {
     }),
 };
 type Area = keyof typeof damage;
+
+test.each([
+  ["fsck", []],
+  ["backup", ["--to"]],
+])("%s takes the directory of SERVICE_DATA_DIR, or ./data", async (command, options) => {
+  const cwd = newFolder();
+  cpSync(data, join(cwd, "data"), { recursive: true });
+  const args = () => [command, ...options.flatMap((option) => [option, join(newFolder(), "out")])];
+  // It is read when the command is loaded.
+  for (const SERVICE_DATA_DIR of [data, "", undefined])
+    expect(await spawned(args(), { cwd, env: { ...process.env, SERVICE_DATA_DIR } })).toMatchObject({
+      code: 0,
+      stderr: expect.not.stringContaining("cairnlog:"),
+    });
+  const env = { ...process.env, SERVICE_DATA_DIR: join(cwd, "none") };
+  expect(await spawned(args(), { cwd, env })).toMatchObject({ code: 2, stderr: expect.stringContaining("none") });
+});
 
 describe("fsck", () => {
   const fsck = (dataDir: string, ...more: string[]) => cairnlog(["fsck", "--data", dataDir, ...more]);

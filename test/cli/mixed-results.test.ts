@@ -30,6 +30,20 @@ const attest = (...names: string[]) =>
 const verify = (...names: string[]) => cairnlog(["verify", ...files(names), "--operator-key", operatorPem]);
 const log = (...args: string[]) => cairnlog(["log", ...args, "--server", service.url]);
 
+test("attest gives one file a title, and refuses to give it to several", async () => {
+  writeFileSync(at("titled"), "This has a title.");
+  expect(await attest("titled", "--title=A title")).toMatchObject({ code: 0, stderr: "" });
+  const { manifest } = JSON.parse(readFileSync(at("titled.attestation.json"), "utf8"));
+  expect(manifest.document).toMatchObject({ title: "A title" });
+  expect(await attest("one", "two", "--title=A title")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--title goes with one FILE"),
+  });
+  expect(JSON.parse(readFileSync(at("one.attestation.json"), "utf8")).manifest.document).toMatchObject({
+    title: "one",
+  });
+});
+
 describe("verify", () => {
   test.each([
     [["one"], 0],
@@ -188,6 +202,46 @@ describe("log", () => {
       });
     },
   );
+});
+
+describe("log tail --follow goes on", () => {
+  const problem = (status: number) => ({
+    ...{ type: "about:blank", title: "No", status, code: "overloaded", detail: `It is ${status}.` },
+  });
+  async function follow(status: number | null) {
+    const proxy = await LyingProxy.before(service.url);
+    const run = begin(["log", "tail", "-n", "1", "--follow", "--interval", "1", "--server", proxy.url]);
+    await run.prints(/\n/);
+    proxy.seize = (_, response) => {
+      proxy.seize = null;
+      if (status === null) response.destroy();
+      else
+        response.writeHead(status, { "content-type": "application/problem+json" }).end(JSON.stringify(problem(status)));
+      return true;
+    };
+    return run;
+  }
+
+  test.each([
+    [429, /^It is 429\.\n$/],
+    [503, /^It is 503\.\n$/],
+    [null, /^No service answers at .*\n$/],
+  ])("after %s", async (status, said) => {
+    const run = await follow(status);
+    await run.prints(/\n/, "stderr");
+    const shown = run.stdout;
+    await service.server.registry.log.append({ event_type: "note", payload: { after: status } });
+    await run.prints(new RegExp(`note \\{"after":${status}\\}\n$`));
+    await interrupt();
+    const { code, stdout, stderr } = await run.ended;
+    expect(code).toBe(0);
+    expect(stdout.slice(shown.length).trimEnd().split("\n")).toHaveLength(1);
+    expect(stderr).toMatch(said);
+  });
+
+  test.each([400, 403, 428, 430, 500, 502, 504])("not after %i", async (status) => {
+    expect(await (await follow(status)).ended).toMatchObject({ code: 1, stderr: `cairnlog: It is ${status}.\n` });
+  });
 });
 
 describe("export", () => {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { anyEvent } from "../anyevent.js";
 import { buildData, copyOf, newFolder, openData, removeFolders } from "../fsck/everykind.js";
 import { chain } from "../log/history/entries.js";
 import { startService } from "../service.js";
@@ -84,7 +85,7 @@ describe("restore", () => {
   test("0: missing entries come from a mirror, 1 without it", async () => {
     const longer = copyOf(data);
     const { log, close } = await openData(longer, pool);
-    await log.append([1, 2].map((n) => ({ event_type: "note", payload: { n } })));
+    await log.append([1, 2].map((n) => anyEvent({ n })));
     await close();
     const published = ["--published", kept(await headOf(longer))];
     const to = withKey();

@@ -86,6 +86,17 @@ describe("an encrypted private key", () => {
     expect(succeeded).toMatchObject({ code: 0, stderr: "" });
   });
 
+  test("takes its passphrase from standard input", async () => {
+    const key = at("piped.pem");
+    const child = spawn(process.execPath, [MAIN, "keygen", "--out", key, "--passphrase-file", "-"], {
+      stdio: ["pipe", "ignore", "inherit"],
+    });
+    child.stdin.end("correct horse\r\n");
+    const code = await new Promise((resolve) => child.once("close", resolve));
+    expect(code).toBe(0);
+    expect(privateKey(readFileSync(key, "utf8"), "correct horse").public.algorithm).toBe("ed25519");
+  });
+
   test("opens for no other passphrase, and does not ask without a terminal", async () => {
     const key = at("shut.pem");
     await cairnlog(["keygen", "--out", key, "--passphrase-file", at("passphrase")]);
@@ -126,6 +137,14 @@ describe("an encrypted private key", () => {
       ],
     );
     expect(differing).toMatch(/the two passphrases differ; nothing was written[\s\S]*\[2\]/);
+    for (const [typed, sentence] of [
+      ["\x03", "interrupted"],
+      ["\x04", "no passphrase was given"],
+    ] as const) {
+      const left = await onTerminal(["keygen", "--out", at("other.pem"), "--passphrase"], [["Passphrase for", typed]]);
+      expect(left).toContain(`cairnlog: ${sentence}`);
+      expect(left).toContain("[2]");
+    }
     expect(() => statSync(at("other.pem"))).toThrow();
   });
 });

@@ -73,6 +73,16 @@ test("it refuses deliveries that are not signed with the secret, and prints no c
   expect(await receiver.stop()).toBe(0);
 });
 
+test("it takes 1 MiB, and refuses a byte more without showing it", async () => {
+  const receiver = await listen("--secret", "sixteen letters!", "--json");
+  const { url } = JSON.parse(await receiver.line());
+  const post = async (length: number) => (await fetch(url, { method: "POST", body: "x".repeat(length) })).status;
+  expect(await post(1_048_577)).toBe(413);
+  expect(await post(1_048_576)).toBe(401);
+  expect(JSON.parse(await receiver.line())).toMatchObject({ valid: false, body: "x".repeat(1_048_576) });
+  expect(await receiver.stop()).toBe(0);
+});
+
 describe("wrong usage is exit code 2 with a message", () => {
   test.each([
     [[], "say what to do: add, list, remove, listen"],

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { parsePublicKey, type TreeHead, verifyConsistency, verifyTreeHead } from "#cairnlog/engine/verify/index.js";
 import { createClient, memoryStore, type Store } from "#cairnlog/server/client/index.js";
+import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner } from "../server/signers.js";
 import { all, conviction, failure, newClient } from "./clients.js";
@@ -26,7 +27,7 @@ beforeEach(async () => {
 
 async function grow(to: TestService, size: number): Promise<void> {
   const missing = size - (await to.entryCount());
-  const note = { event_type: "note", payload: { of: to.url } };
+  const note = anyEvent({ of: to.url });
   if (missing > 0) await to.server.registry.log.append(Array.from({ length: missing }, () => note));
 }
 

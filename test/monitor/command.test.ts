@@ -10,6 +10,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { anyEvent } from "../anyevent.js";
 import { cairnlog } from "../cli/harness.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
@@ -75,7 +76,7 @@ test("3: two heads of one size: the manual's check detects a fork, and only a fo
   const state = temporaryFolder();
   const other = await startTestService({ SERVICE_OPERATOR_KEY: join(service.server.dataDir, "operator.pem") });
   expect((await once_(state)).code).toBe(0);
-  await other.server.registry.log.append([1, 2, 3, 4, 5, 6, 7].map((n) => ({ event_type: "note", payload: { n } })));
+  await other.server.registry.log.append([1, 2, 3, 4, 5, 6, 7].map((n) => anyEvent({ n })));
   proxy.upstream = other.url;
   const caught = await once_(state);
   proxy.upstream = service.url;

@@ -3,6 +3,7 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { TreeHead } from "#cairnlog/engine/verify/index.js";
+import { anyEvent } from "../anyevent.js";
 import { begin, cairnlog, interrupt } from "../cli/harness.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
@@ -55,7 +56,7 @@ async function setClock(afterHead: number): Promise<number> {
 /** An entry that only names the key in another member: an alert about it. */
 async function nameAlice(): Promise<object> {
   const alert = { endorser_key_fingerprint: "sha256:0", compromised_fingerprint: alice.fingerprint, reason: "lost" };
-  await service.server.registry.log.append({ event_type: "note", payload: alert });
+  await service.server.registry.log.append(anyEvent(alert));
   return alert;
 }
 
@@ -163,6 +164,24 @@ describe("1", () => {
       stderr: expect.stringMatching(/^cairnlog: ENOENT/),
     });
   });
+});
+
+test("what takes long is said on stderr: what is verified, and with --audit what is compared", async () => {
+  const long = await startTestService();
+  await long.server.registry.log.append(Array(201).fill({ event_type: "note", payload: {} }));
+  proxy.upstream = long.url;
+  let now = await setClock(0);
+  const state = temporaryFolder();
+  proxy.lie = (path, answer) => {
+    if (path.startsWith("/log?")) {
+      now += 5_000;
+      vi.setSystemTime(now);
+    }
+    return answer;
+  };
+  const [verified, compared] = ["verified", "compared"].map((what) => `${what} 201 of 201 (100 %)\n`);
+  expect(await monitor(state, "--once")).toMatchObject({ code: 0, stderr: verified });
+  expect(await monitor(state, "--once", "--audit")).toMatchObject({ code: 0, stderr: compared });
 });
 
 test("the longest interval that a timer can wait is not taken for none", async () => {

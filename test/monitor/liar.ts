@@ -7,6 +7,7 @@ import { type Entry, type PublicKey, parsePublicKey, type TreeHead } from "#cair
 import type { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import { Mirror } from "#cairnlog/server/monitor/mirror.js";
 import type { Monitor } from "#cairnlog/server/monitor/monitor.js";
+import { anyEvent } from "../anyevent.js";
 import { type Lie, LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { canonical } from "../server/signers.js";
@@ -94,7 +95,7 @@ export class Liar {
 /** Appends until the log has `size` entries, other ones in each service. */
 export async function grow(to: TestService, size: number): Promise<void> {
   const missing = size - (await to.entryCount());
-  const note = { event_type: "note", payload: { of: to.url } };
+  const note = anyEvent({ of: to.url });
   if (missing > 0) await to.server.registry.log.append(Array.from({ length: missing }, () => note));
 }
 

@@ -296,7 +296,13 @@ describe("entries", () => {
     const { monitor, folder, size } = await liar.acquainted();
     const later = (entry: Entry) => (entry.id > size + 1 ? { ...entry, id: entry.id + 1 } : entry);
     liar.proxy.lie = at(isPage, (page) => ({ ...page, entries: page.entries.map(later) }));
-    expect(await caught(monitor.round(), "broken-chain")).toMatchObject({ entry: { id: size + 3 } });
+    const shown = (await liar.service.get(`/log/sth/${size + 2}`)).body;
+    const evidence = await caught(
+      monitor.round(),
+      "broken-chain",
+      new RegExp(`^Entry ${size + 3} comes after entry ${size + 1}\\.$`),
+    );
+    expect(evidence).toMatchObject({ entry: { id: size + 3 }, other: { id: size + 1 }, shown });
     await liar.expectUnharmed(monitor, folder, size);
   });
 

@@ -12,6 +12,7 @@ import { createClient } from "#cairnlog/server/client/index.js";
 import { readSettings, startServer } from "#cairnlog/server/index.js";
 import type { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import type { Monitor } from "#cairnlog/server/monitor/monitor.js";
+import { anyEvent } from "../anyevent.js";
 import { chain } from "../log/history/entries.js";
 import { done, newPair, type Pair } from "../server/endorsements.js";
 import {
@@ -39,7 +40,7 @@ beforeAll(async () => {
   pair = await newPair(service);
   await done("offer", pair);
   await done("accept", pair);
-  const notes = Array.from({ length: 300 }, (_, i) => ({ event_type: "note", payload: { i, tags: ["many"] } }));
+  const notes = Array.from({ length: 300 }, (_, i) => anyEvent({ i, tags: ["many"] }));
   await service.server.registry.log.append(notes);
   ({ monitor, folder } = newMonitor(service.url));
   await monitor.round();
@@ -57,7 +58,7 @@ describe("reading", () => {
     const size = await service.entryCount();
     const paths = [
       "/log?page=2&per_page=200",
-      "/log?event_type=note&tags=many&per_page=3",
+      "/log?event_type=encrypted_claim&tags=many&per_page=3",
       `/log?search=${sha256("nothing")}`,
       "/log/head",
       "/log/2",
@@ -146,13 +147,13 @@ test("there is no private key, and none is needed", () => {
   expect(readdirSync(folder.mirror).sort()).toEqual(["checkpoint.txt", "log", "operator.pub.pem"]);
 });
 
-test("later writes of the monitor are picked up", async () => {
-  await service.server.registry.log.append({ event_type: "note", payload: { late: true } });
+test("what the monitor writes meanwhile is picked up", async () => {
+  await service.server.registry.log.append(anyEvent({ late: true }));
   await monitor.round();
   const wanted = (await service.get("/log/sth")).text;
   await expect.poll(async () => (await mirror.get("/log/sth")).text, { timeout: 30_000 }).toBe(wanted);
   expect((await mirror.get("/log/checkpoint")).text).toBe((await service.get("/log/checkpoint")).text);
-  expect((await mirror.get("/log?event_type=note")).body.total).toBe(301);
+  expect((await mirror.get("/log?event_type=encrypted_claim")).body.total).toBe(301);
 });
 
 test("imported history: version 1, ids with gaps, no heads but the last", async () => {
@@ -166,7 +167,7 @@ test("imported history: version 1, ids with gaps, no heads but the last", async 
   ];
   await importEntries({ path: join(dataDir, "log"), signer: operator, projection }, chain(wanted) as Entry[]);
   const old = await startTestService({ SERVICE_DATA_DIR: dataDir });
-  await old.server.registry.log.append({ event_type: "note", payload: { later: true } });
+  await old.server.registry.log.append(anyEvent({ later: true }));
   const made = newMonitor(old.url);
   for (const audit of [false, true]) await made.monitor.round({ audit });
   await made.monitor.close();

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, expect, test } from "vitest";
 import { OversizedAnswer } from "#cairnlog/server/client/body.js";
 import { patientFetch } from "#cairnlog/server/monitor/patience.js";
+import { anyEvent } from "../anyevent.js";
 import { startTestService } from "../server/harness.js";
 import { hastyFetch, newMonitor } from "./monitors.js";
 
@@ -155,7 +156,7 @@ test("an interruption ends a wait at once", async () => {
 
 test("a log is followed through its own rate limits, and the default ones are waited out politely", async () => {
   const service = await startTestService({ SERVICE_RATE_LIMITS: "on", SERVICE_RATE_LIMIT_GENERAL: "12" });
-  const notes = Array.from({ length: 450 }, (_, n) => ({ event_type: "note", payload: { n } }));
+  const notes = Array.from({ length: 450 }, (_, n) => anyEvent({ n }));
   await service.server.registry.log.append(notes);
   const said: string[] = [];
   const interrupted = new AbortController();

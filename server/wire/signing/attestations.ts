@@ -1,6 +1,7 @@
 /** Manifests and attestations. */
 import Type from "typebox";
 import { EntryId, Fingerprint, HexHash, LeafIndex, nullable, Pseudonym, Timestamp } from "../common.js";
+import { AUTH } from "../identity/auth.js";
 import { TreeHead } from "../log/log.js";
 
 /** Further members are signed and hashed like the others, and otherwise ignored. */
@@ -13,7 +14,9 @@ export const Manifest = Type.Object(
       },
       {
         additionalProperties: true,
-        description: "The signed document. `tags`, an array of strings, are written to the log.",
+        description:
+          "The signed document. `tags`, an array of strings, are written to the log; so are `attestation_type` and " +
+          "`intent_statement`, which the body must not contradict.",
       },
     ),
     attestations: Type.Array(Type.Object({}), {
@@ -50,13 +53,37 @@ export const SubmitAttestation = Type.Object(
     public_key_pem: Type.String({ description: "PEM block PUBLIC KEY. Never a private key." }),
     signature: Type.String({ description: "Base64: signature over the RFC 8785 canonical JSON of the manifest." }),
     attestation_type: Type.Optional(
-      nullable(Type.String({ description: "One of the four types or an `https:` predicate URL; default authorship." })),
+      nullable(
+        Type.String({
+          description:
+            "One of the four types or an `https:` predicate URL; default: the one in the manifest's document, else authorship.",
+        }),
+      ),
     ),
     pseudonym: Type.Optional(nullable(Type.String({ description: "Required if the key is not registered yet." }))),
-    intent_statement: Type.Optional(nullable(Type.String({ description: "At most 4096 characters." }))),
+    intent_statement: Type.Optional(
+      nullable(Type.String({ description: "At most 4096 characters; default: the one in the manifest's document." })),
+    ),
     password: Type.Optional(nullable(Type.String({ description: "Required if the key has a password." }))),
+    ...AUTH,
   },
-  { title: "SubmitAttestation", description: "The manifest, the key and its signature." },
+  {
+    title: "SubmitAttestation",
+    description:
+      "The manifest, the key and its signature. A signature that the log has already makes another attestation (another " +
+      "type, statement or list of earlier attestations) only with a session, an `auth` proof or the key's password.",
+  },
+);
+
+/** Members that the log records beside the manifest: which of them the signer has signed. */
+export const SignedMembers = Type.Object(
+  {
+    attestation_type: Type.Boolean({ description: "Whether the signature covers the type." }),
+    intent_statement: Type.Boolean({
+      description: "Whether the signature covers the statement, or that there is none.",
+    }),
+  },
+  { title: "SignedMembers", description: "What is not signed is the log's word alone." },
 );
 
 export const AttestationReceipt = Type.Object(
@@ -70,6 +97,7 @@ export const AttestationReceipt = Type.Object(
     manifest_hash: HexHash,
     sth: nullable(TreeHead),
     duplicate: Type.Boolean({ description: "Whether this is the receipt of an earlier submission." }),
+    signed: SignedMembers,
   },
   { title: "AttestationReceipt" },
 );

@@ -87,7 +87,7 @@ export const RequestParams = Type.Object({ request_id: RequestId });
 
 export const RequestQuery = Type.Object({
   target: Type.Optional(Type.String({ description: "Requests to this key." })),
-  requester: Type.Optional(Type.String({ description: "Requests by this key. Give exactly one of the two." })),
+  requester: Type.Optional(Type.String({ description: "Requests by this key. Name a target, a requester or both." })),
   status: Type.Optional(Status),
   ...PAGE_QUERY,
 });

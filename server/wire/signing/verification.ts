@@ -1,7 +1,7 @@
 /** Layered verification of a manifest against the hash of a source. */
 import Type from "typebox";
 import { EntryId, Fingerprint, LeafIndex, nullable } from "../common.js";
-import { Manifest } from "./attestations.js";
+import { Manifest, SignedMembers } from "./attestations.js";
 import { TrustPolicy, TrustVerdict } from "./trust.js";
 
 export const VerifyManifest = Type.Object(
@@ -46,6 +46,7 @@ export const VerificationResult = Type.Object(
             description: "Whether its signature also covers the attestations before it.",
           }),
         ),
+        signed: SignedMembers,
         logged: nullable(
           Type.Object({ entry_id: EntryId, leaf_index: LeafIndex }, { description: "Its place in the log." }),
         ),

@@ -72,6 +72,7 @@ describe("POST /keys/succeed", () => {
     });
     expect(entry).toMatchObject({ event_type: "key_succession" });
     expect(entry.payload).toEqual({
+      event_type: "key_succession",
       old_fingerprint: old.fingerprint,
       fingerprint: next.fingerprint,
       public_key: next.publicKey,

@@ -29,9 +29,15 @@ describe("offers", () => {
       endorser_key_fingerprint: pair.endorser.fingerprint,
       endorsed_key_fingerprint: pair.endorsed.fingerprint,
     };
-    expect(body.payload).toEqual({ ...keys, ...content });
+    expect(body.payload).toEqual({ event_type: "endorsement_offer", ...keys, ...content });
     const accepted = await done("accept", pair);
-    expect(accepted.body.log_entry.payload).toEqual({ ...keys, ...content, offer_entry_id: pair.id, note: null });
+    expect(accepted.body.log_entry.payload).toEqual({
+      event_type: "endorsement_acceptance",
+      ...keys,
+      ...content,
+      offer_entry_id: pair.id,
+      note: null,
+    });
     const list = await received(pair);
     expect(list).toEqual({
       endorsements: [

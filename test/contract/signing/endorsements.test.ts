@@ -142,7 +142,8 @@ describe.each(Object.entries(STATES))("from %s", (name, { status, reach }) => {
     const reply = await act(command, pair);
     const expected = TABLE[command][name];
     if (expected === undefined) {
-      expectProblem(reply, name === "none" ? 404 : 409);
+      // api.md: acceptance of anything but a live offer is 409, also where there is no offer at all.
+      expectProblem(reply, name === "none" && command !== "accept" ? 404 : 409);
       expect(await received(pair)).toEqual(before);
       expect(await service.entryCount()).toBe(entries);
       return;
@@ -156,4 +157,9 @@ describe.each(Object.entries(STATES))("from %s", (name, { status, reach }) => {
     expect(newest.status).toBe(expected);
     if (command !== "offer") expect(reply.body.endorsement).toEqual(newest);
   });
+});
+
+test.each([1, 1_000_000])("the acceptance of entry %d, which is no offer or is not there, is 409", async (id) => {
+  const pair = { ...(await newPair(service)), id };
+  expectProblem(await act("accept", pair), 409, "precondition-failed");
 });

@@ -64,6 +64,7 @@ describe("a submission", () => {
       manifest_hash: manifestHash,
       sth: log.treeHead(size + 2),
       duplicate: false,
+      signed: { attestation_type: false, intent_statement: false },
     });
     expect(receipt.attestation.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     expect(eventOf(receipt)).toMatchObject({ event_type: `${BASE}/authorship/v1`, timestamp });

@@ -73,7 +73,7 @@ describe("posting", () => {
     });
     const entry = world.registry.log.entry(size + 1)!;
     expect(entry.event_type).toBe("encrypted_claim");
-    expect(entry.payload).toEqual(payload);
+    expect(entry.payload).toEqual({ ...payload, event_type: "encrypted_claim" });
     expect(JSON.stringify(entry)).not.toContain(poster.slice("sha256:".length));
   });
 

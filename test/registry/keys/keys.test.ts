@@ -38,6 +38,7 @@ describe("registration", () => {
       });
       expect(entry.event_type).toBe("key_registration");
       expect(entry.payload).toEqual({
+        event_type: "key_registration",
         fingerprint: signer.fingerprint,
         public_key: signer.pem,
         pseudonym: "Ada",

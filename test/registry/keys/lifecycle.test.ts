@@ -63,6 +63,7 @@ describe("succession", () => {
       });
       expect(log.head()).toMatchObject({ event_type: "key_succession", timestamp: at(world.now) });
       expect(log.head()!.payload).toEqual({
+        event_type: "key_succession",
         old_fingerprint: old.fingerprint,
         fingerprint: next.fingerprint,
         public_key: next.pem,

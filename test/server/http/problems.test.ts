@@ -8,6 +8,7 @@ const ENGINE: Readonly<Record<ErrorCode, number>> = {
   "commitment-key-missing": 400,
   unauthenticated: 401,
   forbidden: 403,
+  "proof-required": 403,
   "key-not-active": 403,
   "not-found": 404,
   "already-exists": 409,

@@ -26,7 +26,7 @@ function tableOf(postings: Iterable<readonly [term: string, indexes: readonly nu
   return table;
 }
 
-const unique = (index: number) => hashedTerm(POSTING.sameAttestation, `attestation ${index}`);
+const unique = (index: number) => hashedTerm(POSTING.submission, `attestation ${index}`);
 
 test("lists equal a plain map at every stage", { timeout: 120_000 }, async () => {
   const path = mkdtempSync(join(tmpdir(), "cairnlog-"));

@@ -59,5 +59,6 @@ async function check(receipt: File, fileHash: string) {
 
 const misread = (detail: string) => ({
   valid: false,
+  signed: null,
   checks: [{ name: "format" as const, ok: false, detail }],
 });

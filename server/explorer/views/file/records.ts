@@ -100,10 +100,15 @@ const NEED_MANIFEST: ReadonlySet<BundleCheck["name"]> = new Set(["manifest", "si
  */
 function rebuiltManifest(event: AttestationEvent, documentHash: string): Manifest | undefined {
   const wanted = normaliseContentHash(event.manifest_hash);
+  const { attestation_type, intent_statement = null } = event;
+  // Signed by those who sign type and statement, and by others not.
+  const terms = [{ attestation_type, intent_statement }, { attestation_type }, { intent_statement }, {}];
   const tags = event.tags?.length ? [{}, { tags: event.tags }] : [{}, { tags: [] }];
   const spellings = [documentHash, documentHash.replace("sha256:", "")];
   return spellings
-    .flatMap((hash) => tags.map((more) => plainManifest(event, hash, more)))
+    .flatMap((hash) =>
+      tags.flatMap((tagged) => terms.map((more) => plainManifest(event, hash, { ...tagged, ...more }))),
+    )
     .find((manifest) => `sha256:${manifestHash(manifest)}` === wanted);
 }
 

@@ -82,7 +82,7 @@ function readRoutes({ requestQueries, policies }: Parts): Route[] {
     route({
       method: "GET",
       path: "/api/v1/log/attestation-requests",
-      summary: "Requests to a key or by a key, oldest first",
+      summary: "Requests to a key, by a key, or by one to the other, oldest first",
       query: RequestQuery,
       answer: RequestPage,
       refusals: [404],

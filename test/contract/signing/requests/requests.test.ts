@@ -46,7 +46,8 @@ describe("a request", () => {
     expect(reply.body).toEqual({ ...fields, ...place, response: null });
     const entry = (await service.get(`/log/${before + 1}`)).body;
     expect(entry.event_type).toBe("attestation_request");
-    expect(entry.payload).toEqual({ ...fields, request_id: reply.body.request_id });
+    const event_type = "attestation_request";
+    expect(entry.payload).toEqual({ event_type, ...fields, request_id: reply.body.request_id });
     expect(entry.payload).not.toHaveProperty("auth");
     expect((await service.get(`${REQUESTS}/${reply.body.request_id}`)).body).toEqual(reply.body);
   });
@@ -227,12 +228,21 @@ describe("reading", () => {
     expect(await listed(`target=${scene.target.fingerprint}&status=open`)).toEqual([[0, 2], 2]);
     expect(await listed(`target=${scene.target.fingerprint}&status=declined`)).toEqual([[1], 1]);
     expect(await listed(`requester=${scene.target.fingerprint}`)).toEqual([[], 0]);
+    // Both together: requests by the one to the other.
+    const both = `target=${scene.target.fingerprint}&requester=${scene.asker.fingerprint}`;
+    expect(await listed(both)).toEqual([[0, 1, 2], 3]);
+    expect(await listed(`${both}&status=declined`)).toEqual([[1], 1]);
+    expect(await listed(`${both}&status=open&page=2&per_page=1`)).toEqual([[2], 2]);
+    const reverse = `target=${scene.asker.fingerprint}&requester=${scene.target.fingerprint}`;
+    expect(await listed(reverse)).toEqual([[], 0]);
+    const own = `target=${scene.target.fingerprint}&requester=${scene.target.fingerprint}`;
+    expect(await listed(own)).toEqual([[], 0]);
     const { body } = await service.get(`${REQUESTS}?target=${scene.target.fingerprint}`);
     expect(body).toMatchObject({ page: 1, per_page: 50 });
     expect(body.requests[0]).not.toHaveProperty("claims");
   });
 
-  test.each(["", "?target=a&requester=b", "?target=a&status=late", "?target=a&page=0", "?target=a&per_page=201"])(
+  test.each(["", "?status=open", "?target=a&status=late", "?target=a&page=0", "?target=a&per_page=201"])(
     "GET /log/attestation-requests%s is 422",
     async (query) => {
       expectProblem(await service.get(`${REQUESTS}${query}`), 422, "invalid-input");
@@ -240,7 +250,9 @@ describe("reading", () => {
   );
 
   test("a key or a request that is not there is 404", async () => {
-    expectProblem(await service.get(`${REQUESTS}?target=sha256:${sha256("nobody")}`), 404, "not-found");
+    const nobody = `sha256:${sha256("nobody")}`;
+    for (const query of [`target=${nobody}`, `target=${scene.target.fingerprint}&requester=${nobody}`])
+      expectProblem(await service.get(`${REQUESTS}?${query}`), 404, "not-found");
     for (const id of [randomUUID(), "none", "respond"]) expectProblem(await service.get(`${REQUESTS}/${id}`), 404);
   });
 });
