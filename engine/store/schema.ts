@@ -100,7 +100,7 @@ export interface Tables {
   trustConfigs: { key: number; row: TrustConfigRow };
   /** By key fingerprint: its newest trust configuration. Under the empty text: the newest of all. */
   trustConfigHeads: { key: string; row: { readonly id: number } };
-  /** By key fingerprint: the place of its credential. A key is on at most one account, for ever. */
+  /** By key fingerprint: the place of its credential. A key is on at most one account at a time. */
   credentialKeys: { key: string; row: { readonly user_id: string; readonly credential_id: string } };
 }
 export type TableName = keyof Tables;

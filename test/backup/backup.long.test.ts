@@ -1,5 +1,4 @@
-/** Backups of a log that grows meanwhile, and commands that are killed on the way. */
-
+/** Backups of a log that grows at the same time, and commands that are killed while they run. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";

@@ -1,5 +1,6 @@
-/** Backups of real directories; what comes back of them; and what is refused, with nothing left behind. */
-
+/**
+ * Backups of real data directories: what a restore brings back, and what is refused without leaving anything behind.
+ */
 import { createHash } from "node:crypto";
 import {
   copyFileSync,
@@ -231,7 +232,7 @@ describe("a damaged backup", () => {
           join(folder, "manifest.json"),
           readFileSync(join(folder, "manifest.json"), "utf8").replace("entries-0-600.ndjson", "../x.ndjson"),
         ),
-      /manifest .* is not one\. .*the name of a file/,
+      /manifest .* is not valid\. .*the name of a file/,
     ],
     ["no manifest", (folder) => rmSync(join(folder, "manifest.json")), /There is no backup in/],
     [

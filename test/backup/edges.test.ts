@@ -86,7 +86,7 @@ const anotherRoot = (size: number) => ({
 const tooShort = (from: number, to: number) => ({
   code: "precondition-failed",
   message: expect.stringMatching(
-    `^A head of size ${to} was published .a client., but this ends at size ${from - 1}: entries ${from} to ${to} are missing`,
+    `^A head of size ${to} was published .a client., but this copy ends at size ${from - 1}: entries ${from} to ${to} are missing`,
   ),
 });
 

@@ -1,5 +1,4 @@
-/** What a backup is on disk: its files, its manifest, and the lines of private rows. */
-
+/** The files of a backup: the manifest, the segments, and the lines of private rows. */
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -121,7 +120,7 @@ describe("a manifest", () => {
 
   test("lacks no member", () => {
     for (const name of Object.keys(SOUND))
-      expect(() => readOf(JSON.stringify(without(name))), name).toThrow(corrupt(`is not one\\. /${name} is missing`));
+      expect(() => readOf(JSON.stringify(without(name))), name).toThrow(corrupt(`is not valid\\. /${name} is missing`));
     for (const name of ["file", "bytes", "sha256", "from", "to"]) {
       const [first, ...others] = SOUND.segments;
       const segments = [{ ...first, [name]: undefined }, ...others];

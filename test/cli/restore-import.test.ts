@@ -1,5 +1,4 @@
-/** What `cairnlog restore` and `cairnlog import` say, and end with. */
-
+/** Output and exit codes of `cairnlog restore` and `cairnlog import`. */
 import { copyFileSync, existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -83,7 +82,7 @@ describe("restore", () => {
     expect(readdirSync(to)).toEqual(["log"]);
   });
 
-  test("0: what the backup lacks comes from a mirror, 1 without it", async () => {
+  test("0: missing entries come from a mirror, 1 without it", async () => {
     const longer = copyOf(data);
     const { log, close } = await openData(longer, pool);
     await log.append([1, 2].map((n) => anyEvent({ n })));
@@ -136,7 +135,7 @@ describe("restore", () => {
     expect(readdirSync(to)).toEqual(["operator.pem"]);
   });
 
-  test("2: what is named is not what it should be", async () => {
+  test("2: an argument is not of the right form", async () => {
     const head = await headOf(data);
     const to = withKey();
     const cases: [string[], RegExp][] = [

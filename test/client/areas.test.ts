@@ -1,5 +1,4 @@
-/** The client's further areas against the real service, and that together they reach every route there is. */
-
+/** The client's further areas against the real service. Together they reach every route. */
 import { createPrivateKey, createPublicKey, randomUUID, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -239,8 +238,8 @@ describe("documents", () => {
   test("are put together, signed as one, and found valid", async () => {
     const { client } = await registered();
     const composite = await client.documents.assemble({ title: "Both", parts: parts() });
-    const { receipt } = await client.attest(await client.documents.compile(composite));
-    const manifest = { ...(await client.documents.compile(composite)), attestations: [receipt.attestation] };
+    const { receipt, bundle } = await client.attest(await client.documents.compile(composite));
+    const manifest = { ...bundle.manifest, attestations: [receipt.attestation] };
     expect((await client.verify(manifest)).overall_status).toBe("valid");
   });
 

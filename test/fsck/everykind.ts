@@ -1,5 +1,4 @@
-/** Data directories with rows in every table, and hands that alter their files behind the log's back. */
-
+/** Data directories with rows in every table, and functions that alter their files behind the log's back. */
 import { randomUUID } from "node:crypto";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

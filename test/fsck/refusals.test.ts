@@ -1,5 +1,4 @@
-/** What a log says when it must not be opened: each refusal is a sentence that says what to do. */
-
+/** The messages of a log that must not be opened: each is a sentence that says what to do. */
 import { once } from "node:events";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,4 @@
-/** What a check says while it runs and at its end, and what it leaves behind. */
-
+/** The progress and the report of a check, and that it leaves no files behind. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -1,6 +1,6 @@
 /**
- * Fuzzing of everything that reads what strangers wrote, without a service around it. Nothing but a coded error may come
- * out, in time that grows with the input and no faster; and where two implementations exist, they must agree.
+ * Fuzzing of everything that parses texts from strangers, without a service. A parser may only fail with a coded error,
+ * in time that grows linearly with the input. If there are two implementations, they must agree.
  */
 import { createPublicKey, generateKeyPairSync, sign } from "node:crypto";
 import { join } from "node:path";

@@ -1,5 +1,4 @@
-/** A log that can be made to lie, and what must be left of its truth in a monitor's folder. */
-
+/** A log that lies when the test says so, and the data that must remain in a monitor's folder. */
 import { createHash, sign } from "node:crypto";
 import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";

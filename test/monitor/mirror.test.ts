@@ -1,5 +1,6 @@
-/** What a monitor mirrors can be served: byte for byte what the log's own service says, but for writes. */
-
+/**
+ * The mirror of a monitor can be served: byte for byte the same answers as the log's own service, except for writes.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -93,7 +94,7 @@ describe("reading", () => {
     }
   });
 
-  test("/health and /readyz say what it is", async () => {
+  test("/health and /readyz say that it is a mirror", async () => {
     expect((await mirror.get("/health")).body).toEqual({ status: "ok", version: expect.any(String), read_only: true });
     expect((await service.get("/health")).body).toEqual({ status: "ok", version: expect.any(String) });
     expect((await mirror.send("GET", "/readyz")).status).toBe(200);
@@ -126,7 +127,7 @@ describe("reading", () => {
   });
 });
 
-test("writing, signing in and private rows: 403 with a reason, whatever is sent", async () => {
+test("writing, signing in and private rows: 403 with a reason, for any request", async () => {
   const document = await mirror.openApi();
   const open = ["/api/v1/verify", "/api/v1/log/verify", "/api/v1/composite/assemble", "/api/v1/composite/compile"];
   let refused = 0;
@@ -142,7 +143,7 @@ test("writing, signing in and private rows: 403 with a reason, whatever is sent"
   for (const path of ["/inbox", "/webhooks", "/trust-configs"]) expectProblem(await mirror.get(path), 403, "forbidden");
 });
 
-test("no private key is there, and none is needed", () => {
+test("there is no private key, and none is needed", () => {
   expect(readdirSync(folder.mirror).sort()).toEqual(["checkpoint.txt", "log", "operator.pub.pem"]);
 });
 
@@ -185,7 +186,7 @@ test("imported history: version 1, ids with gaps, no heads but the last", async 
   expectProblem(await copy.get("/log/sth/2"), 404, "not-found");
 });
 
-test("what is no mirror is not served", async () => {
+test("a directory without a mirror is not served", async () => {
   const start = (dataDir: string) =>
     startServer(readSettings({ ...testEnvironment(dataDir), SERVICE_READ_ONLY: "on" }));
   await expect(start(temporaryFolder())).rejects.toMatchObject({ code: "not-found" });

@@ -1,4 +1,4 @@
-/** Limits and outages are waited out, and nobody is waited for for ever. */
+/** A monitor waits for limits and outages to end, but not for ever. */
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, expect, test } from "vitest";
@@ -108,7 +108,7 @@ test.each([200, 204, 304, 404, 422, 428, 430, 500, 501, 505])("%d is not asked f
   expect([response.status, await response.text(), asked()]).toEqual([status, "", 1]);
 });
 
-test("what is asked is passed on", async () => {
+test("the question is passed on", async () => {
   let seen = "";
   const url = await serve((request, response) => {
     seen = `${request.method} ${request.headers["x-own"]}`;
@@ -118,7 +118,7 @@ test("what is asked is passed on", async () => {
   expect(seen).toBe("POST a");
 });
 
-test("an answer of 16 MiB is taken, and one that is a byte longer is not asked for again", async () => {
+test("an answer of 16 MiB is accepted; one that is a byte longer is not requested again", async () => {
   const long = (bytes: number) => patience([200, {}, "x".repeat(bytes)]);
   const fitting = await long(16 * 1024 * 1024);
   expect((await (await fitting.patient(fitting.url)).arrayBuffer()).byteLength).toBe(16_777_216);
@@ -127,7 +127,7 @@ test("an answer of 16 MiB is taken, and one that is a byte longer is not asked f
   expect(longer.asked()).toBe(1);
 });
 
-test("an answer that stays away is no answer", async () => {
+test("a missing answer is not an answer", async () => {
   const url = await serve(() => {});
   const said: string[] = [];
   await expect(hastyFetch(said, 50)(url)).rejects.toMatchObject({ name: "TimeoutError" });

@@ -1,4 +1,7 @@
-/** Endorsements over HTTP: who may do what, and every move of the table of states with every one that is not in it. */
+/**
+ * Endorsements over HTTP: who may do what, every transition in the table of states, and every transition that is not in
+ * it.
+ */
 import { beforeAll, describe, expect, test } from "vitest";
 import { type Controlled, startControlled } from "../../server/controlled.js";
 import {
@@ -27,8 +30,8 @@ beforeAll(async () => {
   service = world.service;
 });
 
-describe("who may", () => {
-  test.each(COMMANDS)("%s: nobody without a proof, whatever else is wrong", async (command) => {
+describe("permissions", () => {
+  test.each(COMMANDS)("%s: never without a proof, whatever else is wrong", async (command) => {
     const pair = await newPair(service);
     const session = await bearerOf(service, actor(command, pair));
     for (const body of [{}, bodies[command](pair), { ...bodies[command](pair), auth: null }])

@@ -1,4 +1,4 @@
-/** Entries of a history as some other writer made it: hashed by the rules of `spec.md`, in a few lines of our own. */
+/** Entries of a history as another writer makes them: hashed by the rules of `spec.md`, in a few lines of our own. */
 import { createHash, type KeyObject, sign } from "node:crypto";
 import canonicalize from "canonicalize";
 

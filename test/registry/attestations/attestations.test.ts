@@ -138,7 +138,7 @@ describe("a submission", () => {
   });
 });
 
-describe("what is signed", () => {
+describe("the signed bytes", () => {
   const prior = async () => (await submit(submission(nodeSigner(), manifestOf()))).attestation;
 
   it("may be the manifest with the attestations before, or with none", async () => {
@@ -196,7 +196,7 @@ describe("what is signed", () => {
   });
 });
 
-describe("who may submit", () => {
+describe("permission to submit", () => {
   it("anyone but the operator is refused reserved predicates, before anything is written", async () => {
     const vault = { attestation_type: `${BASE}/vault-publication/v1` };
     const { size } = world.registry.log;

@@ -98,7 +98,7 @@ describe("the same submission again", () => {
     expect(own.registry.log.stateDifferences()).toEqual([]);
   });
 
-  it("is not taken for an event of history that could not answer for it", async () => {
+  it("does not match an event of history with another content", async () => {
     const own = await openWorld();
     const signer = nodeSigner();
     const manifest_hash = sha256(compact(manifestOf()));

@@ -1,4 +1,4 @@
-/** Postings against a plain map, through flushes, merges and restarts in the middle of them. */
+/** Postings compared with a simple map, through flushes, merges and restarts in the middle of them. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Attestation requests over HTTP: the contract's table of errors, row by row, and what is read. */
+/** Attestation requests over HTTP: the contract's table of errors, row by row, and the queries. */
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../../server/harness.js";
@@ -118,7 +118,7 @@ describe("POST /log/attestation-requests", () => {
     expectProblem(await service.post(path, scene.request({ auth: login })), 403, "forbidden");
   });
 
-  test("404: the target is no registered key", async () => {
+  test("404: the target is not a registered key", async () => {
     for (const target_fingerprint of [newSigner().fingerprint, "somebody"])
       expectProblem(await service.post(path, scene.request({ target_fingerprint }), scene.bearer), 404, "not-found");
   });
@@ -142,7 +142,7 @@ describe("POST /log/attestation-requests", () => {
     expect(await service.entryCount()).toBe(before + 1);
   });
 
-  test("422: what is missing or of another type is named", async () => {
+  test("422: missing members and members of another type are named", async () => {
     const reply = await service.post(path, { claims: [], deadline: "soon" }, scene.bearer);
     expectProblem(reply, 422, "invalid-input");
     expect(reply.body.errors.map((error: { path: string }) => error.path).sort()).toEqual(
@@ -258,7 +258,7 @@ describe("reading", () => {
 });
 
 describe("paths beside /log/{entry_id}", () => {
-  test("are not taken for an entry, and an entry is not taken for them", async () => {
+  test("are not confused with the id of an entry, and vice versa", async () => {
     const { log_entry_id } = (await service.get(`${REQUESTS}/${await scene.created()}`)).body;
     expect((await service.get(`/log/${log_entry_id}`)).body.event_type).toBe("attestation_request");
     expectProblem(await service.get("/log/attestation-requestz"), 422);
@@ -272,6 +272,6 @@ describe("paths beside /log/{entry_id}", () => {
   });
 });
 
-test("state is what the entries make it", () => {
+test("the state follows from the entries", () => {
   expect(scene.world.registry.log.stateDifferences()).toEqual([]);
 });
