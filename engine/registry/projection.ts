@@ -6,13 +6,14 @@ import type { DerivedWriter, LoggedEvent, Projection } from "../log/write/projec
 import { gramTerms, textPrefixTerm } from "../store/postings/term.js";
 import type { TermTable } from "../store/postings/termtable.js";
 import { POSTING } from "../store/schema.js";
+import { actingKey } from "../verify/keys/possession.js";
 import { type EventType, isEventType, isPredicate } from "../verify/kinds.js";
 import {
   ATTESTATION_TERM,
   attestationIdTerm,
   completeAttestation,
   namedAttestation,
-  sameAttestationTerm,
+  submissionTerms,
 } from "./attestations/events.js";
 import { claimLookupKey, claimLookupTerm } from "./claims/events.js";
 import {
@@ -22,7 +23,7 @@ import {
   applyOffer,
   applyWithdrawal,
 } from "./endorsements/events.js";
-import { createdKey, isFingerprint, newRow } from "./keys/events.js";
+import { createdKey, givesWay, isFingerprint, newRow } from "./keys/events.js";
 import { foldPseudonym } from "./keys/pseudonym.js";
 import { applyPolicy, applyRequest, applyResponse } from "./requests/events.js";
 import { tellSubscribers } from "./webhooks/subscriptions.js";
@@ -63,6 +64,7 @@ function meaningOf({ event_type }: LoggedEvent): Meaning | undefined {
 export const projection: Projection = {
   checksEvents: true,
   apply(event, state) {
+    proveActor(event, state);
     meaningOf(event)?.apply?.(event, state);
   },
   addTerms(event, terms) {
@@ -85,8 +87,9 @@ function addAttestationTerms(event: LoggedEvent, terms: Pick<TermTable, "add">):
   terms.add(attestationIdTerm(attestation.attestation_id), event.leafIndex);
   const complete = completeAttestation(event);
   if (!complete) return;
-  const { signer_key_fingerprint: signer, manifest_hash } = complete;
-  terms.add(sameAttestationTerm(signer, manifest_hash, event.event_type), event.leafIndex);
+  const { submission, payload, signature } = submissionTerms(event.event_type, complete);
+  for (const term of [submission, payload]) terms.add(term, event.leafIndex);
+  if (complete.signed_payload_hash === undefined) terms.add(signature, event.leafIndex);
 }
 
 function addClaimTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void {
@@ -94,9 +97,16 @@ function addClaimTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void 
   if (lookupKey !== undefined) terms.add(claimLookupTerm(lookupKey), event.leafIndex);
 }
 
+/** Whoever acts has shown to hold his key. The operator's alone may act without a row; then there is nothing to note. */
+function proveActor(event: LoggedEvent, state: DerivedWriter): void {
+  const fingerprint = actingKey(event);
+  const row = isFingerprint(fingerprint) ? state.get("keys", fingerprint) : undefined;
+  if (row && !row.proven) state.put("keys", row.fingerprint, { ...row, proven: true });
+}
+
 function applyRegistration(event: LoggedEvent, state: DerivedWriter): void {
   const created = createdKey(event);
-  if (!created || state.get("keys", created.key.fingerprint)) return;
+  if (!created || !givesWay(state.get("keys", created.key.fingerprint), created)) return;
   state.put("keys", created.key.fingerprint, newRow(created, event, null));
 }
 
@@ -104,7 +114,8 @@ function applySuccession(event: LoggedEvent, state: DerivedWriter): void {
   const { old_fingerprint } = event.payload;
   const created = createdKey(event);
   const old = isFingerprint(old_fingerprint) ? state.get("keys", old_fingerprint) : undefined;
-  if (!created || old?.status !== "active" || state.get("keys", created.key.fingerprint)) return;
+  if (!created || old?.status !== "active" || created.key.fingerprint === old.fingerprint) return;
+  if (!givesWay(state.get("keys", created.key.fingerprint), created)) return;
   const { fingerprint } = created.key;
   const ended = { status: "succeeded", successor_fingerprint: fingerprint, ended_at: event.timestamp } as const;
   state.put("keys", old.fingerprint, { ...old, ...ended });

@@ -24,6 +24,7 @@ import { KeyLifecycle } from "./keys/lifecycle.js";
 import { projection } from "./projection.js";
 import { Inbox } from "./requests/inbox.js";
 import { DEFAULT_POLICY_QUOTA, Policies } from "./requests/policies.js";
+import { RequestQueries } from "./requests/queries.js";
 import { DEFAULT_REQUEST_QUOTA, Requests } from "./requests/requests.js";
 import { Slices } from "./slices.js";
 import { TrustConfigs } from "./trust/configs.js";
@@ -79,6 +80,7 @@ export interface Registry {
   readonly endorsements: Endorsements;
   readonly endorsementQueries: EndorsementQueries;
   readonly requests: Requests;
+  readonly requestQueries: RequestQueries;
   readonly policies: Policies;
   readonly inbox: Inbox;
   readonly webhooks: Webhooks;
@@ -110,8 +112,8 @@ function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry
   const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S, passwordTries = DEFAULT_PASSWORD_TRIES } = options;
   const { hardwareRoots: roots = new HardwareRoots(), claimReveals: reveals = DEFAULT_CLAIM_REVEALS } = options;
   const { webhookAllowPrivate: allowPrivate = false } = options;
-  const keys = new Keys({ log, operator, clock });
   const verifier = new SignatureVerifier(pool);
+  const keys = new Keys({ log, verifier, operator, clock });
   // One for all that is hashed slowly: each keeps a worker free for signatures.
   const hasher = new PasswordHasher(pool);
   const passwords = new Passwords({ log, hasher, clock, tries: passwordTries });
@@ -132,7 +134,7 @@ function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry
     keyLifecycle: new KeyLifecycle({ log, verifier, operator }),
     challenges,
     passwords,
-    accounts: new Accounts({ log, keys, credentials, hasher, clock }),
+    accounts: new Accounts({ log, keys, credentials, verifier, hasher, clock }),
     credentials,
     claims: new Claims({ log, credentials, clock, reveals }),
     attestations: new Attestations({ log, verifier, passwords, operator, predicateBase }),
@@ -142,7 +144,8 @@ function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry
     graphs: new Graphs({ graph, keys, slices: querySlices, clock, settings: options.graphs ?? {} }),
     endorsements: new Endorsements({ log, operator: operator.fingerprint, queries: endorsementQueries, trust }),
     endorsementQueries,
-    requests: new Requests({ log, keys, operator, trust, quota: requestQuota }),
+    requests: new Requests({ log, operator, trust, quota: requestQuota }),
+    requestQueries: new RequestQueries({ log, keys }),
     policies: new Policies({ log, keys, clock, quota: policyQuota }),
     inbox: new Inbox({ log }),
     webhooks: new Webhooks({ log, operator: operator.fingerprint, allowPrivate }),

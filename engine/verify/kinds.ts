@@ -36,6 +36,10 @@ export interface EventKind {
   readonly payload: Members;
   /** Members that hold the fingerprint of a key. */
   readonly keys: readonly string[];
+  /** The member that names the key whose signature or session the event took; null when the event took none, or does not say. */
+  readonly actor: string | null;
+  /** Members of the payload that entries of earlier versions lack. */
+  readonly added?: readonly string[];
   /** Whether the event changes endorsements, or the standing of a key that has some. */
   readonly changesGraph: boolean;
   readonly scope: AuditScope;
@@ -52,6 +56,8 @@ export interface EventKind {
 interface KindOf<M extends Members> extends EventKind {
   readonly payload: M;
   readonly keys: readonly (keyof M & string)[];
+  readonly actor: (keyof M & string) | null;
+  readonly added?: readonly (keyof M & string)[];
   readonly about: readonly (keyof M & string)[];
 }
 
@@ -81,8 +87,11 @@ const PARTIES = ["endorser_key_fingerprint", "endorsed_key_fingerprint"] as cons
 /** Every kind that has one event type. Attestations, whose type is their predicate, are `ATTESTATION_KIND`. */
 export const EVENT_KINDS = {
   key_registration: kind({
-    payload: KEY,
+    // The signature shows that whoever registers the key holds it; null where nobody has shown that.
+    payload: { ...KEY, possession_signature: nullable(text) },
     keys: ["fingerprint"],
+    actor: null,
+    added: ["possession_signature"],
     // A new key has no endorsements, and on a busy log registrations are many.
     changesGraph: false,
     scope: "keys",
@@ -92,8 +101,11 @@ export const EVENT_KINDS = {
     about: ["pseudonym"],
   }),
   key_succession: kind({
-    payload: { old_fingerprint: text, ...KEY },
+    // The signature is the new key's; null where nobody has shown to hold that.
+    payload: { old_fingerprint: text, ...KEY, new_key_signature: nullable(text) },
     keys: ["old_fingerprint", "fingerprint"],
+    actor: "old_fingerprint",
+    added: ["new_key_signature"],
     changesGraph: true,
     scope: "keys",
     webhook: null,
@@ -104,6 +116,7 @@ export const EVENT_KINDS = {
   key_revocation: kind({
     payload: { fingerprint: text },
     keys: ["fingerprint"],
+    actor: "fingerprint",
     changesGraph: true,
     scope: "keys",
     webhook: "key.revoked",
@@ -114,6 +127,7 @@ export const EVENT_KINDS = {
   endorsement_offer: kind({
     payload: ENDORSEMENT,
     keys: PARTIES,
+    actor: "endorser_key_fingerprint",
     changesGraph: true,
     scope: "endorsements",
     webhook: null,
@@ -124,6 +138,7 @@ export const EVENT_KINDS = {
   endorsement_acceptance: kind({
     payload: ENDORSEMENT_CHANGE,
     keys: PARTIES,
+    actor: "endorsed_key_fingerprint",
     changesGraph: true,
     scope: "endorsements",
     webhook: "endorsement.created",
@@ -134,6 +149,7 @@ export const EVENT_KINDS = {
   endorsement_withdrawal: kind({
     payload: ENDORSEMENT_CHANGE,
     keys: PARTIES,
+    actor: "endorser_key_fingerprint",
     changesGraph: true,
     scope: "endorsements",
     webhook: "endorsement.revoked",
@@ -144,6 +160,7 @@ export const EVENT_KINDS = {
   acceptance_revocation: kind({
     payload: ENDORSEMENT_CHANGE,
     keys: PARTIES,
+    actor: "endorsed_key_fingerprint",
     changesGraph: true,
     scope: "endorsements",
     webhook: "endorsement.revoked",
@@ -159,6 +176,7 @@ export const EVENT_KINDS = {
       evidence: nullable(text),
     },
     keys: ["endorser_key_fingerprint", "compromised_key_fingerprint"],
+    actor: "endorser_key_fingerprint",
     changesGraph: true,
     scope: "endorsements",
     webhook: null,
@@ -180,6 +198,7 @@ export const EVENT_KINDS = {
       policy_entry_id: nullable(positiveInteger),
     },
     keys: ["requester_fingerprint", "target_fingerprint"],
+    actor: "requester_fingerprint",
     changesGraph: false,
     scope: "requests",
     webhook: null,
@@ -196,6 +215,7 @@ export const EVENT_KINDS = {
       reason: nullable(text),
     },
     keys: ["responder_fingerprint"],
+    actor: "responder_fingerprint",
     changesGraph: false,
     scope: "requests",
     webhook: null,
@@ -211,6 +231,7 @@ export const EVENT_KINDS = {
       effective_from: text,
     },
     keys: ["target_fingerprint"],
+    actor: "target_fingerprint",
     changesGraph: false,
     scope: "requests",
     webhook: null,
@@ -228,6 +249,8 @@ export const EVENT_KINDS = {
       lookup_key: text,
     },
     keys: [],
+    // Who posts a claim is not on the log.
+    actor: null,
     changesGraph: false,
     scope: "claims",
     webhook: null,
@@ -253,6 +276,7 @@ export const ATTESTATION_KIND = kind({
     tags: arrayOf(text),
   },
   keys: ["signer_key_fingerprint"],
+  actor: "signer_key_fingerprint",
   changesGraph: false,
   scope: "attestations",
   webhook: "attestation.created",
@@ -301,7 +325,11 @@ export function eventOf<T extends EventType>(
 /** What keeps a payload from being one of its kind, as a sentence; undefined when nothing does. Further members may be there. */
 export function payloadMisfit({ event_type, payload }: KindedEvent): string | undefined {
   const found = kindOf(event_type);
-  return found && objectOf(found.payload, {}, "ignored")(payload, "");
+  if (!found) return undefined;
+  const isAdded = ([member]: readonly [string, Shape]) => found.added?.includes(member) === true;
+  const members = Object.entries(found.payload);
+  const required = Object.fromEntries(members.filter((member) => !isAdded(member)));
+  return objectOf(required, Object.fromEntries(members.filter(isAdded)), "ignored")(payload, "");
 }
 
 /** The event types of a scope; none for attestations, whose types have no end. */

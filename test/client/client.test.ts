@@ -1,4 +1,4 @@
-/** The client against the real service: what each method does, and what it keeps. */
+/** The client against the real service: the effect of each method, and the data that the client stores. */
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { parsePublicKey, verifyBundle } from "#cairnlog/engine/verify/index.js";
 import {

@@ -1,9 +1,10 @@
-/** A log that lies is caught at once, with the evidence in hand; one that is out of reach is not accused. */
+/** A log that lies is detected at once, with evidence; a log that cannot be reached is not accused. */
 import { generateKeyPairSync, sign } from "node:crypto";
 import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { parsePublicKey, type TreeHead, verifyConsistency, verifyTreeHead } from "#cairnlog/engine/verify/index.js";
 import { createClient, memoryStore, type Store } from "#cairnlog/server/client/index.js";
+import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner, submission } from "../server/signers.js";
 import { all, conviction, failure, newClient } from "./clients.js";
@@ -26,7 +27,7 @@ beforeEach(async () => {
 
 async function grow(to: TestService, size: number): Promise<void> {
   const missing = size - (await to.entryCount());
-  const note = { event_type: "note", payload: { of: to.url } };
+  const note = anyEvent({ of: to.url });
   if (missing > 0) await to.server.registry.log.append(Array.from({ length: missing }, () => note));
 }
 

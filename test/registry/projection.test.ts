@@ -111,7 +111,8 @@ describe("events that make no sense", () => {
 
   it("change no key", async () => {
     const world = await openWorld();
-    await world.append(registered(known));
+    // Proven already: that an event took a signature of the key is so whatever else becomes of the event.
+    await world.append(registered(known, { possession_signature: "as it was verified" }));
     const { keys, log } = world.registry;
     const before = keys.find(known.fingerprint);
     for (const event of odd) {
@@ -126,7 +127,7 @@ describe("events that make no sense", () => {
     expect(world.registry.log.stateDifferences()).toEqual([]);
   });
 
-  it("never throw, whatever JSON they hold", async () => {
+  it("never throw, for any JSON", async () => {
     const world = await openWorld();
     const member = fc.constantFrom(
       "fingerprint",

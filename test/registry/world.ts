@@ -1,5 +1,5 @@
 /**
- * A real registry in a directory of its own, with a clock that the test moves, and signers made without the code under
+ * A real registry in a directory of its own, with a clock that the test sets, and signers made without the code under
  * test: by node:crypto or by the openssl command.
  */
 import { execFileSync } from "node:child_process";
@@ -126,6 +126,14 @@ export const registration = (
   key_algorithm: signer.algorithm,
   ...(expiration_date === undefined ? {} : { expiration_date }),
 });
+
+/** The same with the signature of a holder, over what is sent and exactly as it is sent. */
+export function heldRegistration(signer: TestSigner, pseudonym = "holder", expiration?: string | null): Registration {
+  const { fingerprint } = signer;
+  const content = { expiration_date: expiration ?? null, fingerprint, pseudonym };
+  const possession_signature = signer.sign(compact({ action: "service.key.register.v1", ...content }));
+  return { ...registration(signer, pseudonym, expiration), possession_signature };
+}
 
 export interface World {
   readonly operator: TestSigner;

@@ -1,16 +1,19 @@
 /** An entry is an event of the type that it is said to be of: by its payload, since no hash covers the type. */
 import { describe, expect, test } from "vitest";
 import { checkServiceEntry, eventMisfit } from "#cairnlog/engine/verify/eventcheck.js";
-import { EVENT_TYPES, type EventType, eventOf, type PayloadOf } from "#cairnlog/engine/verify/kinds.js";
+import { EVENT_TYPES, type EventType, eventOf } from "#cairnlog/engine/verify/kinds.js";
 import { chain } from "../log/history/entries.js";
 
 const PREDICATE = "https://x-service.example/predicates/authorship/v1";
 const [a, b] = [`sha256:${"a".repeat(64)}`, `sha256:${"b".repeat(64)}`];
-const key = { fingerprint: a, public_key: "PEM", pseudonym: "Ada", key_algorithm: "ed25519", expiration_date: null };
+const key = {
+  ...{ fingerprint: a, public_key: "PEM", pseudonym: "Ada", expiration_date: null },
+  key_algorithm: "ed25519" as const,
+};
 const offer = {
   endorser_key_fingerprint: a,
   endorsed_key_fingerprint: b,
-  category: "x-service:human_attestation",
+  category: "x-service:human_attestation" as const,
   valid_until: null,
   institutional_metadata: null,
   external_identifiers: null,
@@ -18,7 +21,7 @@ const offer = {
 const change = { ...offer, offer_entry_id: 3, note: null };
 
 /** What the service wrote before payloads named their type. */
-const OLD: { readonly [T in EventType]: PayloadOf<T> } = {
+const OLD: Readonly<Record<EventType, Readonly<Record<string, unknown>>>> = {
   key_registration: key,
   key_succession: { ...key, old_fingerprint: b },
   key_revocation: { fingerprint: a },
@@ -162,6 +165,14 @@ describe("an old payload, which does not name its type", () => {
     expect(said("note", { fingerprint: a, reason: "lost" }, 1)).toBe(
       'The event type is "note", but the payload is that of another event: key_revocation.',
     );
+  });
+
+  test("of a claim may be older than keyed commitments", () => {
+    const { ciphertext, commitment, lookup_key } = OLD.encrypted_claim;
+    const old = { ciphertext, commitment, lookup_key };
+    expect(said("encrypted_claim", old)).toBeUndefined();
+    expect(said("encrypted_claim", { ...old, event_type: "encrypted_claim" })).toBe("/commitment_alg is missing.");
+    expect(said("key_revocation", old)).toContain("that of another event: encrypted_claim.");
   });
 
   test("of version 2 is of a known kind", () => {

@@ -2,9 +2,11 @@
  * Encrypted claims: opaque payloads on the public log. The registry checks their form, files them under their lookup
  * keys and, when asked, whether a plaintext is the one that a claim commits to. It can decrypt none of them.
  */
+
 import { CairnlogError } from "../../error.js";
 import type { Clock } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
+import { nextTurn } from "../../turn.js";
 import {
   type ClaimPayload,
   commitmentKind,
@@ -55,8 +57,6 @@ export interface Reveal {
   /** 64 hex characters. */
   readonly commitment_key?: string | null | undefined;
 }
-
-const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 export class Claims {
   readonly #log: Log;
@@ -119,18 +119,22 @@ export class Claims {
     const indexes = Array.from({ length: count }, (_, rank) => found.at(start + rank));
     const entries: Buffer[] = [];
     for (const [i, leafIndex] of indexes.entries()) {
-      if (i % SLICE === SLICE - 1) await breathe();
+      if (i % SLICE === SLICE - 1) await nextTurn();
       entries.push(Buffer.from(JSON.stringify(this.#view(this.#log.entryAt(leafIndex)!))));
     }
     return { entries, page, per_page: perPage, total };
   }
 
-  /** The payload of one claim (`GET /claims/{entry_id}`). @throws CairnlogError `not-found` when no claim has this id */
+  /**
+   * One claim as it was posted (`GET /claims/{entry_id}`): without `event_type`, which the log added.
+   * @throws CairnlogError `not-found` when no claim has this id
+   */
   payload(id: number): JsonObject {
     const entry = this.#log.entry(id);
     if (entry?.event_type !== ENCRYPTED_CLAIM)
       throw new CairnlogError("not-found", `The log has no encrypted claim with the id ${id}.`);
-    return entry.payload;
+    const { event_type: _, ...claim } = entry.payload;
+    return claim;
   }
 
   /**

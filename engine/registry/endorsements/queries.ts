@@ -8,6 +8,7 @@ import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js"
 import type { Log } from "../../log/log.js";
 import type { EndorsementEdgeRow, EndorsementRow } from "../../store/rows.js";
 import type { RowOf } from "../../store/schema.js";
+import { nextTurn } from "../../turn.js";
 import {
   ENDORSEMENT_CATEGORIES,
   ENDORSEMENT_STATUSES,
@@ -222,7 +223,7 @@ export class EndorsementQueries {
       yield slice;
       if (slice.length < SLICE) return;
       next = slice.at(-1)!.key[1] + 1;
-      await breathe();
+      await nextTurn();
     }
   }
 
@@ -234,5 +235,3 @@ export class EndorsementQueries {
 }
 
 const parsed = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
-
-const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -6,6 +6,7 @@ import { define, type Transaction } from "../../log/write/commands.js";
 import type { KeyRow } from "../../store/rows.js";
 import { eventOf } from "../../verify/kinds.js";
 import { invalidInput } from "../input.js";
+import { givesWay } from "./events.js";
 import { statusAt, unknownKey, wrongKeyStatus } from "./status.js";
 
 /** A checked public key, as commands get it. */
@@ -19,16 +20,23 @@ export interface NewKey {
   readonly pseudonym: string;
   /** Canonical form. */
   readonly expiration_date: string | null;
+  /** Base64, the key's own, as it was sent and verified; null when nobody has shown to hold it. */
+  readonly possession_signature: string | null;
 }
 
-/** @throws CairnlogError `already-exists`; `invalid-input` when the expiration has passed */
+/**
+ * Registers a key. What a stranger recorded for it gives way to a registration that the key has signed.
+ * @throws CairnlogError `already-exists`; `invalid-input` when the expiration has passed
+ */
 export const registerKey = define("key.register", (transaction: Transaction, created: NewKey): void => {
-  if (transaction.get("keys", created.key.fingerprint)) throw isRegistered(created.key);
+  const proven = created.possession_signature !== null;
+  if (!givesWay(transaction.get("keys", created.key.fingerprint), { proven })) throw isRegistered(created.key);
   checkExpiration(transaction, created);
   appendRegistration(transaction, created);
 });
 
 /**
+ * Replaces a key. The new one must not be there, unless all that is known of it comes from strangers and it has signed.
  * @throws CairnlogError `not-found`; `wrong-key-status` for a key that was succeeded or revoked; `key-not-active` for an
  *   expired one without recovery; `already-exists`; `invalid-input` when the expiration has passed
  */
@@ -36,8 +44,10 @@ export const succeedKey = define(
   "key.succeed",
   (
     transaction: Transaction,
-    input: Omit<NewKey, "pseudonym"> & {
+    input: Omit<NewKey, "pseudonym" | "possession_signature"> & {
       readonly old_fingerprint: string;
+      /** Base64, the new key's, as it was sent and verified; null when nobody has shown to hold that. */
+      readonly new_key_signature: string | null;
       /** The old key's, when null. */
       readonly pseudonym: string | null;
       /** Whether a recovery challenge or token proved the old key. */
@@ -45,14 +55,15 @@ export const succeedKey = define(
       readonly operator_fingerprint: string;
     },
   ): void => {
-    const { old_fingerprint, key, pseudonym, expiration_date } = input;
+    const { old_fingerprint, key, pseudonym, expiration_date, new_key_signature } = input;
     const old = rowOf(transaction, old_fingerprint);
     const status = statusAt(old, transaction.timestamp);
     if (status === "succeeded" || status === "revoked") throw wrongKeyStatus(old_fingerprint, status);
     if (status === "expired" && !input.recovery)
       throw new CairnlogError("key-not-active", "The key is expired; only a recovery challenge can succeed it.");
-    if (transaction.get("keys", key.fingerprint) || key.fingerprint === input.operator_fingerprint)
-      throw isRegistered(key);
+    const isOther = key.fingerprint !== old_fingerprint && key.fingerprint !== input.operator_fingerprint;
+    const known = transaction.get("keys", key.fingerprint);
+    if (!isOther || !givesWay(known, { proven: new_key_signature !== null })) throw isRegistered(key);
     checkExpiration(transaction, input);
     transaction.append(
       eventOf("key_succession", {
@@ -62,6 +73,7 @@ export const succeedKey = define(
         pseudonym: pseudonym ?? old.pseudonym,
         key_algorithm: key.algorithm,
         expiration_date,
+        new_key_signature,
       }),
     );
   },
@@ -77,8 +89,9 @@ export const revokeKey = define(
   },
 );
 
-/** Appends the registration of a key that has no row; `apply` writes the row. Part of a command. */
-export function appendRegistration(transaction: Transaction, { key, pseudonym, expiration_date }: NewKey): void {
+/** Appends the registration of a key; `apply` writes the row. Part of a command that has seen that there may be one. */
+export function appendRegistration(transaction: Transaction, created: NewKey): void {
+  const { key, pseudonym, expiration_date, possession_signature } = created;
   transaction.append(
     eventOf("key_registration", {
       fingerprint: key.fingerprint,
@@ -86,6 +99,7 @@ export function appendRegistration(transaction: Transaction, { key, pseudonym, e
       pseudonym,
       key_algorithm: key.algorithm,
       expiration_date,
+      possession_signature,
     }),
   );
 }

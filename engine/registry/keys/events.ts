@@ -6,6 +6,7 @@ import type { LoggedEvent } from "../../log/write/projection.js";
 import type { KeyRow } from "../../store/rows.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { JsonObject } from "../../verify/json/shape.js";
+import { showsPossession } from "../../verify/keys/possession.js";
 
 export const KEY_REGISTRATION = "key_registration";
 export const KEY_SUCCESSION = "key_succession";
@@ -32,6 +33,8 @@ export interface CreatedKey {
   readonly key: ServerKey;
   readonly pseudonym: string;
   readonly expiresAt: string | null;
+  /** Whether the event carries a signature of the key's own. */
+  readonly proven: boolean;
 }
 
 /**
@@ -53,12 +56,20 @@ export function createdKey(event: {
   } catch {
     return undefined;
   }
-  return key.fingerprint === fingerprint && key.algorithm === key_algorithm ? { key, pseudonym, expiresAt } : undefined;
+  if (key.fingerprint !== fingerprint || key.algorithm !== key_algorithm) return undefined;
+  return { key, pseudonym, expiresAt, proven: showsPossession(event) };
 }
+
+/**
+ * Whether an event may create a key whose row is `row`, which may be there already: what a stranger recorded for a key
+ * gives way to the first event that the key itself has signed.
+ */
+export const givesWay = (row: Pick<KeyRow, "proven"> | undefined, { proven }: Pick<CreatedKey, "proven">): boolean =>
+  row === undefined || (proven && !row.proven);
 
 /** The row of a key that `event` creates. */
 export function newRow(
-  { key, pseudonym, expiresAt }: CreatedKey,
+  { key, pseudonym, expiresAt, proven }: CreatedKey,
   event: LoggedEvent,
   predecessor: string | null,
 ): KeyRow {
@@ -74,5 +85,6 @@ export function newRow(
     successor_fingerprint: null,
     predecessor_fingerprint: predecessor,
     ended_at: null,
+    proven,
   };
 }

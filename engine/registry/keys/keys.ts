@@ -5,17 +5,20 @@
 
 import type { OperatorKey } from "../../crypto/keys/operator-key.js";
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
+import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
 import { type Clock, formatTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
 import type { KeyRow } from "../../store/rows.js";
-import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../verify/contract.js";
+import { isKeyAlgorithm, KEY_ALGORITHMS, registrationStatement } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
+import { canonicalJson } from "../../verify/json/canonical.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { Faults, members } from "../input.js";
 import { plainKey, registerKey } from "./commands.js";
 import { listKeys, type Paging, type RowPage, searchKeys } from "./directory.js";
 import { canonicalFingerprint } from "./events.js";
+import { checkPossession } from "./possession.js";
 import { readPseudonym } from "./pseudonym.js";
 import { type KeyStatus, statusAt, unknownKey } from "./status.js";
 
@@ -36,6 +39,8 @@ export interface KeyDetail extends KeySummary {
   readonly log_entry_id: number | null;
   readonly successor_fingerprint: string | null;
   readonly predecessor_fingerprint: string | null;
+  /** Whether an entry of the log took a signature of the key's own. */
+  readonly proven: boolean;
 }
 
 /** All that is known of a key. */
@@ -52,6 +57,8 @@ export interface Registration {
   readonly pseudonym: string;
   readonly key_algorithm: KeyAlgorithm;
   readonly expiration_date?: string | null;
+  /** Base64, the key's own, over the canonical JSON of `registrationStatement` of what is sent. */
+  readonly possession_signature?: string | null;
 }
 
 export interface RegistrationReceipt {
@@ -75,21 +82,29 @@ export const OPERATOR_PSEUDONYM = "operator";
 
 export class Keys {
   readonly #log: Log;
+  readonly #verifier: Pick<SignatureVerifier, "verify">;
   readonly #operator: OperatorKey;
   readonly #clock: Clock;
 
   /** Use `openRegistry`. */
-  constructor({ log, operator, clock }: { readonly log: Log; readonly operator: OperatorKey; readonly clock: Clock }) {
-    this.#log = log;
-    this.#operator = operator;
-    this.#clock = clock;
+  constructor(parts: {
+    readonly log: Log;
+    readonly verifier: Pick<SignatureVerifier, "verify">;
+    readonly operator: OperatorKey;
+    readonly clock: Clock;
+  }) {
+    this.#log = parts.log;
+    this.#verifier = parts.verifier;
+    this.#operator = parts.operator;
+    this.#clock = parts.clock;
   }
 
   /**
-   * Registers a key (`POST /keys/register`) and resolves when its entry is on disk.
+   * Registers a key (`POST /keys/register`) and resolves when its entry is on disk. Where the key has signed this, what
+   * strangers recorded for it before gives way, unless it has been proven already.
    * @throws CairnlogError `invalid-key`, `private-key`; `invalid-input` for a pseudonym that is none, an unknown
    *   algorithm, or an expiration that is no timestamp or has passed; `forbidden` for an operator key that is to expire;
-   *   `already-exists`; and as `Log.append` does
+   *   `invalid-signature`; `already-exists`; and as `Log.append` does
    */
   async register(registration: Registration): Promise<RegistrationReceipt> {
     const input = members(registration);
@@ -102,7 +117,16 @@ export class Keys {
     if (key.fingerprint === this.#operator.fingerprint && expiresAt !== null)
       throw new CairnlogError("forbidden", "The operator key does not expire.");
 
-    const created = { key: plainKey(key), pseudonym: pseudonym!, expiration_date: expiresAt };
+    const signed = {
+      // As it was sent: the holder has signed his own spelling, not the one that is stored.
+      message: () => registrationMessage(key.fingerprint, input.pseudonym as string, input.expiration_date),
+      signature: input.possession_signature,
+      path: "/possession_signature",
+      about: "this registration",
+    };
+    // Nothing to wait for without one: requests are then queued in the order in which they came.
+    const possession_signature = signed.signature == null ? null : await checkPossession(this.#verifier, key, signed);
+    const created = { key: plainKey(key), pseudonym: pseudonym!, expiration_date: expiresAt, possession_signature };
     const { receipts } = await this.#log.execute(registerKey, created);
     const { log_entry_id, leaf_index, entry_hash } = receipts[0]!;
     const { fingerprint, algorithm } = key;
@@ -177,9 +201,13 @@ export class Keys {
       successor_fingerprint: null,
       predecessor_fingerprint: null,
       ended_at: null,
+      proven: false,
     };
   }
 }
+
+const registrationMessage = (fingerprint: string, pseudonym: string, expiration: unknown): Uint8Array =>
+  Buffer.from(canonicalJson(registrationStatement(fingerprint, pseudonym, (expiration ?? null) as string | null)));
 
 function summarise(key: (Omit<KeyRow, "status"> & { readonly status: KeyStatus }) | KeyRecord): KeySummary {
   const { fingerprint, pseudonym, algorithm, status, registered_at, expires_at } = key;

@@ -10,10 +10,11 @@ import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
 import { successionMessage } from "../../verify/contract.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
-import { decodeSignature, Faults, invalidInput, members } from "../input.js";
+import { Faults, invalidInput, members } from "../input.js";
 import { plainKey, revokeKey, succeedKey } from "./commands.js";
 import { isFingerprint } from "./events.js";
 import { checkAlgorithm, readExpiration } from "./keys.js";
+import { checkPossession } from "./possession.js";
 import { readPseudonym } from "./pseudonym.js";
 
 /** The payload of `POST /keys/succeed`. */
@@ -63,7 +64,7 @@ export class KeyLifecycle {
    * @param proof `recovery` when that was proven by a recovery challenge or token, which alone serves an expired key
    * @throws CairnlogError `invalid-key`, `private-key`, `invalid-input`, `invalid-signature`; `not-found`;
    *   `key-not-active` for an expired key without recovery; `wrong-key-status` for one that was succeeded or revoked;
-   *   `already-exists` when the new key is registered; `forbidden` for the operator key; and as `Log.append` does
+   *   `already-exists` when the new key is registered, and has been proven or does not sign this; `forbidden` for the operator key; and as `Log.append` does
    */
   async succeed(succession: Succession, { recovery }: { readonly recovery: boolean }): Promise<SuccessionReceipt> {
     const input = members(succession);
@@ -74,19 +75,20 @@ export class KeyLifecycle {
     const expiration_date = readExpiration(input.expiration_date, faults);
     checkAlgorithm(input.new_algorithm, "/new_algorithm", key, faults);
     const { fingerprint } = key;
-    if (input.new_key_signature != null) {
-      const signature = decodeSignature(input.new_key_signature);
-      if (!signature) throw invalidInput("/new_key_signature", "The signature must be strict base64.");
-      const message = Buffer.from(successionMessage(old_fingerprint, fingerprint));
-      if (!(await this.#verifier.verify(key, message, signature)))
-        throw new CairnlogError("invalid-signature", "The signature is not the new key's over the succession.");
-    }
+    const signed = {
+      message: () => Buffer.from(successionMessage(old_fingerprint, fingerprint)),
+      signature: input.new_key_signature,
+      path: "/new_key_signature",
+      about: "the succession",
+    };
+    const new_key_signature = signed.signature == null ? null : await checkPossession(this.#verifier, key, signed);
 
     const { receipts } = await this.#log.execute(succeedKey, {
       old_fingerprint,
       key: plainKey(key),
       pseudonym,
       expiration_date,
+      new_key_signature,
       recovery,
       operator_fingerprint: this.#operator.fingerprint,
     });

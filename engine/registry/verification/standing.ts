@@ -18,8 +18,11 @@ export interface Signer {
   readonly record: KeyRecord;
   /** The keys that succeeded it, first successor first. */
   readonly successors: readonly KeyRecord[];
-  /** False if a link is missing or is not confirmed by the key that it leads to. */
-  readonly chainHolds: boolean;
+  /**
+   * How the chain ends: `whole` at a key that was not succeeded; `unconfirmed` at a key whose named successor was registered
+   * anew by its own holder, who so disowned the link; `broken` where a row is missing.
+   */
+  readonly chain: "whole" | "unconfirmed" | "broken";
 }
 
 /** Maximum number of links of a succession chain that are followed; the holder of a key decides how long it is. */
@@ -36,11 +39,12 @@ export function loadSigner(keys: Keys, fingerprint: string): Signer | undefined 
   let last = record;
   while (last.successor_fingerprint !== null && successors.length < MAX_SUCCESSORS) {
     const next = keys.lookup(last.successor_fingerprint);
-    if (next?.predecessor_fingerprint !== last.fingerprint) return { record, successors, chainHolds: false };
+    if (!next) return { record, successors, chain: "broken" };
+    if (next.predecessor_fingerprint !== last.fingerprint) return { record, successors, chain: "unconfirmed" };
     successors.push(next);
     last = next;
   }
-  return { record, successors, chainHolds: true };
+  return { record, successors, chain: "whole" };
 }
 
 /**
@@ -74,8 +78,15 @@ export function judgeStanding(signer: Signer | undefined, claimed: string, logge
   }
 }
 
-function judgeSuccession({ record, successors, chainHolds }: Signer, time: string, word: string): LayerResult {
-  if (!chainHolds) return { status: "invalid", details: "The key was succeeded, but its succession chain is broken." };
+function judgeSuccession({ record, successors, chain: end }: Signer, time: string, word: string): LayerResult {
+  if (end === "broken")
+    return { status: "invalid", details: "The key was succeeded, but its succession chain is broken." };
+  // Not invalid: the signature is good, and nobody else's. But it must not look as if the named successor stood behind it.
+  if (end === "unconfirmed")
+    return {
+      status: "warning",
+      details: `The key was succeeded, but the holder of a key that its succession chain names does not confirm that.${word}`,
+    };
   const chain = successors.map(({ fingerprint }) => fingerprint).join(", then by ");
   const further = successors.length === MAX_SUCCESSORS ? ", and perhaps further keys" : "";
   // Valid in both cases: the holder of the old key also holds the new one. The details describe the case.

@@ -1,7 +1,7 @@
 /** The key registry over HTTP. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../server/harness.js";
-import { type Algorithm, newSigner, registration, sha256 } from "../../server/signers.js";
+import { type Algorithm, newSigner, registration, sha256, type TestSigner } from "../../server/signers.js";
 
 let service: TestService;
 beforeAll(async () => {
@@ -55,6 +55,45 @@ describe("POST /keys/register", () => {
   });
 });
 
+/** A registration as its holder sends it. */
+function held(signer: TestSigner, pseudonym: string) {
+  const { payload } = registration(signer, pseudonym);
+  const statement = `{"action":"service.key.register.v1","expiration_date":null,"fingerprint":"${signer.fingerprint}","pseudonym":"${pseudonym}"}`;
+  return { payload: { ...payload, possession_signature: signer.sign(statement) } };
+}
+
+describe("POST /keys/register with a signature of possession", () => {
+  test.each(["ed25519", "ecdsa-p256", "rsa-2048"] as Algorithm[])(
+    "takes over what a stranger registered (%s)",
+    async (algorithm) => {
+      const signer = newSigner(algorithm);
+      expect((await service.post("/keys/register", registration(signer, "Stranger"))).status).toBe(200);
+      const reply = await service.post("/keys/register", held(signer, "Holder"));
+      expect(reply.status, reply.text).toBe(200);
+      expect(reply.body).toMatchObject({ fingerprint: signer.fingerprint, pseudonym: "Holder" });
+      expect((await service.get(`/keys/${signer.fingerprint}`)).body).toMatchObject({
+        pseudonym: "Holder",
+        log_entry_id: reply.body.log_entry_id,
+        proven: true,
+      });
+      expectProblem(await service.post("/keys/register", held(signer, "Again")), 409, "already-exists");
+    },
+  );
+
+  test("is 422 when it does not verify", async () => {
+    const signer = newSigner();
+    const { payload } = held(signer, "Holder");
+    expectProblem(
+      await service.post("/keys/register", { payload: { ...payload, pseudonym: "Other" } }),
+      422,
+      "invalid-signature",
+    );
+    const other = { payload: { ...payload, possession_signature: "no base64" } };
+    expectProblem(await service.post("/keys/register", other), 422, "invalid-input");
+    expect((await service.get(`/keys/${signer.fingerprint}`)).status).toBe(404);
+  });
+});
+
 describe("GET /keys/{fingerprint}", () => {
   test("gives the key with its PEM and its entry", async () => {
     const signer = newSigner();
@@ -71,6 +110,7 @@ describe("GET /keys/{fingerprint}", () => {
       log_entry_id: body.log_entry_id,
       successor_fingerprint: null,
       predecessor_fingerprint: null,
+      proven: false,
     });
   });
 

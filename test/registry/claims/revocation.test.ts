@@ -1,4 +1,4 @@
-/** Claims at the moment at which the poster's credential is revoked: no claim comes after the revocation. */
+/** A poster's credential is revoked while claims are posted: no claim comes after the revocation. */
 import { randomUUID } from "node:crypto";
 import { beforeEach, expect, it } from "vitest";
 import { systemClock } from "#cairnlog/engine/log/clock.js";
@@ -32,7 +32,7 @@ beforeEach(async () => {
   claims = new Claims({ log, credentials: { hardwareRoots: hardware_roots }, clock: systemClock, reveals: null });
   [poster, successor] = [nodeSigner(), nodeSigner()];
   for (const key of [poster, successor])
-    await log.execute(registerKey, { key, pseudonym: "holder", expiration_date: null });
+    await log.execute(registerKey, { key, pseudonym: "holder", expiration_date: null, possession_signature: null });
   await log.execute(createAccount, {
     user: { id: user_id, display_name: "Ada", email: "ada@example.org", recovery_hash: "first" },
     folded_name: "ada",
@@ -79,7 +79,7 @@ it("is refused when the revocation is on its way to the disk", async () => {
   expect(log.size).toBe(2 + appends.length);
 });
 
-it("is taken when the account was recovered with the same key", async () => {
+it("is accepted if the account was recovered with the same key", async () => {
   const recovered = log.execute(recoverAccount, {
     user_id,
     known_hash: "first",

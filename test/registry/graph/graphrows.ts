@@ -56,6 +56,7 @@ export async function putKeys(world: Opened, keys: readonly KeyShape[]): Promise
         successor_fingerprint: null,
         predecessor_fingerprint: null,
         ended_at: status === "active" ? null : "2024-06-01T00:00:00.000000Z",
+        proven: true,
       }),
   );
 }

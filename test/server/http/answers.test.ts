@@ -83,7 +83,7 @@ test("before anybody has asked, nothing is counted", () => {
 
 const post = (path: string, body: string) => fetch(url + path, { method: "POST", body });
 
-test.each(["/value", "/later"])("%s: what is served is the value's JSON, whatever letters are in it", async (path) => {
+test.each(["/value", "/later"])("%s: the answer is the value's JSON, for all characters", async (path) => {
   await fc.assert(
     fc.asyncProperty(jsonValues(), texts(), async (any, text) => {
       value = [any, text];
@@ -131,7 +131,7 @@ test("a fault of a handler is a 500, and the connection goes on", async () => {
 });
 
 test.each(["/large", "/large-text"])(
-  "%s: who leaves in the middle of an answer that was begun at once leaves nothing behind",
+  "%s: a client that disconnects in the middle of an answer leaves nothing behind",
   async (path) => {
     const socket = connect(port, "127.0.0.1");
     socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
@@ -153,7 +153,7 @@ test.each(["/large", "/large-text"])(
   },
 );
 
-test("the address is there for the route that asks, and looked up for no other", async () => {
+test("the address is looked up only for routes that need it", async () => {
   expect(await (await post("/address", "{}")).json()).toBe("127.0.0.1");
   expect(await (await post("/no-address", "{}")).json()).toBe(UNKNOWN);
 });
@@ -208,7 +208,7 @@ test("faults are logged with the id that the client got, and refusals that come 
   ]);
 });
 
-test("at the level debug every answer is logged, and who asked", async () => {
+test("at the level debug every answer is logged, with the client's address", async () => {
   const lines = await logged("debug", async (url) => {
     await fetch(`${url}/value`, { headers: { "x-request-id": "mine" } });
     await fetch(`${url}/nothing`, { method: "POST" });

@@ -1,0 +1,34 @@
+/** Signatures by which whoever sends a request shows that he holds the key that it names. */
+import type { ServerKey } from "../../crypto/keys/spki.js";
+import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
+import { CairnlogError } from "../../error.js";
+import { decodeSignature, invalidInput } from "../input.js";
+
+/** A signature that a request carries. */
+export interface ShownPossession {
+  /** What must be signed. Called when the signature has the form of one. */
+  readonly message: () => Uint8Array;
+  /** Base64. An attacker may send anything. */
+  readonly signature: unknown;
+  /** JSON Pointer of the member. */
+  readonly path: string;
+  /** Completes the sentence "The signature is not the key's over …". */
+  readonly about: string;
+}
+
+/**
+ * Checks a signature of possession.
+ * @returns the signature as it was sent
+ * @throws CairnlogError `invalid-input` when it is not strict base64; `invalid-signature` when it does not verify
+ */
+export async function checkPossession(
+  verifier: Pick<SignatureVerifier, "verify">,
+  key: ServerKey,
+  { message, signature, path, about }: ShownPossession,
+): Promise<string> {
+  const decoded = decodeSignature(signature);
+  if (!decoded) throw invalidInput(path, "The signature must be strict base64, padded and without spaces.");
+  if (!(await verifier.verify(key, message(), decoded)))
+    throw new CairnlogError("invalid-signature", `The signature is not the key's over ${about}.`);
+  return signature as string;
+}
