@@ -298,7 +298,8 @@ describe("quotas", () => {
       world.registry.requests.respond(key, (await ask()).request_id, { decision: "decline" });
     for (let i = 0; i < 10; i++) expect((await declined(stranger)).responder_fingerprint).toBe(stranger);
     expect((await failure(() => declined(stranger))).code).toBe("rate-limited");
-    for (const key of [target, asker]) for (let i = 0; i < 11; i++) expect((await declined(key)).status).toBe("declined");
+    for (const key of [target, asker])
+      for (let i = 0; i < 11; i++) expect((await declined(key)).status).toBe("declined");
     await world.reopen();
     expect((await failure(() => declined(stranger))).code).toBe("rate-limited");
     world.now += HOUR;
