@@ -58,9 +58,9 @@ const PREFIX = "sha256:";
 type Slices<T> = Generator<void, T, void>;
 
 /** Steps of a walk between two pauses. */
-const WALK_STEPS = 4_096;
+const WALK_STEPS = 1_024;
 /** Postings that are read between two pauses. */
-const RANGE_STEPS = 2_048;
+const RANGE_STEPS = 1_024;
 /** Entries that a search by prefix may match; beyond, it wants more digits. Bounds memory and the time to sort them. */
 const SEARCH_REACH = 200_000;
 /** Digits that a prefix search behind `sha256:` needs: with fewer it would walk through most of the log. */
