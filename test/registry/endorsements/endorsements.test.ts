@@ -86,14 +86,6 @@ describe.each(Object.entries(STATES))("an endorsement that is %s", (name, { stat
     }
   });
 
-  it.each(["withdraw", "revoke"] as const)("has the note on the log with which it ends: %s", async (end) => {
-    const one = await newCase(world);
-    await one.offer();
-    await one.accept();
-    await (end === "withdraw" ? one.withdraw(one.endorser, "We parted.") : one.revoke(one.endorsed, "We parted."));
-    expect([...world.registry.log.entries()].at(-1)!.payload).toMatchObject({ note: "We parted." });
-  });
-
   it("is nobody else's to change", async () => {
     const one = await newCase(world);
     await reach(one);
@@ -105,6 +97,14 @@ describe.each(Object.entries(STATES))("an endorsement that is %s", (name, { stat
     for (const by of [stranger, one.endorsed]) expect((await failure(() => one.withdraw(by))).code).toBe("forbidden");
     expect((await one.record()).status).toBe(status);
   });
+});
+
+it.each(["withdraw", "revoke"] as const)("has the note on the log with which it ends: %s", async (end) => {
+  const one = await newCase(world);
+  await one.offer();
+  await one.accept();
+  await (end === "withdraw" ? one.withdraw(one.endorser, "We parted.") : one.revoke(one.endorsed, "We parted."));
+  expect([...world.registry.log.entries()].at(-1)!.payload).toMatchObject({ note: "We parted." });
 });
 
 describe("the log entry", () => {
