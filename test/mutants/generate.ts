@@ -25,7 +25,7 @@ export interface Mutant extends Edit {
 /** Compiled files without code of their own: the explorer as Vite bundles it, examples, style sheets, texts of help. */
 const WITHOUT_BEHAVIOUR = [
   /^server\/explorer\//,
-  /^server\/http\/openapi\/examples\.js$/,
+  /\.generated\.js$/,
   /^server\/http\/docs\/style\.js$/,
 ];
 
