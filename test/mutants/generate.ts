@@ -23,11 +23,7 @@ export interface Mutant extends Edit {
 }
 
 /** Compiled files without code of their own: the explorer as Vite bundles it, examples, style sheets, texts of help. */
-const WITHOUT_BEHAVIOUR = [
-  /^server\/explorer\//,
-  /\.generated\.js$/,
-  /^server\/http\/docs\/style\.js$/,
-];
+const WITHOUT_BEHAVIOUR = [/^server\/explorer\//, /\.generated\.js$/, /^server\/http\/docs\/style\.js$/];
 
 const isNode = (value: unknown): value is Node =>
   typeof value === "object" && value !== null && typeof (value as { type?: unknown }).type === "string";
