@@ -2,6 +2,7 @@
  * Every setting of the service in one table: its environment variable, its default, what it means, how it is read
  * (`settingvalues.ts`). Nothing else reads the environment.
  */
+
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { CairnlogError, type ErrorDetail } from "../engine/error.js";
@@ -13,6 +14,7 @@ import { DEFAULT_GRAPH_CACHE_S } from "../engine/registry/graph/graphs.js";
 import { DEFAULT_POLICY_QUOTA } from "../engine/registry/requests/policies.js";
 import { DEFAULT_REQUEST_QUOTA } from "../engine/registry/requests/requests.js";
 import { DEFAULT_TRUST_SETTINGS } from "../engine/registry/trust/service.js";
+import { DEFAULT_MIN_FREE_BYTES } from "../engine/store/room.js";
 import { LIMITS, type LimitName } from "./http/limits.js";
 import { LOG_LEVELS } from "./http/observing/logger.js";
 import {
@@ -80,6 +82,12 @@ const TABLE = {
     about: "data directory of the log; created if it does not exist",
     read: (text) => resolve(text),
   } satisfies Setting<string>,
+  minFreeBytes: {
+    name: "SERVICE_MIN_FREE_BYTES",
+    fallback: String(DEFAULT_MIN_FREE_BYTES),
+    about: "free bytes on the disk of the data directory below which appends are refused; reads go on",
+    read: integer(0, 10 ** 15 - 1),
+  },
   readOnly: {
     name: "SERVICE_READ_ONLY",
     fallback: "off",
@@ -326,3 +334,6 @@ export function describeSettings(): { name: string; fallback: string; about: str
     about,
   }));
 }
+
+/** Where a service says why it ended, when its log failed. */
+export const failurePath = (dataDir: string): string => join(dataDir, "failure.json");

@@ -40,6 +40,8 @@ export interface RegistryOptions {
   /** Absolute `https:` URL without trailing slash, under which the operator's predicates live. */
   readonly predicateBase: string;
   readonly queueLimit?: number;
+  /** Free bytes of the disk below which appends are refused; 64 MiB when absent. */
+  readonly minFreeBytes?: number;
   /** Seconds in which a challenge must be answered; 300 when absent. */
   readonly challengeTtlSeconds?: number;
   /** Wrong passwords for one key in 15 minutes; 5 when absent. */
@@ -92,9 +94,13 @@ export interface Registry {
 
 /** Opens the log at `options.path` with its registry. @throws CairnlogError as `openLog` does */
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
-  const { path, operator, pool, queueLimit, clock } = options;
-  const limit = queueLimit === undefined ? {} : { queueLimit };
-  const log = await openLog({ path, signer: operator, pool, projection, ...(clock && { clock }), ...limit });
+  const { path, operator, pool, queueLimit, clock, minFreeBytes } = options;
+  const given = {
+    ...(queueLimit !== undefined && { queueLimit }),
+    ...(minFreeBytes !== undefined && { minFreeBytes }),
+    ...(clock && { clock }),
+  };
+  const log = await openLog({ path, signer: operator, pool, projection, ...given });
   return registryOver(log, options);
 }
 
