@@ -174,7 +174,7 @@ export interface NotificationRow {
   readonly read: boolean;
 }
 
-/** How much of an hourly quota is used. */
+/** How much of a quota is used. */
 export interface QuotaRow {
   /** Canonical form. */
   readonly started_at: string;
@@ -194,6 +194,8 @@ export interface TrustConfigRow {
 export interface WebhookRow {
   /** As its owner sent it, who may be anybody: checked again whenever it is connected to. */
   readonly url: string;
+  /** `hostOf` the URL: subscriptions are counted by it. Absent in rows of earlier versions. */
+  readonly host?: string;
   /** Empty: all. */
   readonly events: readonly WebhookEvent[];
   /** The entry must name this key, canonical form; null: any. */
@@ -319,7 +321,7 @@ export interface Tables {
   /** By key fingerprint: how many notifications it has. */
   inboxes: { key: string; row: { readonly count: number } };
   /** By [what is counted, key fingerprint]. */
-  quotas: { key: ["attestation-request" | "request-policy", string]; row: QuotaRow };
+  quotas: { key: ["attestation-request" | "request-policy" | "claim-bytes", string]; row: QuotaRow };
   /** By webhook id. */
   webhooks: { key: number; row: WebhookRow };
   /** By [webhook id, entry id]. */

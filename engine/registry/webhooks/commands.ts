@@ -3,13 +3,13 @@ import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { WebhookRow } from "../../store/schema.js";
 import { type Outcome, removeDelivery, settleDelivery } from "./deliveries.js";
-import type { WebhookDraft } from "./input.js";
+import { hostOf, type WebhookDraft } from "./input.js";
 import { mayManage, subscriptions, type Webhook, webhookView } from "./subscriptions.js";
 
 /** Active subscriptions of one key. */
-export const MAX_PER_KEY = 100;
-/** And of all keys: every one of them may be told of every entry, which is a row in its transaction. */
-export const MAX_IN_ALL = 1_000;
+const MAX_PER_KEY = 20;
+/** Active subscriptions to one host, whoever they belong to: no receiver gets more POSTs than this for one entry. */
+const MAX_PER_HOST = 100;
 
 /** What outcomes led to, for those who watch. */
 export interface Settlement {
@@ -19,19 +19,20 @@ export interface Settlement {
   readonly givenUp: number;
 }
 
-/** @throws CairnlogError `precondition-failed` when the key, or the service, has as many as it may */
+/** @throws CairnlogError `precondition-failed` when the key, or the host, has as many as it may */
 export const subscribe = define(
   "webhook.subscribe",
   (
     transaction: Transaction,
     { subscription, owner_fingerprint }: { readonly subscription: WebhookDraft; readonly owner_fingerprint: string },
   ): Webhook => {
-    checkRoom(transaction, owner_fingerprint);
+    checkRoom(transaction, owner_fingerprint, subscription.host);
     const id = (transaction.get("counters", "webhook")?.last ?? 0) + 1;
-    const { url, events, key_fingerprint, document_hash, secret } = subscription;
+    const { url, host, events, key_fingerprint, document_hash, secret } = subscription;
     // Spelled out: rows that were spread have a hidden class each, and every append looks at all rows.
     const row: WebhookRow = {
       url,
+      host,
       events,
       key_fingerprint,
       document_hash,
@@ -93,11 +94,18 @@ export const clearOutbox = define(
   },
 );
 
-function checkRoom(transaction: Transaction, owner: string): void {
-  const active = subscriptions(transaction);
-  const own = active.filter(({ row }) => row.owner_fingerprint === owner);
-  if (own.length >= MAX_PER_KEY)
+function checkRoom(transaction: Transaction, owner: string, host: string): void {
+  let ofOwner = 0;
+  let ofHost = 0;
+  for (const { row } of subscriptions(transaction)) {
+    if (row.owner_fingerprint === owner) ofOwner++;
+    if ((row.host ?? hostOf(row.url)) === host) ofHost++;
+  }
+  if (ofOwner >= MAX_PER_KEY)
     throw new CairnlogError("precondition-failed", `This key has ${MAX_PER_KEY} webhooks. Delete one first.`);
-  if (active.length >= MAX_IN_ALL)
-    throw new CairnlogError("precondition-failed", `The service has ${MAX_IN_ALL} webhooks and takes no more.`);
+  if (ofHost >= MAX_PER_HOST)
+    throw new CairnlogError(
+      "precondition-failed",
+      `There are ${MAX_PER_HOST} webhooks to ${host}, and no more are taken.`,
+    );
 }

@@ -43,7 +43,7 @@ export class Webhooks {
 
   /**
    * Subscribes (`POST /webhooks`). The subscription belongs to the key `owner`, which was proven.
-   * @throws CairnlogError `invalid-input`; `precondition-failed` when the key, or the service, has as many as it may;
+   * @throws CairnlogError `invalid-input`; `precondition-failed` when the key, or the host, has as many as it may;
    *   and as `Log.execute` does
    */
   async subscribe(subscription: WebhookInput, owner: string): Promise<Webhook> {

@@ -187,7 +187,11 @@ describe("a coalition of keys that an anchor endorses", () => {
    */
   const coalitions = ({ endorsesOthers }: { readonly endorsesOthers: boolean }): fc.Arbitrary<Coalition> =>
     fc
-      .record({ honest: fc.integer({ min: 2, max: 5 }), gates: fc.integer({ min: 1, max: 3 }), made: fc.integer({ min: 1, max: 4 }) })
+      .record({
+        honest: fc.integer({ min: 2, max: 5 }),
+        gates: fc.integer({ min: 1, max: 3 }),
+        made: fc.integer({ min: 1, max: 4 }),
+      })
       .chain(({ honest, gates, made }) => {
         const members = Array.from({ length: gates + made }, (_, i) => honest + i);
         const one = fc.nat(honest - 1);
