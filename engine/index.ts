@@ -13,10 +13,13 @@ export {
   openHistory,
 } from "./log/history/history.js";
 export { type ImportOptions, type ImportReport, type ImportSource, importEntries } from "./log/history/import.js";
-export { type ConsistencyProof, type Log, type LogOptions, openLog } from "./log/log.js";
+export { type Log, type LogOptions, type LogReaderOptions, openLog, openLogReader } from "./log/log.js";
+export type { LogReader } from "./log/reader.js";
+export type { ConsistencyProof, LogView } from "./log/view.js";
+export type { Receipt } from "./log/write/executor.js";
 export type { EventInput } from "./log/write/projection.js";
-export type { Receipt } from "./log/write/sequencer.js";
 export type { Signer } from "./log/write/signer.js";
+export type { LogWriter } from "./log/writer.js";
 export type { InclusionProof } from "./verify/bundle/format.js";
 export type { Entry } from "./verify/entry.js";
 export type { TreeHead } from "./verify/tree/treehead.js";

@@ -1,7 +1,7 @@
 /**
  * `cairnlog/server`: the service over HTTP. Several may run in one process; `close` leaves nothing of one running.
  */
-import { accessSync, constants, mkdirSync, writeFileSync } from "node:fs";
+import { accessSync, constants, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { HardwareRoots, openHardwareRoots } from "../engine/crypto/hardware.js";
 import { type OperatorKey, openOperatorKey } from "../engine/crypto/keys/operator-key.js";
@@ -9,7 +9,8 @@ import { createPool, type Pool } from "../engine/crypto/pool/pool.js";
 import { CairnlogError } from "../engine/error.js";
 import { PublishedHead } from "../engine/log/published.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph/graph.js";
-import { openRegistry, type Registry } from "../engine/registry/registry.js";
+import { openRegistry, openRegistryReader, type Registry, type RegistryOptions } from "../engine/registry/registry.js";
+import { closeToOthers, PRIVATE_FILE } from "../engine/store/private.js";
 import { Anchoring } from "./anchoring/anchoring.js";
 import { HttpServer } from "./http/app.js";
 import { Gate } from "./http/gate.js";
@@ -61,11 +62,10 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
     const { readOnly } = settings;
     const operator = readOnly ? mirroredOperator(dataDir) : ownOperator(settings, pool, logger);
     const hardwareRoots = settings.hardwareRoots ? openHardwareRoots(settings.hardwareRoots) : new HardwareRoots();
-    const registry = await openRegistry({
+    const opening: RegistryOptions = {
       path: join(dataDir, "log"),
       operator,
       pool,
-      readOnly,
       predicateBase,
       hardwareRoots,
       challengeTtlSeconds: settings.challengeTtlSeconds,
@@ -85,7 +85,9 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
       requestQuota: settings.rateLimits ? settings.requestQuota : null,
       policyQuota: settings.rateLimits ? settings.policyQuota : null,
       webhookAllowPrivate: settings.webhookAllowPrivate,
-    });
+    };
+    const mirror = readOnly ? await openRegistryReader(opening) : null;
+    const registry = mirror ?? (await openRegistry(opening));
     opened.push(() => registry.close());
     if (!readOnly) {
       const published = new PublishedHead(publishedHeadPath(dataDir), registry.log);
@@ -98,7 +100,7 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
       send: httpSender({ allowPrivate: settings.webhookAllowPrivate }),
       logger,
     });
-    const mirrored = readOnly ? new MirroredLog(registry.log, dataDir, logger) : null;
+    const mirrored = mirror && new MirroredLog(mirror.log, dataDir, logger);
     if (mirrored) opened.push(async () => mirrored.close());
     else {
       deliverer.start();
@@ -150,14 +152,14 @@ function ownOperator(settings: Settings, pool: Pool, logger: Logger): OperatorKe
   if (isReadableByOthers(file))
     logger.warn({ file }, "the operator key can be read by others than its owner: set the file's mode to 0600");
   // For people on this machine to pin; the key itself is what the log's own heads are checked with.
-  writeFileSync(operatorPublicKeyPath(settings.dataDir), operator.public.pem);
+  writeFileSync(operatorPublicKeyPath(settings.dataDir), operator.public.pem, { mode: PRIVATE_FILE });
   return operator;
 }
 
 /** @throws CairnlogError `storage-failed` */
 function openDataDir(path: string): void {
   try {
-    mkdirSync(path, { recursive: true });
+    closeToOthers(path);
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;

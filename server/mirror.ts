@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { type OperatorKey, publicOperatorKey } from "../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../engine/error.js";
-import type { Log } from "../engine/log/log.js";
+import type { LogReader } from "../engine/log/reader.js";
 import type { Logger } from "./http/observing/logger.js";
 import { checkpointPath, operatorPublicKeyPath } from "./settings.js";
 
@@ -22,13 +22,13 @@ export function mirroredOperator(dataDir: string): OperatorKey {
 }
 
 export class MirroredLog {
-  readonly #log: Log;
+  readonly #log: LogReader;
   readonly #dataDir: string;
   readonly #logger: Pick<Logger, "error">;
   readonly #timer: NodeJS.Timeout;
 
   /** Follows what is written to `log`, which was opened to be read, until it is closed. */
-  constructor(log: Log, dataDir: string, logger: Pick<Logger, "error">) {
+  constructor(log: LogReader, dataDir: string, logger: Pick<Logger, "error">) {
     this.#log = log;
     this.#dataDir = dataDir;
     this.#logger = logger;

@@ -66,14 +66,19 @@ const TABLE = {
   port: {
     name: "PORT",
     fallback: "8080",
-    about: "TCP port to listen on; 0 takes a free one",
+    about: "TCP port to listen on; 0 chooses a free port",
     read: integer(0, 65_535),
   },
-  host: { name: "HOST", fallback: "127.0.0.1", about: "address to listen on; 0.0.0.0 or :: for all", read: anyText },
+  host: {
+    name: "HOST",
+    fallback: "127.0.0.1",
+    about: "address to listen on; 0.0.0.0 or :: listens on all",
+    read: anyText,
+  },
   dataDir: {
     name: "SERVICE_DATA_DIR",
     fallback: "./data",
-    about: "directory of the log; created when there is none",
+    about: "data directory of the log; created if it does not exist",
     read: (text) => resolve(text),
   } satisfies Setting<string>,
   readOnly: {
@@ -85,7 +90,7 @@ const TABLE = {
   operatorKey: {
     name: "SERVICE_OPERATOR_KEY",
     fallback: "",
-    fallbackShown: "operator.pem in the data directory, created when there is none",
+    fallbackShown: "operator.pem in the data directory, created if it does not exist",
     about: "PEM file of the private key that signs tree heads",
     read: optionalPath,
   },
@@ -93,7 +98,7 @@ const TABLE = {
     name: "SERVICE_LOG_NAME",
     fallback: "",
     fallbackShown: "cairnlog/ and 16 digits of the operator's fingerprint",
-    about: "name of the log in its checkpoints; best a host and path that are yours, and never changed",
+    about: "name of the log in its checkpoints; choose a host and path that you own, and never change it",
     read: logName,
   },
   predicateBase: {
@@ -142,7 +147,7 @@ const TABLE = {
   passwordTries: {
     name: "SERVICE_RATE_LIMIT_PIN",
     fallback: `${DEFAULT_PASSWORD_TRIES}`,
-    about: `wrong passwords for one key in ${PASSWORD_WINDOW_SECONDS} seconds, whatever SERVICE_RATE_LIMITS says`,
+    about: `wrong passwords for one key in ${PASSWORD_WINDOW_SECONDS} seconds, regardless of SERVICE_RATE_LIMITS`,
     read: integer(1, MAX_PASSWORD_TRIES),
   },
   challengeTtlSeconds: {
@@ -166,7 +171,7 @@ const TABLE = {
   endorsementMinTrust: {
     name: "SERVICE_ENDORSEMENT_MIN_TRUST",
     fallback: `${DEFAULT_TRUST_SETTINGS.minTrust}`,
-    about: "trust level that it takes to endorse",
+    about: "trust level that a key needs to endorse others",
     read: fraction,
   },
   trustAnchors: {
@@ -179,58 +184,58 @@ const TABLE = {
   graphTimeoutSeconds: {
     name: "SERVICE_GRAPH_TIMEOUT_S",
     fallback: `${DEFAULT_GRAPH_BOUNDS.seconds}`,
-    about: "seconds after which a graph is answered as far as it has been walked",
+    about: "seconds after which an unfinished graph is answered as far as it is known",
     read: integer(1, MAX_GRAPH_S),
   },
   graphCacheSeconds: {
     name: "SERVICE_GRAPH_CACHE_TTL_S",
     fallback: `${DEFAULT_GRAPH_CACHE_S}`,
-    about: "seconds for which a graph is kept for those who ask the same; 0 for not at all",
+    about: "seconds for which a graph is cached; 0 switches the cache off",
     read: integer(0, MAX_GRAPH_S),
   },
   otsCalendars: {
     name: "SERVICE_OTS_CALENDARS",
     fallback: "",
-    fallbackShown: "none, and nothing can be anchored",
-    about: `OpenTimestamps calendars, at most ${MAX_CALENDARS}: http: or https: URLs, comma-separated; no other is ever contacted`,
+    fallbackShown: "none: nothing can be anchored",
+    about: `OpenTimestamps calendars, at most ${MAX_CALENDARS}: http: or https: URLs, comma-separated; no other calendar is ever contacted`,
     read: calendars(MAX_CALENDARS),
   },
   otsUpgradeIntervalSeconds: {
     name: "SERVICE_OTS_UPGRADE_INTERVAL_S",
     fallback: "3600",
-    about: "seconds between rounds of asking the calendars for the Bitcoin proofs of what was anchored",
+    about: "seconds between two rounds of asking the calendars for the Bitcoin proofs of anchored entries",
     read: integer(1, MAX_UPGRADE_INTERVAL_S),
   },
   sessionTtlSeconds: {
     name: "SERVICE_SESSION_TTL_S",
     fallback: "3600",
-    about: "seconds for which a session token is good; a session ends 24 hours after sign-in in any case",
+    about: "seconds for which a session token is valid; every session ends 24 hours after sign-in",
     read: integer(1, MAX_TTL_S),
   },
   hardwareRoots: {
     name: "SERVICE_HARDWARE_ROOTS",
     fallback: "",
-    fallbackShown: "none, and credentials of the type hardware are believed",
-    about: "PEM bundle of the certificates that hardware attestations must lead to",
+    fallbackShown: "none: a hardware credential is accepted on the word of its holder",
+    about: "PEM bundle of the root certificates for hardware attestations",
     read: optionalPath,
   },
   trustedProxies: {
     name: "SERVICE_TRUSTED_PROXIES",
     fallback: "",
     fallbackShown: "none",
-    about: "addresses or networks (CIDR), comma-separated, whose X-Forwarded-For is believed",
+    about: "addresses or networks (CIDR), comma-separated, whose X-Forwarded-For is trusted",
     read: networks,
   },
   webhookAllowPrivate: {
     name: "SERVICE_WEBHOOK_ALLOW_PRIVATE",
     fallback: "off",
-    about: "on or off; on lets webhooks call addresses that are not public, this machine's own among them",
+    about: "on or off; on lets webhooks call addresses that are not public, including those of this machine",
     read: onOff,
   },
   explorer: {
     name: "SERVICE_EXPLORER",
     fallback: "on",
-    about: "on or off; off leaves out the page that shows the log at /",
+    about: "on or off; off does not serve the page at / that shows the log",
     read: onOff,
   },
   maxBodyBytes: {
@@ -242,7 +247,8 @@ const TABLE = {
   maxPendingBytes: {
     name: "SERVICE_MAX_PENDING_BYTES",
     fallback: `${64 * 1024 * 1024}`,
-    about: "request bodies held for all clients together, and as much again of answers that are read slowly",
+    about:
+      "bytes of request bodies held for all clients together, and as many again for answers that clients read slowly",
     read: integer(1024, 64 * 1024 * 1024 * 1024),
   },
   requestTimeoutSeconds: {
@@ -254,14 +260,14 @@ const TABLE = {
   maxConnections: {
     name: "SERVICE_MAX_CONNECTIONS",
     fallback: "10000",
-    about: "open connections; fewer where the process may not open as many files",
+    about: "open connections; fewer if the process may not open so many files",
     read: integer(1, MAX_CONNECTIONS),
   },
   tlsCertificate: {
     name: "SERVICE_TLS_CERT",
     fallback: "",
-    fallbackShown: "none, and it speaks plain HTTP",
-    about: "PEM file of the service's certificate and those that lead to its root",
+    fallbackShown: "none: plain HTTP",
+    about: "PEM file of the service's certificate and its chain",
     read: optionalPath,
   },
   tlsKey: {
@@ -274,7 +280,7 @@ const TABLE = {
   logLevel: {
     name: "LOG_LEVEL",
     fallback: "info",
-    about: `what reaches stderr: ${LOG_LEVELS.join(", ")}; debug has a line for every request`,
+    about: `log level on stderr: ${LOG_LEVELS.join(", ")}; debug logs every request`,
     read: logLevel,
   },
 } satisfies Record<string, Setting<unknown>>;

@@ -1,4 +1,4 @@
-/** The service and the command as people run them: child processes of what was built. */
+/** The service and the command as users run them: child processes of the build. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -24,7 +24,7 @@ export interface RunningService {
 }
 
 export interface ServiceOptions {
-  /** The command to run: that of another build. */
+  /** The command to run, if it is that of another build. */
   readonly main?: string;
   /** Put before `node`: a program that runs it under limits, or looks over its shoulder. */
   readonly wrapper?: readonly string[];

@@ -1,7 +1,10 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
-/** `npm test`: everything that is deterministic and takes seconds. Files `*.long.test.ts` are for `npm run test:long`. */
+/**
+ * Configuration for `npm test`: all tests that are deterministic and short. Files `*.long.test.ts` are for `npm run
+ * test:long`.
+ */
 export default defineConfig({
   test: {
     root: new URL("..", import.meta.url).pathname,
@@ -19,7 +22,7 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 60_000 } },
-    // What is tested is what ships: the compiled files, loaded by Node itself.
+    // The tests run the files that ship: the compiled ones, loaded by Node itself.
     server: { deps: { external: [/\/dist\//] } },
   },
 });

@@ -14,7 +14,7 @@ const stopped = new AbortController();
 // Every connection that waits until its request is due listens.
 setMaxListeners(0, stopped.signal);
 
-/** Whole requests, header and all. Members are in canonical order, so what is sent is what was signed. */
+/** Whole requests, including headers. Members are in canonical order, so the sent bytes are the signed bytes. */
 function prepare({ requests, name, host, port }: Prepare): Buffer[] {
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");
   const public_key_pem = publicKey.export({ type: "spki", format: "pem" });
@@ -83,7 +83,8 @@ async function run(requests: readonly Buffer[], prepared: Prepare, { rate }: Sta
       const number = next++;
       let due = performance.now();
       if (rate !== undefined) {
-        // Open loop: what is late counts as late from when it was due, not from when somebody found time to send it.
+        // Open loop: the delay is counted from the planned time of the request, not from the time when it was really
+        // sent.
         due = started + (1000 * number) / rate;
         const wait = due - performance.now();
         if (wait > 0) await sleep(wait, undefined, { signal: stopped.signal }).catch(() => {});
@@ -117,12 +118,12 @@ process.on("message", async (order: Order) => {
     prepared = { order, requests: prepare(order) };
     await tell({ kind: "ready" });
   } else if (prepared) {
-    // A channel that is closed too soon drops what it has not sent.
+    // A channel that is closed too soon drops messages that are not sent yet.
     await tell(await run(prepared.requests, prepared.order, order));
     process.disconnect();
   }
 });
-// Ctrl-C reaches the whole group of processes; the parent says what is to be done about it.
+// Ctrl-C reaches the whole group of processes; the parent decides what happens.
 process.on("SIGINT", () => {});
 // Without the parent there is nobody to work for.
 process.on("disconnect", () => process.exit());

@@ -1,9 +1,7 @@
-/**
- * Digests of an entry beyond the primary SHA-256, which an operator may configure; by hash-wasm.
- */
+/** Further digests of an entry besides the primary SHA-256, which an operator may configure; computed by hash-wasm. */
 import { createBLAKE3, createSHA3, createSHA512, type IHasher } from "hash-wasm";
 
-/** Names as they stand in `entry_hashes`. */
+/** Names as they are written in `entry_hashes`. */
 export type DigestName = "sha2-512" | "sha3-256" | "blake3";
 
 /** One digest, in lower-case hex. */
@@ -18,7 +16,9 @@ const CREATE: Readonly<Record<DigestName, () => Promise<IHasher>>> = {
   blake3: () => createBLAKE3(),
 };
 
-/** Loads the hash functions once; what it resolves to computes all of `names`, in that order, synchronously. */
+/**
+ * Loads the hash functions once. The returned function computes all digests of `names`, in that order, synchronously.
+ */
 export async function createDigests(names: readonly DigestName[]): Promise<(preimage: Uint8Array) => Digest[]> {
   const hashers = await Promise.all(names.map(async (algorithm) => ({ algorithm, hasher: await CREATE[algorithm]() })));
   return (preimage) =>

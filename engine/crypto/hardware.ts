@@ -1,6 +1,6 @@
 /**
- * Hardware attestation: a chain of X.509 certificates (RFC 5280) by which the maker of a device says that a key was made
- * inside it and never leaves it. The first certificate is for the key itself; this is how PIV attestation works.
+ * Hardware attestation: a chain of X.509 certificates (RFC 5280). With it the maker of a device states that a key was
+ * made inside the device and never leaves it. The first certificate is for that key. PIV attestation works in this way.
  */
 import { hash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -8,22 +8,30 @@ import { CairnlogError } from "../error.js";
 import { decodeBase64 } from "../verify/encoding.js";
 import { importPublicKey, type ServerKey } from "./keys/spki.js";
 
-/** Certificates that one attestation may hold, a root sent along included. Real ones hold two or three. */
+/** Maximum number of certificates in one attestation, including the root if it is sent. Real ones have two or three. */
 const MAX_CERTIFICATES = 6;
-/** Six certificates of RSA keys with 8192 bits stay below it; bounds the work on hostile text. */
+/** Six certificates of RSA keys with 8192 bits are shorter. The limit bounds the work on hostile text. */
 const MAX_CHARACTERS = 64 * 1024;
 // No character of the body can begin the end line, so this cannot backtrack.
 const BLOCK = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----/g;
 
-/** The makers that the operator trusts. Without any, no attestation can be asked for, and declarations are believed. */
+/**
+ * The subject of the certificate of a YubiKey itself. YubiKeys made until 2018 lack the CA flag (RFC 5280 §4.2.1.9),
+ * although this certificate certifies the keys that were made in the device.
+ */
+const DEVICE_SUBJECT = "CN=Yubico PIV Attestation";
+/** The object identifier of the extension basicConstraints, in DER. */
+const BASIC_CONSTRAINTS = Buffer.from("0603551d13", "hex");
+
+/** The makers that the operator trusts. Without any, attestations cannot be checked, and declarations are accepted. */
 export class HardwareRoots {
   readonly #roots: readonly X509Certificate[];
-  /** What `verify` may give: the id of each root. */
+  /** The ids of the roots; `verify` returns one of them. */
   readonly ids: readonly string[];
 
   /**
-   * @param bundle the roots as PEM; what stands between the blocks is left alone. No roots, when absent.
-   * @throws CairnlogError `invalid-input` when it holds no certificate, one that cannot be read, or one of no CA
+   * @param bundle the roots as PEM; text between the blocks is ignored. If absent, there are no roots.
+   * @throws CairnlogError `invalid-input` if the bundle has no certificate, or one that cannot be read or is not a CA's
    */
   constructor(bundle?: string) {
     this.#roots = bundle === undefined ? [] : readRoots(bundle);
@@ -36,32 +44,34 @@ export class HardwareRoots {
 
   /**
    * Checks that `attestation` proves `key` to be held in hardware (`api.md`, Accounts and credentials): its first
-   * certificate is for exactly this key, every one was issued by the next, the last by one of the roots, all are valid
-   * at `now`, and all but the first are CAs. All of the text may come from an attacker; nothing else than this is thrown.
-   * @param attestation PEM blocks CERTIFICATE and nothing else, leaf first; the root may be sent along
+   * certificate is for exactly this key, each one was issued by the next, the last one by one of the roots, all are
+   * valid at `now`, and all except the first are CAs or the device certificate of an old YubiKey. The whole text may
+   * come from an attacker; no other errors are thrown than the ones below.
+   * @param attestation PEM blocks CERTIFICATE and nothing else, leaf first; the root may be included
    * @param now milliseconds since the epoch
-   * @returns the id of the root that it leads to
-   * @throws CairnlogError `invalid-input` when the text is no such list of certificates; `forbidden` when they do not
+   * @returns the id of the root that the chain leads to
+   * @throws CairnlogError `invalid-input` if the text is not such a list of certificates; `forbidden` if they do not
    *   prove it
    */
   verify(attestation: string, key: Pick<ServerKey, "fingerprint">, now: number): string {
     const sent = readChain(attestation);
     const leaf = sent[0]!;
     if (fingerprintOf(leaf) !== key.fingerprint) throw refused("Its first certificate is for another key.");
-    // What a key says of itself is no device's word, and that the operator trusts it as a root makes it none.
+    // A key's statement about itself does not come from a device, even if the operator trusts that key as a root.
     if (this.ids.includes(idOf(leaf)) || isIssuedBy(leaf, leaf))
       throw refused("Its first certificate is a root, or is signed by the key itself.");
     const chain = this.ids.includes(idOf(sent.at(-1)!)) ? sent.slice(0, -1) : sent;
     const top = chain.at(-1)!;
     const root = this.#roots.find((candidate) => isValidAt(candidate, now) && isIssuedBy(top, candidate));
     if (!root) throw refused("Its last certificate was not issued by a trusted root that is valid now.");
-    // From the root down: no key is used before somebody who is trusted has vouched for it.
+    // Check from the root downwards: a key is used only after a trusted issuer has vouched for it.
     let issuer = root;
     for (let i = chain.length - 1; i >= 0; i--) {
       const certificate = chain[i]!;
       if (!isIssuedBy(certificate, issuer)) throw refused(`Certificate ${i + 1} was not issued by the one after it.`);
       if (!isValidAt(certificate, now)) throw refused(`Certificate ${i + 1} has expired or is not valid yet.`);
-      if (i > 0 && !certificate.ca) throw refused(`Certificate ${i + 1} is not a CA's, so it certifies nothing.`);
+      const mayCertify = certificate.ca || (i === 1 && issuer === root && isOldDevice(certificate));
+      if (i > 0 && !mayCertify) throw refused(`Certificate ${i + 1} is not a CA's, so it cannot certify another key.`);
       issuer = certificate;
     }
     return idOf(root);
@@ -81,9 +91,9 @@ export function openHardwareRoots(path: string): HardwareRoots {
 
 function readRoots(bundle: string): X509Certificate[] {
   const roots = [...bundle.matchAll(BLOCK)].map(([, body]) => parse(body!));
-  if (!roots.length) throw malformed("The hardware roots hold no PEM block CERTIFICATE.");
+  if (!roots.length) throw malformed("The hardware roots contain no PEM block CERTIFICATE.");
   for (const { ca, subject } of roots)
-    if (!ca) throw malformed(`The hardware roots hold a certificate that is not a CA's: ${subject}`);
+    if (!ca) throw malformed(`The hardware roots contain a certificate that is not a CA's: ${subject}`);
   return roots;
 }
 
@@ -91,7 +101,7 @@ function readChain(attestation: string): X509Certificate[] {
   if (attestation.length > MAX_CHARACTERS) throw malformed("The text is too long for a hardware attestation.");
   const blocks = [...attestation.matchAll(BLOCK)];
   if (!blocks.length || attestation.replace(BLOCK, "").trim() !== "")
-    throw malformed("A hardware attestation is PEM blocks CERTIFICATE, leaf first, and nothing else.");
+    throw malformed("A hardware attestation must consist of PEM blocks CERTIFICATE, leaf first, and nothing else.");
   if (blocks.length > MAX_CERTIFICATES)
     throw malformed(`A hardware attestation holds at most ${MAX_CERTIFICATES} certificates.`);
   return blocks.map(([, body]) => parse(body!));
@@ -106,14 +116,16 @@ function parse(body: string): X509Certificate {
   } catch (cause) {
     throw malformed("A PEM block CERTIFICATE does not hold a certificate.", cause);
   }
-  // The parser also takes PEM within, and bytes after the certificate: then what was checked is not what was sent.
-  if (!certificate.raw.equals(der)) throw malformed("A PEM block CERTIFICATE holds more than one certificate in DER.");
+  // The parser also accepts PEM inside and bytes after the certificate; then the checked bytes would differ from the
+  // sent ones.
+  if (!certificate.raw.equals(der))
+    throw malformed("A PEM block CERTIFICATE must hold exactly one certificate in DER.");
   return certificate;
 }
 
 const idOf = ({ raw }: X509Certificate): string => hash("sha256", raw, "hex");
 
-/** Of the key that a certificate is for; undefined when it is of a kind that this log does not take. */
+/** The fingerprint of the certificate's key; undefined if this log does not accept that kind of key. */
 function fingerprintOf(certificate: X509Certificate): string | undefined {
   try {
     return importPublicKey(certificate.publicKey.export({ type: "spki", format: "pem" }).toString()).fingerprint;
@@ -122,7 +134,7 @@ function fingerprintOf(certificate: X509Certificate): string | undefined {
   }
 }
 
-/** By name, by what the issuer may use its key for, and by signature. An unusable key or algorithm is a no. */
+/** By name, by the issuer's permitted key usage, and by signature. An unusable key or algorithm counts as false. */
 function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
   try {
     return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
@@ -130,6 +142,14 @@ function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): bool
     return false;
   }
 }
+
+/**
+ * Whether this is the certificate of an old YubiKey. Only the issuer decides on its subject. Without this condition,
+ * the holder of a certified key, which can sign anything, could pretend to be a device and certify keys outside of
+ * hardware.
+ */
+const isOldDevice = ({ subject, raw }: X509Certificate): boolean =>
+  subject === DEVICE_SUBJECT && !raw.includes(BASIC_CONSTRAINTS);
 
 /** A date that cannot be read compares as false. */
 function isValidAt({ validFrom, validTo }: X509Certificate, now: number): boolean {

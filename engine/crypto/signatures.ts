@@ -1,19 +1,19 @@
 /**
- * Signatures on the server: libsodium for Ed25519, OpenSSL for P-256 and RSA. Where these are laxer than the portable
- * verifier (`engine/verify/keys/signature.ts`), the checks here make up for it: both give the same verdict on every input.
+ * Signatures on the server: libsodium for Ed25519, OpenSSL for P-256 and RSA. The checks here add the rules that these
+ * libraries lack, so that this and the portable verifier (`engine/verify/keys/signature.ts`) agree on every input.
  */
 import { constants, verify } from "node:crypto";
 import { ecdsaCompact } from "../verify/keys/signature.js";
 import { opensslKey, type VerifyingKey } from "./keys/spki.js";
 import { loadSodium } from "./sodium.js";
 
-/** Loaded with this module: at its first signature, a service may be out of descriptors. */
+/** Loaded with this module: when the first signature comes, the process may have no file descriptor left. */
 const sodium = loadSodium();
 const ED25519_SIGNATURE_BYTES = 64;
 
 /**
- * Whether `signature` is the key's over exactly these bytes. Both may come from an attacker and may lie in shared memory;
- * a malformed signature is `false`, never an exception. Same rules as `verifySignature`.
+ * Whether `signature` is a signature by the key over exactly these bytes. Both may come from an attacker and may be in
+ * shared memory. A malformed signature is `false`, never an exception. Same rules as `verifySignature`.
  */
 export function verifySync(key: VerifyingKey, message: Uint8Array, signature: Uint8Array): boolean {
   const bytes = unshared(message);
@@ -35,7 +35,10 @@ export function verifySync(key: VerifyingKey, message: Uint8Array, signature: Ui
   }
 }
 
-/** libsodium answers `undefined` for shared memory, and another thread could change it between two reads. */
+/**
+ * A copy if the bytes are in shared memory: libsodium returns `undefined` for it, and another thread could change it
+ * between two reads.
+ */
 function unshared(bytes: Uint8Array): Uint8Array {
   return bytes.buffer instanceof SharedArrayBuffer ? new Uint8Array(bytes) : bytes;
 }

@@ -1,4 +1,4 @@
-/** libsodium, loaded when it is needed: its addon takes 40 ms to load, and much of the command signs nothing. */
+/** Loads libsodium when it is first needed: the addon takes 40 ms to load, and most subcommands sign nothing. */
 import { createRequire } from "node:module";
 
 type Sodium = typeof import("sodium-native").default;

@@ -1,6 +1,7 @@
 /**
- * What decides the fate of a commit. A record is *decided* when the journal says so, *applied* when it is in LMDB, and only
- * then is anybody told of it. `Ledger` carries records through the two; a log has one ledger, so one at a time is proposed.
+ * The interface of a journal, which decides the fate of a commit. A record is *decided* when the journal says so, and
+ * *applied* when it is in LMDB; only then is the commit visible to anybody. `Ledger` takes each record through both
+ * steps. A log has one ledger, so only one record at a time is proposed.
  */
 import type { JournalPosition } from "../store/position.js";
 import type { JournalRecord } from "./record.js";
@@ -15,21 +16,21 @@ export interface Journal {
   /**
    * Decides a record.
    *
-   * Durability: when this resolves to the record's hash, it is in the journal whatever fails from now on, and no other
-   * record will ever have its sequence. When it resolves to null, the record was refused: nothing of it is in the journal
-   * and nothing ever will be, since another record has its sequence, or another writer has the lead.
+   * Durability: if this resolves to the record's hash, the record is in the journal, whatever fails afterwards, and no
+   * other record will ever have its sequence. If it resolves to null, the record was refused: it is not in the journal
+   * and never will be, because another record has its sequence, or another writer has the lead.
    *
-   * When it rejects, nobody knows: the record may be in the journal, may get there later, or never. Then `tail` must be read
-   * before anything else is proposed. A record that is not in it may still come; then the next one, which has the same
-   * sequence, is refused, and is found out by reading `tail` again.
+   * If it rejects, the outcome is unknown: the record may be in the journal, may get there later, or never. Then `tail`
+   * must be read before another record is proposed. A record that is not in it may still arrive. In that case the next
+   * record, which has the same sequence, is refused, and reading `tail` again shows why.
    *
-   * Concurrency: one record at a time. Retry: not here; the same bytes are never proposed twice by the log.
+   * Concurrency: one record at a time. Retry: not here; the log never proposes the same bytes twice.
    */
   propose(record: JournalRecord): Promise<Uint8Array | null>;
 
   /**
-   * The records behind `position`, in order, as far as they are decided: none when it is up to date. Whoever applies them
-   * checks them. May be called again at any time, also after it failed.
+   * The decided records after `position`, in order; none if everything is applied. The caller checks them before it
+   * applies them. May be called again at any time, also after it failed.
    */
   tail(position: JournalPosition): AsyncIterable<Decided>;
 }

@@ -1,9 +1,9 @@
 /**
- * The writing end of a log's store: gives each commit its number, has the journal decide it, and applies it. Nothing gets
- * into LMDB but through here, apart from repairs of what follows from records (`check/repair.ts`).
+ * The only writer of a log's store: gives each commit its number, asks the journal to decide it, and applies it.
+ * Everything in LMDB is written through here, except repairs of derived data (`check/repair.ts`).
  *
- * If we crash before the journal has decided, nothing happened. If we crash between the decision and the transaction, the
- * next start finds the record in the journal's tail. The transaction itself is all or nothing.
+ * If we crash before the journal has decided, nothing happened. If we crash between the decision and the transaction,
+ * the next start finds the record in the journal's tail. The transaction itself is all or nothing.
  */
 import { CairnlogError } from "../error.js";
 import type { RowChange, TileChange } from "../store/changeset.js";
@@ -14,10 +14,10 @@ import type { Decided, Journal } from "./journal.js";
 import { checkNext, type JournalRecord } from "./record.js";
 import type { RecordedChange } from "./rows.js";
 
-/** What a commit is made of: all of a record but its place in the journal. */
+/** The content of a commit: a record without its place in the journal. */
 export type Draft = Pick<JournalRecord, "firstIndex" | "batch" | "rows">;
 
-/** What follows from a record, and is written with it. */
+/** Data derived from a record, and written with it. */
 export interface Consequences {
   readonly rows: readonly RowChange<DerivedTable>[];
   readonly tiles: readonly TileChange[];
@@ -34,20 +34,20 @@ export class Ledger {
     this.#position = store.position();
   }
 
-  /** The newest record that is applied. */
+  /** The newest applied record. */
   get position(): JournalPosition {
     return this.#position;
   }
 
-  /** Memory becomes what the disk says. */
+  /** Reads the position from disk again. */
   restore(): void {
     this.#position = this.#store.position();
   }
 
   /**
-   * Has the journal decide the next record.
-   * @throws CairnlogError `storage-failed`. Unless it was refused, it may be decided all the same: read `tail` before the
-   *   next one.
+   * Asks the journal to decide the next record.
+   * @throws CairnlogError `storage-failed`. The journal may still have decided the record, unless it refused it: read
+   *   `tail` before proposing the next one.
    */
   async decide(draft: Draft): Promise<Decided> {
     const { sequence, hash: previous, epoch } = this.#position;
@@ -58,14 +58,15 @@ export class Ledger {
     } catch (cause) {
       throw new CairnlogError("storage-failed", "The journal did not answer.", { cause });
     }
-    if (!hash) throw new CairnlogError("storage-failed", "The journal has taken the record of another writer.");
+    if (!hash) throw new CairnlogError("storage-failed", "The journal has accepted the record of another writer.");
     return { record, hash };
   }
 
   /**
-   * Writes a decided record, the next one, and what follows from it. Resolves when all of it is on disk.
-   * @throws CairnlogError `storage-failed`: it may be on disk all the same, so `restore` before going on; `corrupt-log`
-   *   when it is not the next one
+   * Writes a decided record, which must be the next one, and the data derived from it. Resolves when all of it is on
+   * disk.
+   * @throws CairnlogError `storage-failed`: it may still be on disk, so call `restore` before the next commit;
+   *   `corrupt-log` if it is not the next record
    */
   async apply({ record, hash }: Decided, { rows, tiles }: Consequences): Promise<void> {
     checkNext(this.#position, record);
@@ -80,13 +81,13 @@ export class Ledger {
     this.#position = position;
   }
 
-  /** The records that are decided and not applied. */
+  /** The records that are decided but not applied. */
   tail(): AsyncIterable<Decided> {
     return this.#journal.tail(this.#position);
   }
 }
 
-/** Commits rows that follow from no entry to a log of `size` entries, and writes nothing else. @throws as the ledger does */
+/** Commits rows that are not derived from entries to a log of `size` entries. @throws as the ledger does */
 export async function commitRows(ledger: Ledger, size: number, rows: readonly RecordedChange[]): Promise<void> {
   await ledger.apply(await ledger.decide({ firstIndex: size, batch: null, rows }), NOTHING);
 }

@@ -1,7 +1,7 @@
 /**
- * The journal of a log on one machine: LMDB itself. A record is decided by the very transaction that applies it, which
- * changes the position on the condition that it is as the writer knows it (`Store.commit`). So there is nothing to encode,
- * nothing to wait for, and nothing to catch up with: what was decided is applied.
+ * The journal of a log on one machine: LMDB itself. The transaction that applies a record also decides it: it changes
+ * the position only if the position is the one that the writer knows (`Store.commit`). So there is nothing to encode,
+ * no second write to wait for, and nothing to catch up with: every decided record is applied.
  */
 import { NO_HASH } from "../store/position.js";
 import type { Journal } from "./journal.js";

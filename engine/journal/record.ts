@@ -1,14 +1,16 @@
 /**
- * The record: one commit of a log, as a journal keeps it. It holds what follows from nothing else: a batch, private rows,
- * the log's meta row. Derived rows, tiles and postings are not in it: whoever applies the record makes them.
+ * The record: one commit of a log, as a journal keeps it. It holds everything that cannot be derived: a batch, private
+ * rows, and the log's meta row. It does not hold derived rows, tiles and postings; they are computed when it is
+ * applied.
  *
- * Records are numbered without gap over all commits, also those without a batch, and each names the hash of the one before
- * it. The hash covers the digests of batch and rows, not their bytes: private rows can be taken out of a journal (an account
- * was deleted), and its chain can be checked all the same.
+ * Records are numbered without gaps over all commits, including commits without a batch. Each record names the hash of
+ * the one before it. The hash covers the digests of batch and rows, not their bytes. So private rows can be removed
+ * from a journal (when an account is deleted), and its chain can still be checked.
  *
- * Layout (big-endian): the head: u8 format · u48 sequence · u48 epoch · u48 first index · 32-byte hash of the record before ·
- * SHA-256 of the batch · SHA-256 of the rows (zeros where there are none); then SHA-256 of the head, which is the record's
- * hash · u32 length of the batch · batch (`batch.ts`) · rows (`rows.ts`, in key order, a line feed after each).
+ * Layout (big-endian): the head: u8 format · u48 sequence · u48 epoch · u48 first index · 32-byte hash of the record
+ * before · SHA-256 of the batch · SHA-256 of the rows (zeros if there are none); then SHA-256 of the head, which is the
+ * record's hash · u32 length of the batch · batch (`batch.ts`) · rows (`rows.ts`, in key order, a line feed after
+ * each).
  */
 import { hash } from "node:crypto";
 import { CairnlogError } from "../error.js";
@@ -18,17 +20,17 @@ import { HASH } from "../store/schema.js";
 import { type RecordedChange, readRowLine, rowLine } from "./rows.js";
 
 export interface JournalRecord {
-  /** From 1 on. */
+  /** Number of the record; the first is 1. */
   readonly sequence: number;
   /** Hash of the record before; zeros for the first one. */
   readonly previous: Uint8Array;
-  /** Of the writer that made it; never below that of the record before. */
+  /** Epoch of the writer that made it; never below that of the record before. */
   readonly epoch: number;
-  /** Entries before this record: the leaf index of the batch's first one. */
+  /** Number of entries before this record, which is the leaf index of the batch's first entry. */
   readonly firstIndex: number;
   /** A packed batch, or null. */
   readonly batch: Buffer | null;
-  /** Rows that follow from no entry. A row is in it once. */
+  /** Rows that are not derived from entries, each at most once. */
   readonly rows: readonly RecordedChange[];
 }
 
@@ -47,7 +49,7 @@ const BODY_AT = BATCH_LENGTH_AT + 4;
 const sha256 = (bytes: Uint8Array): Buffer => hash("sha256", bytes, "buffer");
 const digestOf = (bytes: Uint8Array): Uint8Array => (bytes.length ? sha256(bytes) : NO_HASH);
 
-/** A record as bytes: equal records have equal bytes, in whatever order their rows and members come. */
+/** The bytes of a record. Equal records have equal bytes, for any order of their rows and members. */
 export function encodeRecord(record: JournalRecord): Buffer {
   const batch = record.batch ?? new Uint8Array(0);
   const rows = Buffer.from(
@@ -72,11 +74,12 @@ export function encodeRecord(record: JournalRecord): Buffer {
   return bytes;
 }
 
-/** The hash of a record that `encodeRecord` made or `decodeRecord` took. */
+/** The hash of a record that `encodeRecord` made or `decodeRecord` accepted. */
 export const recordHash = (bytes: Uint8Array): Uint8Array => bytes.slice(HEAD, BATCH_LENGTH_AT);
 
 /**
- * Inverse of `encodeRecord`. What it takes apart it puts together again, so it takes only what `encodeRecord` made.
+ * Inverse of `encodeRecord`. It encodes the result again and compares, so it accepts only bytes that `encodeRecord`
+ * made.
  * @throws CairnlogError `corrupt-log`
  */
 export function decodeRecord(encoded: Uint8Array): JournalRecord {
@@ -93,12 +96,12 @@ export function decodeRecord(encoded: Uint8Array): JournalRecord {
     batch: rowsAt > BODY_AT ? bytes.subarray(BODY_AT, rowsAt) : null,
     rows: bytes.toString("utf8", rowsAt).split("\n").slice(0, -1).map(readRowLine),
   };
-  if (!encodeRecord(record).equals(bytes)) throw damaged("its hashes are not those of its bytes");
+  if (!encodeRecord(record).equals(bytes)) throw damaged("its hashes do not match its bytes");
   return record;
 }
 
 /**
- * Whether a record is the next one behind `position`.
+ * Checks that a record is the next one after `position`.
  * @throws CairnlogError `corrupt-log`
  */
 export function checkNext(position: JournalPosition, record: JournalRecord): void {
@@ -107,14 +110,14 @@ export function checkNext(position: JournalPosition, record: JournalRecord): voi
   if (record.sequence !== expected)
     throw new CairnlogError(
       "corrupt-log",
-      `The journal goes on with record ${record.sequence} instead of ${expected}.`,
+      `The journal continues with record ${record.sequence} instead of ${expected}.`,
     );
   if (Buffer.compare(record.previous, previous) !== 0)
     throw new CairnlogError("corrupt-log", `Record ${expected} of the journal does not follow the record before it.`);
   if (record.epoch < epoch)
     throw new CairnlogError(
       "corrupt-log",
-      `Record ${expected} of the journal is of epoch ${record.epoch}, which ended: epoch ${epoch} has begun.`,
+      `Record ${expected} of the journal is of epoch ${record.epoch}, which has ended: epoch ${epoch} has begun.`,
     );
 }
 

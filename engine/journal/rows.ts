@@ -1,6 +1,6 @@
 /**
- * Rows as text, one a line: table, key and row as canonical JSON (RFC 8785), so that a row has one spelling. This is how
- * records of the journal and backups keep the rows that follow from no entry.
+ * Rows as text, one on each line: table, key and row as canonical JSON (RFC 8785), so that each row has only one form.
+ * Records of the journal and backups keep their rows in this form: the rows that are not derived from entries.
  */
 import { CairnlogError } from "../error.js";
 import type { RowChange } from "../store/changeset.js";
@@ -8,12 +8,12 @@ import { isRecorded, type Key, type RecordedTable } from "../store/schema.js";
 import { canonicalJson } from "../verify/json/canonical.js";
 import { isObject } from "../verify/json/shape.js";
 
-/** A change of a row that follows from no entry. */
+/** A change of a row that is not derived from entries. */
 export type RecordedChange = RowChange<RecordedTable>;
 
 /**
- * A row as a line, without its end; `null` stands for a row that is deleted. Bytes are written in base64; no row has a
- * member that looks so.
+ * A row as a line, without its line feed; `null` stands for a deleted row. Bytes are written in base64; no row has a
+ * member that could be confused with them.
  */
 export function rowLine({ table, key, row }: RecordedChange): string {
   const spelled = row === undefined ? null : mapMembers(row as object, spellBytes);
@@ -22,14 +22,14 @@ export function rowLine({ table, key, row }: RecordedChange): string {
 
 /**
  * Inverse of `rowLine`.
- * @throws CairnlogError `corrupt-log` for a line that is no row, or a row of another kind of table
+ * @throws CairnlogError `corrupt-log` for a line that is not a row, or a row of a table of another kind
  */
 export function readRowLine(line: string): RecordedChange {
   const [table, key, row] = parsed(line);
   if (typeof table !== "string" || !isRecorded(table))
-    throw new CairnlogError("corrupt-log", `There are rows of a table ${JSON.stringify(table)}, which is not kept so.`);
+    throw new CairnlogError("corrupt-log", `Rows of the table ${JSON.stringify(table)} do not belong here.`);
   if (!isKey(key) || !(row === null || isObject(row)))
-    throw new CairnlogError("corrupt-log", `A line of the table ${table} is no row.`);
+    throw new CairnlogError("corrupt-log", `A line of the table ${table} is not a row.`);
   return { table, key, row: row === null ? undefined : mapMembers(row, readBytes) };
 }
 
@@ -38,7 +38,7 @@ function parsed(line: string): readonly unknown[] {
     const value: unknown = JSON.parse(line);
     if (Array.isArray(value) && value.length === 3) return value;
   } catch {
-    // No JSON: refused like any other line that is no row.
+    // Not JSON: refused like any other line that is not a row.
   }
   throw new CairnlogError("corrupt-log", "A line that should hold a row is damaged.");
 }

@@ -2,7 +2,7 @@
  * What events mean to the registry: the rows they change and the terms they are found by. Runs for live events, for
  * imported history and for every rebuild, so it is total: an event that makes no sense changes nothing.
  */
-import type { LoggedEvent, Projection, StateWriter } from "../log/write/projection.js";
+import type { DerivedWriter, LoggedEvent, Projection } from "../log/write/projection.js";
 import { gramTerms, textPrefixTerm } from "../store/postings/term.js";
 import type { TermTable } from "../store/postings/termtable.js";
 import { POSTING } from "../store/schema.js";
@@ -13,7 +13,7 @@ import {
   attestationIdTerm,
   completeAttestation,
   namedAttestation,
-  sameAttestationTerm,
+  submissionTerms,
 } from "./attestations/events.js";
 import { claimLookupKey, claimLookupTerm } from "./claims/events.js";
 import {
@@ -34,7 +34,7 @@ export const KEY_CREATED_TERM = textPrefixTerm(POSTING.keyCreated, "");
 /** What an event of a kind does to the registry. */
 interface Meaning {
   /** Writes the rows that follow from the event. */
-  readonly apply?: (event: LoggedEvent, state: StateWriter) => void;
+  readonly apply?: (event: LoggedEvent, state: DerivedWriter) => void;
   /** Adds the terms by which the registry finds the event again. */
   readonly addTerms?: (event: LoggedEvent, terms: Pick<TermTable, "add">) => void;
 }
@@ -62,6 +62,7 @@ function meaningOf({ event_type }: LoggedEvent): Meaning | undefined {
 }
 
 export const projection: Projection = {
+  checksEvents: true,
   apply(event, state) {
     proveActor(event, state);
     meaningOf(event)?.apply?.(event, state);
@@ -86,8 +87,9 @@ function addAttestationTerms(event: LoggedEvent, terms: Pick<TermTable, "add">):
   terms.add(attestationIdTerm(attestation.attestation_id), event.leafIndex);
   const complete = completeAttestation(event);
   if (!complete) return;
-  const { signer_key_fingerprint: signer, manifest_hash } = complete;
-  terms.add(sameAttestationTerm(signer, manifest_hash, event.event_type), event.leafIndex);
+  const { submission, payload, signature } = submissionTerms(event.event_type, complete);
+  for (const term of [submission, payload]) terms.add(term, event.leafIndex);
+  if (complete.signed_payload_hash === undefined) terms.add(signature, event.leafIndex);
 }
 
 function addClaimTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void {
@@ -96,19 +98,19 @@ function addClaimTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void 
 }
 
 /** Whoever acts has shown to hold his key. The operator's alone may act without a row; then there is nothing to note. */
-function proveActor(event: LoggedEvent, state: StateWriter): void {
+function proveActor(event: LoggedEvent, state: DerivedWriter): void {
   const fingerprint = actingKey(event);
   const row = isFingerprint(fingerprint) ? state.get("keys", fingerprint) : undefined;
   if (row && !row.proven) state.put("keys", row.fingerprint, { ...row, proven: true });
 }
 
-function applyRegistration(event: LoggedEvent, state: StateWriter): void {
+function applyRegistration(event: LoggedEvent, state: DerivedWriter): void {
   const created = createdKey(event);
   if (!created || !givesWay(state.get("keys", created.key.fingerprint), created)) return;
   state.put("keys", created.key.fingerprint, newRow(created, event, null));
 }
 
-function applySuccession(event: LoggedEvent, state: StateWriter): void {
+function applySuccession(event: LoggedEvent, state: DerivedWriter): void {
   const { old_fingerprint } = event.payload;
   const created = createdKey(event);
   const old = isFingerprint(old_fingerprint) ? state.get("keys", old_fingerprint) : undefined;
@@ -120,7 +122,7 @@ function applySuccession(event: LoggedEvent, state: StateWriter): void {
   state.put("keys", fingerprint, newRow(created, event, old.fingerprint));
 }
 
-function applyRevocation(event: LoggedEvent, state: StateWriter): void {
+function applyRevocation(event: LoggedEvent, state: DerivedWriter): void {
   const { fingerprint } = event.payload;
   const row = isFingerprint(fingerprint) ? state.get("keys", fingerprint) : undefined;
   if (row?.status === "active")

@@ -1,13 +1,13 @@
 /**
- * Quotas per key, as rows beside the log: a command takes from one in the same step in which it does what is counted. So a
- * command that fails takes nothing, a restart forgets nothing, and no memory grows with the keys.
+ * Quotas per key, as rows beside the log. A command takes from a quota in the same transaction as the counted change. So a
+ * command that fails takes nothing, a restart forgets nothing, and memory does not grow with the number of keys.
  */
 import { CairnlogError } from "../error.js";
 import { formatTimestamp, parseTimestamp } from "../log/clock.js";
 import type { Transaction } from "../log/write/commands.js";
 import type { KeyOf } from "../store/schema.js";
 
-/** What is taken, and how long it counts. */
+/** How much a command takes, and for how long it counts. */
 export interface QuotaUse {
   readonly amount: number;
   readonly hours: number;
@@ -19,10 +19,10 @@ const HOUR = 3_600_000_000;
 const ONE_AN_HOUR: QuotaUse = { amount: 1, hours: 1, unit: "" };
 
 /**
- * Takes from the quota of `key`. Its time begins with the first that is taken after the last one's end. Part of a command,
- * and of those that can refuse its last.
- * @param limit in that time; null when there is none
- * @throws CairnlogError `rate-limited`, with the seconds until the time ends
+ * Takes from the quota of `key`. A period begins with the first use after the end of the last period. Part of a command;
+ * call it after all other checks that can refuse the command.
+ * @param limit for one period; null if there is none
+ * @throws CairnlogError `rate-limited`, with the seconds until the period ends
  */
 export function takeFromQuota(
   transaction: Transaction,

@@ -8,7 +8,8 @@ import { PasswordHasher } from "../crypto/passwords/password.js";
 import type { Pool } from "../crypto/pool/pool.js";
 import { SignatureVerifier } from "../crypto/pool/verifier.js";
 import { type Clock, systemClock } from "../log/clock.js";
-import { type Log, openLog } from "../log/log.js";
+import { type Log, openLog, openLogReader } from "../log/log.js";
+import type { LogReader } from "../log/reader.js";
 import { Challenges, DEFAULT_CHALLENGE_TTL_S } from "./access/challenges.js";
 import { DEFAULT_PASSWORD_TRIES, Passwords } from "./access/passwords.js";
 import { Accounts } from "./accounts/accounts.js";
@@ -23,6 +24,7 @@ import { KeyLifecycle } from "./keys/lifecycle.js";
 import { projection } from "./projection.js";
 import { Inbox } from "./requests/inbox.js";
 import { DEFAULT_POLICY_QUOTA, Policies } from "./requests/policies.js";
+import { RequestQueries } from "./requests/queries.js";
 import { DEFAULT_REQUEST_QUOTA, Requests } from "./requests/requests.js";
 import { Slices } from "./slices.js";
 import { TrustConfigs } from "./trust/configs.js";
@@ -61,12 +63,12 @@ export interface RegistryOptions {
   /** Whether webhooks may have addresses that are not on the public internet; they may not when absent. */
   readonly webhookAllowPrivate?: boolean;
   readonly clock?: Clock;
-  /** Whether another process writes the log; then nothing is written here, and `operator` need not be able to sign. */
-  readonly readOnly?: boolean;
 }
 
 export interface Registry {
   readonly log: Log;
+  /** Long queries, side by side. */
+  readonly queries: Slices;
   readonly keys: Keys;
   readonly keyLifecycle: KeyLifecycle;
   readonly challenges: Challenges;
@@ -82,6 +84,7 @@ export interface Registry {
   readonly endorsements: Endorsements;
   readonly endorsementQueries: EndorsementQueries;
   readonly requests: Requests;
+  readonly requestQueries: RequestQueries;
   readonly policies: Policies;
   readonly inbox: Inbox;
   readonly webhooks: Webhooks;
@@ -91,13 +94,29 @@ export interface Registry {
 
 /** Opens the log at `options.path` with its registry. @throws CairnlogError as `openLog` does */
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
-  const { path, operator, pool, predicateBase, queueLimit, clock = systemClock } = options;
+  const { path, operator, pool, queueLimit, clock } = options;
+  const limit = queueLimit === undefined ? {} : { queueLimit };
+  const log = await openLog({ path, signer: operator, pool, projection, ...(clock && { clock }), ...limit });
+  return registryOver(log, options);
+}
+
+/**
+ * Opens the log at `options.path`, which another process writes, with its registry. Whatever would write is refused, and
+ * `operator` need not be able to sign.
+ * @throws CairnlogError as `openLogReader` does
+ */
+export async function openRegistryReader(options: RegistryOptions): Promise<Registry & { readonly log: LogReader }> {
+  const { path, operator, pool } = options;
+  return registryOver(await openLogReader({ path, operator, pool, projection }), options);
+}
+
+/** The registry of a log that is open; it closes the log. */
+function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry & { readonly log: L } {
+  const { operator, pool, predicateBase, clock = systemClock } = options;
   const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S, passwordTries = DEFAULT_PASSWORD_TRIES } = options;
   const { hardwareRoots: roots = new HardwareRoots(), claimReveals: reveals = DEFAULT_CLAIM_REVEALS } = options;
-  const limit = queueLimit === undefined ? {} : { queueLimit };
-  const { readOnly = false, claimBytesPerKey: bytesPerKey = DEFAULT_CLAIM_BYTES_PER_KEY } = options;
+  const { claimBytesPerKey: bytesPerKey = DEFAULT_CLAIM_BYTES_PER_KEY } = options;
   const { webhookAllowPrivate: allowPrivate = false } = options;
-  const log = await openLog({ path, signer: operator, pool, projection, clock, readOnly, ...limit });
   const verifier = new SignatureVerifier(pool);
   const keys = new Keys({ log, verifier, operator, clock });
   // One for all that is hashed slowly: each keeps a worker free for signatures.
@@ -125,12 +144,14 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry> 
     claims: new Claims({ log, credentials, clock, reveals, bytesPerKey }),
     attestations: new Attestations({ log, verifier, passwords, operator, predicateBase }),
     verification: new Verification({ log, keys, verifier, trust, trustConfigs }),
+    queries: querySlices,
     trust,
     trustConfigs,
     graphs: new Graphs({ graph, keys, slices: querySlices, clock, settings: options.graphs ?? {} }),
     endorsements: new Endorsements({ log, operator: operator.fingerprint, queries: endorsementQueries, trust }),
     endorsementQueries,
-    requests: new Requests({ log, keys, operator, trust, quota: requestQuota }),
+    requests: new Requests({ log, operator, trust, quota: requestQuota }),
+    requestQueries: new RequestQueries({ log, keys }),
     policies: new Policies({ log, keys, clock, quota: policyQuota }),
     inbox: new Inbox({ log }),
     webhooks: new Webhooks({ log, operator: operator.fingerprint, allowPrivate }),

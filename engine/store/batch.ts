@@ -1,17 +1,19 @@
 /**
  * The batch: entries as they will be served, with their digests and tree heads, as one row. Writing this row is the
- * commit; whatever else is on disk about these entries follows from it.
+ * commit; everything else on disk about these entries is derived from it.
  *
- * Layout (little-endian): u8 format · u8 tree version of the heads (0: no heads, imported history) · u16 signature length
- * · u32 count · u32 end offset of each entry · 32-byte digest of each entry · [32-byte key id · for each entry: 32-byte
- * root, f64 timestamp in microseconds, signature] · entries as UTF-8 JSON.
+ * Layout (little-endian): u8 format · u8 tree version of the heads (0: no heads, imported history) · u16 signature
+ * length · u32 count · u32 end offset of each entry · 32-byte digest of each entry · [32-byte key id · for each entry:
+ * 32-byte root, f64 timestamp in microseconds, signature] · entries as UTF-8 JSON.
  */
 import { CairnlogError } from "../error.js";
 import { HASH } from "./schema.js";
 
-/** Events after which a batch is closed: about 10 ms of work for the sequencer. */
+/** Number of events after which a batch is closed: about 10 ms of work for the sequencer. */
 export const BATCH_EVENTS = 512;
-/** Bytes of entries after which it is. A journal's record holds a batch, and is in memory as a whole. */
+/**
+ * Bytes of entries after which a batch is closed. A record of the journal holds a batch, and is completely in memory.
+ */
 export const BATCH_BYTES = 4 * 2 ** 20;
 
 const FORMAT = 1;
@@ -32,7 +34,7 @@ export interface BatchHeads {
   readonly heads: readonly HeadRecord[];
 }
 
-/** What all heads of a batch have in common. */
+/** The values that all heads of a batch share. */
 export interface HeadInfo {
   readonly treeVersion: 1 | 2;
   /** SHA-256 of the operator key's SPKI. */
@@ -75,7 +77,7 @@ export function packBatch(entries: readonly Uint8Array[], digests: Uint8Array, h
   return row;
 }
 
-/** A view of a packed batch; what it returns are slices of `row` and live as long as that does. */
+/** A view of a packed batch. It returns slices of `row`, which are valid as long as `row` is. */
 export class Batch {
   readonly firstIndex: number;
   readonly count: number;
@@ -86,7 +88,7 @@ export class Batch {
   readonly #headsAt: number;
   readonly #entriesAt: number;
 
-  /** @throws CairnlogError `corrupt-log` when the row is not a batch of a known format. */
+  /** @throws CairnlogError `corrupt-log` if the row is not a batch of a known format. */
   constructor(firstIndex: number, row: Buffer) {
     if (row.length < HEADER || row[0] !== FORMAT || row[1]! > MAX_TREE_VERSION)
       throw new CairnlogError("corrupt-log", `The batch at leaf ${firstIndex} is not in a format this version reads.`);
@@ -115,7 +117,7 @@ export class Batch {
     return this.#row.subarray(this.#entriesAt + this.#end(i - 1), this.#entriesAt + this.#end(i));
   }
 
-  /** The same as text. */
+  /** Entry number `i` as text. */
   text(i: number): string {
     return this.#row.toString("utf8", this.#entriesAt + this.#end(i - 1), this.#entriesAt + this.#end(i));
   }
@@ -130,7 +132,7 @@ export class Batch {
     return this.#row.subarray(this.#digestsAt, this.#headsAt);
   }
 
-  /** Tree version and signer of the heads; null for imported history, which has none. */
+  /** Tree version and signer of the heads; null for imported history, which has no heads. */
   get headInfo(): HeadInfo | null {
     if (this.#treeVersion === 0) return null;
     const keyId = this.#row.subarray(this.#headsAt, this.#headsAt + HASH);
@@ -143,7 +145,7 @@ export class Batch {
     return info && { ...info, heads: Array.from({ length: this.count }, (_, i) => this.head(i)!) };
   }
 
-  /** The head of tree size `firstIndex + i + 1`, or null where there is none. */
+  /** The head of tree size `firstIndex + i + 1`, or null if there is none. */
   head(i: number): HeadRecord | null {
     if (this.#treeVersion === 0) return null;
     const at = this.#headsAt + HASH + this.#headLength * i;

@@ -1,8 +1,8 @@
 /**
- * The change set: everything one batch changes, as one value. Nothing else is ever written to a log.
+ * The change set: everything that one batch changes, as one value. Nothing else is ever written to a log.
  *
- * While a batch is on its way to disk its rows live in a `Layer`; commands read through the layers of all batches in
- * flight, newest first, and so see what earlier commands wrote, committed or not.
+ * While a batch is on its way to disk, its rows are in a `Layer`. Commands read through the layers of all batches in
+ * flight, newest first, and so see all changes of earlier commands, committed or not.
  */
 
 import { compareKeys } from "lmdb";
@@ -46,9 +46,9 @@ export interface TileChange {
 }
 
 export interface ChangeSet {
-  /** Sequence of the record that the environment must be at. If it is at another one, nothing is written. */
+  /** Sequence that the environment's position must have. If it has another one, nothing is written. */
   readonly after: number;
-  /** Where it is then; null when these are no record's changes, but repairs of what follows from records. */
+  /** The position after the commit; null if the changes are repairs of derived data and not a record. */
   readonly position: JournalPosition | null;
   /** Leaf index of the first entry of `batch`. */
   readonly firstIndex: number;
@@ -60,7 +60,7 @@ export interface ChangeSet {
 
 const rowId = (key: Key): string => (typeof key === "string" ? key : JSON.stringify(key));
 
-/** A row of a layer before it was changed; `previous` is undefined where the layer did not touch it. */
+/** A row of a layer before it was changed; `previous` is undefined if the layer had not touched it. */
 interface Undo {
   readonly rows: Map<string, RowChange>;
   readonly id: string;
@@ -68,18 +68,18 @@ interface Undo {
 }
 
 /**
- * Uncommitted rows and postings of a batch. Between `begin` and `keep` or `undo` it notes what it changes, so that a
- * command that refuses leaves no trace, and one that does not costs no copy.
+ * Uncommitted rows and postings of a batch. From `begin` to `keep` or `undo` it records the previous values, so that a
+ * command that refuses leaves no trace, and a command that succeeds costs no copy.
  */
 export class Layer {
   readonly #tables = new Map<TableName, Map<string, RowChange>>();
   readonly #undoRows: Undo[] = [];
   #noting = false;
   #postingsBefore = 0;
-  /** What its entries are found by (`term.ts`). */
+  /** The terms of the batch's entries (`term.ts`). */
   readonly terms: TermTable;
 
-  /** @param terms an empty table, whose memory is used */
+  /** @param terms an empty table, whose memory is reused */
   constructor(terms = new TermTable()) {
     this.terms = terms;
   }
@@ -94,7 +94,7 @@ export class Layer {
     this.#undoRows.length = 0;
   }
 
-  /** Takes back everything since `begin`. */
+  /** Undoes all changes since `begin`. */
   undo(): void {
     for (const { rows, id, previous } of this.#undoRows.reverse())
       if (previous) rows.set(id, previous);
@@ -103,7 +103,7 @@ export class Layer {
     this.keep();
   }
 
-  /** The change to this row, or undefined when this layer does not touch it. */
+  /** The change to this row, or undefined if this layer does not touch it. */
   change<T extends TableName>(table: T, key: KeyOf<T>): { readonly row: RowOf<T> | undefined } | undefined {
     return this.#tables.get(table)?.get(rowId(key)) as { row: RowOf<T> | undefined } | undefined;
   }
@@ -124,7 +124,7 @@ export class Layer {
     return (this.#tables.get(table)?.values() as Iterable<TableChange<T>> | undefined) ?? [];
   }
 
-  /** Every change: first those that a record carries, then those that follow from its entries. */
+  /** Every change: first the changes that a record carries, then those derived from its entries. */
   split(): { readonly recorded: RowChange<RecordedTable>[]; readonly derived: RowChange<DerivedTable>[] } {
     const recorded: RowChange<RecordedTable>[] = [];
     const derived: RowChange<DerivedTable>[] = [];

@@ -1,4 +1,4 @@
-/** What the log asks of its store: reads of any number of threads and processes, and the commits of one writer. */
+/** The interface of the store: reads for any number of threads and processes, and commits for one writer. */
 import type { Batch } from "./batch.js";
 import type { ChangeSet } from "./changeset.js";
 import type { JournalPosition } from "./position.js";
@@ -10,32 +10,38 @@ export type TileKey = [treeVersion: 1 | 2, level: number, index: number];
 
 /** A part of a range of rows. */
 export interface RowWindow {
-  /** Rows passed over; none when absent. */
+  /** Number of rows to skip; 0 if absent. */
   readonly offset?: number;
   readonly limit: number;
 }
 
-/** Rows as they are on disk at one moment. Close it soon: while it is open, no page that it can see is used again. */
+/**
+ * Rows as they were on disk at one moment. Close it soon: while it is open, LMDB cannot reuse the pages that it can
+ * see.
+ */
 export interface Snapshot extends Pick<StoreReader, "get" | "range"> {
   close(): void;
 }
 
-/** How much room the log takes. */
+/** The disk space and the limits of the log. */
 export interface StoreUsage {
-  /** Of its files; pages that are free inside them are used again. */
+  /** Bytes of its files, including free pages inside them. */
   readonly fileBytes: number;
-  /** What the file of the entries can grow to. */
+  /** The maximum size of the entries' file. */
   readonly mapBytes: number;
-  /** Open read transactions' slots, of all threads and processes. */
+  /** Slots of open read transactions, of all threads and processes. */
   readonly readers: number;
 }
 
-/** Reads of a log's environments. They see exactly what is durable. Any number of these, in any thread and process. */
+/**
+ * Reads of a log's environments. They see only data that is durable. There may be any number of readers, in any thread
+ * and process.
+ */
 export interface StoreReader {
   get<T extends TableName>(table: T, key: KeyOf<T>): RowOf<T> | undefined;
   /**
-   * Rows whose keys lie in [start, end), ascending, `limit` of them after the first `offset`; the whole table without
-   * arguments. Rows that are skipped are not read, only passed over.
+   * Rows with keys in [start, end), ascending: `limit` rows after the first `offset`. Without arguments, the whole
+   * table. Skipped rows are not decoded.
    */
   range<T extends TableName>(
     table: T,
@@ -45,46 +51,49 @@ export interface StoreReader {
   ): Iterable<{ key: KeyOf<T>; row: RowOf<T> }>;
   /** The row with the greatest key that is not above `key`, in a table whose keys are numbers. */
   floor<T extends TableName>(table: T, key: KeyOf<T> & number): { key: KeyOf<T>; row: RowOf<T> } | undefined;
-  /** Keys of a table from `start` on, ascending: also those of rows that cannot be decoded. */
+  /** Keys of a table from `start` on, ascending, including keys of rows that cannot be decoded. */
   keys<T extends TableName>(table: T, start?: Key): Iterable<KeyOf<T>>;
   /** The batch that holds the entry at `index`, or undefined. Its bytes are a copy and stay valid. */
   batchAt(index: number): Batch | undefined;
-  /** The same, to be read at once: nothing is copied, and the next read may take its place. */
+  /** Like `batchAt`, but without a copy: valid only until the next read. */
   batchView(index: number): Batch | undefined;
   lastBatch(): Batch | undefined;
   /** Leaf indexes at which batches begin, ascending. */
   batchKeys(): Iterable<number>;
   tile(treeVersion: 1 | 2, level: number, index: number): Buffer | undefined;
-  /** The same, to be read at once, as with `batchView`. */
+  /** Like `tile`, but without a copy: valid only until the next read. */
   tileView(treeVersion: 1 | 2, level: number, index: number): Buffer | undefined;
   /** Keys of the tiles from `start` on, ascending. */
   tileKeys(start?: TileKey): Iterable<TileKey>;
-  /** How far the journal is applied. */
+  /** The position of the newest applied record. */
   position(): JournalPosition;
   readonly postings: PostingTables;
   /** Reads of one moment, for work that takes several turns of the event loop. */
   snapshot(): Snapshot;
   /**
-   * Shows all reads that follow one moment, that of the newest commit, until the next call. For readers beside a writer of
-   * another process, which may replace rows at any time. While a moment is shown, no page that it can see is used again.
+   * Until the next call, all reads see one moment, that of the newest commit. For a reader beside a writer in another
+   * process, which may replace rows at any time. LMDB cannot reuse the pages of that moment as long as it is shown.
    */
   pin(): void;
-  /** Ids of the other processes that have this environment open and have read from it; of those that live. */
+  /** Ids of the other living processes that have this environment open and have read from it. */
   otherProcesses(): number[];
   usage(): StoreUsage;
-  /** Lets the reads that follow see all that is committed. A thread that never yields would read one snapshot for ever. */
+  /**
+   * Makes all commits visible to the following reads. Without this, a thread that never yields would always read one
+   * snapshot.
+   */
   refresh(): void;
   close(): Promise<void>;
 }
 
-/** The same, and the one door through which anything is written. */
+/** A store that can also write. All writes go through `commit`. */
 export interface Store extends StoreReader {
   /**
    * Writes all of `changes` in one transaction, or nothing.
    *
-   * Resolves when it is on disk. When it rejects, it may be on disk all the same: read again before going on.
-   * Refuses when the journal's position is not `changes.after` any more: another writer has committed since, and what was
-   * formed without its rows must not be written over them. One commit at a time.
+   * Resolves when the changes are on disk. If it rejects, they may still be on disk: read again before the next commit.
+   * It refuses if the journal's position is no longer `changes.after`: then another writer has committed, and changes
+   * that were formed without its rows must not overwrite them. One commit at a time.
    */
   commit(changes: ChangeSet): Promise<void>;
 }

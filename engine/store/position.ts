@@ -1,18 +1,19 @@
 /**
- * How far a journal is applied to an environment: the newest record that is in it. The row with it is changed by every
- * commit, under the condition that it still says what the writer knows, so no two writers can commit from one state.
+ * The journal's position: the newest record that is applied to an environment. Every commit changes the row with the
+ * position, under the condition that the row still has the value that the writer knows. So no two writers can commit
+ * from the same state.
  *
- * Layout of the row: u48 epoch · 32-byte hash. Its version (LMDB's own 8 bytes before it) is the sequence.
+ * Layout of the row: u48 epoch · 32-byte hash. The row's LMDB version (8 bytes before it) is the sequence.
  */
 import { CairnlogError } from "../error.js";
 import { HASH } from "./schema.js";
 
 export interface JournalPosition {
-  /** Number of the newest record, from 1 on; 0 before the first. */
+  /** Number of the newest record; the first record is 1. 0 before the first record. */
   readonly sequence: number;
-  /** Counts the writers that took the lead of a journal; 0 for a journal that has only one. */
+  /** Counts the writers that have taken the lead of a journal; 0 for a journal that has only one. */
   readonly epoch: number;
-  /** Hash of the newest record; zeros while no journal wanted records as bytes. */
+  /** Hash of the newest record; zeros as long as no journal has needed records as bytes. */
   readonly hash: Uint8Array;
 }
 
@@ -21,7 +22,7 @@ export const ORIGIN: JournalPosition = { sequence: 0, epoch: 0, hash: NO_HASH };
 
 const EPOCH_BYTES = 6;
 
-/** The row, without the version. */
+/** The bytes of the row, without its version. */
 export function packPosition({ epoch, hash }: JournalPosition): Buffer {
   const row = Buffer.alloc(EPOCH_BYTES + HASH);
   row.writeUIntBE(epoch, 0, EPOCH_BYTES);

@@ -1,12 +1,12 @@
 /**
- * The store: an LMDB environment, opened by one writer, and one for postings in a directory below it. It knows tables,
- * not logs.
+ * The store: an LMDB environment, opened by one writer, and a second environment for postings in a directory below it.
+ * It knows tables, but nothing about logs.
  *
- * Durability: `overlappingSync` is off, so a transaction is visible to readers only after it is on disk. Nobody can
- * read a tree head that a power failure takes back, which would be a fork. (It is also faster for one commit at a time:
- * 0.33 ms against 0.45 ms for put and flush on the machine this was measured on.)
+ * Durability: `overlappingSync` is off, so a transaction is visible to readers only after it is on disk. So no reader
+ * can see a tree head that a power failure takes back, which would be a fork. (It is also faster for one commit at a
+ * time: 0.33 ms instead of 0.45 ms for put and flush on the machine where this was measured.)
  */
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import type { Database, RangeOptions, Transaction } from "lmdb";
 import { CairnlogError } from "../error.js";
 import { Batch } from "./batch.js";
@@ -18,39 +18,41 @@ import { openPostings, type PostingStore, type PostingTables } from "./postings/
 import { BYTE_TABLES, type Key, type KeyOf, RECORD_TABLES, type RowOf, type TableName } from "./schema.js";
 
 /**
- * Address space set aside for the map: 256 GiB, some 150 million entries. It costs nothing until used. A process has 128 TiB
- * in all, and LMDB does not survive running out of them, so many logs in one process must share.
+ * Address space reserved for the map: 256 GiB, about 150 million entries. It costs nothing until it is used. A process
+ * has 128 TiB of address space, and LMDB crashes when it runs out, so many logs in one process must share it.
  */
 export const DEFAULT_MAP_SIZE = 2 ** 38;
 export type * from "./contract.js";
 
 /** Key of the one row of the table `journal`. */
 const POSITION = "position";
-/** Directory of the postings within the log's. */
+/** Directory of the postings, inside the log's directory. */
 const POSTINGS = "postings";
 
 export interface StoreOptions {
-  /** Directory; created when it does not exist. */
+  /** Directory; created if it does not exist. */
   readonly path: string;
-  /** Bytes of address space, and the size the data can grow to. */
+  /** Bytes of address space, which is also the maximum size of the data. */
   readonly mapSize?: number;
-  /** For whoever does not hold the writer. */
+  /** For a process that does not hold the writer's slot. */
   readonly readOnly?: boolean;
-  /** For what is derived, compared and thrown away: nothing waits for the disk, and a crash may leave anything. */
+  /**
+   * For data that is derived, compared and deleted: writes are not flushed, so a crash may leave the files in any
+   * state.
+   */
   readonly isScratch?: boolean;
 }
 
 /** Opens or creates the environment at `options.path`. @throws CairnlogError `storage-failed` */
 export function openStore(options: StoreOptions): Store {
   try {
-    if (!options.readOnly) mkdirSync(options.path, { recursive: true });
     return new LmdbStore(options);
   } catch (cause) {
     throw new CairnlogError("storage-failed", `The data directory ${options.path} cannot be opened.`, { cause });
   }
 }
 
-/** `batch` unless it ends before the entry at `index`. */
+/** `batch`, unless it ends before the entry at `index`. */
 const holding = (batch: Batch | undefined, index: number): Batch | undefined =>
   batch && index < batch.firstIndex + batch.count ? batch : undefined;
 
@@ -61,9 +63,9 @@ class LmdbStore implements Store {
   readonly #batches: Database<Buffer, number>;
   readonly #tiles: Database<Buffer, TileKey>;
   readonly #journal: Database<Buffer, string> | undefined;
-  /** Opened by the first who asks for postings: those who verify or derive never do. */
+  /** Opened when postings are first needed; verifying and deriving never need them. */
   #postings: PostingStore | undefined;
-  /** The moment that reads see; without one, each sees what is newest. */
+  /** The moment that all reads see; without one, each read sees the newest commit. */
   #pinned: Transaction | undefined;
 
   constructor({ path, mapSize = DEFAULT_MAP_SIZE, readOnly = false, isScratch = false }: StoreOptions) {
@@ -73,7 +75,7 @@ class LmdbStore implements Store {
     this.#records = new Map(RECORD_TABLES.map((name) => [name, this.#env.openDB({ name, ...RECORDS })]));
     this.#batches = this.#bytes("batches");
     this.#tiles = this.#bytes("tiles");
-    // Its version is what a commit is conditional on.
+    // The version of this row is the condition of every commit.
     this.#journal = this.#bytes("journal", { useVersions: true });
   }
 
@@ -96,7 +98,7 @@ class LmdbStore implements Store {
     return this.#env.openDB<Buffer, K>({ name, encoding: "binary", ...options });
   }
 
-  /** Undefined for a table that is read only and that the log's writer does not know yet. */
+  /** Undefined in a read-only environment if the log's writer does not have this table yet. */
   #table<T extends TableName>(name: T): Database<RowOf<T>, KeyOf<T>> | undefined {
     return this.#records.get(name) as Database<RowOf<T>, KeyOf<T>> | undefined;
   }
@@ -152,7 +154,7 @@ class LmdbStore implements Store {
     return this.#batches.getKeys();
   }
 
-  /** The key first, then its row: 7 µs for a batch of 64 entries, where a range of one row took 21. */
+  /** Reads the key first, then its row: 7 µs for a batch of 64 entries. A range of one row took 21 µs. */
   #batchBefore(index: number, take: (view: Buffer) => Buffer): Batch | undefined {
     for (const key of this.#batches.getKeys({ start: index, reverse: true, limit: 1, ...this.#at })) {
       const row = view(this.#batches, key, this.#at);
@@ -191,8 +193,8 @@ class LmdbStore implements Store {
     const compareAndSwap = () => {
       written = after ? journal.ifVersion(POSITION, after, write) : journal.ifNoExists(POSITION, write);
     };
-    // A version that knows no position may write beside this one while one takes the place of the other. It appends where
-    // the log ends, too, so no batch is put where there is one.
+    // During an upgrade, a version that knows no position may still write. It also appends at the end of the log, so
+    // refuse to put a batch where one already exists.
     if (batch) unheard(this.#batches.ifNoExists(firstIndex, compareAndSwap));
     else compareAndSwap();
     if (!(await settled(written!)))
@@ -230,11 +232,11 @@ class LmdbStore implements Store {
   }
 
   pin(): void {
-    // Postings first: of a moment before that of the entries they lag behind, of one after it they would run ahead.
-    // A log that was imported and not opened since has none yet.
+    // Pin the postings first. If their moment is before that of the entries, they are only behind; if it were after,
+    // they would be ahead. A log that was imported and never opened has no postings yet.
     if (this.#postings || existsSync(`${this.#options.path}/${POSTINGS}`)) this.#openedPostings.pin();
     const previous = this.#pinned;
-    // Otherwise it would hand out the transaction that is in use.
+    // Without this, lmdb would return the transaction that is in use.
     this.#env.resetReadTxn();
     this.#pinned = this.#env.useReadTransaction();
     previous?.done();

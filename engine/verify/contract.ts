@@ -18,6 +18,14 @@ export type CredentialType = (typeof CREDENTIAL_TYPES)[number];
 export const ENDORSEMENT_CATEGORIES = ["x-service:human_attestation", "x-service:institutional_endorsement"] as const;
 export type EndorsementCategory = (typeof ENDORSEMENT_CATEGORIES)[number];
 
+/** The four short attestation types, and the path of the predicate of each under the predicate base. */
+export const PREDICATE_PATHS: ReadonlyMap<string, string> = new Map([
+  ["authorship", "/authorship/v1"],
+  ["editorial_review", "/editorial-review/v1"],
+  ["peer_review", "/peer-review/v1"],
+  ["publication", "/publication/v1"],
+]);
+
 /** States of an endorsement (`api.md`, Endorsements). */
 export const ENDORSEMENT_STATUSES = [
   "offered",

@@ -1,7 +1,8 @@
 /**
  * Log entries: what is hashed of them, and whether their hashes are right.
  * Hashed in version 1: `payload`, `previous_hash`. In version 2 also `timestamp`. Never hashed, in either version:
- * `id`, `event_type`, `chain_version` (a dispatch hint: relabelling only makes an entry fail) and `ots_proof`.
+ * `id`, `event_type` (the payload says what the event is: `eventcheck.ts`), `chain_version` (a dispatch hint: relabelling
+ * only makes an entry fail) and `ots_proof`.
  */
 import { blake3 } from "@noble/hashes/blake3.js";
 import { sha512 } from "@noble/hashes/sha2.js";
@@ -51,9 +52,15 @@ export interface Entry {
   readonly ots_proof?: string;
 }
 
-/** What `checkEntry` found wrong. */
+/** What `checkEntry` found wrong; `wrong-event` is found by `checkServiceEntry` alone. */
 export interface EntryProblem {
-  readonly code: "malformed-entry" | "hash-mismatch" | "digest-mismatch" | "unknown-digest" | "primary-digest";
+  readonly code:
+    | "malformed-entry"
+    | "hash-mismatch"
+    | "digest-mismatch"
+    | "unknown-digest"
+    | "primary-digest"
+    | "wrong-event";
   /** A sentence. */
   readonly message: string;
 }

@@ -20,6 +20,7 @@ export {
   entryHash,
   entryPreimage,
 } from "./entry.js";
+export { checkServiceEntry, eventMisfit } from "./eventcheck.js";
 export { canonicalJson } from "./json/canonical.js";
 export { parseIJson } from "./json/ijson.js";
 export { type KeyAlgorithm, type PublicKey, parsePublicKey } from "./keys/publickey.js";

@@ -29,7 +29,10 @@ type Payload<M extends Members> = { readonly [K in keyof M]: Fitting<M[K]> };
 
 /** What is known of a kind of event. */
 export interface EventKind {
-  /** Members of the payload that the service writes, all of them present. Imported history may lack some. */
+  /**
+   * Members of the payload that the service writes, all of them present. Imported history may lack some. Events of the
+   * service's own types also name their type in the payload (`eventOf`).
+   */
   readonly payload: Members;
   /** Members that hold the fingerprint of a key. */
   readonly keys: readonly string[];
@@ -308,12 +311,15 @@ export function kindOf(eventType: string): EventKind | undefined {
   return isPredicate(eventType) ? ATTESTATION_KIND : undefined;
 }
 
-/** An event of one of the service's own kinds, ready to be appended. */
+/**
+ * An event of one of the service's own kinds, ready to be appended. The payload names the type, because no hash covers the
+ * `event_type` of an entry: whoever passes the entry on could change it.
+ */
 export function eventOf<T extends EventType>(
   event_type: T,
   payload: PayloadOf<T>,
-): { readonly event_type: T; readonly payload: PayloadOf<T> & JsonObject } {
-  return { event_type, payload: payload as PayloadOf<T> & JsonObject };
+): { readonly event_type: T; readonly payload: PayloadOf<T> & { readonly event_type: T } & JsonObject } {
+  return { event_type, payload: { event_type, ...payload } };
 }
 
 /** What keeps a payload from being one of its kind, as a sentence; undefined when nothing does. Further members may be there. */

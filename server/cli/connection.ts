@@ -2,8 +2,9 @@
 import { readFileSync } from "node:fs";
 import { type Client, ClientError, createClient } from "../client/index.js";
 import { fileSigner, PASSPHRASE_HELP } from "./identity/secrets.js";
+import { patientFetch } from "./patience.js";
 import { StateFolder } from "./state.js";
-import { printable } from "./terminal/printable.js";
+import { printable, printableJson } from "./terminal/printable.js";
 import { required, UsageError } from "./usage.js";
 
 /** Of commands that sign nothing. */
@@ -54,7 +55,7 @@ export async function withClient<T>(
   const kept = folder.loadSession();
   const client = createClient({
     server,
-    fetch: patientFetch,
+    fetch: patientFetch(),
     store: folder.store,
     signer,
     // With a key there is no need for the session, which may be another key's.
@@ -77,22 +78,9 @@ export async function withClient<T>(
   }
 }
 
-/** A minute's limit is waited out, which a few dozen files reach; what takes longer is for people to decide. */
-const PATIENCE_S = 60;
-
-async function patientFetch(input: Parameters<typeof fetch>[0], init?: RequestInit): Promise<Response> {
-  for (;;) {
-    const response = await fetch(input, init);
-    const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
-    if (response.status !== 429 || !(seconds <= PATIENCE_S)) return response;
-    console.error(`The service's limit is reached; going on in ${seconds} s.`);
-    await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
-  }
-}
-
 /** Prints an answer: as one line of JSON, or as text in which nothing steers the terminal. */
 export function report(values: { readonly json: boolean }, answer: unknown, text: string): void {
-  console.log(values.json ? JSON.stringify(answer) : printable(text));
+  console.log(values.json ? printableJson(answer) : printable(text));
 }
 
 /** Node's timers count milliseconds in 31 bits; one that is set for longer ends at once. */

@@ -1,4 +1,5 @@
 /** What the subcommands need of a running service: JSON over HTTP, with its refusals as sentences. */
+import { OversizedAnswer, readBody } from "../client/body.js";
 import { UsageError } from "./usage.js";
 
 /** The service answered with a problem, or not at all. */
@@ -24,12 +25,15 @@ export function connect(server: string): Service {
   const base = `${server.replace(/\/+$/, "").replace(/\/api\/v1$/, "")}/api/v1`;
   const request = async <T>(path: string, init?: RequestInit): Promise<T> => {
     let response: Response;
+    let bytes: Uint8Array;
     try {
       response = await fetch(base + path, init);
+      bytes = await readBody(response);
     } catch (cause) {
-      throw new ServiceError(0, `No service answers at ${server}. Is it running?`, { cause });
+      const detail = cause instanceof OversizedAnswer ? `${server} answered with too much.` : unreachable(server);
+      throw new ServiceError(0, detail, { cause });
     }
-    const body = (await response.json().catch(() => null)) as { detail?: string } | null;
+    const body = parsed(bytes);
     if (response.ok && body !== null) return body as T;
     throw new ServiceError(
       response.status,
@@ -41,4 +45,15 @@ export function connect(server: string): Service {
     post: (path, body) =>
       request(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
   };
+}
+
+const unreachable = (server: string): string => `No service answers at ${server}. Is it running?`;
+
+/** Null for what is no JSON. */
+function parsed(bytes: Uint8Array): { readonly detail?: string } | null {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes)) as { detail?: string } | null;
+  } catch {
+    return null;
+  }
 }

@@ -6,6 +6,7 @@ import type { Static, TSchema } from "typebox";
 import { Check } from "typebox/value";
 import { parseIJson } from "../../engine/verify/index.js";
 import { Problem } from "../wire/errors.js";
+import { OversizedAnswer, readBody, secondsAsked } from "./body.js";
 import { ClientError } from "./error.js";
 
 /** A query string in the making; undefined members are left out. */
@@ -62,7 +63,7 @@ export class Http {
       throw new ClientError("malformed-answer", `${this.server} answered ${path} with something else than promised.`, {
         status,
       });
-    return body as Static<S>;
+    return known(schema, body) as Static<S>;
   }
 
   async #send(path: string, init: RequestInit): Promise<{ readonly bytes: Uint8Array; readonly status: number }> {
@@ -71,14 +72,41 @@ export class Http {
     try {
       // A redirect could carry a token or a proof to another host.
       response = await this.#fetch.call(globalThis, this.server + PREFIX + path, { ...init, redirect: "error" });
-      bytes = new Uint8Array(await response.arrayBuffer());
+      bytes = await readBody(response);
     } catch (cause) {
+      if (cause instanceof OversizedAnswer)
+        throw new ClientError("malformed-answer", `${this.server} answered ${path} with too much. ${cause.message}`, {
+          cause,
+        });
       throw new ClientError("no-answer", `No service answers at ${this.server}. Is it running?`, { cause });
     }
     const { status } = response;
-    if (!response.ok) throw refusal(status, readAnswer(bytes), response.headers.get("retry-after"), this.server);
+    if (!response.ok) throw refusal(status, readAnswer(bytes), secondsAsked(response.headers), this.server);
     return { bytes, status };
   }
+}
+
+/** What `known` goes by of a JSON Schema. */
+interface Schema {
+  readonly anyOf?: readonly TSchema[];
+  readonly items?: TSchema;
+  readonly properties?: Readonly<Record<string, TSchema>>;
+  readonly additionalProperties?: unknown;
+}
+
+/**
+ * A value that fits a schema, without the members that the schema does not name: nobody has checked them. Objects that may
+ * hold anything (payloads, manifests) stay as they are.
+ */
+function known(schema: TSchema, value: unknown): unknown {
+  const { anyOf, items, properties = {}, additionalProperties } = schema as Schema;
+  if (anyOf) return known(anyOf.find((branch) => Check(branch, value))!, value);
+  if (Array.isArray(value)) return items ? value.map((item) => known(items, item)) : value;
+  const names = Object.keys(properties);
+  if (typeof value !== "object" || value === null || !names.length || additionalProperties === true) return value;
+  const members = value as Readonly<Record<string, unknown>>;
+  const present = names.filter((name) => Object.hasOwn(members, name));
+  return Object.fromEntries(present.map((name) => [name, known(properties[name]!, members[name])]));
 }
 
 function search(query: Query): string {
@@ -95,13 +123,12 @@ function readAnswer(bytes: Uint8Array): unknown {
   }
 }
 
-function refusal(status: number, body: unknown, retryAfter: string | null, server: string): ClientError {
-  const seconds = retryAfter !== null && /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) : undefined;
+function refusal(status: number, body: unknown, retryAfter: number | undefined, server: string): ClientError {
   if (!Check(Problem, body))
     return new ClientError("malformed-answer", `${server} answered ${status} without saying why.`, {
       status,
-      retryAfter: seconds,
+      retryAfter,
     });
   const { code, detail, errors = [] } = body as Problem;
-  return new ClientError(code, detail, { status, errors, retryAfter: seconds });
+  return new ClientError(code, detail, { status, errors, retryAfter });
 }

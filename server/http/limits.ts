@@ -1,13 +1,14 @@
 /**
  * Rate limits by client address, in memory. Clients choose their addresses, so the number of them that is remembered is
- * bounded: beyond it the one not seen for longest is forgotten, which only ever forgives.
+ * bounded: beyond it the one not seen for longest is forgotten, which only ever forgives. The service's one `Limits` owns
+ * the counts, in the thread that serves HTTP.
  */
 import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
 import { limitKey } from "./transport/client-address.js";
 
 /** Every limit: requests allowed in each window of so many seconds. */
 export const LIMITS = {
-  general: { requests: 100, seconds: 60, about: "every request that has no limit of its own" },
+  general: { requests: 100, seconds: 60, about: "all requests without a limit of their own" },
   "key-registration": { requests: 10, seconds: 3600, about: "key registrations" },
   attestation: { requests: 50, seconds: 3600, about: "attestations" },
   "endorsement-offer": { requests: 20, seconds: 86_400, about: "endorsement offers" },

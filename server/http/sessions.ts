@@ -1,6 +1,7 @@
 /**
  * Sessions: JSON Web Tokens (RFC 7519) that the operator key signs and nobody stores. What a token says was true when it
- * was signed; whether its key is still good is asked again at every use, so a key's sessions end with it.
+ * was signed; whether its key is still good is asked again at every use, so a key's sessions end with it. What was verified
+ * is remembered by the service's one `Sessions`, in the thread that serves HTTP.
  */
 import { createPublicKey, type KeyObject, randomUUID } from "node:crypto";
 import { type JWTPayload, jwtVerify } from "jose";

@@ -15,6 +15,8 @@ export type Misconduct =
   | "fork"
   /** The newest head is smaller than one that was shown before. */
   | "shrunken"
+  /** A signed head is of a time that has not come yet. */
+  | "future-head"
   /** There is no head where there must be one. */
   | "missing-head"
   /** A signed head has another root than the entries that are served. */

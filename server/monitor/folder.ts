@@ -4,7 +4,7 @@
  * here decides what is believed.
  */
 import { randomUUID } from "node:crypto";
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import Type, { type Static } from "typebox";
 import { Check } from "typebox/value";
@@ -79,13 +79,19 @@ export class MonitorFolder {
 export function keepFile(path: string, text: string): string {
   mkdirSync(dirname(path), { recursive: true });
   const fresh = `${path}.${randomUUID()}`;
-  const file = openSync(fresh, "wx", 0o644);
   try {
-    writeSync(file, text);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
+    const file = openSync(fresh, "wx", 0o644);
+    try {
+      // Not `writeSync`: it may write a part alone, when there is room for no more, and says so by nothing but a number.
+      writeFileSync(file, text);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(fresh, path);
+  } catch (error) {
+    rmSync(fresh, { force: true });
+    throw error;
   }
-  renameSync(fresh, path);
   return path;
 }

@@ -2,7 +2,6 @@
  * The verified copy: a data directory as `cairnlog serve` knows it, without private tables and private key. What gets in
  * was checked by the same code that imports history; what is in is what the service is held to from then on.
  */
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { CairnlogError } from "../../engine/error.js";
 import { type HistoryWriter, openHistory } from "../../engine/log/history/history.js";
@@ -11,7 +10,7 @@ import { projection } from "../../engine/registry/projection.js";
 import { openStore, type Store } from "../../engine/store/store.js";
 import {
   canonicalTimestamp,
-  checkEntry,
+  checkServiceEntry,
   type Entry,
   type PublicKey,
   type TreeHead,
@@ -55,7 +54,6 @@ export class Mirror {
 
   /** Opens or creates the data directory at `path`. @throws CairnlogError as `openHistory` does */
   static async open(path: string, key: PublicKey): Promise<Mirror> {
-    mkdirSync(path, { recursive: true });
     keepFile(operatorPublicKeyPath(path), key.pem);
     const log = join(path, "log");
     const writer = await openHistory({ path: log, operatorKey: key.pem, projection });
@@ -132,7 +130,7 @@ export class Mirror {
 }
 
 function entryKind(entry: Entry, other: Entry | null): Misconduct {
-  if (checkEntry(entry).some(({ code }) => code !== "unknown-digest")) return "bad-entry";
+  if (checkServiceEntry(entry).some(({ code }) => code !== "unknown-digest")) return "bad-entry";
   if (entry.previous_hash !== (other?.entry_hash ?? null) || (other && entry.id <= other.id)) return "broken-chain";
   const isReversed = entry.chain_version === 2 && other && isBefore(entry.timestamp, other.timestamp);
   return isReversed ? "time-reversal" : "bad-entry";

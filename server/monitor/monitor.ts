@@ -17,6 +17,7 @@ import {
   verifyCheckpoint,
   verifyTreeHead,
 } from "../../engine/verify/index.js";
+import { isOversized } from "../client/error.js";
 import { Http, type Query } from "../client/http.js";
 import { ClientError, type Evidence } from "../client/index.js";
 import { Watch } from "../client/log/watch.js";
@@ -24,13 +25,15 @@ import * as wire from "../wire/log/log.js";
 import { Misbehaviour, type Misconduct, type MonitorEvidence } from "./alarm.js";
 import type { MonitorFolder } from "./folder.js";
 import { Mirror } from "./mirror.js";
-import { OversizedAnswer } from "./patience.js";
 import { namedIn } from "./watched.js";
 
 /** Entries a page, and what is asked for instead when a page of them is too long to be borne. */
 const PAGE_SIZES = [200, 20, 1] as const;
 /** Sizes whose heads are asked for together, the most that `GET /log/heads` gives. */
 const HEADS = 1000;
+
+/** How far the operator's clock may be ahead of this machine's. */
+const CLOCK_SKEW_MS = 5 * 60_000;
 
 /** Three lines and a signature, whatever they say. */
 const NOTE = /^[^\n]+\n\d+\n[A-Za-z0-9+/]{43}=\n(?:[^\n]+\n)*\n\u2014 /;
@@ -64,7 +67,9 @@ export class Monitor {
   constructor(options: MonitorOptions) {
     this.#options = options;
     this.#http = new Http(options.server, options.fetch);
-    this.#watch = new Watch(this.#http, options.folder.store, options.operatorKey);
+    this.#watch = new Watch(this.#http, options.folder.store, options.operatorKey, (head) =>
+      isFromFuture(head) ? fromFuture(head) : undefined,
+    );
   }
 
   /** The newest head that held, of this round or an earlier one. */
@@ -133,6 +138,7 @@ export class Monitor {
     const { known, shown } = evidence;
     if (!shown) return this.#caught("missing-head", detail, evidence);
     if (!(await verifyTreeHead(shown, key))) return this.#caught("bad-signature", detail, evidence);
+    if (isFromFuture(shown)) return this.#caught("future-head", detail, evidence);
     const ours = this.#mirror?.head(shown.tree_size);
     if (ours && ours.root_hash !== shown.root_hash)
       return this.#caught("fork", twoHeads(shown.tree_size), { ...evidence, known: ours });
@@ -189,6 +195,7 @@ export class Monitor {
           other: previous,
           shown: head,
         });
+      if (head && isFromFuture(head)) throw await this.#caught("future-head", fromFuture(head), { shown: head });
       signed = head !== null;
       previous = entry;
       received.push({ entry, head });
@@ -207,7 +214,7 @@ export class Monitor {
       try {
         entries = (await this.#get(wire.EntryPage, "/log", query)).entries as Entry[];
       } catch (error) {
-        if (error instanceof ClientError && error.cause instanceof OversizedAnswer && perPage > 1) continue;
+        if (isOversized(error) && perPage > 1) continue;
         throw error;
       }
       if (entries.length > perPage) throw malformed(`A page of ${perPage} entries has ${entries.length}.`);
@@ -334,6 +341,15 @@ export class Monitor {
     });
   }
 }
+
+/**
+ * Whether a head was made later than now, by this machine's clock. Such a head would pass for news until then, so that a
+ * log which has fallen silent would not be noticed. A timestamp that cannot be read counts as one.
+ */
+const isFromFuture = ({ timestamp }: TreeHead): boolean => !(Date.parse(timestamp) <= Date.now() + CLOCK_SKEW_MS);
+
+const fromFuture = ({ tree_size, timestamp }: TreeHead): string =>
+  `The head of size ${tree_size} is of ${timestamp}, more than ${CLOCK_SKEW_MS / 60_000} minutes ahead of this machine's clock.`;
 
 const twoHeads = (size: number) => `The operator has signed two different tree heads of size ${size}.`;
 

@@ -3,18 +3,14 @@
  * line for ever.
  */
 import { setTimeout as timer } from "node:timers/promises";
+import { OversizedAnswer, readBody, secondsAsked } from "../client/body.js";
 
-/** A page of 200 entries has 2 MB when they are long; the log's longest entries come one by one. */
-export const MAX_ANSWER_BYTES = 16 * 2 ** 20;
 const REQUEST_MS = 60_000;
 /** Tries before an outage is somebody else's business. */
 const TRIES = 5;
 const FIRST_PAUSE_MS = 1_000;
 /** What a service may ask to be waited for in one request, all in all: the default limit renews itself every minute. */
 const MAX_WAIT_MS = 15 * 60_000;
-
-/** An answer that is longer than any honest one. */
-export class OversizedAnswer extends Error {}
 
 export interface PatienceOptions {
   /** Ends every wait and every request. */
@@ -43,7 +39,7 @@ export function patientFetch(options: PatienceOptions): typeof fetch {
         if (signal.aborted || error instanceof OversizedAnswer) throw error;
         failure = error;
       }
-      const asked = response && secondsAsked(response);
+      const asked = response && secondsAsked(response.headers);
       const pause = asked ? asked * 1000 : FIRST_PAUSE_MS * 2 ** failures;
       // A limit that names its end is no outage.
       if (response?.status !== 429 || !asked) failures++;
@@ -67,21 +63,9 @@ function reason(response: Response | null): string {
   return response.status === 429 ? "The service's limit is reached" : `The service answers ${response.status}`;
 }
 
-function secondsAsked(response: Response): number | null {
-  const text = response.headers.get("retry-after");
-  return text !== null && /^\d{1,9}$/.test(text) ? Number(text) : null;
-}
-
 /** The answer with its body read, as far as that is bearable. */
 async function whole(response: Response): Promise<Response> {
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const part of (response.body ?? []) as AsyncIterable<Uint8Array>) {
-    bytes += part.length;
-    // Leaving the loop closes the connection.
-    if (bytes > MAX_ANSWER_BYTES) throw new OversizedAnswer(`The answer is longer than ${MAX_ANSWER_BYTES} bytes.`);
-    parts.push(part);
-  }
-  const { status, headers } = response;
-  return new Response(response.body && Buffer.concat(parts), { status, headers });
+  const { status, headers, body } = response;
+  const bytes = await readBody(response);
+  return new Response(body && bytes, { status, headers });
 }

@@ -1,4 +1,5 @@
 /** Backups and restores at the exact edge: one entry more or less, and the same number of other entries. */
+
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -13,6 +14,7 @@ import {
   restore,
 } from "#cairnlog/engine/log/history/restore.js";
 import { noProjection } from "#cairnlog/engine/log/write/projection.js";
+import { anyEvent } from "../anyevent.js";
 import { cairnlog } from "../cli/harness.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator, testPool } from "../log/harness.js";
 import { chain } from "../log/history/entries.js";
@@ -22,7 +24,7 @@ const SIZE = 5;
 async function builtLog(numbers: readonly number[]): Promise<string> {
   let now = 1_700_000_000_000_000;
   const { log, path } = await openTestLog({ clock: () => now++ });
-  for (const n of numbers) await log.append({ event_type: "note", payload: { n } });
+  for (const n of numbers) await log.append(anyEvent({ n }));
   await log.close();
   return path;
 }
@@ -79,12 +81,12 @@ async function restored(options: Partial<RestoreOptions>): Promise<Restored> {
 
 const anotherRoot = (size: number) => ({
   code: "precondition-failed",
-  message: `The first ${size} entries are not those that were published: the head of a client has another root.`,
+  message: `The first ${size} entries are not the published ones: the head of a client has another root.`,
 });
 const tooShort = (from: number, to: number) => ({
   code: "precondition-failed",
   message: expect.stringMatching(
-    `^A head of size ${to} was published .a client., but this ends at size ${from - 1}: entries ${from} to ${to} are missing`,
+    `^A head of size ${to} was published .a client., but this copy ends at size ${from - 1}: entries ${from} to ${to} are missing`,
   ),
 });
 
@@ -115,7 +117,9 @@ describe("a head that was published", () => {
   test("that nobody names is refused, unless a fork is allowed", async () => {
     await expect(restored({})).rejects.toMatchObject({
       code: "precondition-failed",
-      message: expect.stringContaining(`The backup ends at size ${SIZE}, and nothing says whether more was published.`),
+      message: expect.stringContaining(
+        `The backup ends at size ${SIZE}, and it is not known whether more was published.`,
+      ),
     });
     expect(await restored({ mayFork: true })).toMatchObject({ entries: SIZE });
   });
@@ -134,7 +138,7 @@ describe("a mirror", () => {
     expect(await restored({ published, mirror: path })).toMatchObject({ entries: SIZE, fromMirror: 0 });
     await expect(restored({ published, mirror: other })).rejects.toMatchObject({
       code: "precondition-failed",
-      message: expect.stringMatching(/is not one of this log: its entry at leaf 4 is another one\.$/),
+      message: expect.stringMatching(/is of another log: its entry at leaf 4 is a different one\.$/),
     });
   });
 
@@ -231,7 +235,7 @@ test("what the data directory itself says was shown counts, at exactly the resto
   for (const last of [1, 2]) {
     const folder = join(temporaryFolder(), "log");
     const { log } = await openTestLog({ path: folder, signer });
-    for (const n of [0, last]) await log.append({ event_type: "note", payload: { n } });
+    for (const n of [0, last]) await log.append(anyEvent({ n }));
     heads.push({ folder, head: JSON.stringify(log.treeHead()) });
     await log.close();
   }
@@ -241,9 +245,7 @@ test("what the data directory itself says was shown counts, at exactly the resto
   writeFileSync(join(target, "published.json"), another.head);
   const refused = await cairnlog(["restore", from, "--to", target]);
   expect(refused).toMatchObject({ code: 1, stdout: "" });
-  expect(refused.stderr).toMatch(
-    /The first 2 entries are not those that were published: the head of .*published\.json/,
-  );
+  expect(refused.stderr).toMatch(/The first 2 entries are not the published ones: the head of .*published\.json/);
   expect((await cairnlog(["restore", from, "--to", target, "--may-fork"])).code).toBe(1);
   expect(readdirSync(target).sort()).toEqual(["operator.pem", "published.json"]);
   writeFileSync(join(target, "published.json"), own.head);

@@ -1,4 +1,4 @@
-/** The explorer in a browser of its own, and what every view must hold to. */
+/** Helpers for the explorer in a browser, and the requirements for every view. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core";
@@ -13,7 +13,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 /** A reader: cookies, storage and cache of his own. */
 export class Reader {
   readonly context: BrowserContext;
-  /** What went wrong in pages without anybody seeing it; refusals of the service are not wrong. */
+  /** Unnoticed errors in pages; refusals of the service are not errors. */
   readonly complaints: string[] = [];
 
   private constructor(context: BrowserContext) {

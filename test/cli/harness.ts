@@ -1,6 +1,7 @@
-/** The command in this process: the code that `main.ts` runs, without the second that a process of its own costs. */
+/** Runs the command in this process: the code of `main.ts`, without the second that a new process costs. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { EventEmitter, once } from "node:events";
+import { afterAll } from "vitest";
 import { runCommand } from "#cairnlog/server/cli/command.js";
 import type { Finished } from "../service.js";
 
@@ -21,7 +22,7 @@ export class Running {
     return this.#output.stdout;
   }
 
-  /** Takes what it prints. */
+  /** Receives its output. */
   print(stream: Stream, text: string): void {
     this.#output[stream] += text;
     this.#events.emit("printed");
@@ -55,25 +56,40 @@ const running = new AsyncLocalStorage<Running>();
 
 type Write = (chunk: string | Uint8Array, ...more: unknown[]) => boolean;
 
-for (const [stream, method] of [
-  ["stdout", "log"],
-  ["stderr", "error"],
-] as const) {
-  const print = console[method].bind(console);
-  console[method] = (...values: unknown[]) => {
-    const command = running.getStore();
-    if (command) command.print(stream, `${values.join(" ")}\n`);
-    else print(...values);
+/** Has what commands print go to them. @returns how to undo that */
+export function divertOutput(): () => void {
+  const undo = (
+    [
+      ["stdout", "log"],
+      ["stderr", "error"],
+    ] as const
+  ).map(([stream, method]) => {
+    const { [method]: print } = console;
+    const { write } = process[stream];
+    console[method] = (...values: unknown[]) => {
+      const command = running.getStore();
+      if (command) command.print(stream, `${values.join(" ")}\n`);
+      else print.apply(console, values);
+    };
+    const divert: Write = (chunk, ...more) => {
+      const command = running.getStore();
+      if (!command) return (write as Write).call(process[stream], chunk, ...more);
+      command.print(stream, Buffer.from(chunk as string).toString("utf8"));
+      return true;
+    };
+    process[stream].write = divert as typeof write;
+    return () => {
+      console[method] = print;
+      process[stream].write = write;
+    };
+  });
+  return () => {
+    for (const restore of undo) restore();
   };
-  const write = process[stream].write.bind(process[stream]) as Write;
-  const divert: Write = (chunk, ...more) => {
-    const command = running.getStore();
-    if (!command) return write(chunk, ...more);
-    command.print(stream, Buffer.from(chunk as string).toString("utf8"));
-    return true;
-  };
-  process[stream].write = divert as typeof process.stdout.write;
 }
+
+// The next test file may run in this process. It loads its own copy of this module.
+afterAll(divertOutput());
 
 /** Begins `cairnlog` with these arguments. */
 export const begin = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Running =>

@@ -1,4 +1,4 @@
-/** What is left when `cairnlog import` is killed on the way. */
+/** The state that is left when `cairnlog import` is killed while it runs. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
@@ -35,7 +35,7 @@ test("killed anywhere on the way, it leaves the log empty or whole, and the next
     const again = await cairnlog(["import", file, "--data", data, "--json"]);
     if (again.code === 0) expect(JSON.parse(again.stdout)).toMatchObject({ entry_count: 6000 });
     // It had been done when it was killed.
-    else expect(again.stderr).toContain("holds 6000 entries already");
+    else expect(again.stderr).toContain("already has 6000 entries");
     expect(existsSync(join(data, "log.importing"))).toBe(false);
   }
 });

@@ -1,4 +1,4 @@
-/** `cairnlog import`: what it prints and answers. */
+/** `cairnlog import`: its output and exit codes. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -34,7 +34,7 @@ test("a file becomes a log that is served, exported as it was, and imported once
   });
   const service = await startService(at("data"));
   const again = await cairnlog(["import", file, "--data", at("data")]);
-  expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining("holds 2511 entries already") });
+  expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining("already has 2511 entries") });
   const exported = await cairnlog(["export", "--server", service.url, "--out", at("again.ndjson")]);
   expect(exported.code).toBe(0);
   expect(readFileSync(at("again.ndjson"), "utf8")).toBe(readFileSync(file, "utf8"));
@@ -57,7 +57,7 @@ test("standard input is read, SERVICE_DATA_DIR is heeded, and people get sentenc
   expect(stdout).toContain("warning: line 2511, entry 2511: A version 1 entry follows a version 2 entry.");
 });
 
-test("a refusal names the line and leaves nothing; what is not understood is 2", async () => {
+test("a refusal names the line and leaves nothing; wrong usage is 2", async () => {
   const file = written("bad.ndjson", [...history.slice(0, 1200), { ...history[1200]!, payload: {} }]);
   const run = await cairnlog(["import", file, "--data", at("bad")]);
   expect(run).toMatchObject({ code: 1, stdout: "" });

@@ -1,4 +1,4 @@
-/** A way through every operation of the OpenAPI document, and a record of what was answered. */
+/** A tour of every operation of the OpenAPI document, and a record of the answers. */
 import { expect } from "vitest";
 import type { Document } from "../server/contract.js";
 import type { Reply, TestService } from "../server/harness.js";
@@ -17,7 +17,7 @@ export interface Operation {
   readonly definition: Document;
 }
 
-/** Every operation of a document but those that are there for tests. */
+/** Every operation of a document, except those for tests. */
 export function operationsOf(document: Document): Operation[] {
   return Object.entries<Document>(document.paths)
     .filter(([path]) => !path.startsWith("/api/v1/test/"))
@@ -50,7 +50,7 @@ export class Tour {
     return tour;
   }
 
-  /** Notes what a service answers from now on. */
+  /** Records the answers of a service from now on. */
   async follow(service: TestService): Promise<void> {
     const contract = await service.contract();
     service.watch = (method, path, _, { status }) => {

@@ -1,4 +1,4 @@
-/** Mixed load over every route that writes, until the service is gone: who does it, and how often what. */
+/** Mixed load on every route that writes, until the service is gone: the clients, and how often they do what. */
 import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
 import type { Random } from "../reliability/random.js";
 import type { TestSigner } from "../server/signers.js";
@@ -51,7 +51,7 @@ export class Crew {
     this.#pairs.fill(undefined);
   }
 
-  /** Works until the service is cut off. @throws what a worker found wrong */
+  /** Works until the service is cut off. @throws the fault that a worker found */
   async work(service: Connection, random: Random): Promise<void> {
     await Promise.all(this.#pairs.map((_, worker) => this.#workAlone(worker, service, random.fork())));
   }

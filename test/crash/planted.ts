@@ -4,9 +4,9 @@ import type { PlantedFault } from "../reliability/planted.js";
 export const CRASH_FAULTS: readonly PlantedFault[] = [
   {
     name: "acknowledges before the commit",
-    file: "engine/log/write/sequencer.js",
-    text: "await this.#parts.applier.commit({ firstIndex, batch: packed, rows: recorded }, made);",
-    replacement: "this.#parts.applier.commit({ firstIndex, batch: packed, rows: recorded }, made).catch(() => {});",
+    file: "engine/log/write/stages/writing.js",
+    text: "await this.#applier.commit({ firstIndex, batch: packed, rows: recorded }, made);",
+    replacement: "this.#applier.commit({ firstIndex, batch: packed, rows: recorded }, made).catch(() => {});",
   },
   {
     name: "writes state in a transaction after that of the batch",
@@ -16,14 +16,14 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "loses a row of state",
-    file: "engine/log/write/sequencer.js",
-    text: "const { recorded, derived } = batch.layer.split();",
+    file: "engine/log/write/stages/writing.js",
+    text: "const { recorded, derived } = layer.split();",
     replacement:
-      "const { recorded, derived: all } = batch.layer.split(); const derived = all.slice(batch.firstIndex % 7 === 3 ? 1 : 0);",
+      "const { recorded, derived: all } = layer.split(); const derived = all.slice(batch.firstIndex % 7 === 3 ? 1 : 0);",
   },
   {
     name: "stores the first head of a batch for all of its sizes",
-    file: "engine/log/write/sequencer.js",
+    file: "engine/log/write/stages/writing.js",
     text: "root: roots.subarray(HASH * i, HASH * (i + 1)),",
     replacement: "root: roots.subarray(0, HASH),",
   },
@@ -66,7 +66,7 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "serves heads that are signed anew",
-    file: "engine/log/log.js",
+    file: "engine/log/view.js",
     text: "return (treeSize <= this.#size && this.#reader.head(treeSize)) || null;",
     replacement:
       "const head = treeSize <= this.#size && this.#reader.head(treeSize); return head ? { ...head, timestamp: new Date().toISOString() } : null;",
@@ -74,8 +74,8 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   {
     name: "records an attestation again when it is sent again",
     file: "engine/registry/attestations/commands.js",
-    text: ": transaction.first(sameAttestationTerm(key.fingerprint, signed.manifest_hash, event_type));",
-    replacement: ": undefined;",
+    text: ": transaction.first(terms.submission);",
+    replacement: ": undefined; signed = { ...signed, may_differ: true };",
   },
 ];
 
@@ -96,7 +96,7 @@ export const ENGINE_FAULTS: readonly PlantedFault[] = [
   {
     name: "lets batches pass that were built on one that failed",
     file: "engine/log/write/sequencer.js",
-    text: "if (this.#failed)\n            throw this.#failure;",
+    text: "if (this.#failure)\n            throw this.#failure.error;",
     replacement: "",
   },
   {
@@ -126,7 +126,7 @@ export const ENGINE_FAULTS: readonly PlantedFault[] = [
   {
     name: "passes the error of a dead worker on",
     file: "engine/crypto/pool/pool.js",
-    text: 'throw new CairnlogError("worker-failed", "A worker thread failed; what it was to do is not done.", { cause });',
+    text: 'throw new CairnlogError("worker-failed", "A worker thread failed before it finished its task.", { cause });',
     replacement: "throw cause;",
   },
 ];

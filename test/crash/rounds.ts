@@ -1,6 +1,6 @@
 /**
- * Rounds of SIGKILL on one data directory: under load, while the service starts, while it stops. After each, everything
- * that was acknowledged must be there, nothing half of it, and the history of earlier rounds unchanged.
+ * Rounds of SIGKILL on one data directory: under load, while the service starts, while it stops. After each round,
+ * every acknowledged change must be there completely, and the history of earlier rounds unchanged.
  */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -171,7 +171,7 @@ class Crash {
     return startService(this.#dataDir, environment, { main, ...(started && { started }) });
   }
 
-  /** A connection, with what only the first start makes. */
+  /** A connection; the first one also creates the data that is made only once. */
   async #prepare(service: RunningService): Promise<Connection> {
     const connection = new Connection(service.url, this.#ledger);
     if (this.#scene.operator) return connection;

@@ -1,6 +1,6 @@
 /**
- * The service is killed between append and delivery, again and again, in one data directory. Every entry that was
- * acknowledged is delivered in the end; some more than once.
+ * The service is killed between append and delivery, repeatedly, in one data directory. In the end every acknowledged
+ * entry is delivered, some of them more than once.
  */
 import { once } from "node:events";
 import { afterAll, expect, test } from "vitest";
@@ -35,7 +35,7 @@ test(`${ROUNDS} rounds of SIGKILL between append and delivery lose none`, { time
   const receiver = await startReceiver();
   const start = () => startService(folder.path, { SERVICE_WEBHOOK_ALLOW_PRIVATE: "on" });
   const acknowledged = new Set<number>();
-  /** Entries of which the receiver has said that it has them. */
+  /** Entries that the receiver has acknowledged. */
   const taken = new Set<number>();
   for (let round = 0; round < ROUNDS; round++) {
     const service = await start();
@@ -63,7 +63,7 @@ test(`${ROUNDS} rounds of SIGKILL between append and delivery lose none`, { time
     response.writeHead(204).end();
   };
   const service = await start();
-  // An append after the crashes takes its place behind what they left.
+  // An append after the crashes follows the entries that they left.
   const last = await post<{ log_entry_id: number }>(service, "/attestations", submission(newSigner()));
   acknowledged.add(last.log_entry_id);
   const missing = () => [...acknowledged].filter((id) => !taken.has(id));

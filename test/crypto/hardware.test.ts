@@ -1,4 +1,4 @@
-/** Hardware attestation: which chains prove a key, and that nothing sent there does more than be refused. */
+/** Hardware attestation: which chains prove a key; every other input is refused and does nothing else. */
 import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,6 +11,9 @@ import { newSigner, type TestSigner } from "../server/signers.js";
 import { type Authority, newRoot, removeChains, selfSigned } from "./chains.js";
 
 const DAY = 86_400_000;
+/** The subject of the certificate that a YubiKey carries for itself, and its extensions without basicConstraints. */
+const DEVICE = "Yubico PIV Attestation";
+const NO_FLAG = "subjectKeyIdentifier=hash";
 const signer = newSigner();
 let root: Authority;
 let maker: Authority;
@@ -49,6 +52,12 @@ describe("a chain proves its key", () => {
   it.each(["ed25519", "ecdsa-p256", "rsa-2048"] as const)("of the algorithm %s", (algorithm) => {
     const key = newSigner(algorithm);
     expect(verify(maker.certify(key.publicKey) + maker.certificate, key)).toBe(rootId());
+  });
+
+  it("through the device certificate of a YubiKey of 2018, which lacks the CA flag", () => {
+    const device = root.authority(DEVICE, { extensions: NO_FLAG });
+    expect(verify(device.certify(signer.publicKey) + device.certificate)).toBe(rootId());
+    expect(verify(device.certify(signer.publicKey) + device.certificate + root.certificate)).toBe(rootId());
   });
 
   it("to any of several roots, between which there may be text", () => {
@@ -155,6 +164,18 @@ describe("a chain proves nothing", () => {
     await refused(below.certify(signer.publicKey) + below.certificate + maker.certificate);
   });
 
+  it("when what passes for a device was certified by none but a root of the maker, or says that it is no CA", async () => {
+    const denying = root.authority(DEVICE, { extensions: "basicConstraints=critical,CA:FALSE" });
+    await refused(denying.certify(signer.publicKey) + denying.certificate);
+    const below = maker.authority(DEVICE, { extensions: NO_FLAG });
+    await refused(below.certify(signer.publicKey) + below.certificate + maker.certificate);
+    const device = root.authority(DEVICE, { extensions: NO_FLAG });
+    const attested = device.authority("attested key", { extensions: NO_FLAG });
+    await refused(attested.certify(signer.publicKey) + attested.certificate + device.certificate);
+    const disguised = device.authority(DEVICE, { extensions: NO_FLAG });
+    await refused(disguised.certify(signer.publicKey) + disguised.certificate + device.certificate);
+  });
+
   it("when the key certified itself, though it be among the roots", async () => {
     await refused(selfSigned(signer.privateKey));
     const extensions = "basicConstraints=critical,CA:TRUE";
@@ -185,7 +206,7 @@ describe("hostile text", () => {
   const block = (body: string) => `-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`;
   const base64 = (pem: string) => pem.replace(/-----[A-Z ]+-----|\s/g, "");
 
-  it("that is no list of certificates is malformed", async () => {
+  it("that is not a list of certificates is malformed", async () => {
     const texts = [
       "",
       "garbage",
@@ -211,7 +232,7 @@ describe("hostile text", () => {
     for (const text of texts) expect(await refusal(text), text.slice(0, 80)).toMatchObject({ code: "invalid-input" });
   });
 
-  it("never tells what it was", async () => {
+  it("never reveals the password", async () => {
     for (const text of [signer.privateKey, `secret ${leaf}`, block("c2VjcmV0")])
       expect((await refusal(text)).message).not.toMatch(/secret|PRIVATE|c2Vj/);
   });

@@ -10,6 +10,7 @@ import { generatePrivateKey, privateKey, signSync } from "#cairnlog/engine/crypt
 import { pack, unpack } from "#cairnlog/engine/crypto/pool/packing.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { SignatureVerifier } from "#cairnlog/engine/crypto/pool/verifier.js";
+import { cramped } from "../reliability/cramped.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cairnlog-keys-"));
 const pool = createPool(2);
@@ -46,6 +47,18 @@ describe("the operator key file", () => {
     expect(readFileSync(path, "utf8")).toBe("precious");
     expect(() => openOperatorKey(path)).toThrow(expect.objectContaining({ code: "invalid-key" }));
     expect(readFileSync(path, "utf8")).toBe("precious");
+  });
+
+  test("a key for which the disk has too little room is not written, nor a part of it", () => {
+    const folder = mkdtempSync(join(tmpdir(), "cairnlog-key-"));
+    try {
+      const module = import.meta.resolve("#cairnlog/engine/crypto/keys/operator-key.js");
+      const { status, stderr } = cramped(module, "writeKeyFile", join(folder, "key.pem"));
+      expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining("EFBIG") });
+      expect(readdirSync(folder)).toEqual([]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   test.each([["ed25519"], ["RSA", "-pkeyopt", "rsa_keygen_bits:2048"], ["EC", "-pkeyopt", "ec_paramgen_curve:P-256"]])(

@@ -1,4 +1,4 @@
-/** The last place that `fsck` accepts, and the first one that it refuses. */
+/** Edge cases of `fsck`: the last value that it accepts, and the first one that it refuses. */
 import { join } from "node:path";
 import type { Database } from "lmdb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -92,9 +92,9 @@ test("the head that was shown may be the newest, with its root, and no later one
   const said = async (published: TreeHead) => sentences(await check(dataDir, pool, { published }));
   expect(await said(older)).toEqual([]);
   expect(await said(newest)).toEqual([]);
-  const another = `Another head of ${SIZE} entries was signed and shown than the one that is here.`;
+  const another = `The head of ${SIZE} entries that was signed and shown is not the one in this log.`;
   expect(await said({ ...newest, root_hash: older.root_hash })).toEqual([another]);
-  const later = `A head of ${SIZE + 1} entries was signed and shown, but only ${SIZE} are here.`;
+  const later = `A head of ${SIZE + 1} entries was signed and shown, but the log has only ${SIZE}.`;
   expect(await said({ ...newest, tree_size: SIZE + 1 })).toEqual([later]);
 });
 
@@ -110,7 +110,7 @@ test("the head that was shown is compared with imported entries, which have none
     sentences(await check(dataDir, pool, { published: { ...shown, root_hash } }));
   const [first, second] = entries.map(({ entry_hash }) => definedRoot([entry_hash], 2)) as [string, string];
   expect(await said(first)).toEqual([]);
-  expect(await said(second)).toEqual(["Another head of 1 entries was signed and shown than the one that is here."]);
+  expect(await said(second)).toEqual(["The head of 1 entries that was signed and shown is not the one in this log."]);
 });
 
 test("the log may have been made when its first head was, and no later", async () => {
@@ -122,7 +122,9 @@ test("the log may have been made when its first head was, and no later", async (
     await tamper(dataDir, (table) => table("meta").put("log", { ...table("meta").get("log"), created_at }));
     return sentences(await check(dataDir, pool));
   };
-  const wrong = expect.stringMatching(/^meta: the log is said to have been made at .*, after its first entry or never/);
+  const wrong = expect.stringMatching(
+    /^meta: the stored creation time .* is not a time, or is later than the first entry/,
+  );
   expect(await saidOf(formatTimestamp(first))).toEqual([]);
   expect(await saidOf(formatTimestamp(first + 1))).toEqual([wrong]);
   for (const none of ["2020-01-01T00:00:00Z", "once", 7, undefined]) expect(await saidOf(none)).toEqual([wrong]);

@@ -1,4 +1,4 @@
-/** What a check says while it runs and at its end, and what it leaves behind. */
+/** The progress and the report of a check, and that it leaves no files behind. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -10,6 +10,7 @@ import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
 import { packBatch } from "#cairnlog/engine/store/batch.js";
 import { FORMAT } from "#cairnlog/engine/store/schema.js";
+import { anyEvent } from "../anyevent.js";
 import { chain, line } from "../log/history/entries.js";
 import {
   buildData,
@@ -89,7 +90,7 @@ test("all differences are counted by area, and a thousand are named", async () =
   expect(differences).toHaveLength(1000);
   expect(differences[0]).toEqual({
     area: "derived",
-    message: 'keys "planted 0" is on disk, but no entry makes it.',
+    message: 'keys "planted 0" is on disk, but the entries do not make it.',
   });
 });
 
@@ -164,7 +165,7 @@ describe("the log's own row", () => {
       await tamper(dataDir, (table) => table("meta").put("log", { ...table("meta").get("log"), format }));
       return sentences(await check(dataDir, pool));
     };
-    expect(await saidOf(0)).toEqual([`meta: the format is said to be 0; these tables are in format ${FORMAT}.`]);
+    expect(await saidOf(0)).toEqual([`meta: the stored format is 0, but these tables are in format ${FORMAT}.`]);
     await expect(saidOf(FORMAT + 1)).rejects.toMatchObject({ code: "corrupt-log" });
     expect(await saidOf(FORMAT)).toEqual([]);
   });
@@ -174,7 +175,7 @@ describe("the log's own row", () => {
     const signer = openOperatorKey(join(dataDir, "operator.pem"));
     await importEntries({ path: join(dataDir, "log"), signer, projection }, chain(Array(5).fill({})));
     const { log, close } = await openData(dataDir, pool);
-    for (let n = 0; n < 3; n++) await log.append({ event_type: "note", payload: { n } });
+    for (let n = 0; n < 3; n++) await log.append(anyEvent({ n }));
     const first = parseTimestamp(log.treeHead(5)!.timestamp);
     await close();
     const saidOf = async (created_at: string) => {
@@ -239,7 +240,7 @@ describe("private rows", () => {
     });
     expect(sentences(await check(dataDir, pool))).toEqual([
       expect.stringMatching(/^users x: the row is that of undefined/),
-      "A private row has another shape than its table's rows.",
+      "A private row does not have the members of its table.",
       expect.stringMatching(/^counters "webhook": 0 is the last id/),
     ]);
   });

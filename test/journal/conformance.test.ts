@@ -1,18 +1,18 @@
 /**
- * One suite for all journals and all ways in which a commit can fail: nothing acknowledged is lost, nothing else is half
- * there, records are numbered without gap and chained, the log goes on, and memory says what the disk says.
+ * One suite for all journals and all ways in which a commit can fail. No acknowledged change is lost, no other change
+ * is half there, records are numbered without gaps and chained, the log continues, and memory equals the disk.
  */
 import { describe, expect, test } from "vitest";
 import { checkNext, decodeRecord, recordHash } from "#cairnlog/engine/journal/record.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
-import type { Committed } from "#cairnlog/engine/log/write/sequencer.js";
+import type { Committed } from "#cairnlog/engine/log/write/executor.js";
 import { type JournalPosition, ORIGIN } from "#cairnlog/engine/store/position.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { type Faults, openFaultyLog, openTestLog } from "../log/harness.js";
 import { runIn } from "../log/inline.js";
 import { FakeJournal, type JournalFate } from "./fakejournal.js";
 
-/** What fails, and what may be there of a commit that failed. */
+/** Failures, and whether the failed commit may be on disk. */
 interface Failure {
   readonly name: string;
   readonly journal: boolean;
@@ -133,7 +133,7 @@ describe.each(FAILURES)("$name", ({ journal: isElsewhere, plan, isKept }) => {
     const load = new Load(log, 3);
     await load.run(4, 150);
     expect(load.failed.size).toBeGreaterThan(0);
-    // What comes late takes the place of the next record, which is refused.
+    // A late record takes the place of the next one, which is refused.
     const last = new Load(log, 1000);
     for (let tries = 0; tries < 3 && !last.acknowledged.size; tries++) await last.run(1, 4);
     expect(last.acknowledged.size).toBeGreaterThan(0);
@@ -160,7 +160,7 @@ describe.each(FAILURES)("$name", ({ journal: isElsewhere, plan, isKept }) => {
   });
 });
 
-test("a writer that is behind applies what another one has appended, and goes on from there", async () => {
+test("a writer that is behind applies the records of another one, and continues from there", async () => {
   const journal = new FakeJournal();
   const { log: first } = await openTestLog({ journal });
   const { log: second } = await openTestLog({ journal });

@@ -1,11 +1,12 @@
-/** Every commit is made from a state that is still there: writers that do not see one another cannot write over each other. */
+/** Every commit is made from the current state: writers that do not see one another cannot overwrite each other. */
 import { open } from "lmdb";
 import { describe, expect, test } from "vitest";
 import { type Draft, Ledger } from "#cairnlog/engine/journal/ledger.js";
 import { localJournal } from "#cairnlog/engine/journal/local.js";
 import { MIGRATIONS } from "#cairnlog/engine/store/lmdb/migrations.js";
 import { NO_HASH } from "#cairnlog/engine/store/position.js";
-import { FORMAT, type LogMeta } from "#cairnlog/engine/store/schema.js";
+import type { LogMeta } from "#cairnlog/engine/store/rows.js";
+import { FORMAT } from "#cairnlog/engine/store/schema.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import { openTestLog, temporaryFolder } from "../log/harness.js";
 import { runIn } from "../log/inline.js";
@@ -25,7 +26,7 @@ async function withStore<T>(path: string, look: (store: Store) => T | Promise<T>
 
 const positionOf = (path: string) => withStore(path, (store) => store.position());
 
-/** Writes what a version that knows no position would: rows and batches by themselves. */
+/** Writes like a version without positions: only rows and batches. */
 async function writeBeside(path: string, table: string, key: string | number, value: unknown): Promise<void> {
   const env = open({ path, maxDbs: 50, mapSize: 2 ** 30 });
   const isBytes = value instanceof Uint8Array;
@@ -47,7 +48,7 @@ test("a commit of rows alone is refused when another writer has committed since"
   expect(await count(first)).toMatchObject({ value: 1 });
   await expect(count(second)).rejects.toEqual(OTHER_WRITER);
   expect(first.row("counters", "webhook")).toEqual({ last: 1 });
-  // Having read what the other wrote, it goes on from there.
+  // It has read the other's commits, and continues after them.
   expect(await count(second)).toMatchObject({ value: 2 });
   await expect(first.append(event(0))).rejects.toEqual(OTHER_WRITER);
   expect(first.size).toBe(0);
@@ -109,7 +110,7 @@ describe("a ledger", () => {
   });
 });
 
-test("a log of the layout before positions is opened, keeps what it has, and begins to count", async () => {
+test("a log of the format without positions is opened, keeps its content, and begins to count", async () => {
   expect(MIGRATIONS.length + 1).toBe(FORMAT);
   const { log, path } = await openTestLog();
   const receipts = [await log.append(event(0)), await log.append(event(1))];

@@ -3,10 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach } from "vitest";
-import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { type OperatorKey, operatorKey, publicOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
-import { type Log, type LogOptions, openLog, startLog } from "#cairnlog/engine/log/log.js";
+import { type Log, type LogOptions, openLog, openLogReader, startLog } from "#cairnlog/engine/log/log.js";
+import type { LogReader } from "#cairnlog/engine/log/reader.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 
 /** Many logs are open at once while a failing property is being shrunk. */
@@ -43,7 +44,17 @@ export async function openTestLog(options: Partial<LogOptions> = {}): Promise<{ 
   return { log, path };
 }
 
-/** The same over a store whose `commit` can be made to fail. */
+/** The log at `path` as somebody reads it who has the public key alone; closed after the test. */
+export async function openTestReader(
+  path: string,
+  operator = publicOperatorKey(testOperator.public.pem),
+): Promise<LogReader> {
+  const log = await openLogReader({ path, operator, pool: testPool, mapSize: MAP_SIZE });
+  logs.add(log);
+  return log;
+}
+
+/** Like `openTestLog`, over a store whose `commit` can be made to fail. */
 export async function openFaultyLog(
   options: Partial<LogOptions> = {},
 ): Promise<{ log: Log; path: string; faults: Faults }> {
@@ -59,13 +70,16 @@ export async function openFaultyLog(
 /** Makes commits fail, before or after the disk has them. */
 export class Faults {
   readonly store: Store;
-  /** What happens to the next commits, in order; beyond it they work. */
+  /** The fates of the next commits, in order; later ones succeed. */
   plan: ("works" | "not persisted" | "persisted anyway")[] = [];
   /** Commits wait for it. */
   hold: Promise<void> = Promise.resolve();
+  /** Commits that were asked for. */
+  begun = 0;
 
   constructor(store: Store) {
     const commit: Store["commit"] = async (changes) => {
+      this.begun++;
       const fate = this.plan.shift() ?? "works";
       await this.hold;
       if (fate !== "not persisted") await store.commit(changes);
@@ -74,9 +88,13 @@ export class Faults {
     this.store = new Proxy(store, {
       get: (target, name) => {
         if (name === "commit") return commit;
+        if (name === "lastBatch") this.beforeReading();
         const value = Reflect.get(target, name, target);
         return typeof value === "function" ? value.bind(target) : value;
       },
     });
   }
+
+  /** Called before the end of the log is read: at the start and after each failure. */
+  beforeReading(): void {}
 }

@@ -1,4 +1,4 @@
-/** What `verify` says about heads: each fault is named at its size, and nothing else is. */
+/** Findings of `verify` about heads: each fault is reported at its size, and nothing else is. */
 import { createPrivateKey } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
@@ -61,7 +61,7 @@ async function faults(path: string, signer = testOperator): Promise<[size: numbe
 
 const missing = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, i) => [from + i, "head-missing", "There is no head of this size."]);
-const decrease = (size: number) => [size, "timestamp-decrease", "The head is before the one before it."];
+const decrease = (size: number) => [size, "timestamp-decrease", "The head is earlier than the head before it."];
 
 /** Head number `i` with another timestamp. */
 const timed = async (heads: HeadRecord[], i: number, size: number, timestamp: number, by = testOperator) =>
@@ -130,7 +130,7 @@ test("a head that is before its own entry is named, and one of the same moment i
   await replaceHeads(path, 0, (heads) => timed(heads, 0, 1, entryTime));
   expect(await faults(path)).toEqual([]);
   await replaceHeads(path, 0, (heads) => timed(heads, 0, 1, entryTime - 1));
-  expect(await faults(path)).toEqual([[1, "timestamp-decrease", "The head is before its entry."]]);
+  expect(await faults(path)).toEqual([[1, "timestamp-decrease", "The head is earlier than its entry."]]);
 });
 
 test("the timestamp of a version 1 entry binds no head", async () => {

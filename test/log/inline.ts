@@ -1,8 +1,13 @@
-/** Commands of a test's own, which no name stands for. */
+/** Commands that a test defines for itself, without a registered name. */
 import type { Log } from "#cairnlog/engine/log/log.js";
 import type { Transaction } from "#cairnlog/engine/log/write/commands.js";
-import type { Committed } from "#cairnlog/engine/log/write/sequencer.js";
+import type { Committed } from "#cairnlog/engine/log/write/executor.js";
+import type { StateWriter } from "#cairnlog/engine/log/write/projection.js";
+import type { DerivedTable, PrivateTable } from "#cairnlog/engine/store/schema.js";
+
+/** A transaction with a door to every table of state, so that a test can plant rows that no entry makes. */
+export type PlantingTransaction = Transaction & StateWriter<DerivedTable | PrivateTable>;
 
 /** Runs `work` as a command of `log`. */
-export const runIn = <T>(log: Log, work: (transaction: Transaction) => T): Promise<Committed<T>> =>
-  log.execute({ name: "inline", run: work }, null);
+export const runIn = <T>(log: Log, work: (transaction: PlantingTransaction) => T): Promise<Committed<T>> =>
+  log.execute({ name: "inline", run: (transaction) => work(transaction as PlantingTransaction) }, null);

@@ -1,8 +1,9 @@
-/** What a monitor keeps in its folder, and how. */
+/** The files in a monitor's folder, and how they are written. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { expect, test } from "vitest";
 import { keepFile, MonitorFolder } from "#cairnlog/server/monitor/folder.js";
+import { cramped } from "../reliability/cramped.js";
 import { temporaryFolder } from "../server/harness.js";
 
 const state = { operator_key: "PEM", head: null };
@@ -21,7 +22,7 @@ test("a relative path is one from here, wherever the process goes", () => {
   expect(new MonitorFolder(path).mirror).toBe(join(path, "mirror"));
 });
 
-test("state and how far events were told come back as they were, in files for people to read", async () => {
+test("state and the position of reported events are restored, from files that people can read", async () => {
   const path = join(temporaryFolder(), "a", "b");
   const folder = new MonitorFolder(path);
   await folder.store.save(state);
@@ -54,7 +55,7 @@ test.each([
   });
 });
 
-test("what cannot be read is not taken for absent", async () => {
+test("an unreadable file is not treated as absent", async () => {
   const path = temporaryFolder();
   mkdirSync(join(path, "state.json"));
   await expect(new MonitorFolder(path).store.load()).rejects.toMatchObject({ code: "EISDIR" });
@@ -86,9 +87,20 @@ test("a file is written whole in place of the one before, readable by all, and n
   expect(statSync(file).mode & 0o777).toBe(0o644 & ~process.umask());
 });
 
-test("what stands in the way of a file stays, and so does the old file", () => {
+test("something in the place of a file is not removed, and the old file stays", () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, "taken", "by", "others"), { recursive: true });
   expect(() => keepFile(join(folder, "taken"), "text")).toThrow();
   expect(readdirSync(join(folder, "taken"))).toEqual(["by"]);
+  expect(readdirSync(folder)).toEqual(["taken"]);
+});
+
+test("a file for which the disk has too little room does not take the place of the one before", async () => {
+  const folder = temporaryFolder();
+  const file = join(folder, "file");
+  keepFile(file, "whole");
+  const { status, stderr } = cramped(import.meta.resolve("#cairnlog/server/monitor/folder.js"), "keepFile", file);
+  expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining("EFBIG") });
+  expect(readFileSync(file, "utf8")).toBe("whole");
+  expect(readdirSync(folder)).toEqual(["file"]);
 });

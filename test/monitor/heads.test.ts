@@ -55,7 +55,8 @@ describe("heads of the sizes in between", () => {
     const { monitor, folder, size } = await liar.acquainted(0);
     const known: TreeHead = (await liar.service.get(`/log/sth/${COMMON}`)).body;
     lieAbout(COMMON, (head) => ({ ...head, signature: noSignature() }));
-    const evidence = await caught(monitor.round(), "bad-signature");
+    const said = new RegExp(`^The head of size ${COMMON} is not signed any more\\.$`);
+    const evidence = await caught(monitor.round(), "bad-signature", said);
     expect(evidence).toMatchObject({ known, shown: { ...known, signature: noSignature() } });
     await liar.expectUnharmed(monitor, folder, size);
   });
@@ -67,7 +68,7 @@ describe("heads of the sizes in between", () => {
     await monitor.close();
   });
 
-  test("one that was mirrored, served again with its root and another signature, is no lie", async () => {
+  test("a mirrored head, served again with another signature, is not a lie", async () => {
     const { monitor, folder, size } = await liar.acquainted(0);
     const known: TreeHead = (await liar.service.get(`/log/sth/${COMMON}`)).body;
     lieAbout(COMMON, (head) => liar.signed(head, { timestamp: "2100-01-01T00:00:00.000000Z" }));
@@ -82,7 +83,11 @@ describe("heads of the sizes in between", () => {
   test("one that was mirrored, and is not served any more", async () => {
     const { monitor, folder, size } = await liar.acquainted(0);
     lieAbout(COMMON, () => null);
-    const evidence = await caught(monitor.round(), "missing-head");
+    const evidence = await caught(
+      monitor.round(),
+      "missing-head",
+      new RegExp(`^The head of size ${COMMON} is gone\\.$`),
+    );
     expect(evidence).toMatchObject({ known: { tree_size: COMMON }, shown: null });
     await liar.expectUnharmed(monitor, folder, size);
   });
@@ -92,6 +97,35 @@ describe("heads of the sizes in between", () => {
     lieAbout(COMMON, (head) => liar.signed(head, { root_hash: otherHash(head.root_hash) }));
     expectFork(await caught(monitor.round(), "fork"));
     await liar.expectUnharmed(monitor, folder, size);
+  });
+});
+
+describe("heads from the future", () => {
+  const ahead = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString().replace("Z", "000Z");
+
+  test("the newest one, which would keep a silence from being noticed", async () => {
+    const { monitor, folder, size, head } = await liar.acquainted();
+    liar.proxy.lie = newestAt((shown) => liar.signed(shown, { timestamp: ahead(330) }));
+    const evidence = await caught(monitor.round(), "future-head", /5 minutes ahead of this machine's clock\.$/);
+    expect(evidence).toMatchObject({ known: head, shown: { tree_size: size + 3 } });
+    expect(isSigned(evidence, evidence.shown)).toBe(true);
+    expect(await monitor.newestHead()).toEqual(head);
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+
+  test("one of a size in between", async () => {
+    const { monitor, folder, size } = await liar.acquainted();
+    liar.proxy.lie = headAt(size + 2, (head) => liar.signed(head, { timestamp: "2100-01-01T00:00:00.000000Z" }));
+    expect((await caught(monitor.round(), "future-head")).shown!.tree_size).toBe(size + 2);
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+
+  test("one of a clock that is four minutes ahead is taken", async () => {
+    const { monitor, folder, size } = await liar.acquainted();
+    liar.proxy.lie = newestAt((shown) => liar.signed(shown, { timestamp: ahead(240) }));
+    await monitor.round();
+    expect(monitor.size).toBe(size + 3);
+    await liar.expectUnharmed(monitor, folder, size + 3);
   });
 });
 

@@ -1,4 +1,4 @@
-/** Each way in which a log can lie raises its alarm, with evidence, and leaves the verified mirror as it was. */
+/** Every kind of lie raises its alarm, with evidence, and leaves the verified mirror unchanged. */
 import { generateKeyPairSync } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { type Entry, parsePublicKey, type TreeHead } from "#cairnlog/engine/verify/index.js";
@@ -38,9 +38,9 @@ describe("the newest head", () => {
     await liar.expectUnharmed(monitor, folder, size);
   });
 
-  test("another signed head of the same size and root is no lie", async () => {
+  test("another signed head of the same size and root is not a lie", async () => {
     const { monitor, folder, size, head } = await liar.acquainted(0);
-    liar.proxy.lie = newestAt((shown) => liar.signed(shown, { timestamp: "2100-01-01T00:00:00.000000Z" }));
+    liar.proxy.lie = newestAt((shown) => liar.signed(shown, { timestamp: new Date().toISOString() }));
     await monitor.round();
     expect(await monitor.newestHead()).toEqual(head);
     await liar.expectUnharmed(monitor, folder, size);
@@ -226,6 +226,36 @@ describe("entries", () => {
     expect(await caught(monitor.round(), "changed-entry")).toMatchObject({ entry: { id: 1 }, other: { id: 1 } });
   });
 
+  const hashes = (entry: Entry, changes: object) => ({ entry_hashes: [{ ...entry.entry_hashes[0]!, ...changes }] });
+  test.each<[string, (entry: Entry) => object]>([
+    ["id", () => ({ id: 1000 })],
+    ["timestamp", () => ({ timestamp: "2001-01-01T00:00:00.000000Z" })],
+    ["previous hash", ({ entry_hash }) => ({ previous_hash: entry_hash })],
+    ["hash", ({ entry_hash }) => ({ entry_hash: otherHash(entry_hash) })],
+    ["version", () => ({ chain_version: 1 })],
+    ["name of a digest", (entry) => hashes(entry, { algorithm: "sha2-512" })],
+    ["digest", (entry) => hashes(entry, { digest_hex: otherHash(entry.entry_hash) })],
+    ["first digest", (entry) => hashes(entry, { is_primary: false })],
+    ["number of digests", ({ entry_hashes }) => ({ entry_hashes: [...entry_hashes, ...entry_hashes] })],
+  ])("4: another %s of an entry that is mirrored", async (_, changes) => {
+    const { monitor, folder, size } = await liar.acquainted(0);
+    const truth = (await liar.service.get("/log/2")).body;
+    const told = { ...truth, ...changes(truth) };
+    const change = (entry: Entry) => (entry.id === 2 ? told : entry);
+    liar.proxy.lie = at(isPage, (page) => ({ ...page, entries: page.entries.map(change) }));
+    const evidence = await caught(monitor.round(), "changed-entry", /^Entry 2 is not served as it was mirrored\.$/);
+    expect(evidence).toMatchObject({ entry: told, other: truth });
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+
+  test("4: a timestamp proof that has come meanwhile changes nothing", async () => {
+    const { monitor, folder, size } = await liar.acquainted(0);
+    const proven = (entry: Entry) => ({ ...entry, ots_proof: Buffer.from("a proof").toString("base64") });
+    liar.proxy.lie = at(isPage, (page) => ({ ...page, entries: page.entries.map(proven) }));
+    await monitor.round({ audit: true });
+    await liar.expectUnharmed(monitor, folder, size);
+  });
+
   test("5: re-chained from a changed one on, under the heads of the true one", async () => {
     const { monitor, folder, size } = await liar.acquainted();
     liar.proxy.lie = at(isPage, (page) => ({ ...page, entries: rechained(page.entries, size + 1) }));
@@ -266,7 +296,13 @@ describe("entries", () => {
     const { monitor, folder, size } = await liar.acquainted();
     const later = (entry: Entry) => (entry.id > size + 1 ? { ...entry, id: entry.id + 1 } : entry);
     liar.proxy.lie = at(isPage, (page) => ({ ...page, entries: page.entries.map(later) }));
-    expect(await caught(monitor.round(), "broken-chain")).toMatchObject({ entry: { id: size + 3 } });
+    const shown = (await liar.service.get(`/log/sth/${size + 2}`)).body;
+    const evidence = await caught(
+      monitor.round(),
+      "broken-chain",
+      new RegExp(`^Entry ${size + 3} comes after entry ${size + 1}\\.$`),
+    );
+    expect(evidence).toMatchObject({ entry: { id: size + 3 }, other: { id: size + 1 }, shown });
     await liar.expectUnharmed(monitor, folder, size);
   });
 
@@ -279,7 +315,7 @@ describe("entries", () => {
   });
 });
 
-describe("answers that are no answers accuse nobody, and fill no memory", () => {
+describe("invalid answers raise no alarm, and use little memory", () => {
   test.each([
     ["garbage", (text: string) => `<html>${text}`],
     ["half of it", (text: string) => text.slice(0, -10)],
@@ -300,9 +336,13 @@ describe("answers that are no answers accuse nobody, and fill no memory", () => 
     await liar.expectUnharmed(monitor, folder, size);
   });
 
-  test("heads that were not asked for", async () => {
-    const { monitor, folder, size } = await liar.acquainted();
-    liar.proxy.lie = at(isHeads, ({ heads }) => ({ heads: [...heads, ...heads] }));
+  test.each<[string, (heads: TreeHead[], before: TreeHead) => TreeHead[]]>([
+    ["each of them twice", (heads) => [...heads, ...heads]],
+    ["the one of the size before, too", (heads, before) => [before, ...heads]],
+    ["one of a size beyond", (heads, before) => [...heads, { ...before, tree_size: before.tree_size + 4 }]],
+  ])("heads that were not asked for: %s", async (_, changed) => {
+    const { monitor, folder, size, head } = await liar.acquainted(3);
+    liar.proxy.lie = at(isHeads, ({ heads }) => ({ heads: changed(heads, head) }));
     await expect(monitor.round()).rejects.toMatchObject({ code: "malformed-answer" });
     await liar.expectUnharmed(monitor, folder, size);
   });
@@ -321,7 +361,7 @@ describe("answers that are no answers accuse nobody, and fill no memory", () => 
       more();
       return true;
     };
-    await expect(monitor.round()).rejects.toMatchObject({ code: "no-answer" });
+    await expect(monitor.round()).rejects.toMatchObject({ code: "malformed-answer" });
     // Smaller pages were tried, each cut off where it got too long, but for what was on the way.
     expect(sent).toBeLessThan(4 * 32 * 2 ** 20);
     await liar.expectUnharmed(monitor, folder, size);

@@ -1,11 +1,11 @@
 /**
- * The process that runs a sandbox's tests: `node host.js FOLDER`. It stays from run to run, since starting vitest takes
- * longer than most test files; the tests themselves run in processes that are new each time, and load what is in `dist` then.
+ * The process that runs a sandbox's tests: `node host.js FOLDER`. It stays alive between runs, because starting vitest
+ * takes longer than most test files. The tests themselves run in new processes each time, and load the current `dist`.
  */
 import { join } from "node:path";
 import { createVitest, type Reporter, type TestModule } from "vitest/node";
 
-/** What the parent asks for. */
+/** The orders of the parent. */
 export interface Request {
   /** Below the sandbox, in this order; the first failure ends the run. */
   readonly files: readonly string[];
@@ -14,7 +14,7 @@ export interface Request {
 }
 
 export interface Answer {
-  /** The test that failed first, or what else went wrong; null when every test passed. */
+  /** The first failed test, or another error; null if every test passed. */
   readonly failed: string | null;
   /** Whether that test only took too long. */
   readonly isLate: boolean;

@@ -1,6 +1,6 @@
 /**
- * The service over real HTTP with what a running one keeps to itself in the test's hands: its clock, its operator key,
- * its gate, and every line that it logs. Beside the service's routes there is one for each way to pass the gate.
+ * The service over real HTTP, with its clock, operator key, gate and log lines controlled by the test. Besides the
+ * service's routes there is one route for each way to pass the gate.
  */
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { join } from "node:path";

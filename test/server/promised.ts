@@ -1,4 +1,4 @@
-/** Whether an answer is what the service's own OpenAPI document promises, for programs that run without vitest. */
+/** Checks whether an answer matches the service's OpenAPI document, for programs that run without vitest. */
 import { Compile } from "typebox/schema";
 
 // biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is walked as it comes
@@ -22,7 +22,7 @@ export function resolved(document: Document, part: Document): Document {
 
 const compiled = new WeakMap<object, ReturnType<typeof Compile>>();
 
-/** A sentence about what is wrong with a JSON answer; null when it is as promised. */
+/** A sentence about the fault of a JSON answer; null if it matches the document. */
 export function brokenPromise(
   document: Document,
   method: string,

@@ -1,4 +1,4 @@
-/** Whether something grows without end: a line through the samples of each stretch between restarts. */
+/** Detects values that grow without end: fits a line through the samples of each interval between restarts. */
 
 export interface Sample {
   /** Seconds since the start. */
@@ -18,7 +18,7 @@ export interface Sample {
   readonly perSecond: number;
 }
 
-/** Of a stretch, the part that is left out: caches fill and the heap finds its size. */
+/** The part of an interval that is ignored: caches fill and the heap finds its size. */
 const WARM_UP = 1 / 3;
 
 /** By how much the line through `points` rises from its beginning to its end. */

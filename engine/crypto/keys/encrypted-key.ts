@@ -1,11 +1,11 @@
 /**
- * Private keys encrypted under a passphrase: PKCS#8 EncryptedPrivateKeyInfo (RFC 5958) by PBES2 (RFC 8018) with scrypt
- * (RFC 7914) and AES-256-CBC, which OpenSSL reads. Node's own export derives the key by PBKDF2 with 2048 rounds, too few
- * against somebody who tries passphrases.
+ * Private keys encrypted with a passphrase: PKCS#8 EncryptedPrivateKeyInfo (RFC 5958) by PBES2 (RFC 8018) with scrypt
+ * (RFC 7914) and AES-256-CBC, which OpenSSL can read. Node's own export derives the key by PBKDF2 with 2048 rounds,
+ * which is too few against an attacker who guesses passphrases.
  */
 import { createCipheriv, createPrivateKey, randomBytes, scryptSync } from "node:crypto";
 
-/** 16 MiB and some 200 ms a try. OpenSSL refuses to read what takes more than 32 MiB. */
+/** 16 MiB and about 200 ms for each attempt. OpenSSL does not read keys that need more than 32 MiB. */
 const COST = { N: 1 << 14, r: 8, p: 5 } as const;
 const MAX_MEMORY = 64 << 20;
 const SALT_BYTES = 16;
@@ -22,12 +22,12 @@ const INTEGER = 0x02;
 const OCTET_STRING = 0x04;
 const SEQUENCE = 0x30;
 
-/** Whether a PEM private key takes a passphrase to be read. */
+/** Whether reading a PEM private key needs a passphrase. */
 export function isEncryptedKey(pem: string): boolean {
   return /-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m.test(pem);
 }
 
-/** The PKCS#8 key of `pem` under `passphrase`, as PEM. */
+/** Encrypts the PKCS#8 key `pem` with `passphrase`. @returns PEM */
 export function encryptPrivateKey(pem: string, passphrase: string): string {
   const key = createPrivateKey(pem).export({ type: "pkcs8", format: "der" });
   const [salt, iv] = [randomBytes(SALT_BYTES), randomBytes(BLOCK_BYTES)];
@@ -54,6 +54,6 @@ function element(tag: number, content: Uint8Array): Buffer {
 
 const sequence = (...elements: Uint8Array[]): Buffer => element(SEQUENCE, Buffer.concat(elements));
 
-/** Of a number from 0 to 32767: all there are here. */
+/** An INTEGER from 0 to 32767; larger ones are not needed here. */
 const integer = (value: number): Buffer =>
   element(INTEGER, Buffer.from(value < 0x80 ? [value] : [value >> 8, value & 0xff]));

@@ -1,8 +1,5 @@
-/**
- * The operator key, behind the small interface that the rest of the house knows: it signs tree heads, and its
- * fingerprint names the log.
- */
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeSync } from "node:fs";
+/** The operator key, as a small interface: it signs tree heads, and its fingerprint identifies the log. */
+import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { CairnlogError } from "../../error.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
@@ -12,8 +9,8 @@ import { generatePrivateKey, type PrivateKey, privateKey, signSync } from "./pri
 import { importPublicKey, type ServerKey } from "./spki.js";
 
 /**
- * Up to this many heads are signed on the calling thread. A task of the pool costs some 120 µs of CPU on both sides
- * together, nearly all of it for waking threads; a signature costs 15–30 µs, but 700 with an RSA key.
+ * Up to this many heads are signed on the calling thread. A task of the pool costs about 120 µs of CPU on both threads
+ * together, mostly for waking threads. A signature costs 15–30 µs, but 700 µs with an RSA key.
  */
 const INLINE_SIGNATURES: Readonly<Record<KeyAlgorithm, number>> = { ed25519: 64, "ecdsa-p256": 32, "rsa-2048": 2 };
 
@@ -23,12 +20,12 @@ const WORKER = new URL("../pool/worker.js", import.meta.url);
 export interface OperatorKey {
   readonly fingerprint: string;
   readonly public: ServerKey;
-  /** Signs each message, in order. Rejects while the key cannot be used. */
+  /** Signs each message, in order. Rejects as long as the key cannot be used. */
   sign(messages: readonly Uint8Array[]): Promise<readonly Uint8Array[]>;
 }
 
 /**
- * A provider over a key held in memory; batches are signed by `pool` when there is one.
+ * An operator key that is held in memory; `pool`, if given, signs large batches.
  * @throws CairnlogError `invalid-key`
  */
 export function operatorKey(pem: string, pool?: Pool): OperatorKey {
@@ -44,8 +41,8 @@ export function operatorKey(pem: string, pool?: Pool): OperatorKey {
 }
 
 /**
- * The operator of a log that is only read here: everybody's signatures can be checked, and none be made.
- * @throws CairnlogError `invalid-key`; later, whenever it is asked to sign, `signer-unavailable`
+ * The operator key of a log that is only read here: signatures can be verified but not made.
+ * @throws CairnlogError `invalid-key`; `signer-unavailable` on every call of `sign`
  */
 export function publicOperatorKey(pem: string): OperatorKey {
   const key = importPublicKey(pem);
@@ -53,7 +50,7 @@ export function publicOperatorKey(pem: string): OperatorKey {
     fingerprint: key.fingerprint,
     public: key,
     sign: async () => {
-      throw new CairnlogError("signer-unavailable", "Only the public half of the operator key is here.");
+      throw new CairnlogError("signer-unavailable", "Only the public operator key is available here.");
     },
   };
 }
@@ -61,7 +58,7 @@ export function publicOperatorKey(pem: string): OperatorKey {
 const signInline = (key: PrivateKey, messages: readonly Uint8Array[]) =>
   messages.map((message) => signSync(key, message));
 
-/** Split evenly over the workers. */
+/** Splits the messages evenly among the workers. */
 async function signInPool(pool: Pool, pem: string, messages: readonly Uint8Array[]): Promise<Uint8Array[]> {
   const share = Math.ceil(messages.length / pool.workers);
   const parts: Promise<Uint8Array>[] = [];
@@ -73,9 +70,10 @@ async function signInPool(pool: Pool, pem: string, messages: readonly Uint8Array
 }
 
 /**
- * Reads the operator key from a PEM file; when there is none, makes an Ed25519 key there, mode 0600.
- * If we crash here: the file appears whole, under its name, after its bytes are on disk, or not at all, and no head is
- * signed before it has.
+ * Reads the operator key from a PEM file. If the file does not exist, makes an Ed25519 key there, mode 0600.
+ *
+ * If we crash here: the file appears under its name only after all its bytes are on disk, and no head is signed before
+ * that.
  * @throws CairnlogError `invalid-key`, `storage-failed`
  */
 export function openOperatorKey(path: string, pool?: Pool): OperatorKey {
@@ -102,19 +100,20 @@ function createKeyFile(path: string): string {
 }
 
 /**
- * Writes a private key to a new file, mode 0600. @throws the file system's error; `EEXIST` when there is a file already:
- * a key is never overwritten.
+ * Writes a private key to a new file, mode 0600. @throws the file system's error; `EEXIST` if the file exists: a key is
+ * never overwritten.
  */
 export function writeKeyFile(path: string, pem: string): void {
   const draft = `${path}.${process.pid}.new`;
   const file = openSync(draft, "wx", 0o600);
   try {
-    writeSync(file, pem);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  try {
+    try {
+      // Not `writeSync`: where there is room for a part alone, it writes that, and does not throw.
+      writeFileSync(file, pem);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
     linkSync(draft, path);
   } finally {
     unlinkSync(draft);

@@ -1,4 +1,4 @@
-/** Private keys: those that people sign with on their own machine, and the operator's. */
+/** Private keys: those of signers on their own machines, and the operator's. */
 import {
   constants,
   createPrivateKey,
@@ -15,7 +15,7 @@ import { importPublicKey, type ServerKey } from "./spki.js";
 export interface PrivateKey {
   readonly public: ServerKey;
   readonly keyObject: KeyObject;
-  /** libsodium's form: the seed and the public point. Absent for other algorithms than Ed25519. */
+  /** libsodium's form: the seed and the public point. Only for Ed25519. */
   readonly sodiumKey?: Buffer;
 }
 

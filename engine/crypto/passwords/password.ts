@@ -1,6 +1,6 @@
 /**
- * Passwords: their one spelling, and their hashes (argon2id, RFC 9106) made in the pool. Whoever sends passwords spends
- * our memory and time, so few are hashed at one time and few may wait.
+ * Passwords: their normal form, and their hashes (argon2id, RFC 9106), which the pool computes. Every client that sends
+ * passwords uses our memory and time, so few are hashed at the same time and few may wait.
  */
 import { randomBytes } from "node:crypto";
 import { CairnlogError } from "../../error.js";
@@ -8,24 +8,24 @@ import type { Pool } from "../pool/pool.js";
 
 export const MIN_PASSWORD_CHARACTERS = 8;
 export const MAX_PASSWORD_CHARACTERS = 1024;
-/** Composition joins at most four characters into one; longer text is refused before it is normalised. */
+/** Normalising joins at most four characters into one; longer text is refused before it is normalised. */
 const MAX_RAW_LENGTH = 2 * 4 * MAX_PASSWORD_CHARACTERS;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-/** 19 MiB and two passes: the OWASP recommendation with the least memory that still has two passes. */
+/** 19 MiB and two passes: the OWASP recommendation with the least memory among those with two passes. */
 const MEMORY_KIB = 19_456;
 const ITERATIONS = 2;
 const PARALLELISM = 1;
 const SALT_BYTES = 16;
 
-/** Passwords that may wait for their turn: about ten seconds of work for one worker. */
+/** Passwords that may wait: about ten seconds of work for one worker. */
 const MAX_WAITING = 256;
 
 const WORKER = new URL("./worker.js", import.meta.url);
 
 /**
- * A password as it is hashed: NFKC, so that it does not depend on the keyboard it was typed on.
- * @returns undefined when it has not 8 to 1024 characters (code points) in that form, or cannot be written in UTF-8
+ * The normal form of a password: NFKC, so that it does not depend on the keyboard.
+ * @returns undefined if that form does not have 8 to 1024 characters (code points), or cannot be encoded in UTF-8
  */
 export function readPassword(value: unknown): string | undefined {
   if (typeof value !== "string" || value.length > MAX_RAW_LENGTH || LONE_SURROGATE.test(value)) return undefined;
@@ -36,7 +36,7 @@ export function readPassword(value: unknown): string | undefined {
 
 export class PasswordHasher {
   readonly #pool: Pool;
-  /** Others need the workers, too: heads are signed there. */
+  /** Less than the number of workers, because they also sign heads. */
   readonly #atOnce: number;
   readonly #waiting: (() => void)[] = [];
   #running = 0;
@@ -48,8 +48,8 @@ export class PasswordHasher {
 
   /**
    * The argon2id hash in PHC string format, with a new salt.
-   * @param password as `readPassword` gives it
-   * @throws CairnlogError `overloaded` when too many wait
+   * @param password as `readPassword` returns it
+   * @throws CairnlogError `overloaded` if too many wait
    */
   hash(password: string): Promise<string> {
     const salt = randomBytes(SALT_BYTES);
@@ -63,9 +63,9 @@ export class PasswordHasher {
   }
 
   /**
-   * Whether `password` is the one that was hashed. Takes as long for a wrong one as for the right one.
-   * @param password as `readPassword` gives it
-   * @throws CairnlogError `overloaded` when too many wait
+   * Whether `password` is the one that was hashed. Takes the same time for a wrong and for a right password.
+   * @param password as `readPassword` returns it
+   * @throws CairnlogError `overloaded` if too many wait
    */
   verify(password: string, phc: string): Promise<boolean> {
     return this.#run("verifyPassword", { password, phc });
@@ -80,7 +80,7 @@ export class PasswordHasher {
     try {
       return await this.#pool.run<T>(WORKER, name, input);
     } finally {
-      // The place passes to the next in line, if there is one.
+      // The slot passes to the next one in the queue, if there is one.
       const next = this.#waiting.shift();
       if (next) next();
       else this.#running--;

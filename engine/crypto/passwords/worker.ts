@@ -1,11 +1,11 @@
 /**
- * argon2id (RFC 9106) in the pool's threads, by hash-wasm: some 50 ms and 19 MiB for each password, which must not be
- * spent on the thread that answers requests.
+ * argon2id (RFC 9106) in the pool's threads, by hash-wasm. Each password takes about 50 ms and 19 MiB, too much for the
+ * thread that answers requests.
  */
 import { timingSafeEqual } from "node:crypto";
 import { argon2id } from "hash-wasm";
 
-/** What one hash costs, and its salt. */
+/** The cost parameters of a hash, and its salt. */
 interface Parameters {
   /** KiB. */
   readonly memorySize: number;
@@ -23,8 +23,8 @@ export function hashPassword({ password, ...parameters }: Parameters & { readonl
 }
 
 /**
- * Whether `password` is the one that `phc` was made from, with the parameters that stand in it; compared in constant
- * time. Rejects for a text that no `hashPassword` has written.
+ * Whether `phc` is the hash of `password`, with the parameters in `phc`; compared in constant time. Rejects if the text
+ * was not written by `hashPassword`.
  */
 export async function verifyPassword({ password, phc }: { password: string; phc: string }): Promise<boolean> {
   const [, memory, iterations, parallelism, salt, tag] = PHC.exec(phc) ?? [];

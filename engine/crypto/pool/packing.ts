@@ -1,6 +1,6 @@
 /**
- * Lists of byte strings as one buffer, so that a batch crosses to a worker in one move instead of one copy each:
- * u32 count · u32 length of each · the bytes.
+ * Packs lists of byte strings into one buffer, so that a batch is moved to a worker once instead of copied item by
+ * item: u32 count · u32 length of each · the bytes.
  */
 export function pack(items: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const header = 4 + 4 * items.length;

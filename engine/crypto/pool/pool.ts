@@ -5,22 +5,22 @@ import { availableParallelism } from "node:os";
 import { Piscina } from "piscina";
 import { CairnlogError } from "../../error.js";
 
-/** Threads when nothing is said: leave one core to the sequencer. */
+/** Default number of threads: leaves one core to the sequencer. */
 export const defaultWorkers = (): number => Math.max(1, availableParallelism() - 1);
 
-/** Runs exported functions of worker modules. Several logs may share one. */
+/** Runs exported functions of worker modules. Several logs may share one pool. */
 export interface Pool {
   readonly workers: number;
   /**
    * Calls the function `name` that the module at `url` exports. `transfer` moves buffers instead of copying them.
-   * @throws CairnlogError `closed`; `worker-failed` when the function threw, or its thread died
+   * @throws CairnlogError `closed`; `worker-failed` if the function threw or its thread died
    */
   run<T>(url: URL, name: string, input: unknown, transfer?: readonly ArrayBuffer[]): Promise<T>;
-  /** Takes no more tasks, waits for those that it has, and ends the threads. */
+  /** Accepts no more tasks, waits for the accepted ones, and ends the threads. */
   close(): Promise<void>;
 }
 
-/** Starts no thread until the first task. */
+/** Creates a pool. It starts no thread until the first task. */
 export function createPool(workers: number = defaultWorkers()): Pool {
   let piscina: Piscina | null = null;
   let closed = false;
@@ -28,14 +28,14 @@ export function createPool(workers: number = defaultWorkers()): Pool {
   const start = (url: URL) =>
     new Piscina({
       filename: url.href,
-      // One stays: where a thread died, tasks behind it would otherwise wait until somebody brings another task.
+      // At least one thread stays: if a thread died, the tasks behind it would otherwise wait until another task comes.
       minThreads: 1,
       maxThreads: workers,
       idleTimeout: 30_000,
       concurrentTasksPerWorker: 1,
       recordTiming: false,
     }).on("error", () => {
-      // A thread that dies without a task is replaced; unheard, the event would end the process.
+      // A thread that dies without a task is replaced. Without this handler, the event would end the process.
     });
   return {
     workers,
@@ -47,14 +47,14 @@ export function createPool(workers: number = defaultWorkers()): Pool {
       try {
         return await task;
       } catch (cause) {
-        throw new CairnlogError("worker-failed", "A worker thread failed; what it was to do is not done.", { cause });
+        throw new CairnlogError("worker-failed", "A worker thread failed before it finished its task.", { cause });
       } finally {
         running.delete(task);
       }
     },
     async close() {
       closed = true;
-      // A thread's answer to a task that was taken from it would be an error that nobody can catch.
+      // An answer to a task that was taken away from its thread would be an error that nobody can catch.
       await Promise.allSettled(running);
       await piscina?.destroy();
     },

@@ -1,6 +1,6 @@
 /**
- * Verifies signatures in micro-batches: what one turn of the event loop brings is one task of the pool.
- * Few signatures on an idle verifier are checked at once, since a round trip would cost too much beside them.
+ * Verifies signatures in micro-batches: all checks of one turn of the event loop become one task of the pool. If there
+ * are few and no task is running, they are checked on the calling thread, because a round trip would cost too much.
  */
 
 import { keyToBytes, type ServerKey } from "../keys/spki.js";
@@ -8,16 +8,17 @@ import { verifySync } from "../signatures.js";
 import { pack } from "./packing.js";
 import type { Pool } from "./pool.js";
 
-/** Checks in one task: about 4 ms of work, so that workers share a burst and nobody waits long behind it. */
+/** Checks in one task: about 4 ms of work, so that workers share a burst and no check waits long behind others. */
 const TASK_CHECKS = 64;
 
 /**
- * Up to this many are checked on the calling thread, shared by the workers: with one, 64. A task of the pool costs some
- * 120 µs of CPU on both sides together, nearly all of it for waking threads, and on a machine with two cores far more,
- * as the worker takes the place of what it works for: 48 µs an attestation at 64 connections, where tasks held 36.
+ * Up to this many, divided by the number of workers, are checked on the calling thread: 64 with one worker. A task of
+ * the pool costs about 120 µs of CPU on both threads together, mostly for waking threads. On a machine with two cores
+ * it costs far more, because the worker takes a core from the main thread: 48 µs an attestation at 64 connections, with
+ * 36 checks a task.
  */
 const INLINE_CHECKS = 64;
-/** However many workers there are: below it a task costs more than a tenth of what is in it. */
+/** The lower limit for any number of workers: below it, a task costs more than a tenth of the work in it. */
 const MIN_INLINE_CHECKS = 32;
 
 const WORKER = new URL("./worker.js", import.meta.url);
@@ -41,7 +42,7 @@ export class SignatureVerifier {
     this.#inline = Math.max(MIN_INLINE_CHECKS, Math.floor(INLINE_CHECKS / pool.workers));
   }
 
-  /** Whether `signature` is `key`'s over `message`. Never rejects. */
+  /** Whether `signature` is a signature by `key` over `message`. Never rejects. */
   verify(key: ServerKey, message: Uint8Array, signature: Uint8Array): Promise<boolean> {
     return new Promise((resolve) => {
       this.#waiting.push({ key, message, signature, resolve });
@@ -60,7 +61,7 @@ export class SignatureVerifier {
         resolve(verifySync(key, message, signature));
       return;
     }
-    // While every worker is busy, checks gather and make larger tasks.
+    // While every worker is busy, checks accumulate and make larger tasks.
     while (this.#waiting.length && this.#running < this.#pool.workers) this.#run(this.#waiting.splice(0, TASK_CHECKS));
   }
 
@@ -73,7 +74,7 @@ export class SignatureVerifier {
         (verdicts) => {
           for (const [i, { resolve }] of checks.entries()) resolve(verdicts[i] === 1);
         },
-        // The worker died, of something else than these: they are few enough to be checked here.
+        // The worker died for another reason. The checks are few, so check them here.
         () => {
           for (const { key, message, signature, resolve } of checks) resolve(verifySync(key, message, signature));
         },

@@ -1,4 +1,4 @@
-/** What the pool's threads do for keys: sign a batch, verify a batch. Runs in workers and keeps nothing but keys. */
+/** The key functions of the pool's threads: sign a batch, verify a batch. They keep no state except parsed keys. */
 
 import { type PrivateKey, privateKey, signSync } from "../keys/private-key.js";
 import { keyFromBytes } from "../keys/spki.js";
@@ -14,7 +14,10 @@ export function signBatch({ pem, messages }: { pem: string; messages: Uint8Array
   return pack(unpack(messages).map((message) => signSync(key, message)));
 }
 
-/** One byte for each check, 1 where the signature holds; `checks` packs key (`keyToBytes`), message and signature of each in turn. */
+/**
+ * One byte for each check, 1 if the signature is valid. `checks` packs key (`keyToBytes`), message and signature of
+ * each check in turn.
+ */
 export function verifyBatch({ checks }: { checks: Uint8Array }): Uint8Array {
   const items = unpack(checks);
   const verdicts = new Uint8Array(items.length / 3);

@@ -1,22 +1,22 @@
-/** How anchors come and change. */
-import type { AnchorRow, AnchorTotals } from "../../store/schema.js";
+/** The commands that create and change anchors. */
+import type { AnchorRow, AnchorTotals } from "../../store/rows.js";
 import { define, type Transaction } from "../write/commands.js";
-import type { StateWriter } from "../write/projection.js";
+import type { PrivateWriter } from "../write/projection.js";
 
 export const NO_ANCHORS: AnchorTotals = { newest: -1, pending: 0, confirmed: 0 };
 export const TOTALS_KEY = "log";
 
-/** What becomes of an entry's anchor. */
+/** The new state of an entry's anchor. */
 export interface AnchorChange extends Pick<AnchorRow, "status"> {
   /** A detached `.ots` file. */
   readonly proof: Uint8Array;
-  /** Whether nothing more is expected to come of it. */
+  /** Whether the proof is complete, so that nothing more is expected. */
   readonly isSettled: boolean;
 }
 
 /**
- * Puts `next` in the place of the anchor whose proof is `base` (null: there is none).
- * @returns false, with nothing written, when the anchor has another proof
+ * Replaces the anchor whose proof is `base` (null: there is none) by `next`.
+ * @returns false, without writing, if the anchor has another proof
  */
 export const replaceAnchor = define(
   "anchor.replace",
@@ -31,9 +31,9 @@ export const replaceAnchor = define(
   },
 );
 
-/** Writes the rows of an anchor that comes, or changes, at `now` (canonical form). */
+/** Writes the rows of a new or changed anchor at `now` (canonical form). */
 export function putAnchor(
-  state: StateWriter,
+  state: PrivateWriter,
   leafIndex: number,
   { proof, status, isSettled }: AnchorChange,
   now: string,

@@ -1,15 +1,17 @@
-/** How far an anchoring proof has come: what it proves, and what calendars still owe it. */
+/** The state of an anchoring proof: what it proves already, and which promises of calendars are open. */
 import { type OtsTimestamp, otsCommitments, parseOtsFile } from "../../verify/ots/ots.js";
 import type { AnchorChange } from "./commands.js";
 
-/** A message that some calendar has promised to see into Bitcoin, with no way to a block below it. */
+/** A message that a calendar has promised to put into Bitcoin; the proof does not lead to a block yet. */
 export interface OpenPromise {
   readonly message: Uint8Array;
-  /** Who promised: what the proof says, which is what some calendar said. */
+  /**
+   * Addresses of the calendars that promised, according to the proof. A calendar wrote them, so they are not trusted.
+   */
   readonly uris: readonly string[];
 }
 
-/** The promises of a proof that no calendar has kept yet. @throws CairnlogError when it is not a `.ots` file */
+/** The open promises of a proof. @throws CairnlogError if it is not a `.ots` file */
 export function openPromises(proof: Uint8Array): OpenPromise[] {
   return [...parseOtsFile(proof).timestamp.nodes()].flatMap((node) => {
     const uris = node.attestations.flatMap((attestation) => (attestation.kind === "pending" ? [attestation.uri] : []));
@@ -17,12 +19,12 @@ export function openPromises(proof: Uint8Array): OpenPromise[] {
   });
 }
 
-/** How far a proof has come. @throws CairnlogError when it is not a `.ots` file */
+/** The state of a proof. @throws CairnlogError if it is not a `.ots` file */
 export function statusOf(proof: Uint8Array): AnchorChange["status"] {
   return isConfirmed(parseOtsFile(proof).timestamp) ? "confirmed" : "pending";
 }
 
-/** Whether `proof`, which may come from anybody, is a `.ots` file about this digest. */
+/** Whether `proof` is a `.ots` file about this digest. The proof may come from an attacker. */
 export function isProofOf(proof: Uint8Array, digest: Uint8Array): boolean {
   try {
     const { hash, timestamp } = parseOtsFile(proof);

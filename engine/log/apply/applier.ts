@@ -1,9 +1,9 @@
 /**
- * What a writer of a log knows of it, and the one way in which a record gets into it. The log's own writer, a node that
- * catches up with a journal, an import, a restore and a mirror all apply through here.
+ * A writer's state of a log, and the only way in which a record gets into the log. The log's own writer, a node that
+ * catches up with a journal, an import, a restore and a mirror all apply records through this class.
  *
- * Memory runs ahead of the disk while batches are on their way, and `restore` makes it what the disk says: at the start, and
- * after anything failed.
+ * Memory is ahead of the disk while batches are on their way. `restore` reads it from disk again: at the start, and
+ * after a failure.
  */
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
@@ -14,9 +14,9 @@ import type { RecordedChange } from "../../journal/rows.js";
 import { Layer } from "../../store/changeset.js";
 import type { Store } from "../../store/contract.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
-import { Postings } from "../../store/postings/postings.js";
+import type { Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
-import type { LogMeta, SignedHeadRow } from "../../store/schema.js";
+import type { LogMeta, SignedHeadRow } from "../../store/rows.js";
 import type { Entry } from "../../verify/entry.js";
 import {
   createHistoryReader,
@@ -25,64 +25,68 @@ import {
   type Predecessor,
   predecessorOf,
 } from "../history/entry.js";
-import { EntryReader } from "../read/reader.js";
 import type { Edge } from "../read/seams.js";
-import { Frontier } from "../tree/frontier.js";
+import type { Frontier } from "../tree/frontier.js";
 import { LayeredState } from "../write/layered.js";
 import type { Projection } from "../write/projection.js";
-import { catchUp, derive } from "./derive.js";
+import { derive } from "./derive.js";
+import type { LogMemory } from "./memory.js";
 import { checkHeads, entriesOf } from "./outside.js";
 
-/** Entries whose postings may wait for the disk. */
+/** Number of entries whose postings may be in memory only. */
 const MAX_BACKLOG = 4 * 4096;
 
 export interface ApplierParts {
   readonly store: Store;
   readonly journal: Journal;
   readonly projection: Projection;
-  /** Signs the heads. */
+  /** The key that signs the heads. */
   readonly operator: ServerKey;
-  /** Another process writes the log. */
-  readonly isReader?: boolean;
+  /** The memory of the writer's thread. */
+  readonly memory: LogMemory;
 }
 
-/** What follows from a record. */
+/** The data derived from a record. */
 export interface Made extends Consequences {
-  /** What its entries are found by. */
+  /** The terms of its entries. */
   readonly terms: TermTable;
-  /** Entries in the log when it is applied. */
+  /** Number of entries in the log after the record. */
   readonly size: number;
 }
 
 export class Applier {
   readonly #parts: ApplierParts;
   readonly #ledger: Ledger;
-  readonly #entries: EntryReader;
-  readonly frontier: Frontier;
-  readonly postings: Postings;
   #reader: HistoryReader | undefined;
-  /** The newest entry on disk; undefined until somebody asks. */
+  /** The newest entry on disk; undefined until it is first needed. */
   #last: Predecessor | undefined;
 
-  /** To be restored before anything else. */
+  /** Call `restore` before any other method. */
   constructor(parts: ApplierParts) {
     const { store, journal } = parts;
     this.#parts = parts;
     this.#ledger = new Ledger(store, journal);
-    this.#entries = new EntryReader(store);
-    this.frontier = new Frontier(store);
-    this.postings = new Postings(store.postings, parts.isReader);
   }
 
-  /** Memory becomes what the disk says. */
+  /** Reads the state from disk again. */
   restore(): void {
     this.#last = undefined;
     this.#ledger.restore();
-    this.frontier.restore();
-    catchUp(this.postings, this.#entries, this.frontier.size, this.#parts.projection);
+    this.#parts.memory.restore();
   }
 
-  /** Applies what the journal has decided beyond the disk. @throws CairnlogError `storage-failed`, `corrupt-log` */
+  get frontier(): Frontier {
+    return this.#parts.memory.frontier;
+  }
+
+  get postings(): Postings {
+    return this.#parts.memory.postings;
+  }
+
+  /**
+   * Applies the records that the journal has decided but that are not on disk. @throws CairnlogError `storage-failed`,
+   * `corrupt-log`
+   */
   async catchUp(): Promise<void> {
     for await (const decided of this.#ledger.tail()) {
       await this.apply(decided);
@@ -91,15 +95,15 @@ export class Applier {
   }
 
   /**
-   * Has the journal decide a record, and applies it. Resolves when it is on disk.
-   * @throws CairnlogError `storage-failed`. The record may be in the journal or on disk all the same: `restore` and
-   *   `catchUp` before going on.
+   * Asks the journal to decide a record, and applies it. Resolves when it is on disk.
+   * @throws CairnlogError `storage-failed`. The record may still be in the journal or on disk: call `restore` and
+   *   `catchUp` before the next commit.
    */
   async commit(draft: Draft, made: Made): Promise<void> {
     await this.apply(await this.#ledger.decide(draft), made);
   }
 
-  /** The same for rows that follow from no entry, and nothing else. */
+  /** Commits only rows that are not derived from entries. Otherwise like `commit`. */
   commitRows(rows: readonly RecordedChange[]): Promise<void> {
     const { size } = this.frontier;
     return this.commit({ firstIndex: size, batch: null, rows }, { rows: [], tiles: [], terms: new TermTable(), size });
@@ -107,20 +111,21 @@ export class Applier {
 
   /**
    * Applies a decided record. Resolves when it is on disk.
-   * @param made what follows from the record, where this process has made it; without it, the record comes from outside: it
-   *   is checked, and all that follows is made here
-   * @throws CairnlogError `storage-failed` as `commit` does; `corrupt-log` for a record that is not the next one of this log
+   * @param made the data derived from the record, if this process has computed it. Without it, the record comes from
+   *   outside: it is checked, and the derived data is computed here
+   * @throws CairnlogError `storage-failed` as `commit` does; `corrupt-log` for a record that is not the next one of
+   *   this log
    */
   async apply(decided: Decided, made?: Made): Promise<void> {
     const consequences = made ?? (await this.#derive(decided.record));
     await this.#ledger.apply(decided, consequences);
-    // From here the record's entries exist, whatever happens to this process.
+    // From here on the record's entries exist, even if this process ends now.
     this.#last = undefined;
     this.frontier.written(consequences.tiles);
     if (decided.record.batch) this.postings.add(consequences.size, consequences.terms);
   }
 
-  /** The newest entry on disk, as the next one is checked against it. */
+  /** The newest entry on disk; the next entry is checked against it. */
   get last(): Predecessor {
     if (!this.#last) {
       const batch = this.#parts.store.lastBatch();
@@ -129,18 +134,18 @@ export class Applier {
     return this.#last;
   }
 
-  /** Waits, if too much of what entries are found by is in memory alone. */
+  /** Waits if too many postings are only in memory. */
   relieved(): Promise<void> {
     return this.postings.relieved(MAX_BACKLOG);
   }
 
-  /** Checks a record that somebody else made, takes its entries' places in the trees, and makes what follows from it. */
+  /** Checks a record from another writer, adds its entries to the trees, and computes the data derived from it. */
   async #derive(record: JournalRecord): Promise<Made> {
-    this.#reader ??= await createHistoryReader();
+    this.#reader ??= await createHistoryReader(this.#parts.projection);
     try {
       return this.#deriveChecked(record, this.#reader);
     } catch (error) {
-      // The trees may run ahead of the disk.
+      // The trees may be ahead of the disk.
       this.restore();
       if (!(error instanceof CairnlogError)) throw error;
       const code = error.code === "wrong-operator" ? error.code : "corrupt-log";
@@ -182,7 +187,10 @@ export class Applier {
   }
 }
 
-/** What a log is stands in its first record. @throws CairnlogError when it is of another operator, or of a newer version */
+/**
+ * Checks the owner of the log, which is in its first record. @throws CairnlogError if the record belongs to another
+ * operator, or comes from a newer version
+ */
 function checkOwner(meta: LogMeta, operator: ServerKey): void {
   checkFormat(meta);
   if (meta.key_id !== operator.fingerprint)

@@ -1,33 +1,34 @@
 /**
- * What follows from an entry: rows and terms. The same code for a record of a journal, for history, and for every rebuild;
- * a live append does the same while its command runs (`write/transaction.ts`).
+ * Derives rows and terms from an entry. Records of a journal, imported history and every rebuild use this code; a live
+ * append does the same while its command runs (`write/transaction.ts`).
  */
-import type { Postings } from "../../store/postings/postings.js";
+import type { Refiling } from "../../store/lmdb/migrations.js";
+import { FLUSH_ENTRIES, Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
 import { instantOf, microsOf } from "../instant.js";
-import type { EntryReader } from "../read/reader.js";
+import { EntryReader } from "../read/reader.js";
 import { applySeam, type Edge } from "../read/seams.js";
 import {
   addDigestTerm,
   addLogTerms,
+  type DerivedWriter,
   type LoggedEvent,
   type Projection,
-  type StateWriter,
 } from "../write/projection.js";
 
-/** All of an entry that something follows from. */
+/** The parts of an entry from which rows and terms are derived. */
 export interface DerivableEntry extends Edge {
   readonly event: LoggedEvent;
   /** Every digest in `entry_hashes`, hex. */
   readonly digests: readonly string[];
 }
 
-/** Writes the rows that follow from `entry`, which comes after `before`, and files it. */
+/** Writes the rows derived from `entry`, which comes after `before`, and adds its terms. */
 export function derive(
   entry: DerivableEntry,
   before: Edge,
   projection: Projection,
-  state: StateWriter,
+  state: DerivedWriter,
   terms: TermTable,
 ): void {
   applySeam(before, entry, entry.event.leafIndex, state);
@@ -35,7 +36,7 @@ export function derive(
   addTerms(entry, projection, terms);
 }
 
-/** The stored entry at `leafIndex`; undefined when there is none. */
+/** The stored entry at `leafIndex`; undefined if there is none. */
 export function storedEntry(reader: EntryReader, leafIndex: number): DerivableEntry | undefined {
   const entry = reader.entry(leafIndex);
   if (!entry) return undefined;
@@ -49,13 +50,37 @@ export function storedEntry(reader: EntryReader, leafIndex: number): DerivableEn
   };
 }
 
-/** Gives `postings` the terms of the entries that no run holds yet, up to `size`: a few thousand at most. */
+/** Adds the terms of the entries that are in no run yet, up to `size`, to `postings`: a few thousand at most. */
 export function catchUp(postings: Postings, reader: EntryReader, size: number, projection: Projection): void {
   if (size <= postings.size) return;
   const terms = new TermTable();
   for (let index = postings.size; index < size; index++) addTerms(storedEntry(reader, index)!, projection, terms);
   postings.add(size, terms);
 }
+
+/**
+ * What a migration needs to file the entries of a log with this projection.
+ *
+ * If we crash here: the runs are removed first, and the migration runs again at the next start, from the beginning.
+ */
+export const refilingFor = (projection: Projection): Refiling => ({
+  async fileAnew(store) {
+    await store.postings.removeRuns();
+    const postings = new Postings(store.postings);
+    const reader = new EntryReader(store);
+    const last = store.lastBatch();
+    const size = last ? last.firstIndex + last.count : 0;
+    try {
+      for (let from = 0; from < size; from += FLUSH_ENTRIES) {
+        catchUp(postings, reader, Math.min(size, from + FLUSH_ENTRIES), projection);
+        // Memory holds one stretch of entries at a time, however many there are.
+        await postings.settle();
+      }
+    } finally {
+      await postings.close();
+    }
+  },
+});
 
 function addTerms({ event, digests }: DerivableEntry, projection: Projection, terms: TermTable): void {
   projection.addTerms(event, terms);

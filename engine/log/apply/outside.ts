@@ -1,7 +1,8 @@
 /**
- * Batches that another writer made and a journal has decided. A journal says that something was appended, not that it is
- * right: content, links, order and digests of every entry, the root of every head and one signature of each batch are
- * checked, and so is the spelling, since what is stored is what will be served.
+ * Checks batches that another writer made and a journal has decided. The journal guarantees that a batch was appended,
+ * but not that it is right. So these are checked: content, links, order and digests of every entry, the root of every
+ * head, and one signature of each batch. The serialisation is checked too, because entries are served as they are
+ * stored.
  */
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import { verifySync } from "../../crypto/signatures.js";
@@ -14,8 +15,8 @@ import { checkHead } from "../history/head.js";
 import { headOf } from "../read/reader.js";
 
 /**
- * The entries of a packed batch, each checked against the one before it.
- * @throws CairnlogError for the first that is not what it should be
+ * The entries of a packed batch, each checked against the previous one.
+ * @throws CairnlogError for the first entry that is wrong
  */
 export function entriesOf(
   firstIndex: number,
@@ -33,16 +34,17 @@ export function entriesOf(
     Buffer.concat(entries.map(({ entryHash }) => Buffer.from(entryHash, "hex"))),
     batch.heads,
   );
-  if (!respelled.equals(packed)) throw new CairnlogError("corrupt-log", "its batch is not spelled as batches are.");
+  if (!respelled.equals(packed))
+    throw new CairnlogError("corrupt-log", "its batch is not in the form in which batches are written.");
   return { batch, entries };
 }
 
 /**
  * Checks every head of a batch, and one signature.
  * @param roots of each size that the batch makes, 32 bytes each
- * @param notBefore timestamp of the head before, microseconds
+ * @param notBefore timestamp of the previous head, microseconds
  * @returns timestamp of the newest head, microseconds
- * @throws CairnlogError for the first that is not what it should be
+ * @throws CairnlogError for the first head that is wrong
  */
 export function checkHeads(
   { batch, entries }: { readonly batch: Batch; readonly entries: readonly CheckedEntry[] },

@@ -1,7 +1,7 @@
-/** Whether the tables of anchors agree with one another: totals and open work follow from the anchors. */
+/** Checks that the tables of anchors agree: the totals and the open work must match the anchors. */
 import type { LogEnd, PrivateRows } from "./private-check.js";
 
-/** A sentence for each contradiction. */
+/** Yields a sentence for each contradiction. */
 export function* checkAnchors(rows: PrivateRows, { size }: LogEnd): Iterable<string> {
   const totals = { newest: -1, pending: 0, confirmed: 0 };
   for (const { key, row } of rows.range("anchors")) {
@@ -17,6 +17,6 @@ export function* checkAnchors(rows: PrivateRows, { size }: LogEnd): Iterable<str
   for (const { key, row } of rows.range("anchorWork")) {
     const anchor = rows.get("anchors", key);
     if (anchor?.status !== row.status || anchor.anchored_at !== row.anchored_at)
-      yield `anchorWork ${key}: it does not follow from the anchor.`;
+      yield `anchorWork ${key}: it does not match the anchor.`;
   }
 }

@@ -1,18 +1,20 @@
-/** Rows and tiles on disk beside those that the entries make: two walks in key order, side by side. */
+/** Compares the rows and tiles on disk with those that the entries make. Both are walked side by side in key order. */
 import { compareKeys } from "lmdb";
 import { DERIVED_TABLES, type DerivedTable, type Key, type KeyOf } from "../../store/schema.js";
 import type { Store, TileKey } from "../../store/store.js";
 
-/** Rows in key order; reading one may throw where its bytes are damaged. */
+/** Rows in key order. Reading a row may throw if its bytes are damaged. */
 export type RowSource = Pick<Store, "get" | "keys">;
 
 export interface Difference<K> {
   readonly key: K;
-  /** `missing`: the entries make it and the disk does not have it; `surplus`: the reverse. */
+  /**
+   * `missing`: the entries make it, but it is not on disk; `surplus`: it is on disk, but the entries do not make it.
+   */
   readonly kind: "missing" | "surplus" | "altered" | "unreadable";
 }
 
-/** What differs in two ascending walks; `compare` is asked of keys that both have. */
+/** The differences of two ascending walks; `compare` is called for keys that both have. */
 function* walk<K extends Key>(
   stored: Iterable<K>,
   expected: Iterable<K>,
@@ -36,7 +38,7 @@ function* walk<K extends Key>(
   for (; !next.done; next = wanted.next()) yield { key: next.value, kind: "missing" };
 }
 
-/** The rows of one derived table that differ, from key `start` on. */
+/** The differing rows of one derived table, from key `start` on. */
 export function rowDifferences<T extends DerivedTable>(
   stored: RowSource,
   expected: RowSource,
@@ -53,7 +55,7 @@ export function rowDifferences<T extends DerivedTable>(
   });
 }
 
-/** The tiles that differ, from key `start` on. */
+/** The differing tiles, from key `start` on. */
 export function tileDifferences(
   stored: Pick<Store, "tile" | "tileKeys">,
   expected: Pick<Store, "tile" | "tileKeys">,
@@ -66,8 +68,8 @@ export function tileDifferences(
 
 const WORDS = {
   missing: "is missing on disk",
-  surplus: "is on disk, but no entry makes it",
-  altered: "differs from what the entries make",
+  surplus: "is on disk, but the entries do not make it",
+  altered: "differs from the one that the entries make",
   unreadable: "cannot be read",
 } as const;
 

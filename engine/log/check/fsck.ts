@@ -1,12 +1,14 @@
 /**
- * The check of a whole data directory, on a log that nobody has open: all that follows from the entries is derived once
- * more and compared with the disk, and the entries themselves are checked as `verifyLog` does. Derived rows and tiles go
- * to an environment of their own meanwhile, so that memory does not grow with the log.
+ * Checks a whole data directory, on a log that nobody has open. Everything derived from the entries is derived once
+ * more and compared with the disk, and the entries themselves are checked as `verifyLog` does. Meanwhile derived rows
+ * and tiles are in a scratch environment, so that memory does not grow with the log.
  */
+
 import { rmSync } from "node:fs";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
+import { leastWhere } from "../../search.js";
 import type { ChangeSet } from "../../store/changeset.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
 import { DERIVED_TABLES, FORMAT, HASH, type Key, PRIVATE_TABLES, type TableName } from "../../store/schema.js";
@@ -25,26 +27,26 @@ import { Replay } from "./rebuild.js";
 import { RunCheck } from "./run-check.js";
 import { verifyLog } from "./verify.js";
 
-/** Entries replayed between two breaths of the event loop: about 100 ms. */
+/** Entries replayed before the event loop gets a turn: about 100 ms. */
 const STEP_ENTRIES = 1024;
-/** Sentences kept; all are counted. */
+/** Number of sentences in the report; `counts` counts all differences. */
 const MAX_SENTENCES = 1000;
 const ENTRY = objectOf(ENTRY_MEMBERS, {}, "ignored");
 
 /**
- * Where a difference lies. `entries`: batches, entries and heads, which nothing can be derived without; `derived`: what
- * `rebuildLog` can restore; `private`: rows beside the log that contradict one another.
+ * The area of a difference. `entries`: batches, entries and heads, without which nothing can be derived; `derived`:
+ * data that `rebuildLog` can restore; `private`: private rows that contradict one another.
  */
 export type FindingArea = "entries" | "derived" | "private";
 
 export interface LogCheckReport {
-  /** Whether there is no difference. */
+  /** Whether there are no differences. */
   readonly ok: boolean;
-  /** Entries that were checked. */
+  /** Number of entries that were checked. */
   readonly entries: number;
-  /** How many differences there are, by area. */
+  /** Number of differences in each area. */
   readonly counts: Readonly<Record<FindingArea, number>>;
-  /** A sentence for each of the first thousand. */
+  /** A sentence for each of the first thousand differences. */
   readonly differences: readonly { readonly area: FindingArea; readonly message: string }[];
 }
 
@@ -55,21 +57,21 @@ export interface LogCheckOptions {
   /** PEM of the public key that signed the heads. */
   readonly operatorKey: string;
   readonly projection: Projection;
-  /** What the owner of private tables knows of them. */
+  /** Checks by the owners of private tables. */
   readonly privateChecks?: readonly PrivateCheck[];
-  /** The newest head that was shown, as `readPublishedHead` gives it: a shorter log is not whole. */
+  /** The newest head that was shown, as `readPublishedHead` returns it: the log must reach at least this size. */
   readonly published?: TreeHead | undefined;
   readonly pool: Pool;
-  /** Called with the stage and how many of `total` entries it has done. */
+  /** Called with the stage and the number of entries done, of `total`. */
   readonly progress?: (stage: "deriving" | "verifying", done: number, total: number) => void;
-  /** Ends the work between two steps. */
+  /** Stops the work between two steps. */
   readonly signal?: AbortSignal;
 }
 
 /** By tree version. */
 type Trees = Frontier["trees"];
 
-/** Differences as they are found. */
+/** Collects differences as they are found. */
 export class Findings {
   readonly counts: Record<FindingArea, number> = { entries: 0, derived: 0, private: 0 };
   readonly sentences: { area: FindingArea; message: string }[] = [];
@@ -87,14 +89,17 @@ export class Findings {
 
 /**
  * Checks the log in `store`, which is open at `options.path` and has no other writer.
- * @throws CairnlogError `corrupt-log`, `precondition-failed` when the log is in another format than this version's;
- *   the reason of `options.signal`
+ * @throws CairnlogError `corrupt-log`; `precondition-failed` if the log is in another format than this version's; the
+ *   reason of `options.signal`
  */
 export async function checkLog(store: Store, options: LogCheckOptions): Promise<LogCheckReport> {
   return withScratch(options.path, (scratch, scratchPath) => checkWith(store, scratch, scratchPath, options));
 }
 
-/** A scratch store beside the log's own files, removed afterwards, and if that was not to be, by the next who makes one. */
+/**
+ * Makes a scratch store beside the log's own files, and removes it afterwards. If this process is killed, the next call
+ * removes it.
+ */
 export async function withScratch<T>(path: string, work: (scratch: Store, scratchPath: string) => Promise<T>) {
   const scratchPath = `${path}/scratch`;
   rmSync(scratchPath, { recursive: true, force: true });
@@ -112,12 +117,14 @@ async function checkWith(store: Store, scratch: Store, scratchPath: string, opti
   const size = checkBatches(store, findings);
   const isComplete = !findings.counts.entries;
   checkMeta(store, size, options, findings);
-  // After a hole in the entries nothing on disk can be compared with what the rest of them makes.
+  // Entries are missing, so the rest of them cannot be compared with the data on disk.
   const runs = isComplete ? new RunCheck(store, size, (sentence) => findings.add("derived", sentence)) : null;
   const trees = await derive(store, scratch, size, options, (replay) => runs?.check(replay.terms));
   runs?.finish();
   const { path, mapSize, operatorKey, pool, progress, signal } = options;
-  const target = { path, size, operatorKey, derivedPath: scratchPath, ...(mapSize === undefined ? {} : { mapSize }) };
+  const checksEvents = options.projection.checksEvents === true;
+  const paths = { path, derivedPath: scratchPath, ...(mapSize === undefined ? {} : { mapSize }) };
+  const target = { ...paths, size, operatorKey, checksEvents };
   const verified = await verifyLog(pool, target, {
     progress: (checked) => progress?.("verifying", checked, size),
     ...(signal ? { signal } : {}),
@@ -145,15 +152,15 @@ function* privateFaults(store: Store, size: number, checks: readonly PrivateChec
         yield `${table} ${JSON.stringify(key)} cannot be read.`;
       }
   if (!areReadable) return;
-  // Where the last entry is damaged, which `verifyLog` names, nothing is known to lie beyond it.
+  // If the last entry is damaged, which `verifyLog` reports, it is unknown whether rows lie beyond the end.
   const lastId = size ? (readableEntry(new EntryReader(store), size - 1)?.id ?? Number.POSITIVE_INFINITY) : 0;
   for (const check of [checkAnchors, ...checks])
     try {
       yield* check(store, { size, lastId });
     } catch (error) {
-      // Rows of any shape can be planted; what they make of a check is a finding, too.
+      // An attacker can plant rows of any shape, so an error that they cause in a check is a finding too.
       if (!(error instanceof TypeError)) throw error;
-      yield "A private row has another shape than its table's rows.";
+      yield "A private row does not have the members of its table.";
     }
 }
 
@@ -165,7 +172,7 @@ function isReadable(store: Store, table: TableName, key: Key): boolean {
   }
 }
 
-/** Whether batches can be read and join without gap. @returns how many entries are there before the first fault */
+/** Checks that batches can be read and join without gaps. @returns the number of entries before the first fault */
 export function checkBatches(store: Store, findings: Findings): number {
   let size = 0;
   let isWhole = true;
@@ -188,7 +195,7 @@ export function checkBatches(store: Store, findings: Findings): number {
 }
 
 /**
- * Puts the rows and tiles that the entries make into `scratch`; `step` sees every replayed stretch.
+ * Puts the rows and tiles that the entries make into `scratch`; `step` is called with every replayed stretch.
  * @returns the trees that the entries make
  */
 export async function derive(
@@ -209,7 +216,7 @@ export async function derive(
     const digests = Buffer.alloc(HASH * (to - from));
     for (let index = from; index < to; index++) {
       const entry = readableEntry(reader, index);
-      // Without one the digest stays zero, and no head fits it.
+      // Without a readable entry the digest stays zero, and no head matches it.
       if (!entry) continue;
       digests.write(entry.entry_hash, HASH * (index - from), "hex");
       applyReadable(replay, index);
@@ -223,18 +230,18 @@ export async function derive(
   return byVersion;
 }
 
-/** What is no entry makes nothing; `verifyLog` names it. Whether an entry is true is for `verifyLog`, too. */
+/** The entry if it can be read. `verifyLog` reports unreadable entries, and checks whether the others are right. */
 function readableEntry(reader: EntryReader, index: number): Entry | undefined {
   try {
     const entry = reader.entry(index);
     return ENTRY(entry, "") === undefined ? entry : undefined;
   } catch {
-    // Damaged bytes are no JSON.
+    // Damaged bytes are not JSON.
     return undefined;
   }
 }
 
-/** Writes what follows from the entries, in one transaction. It is no record: the journal's position stays as it is. */
+/** Writes derived data in one transaction. This is not a record, so the journal's position does not change. */
 export function commitRepairs(
   store: Store,
   { rows = [], tiles = [] }: Partial<Pick<ChangeSet, "rows" | "tiles">>,
@@ -255,10 +262,10 @@ function checkPublished(trees: Trees, size: number, head: TreeHead | undefined, 
   if (!head) return;
   const { tree_size, root_hash, tree_version } = head;
   if (tree_size > size)
-    findings.add("entries", `A head of ${tree_size} entries was signed and shown, but only ${size} are here.`);
-  // The root of damaged entries says nothing.
+    findings.add("entries", `A head of ${tree_size} entries was signed and shown, but the log has only ${size}.`);
+  // If entries are damaged, their root proves nothing.
   else if (!findings.counts.entries && trees[tree_version].rightEdge(tree_size).rootHex !== root_hash)
-    findings.add("entries", `Another head of ${tree_size} entries was signed and shown than the one that is here.`);
+    findings.add("entries", `The head of ${tree_size} entries that was signed and shown is not the one in this log.`);
 }
 
 function checkMeta(store: Store, size: number, { operatorKey }: LogCheckOptions, findings: Findings): void {
@@ -278,37 +285,33 @@ function checkMeta(store: Store, size: number, { operatorKey }: LogCheckOptions,
   if (meta.format >= 1 && meta.format < FORMAT)
     throw new CairnlogError(
       "precondition-failed",
-      `The log is in format ${meta.format}, this version's is ${FORMAT}. Start the service once: it brings the log up to date.`,
+      `The log is in format ${meta.format}, but this version uses format ${FORMAT}. Start the service once: it converts the log.`,
     );
   const { fingerprint } = importPublicKey(operatorKey);
-  if (meta.format !== FORMAT) wrong(`the format is said to be ${meta.format}; these tables are in format ${FORMAT}.`);
-  if (meta.key_id !== fingerprint) wrong(`the log is said to be signed by ${meta.key_id}, not by ${fingerprint}.`);
+  if (meta.format !== FORMAT) wrong(`the stored format is ${meta.format}, but these tables are in format ${FORMAT}.`);
+  if (meta.key_id !== fingerprint) wrong(`the stored operator key is ${meta.key_id}, not ${fingerprint}.`);
   if (meta.rebuilding) wrong("a rebuild was interrupted.");
   if (!isPlausibleStart(store, size, meta.created_at))
-    wrong(`the log is said to have been made at ${JSON.stringify(meta.created_at)}, after its first entry or never.`);
+    wrong(
+      `the stored creation time ${JSON.stringify(meta.created_at)} is not a time, or is later than the first entry.`,
+    );
 }
 
-/** Whether a log can have been made at this time; imported history may be older than the log. */
+/** Whether this can be the time when the log was created; imported history may be older than the log. */
 export function isPlausibleStart(store: Store, size: number, createdAt: unknown): boolean {
   if (typeof createdAt !== "string" || canonicalTimestamp(createdAt) !== createdAt) return false;
   const head = firstHeadTimestamp(store, size);
   return head === undefined || createdAt <= head;
 }
 
-/** When a head was signed, the first one that can be read where none is missing after it; undefined without any. */
+/** Time of the oldest readable head after which no head is missing; undefined if there is none. */
 export function firstHeadTimestamp(store: Store, size: number): string | undefined {
   const reader = new EntryReader(store);
-  let low = 1;
-  let high = size + 1;
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2);
-    if (readableHead(reader, middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low > size ? undefined : readableHead(reader, low)!.timestamp;
+  const oldest = leastWhere(1, size + 1, (treeSize) => readableHead(reader, treeSize) !== undefined);
+  return oldest > size ? undefined : readableHead(reader, oldest)!.timestamp;
 }
 
-/** `verifyLog` names a head that is damaged. */
+/** The head if it can be read; `verifyLog` reports damaged heads. */
 function readableHead(reader: EntryReader, size: number): TreeHead | undefined {
   try {
     return reader.head(size);

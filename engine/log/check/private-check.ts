@@ -1,14 +1,14 @@
-/** Checks of private rows: each names what contradicts the rest. */
+/** Checks of private rows: each check reports contradictions between rows. */
 import type { Store } from "../../store/store.js";
 
 export type PrivateRows = Pick<Store, "get" | "keys" | "range">;
 
-/** Where a log ends. After an import with gaps between ids, its last id is more than its size. */
+/** The end of a log. After an import with gaps between ids, the last id is greater than the size. */
 export interface LogEnd {
   readonly size: number;
   /** Id of the newest entry; 0 on an empty log. */
   readonly lastId: number;
 }
 
-/** Names what is wrong among private rows. */
+/** Yields a sentence for each fault among private rows. */
 export type PrivateCheck = (rows: PrivateRows, end: LogEnd) => Iterable<string>;

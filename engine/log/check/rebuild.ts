@@ -1,6 +1,6 @@
 /**
- * State from entries alone: the rows and terms that `apply` makes of them, in order. Memory holds what was made since it
- * was last taken away, so a log that fits in memory is replayed at once, and any other in steps.
+ * Rebuilds state from entries alone: the rows and terms that `apply` makes of them, in order. Memory holds only the
+ * results since the last call of `take`. So a log that fits in memory can be replayed at once, and any other in steps.
  */
 import { compareKeys } from "lmdb";
 import { Layer } from "../../store/changeset.js";
@@ -16,7 +16,7 @@ import type { RowSource } from "./differences.js";
 
 const EMPTY_STORE: Pick<Store, "get" | "range"> = { get: () => undefined, range: () => [] };
 
-/** Derived rows and terms of entries, as they are replayed one after the other. */
+/** Derived rows and terms of entries that are replayed one after the other. */
 export class Replay implements RowSource {
   readonly #reader: EntryReader;
   readonly #projection: Projection;
@@ -24,14 +24,14 @@ export class Replay implements RowSource {
   #layer = new Layer();
   #last: Edge = EMPTY_EDGE;
 
-  /** @param taken where the rows of every layer that is taken are put before the next entry is replayed */
+  /** @param taken receives the rows of every layer that is taken, before the next entry is replayed */
   constructor(reader: EntryReader, projection: Projection, taken: Pick<Store, "get" | "range"> = EMPTY_STORE) {
     this.#reader = reader;
     this.#projection = projection;
     this.#taken = taken;
   }
 
-  /** Replays the entries [from, to). @throws what damaged entries make of it */
+  /** Replays the entries [from, to). @throws errors that damaged entries cause */
   apply(from: number, to: number): void {
     const state = new LayeredState(this.#taken, null, [this.#layer]);
     for (let index = from; index < to; index++) {
@@ -42,19 +42,19 @@ export class Replay implements RowSource {
     }
   }
 
-  /** What was made since the last call, no longer held here. */
+  /** The results since the last call; this object no longer holds them. */
   take(): Layer {
     const layer = this.#layer;
     this.#layer = new Layer();
     return layer;
   }
 
-  /** Terms that were made and not taken. */
+  /** Terms that have not been taken. */
   get terms(): TermTable {
     return this.#layer.terms;
   }
 
-  /** Keys of the rows that were made and not taken. */
+  /** Keys of the rows that have not been taken. */
   keys<T extends TableName>(table: T): Iterable<KeyOf<T>> {
     const made = [...this.#layer.changes(table)].filter(({ row }) => row !== undefined);
     return made.map(({ key }) => key as KeyOf<T>).sort(compareKeys);

@@ -1,13 +1,14 @@
 /**
- * Restores what follows from the entries, in place. Batches and private rows are not touched.
+ * Restores derived data in place. Batches and private rows are not changed.
  *
- * If we crash here: a mark in the log's meta row says that a rebuild has begun, and no log with that mark is opened, so
- * nobody answers from half-restored rows. The next rebuild begins anew, and the last step takes the mark away.
+ * If we crash here: a mark in the log's meta row says that a rebuild has begun. A log with that mark cannot be opened,
+ * so no reader sees half-restored rows. The next rebuild starts from the beginning, and its last step removes the mark.
  */
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
 import { Postings } from "../../store/postings/postings.js";
-import { DERIVED_TABLES, FORMAT, type Key, type LogMeta } from "../../store/schema.js";
+import type { LogMeta } from "../../store/rows.js";
+import { DERIVED_TABLES, FORMAT, type Key } from "../../store/schema.js";
 import type { Store, TileKey } from "../../store/store.js";
 import { formatTimestamp, systemClock } from "../clock.js";
 import { type Difference, rowDifferences, tileDifferences } from "./differences.js";
@@ -27,9 +28,9 @@ const REPAIRED_AT_ONCE = 512;
 
 /**
  * Restores tiles, postings, derived rows and the log's meta row from the entries of the log in `store`.
- * @param report what `checkLog` said of it
- * @returns what `checkLog` says afterwards
- * @throws CairnlogError `corrupt-log` when entries or heads are damaged: nothing is written then; the reason of
+ * @param report the result of `checkLog`
+ * @returns the result of a second `checkLog`
+ * @throws CairnlogError `corrupt-log` if entries or heads are damaged: then nothing is written; the reason of
  *   `options.signal`
  */
 export async function rebuildLog(
@@ -40,12 +41,12 @@ export async function rebuildLog(
   if (report.counts.entries)
     throw new CairnlogError(
       "corrupt-log",
-      "Entries or heads are damaged, and nothing can restore them from what is here. Nothing was changed. Restore the log from a backup (cairnlog restore).",
+      "Entries or heads are damaged, and cannot be restored from this data directory. Nothing was changed. Restore the log from a backup (cairnlog restore).",
     );
   const { entries: size } = report;
   await putMeta(store, { ...restoredMeta(store, size, options), rebuilding: true });
   await withScratch(options.path, async (scratch) => {
-    // Runs without entries would be read as postings; without runs, postings are read from the entries.
+    // Runs without entries would be read as postings. Without any run, postings are computed from the entries.
     await store.postings.removeRuns();
     const postings = new Postings(store.postings);
     try {
@@ -79,7 +80,7 @@ export async function rebuildLog(
   return checkLog(store, options);
 }
 
-/** Writes what differs, some at a time. */
+/** Writes the differing rows or tiles, some at a time. */
 async function repair<K extends Key>(
   differences: (start: K | undefined) => Iterable<Difference<K>>,
   write: (keys: readonly K[]) => Promise<void>,
@@ -89,7 +90,7 @@ async function repair<K extends Key>(
     for (const { key } of differences(start)) if (keys.push(key) >= REPAIRED_AT_ONCE) break;
     if (!keys.length) return;
     await write(keys);
-    // What was written does not differ any more.
+    // Rows and tiles that were written do not differ any more.
     start = keys.at(-1)!;
   }
 }
@@ -97,14 +98,14 @@ async function repair<K extends Key>(
 const putMeta = (store: Store, row: LogMeta): Promise<void> =>
   commitRepairs(store, { rows: [{ table: "meta", key: "log", row }] });
 
-/** The meta row as far as it is plausible; a lost beginning becomes the time of the first head. */
+/** The meta row, with implausible values replaced: a lost creation time becomes the time of the first head. */
 function restoredMeta(store: Store, size: number, { operatorKey }: LogCheckOptions): LogMeta {
   const key_id = importPublicKey(operatorKey).fingerprint;
   let stored: Partial<LogMeta> = {};
   try {
     stored = store.get("meta", "log") ?? {};
   } catch {
-    // Unreadable: as good as lost.
+    // Unreadable, which is treated like a missing row.
   }
   const { rebuilding: _, created_at, ...others } = stored;
   const beginning = isPlausibleStart(store, size, created_at)

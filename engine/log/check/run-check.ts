@@ -1,6 +1,6 @@
 /**
- * Runs of postings against the entries. Each posting that the entries make is looked up, and each run's are counted:
- * as many found as there are means that a run holds these and no others, in an order in which they are found.
+ * Compares runs of postings with the entries. It looks up each posting that the entries make, and counts the postings
+ * of each run. If all are found and the numbers are equal, the run holds exactly these postings, in the right order.
  */
 import { mayContain } from "../../store/postings/bloom.js";
 import {
@@ -21,19 +21,19 @@ const KIND_NAMES = new Map<number, string>(Object.entries(POSTING).map(([name, k
 
 interface CheckedRun {
   readonly run: Run;
-  /** Whether all its blocks are there. */
+  /** Whether all its blocks exist. */
   readonly isWhole: boolean;
-  /** Postings that the entries make in its range. */
+  /** Number of postings that the entries make in its range. */
   expected: number;
 }
 
 export class RunCheck {
   readonly #reader: RunReader;
   readonly #report: (sentence: string) => void;
-  /** Ascending; without gap or overlap. */
+  /** Ascending, without gaps or overlaps. */
   #runs: CheckedRun[] = [];
 
-  /** @param report takes a sentence for each difference */
+  /** @param report called with a sentence for each difference */
   constructor(store: Store, size: number, report: (sentence: string) => void) {
     this.#reader = new RunReader(store.postings);
     this.#report = report;
@@ -74,7 +74,7 @@ export class RunCheck {
     return fences.length === expected.length;
   }
 
-  /** Looks for the postings of the next entries. */
+  /** Looks up the postings of the next entries. */
   check(terms: TermTable): void {
     for (const [term, indexes] of terms) for (const index of indexes) this.#find(term, index);
   }
@@ -94,7 +94,7 @@ export class RunCheck {
       this.#report(`the Bloom filter of run ${run.id} denies ${what}.`);
   }
 
-  /** To be called after all entries. */
+  /** Call this after all entries. */
   finish(): void {
     for (const { run, isWhole, expected } of this.#runs)
       if (isWhole && run.count !== expected)

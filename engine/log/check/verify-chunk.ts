@@ -1,7 +1,7 @@
 /**
- * Re-derives one stretch of a log from its stored payloads; a task of the pool. Stretches are independent: each starts
- * from the peaks that the stored tiles give and ends by comparing its own with those that the tiles give there, so if
- * every stretch holds, the whole does.
+ * Verifies one stretch of a log by deriving it again from its stored payloads; a task of the pool. Stretches are
+ * independent: each starts from the peaks in the stored tiles, and at its end compares its own peaks with the stored
+ * ones. So if every stretch is right, the whole log is.
  */
 import { hash } from "node:crypto";
 import { kernel, type TreeVersion } from "../../../wasm/index.js";
@@ -12,6 +12,7 @@ import type { Batch, HeadInfo, HeadRecord } from "../../store/batch.js";
 import { HASH } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../../verify/entry.js";
+import { checkServiceEntry } from "../../verify/eventcheck.js";
 import { peakPositions } from "../../verify/tree/merkle.js";
 import { treeHeadMessage } from "../../verify/tree/treehead.js";
 import { formatTimestamp, parseTimestamp } from "../clock.js";
@@ -24,18 +25,20 @@ export interface ChunkTask {
   /** Leaf indexes [from, to). */
   readonly from: number;
   readonly to: number;
-  /** Leaves that the tiles are expected to cover: the size verified. */
+  /** Number of leaves that the tiles must cover: the size that is verified. */
   readonly size: number;
-  /** PEM of the operator key; heads by another key are errors. */
+  /** PEM of the operator key; a head signed by another key is an error. */
   readonly operatorKey: string;
-  /** Environment to take tiles and seams from, instead of the log's own: where these are checked by themselves. */
+  /** Environment for tiles and seams instead of the log's own, if these are checked separately. */
   readonly derivedPath?: string;
+  /** Whether every entry must be an event of the service's log (`Projection.checksEvents`). */
+  readonly checksEvents?: boolean;
 }
 
 type ChunkStretch = Omit<ChunkTask, "path" | "mapSize" | "derivedPath">;
 
 export interface Finding {
-  /** Id of the entry, or null where the finding is about a head or a tile. */
+  /** Id of the entry, or null if the finding is about a head or a tile. */
   readonly id: number | null;
   readonly tree_size: number | null;
   readonly code: string;
@@ -48,10 +51,10 @@ export interface ChunkReport {
 }
 
 const sha256 = (preimage: Uint8Array): Buffer => hash("sha256", preimage, "buffer");
-/** The one environment this worker has open. */
+/** The only environment that this worker has open. */
 let open: { readonly path: string; readonly store: Store } | null = null;
 
-/** The environment is shared with the writer of this process; a worker keeps the last one it opened. */
+/** The environment is shared with the writer in this process; a worker keeps the last one that it opened. */
 async function storeAt(path: string, mapSize: number | undefined): Promise<Store> {
   if (open?.path === path) return open.store;
   await open?.store.close();
@@ -63,7 +66,7 @@ export async function verifyChunk(task: ChunkTask): Promise<ChunkReport> {
   const store = await storeAt(task.path, task.mapSize);
   store.refresh();
   if (task.derivedPath === undefined) return checkChunk(store, task);
-  // Scratch: gone when the whole check is, so it is not kept.
+  // A scratch environment, which is removed after the check, so it is not kept open.
   const derived = openStore({ path: task.derivedPath, readOnly: true });
   try {
     return checkChunk(store, task, derived);
@@ -72,7 +75,7 @@ export async function verifyChunk(task: ChunkTask): Promise<ChunkReport> {
   }
 }
 
-/** The same against a store that is open already. */
+/** Like `verifyChunk`, on a store that is already open. */
 export function checkChunk(store: Store, task: ChunkStretch, derived: Store = store): ChunkReport {
   const chunk = new Chunk(store, derived, task);
   chunk.checkEntries();
@@ -82,14 +85,14 @@ export function checkChunk(store: Store, task: ChunkStretch, derived: Store = st
   return { errors: chunk.errors, warnings: chunk.warnings };
 }
 
-/** An entry, and what is looked at more than once. */
+/** An entry, and the values that are used more than once. */
 interface ReadEntry {
   readonly entry: Entry;
-  /** Its timestamp in canonical form; undefined where it has none. */
+  /** Its timestamp in canonical form; undefined if it has none. */
   readonly canonical: string | undefined;
-  /** The same, or that of the instant that it is read as; sorts as text. */
+  /** `canonical`, or the canonical form of the instant that the timestamp is read as; sorts as text. */
   readonly instant: string;
-  /** Its digest as the batch has it, hex. */
+  /** Its digest in the batch, hex. */
   readonly digest: string;
 }
 
@@ -100,13 +103,13 @@ class Chunk {
   readonly #derived: Store;
   readonly #task: ChunkStretch;
   readonly #key: ServerKey;
-  /** Entry hashes as recomputed. */
+  /** Entry hashes, computed again. */
   readonly #digests: Buffer;
   /** Microseconds of each version 2 entry, as its hash covers them; NaN for all others. */
   readonly #moments: Float64Array;
-  /** By tree version, the root of every new size; absent where no head needs it, or the tiles do not give it. */
+  /** By tree version, the root of every new size; absent if no head needs it, or if the tiles do not give it. */
   readonly #roots = new Map<TreeVersion, Buffer>();
-  /** The last one read. Everything is read in order, so there is no need to look further. */
+  /** The last batch that was read. Everything is read in order, so one is enough. */
   #batch: Batch | undefined;
 
   constructor(store: Store, derived: Store, task: ChunkStretch) {
@@ -126,7 +129,10 @@ class Chunk {
     this.errors.push({ id: null, tree_size, code, message });
   }
 
-  /** Content, links, ids and order of every entry; the first is also compared with the one before the stretch. */
+  /**
+   * Checks content, links, ids and order of every entry; the first one is also compared with the entry before the
+   * stretch.
+   */
   checkEntries(): void {
     const { from, to } = this.#task;
     let previous = from > 0 ? this.#read(from - 1) : undefined;
@@ -150,19 +156,20 @@ class Chunk {
     }
   }
 
-  /** @returns false for what is no entry: its members may be anything */
+  /** @returns false if this is not an entry: its members may be anything */
   #checkContent(entry: Entry, index: number): boolean {
-    // Nothing says that it is wrong: imported history may carry digests that are not known here.
-    for (const { code, message } of checkEntry(entry, sha256))
+    // Not an error: imported history may have digests of algorithms that are unknown here.
+    const check = this.#task.checksEvents ? checkServiceEntry : checkEntry;
+    for (const { code, message } of check(entry, sha256))
       if (code === "unknown-digest") this.warnings.push({ id: entry.id, tree_size: null, code, message });
       else if (code === "malformed-entry") {
-        this.#treeError(index + 1, code, `The entry at leaf ${index} is none: ${message}`);
+        this.#treeError(index + 1, code, `The entry at leaf ${index} is not a valid entry: ${message}`);
         return false;
       } else this.#entryError(entry.id, code, message);
     return true;
   }
 
-  /** Ids are dense, but where imported history has a seam. */
+  /** Ids are dense, except where imported history has a seam. */
   #checkPlace(previous: ReadEntry | undefined, { entry: { id }, instant }: ReadEntry, index: number): void {
     const previousId = previous?.entry.id;
     const isNext = index === 0 ? id === 1 : previousId === undefined || id === previousId + 1;
@@ -171,7 +178,7 @@ class Chunk {
     if (!isNext && !isSeam)
       this.#entryError(id, "id-mismatch", `The id does not follow that of the entry before, at leaf ${index}.`);
     else if (isBehind && !isSeam)
-      this.#entryError(id, "seam-missing", "The entry is earlier than the one before, and no row says so.");
+      this.#entryError(id, "seam-missing", "The entry is earlier than the one before, and no stored row allows it.");
     if (previousId !== undefined && id <= previousId) this.#entryError(id, "id-mismatch", "The id does not ascend.");
   }
 
@@ -185,12 +192,12 @@ class Chunk {
       const instant = canonical ?? instantOf(entry.timestamp) ?? "";
       return { entry, canonical, instant, digest: batch.digest(i) };
     } catch {
-      // Damaged bytes: the caller reports the entry as unreadable.
+      // Damaged bytes: the caller reports that the entry cannot be read.
       return undefined;
     }
   }
 
-  /** The batch that holds a leaf. @throws CairnlogError `corrupt-log` */
+  /** The batch that contains a leaf. @throws CairnlogError `corrupt-log` */
   #batchOf(index: number): Batch | undefined {
     const last = this.#batch;
     if (last && index >= last.firstIndex && index < last.firstIndex + last.count) return last;
@@ -198,7 +205,7 @@ class Chunk {
     return this.#batch;
   }
 
-  /** `spec.md`, timestamp ordering: v1 timestamps are bound by nothing, so only a later v2 entry makes it an error. */
+  /** `spec.md`, timestamp ordering: no hash covers v1 timestamps, so a decrease is an error only for a v2 entry. */
   #checkOrder(previous: ReadEntry, { entry, canonical: now }: ReadEntry): void {
     const version = entry.chain_version ?? 1;
     const before = previous.canonical;
@@ -210,16 +217,16 @@ class Chunk {
         message: "A version 1 entry follows a version 2 entry.",
       });
     if (version === 2 && before !== undefined && now !== undefined && now < before)
-      this.#entryError(entry.id, "timestamp-decrease", "The timestamp is before that of the entry before.");
+      this.#entryError(entry.id, "timestamp-decrease", "The timestamp is earlier than that of the entry before.");
   }
 
-  /** Tiles under one lens, and the roots that its heads are compared with. */
+  /** Checks the tiles of one tree version, and computes the roots for its heads. */
   checkTree(version: TreeVersion): void {
     try {
       this.#compareTree(version);
     } catch (error) {
       if (!(error instanceof CairnlogError)) throw error;
-      // A batch that cannot be read has been named with its entries already.
+      // An unreadable batch has already been reported with its entries.
       this.#treeError(this.#task.to, "tile-missing", error.message);
     }
   }
@@ -236,7 +243,7 @@ class Chunk {
     for (const run of grown.runs) this.#checkTiles(tree, run.level / 8, run.firstIndex, run.hashes);
   }
 
-  /** Digests since the last full level-0 tile of the size that is verified. */
+  /** Digests since the last full level-0 tile of the verified size. */
   #tail(): Buffer {
     const { size } = this.#task;
     const parts: Buffer[] = [];
@@ -277,19 +284,19 @@ class Chunk {
     try {
       return this.#store.get("meta", "log")?.sparse_heads === true;
     } catch {
-      // The row is damaged: then a head that is not there is missed.
+      // If this row is damaged, a missing head is reported.
       return false;
     }
   }
 
-  /** Every head, under whichever lens it is: none is missing after the first one, and time does not go back. */
+  /** Checks every head, of either tree version: after the first head none is missing, and time does not go back. */
   checkHeads(): void {
     const { from, to } = this.#task;
     const isSparse = this.#mayLackHeads();
     let previous = from > 0 ? this.#headTime(from - 1) : undefined;
     for (let index = from; index < to; index++) {
       const batch = this.#readableBatch(index);
-      // A batch that cannot be read has been named with its entries.
+      // An unreadable batch has already been reported with its entries.
       if (!batch) continue;
       const head = batch.head(index - batch.firstIndex);
       if (head) {
@@ -300,29 +307,29 @@ class Chunk {
     }
   }
 
-  /** @param previous when the head before it was signed, microseconds; undefined where there is none */
+  /** @param previous when the previous head was signed, microseconds; undefined if there is none */
   #checkHead(head: HeadRecord, { treeVersion, keyId }: HeadInfo, size: number, previous: number | undefined): void {
     const { from } = this.#task;
     const at = HASH * (size - 1 - from);
     if (this.#roots.get(treeVersion)?.compare(head.root, 0, HASH, at, at + HASH))
-      this.#treeError(size, "root-mismatch", "The head's root is not that of the entries.");
+      this.#treeError(size, "root-mismatch", "The head's root is not the root of the entries.");
     if (`sha256:${keyId.toString("hex")}` !== this.#key.fingerprint)
       this.#treeError(size, "foreign-head", "The head is signed by another key than the operator's.");
     if (!this.#isSigned(head, size))
       this.#treeError(size, "signature-invalid", "The head's signature does not verify.");
     if (previous !== undefined && head.timestamp < previous)
-      this.#treeError(size, "timestamp-decrease", "The head is before the one before it.");
+      this.#treeError(size, "timestamp-decrease", "The head is earlier than the head before it.");
     if (head.timestamp < this.#moments[size - 1 - from]!)
-      this.#treeError(size, "timestamp-decrease", "The head is before its entry.");
+      this.#treeError(size, "timestamp-decrease", "The head is earlier than its entry.");
   }
 
   #isSigned({ root, timestamp, signature }: HeadRecord, size: number): boolean {
-    // Damaged bytes may be no time at all.
+    // Damaged bytes may not be a valid time.
     if (!Number.isSafeInteger(timestamp)) return false;
     return verifySync(this.#key, treeHeadMessage(hex(root), size, formatTimestamp(timestamp)), signature);
   }
 
-  /** When the head that the entry at a leaf index made was signed, microseconds; undefined where there is none. */
+  /** When the head of the entry at a leaf index was signed, microseconds; undefined if there is none. */
   #headTime(index: number): number | undefined {
     const batch = this.#readableBatch(index);
     return batch?.head(index - batch.firstIndex)?.timestamp;
@@ -338,7 +345,7 @@ class Chunk {
   }
 }
 
-/** Peaks of the first `size` leaves, lowest level first, as the kernel takes them. */
+/** Peaks of the first `size` leaves, lowest level first, in the form that the kernel takes. */
 function peaksAt(tree: Tree, size: number): Buffer {
   const nodes = peakPositions(size).map(({ level, index }) => tree.node(level, index));
   return Buffer.concat(nodes.reverse());

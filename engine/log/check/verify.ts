@@ -1,10 +1,10 @@
-/** Verification of a whole log: the snapshot at its start, in stretches, on the pool, beside live appends. */
+/** Verifies a whole log: the snapshot at the start, in stretches, on the pool, while appends continue. */
 import type { Pool } from "../../crypto/pool/pool.js";
 import type { ChunkReport, ChunkTask, Finding } from "./verify-chunk.js";
 
-/** Entries a task checks: about a fifth of a second of work, nearly all of it head signatures. */
+/** Entries of one task: about a fifth of a second of work, mostly for signatures of heads. */
 const CHUNK_ENTRIES = 4096;
-/** Findings of each kind reported; a log damaged throughout needs no million sentences. */
+/** Maximum number of reported findings of each kind, in case the whole log is damaged. */
 const MAX_FINDINGS = 1000;
 
 const CHUNK_MODULE = new URL("./verify-chunk.js", import.meta.url);
@@ -21,9 +21,9 @@ export interface VerifyReport {
 export type VerifyTarget = Omit<ChunkTask, "from" | "to">;
 
 /**
- * Re-derives chain, ids, timestamps, both trees, tiles and every stored head of the first `target.size` entries.
+ * Derives chain, ids, timestamps, both trees, tiles and every stored head of the first `target.size` entries again.
  * @param options.progress called with the number of entries checked so far
- * @param options.signal breaks it off after the stretches under way; it rejects with the signal's reason then
+ * @param options.signal stops it after the running stretches; it then rejects with the signal's reason
  */
 export async function verifyLog(
   pool: Pool,
@@ -34,7 +34,7 @@ export async function verifyLog(
   const reports: ChunkReport[] = new Array(chunks);
   let next = 0;
   let checked = 0;
-  // One stretch a worker at a time: the pool's queue stays free for signatures.
+  // One stretch for each worker at a time, so that the pool's queue stays free for signatures.
   const drain = async () => {
     while (next < chunks) {
       signal?.throwIfAborted();

@@ -1,9 +1,9 @@
 /**
- * Backups of a log, also while its service runs in another process: what has come since the last one is put into a new
- * segment, and the private rows of the same moment beside it.
+ * Makes backups of a log, also while its service runs in another process. Each backup writes the entries since the
+ * previous one into a new segment, and the private rows of the same moment beside it.
  *
- * If we crash here: nothing that the last manifest names is touched before the new one has taken its place, so the last
- * backup stays whole.
+ * If we crash here: no file that the last manifest names is changed before the new manifest has replaced it, so the
+ * previous backup stays intact.
  */
 import { chmodSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -26,32 +26,32 @@ import {
   type Segment,
 } from "./backupformat.js";
 
-/** Lines between two looks at whether to go on. */
+/** Lines written before the signal is checked again. */
 const STEP = 1024;
 
 export interface BackupOptions {
   /** Directory of the log. */
   readonly path: string;
-  /** Directory of the backup; created when it does not exist. */
+  /** Directory of the backup; created if it does not exist. */
   readonly to: string;
   /** PEM of the operator's public key. */
   readonly operatorKey: string;
-  /** Called with how many of `total` new entries are written. */
+  /** Called with the number of new entries written, of `total`. */
   readonly progress?: (done: number, total: number) => void;
   readonly signal?: AbortSignal;
 }
 
 /**
  * Brings the backup in `options.to` up to date.
- * @returns its manifest, and how many entries were added
- * @throws CairnlogError `wrong-operator`; `precondition-failed` when the backup is one of another history, or reaches
- *   further than the log; `corrupt-log`, `storage-failed`; the reason of `options.signal`
+ * @returns its manifest, and the number of entries that were added
+ * @throws CairnlogError `wrong-operator`; `precondition-failed` if the backup has another history or is longer than the
+ *   log; `corrupt-log`, `storage-failed`; the reason of `options.signal`
  */
 export async function backUp(options: BackupOptions): Promise<{ readonly manifest: Manifest; readonly added: number }> {
   const { path, to } = options;
   const store = openStore({ path, readOnly: true });
   try {
-    // One moment: private rows and the size of the log belong together.
+    // Private rows and the size of the log must be read at one moment, because they belong together.
     store.pin();
     mkdirSync(to, { recursive: true, mode: 0o700 });
     chmodSync(to, 0o700);
@@ -68,11 +68,14 @@ async function write(store: Store, earlier: Manifest | undefined, options: Backu
   if (!meta) throw new CairnlogError("corrupt-log", `There is no log in ${path}.`);
   checkFormat(meta);
   if (meta.rebuilding)
-    throw new CairnlogError("corrupt-log", `The log in ${path} is not whole yet: run cairnlog fsck --rebuild first.`);
+    throw new CairnlogError(
+      "corrupt-log",
+      `A rebuild of the log in ${path} was interrupted: run cairnlog fsck --rebuild first.`,
+    );
   if (meta.format !== FORMAT)
     throw new CairnlogError(
       "precondition-failed",
-      `The log in ${path} is in format ${meta.format}, this version's is ${FORMAT}. Start the service once: it brings the log up to date.`,
+      `The log in ${path} is in format ${meta.format}, but this version uses format ${FORMAT}. Start the service once: it converts the log.`,
     );
   const { fingerprint } = importPublicKey(operatorKey);
   if (meta.key_id !== fingerprint)
@@ -100,14 +103,14 @@ async function write(store: Store, earlier: Manifest | undefined, options: Backu
     private_rows,
   };
   if (readManifest(to)?.made_at !== earlier?.made_at)
-    throw new CairnlogError("precondition-failed", `Another process has written the backup in ${to} meanwhile.`);
+    throw new CairnlogError("precondition-failed", `Another process has changed the backup in ${to} at the same time.`);
   await replaceManifest(to, manifest);
   if (earlier && earlier.private_rows.file !== private_rows.file)
     rmSync(join(to, earlier.private_rows.file), { force: true });
   return { manifest, added: size - from };
 }
 
-/** A backup that another history was put behind would be of use to nobody. */
+/** Refuses to add to a backup of another history: the result would be useless. */
 function checkContinues(earlier: Manifest, keyId: string, size: number, reader: EntryReader, to: string): void {
   const { tree_size, entry_hash, meta } = earlier;
   if (meta.key_id !== keyId)
@@ -115,12 +118,12 @@ function checkContinues(earlier: Manifest, keyId: string, size: number, reader: 
   if (tree_size > size)
     throw new CairnlogError(
       "precondition-failed",
-      `The backup in ${to} has ${tree_size} entries, the log only ${size}: the log shrank. Do not go on with it; restore it (cairnlog restore).`,
+      `The backup in ${to} has ${tree_size} entries, the log only ${size}: the log shrank. Do not continue it; restore it (cairnlog restore).`,
     );
   if ((reader.digest(tree_size - 1) ?? null) !== entry_hash)
     throw new CairnlogError(
       "precondition-failed",
-      `The first ${tree_size} entries of the log are not those in the backup in ${to}: it is of another history. Keep it, and make a new one elsewhere.`,
+      `The first ${tree_size} entries of the log are not those in the backup in ${to}: the backup has another history. Keep it, and make a new backup elsewhere.`,
     );
 }
 
@@ -164,11 +167,11 @@ async function writePrivateRows(store: Store, size: number, { to, signal }: Back
     removeDrafts(to);
     throw error;
   }
-  // By its hash, so that it never takes the place of one that the last manifest names.
+  // Named by its hash, so that it never overwrites a file that the last manifest names.
   return file.keep((sha256) => `private-${size}-${sha256.slice(0, 16)}.ndjson`);
 }
 
-/** Drafts of this process, and of those that ended before they were done. */
+/** Removes drafts of this process, and of processes that ended before they were done. */
 function removeDrafts(folder: string): void {
   for (const name of readdirSync(folder)) {
     const pid = Number(DRAFT.exec(name)?.[1]);

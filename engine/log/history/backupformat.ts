@@ -1,20 +1,20 @@
 /**
- * What a backup is on disk: `manifest.json`, which names everything else by its SHA-256; segments, each with the entries
- * and heads of one stretch of the log, never changed once written; and one file with the private rows of the moment at
- * which the log had `tree_size` entries. Files that the manifest does not name are left-overs.
+ * The files of a backup: `manifest.json`, which names every other file by its SHA-256; segments, each with the entries
+ * and heads of one stretch of the log, which never change; and one file with the private rows of the moment when the
+ * log had `tree_size` entries. Files that the manifest does not name are left over from an interrupted backup.
  */
 import { createHash } from "node:crypto";
 import { createReadStream, readFileSync } from "node:fs";
 import { type FileHandle, open, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { CairnlogError } from "../../error.js";
-import type { LogMeta } from "../../store/schema.js";
+import type { LogMeta } from "../../store/rows.js";
 import { anyObject, arrayOf, hexHash, index, nullable, objectOf, text, where } from "../../verify/json/shape.js";
 import { TREE_HEAD, type TreeHead } from "../../verify/tree/treehead.js";
 
 export const BACKUP_FORMAT = "cairnlog-backup/v1";
 const MANIFEST = "manifest.json";
-/** Bytes gathered before they are written. */
+/** Bytes collected before they are written. */
 const CHUNK_BYTES = 1 << 20;
 const LINE_FEED = 0x0a;
 
@@ -26,7 +26,7 @@ export interface BackupFile {
   readonly sha256: string;
 }
 
-/** Lines in pairs: an entry as it is stored, and the head of the size that it makes or `null`. */
+/** Lines in pairs: an entry as it is stored, and the head of the size that it makes, or `null`. */
 export interface Segment extends BackupFile {
   /** Leaf indexes [from, to). */
   readonly from: number;
@@ -39,7 +39,7 @@ export interface Manifest {
   readonly operator_key: string;
   readonly meta: LogMeta;
   readonly tree_size: number;
-  /** Of the newest entry; null for an empty log. */
+  /** Entry hash of the newest entry; null for an empty log. */
   readonly entry_hash: string | null;
   readonly head: TreeHead | null;
   readonly made_at: string;
@@ -48,7 +48,7 @@ export interface Manifest {
   readonly private_rows: BackupFile;
 }
 
-/** Its own folder, no way out of it. */
+/** A name without a path, so that it cannot leave the backup's folder. */
 const FILE_NAME = where("the name of a file", (value) => typeof value === "string" && /^[\w-]+\.ndjson$/.test(value));
 const FILE = { file: FILE_NAME, bytes: index, sha256: hexHash };
 const SHAPE = objectOf(
@@ -67,7 +67,7 @@ const SHAPE = objectOf(
   "ignored",
 );
 
-/** The manifest of the backup in `folder`; undefined when there is none. @throws CairnlogError `corrupt-log` */
+/** The manifest of the backup in `folder`; undefined if there is none. @throws CairnlogError `corrupt-log` */
 export function readManifest(folder: string): Manifest | undefined {
   let json: string;
   try {
@@ -84,7 +84,7 @@ export function readManifest(folder: string): Manifest | undefined {
   }
   const misfit = SHAPE(value, "");
   if (misfit !== undefined)
-    throw new CairnlogError("corrupt-log", `The manifest of the backup in ${folder} is not one. ${misfit}`);
+    throw new CairnlogError("corrupt-log", `The manifest of the backup in ${folder} is not valid. ${misfit}`);
   const manifest = value as Manifest;
   let end = 0;
   for (const { file, from, to } of manifest.segments) {
@@ -97,14 +97,14 @@ export function readManifest(folder: string): Manifest | undefined {
   return manifest;
 }
 
-/** Makes `manifest` the one of the backup, at once or not at all. */
+/** Replaces the manifest of the backup atomically. */
 export async function replaceManifest(folder: string, manifest: Manifest): Promise<void> {
   const file = await HashedFile.create(folder);
   await file.line(JSON.stringify(manifest, null, 2));
   await file.keep(MANIFEST);
 }
 
-/** A file on its way: on disk, whole and hashed, before it has its name. */
+/** A file that is being written: it gets its name only when it is complete, hashed and on disk. */
 export class HashedFile {
   readonly #folder: string;
   readonly #draft: string;
@@ -120,7 +120,7 @@ export class HashedFile {
     this.#handle = handle;
   }
 
-  /** If we crash while it is written, it stays as a draft, which the next backup removes. */
+  /** If we crash while it is written, a draft is left over, which the next backup removes. */
   static async create(folder: string): Promise<HashedFile> {
     const draft = join(folder, draftName(process.pid));
     return new HashedFile(folder, draft, await open(draft, "w", 0o600));
@@ -142,7 +142,7 @@ export class HashedFile {
     await this.#handle.appendFile(bytes);
   }
 
-  /** Gives it its name: `name`, or what `name` makes of its hash. */
+  /** Gives the file its name: `name`, or the result of `name` for its hash. */
   async keep(name: string | ((sha256: string) => string)): Promise<BackupFile> {
     await this.#flush();
     await this.#handle.sync();
@@ -173,8 +173,9 @@ export async function syncFolder(folder: string): Promise<void> {
 }
 
 /**
- * The lines of a file of a backup. Only when it has ended without an error is what it gave known to be what was written.
- * @throws CairnlogError `corrupt-log` when the file is missing, or not the one in the manifest
+ * The lines of a file of a backup. The hash is checked at the end: trust the lines only after the iteration has ended
+ * without an error.
+ * @throws CairnlogError `corrupt-log` if the file is missing, or is not the one that the manifest names
  */
 export async function* linesOf(folder: string, { file, bytes, sha256 }: BackupFile): AsyncIterable<Buffer> {
   const hash = createHash("sha256");

@@ -1,9 +1,9 @@
 /**
- * One entry of a history that somebody else wrote: every byte of it may be hostile. What comes out is checked by itself
- * and against the entry before it, and spelled as this log spells entries.
+ * Reads one entry of a history from elsewhere: every byte may be hostile. The result has been checked by itself and
+ * against the previous entry, and is serialised as this log serialises entries.
  *
- * Spelling: members in the order in which they are served, the payload as RFC 8785 text, no white space; what no hash
- * covers (`id`, `timestamp`, `event_type`) keeps its value to the letter. Members that entries do not have are dropped.
+ * Serialisation: members in the order in which they are served, the payload as RFC 8785 text, no white space. Values
+ * that no hash covers (`id`, `timestamp`, `event_type`) are kept exactly. Unknown members are dropped.
  */
 import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";
@@ -11,6 +11,7 @@ import { createDigests, type DigestName } from "../../crypto/digests.js";
 import { CairnlogError } from "../../error.js";
 import { decodeBase64 } from "../../verify/encoding.js";
 import { canonicalTimestamp, ENTRY_MEMBERS, type Entry, type EntryDigest } from "../../verify/entry.js";
+import { eventMisfit } from "../../verify/eventcheck.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { parseIJson } from "../../verify/json/ijson.js";
 import { nullable, objectOf, text, where } from "../../verify/json/shape.js";
@@ -19,16 +20,16 @@ import { parseTimestamp } from "../clock.js";
 import { instantOf, microsOf } from "../instant.js";
 import { type Edge, EMPTY_EDGE } from "../read/seams.js";
 import { preimageText, spellEntry } from "../write/entry.js";
-import type { LoggedEvent } from "../write/projection.js";
+import type { LoggedEvent, Projection } from "../write/projection.js";
 
-/** Longer entries are refused: sixteen times the largest request that the service takes unless told otherwise. */
+/** Longer entries are refused. This is sixteen times the default limit of a request. */
 export const MAX_ENTRY_BYTES = 16 * 2 ** 20;
 
-/** What the next entry is checked against. */
+/** The values against which the next entry is checked. */
 export interface Predecessor extends Edge {
   readonly entryHash: string | null;
   readonly chainVersion: 1 | 2;
-  /** Undefined where the timestamp is not one that version 2 could hash. */
+  /** Undefined if version 2 could not hash this timestamp. */
   readonly canonicalTimestamp: string | undefined;
 }
 export const NO_PREDECESSOR: Predecessor = {
@@ -38,7 +39,7 @@ export const NO_PREDECESSOR: Predecessor = {
   canonicalTimestamp: undefined,
 };
 
-/** The newest stored entry as the next one's predecessor. */
+/** The newest stored entry, as the predecessor of the next one. */
 export function predecessorOf(entry: Entry): Predecessor {
   return {
     id: entry.id,
@@ -49,7 +50,7 @@ export function predecessorOf(entry: Entry): Predecessor {
   };
 }
 
-/** Something about history that is no error. */
+/** Something unusual in a history that is not an error. */
 export interface HistoryWarning {
   readonly leafIndex: number;
   readonly id: number;
@@ -59,7 +60,7 @@ export interface HistoryWarning {
 }
 
 export interface CheckedEntry extends Predecessor {
-  /** As it will be served, without `ots_proof`. */
+  /** The entry as it will be served, without `ots_proof`. */
   readonly json: Buffer;
   readonly entryHash: string;
   readonly event: LoggedEvent;
@@ -81,28 +82,31 @@ const ENTRY = objectOf(
 
 type Digest = (preimage: string) => string;
 
-/** Loads the hash functions; what it resolves to checks entries, synchronously. */
-export async function createHistoryReader(): Promise<HistoryReader> {
+/** Loads the hash functions. The resulting reader checks entries synchronously. */
+export async function createHistoryReader(projection: Pick<Projection, "checksEvents">): Promise<HistoryReader> {
   const digests = new Map<string, Digest>([[PRIMARY, (preimage) => hash("sha256", preimage, "hex")]]);
   for (const name of NAMES) {
     const compute = await createDigests([name]);
     digests.set(name, (preimage) => compute(Buffer.from(preimage, "utf8"))[0]!.digest_hex);
   }
-  return new HistoryReader(digests);
+  return new HistoryReader(digests, projection.checksEvents === true);
 }
 
 export class HistoryReader {
   readonly #digests: ReadonlyMap<string, Digest>;
+  readonly #checksEvents: boolean;
 
   /** Use `createHistoryReader`. */
-  constructor(digests: ReadonlyMap<string, Digest>) {
+  constructor(digests: ReadonlyMap<string, Digest>, checksEvents: boolean) {
     this.#digests = digests;
+    this.#checksEvents = checksEvents;
   }
 
   /**
-   * The entry in `bytes`, which follows `previous` and is to stand at `leafIndex`.
+   * The entry in `bytes`, which must follow `previous` and will be at `leafIndex`.
    * @param proof its anchoring proof; null: the one in `bytes`, if there is one
-   * @throws CairnlogError `invalid-input`, `not-i-json`, `payload-too-large`: it is not an entry, or not one that follows
+   * @throws CairnlogError `invalid-input`, `not-i-json`, `payload-too-large`: it is not an entry, or does not follow
+   *   `previous`
    */
   read(bytes: Uint8Array, previous: Predecessor, leafIndex: number, proof: Uint8Array | null): CheckedEntry {
     const entry = parsed(bytes);
@@ -127,6 +131,8 @@ export class HistoryReader {
     if (this.#digests.get(PRIMARY)!(preimage) !== entry_hash)
       refuse(`The content does not hash to entry_hash (as chain version ${version}).`);
     const unknown = this.#checkDigests(entry_hashes, entry_hash, preimage);
+    const misfit = this.#checksEvents ? eventMisfit(entry) : undefined;
+    if (misfit !== undefined) refuse(misfit);
     const otsProof = proof ?? proofOf(entry);
     const warning = (code: HistoryWarning["code"], message: string) => ({ leafIndex, id, code, message });
     return {
@@ -147,7 +153,7 @@ export class HistoryReader {
           warning("unknown-digest", `The digest algorithm ${JSON.stringify(name)} is not known: not checked.`),
         ),
         ...(otsProof && !isProofOf(otsProof, Buffer.from(entry_hash, "hex"))
-          ? [warning("unreadable-proof", "ots_proof is not a .ots file about this entry; it is kept as it is.")]
+          ? [warning("unreadable-proof", "ots_proof is not a .ots file about this entry; it is kept unchanged.")]
           : []),
       ],
     };
@@ -166,7 +172,7 @@ export class HistoryReader {
       if (digest_hex === entryHash && algorithm === PRIMARY) continue;
       const compute = this.#digests.get(algorithm);
       if (!compute) unknown.push(algorithm);
-      else if (compute(preimage) !== digest_hex) refuse(`The ${algorithm} digest does not fit the content.`);
+      else if (compute(preimage) !== digest_hex) refuse(`The ${algorithm} digest does not match the content.`);
     }
     return unknown;
   }
@@ -187,7 +193,7 @@ function checkOrder(previous: Predecessor, canonical: string | undefined): void 
     refuse("The timestamp of a version 2 entry must be ISO 8601 with an offset and at most six decimals.");
   // `spec.md`, timestamp ordering. Canonical timestamps sort as text.
   if (previous.canonicalTimestamp !== undefined && canonical! < previous.canonicalTimestamp)
-    refuse("The timestamp is before that of the entry before, in a version 2 entry.");
+    refuse("The timestamp of this version 2 entry is earlier than that of the entry before.");
 }
 
 function proofOf({ ots_proof }: { readonly ots_proof?: string | null }): Uint8Array | null {

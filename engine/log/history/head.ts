@@ -1,6 +1,6 @@
 /**
- * One head of a history that somebody else wrote: every member of it may be hostile. It must be the operator's word on the
- * tree that the entries make, and be served again as it was signed.
+ * Checks one head of a history from elsewhere: every member may be hostile. The operator must have signed it for the
+ * tree that the entries make, and the log must be able to serve it exactly as it was signed.
  */
 
 import type { ServerKey } from "../../crypto/keys/spki.js";
@@ -13,18 +13,18 @@ import { canonicalTimestamp } from "../../verify/entry.js";
 import { TREE_HEAD, type TreeHead, treeHeadMessage } from "../../verify/tree/treehead.js";
 import { parseTimestamp } from "../clock.js";
 
-/** What a head has to be about. */
+/** The values that a head must have. */
 export interface ExpectedHead {
   readonly size: number;
-  /** Hex, of the first `size` entries under the head's own lens. */
+  /** Root of the first `size` entries, hex, for the head's own tree version. */
   readonly root: string;
   /** The earliest time that it may have, microseconds; null for any. */
   readonly notBefore: number | null;
 }
 
 /**
- * Heads of one kind fit into one batch: they are under one lens and have signatures of one length.
- * @throws CairnlogError `invalid-input` for what is no head
+ * Heads of one kind fit into one batch: they have the same tree version and signature length.
+ * @throws CairnlogError `invalid-input` if this is not a head
  */
 export function headKind(head: TreeHead): string {
   const misfit = TREE_HEAD(head, "");
@@ -34,7 +34,7 @@ export function headKind(head: TreeHead): string {
 }
 
 /**
- * Size, key, root, spelling and order of a head; not its signature.
+ * Checks size, key, root, form and time of a head, but not its signature.
  * @throws CairnlogError `invalid-input`; `wrong-operator` for a head that names another key
  */
 export function checkHead(head: TreeHead, { size, root, notBefore }: ExpectedHead, operator: ServerKey): void {
@@ -47,14 +47,14 @@ export function checkHead(head: TreeHead, { size, root, notBefore }: ExpectedHea
     );
   if (head.root_hash !== root)
     refuse(`The tree head's root is not that of the first ${size} entries (tree version ${head.tree_version}).`);
-  // It is stored as a number, and must be signed and served as the same text.
+  // The timestamp is stored as a number, and must be served as exactly the signed text.
   if (canonicalTimestamp(head.timestamp) !== head.timestamp)
     refuse("The tree head's timestamp is not in canonical form (YYYY-MM-DDTHH:MM:SS.ffffffZ).");
   if (notBefore !== null && parseTimestamp(head.timestamp) < notBefore)
-    refuse("The tree head is before the one before it, or before its entry.");
+    refuse("The tree head is earlier than the head before it, or than its entry.");
 }
 
-/** Whether the operator signed the head. Without a verifier that is found out on this thread. */
+/** Whether the operator signed the head. Without a verifier, the signature is verified on this thread. */
 export async function isSigned(
   head: TreeHead,
   operator: ServerKey,
@@ -65,7 +65,10 @@ export async function isSigned(
   return verifier ? verifier.verify(operator, message, signature) : verifySync(operator, message, signature);
 }
 
-/** Heads of one kind, at least one, as a batch keeps them. @param keyId the operator key's fingerprint */
+/**
+ * Heads of one kind, at least one, in the form in which a batch stores them. @param keyId the operator key's
+ * fingerprint
+ */
 export function packedHeads(heads: readonly TreeHead[], keyId: string): BatchHeads {
   return {
     treeVersion: heads[0]!.tree_version,

@@ -1,13 +1,13 @@
 /**
- * History: entries that were made elsewhere, written into a log as they were served. An import, a backup that is
- * restored and a mirror that follows another log all write through here, and what they leave on disk is what live
- * appends would have left: the same batches, trees, rows, postings.
+ * History: entries that were made elsewhere, written into a log unchanged. An import, a restore of a backup and a
+ * mirror of another log all write through here. The result on disk is the same as after live appends: the same batches,
+ * trees, rows and postings.
  *
- * Nothing is signed: heads come with the entries and are checked, or there are none. Nothing is believed either: content,
- * links, order, digests, roots and signatures are all derived again.
+ * Nothing is signed: heads come with the entries and are checked, or there are none. Nothing is trusted either:
+ * content, links, order, digests, roots and signatures are all checked.
  *
- * If we crash here: each batch is one transaction, so the log ends with some batch; whoever feeds it reads `size` and
- * `lastHash` and goes on from there.
+ * If we crash here: each batch is one transaction, so the log ends with a complete batch. The caller reads `size` and
+ * `lastHash` and continues from there.
  */
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
@@ -24,14 +24,15 @@ import type { TreeHead } from "../../verify/tree/treehead.js";
 import { putAnchor } from "../anchor/commands.js";
 import { isProofOf, openPromises, statusOf } from "../anchor/proof.js";
 import { Applier } from "../apply/applier.js";
-import { derive } from "../apply/derive.js";
+import { derive, refilingFor } from "../apply/derive.js";
+import { LogMemory } from "../apply/memory.js";
 import { formatTimestamp, parseTimestamp, systemClock } from "../clock.js";
 import { EntryReader } from "../read/reader.js";
 import type { Edge } from "../read/seams.js";
 import { SIGNING_VERSION } from "../tree/frontier.js";
 import { freshHead } from "../write/freshhead.js";
 import { LayeredState } from "../write/layered.js";
-import { type LoggedEvent, noProjection, type Projection, type StateWriter } from "../write/projection.js";
+import { type LoggedEvent, noProjection, type PrivateWriter, type Projection } from "../write/projection.js";
 import type { Signer } from "../write/signer.js";
 import {
   type CheckedEntry,
@@ -46,44 +47,44 @@ import { checkHead, headKind, isSigned, packedHeads } from "./head.js";
 export type { HistoryWarning } from "./entry.js";
 
 export interface HistoryOptions {
-  /** Directory of the log; created when it does not exist. One process at a time may write it. */
+  /** Directory of the log; created if it does not exist. Only one process at a time may write it. */
   readonly path: string;
   /** PEM of the public key that signs this log's heads. */
   readonly operatorKey: string;
-  /** State that follows from entries: the same as that of the log that will be opened on it. */
+  /** State that is derived from entries. It must be the projection with which the log will be opened. */
   readonly projection?: Projection;
-  /** Checks the signatures of heads; without it they are checked on this thread. */
+  /** Verifies the signatures of heads; without it they are verified on this thread. */
   readonly pool?: Pool;
-  /** Bytes of address space, and the size the data can grow to. */
+  /** Bytes of address space, which is also the maximum size of the data. */
   readonly mapSize?: number;
 }
 
-/** One entry to be taken over. */
+/** One entry to add. */
 export interface HistoryItem {
-  /** JSON text of the entry as it was served; an `ots_proof` in it counts when `otsProof` is null. */
+  /** JSON text of the entry as it was served; an `ots_proof` in it is used if `otsProof` is null. */
   readonly entry: Uint8Array;
   /** Its anchoring proof. */
   readonly otsProof: Uint8Array | null;
-  /** The head of the size that it makes; null where that is not at hand. */
+  /** The head of the size that the entry makes; null if the caller does not have it. */
   readonly head: TreeHead | null;
 }
 
-/** Stands behind the number of an item whose head is at fault. */
+/** Added to the path of an item if its head is wrong. */
 const HEAD = "/head";
 
 /**
- * Opens a log to take over history. No signer is needed.
+ * Opens a log for writing history. No signer is needed.
  * @throws CairnlogError `storage-failed`, `corrupt-log`, `invalid-key`; `wrong-operator` for a log of another key;
- *   `in-use` when another process has it open to write
+ *   `in-use` if another process has it open for writing
  */
 export async function openHistory(options: HistoryOptions): Promise<HistoryWriter> {
   const operator = importPublicKey(options.operatorKey);
-  const reader = await createHistoryReader();
+  const reader = await createHistoryReader(options.projection ?? noProjection);
   const lock = await takeWriterLock(options.path);
   const store = openStore(options);
   try {
     const meta = store.get("meta", "log");
-    if (meta) await migrate(store, meta);
+    if (meta) await migrate(store, meta, refilingFor(options.projection ?? noProjection));
     return new HistoryWriter(store, operator, reader, options, lock);
   } catch (error) {
     await store.close();
@@ -92,14 +93,14 @@ export async function openHistory(options: HistoryOptions): Promise<HistoryWrite
   }
 }
 
-/** Entries that become one batch: all of them have heads of one kind, or none has. */
+/** Entries that become one batch: either all of them have heads of one kind, or none has a head. */
 interface Group {
   readonly entries: readonly CheckedEntry[];
-  /** Empty, or one for each entry. */
+  /** Either empty, or one head for each entry. */
   readonly heads: readonly TreeHead[];
 }
 
-/** A group whose place in the trees is taken. */
+/** A group that has been added to the trees. */
 interface PreparedGroup extends Group {
   readonly firstIndex: number;
   readonly digests: Buffer;
@@ -137,11 +138,12 @@ export class HistoryWriter {
         `This log is signed by operator key ${meta.key_id}, not by ${operator.fingerprint}.`,
       );
     this.#entries = new EntryReader(store);
-    this.#applier = new Applier({ store, journal: localJournal, projection: this.#projection, operator });
+    const memory = new LogMemory(store, this.#projection);
+    this.#applier = new Applier({ store, journal: localJournal, projection: this.#projection, operator, memory });
     this.#restore();
   }
 
-  /** Memory becomes what the disk says: at start, and after a failed write that may have been persisted all the same. */
+  /** Reads the state from disk again: at the start, and after a failed write, which may still have reached the disk. */
   #restore(): void {
     this.#applier.restore();
     const { size } = this.#applier.frontier;
@@ -151,7 +153,7 @@ export class HistoryWriter {
     this.#size = size;
   }
 
-  /** Entries in the log, all of them on disk. */
+  /** Number of entries in the log, all of them on disk. */
   get size(): number {
     return this.#size;
   }
@@ -167,19 +169,19 @@ export class HistoryWriter {
   }
 
   /**
-   * Checks entries that follow those in the log and writes them. Resolves when they are on disk, to what is odd about
-   * them without being wrong. One batch, unless items with and without heads are mixed: then one for each stretch.
+   * Checks entries that follow those in the log, and writes them. Resolves when they are on disk, with warnings about
+   * unusual but valid values. Writes one batch, unless items with and without heads are mixed: then one for each
+   * stretch.
    * @throws CairnlogError `invalid-input`, `not-i-json`, `payload-too-large`, `invalid-signature`, `wrong-operator` for
-   *   an item that is not what comes next: `details` has its number in `items` as path (`/3`, or `/3/head` where the
-   *   head is at fault), and nothing was written;
-   *   `storage-failed`: look at `size` before trying again; `closed`
+   *   an item that is not a valid next entry: `details` has its number in `items` as path (`/3`, or `/3/head` if the
+   *   head is wrong), and nothing was written; `storage-failed`: read `size` before trying again; `closed`
    */
   add(items: readonly HistoryItem[]): Promise<readonly HistoryWarning[]> {
     return this.#inTurn(() => this.#add(items));
   }
 
   /**
-   * The same for one entry, whose head `signer` makes now, so that history without heads ends with one.
+   * Adds one entry, for which `signer` makes a head now, so that a history without heads ends with one.
    * @throws CairnlogError as `add` does; `signer-unavailable`
    */
   seal(item: HistoryItem, signer: Signer): Promise<readonly HistoryWarning[]> {
@@ -202,7 +204,7 @@ export class HistoryWriter {
         : await this.#checkHeads(grouped(items, entries).map((group) => this.#prepare(group)));
       for (const group of groups) await this.#write(group);
     } catch (error) {
-      // The trees ran ahead of the disk.
+      // The trees are ahead of the disk.
       this.#restore();
       throw error;
     }
@@ -218,7 +220,7 @@ export class HistoryWriter {
     });
   }
 
-  /** Takes the places of a group's entries in both trees. @returns also the root of every new size, where one is wanted */
+  /** Adds a group's entries to both trees. @returns also the root of every new size, if there are heads */
   #prepare(group: Group): PreparedGroup & { readonly roots: Buffer } {
     const { frontier } = this.#applier;
     const firstIndex = frontier.size;
@@ -235,7 +237,7 @@ export class HistoryWriter {
     return { ...group, heads: [head] };
   }
 
-  /** Checks every head: whatever refuses one says which item it came with. */
+  /** Checks every head; an error names the item of the head. */
   async #checkHeads(
     groups: readonly (PreparedGroup & { readonly roots: Buffer })[],
   ): Promise<readonly PreparedGroup[]> {
@@ -250,7 +252,8 @@ export class HistoryWriter {
         about(firstIndex + i - this.#size, () => checkHead(head, expected, this.#operator), HEAD);
         lastHead = parseTimestamp(head.timestamp);
       }
-    // Begun only now: one that failed while a later head was refused would be nobody's, and end the process.
+    // Verification starts only now. If it had started before another head was refused, its rejection would be unhandled
+    // and end the process.
     const signatures = groups.flatMap(({ firstIndex, heads }) =>
       heads.map((head, i) => this.#checkSignature(head, firstIndex + i - this.#size)),
     );
@@ -277,7 +280,7 @@ export class HistoryWriter {
       heads.length ? packedHeads(heads, this.#operator.fingerprint) : null,
     );
     const { recorded, derived } = layer.split();
-    // In key order: neighbours in a table then share the pages that they are written to.
+    // In key order: neighbours in a table then share the pages that are written.
     const made = { rows: derived.sort(byKey), tiles, terms: layer.terms, size };
     await this.#applier.commit({ firstIndex, batch, rows: recorded }, made);
     this.#last = entries.at(-1)!;
@@ -286,7 +289,7 @@ export class HistoryWriter {
     this.#size = size;
   }
 
-  /** Rows and terms that follow from the entries, and the rows of the proofs that came with them. */
+  /** The rows and terms derived from the entries, and the rows of the proofs that came with them. */
   #derive(entries: readonly CheckedEntry[]): Layer {
     const layer = new Layer();
     const state = new LayeredState(this.#store, this.#applier.postings, [layer]);
@@ -303,14 +306,14 @@ export class HistoryWriter {
   #putMeta(layer: Layer, firstIndex: number, first: CheckedEntry, heads: readonly TreeHead[]): void {
     const meta = this.#store.get("meta", "log");
     if (firstIndex === 0) {
-      // The operator speaks for the log since its first entry, also where this copy of it is younger.
+      // The operator key is valid since the first entry of the log, even if this copy is younger.
       const created_at = [first.event.timestamp, meta?.created_at ?? formatTimestamp(systemClock())].sort()[0]!;
       layer.put("meta", "log", { format: FORMAT, key_id: this.#operator.fingerprint, created_at });
     } else if (!heads.length && this.#lastHead !== null && meta && !meta.sparse_heads)
       layer.put("meta", "log", { ...meta, sparse_heads: true });
   }
 
-  /** Finishes what was begun, then closes. Nothing keeps running. */
+  /** Finishes the running work, then closes. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#adding;
@@ -320,7 +323,7 @@ export class HistoryWriter {
   }
 }
 
-/** Runs `check` on item number `i`; what it throws says so. */
+/** Runs `check` on item number `i`, and adds that number to an error. */
 function about<T>(i: number, check: () => T, part = ""): T {
   try {
     return check();
@@ -334,7 +337,10 @@ function about<T>(i: number, check: () => T, part = ""): T {
   }
 }
 
-/** Stretches of items whose heads fit into one batch: none, or all under one lens with signatures of one length. */
+/**
+ * Stretches of items whose heads fit into one batch: either without heads, or with one tree version and signature
+ * length.
+ */
 function grouped(items: readonly HistoryItem[], entries: readonly CheckedEntry[]): Group[] {
   const groups: { kind: string; entries: CheckedEntry[]; heads: TreeHead[] }[] = [];
   for (const [i, { head }] of items.entries()) {
@@ -350,8 +356,8 @@ function grouped(items: readonly HistoryItem[], entries: readonly CheckedEntry[]
   return groups;
 }
 
-/** A proof that cannot be read is kept as it is, and nothing more is expected of it. */
-function importAnchor(event: LoggedEvent, entryHash: string, proof: Uint8Array, state: StateWriter): void {
+/** A proof that cannot be read is kept unchanged and never completed. */
+function importAnchor(event: LoggedEvent, entryHash: string, proof: Uint8Array, state: PrivateWriter): void {
   const isReadable = isProofOf(proof, Buffer.from(entryHash, "hex"));
   const status = isReadable ? statusOf(proof) : "pending";
   const isSettled = !isReadable || (status === "confirmed" && !openPromises(proof).length);

@@ -1,11 +1,11 @@
 /**
- * Import: a log that begins with history. All of it or nothing: the new log is built in a directory beside, and takes
- * the place of the empty one by one rename of one file.
+ * Import: a log that begins with a history, all of it or nothing. The new log is built in a directory beside the log,
+ * and one rename of one file puts it in the place of the empty log.
  *
- * If we crash here: before the rename the log is empty as it was, and what was built is a left-over that the next import
- * removes; after it, the log is whole. The rename comes after every byte below it is on disk.
+ * If we crash here: before the rename the log is still empty, and the next import removes the unfinished one. After the
+ * rename the log is complete. The rename comes after every byte of the new log is on disk.
  */
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
@@ -14,17 +14,19 @@ import { localJournal } from "../../journal/local.js";
 import type { RecordedChange } from "../../journal/rows.js";
 import { BATCH_BYTES } from "../../store/batch.js";
 import { migrate } from "../../store/lmdb/migrations.js";
+import { makePrivateFolder } from "../../store/private.js";
 import { PRIVATE_TABLES } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import type { Entry } from "../../verify/entry.js";
-import type { Projection } from "../write/projection.js";
+import { refilingFor } from "../apply/derive.js";
+import { noProjection, type Projection } from "../write/projection.js";
 import type { Signer } from "../write/signer.js";
 import { MAX_ENTRY_BYTES } from "./entry.js";
 import { type HistoryItem, type HistoryWarning, type HistoryWriter, openHistory } from "./history.js";
 
-/** A batch of history may be larger than a live one, for which somebody waits. */
+/** A batch of history may be larger than a live one, because no client waits for it. */
 const BATCH_ENTRIES = 1024;
-/** Warnings that are told; of the others the number. */
+/** Number of reported warnings; the others are only counted. */
 const MAX_WARNINGS = 1000;
 const DATA_FILE = "data.mdb";
 const LINE_FEED = 0x0a;
@@ -33,12 +35,12 @@ const CARRIAGE_RETURN = 0x0d;
 export interface ImportOptions {
   /** Directory of the log, which must be empty or absent. No process may have it open. */
   readonly path: string;
-  /** Will sign the log's heads, and signs one now: that of the whole history. */
+  /** Signs the log's heads. It signs one head now, that of the whole history. */
   readonly signer: Signer & { readonly public: { readonly pem: string } };
-  /** State that follows from entries: the same as that of the log that will be opened on it. */
+  /** State that is derived from entries. It must be the projection with which the log will be opened. */
   readonly projection?: Projection;
   readonly pool?: Pool;
-  /** Bytes of address space, and the size the data can grow to. */
+  /** Bytes of address space, which is also the maximum size of the data. */
   readonly mapSize?: number;
 }
 
@@ -50,24 +52,25 @@ export interface ImportReport {
   readonly entry_count: number;
   readonly last_id: number;
   readonly last_hash: string;
-  /** Odd without being wrong; at most 1000 of them, in order. */
+  /** Unusual but valid values: at most 1000 warnings, in order. */
   readonly warnings: readonly (HistoryWarning & { readonly line: number })[];
   readonly warning_count: number;
 }
 
-/** How far an import has come. */
+/** The progress of an import. */
 export interface ImportProgress {
   readonly entries: number;
-  /** Of the source, line ends included. */
+  /** Bytes read from the source, including line ends. */
   readonly bytes: number;
 }
 
 /**
- * Takes over entries as `GET /log` serves them, one a line, into a log that is empty or absent. Ids, the spelling of
- * timestamps, hashes, chain versions and anchoring proofs stay as they are; everything that can be checked is.
- * @throws CairnlogError `precondition-failed` unless the log is empty and no other process has it open; `wrong-operator`;
- *   for the first line that is not the next entry, with its number in the message and as `details[0].path`,
- *   `invalid-input`, `not-i-json` or `payload-too-large`; `signer-unavailable`, `storage-failed`. The log is then as it was.
+ * Imports entries as `GET /log` serves them, one on each line, into a log that is empty or absent. Ids, the text of
+ * timestamps, hashes, chain versions and anchoring proofs do not change. Everything that can be checked is checked.
+ * @throws CairnlogError `precondition-failed` unless the log is empty and no other process has it open;
+ *   `wrong-operator`; for the first invalid line, with its number in the message and as `details[0].path`,
+ *   `invalid-input`, `not-i-json` or `payload-too-large`; `signer-unavailable`, `storage-failed`. The log is then
+ *   unchanged.
  */
 export async function importEntries(
   options: ImportOptions,
@@ -85,7 +88,7 @@ export async function importEntries(
     takePlace(building, path, report.inode);
     return report.imported;
   } finally {
-    // Of another import that began meanwhile, which then finds its file gone and fails.
+    // This may remove the files of another import that runs at the same time; that one finds its file gone and fails.
     rmSync(building, { recursive: true, force: true });
   }
 }
@@ -94,7 +97,7 @@ function opened({ path, mapSize }: Pick<ImportOptions, "path" | "mapSize">): Sto
   return openStore(mapSize === undefined ? { path } : { path, mapSize });
 }
 
-/** @throws CairnlogError unless there is no log, or an empty one of this operator that nobody else has open */
+/** @throws CairnlogError unless there is no log, or an empty one of this operator that no other process has open */
 async function checkEmpty(options: ImportOptions): Promise<void> {
   const { path, signer } = options;
   if (!existsSync(join(path, DATA_FILE))) return;
@@ -107,7 +110,7 @@ async function checkEmpty(options: ImportOptions): Promise<void> {
     if (last)
       throw new CairnlogError(
         "precondition-failed",
-        `The log holds ${last.firstIndex + last.count} entries already. History can only be imported into an empty log.`,
+        `The log already has ${last.firstIndex + last.count} entries. History can only be imported into an empty log.`,
       );
     const [other] = store.otherProcesses();
     if (other !== undefined)
@@ -117,14 +120,14 @@ async function checkEmpty(options: ImportOptions): Promise<void> {
   }
 }
 
-/** Accounts, passwords, subscriptions: an empty log may have some, of its operator key at least. */
+/** Copies accounts, passwords and subscriptions, which an empty log may have, at least for its operator key. */
 async function copyPrivateRows(options: ImportOptions, building: string): Promise<void> {
   if (!existsSync(join(options.path, DATA_FILE))) return;
   const from = opened(options);
   const to = opened({ ...options, path: building });
   try {
     const meta = from.get("meta", "log");
-    if (meta) await migrate(from, meta);
+    if (meta) await migrate(from, meta, refilingFor(options.projection ?? noProjection));
     const rows: RecordedChange[] = (["meta", ...PRIVATE_TABLES] as const).flatMap((table) =>
       [...from.range(table)].map(({ key, row }) => ({ table, key, row })),
     );
@@ -158,14 +161,14 @@ async function build(
   }
 }
 
-/** Gathers lines into batches, and keeps back the last one, which gets the head. */
+/** Collects lines into batches, and holds back the last one, which gets the head. */
 class Batches {
   readonly #writer: HistoryWriter;
   readonly #signer: Signer;
   readonly #warnings: (HistoryWarning & { readonly line: number })[] = [];
   #warningCount = 0;
   #items: HistoryItem[] = [];
-  /** Of each item, the number of its line. */
+  /** The line number of each item. */
   #numbers: number[] = [];
   #bytes = 0;
 
@@ -174,7 +177,7 @@ class Batches {
     this.#signer = signer;
   }
 
-  /** Entries on disk. */
+  /** Number of entries on disk. */
   get size(): number {
     return this.#writer.size;
   }
@@ -209,7 +212,7 @@ class Batches {
     this.#bytes = 0;
   }
 
-  /** Errors and warnings speak of lines, not of items. */
+  /** Replaces item numbers in errors and warnings by line numbers. */
   async #told(written: Promise<readonly HistoryWarning[]>): Promise<void> {
     const first = this.#writer.size;
     try {
@@ -232,7 +235,7 @@ const lineError = (line: number, { code }: Pick<CairnlogError, "code">, message:
     details: [{ path: `/${line}`, message }],
   });
 
-/** Lines without their ends, and the bytes read when each was complete. Holds one line and one piece. */
+/** Lines without their ends, and the number of bytes read when each was complete. Holds one line and one piece. */
 async function* lines(source: ImportSource): AsyncIterable<{ readonly bytes: Buffer; readonly done: number }> {
   let number = 0;
   let done = 0;
@@ -254,10 +257,10 @@ async function* lines(source: ImportSource): AsyncIterable<{ readonly bytes: Buf
       yield { bytes, done: done + from };
     }
     done += chunk.length;
-    // A copy: a small rest would keep the whole piece in memory.
+    // A copy, because a short rest would keep the whole piece in memory.
     if (from < chunk.length) parts.push(Buffer.from(chunk.subarray(from)));
     held += chunk.length - from;
-    // A carriage return that came last may belong to the end of the line.
+    // A carriage return at the end may belong to the end of the line.
     if (held - (chunk.at(-1) === CARRIAGE_RETURN ? 1 : 0) > MAX_ENTRY_BYTES) {
       const message = `The line is longer than ${MAX_ENTRY_BYTES} bytes.`;
       throw lineError(number + 1, { code: "payload-too-large" }, message);
@@ -272,16 +275,16 @@ function asBytes(piece: ImportPiece): Buffer {
   return Buffer.from(`${JSON.stringify(piece)}\n`, "utf8");
 }
 
-/** Puts what was built into its place: the moment at which the log has a history. */
+/** Puts the built log into its place: from now on the log has a history. */
 function takePlace(building: string, path: string, inode: number): void {
   const built = join(building, DATA_FILE);
   try {
     if (statSync(built).ino !== inode) throw new Error("the file is another import's");
-    mkdirSync(path, { recursive: true });
+    makePrivateFolder(path);
     renameSync(built, join(path, DATA_FILE));
     for (const folder of [path, dirname(path)]) syncFolder(folder);
   } catch (cause) {
-    throw new CairnlogError("storage-failed", `What was imported could not be put into ${path}.`, { cause });
+    throw new CairnlogError("storage-failed", `The imported log could not be moved to ${path}.`, { cause });
   }
 }
 

@@ -1,9 +1,9 @@
 /**
- * Brings a log back from a backup. Nothing in it is believed: entries and heads go through the writer that checks all
+ * Restores a log from a backup. The backup is not trusted: entries and heads go through the writer that checks all
  * history (`history.ts`), which makes derived rows, tiles and postings as live appends do.
  *
- * A log that goes on from the middle of what was published signs other entries at sizes that have signed heads already:
- * that is a fork, and whoever holds an old head can prove it. So a restore has to be shown what is known to be published.
+ * If a log continues from before the published size, it signs other entries at sizes that already have signed heads.
+ * That is a fork, and anybody who holds an old head can prove it. So a restore asks for the newest published head.
  *
  * If we crash here: the log is built beside its place and gets its name when it is complete and on disk.
  */
@@ -16,7 +16,8 @@ import { commitRows, Ledger } from "../../journal/ledger.js";
 import { localJournal } from "../../journal/local.js";
 import { type RecordedChange, readRowLine } from "../../journal/rows.js";
 import { BATCH_BYTES, BATCH_EVENTS } from "../../store/batch.js";
-import { FORMAT, type LogMeta } from "../../store/schema.js";
+import type { LogMeta } from "../../store/rows.js";
+import { FORMAT } from "../../store/schema.js";
 import { openStore } from "../../store/store.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { EntryReader } from "../read/reader.js";
@@ -29,26 +30,26 @@ import { type HistoryItem, type HistoryWriter, openHistory } from "./history.js"
 /** Private rows written at once. */
 const ROWS_AT_ONCE = 512;
 
-/** A head that somebody was shown. Its signature has been checked. */
+/** A published head. Its signature has been verified. */
 export interface PublishedTree extends Pick<TreeHead, "tree_size" | "root_hash" | "tree_version"> {
-  /** Where it was found, for people. */
+  /** The source of the head, shown in messages. */
   readonly source: string;
 }
 
 export interface RestoreOptions {
   /** Directory of the backup. */
   readonly from: string;
-  /** Directory that the log gets; it must not exist. */
+  /** Directory of the restored log; it must not exist. */
   readonly path: string;
-  /** PEM of the public key that must have signed the heads; that in the manifest when absent. */
+  /** PEM of the public key that must have signed the heads; by default the one in the manifest. */
   readonly operatorKey?: string | undefined;
   readonly projection: Projection;
   readonly pool: Pool;
-  /** What is known to be published. */
+  /** The known published heads. */
   readonly published: readonly PublishedTree[];
-  /** Whether to go on when nothing is known to be published, or when the log ends before what is. */
+  /** Whether to restore even if no published head is known, or if the log ends before one. */
   readonly mayFork: boolean;
-  /** Directory of a longer copy of the log, for what has come after the backup. */
+  /** Directory of a longer copy of the log, from which entries after the backup are added. */
   readonly mirror?: string | undefined;
   readonly progress?: (done: number, total: number) => void;
   readonly signal?: AbortSignal;
@@ -63,16 +64,16 @@ export interface Restored {
 
 /**
  * Restores the log of a backup into `options.path`, all of it or nothing.
- * @throws CairnlogError `already-exists` when there is a log; `corrupt-log` when the backup is damaged; `wrong-operator`;
- *   `precondition-failed` when the restored log would fork what was published, or nothing is known of that; as
- *   `HistoryWriter.add` does for entries and heads that do not hold; the reason of `options.signal`
+ * @throws CairnlogError `already-exists` if there is a log; `corrupt-log` if the backup is damaged; `wrong-operator`;
+ *   `precondition-failed` if the restored log would fork the published log, or if no published head is known; as
+ *   `HistoryWriter.add` does for invalid entries and heads; the reason of `options.signal`
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {
   const { from, path } = options;
   if (existsSync(path))
     throw new CairnlogError(
       "already-exists",
-      `There is a log in ${path} already, and nothing is written over it. Move it away first; what it shows that was published can be given with --published.`,
+      `There is already a log in ${path}, and restore does not overwrite it. Move it away first. If it has a newer head, give that head with --published.`,
     );
   const manifest = readManifest(from);
   if (!manifest) throw new CairnlogError("not-found", `There is no backup in ${from}.`);
@@ -90,7 +91,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   }
 }
 
-/** What can be known before any work is done. */
+/** The checks that can be made before any work is done. */
 function checkMayGoOn(manifest: Manifest, { operatorKey, published, mayFork, mirror }: RestoreOptions): void {
   const own = importPublicKey(manifest.operator_key).fingerprint;
   const wanted = importPublicKey(operatorKey ?? manifest.operator_key).fingerprint;
@@ -102,7 +103,7 @@ function checkMayGoOn(manifest: Manifest, { operatorKey, published, mayFork, mir
   if (!published.length)
     throw new CairnlogError(
       "precondition-failed",
-      `The backup ends at size ${manifest.tree_size}, and nothing says whether more was published. If it was, going on from here would sign other entries in the place of those that people hold receipts of. Give the newest head that anybody has seen (--published FILE or URL: a tree head, a checkpoint, a mirror's address), or, if you know that there is none, --may-fork.`,
+      `The backup ends at size ${manifest.tree_size}, and it is not known whether more was published. If so, the restored log would sign other entries in place of those for which people hold receipts. Give the newest head that anybody has seen (--published FILE or URL: a tree head, a checkpoint, a mirror's address). If you know that nobody has seen one, give --may-fork.`,
     );
   if (mirror === undefined) checkReaches(manifest.tree_size, published);
 }
@@ -112,7 +113,7 @@ function checkReaches(size: number, published: readonly PublishedTree[]): void {
     if (tree_size > size)
       throw new CairnlogError(
         "precondition-failed",
-        `A head of size ${tree_size} was published (${source}), but this ends at size ${size}: entries ${size + 1} to ${tree_size} are missing, and going on without them would fork the log. A mirror has them (cairnlog monitor keeps one; --mirror DIR), or a newer backup.`,
+        `A head of size ${tree_size} was published (${source}), but this copy ends at size ${size}: entries ${size + 1} to ${tree_size} are missing, and continuing without them would fork the log. A mirror has them (cairnlog monitor keeps one; --mirror DIR), or a newer backup.`,
       );
 }
 
@@ -148,7 +149,7 @@ async function build(manifest: Manifest, building: string, options: RestoreOptio
       )
         throw new CairnlogError(
           "precondition-failed",
-          `The first ${tree_size} entries are not those that were published: the head of ${source} has another root.`,
+          `The first ${tree_size} entries are not the published ones: the head of ${source} has another root.`,
         );
     const ledger = new Ledger(store, localJournal);
     const commit = (rows: readonly RecordedChange[]) => commitRows(ledger, size, rows);
@@ -179,7 +180,7 @@ function readHead(line: Buffer): TreeHead | null {
   try {
     return JSON.parse(line.toString("utf8")) as TreeHead | null;
   } catch (cause) {
-    throw new CairnlogError("corrupt-log", "The backup has a line for a head that is no JSON.", { cause });
+    throw new CairnlogError("corrupt-log", "The backup has a line for a head that is not JSON.", { cause });
   }
 }
 
@@ -219,7 +220,7 @@ async function added(writer: HistoryWriter, items: readonly HistoryItem[]): Prom
   }
 }
 
-/** What a longer copy of the same log has after the end of the backup. */
+/** Adds the entries that a longer copy of the same log has after the end of the backup. */
 async function addFromMirror(writer: HistoryWriter, mirror: string, options: RestoreOptions): Promise<void> {
   const store = openStore({ path: mirror, readOnly: true });
   try {
@@ -231,7 +232,7 @@ async function addFromMirror(writer: HistoryWriter, mirror: string, options: Res
     if (end >= from && (reader.digest(from - 1) ?? null) !== writer.lastHash)
       throw new CairnlogError(
         "precondition-failed",
-        `The mirror in ${mirror} is not one of this log: its entry at leaf ${from - 1} is another one.`,
+        `The mirror in ${mirror} is of another log: its entry at leaf ${from - 1} is a different one.`,
       );
     const items = async function* () {
       for (let index = from; index < end; index++)
@@ -257,13 +258,13 @@ async function putRows(
   await commit(rows);
 }
 
-/** A row of a backup. Its meta row is in the manifest. */
+/** A private row of a backup. The meta row is in the manifest. */
 function privateRow(line: string): RecordedChange {
   const change = readRowLine(line);
   if (change.table === "meta" || change.row === undefined)
     throw new CairnlogError(
       "corrupt-log",
-      `The backup has a line of the table ${change.table} that is no row of its own.`,
+      `The backup has a line of the table ${change.table} that does not belong in a backup.`,
     );
   return change;
 }

@@ -1,14 +1,15 @@
 /**
- * Sets of leaf indexes as sorted lists that can be jumped into: what queries are made of. `at` and `seek` cost a
- * search, so a page costs the page, wherever in the list it lies.
+ * Sets of leaf indexes as sorted lists with random access, from which queries are built. `at` and `seek` cost a search,
+ * so a page costs the same anywhere in a list.
  */
+import { leastWhere } from "../../search.js";
 import type { PostingList } from "../../store/postings/postings.js";
 
 export type IndexList = PostingList;
 
-/** A sorted array as a list. */
+/** A sorted array as an `IndexList`. */
 export function arrayList(indexes: readonly number[]): IndexList {
-  const seek = (index: number) => search(indexes.length, (rank) => indexes[rank]! >= index);
+  const seek = (index: number) => leastWhere(0, indexes.length, (rank) => indexes[rank]! >= index);
   return {
     length: indexes.length,
     at(rank) {
@@ -24,28 +25,16 @@ export function arrayList(indexes: readonly number[]): IndexList {
   };
 }
 
-/** The least number below `count` for which `holds`, which must go on holding from there; `count` if there is none. */
-function search(count: number, holds: (n: number) => boolean): number {
-  let low = 0;
-  let high = count;
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2);
-    if (holds(middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-
-/** Union of one or more lists that have no index in common, within a log of `size` entries. */
+/** Union of one or more lists without common indexes, within a log of `size` entries. */
 export function disjointUnion(lists: readonly IndexList[], size: number): IndexList {
   if (lists.length === 1) return lists[0]!;
   const seek = (index: number) => lists.reduce((sum, list) => sum + list.seek(index), 0);
   return {
     length: lists.reduce((sum, list) => sum + list.length, 0),
     seek,
-    // The index of rank r is the least one with more than r of the union at or below it.
-    at: (rank) => search(size, (index) => seek(index + 1) > rank),
-    // The first `count` of all are among the first `count` of each.
+    // The index of rank r is the least one at which more than r indexes of the union are at or below it.
+    at: (rank) => leastWhere(0, size, (index) => seek(index + 1) > rank),
+    // The first `count` of the union are among the first `count` of each list.
     window: (index, count) =>
       lists
         .flatMap((list) => list.window(index, count))
@@ -54,31 +43,45 @@ export function disjointUnion(lists: readonly IndexList[], size: number): IndexL
   };
 }
 
-/** Every index that all lists have, ascending: costs a step for each index of the shortest list, or a search where they lie far apart. */
-export function* intersection(lists: readonly IndexList[], from: number, to: number): Iterable<number> {
+/** A part of an intersection. */
+export interface IntersectionPart {
+  /** Where the next part begins; `to` when there is none. */
+  readonly next: number;
+}
+
+/**
+ * Adds to `found` the indexes from `from` on that all lists have, ascending, in at most `steps` steps: one for each index
+ * of the shortest list, or a search where they lie far apart.
+ */
+export function intersect(
+  lists: readonly IndexList[],
+  { from, to, steps }: { readonly from: number; readonly to: number; readonly steps: number },
+  found: number[],
+): IntersectionPart {
   const [shortest, ...others] = [...lists].sort((a, b) => a.length - b.length).map((list) => new Walk(list)) as [
     Walk,
     ...Walk[],
   ];
   let candidate = from;
-  for (;;) {
+  for (let step = 0; step < steps; step++) {
     const index = shortest.next(candidate);
-    if (index >= to) return;
+    if (index >= to) return { next: to };
     candidate = index;
     for (const other of others) candidate = Math.max(candidate, other.next(candidate));
     if (candidate === index) {
-      yield index;
+      found.push(index);
       candidate = index + 1;
     }
   }
+  return { next: Math.min(candidate, to) };
 }
 
-/** Indexes that a walk asks for at first, and at most: few where it leaps, many where it takes one after the other. */
+/** Number of indexes that a walk reads at first, and at most: few if it leaps, many if it takes every index. */
 const SHORTEST_WINDOW = 16;
 const LONGEST_WINDOW = 4096;
 const WINDOW_GROWTH = 4;
 
-/** A list walked upwards, through windows of it. */
+/** Moves upwards through a list, reading it in windows. */
 class Walk {
   readonly #list: IndexList;
   #window: readonly number[] = [];
@@ -90,11 +93,14 @@ class Walk {
     this.#list = list;
   }
 
-  /** The least index from `index` on, which must be no less than the last time; infinite past the end. */
+  /**
+   * The least index that is at least `index`; infinite past the end. `index` must not be less than in the previous
+   * call.
+   */
   next(index: number): number {
     this.#steps++;
     if (!(this.#window.at(-1)! >= index)) {
-      // A window that was shorter than asked for was the end of the list.
+      // A window shorter than requested was the end of the list.
       if (this.#window.length < this.#asked) return Number.POSITIVE_INFINITY;
       const wasWalked = this.#asked > 0 && this.#steps * 2 > this.#asked;
       this.#asked = wasWalked ? Math.min(LONGEST_WINDOW, this.#asked * WINDOW_GROWTH) : SHORTEST_WINDOW;

@@ -1,6 +1,6 @@
 /**
- * Reads stored entries and heads by leaf index. Batches of which more than one thing is asked for in a row are kept, the last
- * few of them, since neighbours are read together; of others no more is copied than what is asked for.
+ * Reads stored entries and heads by leaf index. Neighbours are often read together, so the reader caches the last few
+ * batches of which more than one item was read in a row. From all other batches it copies only the requested part.
  */
 
 import { CairnlogError } from "../../error.js";
@@ -11,9 +11,9 @@ import type { Entry } from "../../verify/entry.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { formatTimestamp } from "../clock.js";
 
-/** Batches kept; a batch is immutable, so a kept one is never stale. */
+/** Number of cached batches; a batch is immutable, so a cached one is never stale. */
 const KEPT_BATCHES = 16;
-/** Entries kept as they are served, of those that are not too long: 1 MiB at most. */
+/** Number of cached entries in the form in which they are served, without very long ones: at most 1 MiB. */
 const KEPT_ENTRIES = 256;
 const MAX_KEPT = 4096;
 
@@ -22,14 +22,17 @@ export class EntryReader {
   /** The newest first. */
   #kept: Batch[] = [];
   readonly #served = new Recent<number, Buffer>(KEPT_ENTRIES);
-  /** The first leaf index of the last batch that was read and not kept. */
+  /** The first leaf index of the last batch that was read and not cached. */
   #glanced = -1;
 
   constructor(store: Pick<Store, "batchAt" | "batchView">) {
     this.#store = store;
   }
 
-  /** What `read` gives of the batch that holds `index`: no bytes of it, unless they are copied. */
+  /**
+   * Calls `read` with the batch that contains `index`. The result must not refer to the batch's bytes unless it copied
+   * them.
+   */
   #read<T>(index: number, read: (batch: Batch, i: number) => T): T | undefined {
     const kept = this.#kept.find((batch) => index >= batch.firstIndex && index < batch.firstIndex + batch.count);
     if (kept) return read(kept, index - kept.firstIndex);
@@ -44,7 +47,7 @@ export class EntryReader {
     return read(batch, index - batch.firstIndex);
   }
 
-  /** The entry as it is served, not to be written to: who asks again soon is given the same bytes. */
+  /** The entry as it is served. Do not write to it: later callers may get the same bytes. */
   json(index: number): Buffer | undefined {
     return this.#served.look(index) ?? this.#read(index, (batch, i) => this.#serve(index, batch.entry(i)));
   }
@@ -63,19 +66,19 @@ export class EntryReader {
     return this.#read(index, (batch, i) => batch.digest(i));
   }
 
-  /** The stored head of a tree size; undefined where there is none. @throws CairnlogError `corrupt-log` */
+  /** The stored head of a tree size; undefined if there is none. @throws CairnlogError `corrupt-log` */
   head(treeSize: number): TreeHead | undefined {
     return this.#read(treeSize - 1, (batch, i) => headOf(batch, i, treeSize));
   }
 }
 
-/** The head of a batch's entry number `i`; undefined where it has none. */
+/** The head of a batch's entry number `i`; undefined if it has none. */
 export function headOf(batch: Batch, i: number, treeSize: number): TreeHead | undefined {
   const info = batch.headInfo;
   const record = batch.head(i);
   if (!info || !record) return undefined;
   if (!Number.isSafeInteger(record.timestamp))
-    throw new CairnlogError("corrupt-log", `The head of size ${treeSize} is damaged: its timestamp is none.`);
+    throw new CairnlogError("corrupt-log", `The head of size ${treeSize} is damaged: its timestamp is not valid.`);
   return {
     tree_size: treeSize,
     root_hash: Buffer.from(record.root).toString("hex"),

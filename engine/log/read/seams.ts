@@ -1,14 +1,15 @@
 /**
- * Where imported history does not run on as appended entries do: gaps between ids, and steps back in time. Everything
- * between two seams is dense and ascending, so an id or a moment is found by one search, and what is appended after the
- * last seam costs no search at all.
+ * Seams: places in imported history where ids have a gap or time goes back. Between two seams ids are dense and
+ * timestamps ascend, so an id or a moment is found by one search. Entries that were appended after the last seam need
+ * no search.
  */
+import { leastWhere } from "../../search.js";
 import type { Store } from "../../store/store.js";
-import type { StateWriter } from "../write/projection.js";
+import type { DerivedWriter } from "../write/projection.js";
 
-/** The end of a log: what the next entry is compared with. */
+/** The id and time of an entry at the end of a log, with which the next entry is compared. */
 export interface Edge {
-  /** 0 on an empty log, as is `micros`. */
+  /** 0 on an empty log; so is `micros`. */
   readonly id: number;
   readonly micros: number;
 }
@@ -20,8 +21,8 @@ export interface Stretch {
   readonly to: number;
 }
 
-/** Writes the seam between `before` and the entry at `leafIndex`, where there is one. */
-export function applySeam(before: Edge, entry: Edge, leafIndex: number, state: StateWriter): void {
+/** Writes the seam between `before` and the entry at `leafIndex`, if there is one. */
+export function applySeam(before: Edge, entry: Edge, leafIndex: number, state: DerivedWriter): void {
   if (entry.id === before.id + 1 && (leafIndex === 0 || entry.micros >= before.micros)) return;
   state.put("seams", entry.id, { leaf_index: leafIndex, starts_at: entry.micros, before: before.micros });
 }
@@ -31,19 +32,19 @@ export class Seams {
   readonly #micros: (leafIndex: number) => number;
   #last: { readonly id: number; readonly leafIndex: number } | null = null;
 
-  /** @param micros when the entry at a leaf index was made */
+  /** @param micros returns the timestamp of the entry at a leaf index */
   constructor(store: Pick<Store, "floor" | "range">, micros: (leafIndex: number) => number) {
     this.#store = store;
     this.#micros = micros;
   }
 
-  /** Makes memory what the disk says. */
+  /** Reads the state from disk again. */
   restore(): void {
     const last = this.#store.floor("seams", Number.MAX_SAFE_INTEGER);
     this.#last = last ? { id: last.key, leafIndex: last.row.leaf_index } : null;
   }
 
-  /** The leaf index of the entry with this id, in a log of `size` entries; undefined when there is none. */
+  /** The leaf index of the entry with this id, in a log of `size` entries; undefined if there is none. */
   leafIndexOf(id: number, size: number): number | undefined {
     if (!Number.isSafeInteger(id) || id < 1) return undefined;
     const leafIndex = this.leafIndexFrom(id, size);
@@ -63,8 +64,8 @@ export class Seams {
   }
 
   /**
-   * The entries made in [from, to), microseconds, of a log of `size`: stretches, ascending and apart from one another.
-   * One, unless history with steps back in time was imported.
+   * The entries with timestamps in [from, to), microseconds, in a log of `size` entries: ascending stretches that do
+   * not touch. There is one stretch, unless an imported history has times that go back.
    */
   between(from: number, to: number, size: number): Stretch[] {
     const stretches: Stretch[] = [];
@@ -79,7 +80,9 @@ export class Seams {
     return stretches;
   }
 
-  /** Stretches [start, end) in which time ascends, with the times of their first and last entry where a seam tells. */
+  /**
+   * Stretches [start, end) in which time ascends, with the times of their first and last entry if a seam stores them.
+   */
   *#ascending(size: number): Iterable<{ start: number; end: number; first?: number; last?: number }> {
     let open: { start: number; first?: number } = { start: 0 };
     if (this.#last)
@@ -91,16 +94,9 @@ export class Seams {
     yield { ...open, end: size };
   }
 
-  /** The first leaf index of [low, high) whose entry was not made before `moment`; `high` if there is none. */
+  /** The first leaf index of [low, high) whose entry is not earlier than `moment`; `high` if there is none. */
   #search(from: number, to: number, moment: number): number {
     if (moment === Number.POSITIVE_INFINITY) return to;
-    let low = from;
-    let high = to;
-    while (low < high) {
-      const middle = Math.floor((low + high) / 2);
-      if (this.#micros(middle) < moment) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return leastWhere(from, to, (leafIndex) => this.#micros(leafIndex) >= moment);
   }
 }

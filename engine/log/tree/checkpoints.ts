@@ -1,6 +1,6 @@
 /**
- * The newest checkpoint: the newest tree head once more, signed as a note. Made when it is asked for, once a size, and
- * only of a size that is on disk: no crash can make the operator sign another root for it.
+ * The newest checkpoint: the newest tree head, signed once more as a note. It is made on demand, once for each size,
+ * and only for a size that is on disk, so no crash can make the operator sign another root for that size.
  */
 import type { OperatorKey } from "../../crypto/keys/operator-key.js";
 import { importPublicKey } from "../../crypto/keys/spki.js";
@@ -11,10 +11,10 @@ import type { TreeHead } from "../../verify/tree/treehead.js";
 import type { Log } from "../log.js";
 import { signatures } from "../write/signer.js";
 
-/** Hexadecimal digits of the operator's fingerprint that stand in a log's name when its operator chose none. */
+/** Number of hexadecimal digits of the operator's fingerprint in the default name of a log. */
 const NAME_DIGITS = 16;
 
-/** The name of a log that was given none. */
+/** The default name of a log. */
 export function defaultLogName(operatorFingerprint: string): string {
   const digits = operatorFingerprint.slice("sha256:".length);
   return `cairnlog/${digits.slice(0, NAME_DIGITS)}`;
@@ -37,21 +37,22 @@ export class Checkpoints {
 
   /**
    * The checkpoint of the current size.
-   * @throws CairnlogError `not-found` when the log has no head yet, or the operator key is not Ed25519;
+   * @throws CairnlogError `not-found` if the log has no head yet, or the operator key is not Ed25519;
    *   `signer-unavailable`
    */
   async newest(): Promise<string> {
     if (this.#key.algorithm !== "ed25519")
       throw new CairnlogError(
         "not-found",
-        "This log has no checkpoints: its operator key is not Ed25519, and notes know no other. GET /api/v1/log/sth gives its tree head.",
+        "This log has no checkpoints: its operator key is not Ed25519, the only type that notes support. GET /api/v1/log/sth gives its tree head.",
       );
     const head = this.#log.treeHead();
-    if (!head) throw new CairnlogError("not-found", "There is no tree head of the current size, so no checkpoint.");
+    if (!head)
+      throw new CairnlogError("not-found", "There is no tree head of the current size, so there is no checkpoint.");
     if (this.#newest?.treeSize !== head.tree_size) {
       const made = { treeSize: head.tree_size, note: this.#sign(head) };
       this.#newest = made;
-      // A failure is not remembered: the next who asks tries again.
+      // A failure is not cached: the next call tries again.
       made.note.catch(() => {
         if (this.#newest === made) this.#newest = null;
       });

@@ -1,40 +1,40 @@
 /**
- * The edge of the log in memory: size, last hash, last timestamps and both trees. It runs ahead of the disk while
- * batches are on their way, and `restore` makes it what the disk says, at start and after any failure alike.
+ * The end of the log in memory: size, last hash, last timestamps and both trees. It is ahead of the disk while batches
+ * are on their way. `restore` reads it from disk again, at the start and after any failure.
  */
 import { CairnlogError } from "../../error.js";
 import type { TileChange } from "../../store/changeset.js";
 import { HASH } from "../../store/schema.js";
-import type { Store } from "../../store/store.js";
+import type { StoreReader } from "../../store/store.js";
 import type { Entry } from "../../verify/entry.js";
 import type { TreeVersion } from "../../verify/tree/merkle.js";
 import { parseTimestamp } from "../clock.js";
 import { microsOf } from "../instant.js";
 import { TILE_WIDTH, Tree } from "./tree.js";
 
-/** Heads are signed under this lens; the other is kept up for proofs. */
+/** Tree version of signed heads; the other tree is kept up to date for proofs. */
 export const SIGNING_VERSION = 2;
 
 export class Frontier {
   readonly trees: { readonly 1: Tree; readonly 2: Tree };
-  readonly #store: Store;
-  /** Entries, on disk or on their way there. */
+  readonly #store: StoreReader;
+  /** Number of entries, on disk or on their way there. */
   size = 0;
   /** Hex; null on an empty log. */
   lastHash: string | null = null;
   /** Id of the newest entry; 0 on an empty log. */
   lastId = 0;
-  /** Microseconds; no later entry or head is earlier. */
+  /** Microseconds; no later entry or head has an earlier time. */
   lastTimestamp = 0;
 
-  constructor(store: Store) {
+  constructor(store: StoreReader) {
     this.#store = store;
     this.trees = { 1: new Tree(1, store), 2: new Tree(2, store) };
   }
 
   /**
-   * Reads the end of the log. If we crashed or failed anywhere before: entries, heads, rows and tiles of a batch were
-   * one transaction, so either all of them are here or none is.
+   * Reads the end of the log. After a crash or failure at any point: entries, heads, rows and tiles of a batch were one
+   * transaction, so either all of them are on disk or none.
    */
   restore(): void {
     const last = this.#store.lastBatch();
@@ -54,7 +54,7 @@ export class Frontier {
     this.trees[2].restore(this.size, tail);
   }
 
-  /** No later entry or head is before `timestamp`, canonical form. */
+  /** Makes sure that no later entry or head is earlier than `timestamp`, canonical form. */
   notBefore(timestamp: string): void {
     this.lastTimestamp = Math.max(this.lastTimestamp, parseTimestamp(timestamp));
   }
@@ -71,8 +71,8 @@ export class Frontier {
   }
 
   /**
-   * Extends both trees by the digests of new entries.
-   * @param lens of which the root of every new size is wanted; null for none
+   * Adds the digests of new entries to both trees.
+   * @param lens the tree version for which the root of every new size is needed; null for none
    * @returns those roots, and the tiles to write
    */
   extend(

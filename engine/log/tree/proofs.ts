@@ -1,6 +1,6 @@
 /**
- * Roots, inclusion proofs and consistency proofs of any size under either lens, from complete nodes alone.
- * Shapes: `design.md` §3.
+ * Roots, inclusion proofs and consistency proofs for any size and either tree version, computed from complete nodes
+ * only. Their form: `design.md` §3.
  */
 import { CairnlogError } from "../../error.js";
 import { coverPositions, peakPositions } from "../../verify/tree/merkle.js";
@@ -23,7 +23,7 @@ export function inclusionPath(tree: Tree, leafIndex: number, size: number): Incl
   const { rootHex, padded } = tree.rightEdge(size);
   const auditPath: string[] = [];
   let index = leafIndex;
-  // Nodes on the level, all and complete ones.
+  // Number of nodes on the level: all of them, and the complete ones.
   let nodes = size;
   let complete = size;
   for (let level = 0; nodes > 1; level++) {
@@ -41,7 +41,7 @@ export interface ConsistencyPath {
   readonly toRoot: string;
   /** Roots of the complete subtrees of the older size, largest first, hex. */
   readonly peaks: string[];
-  /** Least cover of the leaves in between by complete subtrees, left to right, hex. */
+  /** The fewest complete subtrees that cover the leaves in between, left to right, hex. */
   readonly extension: string[];
 }
 

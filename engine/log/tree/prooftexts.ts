@@ -1,6 +1,6 @@
 /**
- * Inclusion proofs as they are served. A proof is some thirty hashes that are kept as text already, so its JSON is put
- * together from texts: 1 µs, where an object of them and `JSON.stringify` took 10.
+ * Inclusion proofs as they are served. A proof has about thirty hashes that are cached as text, so its JSON is
+ * concatenated from texts. This takes 1 µs; an object with them and `JSON.stringify` took 10 µs.
  */
 import { hash } from "node:crypto";
 import { Recent } from "../../recent.js";
@@ -9,22 +9,23 @@ import type { TreeHead } from "../../verify/tree/treehead.js";
 import { inclusionPath } from "./proofs.js";
 import type { Tree } from "./tree.js";
 
-/** Sizes of which the common part of all proofs is kept, some 500 bytes each. */
+/** Number of sizes for which the common part of all proofs is cached, about 500 bytes each. */
 const KEPT_SIZES = 64;
-/** Proofs that are kept, some 3 KiB each. */
+/** Number of cached proofs, about 3 KiB each. */
 const KEPT_PROOFS = 256;
 
 export interface ServedProof {
   /** ASCII. */
   readonly json: string;
   /**
-   * Two proofs, of whatever leaves, sizes, lenses and logs, have the same tag exactly when they are the same: leaf, size,
-   * root and head are in it, and the rest of a proof follows from these. 43 characters of base64url, as SHA-256 has.
+   * Two proofs have the same tag exactly if they are equal, for all leaves, sizes, tree versions and logs. The tag
+   * covers leaf, size, root and head, which determine the rest of a proof. It is 43 characters of base64url, the length
+   * of a SHA-256.
    */
   readonly tag: string;
 }
 
-/** What all proofs of one size under one lens have in common. */
+/** The common part of all proofs of one size and tree version. */
 interface Frame {
   readonly root: string;
   readonly sth: string;
@@ -32,7 +33,7 @@ interface Frame {
   readonly tag: string;
 }
 
-/** The last proof of a leaf that was asked for. */
+/** The most recently requested proof of a leaf. */
 interface KeptProof {
   readonly treeSize: number;
   readonly version: TreeVersion;
@@ -50,8 +51,8 @@ export class ProofTexts {
   readonly #proofs = new Recent<number, KeptProof>(KEPT_PROOFS);
 
   /**
-   * @param digest the entry hash at a leaf index, hex
-   * @param head the stored head of a size that is on disk
+   * @param digest returns the entry hash at a leaf index, hex
+   * @param head returns the stored head of a size that is on disk
    */
   constructor(
     trees: Readonly<Record<TreeVersion, Tree>>,
@@ -63,7 +64,7 @@ export class ProofTexts {
     this.#head = head;
   }
 
-  /** Forgets everything: memory is read anew from the disk. */
+  /** Clears the cache, when memory is read from disk again. */
   clear(): void {
     this.#frames.clear();
     this.#proofs.clear();

@@ -1,23 +1,23 @@
 /**
- * The tree under one lens: the frontier that appends extend, and the tiles that keep every complete node.
+ * The tree of one tree version: the frontier, which appends extend, and the tiles, which keep every complete node.
  *
- * Tiles hold 256 hashes of levels 0, 8, 16, …; every other complete node is the root of 2^r neighbours in one tile.
- * The newest tile of each level is in memory. Complete nodes never change, so a reader who asks about a size that is
- * on disk is not disturbed by appends that are on their way there.
+ * Tiles hold 256 hashes of levels 0, 8, 16, …; every other complete node is the root of 2^r neighbours in one tile. The
+ * newest tile of each level is in memory. Complete nodes never change, so appends on their way to disk do not affect a
+ * reader who asks about a size that is on disk.
  */
 import { type Kernel, kernel, type NodeRun, type TreeVersion } from "../../../wasm/index.js";
 import { CairnlogError } from "../../error.js";
 import { Recent } from "../../recent.js";
 import type { TileChange } from "../../store/changeset.js";
 import { HASH } from "../../store/schema.js";
-import type { Store } from "../../store/store.js";
+import type { StoreReader } from "../../store/store.js";
 import { height, peakPositions } from "../../verify/tree/merkle.js";
 
 export const TILE_WIDTH = 256;
 /**
- * What is kept of what proofs asked for lately, a lens: crowns of full tiles (2 KiB of text each, 8 MiB: those of a million
- * leaves), blocks (2 KiB of text each, 1 MiB), nodes of other tiles (45 KiB a tile at most, 3 MiB), tiles (8 KiB each), peaks
- * and nodes beside them (some 150 bytes each), right edges (some 3 KiB each).
+ * Sizes of the caches for proofs, for each tree version: crowns of full tiles (2 KiB of text each, 8 MiB, enough for a
+ * million leaves), blocks (2 KiB of text each, 1 MiB), nodes of other tiles (at most 45 KiB a tile, 3 MiB), tiles (8
+ * KiB each), peaks and nodes next to them (about 150 bytes each), right edges (about 3 KiB each).
  */
 const KEPT_CROWNS = 4096;
 const KEPT_BLOCKS = 512;
@@ -26,8 +26,8 @@ const KEPT_TILES = 32;
 const KEPT_NODES = 1024;
 const KEPT_EDGES = 64;
 /**
- * A tile's crown: its nodes from this many levels up. To make one takes 255 hashes, 45 µs, and who asks for a proof asks for
- * nodes up to the top. Below it, 16 neighbouring leaves with what is above them are a block, 15 hashes.
+ * A tile's crown is its nodes from this level up. Computing it takes 255 hashes, 45 µs, and every proof needs nodes up
+ * to the top. Below the crown, 16 neighbouring leaves and the nodes above them are a block, which takes 15 hashes.
  */
 const CROWN_LEVEL = 4;
 const CROWN_WIDTH = 16;
@@ -39,14 +39,14 @@ const HEX = 2 * HASH;
 export const hex = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("hex");
 
-/** Complete nodes of a tile level in a tree of `size` leaves. */
+/** Number of complete nodes on a tile level in a tree of `size` leaves. */
 export const nodesAt = (size: number, tileLevel: number): number => Math.floor(size / TILE_WIDTH ** tileLevel);
 
 /** The nodes of a tree of some size that are last on their level and not complete. */
 export interface RightEdge {
   readonly root: Uint8Array;
   readonly rootHex: string;
-  /** Hex by level; no entry where the last node is complete. */
+  /** Hex by level; no entry if the last node is complete. */
   readonly padded: ReadonlyMap<number, string>;
 }
 
@@ -59,7 +59,7 @@ interface OpenTile {
 
 export class Tree {
   readonly version: TreeVersion;
-  readonly #store: Store;
+  readonly #store: StoreReader;
   readonly #kernel: Kernel;
   #size = 0;
   /** Roots of the complete subtrees, lowest level first. */
@@ -71,11 +71,11 @@ export class Tree {
   readonly #nodes = new Recent<number, Uint8Array>(KEPT_NODES);
   readonly #crowns = new Recent<number, string>(KEPT_CROWNS);
   readonly #blocks = new Recent<number, string>(KEPT_BLOCKS);
-  /** Of a tile, nodes as far as they were asked for. */
+  /** Requested nodes of a tile. */
   readonly #texts = new Recent<number, (string | undefined)[]>(KEPT_TEXTS);
   readonly #edges = new Recent<number, RightEdge>(KEPT_EDGES);
 
-  constructor(version: TreeVersion, store: Store, hasher: Kernel = kernel) {
+  constructor(version: TreeVersion, store: StoreReader, hasher: Kernel = kernel) {
     this.version = version;
     this.#store = store;
     this.#kernel = hasher;
@@ -86,8 +86,8 @@ export class Tree {
   }
 
   /**
-   * Makes memory what disk says for a tree of `size` leaves. `tail` holds the digests of the leaves since the last full
-   * level-0 tile; all else comes from the newest tiles, so this costs the same at any size.
+   * Reads the state from disk for a tree of `size` leaves. `tail` holds the digests of the leaves since the last full
+   * level-0 tile. Everything else comes from the newest tiles, so this costs the same at any size.
    */
   restore(size: number, tail: Uint8Array): void {
     this.#size = size;
@@ -116,7 +116,7 @@ export class Tree {
 
   /**
    * Appends leaves for `digests` (32 bytes each).
-   * @returns the root of every new size, when asked for, and the tiles to be written with these entries
+   * @returns the root of every new size, if requested, and the tiles to write with these entries
    */
   extend(digests: Uint8Array, withRoots: boolean): { readonly roots: Uint8Array; readonly tiles: TileChange[] } {
     const { peaks, roots, runs } = this.#kernel.extend(this.#size, this.#peaks, digests, this.version, withRoots);
@@ -151,7 +151,7 @@ export class Tree {
     return changes;
   }
 
-  /** Forgets full tiles that are on disk now. */
+  /** Removes full tiles that are now on disk from memory. */
   written(tiles: readonly TileChange[]): void {
     for (const tile of tiles)
       if (tile.treeVersion === this.version && tile.hashes?.length === TILE_WIDTH * HASH)
@@ -167,7 +167,7 @@ export class Tree {
     if (hashes && hashes.length >= count * HASH) return hashes.subarray(0, count * HASH);
     throw new CairnlogError(
       "corrupt-log",
-      `Tile ${index} of level ${level} (tree version ${this.version}) is missing or cut short: the data directory is damaged. cairnlog fsck --rebuild makes it anew.`,
+      `Tile ${index} of level ${level} (tree version ${this.version}) is missing or cut short: the data directory is damaged. cairnlog fsck --rebuild restores it.`,
     );
   }
 
@@ -179,14 +179,14 @@ export class Tree {
     return this.#sealed.get(key) ?? this.#tiles.get(position(tileLevel, index), () => this.#stored(tileLevel, index));
   }
 
-  /** The complete node (level, index), 32 bytes, not to be written to. The caller must know that it is complete. */
+  /** The complete node (level, index), 32 bytes. Do not write to it. The caller must know that the node is complete. */
   node(level: number, index: number): Uint8Array {
-    // A node on a tile's own level is read, not made.
+    // A node on a level of tiles is read, not computed.
     if (level % TILE_LEVELS === 0) return this.#make(level, index);
     return this.#nodes.get(position(level, index), () => this.#make(level, index));
   }
 
-  /** The same as hex. */
+  /** Like `node`, as hex. */
   nodeHex(level: number, index: number): string {
     if (level < CROWN_LEVEL) {
       const block = Math.floor((index * 2 ** level) / BLOCK);
@@ -199,14 +199,16 @@ export class Tree {
     const tileIndex = Math.floor(index / width);
     if (tileLevel === 0 && tileIndex < this.#open[0]!.index)
       return within(this.#crown(tileIndex), width, CROWN_WIDTH, index);
-    // There are 256 times as many tiles below as here: of these, each node that was asked for is kept by itself.
+    // There are 256 times as many tiles below as here, so their requested nodes are cached one by one.
     const texts = this.#texts.get(position(tileLevel, tileIndex), () => new Array(2 * TILE_WIDTH - 1));
     const at = 2 * TILE_WIDTH - 2 * width + (index % width);
     texts[at] ??= hex(this.#make(level, index));
     return texts[at];
   }
 
-  /** The nodes of a full tile of leaves from the crown's level up: 16 of them, then the 8 of the level above, and so on. */
+  /**
+   * The nodes of a full tile of leaves from the crown's level up: 16 of them, then the 8 of the level above, and so on.
+   */
   #crown(tileIndex: number): string {
     return this.#crowns.get(tileIndex, () => {
       const above = this.#kernel.subtree(this.#leaves(tileIndex), this.version);
@@ -214,7 +216,7 @@ export class Tree {
     });
   }
 
-  /** The same of 16 leaves, and up to the two nodes below the crown. */
+  /** The hex text of 16 leaves, and of the nodes above them up to the two below the crown. */
   #block(block: number): string {
     return this.#blocks.get(block, () => {
       const first = (block * BLOCK) % TILE_WIDTH;
@@ -223,7 +225,10 @@ export class Tree {
     });
   }
 
-  /** The same as `tile(0, index)`, to be read at once: what was asked for once is not kept, and copied only in part. */
+  /**
+   * Like `tile(0, index)`, but valid only until the next read: a tile that is requested once is not cached, and only
+   * partly copied.
+   */
   #leaves(index: number): Uint8Array {
     const open = this.#open[0]!;
     if (open.index === index) return open.hashes.subarray(0, open.count * HASH);
@@ -261,12 +266,12 @@ export class Tree {
   }
 }
 
-/** A number of its own for every node and tile: there are fewer than 2^44 on a level, and fewer than 2^9 levels. */
+/** A unique number for every node and tile: there are fewer than 2^44 on a level, and fewer than 2^9 levels. */
 const position = (level: number, index: number): number => level * 2 ** 44 + index;
 
 /**
- * One hash of a text that begins with `widest` hashes of some level, followed by half as many of the level above, and so
- * on: that of the node `index` on the level of which there are `width`.
+ * One hash in a text that begins with `widest` hashes of some level, followed by half as many of the level above, and
+ * so on: the hash of the node `index` on the level with `width` nodes.
  */
 function within(text: string, width: number, widest: number, index: number): string {
   const at = (2 * widest - 2 * width + (index % width)) * HEX;

@@ -6,13 +6,13 @@ import { compareKeys } from "lmdb";
 import { CairnlogError } from "../../error.js";
 import type { Layer, TableChange } from "../../store/changeset.js";
 import type { Postings } from "../../store/postings/postings.js";
-import type { Key, KeyOf, RowOf, TableName } from "../../store/schema.js";
+import type { DerivedTable, Key, KeyOf, PrivateTable, RowOf, TableName } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
 import type { StateWriter } from "./projection.js";
 import { type StateRow, withChanges } from "./rows.js";
 
 /** Reads through `layers` (oldest first) to `store`; writes go to the newest layer. */
-export class LayeredState implements StateWriter {
+export class LayeredState implements StateWriter<DerivedTable | PrivateTable> {
   readonly #store: Pick<Store, "get" | "range">;
   readonly #postings: Pick<Postings, "first"> | null;
   readonly #layers: readonly Layer[];
@@ -40,7 +40,7 @@ export class LayeredState implements StateWriter {
     return withChanges(rows, changes);
   }
 
-  put<T extends TableName>(table: T, key: KeyOf<T>, row: RowOf<T> | undefined): void {
+  put<T extends DerivedTable | PrivateTable>(table: T, key: KeyOf<T>, row: RowOf<T> | undefined): void {
     this.#layers[this.#layers.length - 1]!.put(table, key, row);
   }
 

@@ -5,7 +5,15 @@
 
 import { hashedTerm, hashTerm, hexPrefixTerm, textPrefixTerm } from "../../store/postings/term.js";
 import type { TermTable } from "../../store/postings/termtable.js";
-import { type Key, type KeyOf, POSTING, type RowOf, type TableName } from "../../store/schema.js";
+import {
+  type DerivedTable,
+  type Key,
+  type KeyOf,
+  POSTING,
+  type PrivateTable,
+  type RowOf,
+  type TableName,
+} from "../../store/schema.js";
 import { FINGERPRINT_MEMBERS, SEARCH_MEMBERS } from "../../verify/contract.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import type { StateRow } from "./rows.js";
@@ -33,14 +41,26 @@ export interface StateReader {
   first(term: string): number | undefined;
 }
 
-export interface StateWriter extends StateReader {
+/** State with a door to some tables: each kind of code gets the tables that are its own to write. */
+export interface StateWriter<W extends TableName> extends StateReader {
   /** Sets a row, or with `undefined` removes it. */
-  put<T extends TableName>(table: T, key: KeyOf<T>, row: RowOf<T> | undefined): void;
+  put<T extends W>(table: T, key: KeyOf<T>, row: RowOf<T> | undefined): void;
 }
 
+/** What `apply` gets: tables that follow from the entries. A private row that it wrote would be lost by a rebuild. */
+export type DerivedWriter = StateWriter<DerivedTable>;
+
+/** What commands get: tables that follow from nothing. A derived row that one wrote would be missing after a rebuild. */
+export type PrivateWriter = StateWriter<PrivateTable>;
+
 export interface Projection {
+  /**
+   * Whether every entry must be an event of the service's log (`eventMisfit`). Then an entry from outside that is none is
+   * refused, and a check of the log names it. Without this, events may be anything.
+   */
+  readonly checksEvents?: true;
   /** Writes the derived rows that `event` causes. Deterministic: nothing but the event and the state may matter. */
-  apply(event: LoggedEvent, state: StateWriter): void;
+  apply(event: LoggedEvent, state: DerivedWriter): void;
   /** Terms by which the event is found beyond those that every log has (`addLogTerms`). */
   addTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void;
   /**
@@ -48,7 +68,7 @@ export interface Projection {
    * is. Called for live appends alone, never when state is rebuilt. Part of the command that appends, so it is bound to
    * what holds for commands: nothing but the event and the state may matter, and nothing but rows may change.
    */
-  onAppend?(event: LoggedEvent, state: StateWriter): void;
+  onAppend?(event: LoggedEvent, state: PrivateWriter): void;
 }
 
 /** The projection of a log whose events mean nothing to it. */

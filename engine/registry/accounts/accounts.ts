@@ -8,7 +8,7 @@ import type { PasswordHasher } from "../../crypto/passwords/password.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { type Clock, formatTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
-import type { UserRow } from "../../store/schema.js";
+import type { UserRow } from "../../store/rows.js";
 import { accountStatement } from "../../verify/contract.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import type { JsonObject } from "../../verify/json/shape.js";

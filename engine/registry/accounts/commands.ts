@@ -2,7 +2,7 @@
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { StateReader } from "../../log/write/projection.js";
-import type { CredentialRow, UserRow } from "../../store/schema.js";
+import type { CredentialRow, UserRow } from "../../store/rows.js";
 import { keyStatus, wrongKeyStatus } from "../keys/status.js";
 import { type Credential, credentialOf, type DraftCredential, isHardwareBacked } from "./credential.js";
 

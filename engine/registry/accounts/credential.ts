@@ -1,6 +1,6 @@
 /** What a credential is, and what follows from its row. */
 import type { StateReader } from "../../log/write/projection.js";
-import type { CredentialRow } from "../../store/schema.js";
+import type { CredentialRow } from "../../store/rows.js";
 
 /** A credential as it is answered. */
 export interface Credential {

@@ -3,14 +3,9 @@
  * predicate base belong to the operator, but for the four canonical ones (`spec.md`, Authentication 9).
  */
 import { CairnlogError } from "../../error.js";
+import { PREDICATE_PATHS } from "../../verify/contract.js";
 import { invalidInput } from "../input.js";
 
-const PATHS: ReadonlyMap<string, string> = new Map([
-  ["authorship", "/authorship/v1"],
-  ["editorial_review", "/editorial-review/v1"],
-  ["peer_review", "/peer-review/v1"],
-  ["publication", "/publication/v1"],
-]);
 export const MAX_PREDICATE_CHARACTERS = 512;
 /** RFC 3986 §2: what a URL is spelt with. White space, backslashes and the rest are what browsers forgive. */
 const URL_TEXT = /^https:\/\/[A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]+$/;
@@ -28,12 +23,12 @@ export function resolvePredicate(attestationType: unknown, base: string, isOpera
   const wrong = () =>
     invalidInput(
       PATH,
-      `The attestation type must be one of ${[...PATHS.keys()].join(", ")}, or an absolute https: URL of at most ${MAX_PREDICATE_CHARACTERS} characters.`,
+      `The attestation type must be one of ${[...PREDICATE_PATHS.keys()].join(", ")}, or an absolute https: URL of at most ${MAX_PREDICATE_CHARACTERS} characters.`,
     );
   if (typeof attestationType !== "string" || attestationType.length > MAX_PREDICATE_CHARACTERS) throw wrong();
-  const path = PATHS.get(attestationType);
+  const path = PREDICATE_PATHS.get(attestationType);
   if (path !== undefined) return base + path;
-  for (const canonical of PATHS.values()) if (attestationType === base + canonical) return attestationType;
+  for (const canonical of PREDICATE_PATHS.values()) if (attestationType === base + canonical) return attestationType;
 
   let url: URL;
   try {

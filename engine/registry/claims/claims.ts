@@ -2,9 +2,11 @@
  * Encrypted claims: opaque payloads on the public log. The registry checks their form, files them under their lookup
  * keys and, when asked, whether a plaintext is the one that a claim commits to. It can decrypt none of them.
  */
+
 import { CairnlogError } from "../../error.js";
 import type { Clock } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
+import { Pieces } from "../../turns.js";
 import {
   type ClaimPayload,
   commitmentKind,
@@ -26,8 +28,8 @@ export const DEFAULT_CLAIM_REVEALS = 30;
 /** Bytes of claims that one key may post in 24 hours: an entry of the log is there for ever. */
 export const DEFAULT_CLAIM_BYTES_PER_KEY = 16 * 2 ** 20;
 const REVEAL_WINDOW_SECONDS = 3_600;
-/** Entries read before other work gets its turn: each may hold 350 KB, and so may the one before it. */
-const SLICE = 8;
+/** Of one page: a claim may have 350 KB, and whoever knows a lookup key can file claims under it. */
+const MAX_PAGE_BYTES = 8 * 1024 * 1024;
 
 export interface ClaimReceipt {
   readonly entry_id: number;
@@ -44,7 +46,7 @@ export interface ClaimEntry extends Pick<Entry, "id" | "timestamp" | "event_type
 }
 
 export interface ClaimPage {
-  /** Each a `ClaimEntry` as it is served (JSON): a page may hold 70 MB, too much to be written out in one go. */
+  /** Each a `ClaimEntry` as it is served (JSON). */
   readonly entries: readonly Buffer[];
   readonly page: number;
   readonly per_page: number;
@@ -57,8 +59,6 @@ export interface Reveal {
   /** 64 hex characters. */
   readonly commitment_key?: string | null | undefined;
 }
-
-const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 export class Claims {
   readonly #log: Log;
@@ -113,7 +113,7 @@ export class Claims {
 
   /**
    * Claims with a lookup key, oldest first (`GET /claims`). To know the key is to be allowed.
-   * @throws CairnlogError `invalid-input` for a page below 1 or not 1 to 200 a page
+   * @throws CairnlogError `invalid-input` for a page below 1, not 1 to 200 a page, or a page of more than 8 MiB
    */
   async list(lookupKey: string, paging: Paging = {}): Promise<ClaimPage> {
     const { page, perPage } = readPaging(paging);
@@ -124,19 +124,28 @@ export class Claims {
     // Indexes before the first pause: the list is valid until the next append only.
     const indexes = Array.from({ length: count }, (_, rank) => found.at(start + rank));
     const entries: Buffer[] = [];
-    for (const [i, leafIndex] of indexes.entries()) {
-      if (i % SLICE === SLICE - 1) await breathe();
-      entries.push(Buffer.from(JSON.stringify(this.#view(this.#log.entryAt(leafIndex)!))));
+    const pieces = new Pieces();
+    let bytes = 0;
+    for (const leafIndex of indexes) {
+      await pieces.rest();
+      const json = Buffer.from(JSON.stringify(this.#view(this.#log.entryAt(leafIndex)!)));
+      bytes += json.length;
+      if (bytes > MAX_PAGE_BYTES) throw pageTooLarge(entries.length);
+      entries.push(json);
     }
     return { entries, page, per_page: perPage, total };
   }
 
-  /** The payload of one claim (`GET /claims/{entry_id}`). @throws CairnlogError `not-found` when no claim has this id */
+  /**
+   * One claim as it was posted (`GET /claims/{entry_id}`): without `event_type`, which the log added.
+   * @throws CairnlogError `not-found` when no claim has this id
+   */
   payload(id: number): JsonObject {
     const entry = this.#log.entry(id);
     if (entry?.event_type !== ENCRYPTED_CLAIM)
       throw new CairnlogError("not-found", `The log has no encrypted claim with the id ${id}.`);
-    return entry.payload;
+    const { event_type: _, ...claim } = entry.payload;
+    return claim;
   }
 
   /**
@@ -165,3 +174,6 @@ export class Claims {
     return { id, timestamp, event_type, payload, previous_hashes, entry_hashes };
   }
 }
+
+const pageTooLarge = (fitting: number): CairnlogError =>
+  invalidInput("/per_page", `The claims of this page are larger than 8 MiB. Ask for at most ${fitting} to a page.`);

@@ -1,8 +1,11 @@
-/** How endorsements begin, go on and end. Whoever runs these has seen that the caller holds the key that acts. */
+/**
+ * The commands that offer, accept and end endorsements. The caller must have verified that the client holds the key
+ * that acts.
+ */
 
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
-import type { EndorsementRow } from "../../store/schema.js";
+import type { EndorsementRow } from "../../store/rows.js";
 import { ENDORSEMENT_CATEGORIES, type EndorsementStatus } from "../../verify/contract.js";
 import { eventOf } from "../../verify/kinds.js";
 import { invalidInput } from "../input.js";
@@ -10,7 +13,7 @@ import { requireActive, requireKey } from "../keys/status.js";
 import { alertRecord, endorsementStatus, hasPassed, type RevocationAlert, timeAt } from "./events.js";
 import type { OfferContent } from "./input.js";
 
-/** Who endorses and who is endorsed, as the registry writes fingerprints. */
+/** The two keys of an endorsement; fingerprints in the registry's form. */
 interface Parties {
   readonly endorser_fingerprint: string;
   readonly endorsed_fingerprint: string;
@@ -24,8 +27,9 @@ interface Settings {
 
 /**
  * @returns the endorsement
- * @throws CairnlogError `not-found` and `key-not-active` for either key; `forbidden` without enough trust; `invalid-input` when the
- *   validity is over; `already-exists` while an offer of this category between the two is open or in force
+ * @throws CairnlogError `not-found` and `key-not-active` for either key; `forbidden` without enough trust;
+ *   `invalid-input` if the validity is over; `already-exists` while an offer of this category between the two is open
+ *   or in force
  */
 export const offerEndorsement = define(
   "endorsement.offer",
@@ -67,7 +71,7 @@ export const offerEndorsement = define(
 
 /**
  * @returns the endorsement
- * @throws CairnlogError `not-found` and `key-not-active` for either key; `forbidden` when the offer is to another key;
+ * @throws CairnlogError `not-found` and `key-not-active` for either key; `forbidden` if the offer is to another key;
  *   `precondition-failed` unless the offer is open
  */
 export const acceptEndorsement = define(
@@ -82,7 +86,7 @@ export const acceptEndorsement = define(
   ): EndorsementRow => {
     requireKey(transaction, input.endorsed_fingerprint, input.operator_fingerprint);
     const row = transaction.get("endorsements", input.offer_entry_id)!;
-    // A key that imported history alone names cannot be said to be active.
+    // A key that is only named by imported history is not registered, so it is not active.
     requireKey(transaction, row.endorser_fingerprint, input.operator_fingerprint);
     requireParty(row, "endorsed", input.endorsed_fingerprint);
     requireActive(transaction, row.endorsed_fingerprint);
@@ -94,8 +98,8 @@ export const acceptEndorsement = define(
 /**
  * The endorsed key may have ended.
  * @returns the endorsement
- * @throws CairnlogError `not-found` for either key; `forbidden` when another key endorsed; `invalid-input` when it endorsed another key;
- *   `key-not-active`; `precondition-failed` when the endorsement has ended
+ * @throws CairnlogError `not-found` for either key; `forbidden` if another key endorsed; `invalid-input` if it endorsed
+ *   another key; `key-not-active`; `precondition-failed` if the endorsement has ended
  */
 export const withdrawEndorsement = define(
   "endorsement.withdraw",
@@ -117,8 +121,8 @@ export const withdrawEndorsement = define(
 /**
  * The endorser's key may have ended.
  * @returns the endorsement
- * @throws CairnlogError `not-found`; `forbidden` when another key was endorsed; `key-not-active`; `precondition-failed` unless the
- *   endorsement was accepted and has not ended
+ * @throws CairnlogError `not-found`; `forbidden` if another key was endorsed; `key-not-active`; `precondition-failed`
+ *   unless the endorsement was accepted and has not ended
  */
 export const revokeAcceptance = define(
   "endorsement.revoke-acceptance",
@@ -135,7 +139,7 @@ export const revokeAcceptance = define(
 );
 
 /**
- * @throws CairnlogError `not-found` for either key; `key-not-active` when that which files it is not; `forbidden` when no
+ * @throws CairnlogError `not-found` for either key; `key-not-active` if the filing key is not active; `forbidden` if no
  *   endorsement between the two was ever accepted
  */
 export const fileAlert = define(
@@ -149,7 +153,7 @@ export const fileAlert = define(
       evidence,
       operator_fingerprint,
     }: Pick<Settings, "operator_fingerprint"> & {
-      /** Of the key that files it. */
+      /** Fingerprint of the key that files it. */
       readonly endorser_fingerprint: string;
       readonly compromised_fingerprint: string;
       readonly reason: string;
@@ -180,13 +184,13 @@ export const fileAlert = define(
 const LIVE: readonly EndorsementStatus[] = ["offered", "pending_activation", "active"];
 const ACCEPTED: readonly EndorsementStatus[] = ["pending_activation", "active"];
 
-/** @throws CairnlogError `forbidden` when this party of the endorsement is another key */
+/** @throws CairnlogError `forbidden` if this party of the endorsement is another key */
 function requireParty(row: EndorsementRow, party: "endorser" | "endorsed", fingerprint: string): void {
   if (row[`${party}_fingerprint`] !== fingerprint)
     throw new CairnlogError("forbidden", `The key is not the ${party} of the offer ${row.offer_entry_id}.`);
 }
 
-/** Appends what happens to an endorsement that is in one of the states `from`. @returns what it has become */
+/** Appends an event about an endorsement that has one of the statuses `from`. @returns the endorsement after it */
 function change(
   transaction: Transaction,
   row: EndorsementRow,

@@ -1,13 +1,13 @@
 /**
- * Endorsements: one key vouches for another, which has to accept (`spec.md`, States, Endorsement). Who may act for a key
- * has been proven before; everything that depends on the state of the log is checked within the command, so that of two
- * commands at one moment one succeeds.
+ * Endorsements: one key vouches for another, which has to accept (`spec.md`, States, Endorsement). The caller has
+ * verified possession of the acting key. Everything that depends on the state of the log is checked inside the command,
+ * so that exactly one of two simultaneous commands succeeds.
  */
 
 import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
-import type { Committed } from "../../log/write/sequencer.js";
-import type { EndorsementRow } from "../../store/schema.js";
+import type { Committed } from "../../log/write/executor.js";
+import type { EndorsementRow } from "../../store/rows.js";
 import { boundedText, Faults, invalidInput, members } from "../input.js";
 import { canonicalFingerprint } from "../keys/events.js";
 import { unknownKey } from "../keys/status.js";
@@ -28,17 +28,17 @@ import {
 } from "./input.js";
 import type { Endorsement, EndorsementQueries, EndorserStanding, EndorserTrust } from "./queries.js";
 
-/** An endorsement as a command left it, and the entry that did so. */
+/** An endorsement after a command, and the entry that the command appended. */
 export interface EndorsementReceipt {
   readonly endorsement: Endorsement;
-  /** As it is served (JSON), not to be written to. */
+  /** JSON as it is served. Do not write to it. */
   readonly log_entry: Buffer;
 }
 
-/** An alert as a command left it, and its entry. */
+/** An alert after a command, and its entry. */
 export interface AlertReceipt {
   readonly alert: RevocationAlert;
-  /** As it is served (JSON), not to be written to. */
+  /** JSON as it is served. Do not write to it. */
   readonly log_entry: Buffer;
 }
 
@@ -64,8 +64,8 @@ export class Endorsements {
 
   /**
    * Offers an endorsement (`POST /endorsements/offer`). The caller has proven that it holds the endorser's key.
-   * @throws CairnlogError `invalid-input`, `not-i-json`; `not-found` when either key is unknown; `key-not-active` for
-   *   either; `forbidden` when the endorser has too little trust; `already-exists` while an offer in this category
+   * @throws CairnlogError `invalid-input`, `not-i-json`; `not-found` if either key is unknown; `key-not-active` for
+   *   either; `forbidden` if the endorser has too little trust; `already-exists` while an offer in this category
    *   between the two is open or in force; and as `Log.append` does
    */
   async offer(offer: Offer): Promise<EndorsementReceipt> {
@@ -88,8 +88,8 @@ export class Endorsements {
 
   /**
    * Accepts an offer (`POST /endorsements/accept`). The caller has proven that it holds the endorsed key.
-   * @throws CairnlogError `invalid-input`; `not-found` for an unknown key or offer; `forbidden` when the offer is to
-   *   another key; `key-not-active` for either key; `precondition-failed` unless the offer is open; and as `Log.append`
+   * @throws CairnlogError `invalid-input`; `not-found` for an unknown key; `forbidden` if the offer is to another key;
+   *   `key-not-active` for either key; `precondition-failed` unless the entry is an open offer; and as `Log.append` does
    */
   async accept(acceptance: Acceptance): Promise<EndorsementReceipt> {
     const input = members(acceptance);
@@ -98,15 +98,17 @@ export class Endorsements {
     const note = input.note == null ? null : readNote(input.note, faults);
     faults.check();
     const endorsed_fingerprint = readFingerprint(input.endorsed_fingerprint);
-    const standing = await this.#standing(this.#offer(offer_entry_id).endorser_fingerprint);
+    const offer = this.#offer(offer_entry_id, "precondition-failed");
+    const standing = await this.#standing(offer.endorser_fingerprint);
     const change = { offer_entry_id, endorsed_fingerprint, note, ...this.#settings };
     return this.#receipt(await this.#log.execute(acceptEndorsement, change), standing);
   }
 
   /**
-   * Takes an offer or an accepted endorsement back (`POST /endorsements/withdraw`). The caller has proven that it holds
+   * Withdraws an offer or an accepted endorsement (`POST /endorsements/withdraw`). The caller has proven that it holds
    * the endorser's key.
-   * @throws CairnlogError as `accept` does, but the endorsed key may have ended; `forbidden` when another key endorsed
+   * @throws CairnlogError as `accept` does, but the endorsed key may have ended; `not-found` for an entry that is no offer;
+   *   `forbidden` if another key endorsed
    */
   async withdraw(withdrawal: Withdrawal): Promise<EndorsementReceipt> {
     const input = members(withdrawal);
@@ -124,7 +126,8 @@ export class Endorsements {
   /**
    * Ends an endorsement that the key accepted (`POST /endorsements/revoke-acceptance`). The caller has proven that it
    * holds the endorsed key.
-   * @throws CairnlogError as `accept` does, but the endorser's key may have ended
+   * @throws CairnlogError as `accept` does, but the endorser's key may have ended; `not-found` for an entry that is no
+   *   offer
    */
   async revokeAcceptance(revocation: AcceptanceRevocation): Promise<EndorsementReceipt> {
     const input = members(revocation);
@@ -140,10 +143,10 @@ export class Endorsements {
 
   /**
    * Files an alert that a key is compromised (`POST /endorsements/revocation-alert`). The caller has proven that it
-   * holds the key that files it. Having endorsed it, or been endorsed by it, once is enough: who stole a key could end
-   * what it accepted, and must not silence its endorsers by that.
-   * @throws CairnlogError `invalid-input`; `not-found` for an unknown key; `key-not-active` when that which files it is
-   *   not; `forbidden` when no endorsement between the two was ever accepted; and as `Log.append` does
+   * holds the filing key. One accepted endorsement between the two keys at any time is enough: a thief of the key could
+   * end the endorsements that it accepted, and must not silence its endorsers in this way.
+   * @throws CairnlogError `invalid-input`; `not-found` for an unknown key; `key-not-active` if the filing key is not
+   *   active; `forbidden` if no endorsement between the two was ever accepted; and as `Log.append` does
    */
   async alert(alert: Alert): Promise<AlertReceipt> {
     const input = members(alert);
@@ -163,14 +166,14 @@ export class Endorsements {
   }
 
   /** @throws CairnlogError `not-found` */
-  #offer(entryId: number): EndorsementRow {
-    // Nobody has been told of an offer that is not on disk yet.
+  #offer(entryId: number, code: "not-found" | "precondition-failed" = "not-found"): EndorsementRow {
+    // An offer that is not on disk yet has not been acknowledged to anybody.
     const offer = this.#log.row("endorsements", entryId);
-    if (!offer) throw new CairnlogError("not-found", `Entry ${entryId} is no offer of an endorsement.`);
+    if (!offer) throw new CairnlogError(code, `Entry ${entryId} is no offer of an endorsement.`);
     return offer;
   }
 
-  /** Asked before the command: when trust cannot be told, nothing has been written. */
+  /** Computed before the command, so that nothing has been written if trust cannot be computed. */
   async #standing(endorser: string): Promise<EndorserStanding> {
     return (await this.#trust.standings([endorser])).get(endorser)!;
   }
@@ -186,7 +189,9 @@ export class Endorsements {
   }
 }
 
-/** The registry's spelling. Whether there is such a key is for the command to say. @throws CairnlogError `not-found` */
+/**
+ * A fingerprint in the registry's form. The command checks whether the key exists. @throws CairnlogError `not-found`
+ */
 function readFingerprint(named: unknown): string {
   const fingerprint = canonicalFingerprint(named as string);
   if (fingerprint === undefined) throw unknownKey();

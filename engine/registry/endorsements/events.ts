@@ -1,11 +1,11 @@
 /**
- * Endorsements in the log: what their events hold, the rows that follow from them, and how the status of an endorsement
- * follows from its row and the time (`spec.md`, States, Endorsement).
+ * Endorsements in the log: the content of their events, the rows derived from them, and how the status of an
+ * endorsement follows from its row and the time (`spec.md`, States, Endorsement).
  */
 
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
-import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
-import type { EndorsementRow, RevocationAlertRow } from "../../store/schema.js";
+import type { DerivedWriter, LoggedEvent } from "../../log/write/projection.js";
+import type { EndorsementRow, RevocationAlertRow } from "../../store/rows.js";
 import { ENDORSEMENT_CATEGORIES, type EndorsementStatus } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
@@ -18,21 +18,21 @@ const DATE = /^\d{4}-\d\d-\d\d$/;
 export interface EndorsementTime {
   /** Canonical form. */
   readonly now: string;
-  /** What was accepted no later than this has been activated. */
+  /** Endorsements that were accepted at or before this moment are active. */
   readonly activatedUntil: string;
 }
 
-/** The moment that `clock` shows, where accepted endorsements become active after `delaySeconds`. */
+/** The current time of `clock`; accepted endorsements become active after `delaySeconds`. */
 export const endorsementTime = (clock: Clock, delaySeconds: number): EndorsementTime =>
   timeAt(formatTimestamp(clock()), delaySeconds);
 
-/** The same for a moment in canonical form. */
+/** The `EndorsementTime` for a moment in canonical form. */
 export const timeAt = (now: string, delaySeconds: number): EndorsementTime => ({
   now,
   activatedUntil: formatTimestamp(parseTimestamp(now) - delaySeconds * 1_000_000),
 });
 
-/** The status at `time`. No event makes an endorsement active or expired; having been ended wins over both. */
+/** The status at `time`. No event makes an endorsement active or expired; if it was ended, that takes precedence. */
 export function endorsementStatus(
   row: Pick<EndorsementRow, "accepted_at" | "valid_until" | "end_kind">,
   time: EndorsementTime,
@@ -43,20 +43,23 @@ export function endorsementStatus(
   return row.accepted_at <= time.activatedUntil ? "active" : "pending_activation";
 }
 
-/** `value` as `valid_until` is kept: a date as it is, a date-time in canonical form; undefined for anything else. */
+/**
+ * `value` in the form in which `valid_until` is stored: a date unchanged, a date-time in canonical form; undefined for
+ * anything else.
+ */
 export function readValidUntil(value: unknown): string | undefined {
   if (typeof value !== "string") return undefined;
   if (!DATE.test(value)) return canonicalTimestamp(value);
   return canonicalTimestamp(`${value}T00:00:00Z`) && value;
 }
 
-/** Whether the end of a validity lies at or before `now`. A date is over when its day is, in UTC. */
+/** Whether a validity ends at or before `now`. A date is over when its day is over, in UTC. */
 export function hasPassed(validUntil: string, now: string): boolean {
   return DATE.test(validUntil) ? now.slice(0, validUntil.length) > validUntil : now >= validUntil;
 }
 
-/** Applies `endorsement_offer`. History that was imported may hold anything: what is no offer changes nothing. */
-export function applyOffer(event: LoggedEvent, state: StateWriter): void {
+/** Applies `endorsement_offer`. Imported history may contain anything: an invalid offer changes nothing. */
+export function applyOffer(event: LoggedEvent, state: DerivedWriter): void {
   const { endorser_key_fingerprint: endorser, endorsed_key_fingerprint: endorsed, valid_until = null } = event.payload;
   const category = ENDORSEMENT_CATEGORIES.find((name) => name === event.payload.category);
   const validUntil = valid_until === null ? null : readValidUntil(valid_until);
@@ -82,8 +85,8 @@ export function applyOffer(event: LoggedEvent, state: StateWriter): void {
   state.put("endorsementPairs", [endorser, endorsed, category], { offer_entry_id: event.id, accepted });
 }
 
-/** Applies `endorsement_acceptance`; of anything but an open offer it changes nothing. */
-export function applyAcceptance(event: LoggedEvent, state: StateWriter): void {
+/** Applies `endorsement_acceptance`; it changes nothing unless the offer is open. */
+export function applyAcceptance(event: LoggedEvent, state: DerivedWriter): void {
   const row = offerOf(event, state);
   if (!row || row.accepted_at !== null) return;
   putEndorsement(state, { ...row, accepted_at: event.timestamp, acceptance_entry_id: event.id });
@@ -92,18 +95,18 @@ export function applyAcceptance(event: LoggedEvent, state: StateWriter): void {
 }
 
 /** Applies `endorsement_withdrawal`. */
-export function applyWithdrawal(event: LoggedEvent, state: StateWriter): void {
+export function applyWithdrawal(event: LoggedEvent, state: DerivedWriter): void {
   end(event, offerOf(event, state), "withdrawn", state);
 }
 
-/** Applies `acceptance_revocation`; of what was not accepted it changes nothing. */
-export function applyAcceptanceRevocation(event: LoggedEvent, state: StateWriter): void {
+/** Applies `acceptance_revocation`; it changes nothing unless the offer was accepted. */
+export function applyAcceptanceRevocation(event: LoggedEvent, state: DerivedWriter): void {
   const row = offerOf(event, state);
   end(event, row?.accepted_at === null ? undefined : row, "acceptance_revoked", state);
 }
 
 /** Applies `endorser_revocation_alert`. */
-export function applyAlert(event: LoggedEvent, state: StateWriter): void {
+export function applyAlert(event: LoggedEvent, state: DerivedWriter): void {
   const { endorser_key_fingerprint: endorser, compromised_key_fingerprint: compromised } = event.payload;
   const { reason, evidence = null } = event.payload;
   if (!isFingerprint(endorser) || !isFingerprint(compromised) || typeof reason !== "string") return;
@@ -124,8 +127,8 @@ export const alertRecord = ([compromised, id]: [string, number], row: Revocation
   ...row,
 });
 
-/** The endorsement that a later event is about, unless it has ended or is another pair's. */
-function offerOf({ payload }: LoggedEvent, state: StateWriter): EndorsementRow | undefined {
+/** The endorsement that a later event refers to, unless it has ended or belongs to other keys. */
+function offerOf({ payload }: LoggedEvent, state: DerivedWriter): EndorsementRow | undefined {
   const { offer_entry_id: id, endorser_key_fingerprint: endorser, endorsed_key_fingerprint: endorsed } = payload;
   const row = Number.isSafeInteger(id) ? state.get("endorsements", id as number) : undefined;
   const isSame = row?.endorser_fingerprint === endorser && row?.endorsed_fingerprint === endorsed;
@@ -136,7 +139,7 @@ function end(
   event: LoggedEvent,
   row: EndorsementRow | undefined,
   kind: "withdrawn" | "acceptance_revoked",
-  state: StateWriter,
+  state: DerivedWriter,
 ): void {
   if (!row) return;
   const { note } = event.payload;
@@ -144,8 +147,8 @@ function end(
   putEndorsement(state, { ...row, ended_at: event.timestamp, end_kind: kind, end_note });
 }
 
-/** Writes a row and the two edges that are cut out of it. */
-function putEndorsement(state: StateWriter, row: EndorsementRow): void {
+/** Writes a row and its two edges, which are copies of some of its members. */
+function putEndorsement(state: DerivedWriter, row: EndorsementRow): void {
   const { offer_entry_id: id, endorser_fingerprint: endorser, endorsed_fingerprint: endorsed } = row;
   const { category, valid_until, offered_at, accepted_at, ended_at, end_kind } = row;
   const institution = institutionOf(row);

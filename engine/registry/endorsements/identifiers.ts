@@ -1,6 +1,7 @@
 /**
- * External identifiers: names of a key's holder that other registries gave out. Whether they are his nobody checks here;
- * that they are well formed, down to their check digits, keeps mistakes and nonsense off a log that forgets nothing.
+ * External identifiers: names that other registries gave to the holder of a key. The service does not check whether
+ * they belong to the holder. It checks their form, including check digits, to keep mistakes out of a log that never
+ * forgets.
  */
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
 import type { Faults } from "../input.js";
@@ -9,10 +10,10 @@ import type { Faults } from "../input.js";
 export interface IdentifierType {
   readonly type: string;
   readonly label: string;
-  /** ECMAScript regular expression that the whole value matches. Check digits are looked at beyond it. */
+  /** ECMAScript regular expression that must match the whole value. Check digits are checked separately. */
   readonly pattern: string;
   readonly example: string;
-  /** Where the identifier leads, `{value}` being replaced; null where nowhere. */
+  /** URL of the identifier, in which `{value}` is replaced; null if there is none. */
   readonly url_template: string | null;
 }
 
@@ -21,11 +22,11 @@ export interface ExternalIdentifier {
   readonly value: string;
 }
 
-/** Longest value of any type; beyond it no pattern is tried. */
+/** Maximum length of a value of any type; longer values are not matched against a pattern. */
 const MAX_VALUE_CHARACTERS = 2048;
 /** Digits of Crockford's base 32, which leaves out i, l, o and u. */
 const BASE32 = "0123456789abcdefghjkmnpqrstvwxyz";
-/** Digits of an ROR id before its two check digits. */
+/** Number of digits of an ROR id before its two check digits. */
 const ROR_BODY_DIGITS = 7;
 
 export const IDENTIFIER_TYPES: readonly IdentifierType[] = [
@@ -87,7 +88,7 @@ export const IDENTIFIER_TYPES: readonly IdentifierType[] = [
   },
 ];
 
-/** What a pattern cannot say. */
+/** Checks that a pattern cannot express. */
 const FURTHER_CHECKS: Readonly<Record<string, (value: string) => boolean>> = {
   orcid: hasIso7064Digit,
   isni: hasIso7064Digit,
@@ -102,8 +103,8 @@ const KNOWN: ReadonlyMap<string, { readonly type: IdentifierType; readonly patte
 );
 
 /**
- * The identifiers of an offer, each cut down to its type and value; null when `value` is null or absent. All of it may
- * come from an attacker. What is wrong is noted in `faults` below `path`, a JSON Pointer, and gives undefined.
+ * The identifiers of an offer, each reduced to its type and value; null if `value` is null or absent. All of it may
+ * come from an attacker. Faults are added to `faults` below `path`, a JSON Pointer; the result is then undefined.
  */
 export function checkIdentifiers(
   value: unknown,
@@ -143,7 +144,7 @@ function checkIdentifier(item: unknown, path: string, faults: Faults): ExternalI
   return undefined;
 }
 
-/** ISO 7064 MOD 11-2, over the digits alone; the last character may be X, which is ten. */
+/** ISO 7064 MOD 11-2, over the digits only; the last character may be X, which stands for ten. */
 function hasIso7064Digit(value: string): boolean {
   const digits = value.replaceAll(/[^\dX]/g, "");
   let total = 0;
@@ -151,14 +152,14 @@ function hasIso7064Digit(value: string): boolean {
   return "0123456789X"[(12 - total) % 11] === digits.at(-1);
 }
 
-/** Seven digits of base 32 and two check digits as in ISO 7064 MOD 97-10, of which the number itself is the body. */
+/** Seven digits of base 32, and two check digits over their number as in ISO 7064 MOD 97-10. */
 function hasRorDigits(value: string): boolean {
   let number = 0;
   for (const digit of value.slice(0, ROR_BODY_DIGITS)) number = number * BASE32.length + BASE32.indexOf(digit);
   return 98 - ((number * 100) % 97) === Number(value.slice(ROR_BODY_DIGITS));
 }
 
-/** An address that leads where it seems to: a name before `@` would be taken for the host by people. */
+/** A URL that leads where it seems to lead: people would read a name before `@` as the host. */
 function isPlainUrl(value: string): boolean {
   const url = URL.canParse(value) ? new URL(value) : null;
   return url !== null && url.username === "" && url.password === "" && url.hostname !== "";

@@ -1,6 +1,6 @@
 /**
- * What comes with endorsements from outside, read and bounded. Every value here may come from an attacker, and all of it
- * stays on the log for ever.
+ * Reads and limits the input of endorsements. Every value may come from an attacker, and all of it stays in the log for
+ * ever.
  */
 
 import type { PlainObject } from "../../log/write/commands.js";
@@ -16,7 +16,7 @@ export const MAX_REASON_CHARACTERS = 1000;
 export const MAX_EVIDENCE_CHARACTERS = 5000;
 /** UTF-8 bytes of canonical JSON. */
 export const MAX_METADATA_BYTES = 16 * 1024;
-/** Levels of arrays and objects: an entry, and a page of them, must stay within what readers of I-JSON take. */
+/** Maximum nesting of arrays and objects, so that readers of I-JSON can parse an entry and a page of entries. */
 const MAX_METADATA_DEPTH = 16;
 
 /** The body of `POST /endorsements/offer`. */
@@ -24,7 +24,7 @@ export interface Offer {
   readonly endorser_fingerprint: string;
   readonly endorsed_fingerprint: string;
   readonly category: EndorsementCategory;
-  /** A date, which is the last day, or a date-time. */
+  /** A date, which includes that day, or a date-time. */
   readonly valid_until?: string | null;
   readonly institutional_metadata?: object | null;
   readonly external_identifiers?: readonly ExternalIdentifier[] | null;
@@ -60,7 +60,7 @@ export interface Alert {
   readonly evidence?: string | null;
 }
 
-/** What an offer says beyond the two keys, as it is logged. */
+/** The content of an offer besides the two keys, as it is logged. */
 export interface OfferContent {
   readonly category: EndorsementCategory;
   readonly valid_until: string | null;
@@ -69,9 +69,9 @@ export interface OfferContent {
 }
 
 /**
- * The content of an offer. Whether its validity lies in the future is for the command to say, which alone knows its
- * moment.
- * @throws CairnlogError `invalid-input` with every fault; `not-i-json` for what JSON cannot carry faithfully
+ * The content of an offer. The command checks that its validity ends in the future, because only the command knows its
+ * time.
+ * @throws CairnlogError `invalid-input` with every fault; `not-i-json` for values that JSON cannot represent exactly
  */
 export function readOffer(input: JsonObject): OfferContent {
   const faults = new Faults();
@@ -91,18 +91,18 @@ export function readOffer(input: JsonObject): OfferContent {
   };
 }
 
-/** The id of a log entry; otherwise a fault. */
+/** The id of a log entry; otherwise adds a fault. */
 export function readEntryId(value: unknown, path: string, faults: Faults): number {
   if (!Number.isSafeInteger(value) || (value as number) < 1) faults.add(path, "It must be the id of a log entry.");
   return value as number;
 }
 
-/** The note that comes with a change; otherwise a fault. */
+/** The note that comes with a change; otherwise adds a fault. */
 export function readNote(value: unknown, faults: Faults): string {
   return readText(value, "/note", MAX_NOTE_CHARACTERS, faults);
 }
 
-/** Text of 1 to `max` characters; otherwise a fault. */
+/** Text of 1 to `max` characters; otherwise adds a fault. */
 export function readText(value: unknown, path: string, max: number, faults: Faults): string {
   return boundedText(value, path, { min: 1, max }, faults)!;
 }
@@ -114,7 +114,7 @@ function readMetadata(value: unknown, faults: Faults): PlainObject | null {
   else if (nestsDeeper(value, MAX_METADATA_DEPTH))
     faults.add(path, `It must not nest deeper than ${MAX_METADATA_DEPTH} levels.`);
   else if (isLarge(value)) faults.add(path, `It must have at most ${MAX_METADATA_BYTES} bytes as canonical JSON.`);
-  // What has a canonical form is plain.
+  // A value with a canonical form is plain data.
   else return value as PlainObject;
   return null;
 }
@@ -129,7 +129,7 @@ function readIdentifiers(value: unknown, faults: Faults): readonly ExternalIdent
 
 const isLarge = (value: unknown): boolean => Buffer.byteLength(canonicalJson(value)) > MAX_METADATA_BYTES;
 
-/** Whether containers nest deeper than `levels`; looks no further down than that. */
+/** Whether containers nest deeper than `levels`; does not look deeper than that. */
 function nestsDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   return levels === 0 || Object.values(value).some((item) => nestsDeeper(item, levels - 1));

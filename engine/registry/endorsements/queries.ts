@@ -1,11 +1,14 @@
 /**
- * Endorsements as they are read: records, lists of those that a key received or issued, alerts on a key. A status
- * follows from the clock, so lists look at every edge of the key; they read narrow rows, and let other work in between.
+ * Queries for endorsements: single records, lists that a key received or issued, and alerts about a key. A status
+ * depends on the clock, so a list reads every edge of the key. It reads narrow rows, and lets other work run in
+ * between.
  */
 
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
-import type { EndorsementEdgeRow, EndorsementRow, RowOf } from "../../store/schema.js";
+import type { EndorsementEdgeRow, EndorsementRow } from "../../store/rows.js";
+import type { RowOf } from "../../store/schema.js";
+import { turn } from "../../turns.js";
 import {
   ENDORSEMENT_CATEGORIES,
   ENDORSEMENT_STATUSES,
@@ -27,7 +30,7 @@ import {
 import type { ExternalIdentifier } from "./identifiers.js";
 
 export const DEFAULT_ACTIVATION_DELAY_S = 86_400;
-/** Edges looked at before other work gets its turn: about a millisecond. */
+/** Edges that are read before other work gets a turn: about a millisecond. */
 const SLICE = 256;
 const LAST_ID = Number.MAX_SAFE_INTEGER;
 
@@ -46,9 +49,9 @@ export interface Endorsement
     | "end_note"
   > {
   readonly status: EndorsementStatus;
-  /** When the acceptance takes or took effect; null while there is none. */
+  /** When the acceptance takes effect or took effect; null before it is accepted. */
   readonly activates_at: string | null;
-  /** What the endorsement is worth by its endorser's load, 0 to 1. */
+  /** The weight of the endorsement, 0 to 1, by the number of endorsements that its endorser has issued. */
   readonly discount: number;
   readonly institutional_metadata: JsonObject | null;
   readonly external_identifiers: readonly ExternalIdentifier[] | null;
@@ -62,27 +65,27 @@ interface Page {
 export type EndorsementPage = Page & { readonly endorsements: readonly Endorsement[] };
 export type AlertPage = Page & { readonly alerts: readonly RevocationAlert[] };
 
-/** Which endorsements a list shows, besides its page; all, when absent. */
+/** Selects the endorsements in a list, besides its page; all, if absent. */
 export interface EndorsementFilter extends Paging {
   readonly status?: EndorsementStatus | undefined;
   readonly category?: EndorsementCategory | undefined;
 }
 
-/** How many endorsements of a key have each status. */
+/** The number of a key's endorsements with each status. */
 export type StatusCounts = Readonly<Record<EndorsementStatus, number>>;
 
-/** What trust says of endorsers. */
+/** The values that trust computes for an endorser. */
 export interface EndorserTrust {
   standings(fingerprints: Iterable<string>): Promise<ReadonlyMap<string, EndorserStanding>>;
 }
 export interface EndorserStanding {
-  /** What each endorsement of the key is worth by the key's load, 0 to 1. */
+  /** The weight of each endorsement of the key, 0 to 1, by the number of its endorsements. */
   readonly discount: number;
-  /** Whether the key has the trust that it takes to endorse others. */
+  /** Whether the key has enough trust to endorse others. */
   readonly may_endorse: boolean;
 }
 
-/** From which end of an endorsement a list looks. */
+/** The side of an endorsement that a list is about. */
 type Side = "received" | "issued";
 const TABLE_OF = { received: "endorsementsByEndorsed", issued: "endorsementsByEndorser" } as const;
 
@@ -111,21 +114,24 @@ export class EndorsementQueries {
 
   /**
    * Endorsements that a key received, oldest offer first (`GET /endorsements/{fingerprint}`).
-   * @throws CairnlogError `not-found` when there is no such key; `invalid-input` for paging, a status or a category
-   *   that there is not; `overloaded`, `closed` when trust cannot be told
+   * @throws CairnlogError `not-found` if there is no such key; `invalid-input` for paging, or an unknown status or
+   *   category; `overloaded`, `closed` if trust cannot be computed
    */
   received(fingerprint: string, filter: EndorsementFilter = {}): Promise<EndorsementPage> {
     return this.#list("received", fingerprint, filter);
   }
 
-  /** Those that it issued (`GET /endorsements/{fingerprint}/issued`). @throws CairnlogError as `received` does */
+  /**
+   * Endorsements that the key issued (`GET /endorsements/{fingerprint}/issued`). @throws CairnlogError as `received`
+   * does
+   */
   issued(fingerprint: string, filter: EndorsementFilter = {}): Promise<EndorsementPage> {
     return this.#list("issued", fingerprint, filter);
   }
 
   /**
    * Alerts that a key is compromised, oldest first (`GET /endorsements/revocation-alerts/{fingerprint}`).
-   * @throws CairnlogError `not-found` when there is no such key; `invalid-input`
+   * @throws CairnlogError `not-found` if there is no such key; `invalid-input`
    */
   async alerts(fingerprint: string, paging: Paging = {}): Promise<AlertPage> {
     const { page, perPage } = readPaging(paging);
@@ -140,8 +146,8 @@ export class EndorsementQueries {
   }
 
   /**
-   * How many endorsements of a key have which status, and how many alerts there are on it.
-   * @throws CairnlogError `not-found` when there is no such key
+   * The number of a key's endorsements with each status, and the number of alerts about it.
+   * @throws CairnlogError `not-found` if there is no such key
    */
   async statusCounts(
     fingerprint: string,
@@ -160,7 +166,7 @@ export class EndorsementQueries {
     return { received, issued, alerts };
   }
 
-  /** @param discount what trust makes of the endorser's load */
+  /** @param discount the weight that trust computes from the endorser's load */
   record(row: EndorsementRow, time: EndorsementTime, discount: number): Endorsement {
     return {
       offer_entry_id: row.offer_entry_id,
@@ -207,7 +213,7 @@ export class EndorsementQueries {
     return { endorsements, page, per_page: perPage, total };
   }
 
-  /** The rows of a key in order of their entry ids. Whoever endorses or alerts decides how many they are. */
+  /** The rows of a key in order of their entry ids. Clients decide how many there are. */
   async *#slices<T extends (typeof TABLE_OF)[Side] | "revocationAlerts">(
     table: T,
     key: string,
@@ -217,17 +223,15 @@ export class EndorsementQueries {
       yield slice;
       if (slice.length < SLICE) return;
       next = slice.at(-1)!.key[1] + 1;
-      await breathe();
+      await turn();
     }
   }
 
   #activation(acceptedAt: string): string {
-    // Imported entries may spell their time in any way; those were accepted long ago.
+    // Imported entries may write their time in any form; they were accepted long ago.
     const time = canonicalTimestamp(acceptedAt);
     return time ? formatTimestamp(parseTimestamp(time) + this.activationDelay * 1_000_000) : acceptedAt;
   }
 }
 
 const parsed = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
-
-const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -1,7 +1,7 @@
 /**
- * Traversal of the endorsement graph (`GET /graph/{fingerprint}`): breadth first from one key, through endorsements in
- * both directions, those that it received and those that it issued, as far as they pass the filters. Runs in slices
- * beside appends. Whoever endorses decides how large a graph is, so nodes, edges and time are bounded.
+ * Traversal of the endorsement graph (`GET /graph/{fingerprint}`): breadth first from one key, through all endorsements
+ * that it received or issued and that pass the filters. Runs in slices while appends continue. Clients decide how large
+ * a graph is, so nodes, edges and time are limited.
  */
 
 import {
@@ -23,18 +23,21 @@ const STEP = 16;
 const DAY = /^\d{4}-\d\d-\d\d$/;
 const DIRECTIONS = ["issued", "received"] as const satisfies readonly Direction[];
 
-/** Which endorsements are walked. A filter that is absent lets all through; one endorsement must pass all that are not. */
+/**
+ * Selects the endorsements that are followed. An absent filter lets all through; an endorsement must pass every filter
+ * that is given.
+ */
 export interface GraphFilter {
-  /** Hops from the root, 0 to 8; 3 when absent. */
+  /** Hops from the root, 0 to 8; 3 if absent. */
   readonly maxDepth?: number | undefined;
   /** A category. */
   readonly type?: string | undefined;
   readonly status?: string | undefined;
-  /** `institutional_metadata.name`, without regard to case. */
+  /** `institutional_metadata.name`, ignoring case. */
   readonly institution?: string | undefined;
   /** A date or date-time: endorsements whose `since` is not before it. */
   readonly since?: string | undefined;
-  /** A date, of which the whole day counts, or a date-time: endorsements whose `since` is not after it. */
+  /** A date, including the whole day, or a date-time: endorsements whose `since` is not after it. */
   readonly until?: string | undefined;
 }
 
@@ -54,32 +57,32 @@ export interface GraphEdge {
   readonly category: EndorsementCategory;
   readonly status: EndorsementStatus;
   readonly offer_entry_id: number;
-  /** When it was accepted; when it was offered, while it has not been. */
+  /** When it was accepted; before acceptance, when it was offered. */
   readonly since: string;
-  /** When it was ended; otherwise until when it is valid; null without end. */
+  /** When it ended; otherwise the end of its validity; null without end. */
   readonly until: string | null;
 }
 
 export interface Graph {
   readonly root: string;
-  /** By depth; keys of one depth in the order in which they were met. */
+  /** By depth; keys of the same depth in the order in which they were found. */
   readonly nodes: readonly GraphNode[];
   readonly edges: readonly GraphEdge[];
-  /** Whether a bound was met, so that the graph may have more within `max_depth`. */
+  /** Whether a limit was reached, so that the graph may have more within `max_depth`. */
   readonly truncated: boolean;
   readonly depth_reached: number;
 }
 
 export interface GraphBounds {
   readonly maxNodes: number;
-  /** Edges of a dense graph are many more than its nodes. */
+  /** A dense graph has many more edges than nodes. */
   readonly maxEdges: number;
   readonly seconds: number;
 }
 
 export const DEFAULT_GRAPH_BOUNDS: GraphBounds = { maxNodes: 10_000, maxEdges: 50_000, seconds: 10 };
 
-/** A filter that was read: comparable texts, moments in canonical form. */
+/** A filter that has been checked: comparable texts, moments in canonical form. */
 export interface GraphQuery {
   readonly maxDepth: number;
   readonly category: EndorsementCategory | null;
@@ -89,7 +92,7 @@ export interface GraphQuery {
   readonly until: string | null;
 }
 
-/** @throws CairnlogError `invalid-input` with a detail for each filter that is none */
+/** @throws CairnlogError `invalid-input` with a detail for each invalid filter */
 export function readGraphFilter(filter: GraphFilter): GraphQuery {
   const faults = new Faults();
   const { maxDepth = DEFAULT_DEPTH } = filter;
@@ -109,7 +112,7 @@ export function readGraphFilter(filter: GraphFilter): GraphQuery {
 
 /**
  * Walks the graph from `root`, which is a key of the view.
- * @param elapsed seconds since the question was asked
+ * @param elapsed returns the seconds since the request
  */
 export function* traverse(
   view: GraphView,
@@ -123,7 +126,7 @@ export function* traverse(
   const queue = [...nodes.values()];
   let seen = 0;
   let truncated = false;
-  // The queue grows while it is walked; keys at the last depth are not asked for theirs.
+  // The queue grows during the walk. Endorsements of keys at the last depth are not read.
   walk: for (const { fingerprint, depth } of queue) {
     if (depth === query.maxDepth) break;
     for (const direction of DIRECTIONS)
@@ -177,7 +180,7 @@ function nodeOf(view: GraphView, fingerprint: string, depth: number): GraphNode 
   return key && { fingerprint, pseudonym: key.pseudonym, status: key.status, depth };
 }
 
-/** Names that differ in case or in how their letters are composed are one. */
+/** Names that differ only in case or in the composition of letters are equal. */
 const folded = (name: string): string => name.normalize("NFC").toLowerCase();
 
 function oneOf<T extends string>(

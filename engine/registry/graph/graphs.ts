@@ -1,6 +1,7 @@
 /**
- * Graphs as the service answers them: traversals that are shared by those who ask the same at one time, and kept for a
- * minute, or until an event names one of their keys or a status in them changes with time.
+ * Graphs as the service answers them. Equal requests at the same time share one traversal. The result is cached for a
+ * minute, or until an event names one of its keys, or until a status in it changes with time. The registry's one `Graphs`
+ * owns the cache, in the thread that opened the registry.
  */
 import type { Clock } from "../../log/clock.js";
 import type { Keys } from "../keys/keys.js";
@@ -18,31 +19,34 @@ import {
 import { type GraphParts, type GraphView, viewing } from "./view.js";
 
 export const DEFAULT_GRAPH_CACHE_S = 60;
-/** Graphs kept, and nodes and edges kept in all of them: about 40 MB. Whoever asks decides which; the oldest goes. */
+/**
+ * Number of cached graphs, and of nodes and edges in all of them: about 40 MB. Clients decide which are cached; the
+ * oldest is removed first.
+ */
 const MAX_KEPT = 256;
 const MAX_KEPT_SIZE = 120_000;
 
 export interface GraphSettings {
   readonly bounds?: GraphBounds;
-  /** Seconds for which a graph is kept. */
+  /** Seconds for which a graph is cached. */
   readonly cacheSeconds?: number;
-  /** Seconds since some for the bound on time. */
+  /** Seconds since an arbitrary moment, for the time limit. */
   readonly stopwatch?: () => number;
 }
 
-/** A graph, and whether it was traversed for an earlier question. */
+/** A graph, and whether it was traversed for an earlier request. */
 export interface GraphAnswer extends Graph {
   readonly cached: boolean;
 }
 
 interface Kept {
   readonly graph: Graph;
-  /** Its keys, and those that its answer depended on without showing them. */
+  /** Its keys, and those on which its answer depends without showing them. */
   readonly keys: ReadonlySet<string>;
-  /** Microseconds between which it holds. */
+  /** The interval in which it is valid, microseconds. */
   readonly from: number;
   readonly until: number;
-  /** Size of the log up to which no event has touched it. */
+  /** Size of the log up to which no event has affected it. */
   size: number;
 }
 
@@ -55,7 +59,7 @@ export class Graphs {
   /** By root and query, oldest first. */
   readonly #kept = new Map<string, Kept>();
   #keptSize = 0;
-  /** Traversals under way, with the size of the log at which each was asked for. */
+  /** Running traversals, each with the size of the log at which it was requested. */
   readonly #running = new Map<string, { readonly size: number; readonly kept: Promise<Kept> }>();
 
   /** Use `openRegistry`. */
@@ -81,8 +85,8 @@ export class Graphs {
 
   /**
    * The graph around a key (`spec.md`, Graph), no older than the cache allows.
-   * @throws CairnlogError `not-found` when there is no such key; `invalid-input` for a filter that is none, with a
-   *   detail for each; `overloaded`, `closed`
+   * @throws CairnlogError `not-found` if there is no such key; `invalid-input` with a detail for each invalid filter;
+   *   `overloaded`, `closed`
    */
   async around(fingerprint: string, filter: GraphFilter = {}): Promise<GraphAnswer> {
     const query = readGraphFilter(filter);
@@ -93,7 +97,7 @@ export class Graphs {
     this.#drop(name);
     const { size } = this.#parts.log;
     const running = this.#running.get(name);
-    // One that was begun at an earlier size may lack what is on disk by now.
+    // A traversal that began at an earlier size may lack entries that are now on disk.
     if (running?.size === size) return { ...(await running.kept).graph, cached: false };
 
     const own = { size, kept: this.#traverse(root, query, size) };

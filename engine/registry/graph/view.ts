@@ -1,11 +1,11 @@
 /**
- * The endorsement graph at one moment: keys and endorsements from a snapshot, their status from the time. It notes which
- * keys it was asked about and when anything that it said may first be different, so that answers can be kept till then.
+ * The endorsement graph at one moment: keys and endorsements from a snapshot, their status from the time. It records
+ * which keys were read, and when an answer may change first, so that answers can be cached until then.
  */
 
 import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
-import type { EndorsementEdgeRow } from "../../store/schema.js";
+import type { EndorsementEdgeRow } from "../../store/rows.js";
 import type { Snapshot } from "../../store/store.js";
 import type { EndorsementStatus } from "../../verify/contract.js";
 import { type EndorsementTime, endorsementStatus, timeAt } from "../endorsements/events.js";
@@ -25,7 +25,7 @@ export interface Edge extends EndorsementEdgeRow {
   readonly status: EndorsementStatus;
 }
 
-/** Which way an endorsement is walked: from the endorser, or from the endorsed key. */
+/** The direction in which an endorsement is followed: from the endorser, or from the endorsed key. */
 export type Direction = "issued" | "received";
 
 const UNREGISTERED_OPERATOR = { pseudonym: OPERATOR_PSEUDONYM, status: "active" } as const;
@@ -33,12 +33,12 @@ const TABLES = { issued: "endorsementsByEndorser", received: "endorsementsByEndo
 
 export interface GraphParts {
   readonly log: Log;
-  /** Fingerprint of the operator key, which is active whether it is registered or not. */
+  /** Fingerprint of the operator key, which is active even if it is not registered. */
   readonly operator: string;
   readonly activationDelaySeconds: number;
 }
 
-/** Runs `work` over the graph as it is, and at the time that it is, when the work begins. */
+/** Runs `work` on the graph at the moment when the work begins. */
 export function* viewing<T>(parts: GraphParts, clock: Clock, work: (view: GraphView) => Steps<T>): Steps<T> {
   const snapshot = parts.log.snapshot();
   try {
@@ -54,9 +54,9 @@ export class GraphView implements TrustView {
   readonly #time: EndorsementTime;
   /** Microseconds. */
   readonly now: number;
-  /** Keys of whose status or endorsements something was told. */
+  /** Keys whose status or endorsements were read. */
   readonly asked = new Set<string>();
-  /** Microseconds: until then, without an event about a key that was asked about, everything told holds. */
+  /** Microseconds: until then, all answers stay valid unless an event names a key in `asked`. */
   holdsUntil = Number.POSITIVE_INFINITY;
 
   /** Use `viewing`. */
@@ -67,7 +67,7 @@ export class GraphView implements TrustView {
     this.#time = timeAt(formatTimestamp(now), parts.activationDelaySeconds);
   }
 
-  /** Undefined when there is no such key. */
+  /** Undefined if there is no such key. */
   key(fingerprint: string): { readonly pseudonym: string; readonly status: KeyStatus } | undefined {
     this.asked.add(fingerprint);
     const row = this.#snapshot.get("keys", fingerprint);
@@ -80,7 +80,7 @@ export class GraphView implements TrustView {
     return this.key(fingerprint)?.status === "active";
   }
 
-  /** Every endorsement of the key in one direction, oldest offer first, whatever its status. */
+  /** Every endorsement of the key in one direction and of any status, oldest offer first. */
   *edges(fingerprint: string, direction: Direction): Iterable<Edge> {
     this.asked.add(fingerprint);
     const rows = this.#snapshot.range(TABLES[direction], [fingerprint, 0], [fingerprint, Number.POSITIVE_INFINITY]);
@@ -108,7 +108,10 @@ export class GraphView implements TrustView {
     return active;
   }
 
-  /** An alert is live for an endorsement that was offered before it: who endorses a key anew takes the alert back. */
+  /**
+   * Whether there is a live alert. An alert applies only to endorsements that were offered before it: an endorser that
+   * endorses the key again withdraws its alert.
+   */
   *isAlerted(fingerprint: string): Steps<boolean> {
     this.asked.add(fingerprint);
     const alerts = this.#snapshot.range("revocationAlerts", [fingerprint, 0], [fingerprint, Number.POSITIVE_INFINITY]);
@@ -136,13 +139,13 @@ export class GraphView implements TrustView {
       this.#note(endOf(valid_until));
   }
 
-  /** Times of version 1 entries may be no times at all (NaN); such change nothing. */
+  /** Times of version 1 entries may not be valid times (NaN); these are ignored. */
   #note(micros: number): void {
     if (micros > this.now && micros < this.holdsUntil) this.holdsUntil = micros;
   }
 }
 
-/** The first moment after a validity: that of the text, or of the day after a date. */
+/** The first moment after a validity: the moment in the text, or the beginning of the day after a date. */
 function endOf(validUntil: string): number {
   if (validUntil.length > DATE_CHARACTERS) return parseTimestamp(validUntil);
   return Date.parse(`${validUntil}T00:00:00Z`) * 1000 + DAY_MICROS;

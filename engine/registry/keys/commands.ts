@@ -3,7 +3,7 @@
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
-import type { KeyRow } from "../../store/schema.js";
+import type { KeyRow } from "../../store/rows.js";
 import { eventOf } from "../../verify/kinds.js";
 import { invalidInput } from "../input.js";
 import { givesWay } from "./events.js";

@@ -6,7 +6,9 @@
 import type { Log } from "../../log/log.js";
 import type { PostingList } from "../../store/postings/postings.js";
 import { textPrefixTerm } from "../../store/postings/term.js";
-import { type KeyRow, POSTING } from "../../store/schema.js";
+import type { KeyRow } from "../../store/rows.js";
+import { POSTING } from "../../store/schema.js";
+import { turn } from "../../turns.js";
 import { Faults, invalidInput } from "../input.js";
 import { KEY_CREATED_TERM } from "../projection.js";
 import { isFingerprint } from "./events.js";
@@ -32,8 +34,6 @@ export interface RowPage {
   readonly per_page: number;
   readonly total: number;
 }
-
-const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Keys in order of registration. @throws CairnlogError `invalid-input` for a page below 1 or not 1 to 200 a page */
 export function listKeys(log: Log, paging: Paging): RowPage {
@@ -74,7 +74,7 @@ export async function searchKeys(log: Log, text: unknown, paging: Paging): Promi
       total++;
     }
     if (to === candidates.length) return { rows, page, per_page: perPage, total };
-    await breathe();
+    await turn();
   }
 }
 

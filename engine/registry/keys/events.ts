@@ -3,7 +3,7 @@
  */
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { LoggedEvent } from "../../log/write/projection.js";
-import type { KeyRow } from "../../store/schema.js";
+import type { KeyRow } from "../../store/rows.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { showsPossession } from "../../verify/keys/possession.js";

@@ -9,7 +9,7 @@ import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
 import { type Clock, formatTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
-import type { KeyRow } from "../../store/schema.js";
+import type { KeyRow } from "../../store/rows.js";
 import { isKeyAlgorithm, KEY_ALGORITHMS, registrationStatement } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { canonicalJson } from "../../verify/json/canonical.js";

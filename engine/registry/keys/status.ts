@@ -2,7 +2,7 @@
 import { CairnlogError } from "../../error.js";
 import type { Transaction } from "../../log/write/commands.js";
 import type { StateReader } from "../../log/write/projection.js";
-import type { KeyRow } from "../../store/schema.js";
+import type { KeyRow } from "../../store/rows.js";
 
 export type KeyStatus = KeyRow["status"] | "expired";
 

@@ -1,9 +1,12 @@
-/** How requests are made and answered, policies published and notifications read, in the name of keys that were proven. */
+/**
+ * The commands that make and answer requests, publish policies and read notifications. The caller has verified
+ * possession of the acting keys.
+ */
 
 import { CairnlogError } from "../../error.js";
 import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
 import { define, type PlainObject, type Transaction } from "../../log/write/commands.js";
-import type { PolicyRow, RequestRow } from "../../store/schema.js";
+import type { PolicyRow, RequestRow } from "../../store/rows.js";
 import { eventOf } from "../../verify/kinds.js";
 import { attestationIdTerm } from "../attestations/events.js";
 import { invalidInput } from "../input.js";
@@ -21,25 +24,25 @@ const MAX_DEADLINE = 90 * DAY;
 interface Asked extends CheckedRequest {
   readonly request_id: string;
   readonly requester_fingerprint: string;
-  /** The requester's trust level; null when no policy seemed to ask for it. */
+  /** The requester's trust level; null if no policy seemed to need it. */
   readonly requester_trust: number | null;
   readonly operator_fingerprint: string;
-  /** Requests to one target in an hour; null when they are not limited. */
+  /** Maximum number of requests to one target in an hour; null if there is no limit. */
   readonly quota: number | null;
 }
 
 interface Created {
   readonly row: RequestRow;
-  /** The policy that is in force; null when there is none. */
+  /** The policy that is in force; null if there is none. */
   readonly policy_entry_id: number | null;
-  /** How it was answered at once, which is the command's second entry. */
+  /** The immediate answer by the policy, which is the command's second entry. */
   readonly response: (CheckedResponse & { readonly responder_fingerprint: string }) | null;
 }
 
 /**
- * Logs a request, and what the target's policy in force does with it.
- * @returns the request; null when the requester's trust level has to be known first
- * @throws CairnlogError `key-not-active`; `not-found` when the target is no key; `already-exists` when the requester has
+ * Logs a request, and applies the target's policy in force to it.
+ * @returns the request; null if the requester's trust level is needed first
+ * @throws CairnlogError `key-not-active`; `not-found` if the target is not a key; `already-exists` if the requester has
  *   used the nonce; `invalid-input` for the deadline; `rate-limited`
  */
 export const createRequest = define("request.create", (transaction: Transaction, asked: Asked): Created | null => {
@@ -81,14 +84,22 @@ export const createRequest = define("request.create", (transaction: Transaction,
 });
 
 /**
- * @throws CairnlogError `key-not-active`; `not-found`; `already-exists` when it was answered before; `gone` when its
- *   deadline has passed; `invalid-input` when there is no attestation of this id
+ * @throws CairnlogError `key-not-active`; `not-found`; `already-exists` if it was answered before; `gone` if its
+ *   deadline has passed; `invalid-input` if there is no attestation with this id
  */
 export const respondToRequest = define(
   "request.respond",
   (
     transaction: Transaction,
-    response: CheckedResponse & { readonly request_id: string; readonly responder_fingerprint: string },
+    {
+      quota,
+      ...response
+    }: CheckedResponse & {
+      readonly request_id: string;
+      readonly responder_fingerprint: string;
+      /** Requests between others that a key may answer in an hour; null if there is no limit. */
+      readonly quota: number | null;
+    },
   ): void => {
     const { request_id, responder_fingerprint, attestation_id } = response;
     requireActive(transaction, responder_fingerprint);
@@ -100,12 +111,14 @@ export const respondToRequest = define(
       throw new CairnlogError("gone", `The deadline of the request passed at ${row.deadline}.`);
     if (attestation_id !== null && transaction.first(attestationIdTerm(attestation_id)) === undefined)
       throw invalidInput("/attestation_id", "The log holds no attestation with this id.");
+    const isStranger = ![row.target_fingerprint, row.requester_fingerprint].includes(responder_fingerprint);
+    if (isStranger) takeFromQuota(transaction, ["strangers-answer", responder_fingerprint], quota);
     answer(transaction, response);
   },
 );
 
 /**
- * @throws CairnlogError `key-not-active`; `precondition-failed` unless it comes into force later than the active policy;
+ * @throws CairnlogError `key-not-active`; `precondition-failed` unless it takes effect later than the active policy;
  *   `rate-limited`
  */
 export const publishPolicy = define(
@@ -122,9 +135,9 @@ export const publishPolicy = define(
       readonly target_fingerprint: string;
       readonly predicates: PlainObject;
       readonly default_action_on_failure: PolicyRow["default_action_on_failure"];
-      /** Canonical form; now, when null. */
+      /** Canonical form; null means now. */
       readonly effective_from: string | null;
-      /** Publications for one target in an hour; null when they are not limited. */
+      /** Maximum number of publications for one target in an hour; null if there is no limit. */
       readonly quota: number | null;
     },
   ): { readonly effective_from: string; readonly status: "active" | "scheduled" } => {
@@ -144,7 +157,7 @@ export const publishPolicy = define(
   },
 );
 
-/** @throws CairnlogError `not-found` when the key has no such notification */
+/** @throws CairnlogError `not-found` if the key has no such notification */
 export const markRead = define(
   "notification.mark-read",
   (
@@ -161,7 +174,7 @@ export const markRead = define(
 
 export const unknownTarget = () => new CairnlogError("not-found", "The target is no registered key.");
 
-/** What a policy in force does with a request. */
+/** Applies a policy in force to a request. */
 function judged(policy: PolicyRow, asked: Asked): PolicyRow["default_action_on_failure"] | "needs-trust" {
   const predicates = predicatesOf({ predicates: JSON.parse(policy.predicates) as unknown })!;
   if (predicates.usesTrust && asked.requester_trust === null) return "needs-trust";
@@ -169,7 +182,7 @@ function judged(policy: PolicyRow, asked: Asked): PolicyRow["default_action_on_f
     attestation_type: asked.attestation_type,
     requester_fingerprint: asked.requester_fingerprint,
     requester_trust: asked.requester_trust ?? undefined,
-    // No other key gets this far.
+    // Keys of another status have been refused before.
     requester_status: "active",
     claims: asked.claims,
   });
@@ -182,7 +195,7 @@ function answer(
   payload: CheckedResponse & {
     readonly request_id: string;
     readonly responder_fingerprint: string;
-    /** The policy that answered by itself. */
+    /** The policy that gave the answer. */
     readonly policy_entry_id?: number | null;
   },
 ): void {
@@ -192,7 +205,7 @@ function answer(
   notify(transaction, requester_fingerprint, { id: event.id, kind, request_id });
 }
 
-/** @throws CairnlogError `invalid-input` for one that has passed or lies too far ahead */
+/** @throws CairnlogError `invalid-input` for a deadline that has passed or is too far ahead */
 function checkedDeadline(given: string | null, timestamp: string): string {
   const after = (micros: number) => formatTimestamp(parseTimestamp(timestamp) + micros);
   if (given === null) return after(DEFAULT_DEADLINE);

@@ -1,10 +1,10 @@
 /**
- * Attestation requests, their answers and request policies in the log: what their events hold, and the rows that follow
- * from them. Total: imported history may hold anything, and an event that makes no sense changes nothing.
+ * Attestation requests, their answers and request policies in the log: the content of their events, and the rows
+ * derived from them. Imported history may contain anything; an invalid event changes nothing and never throws.
  */
 import { hash } from "node:crypto";
-import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
-import type { PolicyRow, RequestList, RequestRow, TargetPolicies } from "../../store/schema.js";
+import type { DerivedWriter, LoggedEvent } from "../../log/write/projection.js";
+import type { PolicyRow, RequestCountKey, RequestList, RequestRow, TargetPolicies } from "../../store/rows.js";
 import { POLICY_ACTIONS } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { fits, type JsonObject } from "../../verify/json/shape.js";
@@ -18,18 +18,21 @@ export const MAX_NONCE_CHARACTERS = 128;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const EMPTY_COUNTS: Readonly<Record<RequestList, number>> = { all: 0, open: 0, held: 0, accepted: 0, declined: 0 };
 
-/** Whether `value` can be a request's id. Only such may be looked up: the table's keys are bounded. */
+/**
+ * Whether `value` can be a request's id. Other values must not be looked up, because the table's keys have a limited
+ * length.
+ */
 export function isRequestId(value: unknown): value is string {
   return typeof value === "string" && UUID.test(value);
 }
 
-/** The key under which a nonce is remembered; whoever asks chooses the nonce. */
+/** The key under which a used nonce is stored; the client chooses the nonce. */
 export function nonceKey(requester: string, nonce: string): [string, string] {
   return [requester, hash("sha256", nonce, "hex")];
 }
 
 /** Applies `attestation_request`. */
-export function applyRequest(event: LoggedEvent, state: StateWriter): void {
+export function applyRequest(event: LoggedEvent, state: DerivedWriter): void {
   const row = requestRow(event);
   const { nonce } = event.payload;
   if (!row || !isText(nonce, MAX_NONCE_CHARACTERS) || state.get("requests", row.request_id)) return;
@@ -61,7 +64,7 @@ function requestRow(event: LoggedEvent): RequestRow | undefined {
 }
 
 /** Applies `attestation_request_response`. */
-export function applyResponse(event: LoggedEvent, state: StateWriter): void {
+export function applyResponse(event: LoggedEvent, state: DerivedWriter): void {
   const { request_id, responder_fingerprint, decision, attestation_id } = event.payload;
   const row = isRequestId(request_id) ? state.get("requests", request_id) : undefined;
   if (!row || row.response_entry_id !== null || !isFingerprint(responder_fingerprint)) return;
@@ -72,15 +75,17 @@ export function applyResponse(event: LoggedEvent, state: StateWriter): void {
   file(state, row, status, 1);
 }
 
-/** Adds a request to one of the lists of both its keys, or takes it out. */
-function file(state: StateWriter, row: RequestRow, list: RequestList, change: 1 | -1): void {
+/** Adds a request to one of the lists of each of its keys and of both together, or removes it. */
+function file(state: DerivedWriter, row: RequestRow, list: RequestList, change: 1 | -1): void {
   const { request_id, target_fingerprint: target, requester_fingerprint: requester, log_entry_id: id } = row;
   const listed = change > 0 ? { request_id } : undefined;
   state.put("requestsByTarget", [target, list, id], listed);
   state.put("requestsByRequester", [requester, list, id], listed);
-  const keys: ["target" | "requester", string][] = [
+  state.put("requestsByPair", [target, requester, list, id], listed);
+  const keys: RequestCountKey[] = [
     ["target", target],
     ["requester", requester],
+    ["pair", target, requester],
   ];
   for (const key of keys) {
     const counts = state.get("requestCounts", key) ?? EMPTY_COUNTS;
@@ -89,7 +94,7 @@ function file(state: StateWriter, row: RequestRow, list: RequestList, change: 1 
 }
 
 /** Applies `request_policy`. */
-export function applyPolicy(event: LoggedEvent, state: StateWriter): void {
+export function applyPolicy(event: LoggedEvent, state: DerivedWriter): void {
   const { target_fingerprint: target, default_action_on_failure } = event.payload;
   const predicates = predicatesOf(event.payload);
   const action = POLICY_ACTIONS.find((name) => name === default_action_on_failure);
@@ -105,17 +110,17 @@ export function applyPolicy(event: LoggedEvent, state: StateWriter): void {
     published_at: now,
     log_entry_id: event.id,
   };
-  // Either way it takes the place of one that was scheduled: there is no other way to withdraw that.
+  // In both cases it replaces a scheduled policy: there is no other way to withdraw one.
   state.put("policies", target, from <= now ? { active: policy, scheduled: null } : { active, scheduled: policy });
 }
 
-/** The policies of a target as they stand at `time` (canonical form): a scheduled one may have come into force. */
+/** The policies of a target at `time` (canonical form): a scheduled policy may have taken effect. */
 export function policiesAt(row: TargetPolicies | undefined, time: string): TargetPolicies {
   if (!row) return { active: null, scheduled: null };
   return row.scheduled && row.scheduled.effective_from <= time ? { active: row.scheduled, scheduled: null } : row;
 }
 
-/** The predicates of a stored policy; undefined for a payload that holds none. */
+/** The predicates of a stored policy; undefined if the payload has none. */
 export function predicatesOf({ predicates }: JsonObject): Predicates | undefined {
   return readPredicates(predicates, "/predicates", new Faults());
 }

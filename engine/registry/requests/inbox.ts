@@ -1,6 +1,6 @@
 /**
- * Inboxes: what happened to requests that a key's holder should see (`spec.md`, Inbox notifications). Private rows,
- * written in the transaction of the event that they tell of; everything in them can be found in the log, too.
+ * Inboxes: notifications for the holder of a key about its requests (`spec.md`, Inbox notifications). They are private
+ * rows, written in the transaction of their event. All their content is also in the log.
  */
 import type { Log } from "../../log/log.js";
 import { type Paging, readPaging } from "../keys/directory.js";
@@ -24,7 +24,7 @@ export class Inbox {
 
   /**
    * Notifications of a key, newest first (`GET /inbox`).
-   * @param unread true for those that were not read, false for those that were, undefined for all
+   * @param unread true for unread ones, false for read ones, undefined for all
    * @throws CairnlogError `invalid-input` for a page below 1 or not 1 to 200 a page
    */
   list(fingerprint: string, { unread, ...paging }: Paging & { readonly unread?: boolean }): NotificationPage {
@@ -43,7 +43,7 @@ export class Inbox {
 
   /**
    * Marks a notification as read (`POST /inbox/{id}/read`); doing it again changes nothing.
-   * @throws CairnlogError `not-found` when this key has no such notification; and as `Log.execute` does
+   * @throws CairnlogError `not-found` if this key has no such notification; and as `Log.execute` does
    */
   async markRead(fingerprint: string, id: number): Promise<Notification> {
     const { value } = await this.#log.execute(markRead, { fingerprint, id });

@@ -1,6 +1,6 @@
 /**
- * Attestation requests and their answers as they come in, checked member by member against the caps of `spec.md`. A
- * requester chooses every value here.
+ * Reads attestation requests and their answers, and checks every member against the limits of `spec.md`. A requester
+ * chooses every value here.
  */
 import type { PlainObject } from "../../log/write/commands.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
@@ -11,7 +11,10 @@ import { boundedText, Faults, members } from "../input.js";
 import { MAX_NONCE_CHARACTERS, MAX_TYPE_CHARACTERS } from "./events.js";
 
 export const MAX_FINGERPRINT_CHARACTERS = 256;
-/** Of the canonical JSON (RFC 8785) in UTF-8: the one spelling that all clients agree on, and what the log stores. */
+/**
+ * Limit for the canonical JSON (RFC 8785) in UTF-8, which is the form that all clients agree on and that the log
+ * stores.
+ */
 const MAX_CLAIMS_BYTES = 64 * 1024;
 const MAX_REASON_CHARACTERS = 4096;
 const MAX_ATTESTATION_ID_CHARACTERS = 128;
@@ -21,11 +24,11 @@ export interface RequestInput {
   readonly requester_fingerprint?: string | null;
   readonly target_fingerprint: string;
   readonly attestation_type: string;
-  /** 1 to 128 characters, of the requester's choice, used once. */
+  /** 1 to 128 characters, chosen by the requester, used once. */
   readonly nonce: string;
   readonly intent_statement?: string | null;
   readonly claims?: object | null;
-  /** At most 90 days ahead; 14 days when absent. */
+  /** At most 90 days ahead; 14 days if absent. */
   readonly deadline?: string | null;
 }
 
@@ -35,7 +38,7 @@ export interface CheckedRequest {
   readonly nonce: string;
   readonly intent_statement: string | null;
   readonly claims: PlainObject;
-  /** Canonical form; null when none was given. */
+  /** Canonical form; null if none was given. */
   readonly deadline: string | null;
 }
 
@@ -43,7 +46,7 @@ export interface CheckedRequest {
 export interface ResponseInput {
   readonly decision: "accept" | "decline";
   readonly responder_fingerprint?: string | null;
-  /** Needed to accept. */
+  /** Required to accept. */
   readonly attestation_id?: string | null;
   readonly reason?: string | null;
 }
@@ -94,8 +97,8 @@ export function readResponse(response: ResponseInput): CheckedResponse {
 }
 
 /**
- * Checks the cap of a fingerprint that repeats who was proven. Whether it names that key is for whoever took the proof;
- * absent and empty name nobody.
+ * Checks the length of a fingerprint that repeats the proven key. The caller that verified the proof checks whether it
+ * names that key; absent and empty are allowed.
  */
 export function readNamedKey(value: unknown, path: string, faults: Faults): void {
   optionalText(value, path, MAX_FINGERPRINT_CHARACTERS, faults);
@@ -106,7 +109,7 @@ function readClaims(value: unknown, faults: Faults): PlainObject | undefined {
   if (!isObject(value)) faults.add("/claims", "It must be an object.");
   else if (Buffer.byteLength(canonicalJson(value)) > MAX_CLAIMS_BYTES)
     faults.add("/claims", `It must have at most ${MAX_CLAIMS_BYTES} bytes as canonical JSON.`);
-  // What has a canonical form is plain.
+  // A value with a canonical form is plain data.
   else return value as PlainObject;
   return undefined;
 }

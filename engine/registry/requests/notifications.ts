@@ -1,27 +1,30 @@
-/** Notifications as commands write them. */
+/** Writes notifications, as part of commands. */
 import type { Transaction } from "../../log/write/commands.js";
-import type { NotificationRow } from "../../store/schema.js";
+import type { NotificationRow } from "../../store/rows.js";
 
-/** Notifications kept for one key. Whoever sends requests to a key fills its inbox, so it is bounded. */
+/** Maximum number of notifications for one key. Other keys fill an inbox by sending requests, so it has a limit. */
 export const MAX_NOTIFICATIONS = 1000;
-/** How many give way when the inbox is full: looking for them costs a pass over it, which is then rare. */
+/**
+ * Number of notifications removed when the inbox is full. Finding them costs a pass over the inbox, so it is done
+ * rarely.
+ */
 export const DROPPED_AT_ONCE = 100;
 
 export interface Notification extends NotificationRow {
-  /** Also the id of the log entry that it tells of. */
+  /** Also the id of the log entry that it is about. */
   readonly id: number;
 }
 
-/** The rows of one inbox. */
+/** The key range of one inbox. */
 export const inboxOf = (fingerprint: string): [[string, number], [string, number]] => [
   [fingerprint, 0],
   [fingerprint, Number.MAX_SAFE_INTEGER],
 ];
 
 /**
- * Puts a notification into the inbox of a key. When the inbox is full, read ones give way first, the oldest of them
- * first, then unread ones. Part of a command.
- * @param id of the entry that it tells of, which the command appended
+ * Puts a notification into the inbox of a key. If the inbox is full, the oldest read ones are removed first, then the
+ * oldest unread ones. Part of a command.
+ * @param id of the entry that it is about, which the command appended
  */
 export function notify(
   transaction: Transaction,

@@ -1,11 +1,11 @@
 /**
- * Request policies: a key's holder says which attestation requests it wants to be bothered with, and a policy in force
- * acts by itself (`spec.md`, Attestation requests and policies). Policies are public, and so is what they did.
+ * Request policies: the holder of a key says which attestation requests it wants, and the policy in force answers the
+ * others automatically (`spec.md`, Attestation requests and policies). Policies and their answers are public.
  */
 import { type Clock, formatTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
 import type { PlainObject } from "../../log/write/commands.js";
-import type { PolicyRow } from "../../store/schema.js";
+import type { PolicyRow } from "../../store/rows.js";
 import { POLICY_ACTIONS } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { JsonObject } from "../../verify/json/shape.js";
@@ -16,7 +16,7 @@ import { policiesAt } from "./events.js";
 import { readNamedKey } from "./input.js";
 import { readPredicates } from "./predicatelanguage.js";
 
-/** Publications for one target in an hour. */
+/** Default maximum of publications for one target in an hour. */
 export const DEFAULT_POLICY_QUOTA = 20;
 const MAX_ACTION_CHARACTERS = 64;
 
@@ -26,7 +26,7 @@ export interface PolicyInput {
   /** In the language of `docs/policies.md`. */
   readonly predicates: unknown;
   readonly default_action_on_failure: string;
-  /** Now, when absent. */
+  /** Now, if absent. */
   readonly effective_from?: string | null;
 }
 
@@ -46,9 +46,9 @@ export interface PublishedPolicy extends RequestPolicy {
 
 export interface PolicyView {
   readonly target_fingerprint: string;
-  /** The one in force. */
+  /** The policy in force. */
   readonly active: RequestPolicy | null;
-  /** The one that will take its place. */
+  /** The policy that will replace it. */
   readonly scheduled: RequestPolicy | null;
 }
 
@@ -63,7 +63,7 @@ export class Policies {
     readonly log: Log;
     readonly keys: Keys;
     readonly clock: Clock;
-    /** Publications for one target in an hour; null when they are not limited. */
+    /** Maximum number of publications for one target in an hour; null if there is no limit. */
     readonly quota: number | null;
   }) {
     this.#log = parts.log;
@@ -73,12 +73,12 @@ export class Policies {
   }
 
   /**
-   * Publishes a policy of a key that was proven (`POST /log/request-policies`). It supersedes the active one from its
-   * `effective_from` on, which may be in the future, and replaces one that is scheduled at once. Only a publication that
-   * succeeds counts against the quota.
-   * @param target_fingerprint as the registry writes it
-   * @throws CairnlogError `invalid-input`, `not-i-json`; `key-not-active`; `precondition-failed` unless `effective_from`
-   *   is later than the active policy's; `rate-limited`; and as `Log.append` does
+   * Publishes a policy of a key whose possession was proven (`POST /log/request-policies`). From its `effective_from`
+   * on, which may be in the future, it replaces the active policy. It replaces a scheduled policy immediately. Only a
+   * successful publication counts against the quota.
+   * @param target_fingerprint in the registry's form
+   * @throws CairnlogError `invalid-input`, `not-i-json`; `key-not-active`; `precondition-failed` unless
+   *   `effective_from` is later than the active policy's; `rate-limited`; and as `Log.append` does
    */
   async publish(target_fingerprint: string, policy: PolicyInput): Promise<PublishedPolicy> {
     const input = members(policy);
@@ -112,8 +112,8 @@ export class Policies {
   }
 
   /**
-   * The policy of a key that is in force, and the one that will be (`GET /log/request-policies/{fingerprint}`).
-   * @throws CairnlogError `not-found` when there is no such key
+   * The policy of a key that is in force, and the scheduled one (`GET /log/request-policies/{fingerprint}`).
+   * @throws CairnlogError `not-found` if there is no such key
    */
   view(fingerprint: string): PolicyView {
     const { fingerprint: target } = this.#keys.find(fingerprint);

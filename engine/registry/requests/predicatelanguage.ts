@@ -1,33 +1,33 @@
 /**
  * The language of request policies (`docs/policies.md`): conditions on a request, combined by `all`, `any` and `not`.
- * Whoever publishes a policy chooses its text and whoever asks chooses the claims, so both are hostile: what is read here
- * is bounded, and judging a request costs no more than the size of the policy, whatever the claims hold.
+ * The publisher chooses the policy and the requester chooses the claims, so both may be hostile. The input is limited,
+ * and evaluating a request costs no more than the size of the policy, for all claims.
  */
 import { canonicalJson } from "../../verify/json/canonical.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
 import type { Faults } from "../input.js";
 import { canonicalFingerprint } from "../keys/events.js";
 
-/** Groups within groups; the outermost is the first level. Leaves are no level. */
+/** Maximum depth of groups within groups; the outermost is level 1. Comparisons do not count as a level. */
 export const MAX_NESTING = 8;
 export const MAX_LEAVES = 256;
-/** Of the canonical JSON (RFC 8785) in UTF-8. */
+/** Limit for the canonical JSON (RFC 8785) in UTF-8. */
 export const MAX_PREDICATE_BYTES = 64 * 1024;
 
-/** What a policy can ask of a request. */
+/** The values of a request that a policy can compare. */
 export interface Subject {
   readonly attestation_type: string;
   readonly requester_fingerprint: string;
-  /** 0 to 1; undefined only where the policy does not ask for it. */
+  /** 0 to 1; undefined only if the policy does not need it. */
   readonly requester_trust: number | undefined;
   readonly requester_status: string;
   readonly claims: JsonObject;
 }
 
-/** Predicates that were read, ready to judge requests. */
+/** Checked predicates, ready to evaluate requests. */
 export interface Predicates {
   readonly root: Node;
-  /** Whether the requester's trust level has to be known. */
+  /** Whether the requester's trust level is needed. */
   readonly usesTrust: boolean;
   /** RFC 8785 text. */
   readonly canonical: string;
@@ -35,7 +35,7 @@ export interface Predicates {
 
 type Scalar = string | number | boolean;
 type Combinator = "all" | "any" | "not";
-/** `test` sees whatever value the request has there, or undefined. */
+/** `test` is called with the value of the field in the request, or undefined. */
 type Node =
   | { readonly combinator: Combinator; readonly parts: readonly Node[] }
   | { readonly path: readonly string[]; readonly test: (value: unknown) => boolean };
@@ -51,7 +51,7 @@ const FIXED_FIELDS: ReadonlyMap<string, "string" | "number"> = new Map([
 ] as const);
 const CLAIMS = "claims.";
 
-/** What an operation compares with, and the test it becomes. */
+/** The value that an operation compares with, and the resulting test. */
 interface Operation {
   /** Types of `value`, or of its items. */
   readonly types: readonly string[];
@@ -102,7 +102,7 @@ const OPERATIONS: ReadonlyMap<string, Operation> = new Map([
 const OPERATORS = [...OPERATIONS.keys(), "exists"];
 
 /**
- * Reads predicates; time is linear in their size, and nothing beyond a limit is looked into.
+ * Reads predicates. The time is linear in their size, and nothing beyond a limit is read.
  * @returns undefined, with at least one fault, for anything that is not in the language or over a limit
  */
 export function readPredicates(value: unknown, path: string, faults: Faults): Predicates | undefined {
@@ -112,7 +112,7 @@ export function readPredicates(value: unknown, path: string, faults: Faults): Pr
   }
   const reader = new Reader(faults);
   const root = reader.node(value, path, 0);
-  // Nesting and members are known to be in order by now; only the amount of text is not.
+  // Nesting and members have been checked; only the length has not.
   const canonical = root && canonicalJson(value);
   if (canonical !== undefined && Buffer.byteLength(canonical) > MAX_PREDICATE_BYTES) {
     faults.add(path, `It must have at most ${MAX_PREDICATE_BYTES} bytes as canonical JSON.`);
@@ -135,7 +135,7 @@ class Reader {
     return undefined;
   }
 
-  /** @param level groups around it */
+  /** @param level number of groups around it */
   node(value: unknown, path: string, level: number): Node | undefined {
     if (!isObject(value)) return this.#refuse(path, "It must be an object.");
     const names = Object.keys(value);
@@ -149,7 +149,7 @@ class Reader {
 
   #group(combinator: Combinator, value: unknown, path: string, level: number): Node | undefined {
     if (level > MAX_NESTING) return this.#refuse(path, `Groups may nest ${MAX_NESTING} deep.`);
-    // `not` of one condition may stand without brackets.
+    // `not` of one condition may be written without brackets.
     if (combinator === "not" && isObject(value)) {
       const part = this.node(value, path, level);
       return part && { combinator, parts: [part] };
@@ -185,7 +185,7 @@ class Reader {
     if (!operands) return undefined;
     const type = typeof operands[0];
     const test = operation.make(field === "requester_fingerprint" ? operands.map(respell) : operands);
-    // The one rule for absent fields and wrong types: nothing to compare with, so the condition does not hold.
+    // The one rule for absent fields and wrong types: the condition does not hold.
     return { path: segments, test: (found) => typeof found === type && test(found as Scalar) };
   }
 
@@ -209,23 +209,23 @@ class Reader {
   }
 }
 
-/** The members to follow for `claims.<path>`; undefined for a text that is none. */
+/** The members to follow for `claims.<path>`; undefined if this is not such a path. */
 function claimsPath(field: unknown): string[] | undefined {
   if (typeof field !== "string" || !field.startsWith(CLAIMS)) return undefined;
   const segments = field.split(".");
   return segments.includes("") ? undefined : segments;
 }
 
-/** Whoever blocks a key must block it however its fingerprint is spelt. */
+/** A policy that names a key must match it in every form of its fingerprint. */
 const respell = (operand: Scalar): Scalar => canonicalFingerprint(operand as string) ?? operand;
 
-/** A verdict and what it cost: one step for every condition or group visited and every member followed. */
+/** The result and its cost: one step for every visited condition or group and for every member that was followed. */
 export interface Judgement {
   readonly holds: boolean;
   readonly steps: number;
 }
 
-/** Whether a request satisfies predicates. Never throws, and stops as soon as the answer is known. */
+/** Whether a request satisfies predicates. Never throws, and stops as soon as the result is known. */
 export function judge({ root }: Predicates, subject: Subject): Judgement {
   let steps = 0;
   const holds = (node: Node): boolean => {
@@ -239,7 +239,7 @@ export function judge({ root }: Predicates, subject: Subject): Judgement {
     let value: unknown = subject;
     for (const name of path) {
       steps++;
-      // The requester names the members of its claims; only those it sent count, nothing that objects inherit.
+      // The requester names the members of its claims. Only own members count, and not those that objects inherit.
       if (!isObject(value) || !Object.hasOwn(value, name)) return undefined;
       value = value[name];
     }

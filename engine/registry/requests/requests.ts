@@ -1,7 +1,7 @@
 /**
  * Attestation requests: one key asks another for an attestation, and somebody answers (`spec.md`, States, Attestation
- * request). What depends on the state of the log (is the nonce new, is the policy satisfied, was it answered before) is
- * decided within the command, in one step with the entries and the notifications.
+ * request). Everything that depends on the state of the log (is the nonce new, is the policy satisfied, was it answered
+ * before) is decided inside the command, together with the entries and the notifications.
  */
 
 import { randomUUID } from "node:crypto";
@@ -11,10 +11,12 @@ import type { RequestStatus } from "../../verify/contract.js";
 import { canonicalFingerprint } from "../keys/events.js";
 import { createRequest, respondToRequest, unknownTarget } from "./commands.js";
 import { type RequestInput, type ResponseInput, readRequest, readResponse } from "./input.js";
-import { type AttestationRequest, RequestQueries } from "./queries.js";
+import type { AttestationRequest } from "./queries.js";
 
-/** Requests to one target in an hour. */
+/** Default maximum of requests to one target in an hour. */
 export const DEFAULT_REQUEST_QUOTA = 50;
+/** Requests of others to others that a key may answer in an hour: an answer, whoever gives it, is the only one. */
+const STRANGERS_ANSWERS = 10;
 const TRUST_STEPS = 1e9;
 
 export interface RequestResponse {
@@ -28,27 +30,25 @@ export interface RequestResponse {
   readonly leaf_index: number;
 }
 
-/** How far the service trusts a key, 0 to 1. */
+/** How much the service trusts a key, 0 to 1. */
 interface TrustLevels {
   level(fingerprint: string): Promise<number>;
 }
 
-export class Requests extends RequestQueries {
+export class Requests {
   readonly #log: Log;
   readonly #operator: OperatorKey;
   readonly #trust: TrustLevels;
   readonly #quota: number | null;
 
   /** Use `openRegistry`. */
-  constructor(
-    parts: ConstructorParameters<typeof RequestQueries>[0] & {
-      readonly operator: OperatorKey;
-      readonly trust: TrustLevels;
-      /** Requests to one target in an hour; null when they are not limited. */
-      readonly quota: number | null;
-    },
-  ) {
-    super(parts);
+  constructor(parts: {
+    readonly log: Log;
+    readonly operator: OperatorKey;
+    readonly trust: TrustLevels;
+    /** Maximum number of requests to one target in an hour; null if there is no limit. */
+    readonly quota: number | null;
+  }) {
     this.#log = parts.log;
     this.#operator = parts.operator;
     this.#trust = parts.trust;
@@ -56,12 +56,12 @@ export class Requests extends RequestQueries {
   }
 
   /**
-   * Asks for an attestation in the name of a key that was proven (`POST /log/attestation-requests`). The target's policy
-   * in force may decline or hold the request at once. Only a request that is logged counts against the target's quota,
-   * one that the policy declines included.
-   * @param requester_fingerprint as the registry writes it; it may be the target's, too
-   * @throws CairnlogError `invalid-input`, `not-i-json`; `key-not-active`; `not-found` when the target is no registered
-   *   key; `already-exists` when the requester has used the nonce; `rate-limited`; and as `Log.append` does
+   * Asks for an attestation on behalf of a key whose possession was proven (`POST /log/attestation-requests`). The
+   * target's policy in force may decline or hold the request at once. Only a logged request counts against the target's
+   * quota, including one that the policy declines.
+   * @param requester_fingerprint in the registry's form; it may be the target's, too
+   * @throws CairnlogError `invalid-input`, `not-i-json`; `key-not-active`; `not-found` if the target is not a
+   *   registered key; `already-exists` if the requester has used the nonce; `rate-limited`; and as `Log.append` does
    */
   async create(requester_fingerprint: string, request: RequestInput): Promise<AttestationRequest> {
     const checked = readRequest(request);
@@ -78,7 +78,7 @@ export class Requests extends RequestQueries {
         operator_fingerprint: this.#operator.fingerprint,
         quota: this.#quota,
       });
-    // The level costs a walk through the graph, and few policies ask for it. It is taken before the command, which has
+    // The level costs a walk through the graph, and few policies need it. It is computed before the command, which has
     // to be deterministic and quick.
     let { value, receipts } = await run(null);
     if (!value) ({ value, receipts } = await run(rounded(await this.#trust.level(requester_fingerprint))));
@@ -102,14 +102,16 @@ export class Requests extends RequestQueries {
   }
 
   /**
-   * Answers a request in the name of a key that was proven, which need not be the target's
-   * (`POST /log/attestation-requests/{request_id}/respond`).
-   * @throws CairnlogError `invalid-input`, also when there is no attestation of that id; `key-not-active`; `not-found`;
-   *   `already-exists` when it was answered before; `gone` when its deadline has passed; and as `Log.append` does
+   * Answers a request on behalf of a key whose possession was proven, which need not be the target's (`POST
+   * /log/attestation-requests/{request_id}/respond`).
+   * @throws CairnlogError `invalid-input`, also if there is no attestation with that id; `key-not-active`; `not-found`;
+   *   `already-exists` if it was answered before; `gone` if its deadline has passed; `rate-limited` if a key that is
+   *   neither the target's nor the requester's has answered ten in an hour; and as `Log.append` does
    */
   async respond(responder_fingerprint: string, request_id: string, response: ResponseInput): Promise<RequestResponse> {
     const checked = readResponse(response);
-    const input = { ...checked, request_id, responder_fingerprint };
+    const quota = this.#quota === null ? null : STRANGERS_ANSWERS;
+    const input = { ...checked, request_id, responder_fingerprint, quota };
     const { receipts } = await this.#log.execute(respondToRequest, input);
     const { log_entry_id, leaf_index } = receipts[0]!;
     const status = checked.decision === "accept" ? "accepted" : "declined";
@@ -117,5 +119,5 @@ export class Requests extends RequestQueries {
   }
 }
 
-/** Levels are products of fractions: 0.1 comes out a little less, and `ge 0.1` has to hold all the same. */
+/** Levels are products of fractions: 0.1 may come out slightly smaller, but `ge 0.1` must still hold. */
 const rounded = (level: number): number => Math.round(level * TRUST_STEPS) / TRUST_STEPS;

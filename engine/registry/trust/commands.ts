@@ -1,7 +1,7 @@
 /** How trust configurations come and end: rows, and no entries. Whoever runs these has seen that the caller holds the key. */
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
-import type { TrustConfigRow } from "../../store/schema.js";
+import type { TrustConfigRow } from "../../store/rows.js";
 import type { TrustPolicy } from "./config.js";
 
 /** A configuration as it is served. */

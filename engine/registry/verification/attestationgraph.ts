@@ -1,5 +1,6 @@
 /**
- * The attestation graph of a verification result: who signed what about which document, and which key took over.
+ * The attestation graph of a verification result: which key signed which attestation of which document, and which key
+ * succeeded which.
  */
 import type { Attestation, Coverage } from "../../verify/manifest.js";
 import type { CheckedManifest } from "../attestations/manifest.js";
@@ -16,7 +17,7 @@ export interface GraphEdge {
   readonly to: string;
   /**
    * `signed`: key to attestation. `attests`: attestation to document. `covers_up_to`: attestation to the last of the
-   * earlier ones, all of which its signature covers. `succeeded_by`: key to key.
+   * earlier attestations, all of which its signature covers. `succeeded_by`: key to key.
    */
   readonly kind: "signed" | "attests" | "covers_up_to" | "succeeded_by";
 }

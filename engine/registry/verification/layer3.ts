@@ -1,6 +1,6 @@
 /**
- * Layer 3 of verification: whether a verifier trusts the signers, by its own trust configuration and the endorsements
- * that are active now (`spec.md`, Verification). Different verifiers may differ.
+ * Layer 3 of verification: whether a verifier trusts the signers, by its own trust configuration and the currently
+ * active endorsements (`spec.md`, Verification). Different verifiers may get different results.
  */
 import type { GraphView } from "../graph/view.js";
 import type { TrustPolicy } from "../trust/config.js";
@@ -9,21 +9,21 @@ import type { Judge, TrustService } from "../trust/service.js";
 import { reaches } from "../trust/trust.js";
 import type { LayerResult } from "./standing.js";
 
-/** Endorsements that one verification may follow: some seconds of work, in slices. */
+/** Maximum number of endorsements that one verification follows: a few seconds of work, in slices. */
 const MAX_VISITS = 1_000_000;
 
-/** How one signer stands with the verifier. */
+/** The result for one signer. */
 export interface TrustVerdict extends LayerResult {
-  /** Trust is an opinion: a signer who lacks it is no reason to call a signature invalid. */
+  /** Never `invalid`: trust is an opinion, and a missing opinion does not make a signature invalid. */
   readonly status: "valid" | "warning" | "not_evaluated";
-  /** 0 to 1; null when it was not evaluated. */
+  /** 0 to 1; null if it was not evaluated. */
   readonly score: number | null;
   readonly threshold: number | null;
-  /** The best ways on which trust reaches the signer, five at most. */
+  /** The best paths by which trust reaches the signer, at most five. */
   readonly paths: readonly TrustPath[];
 }
 
-/** Layer 3 of a verification: the verdict on each signer, and all of them together. */
+/** Layer 3 of a verification: the result for each signer, and for all of them together. */
 export interface TrustAssessment {
   readonly summary: LayerResult;
   of(signer: string): TrustVerdict;
@@ -31,7 +31,7 @@ export interface TrustAssessment {
 
 /**
  * Judges every signer by one policy.
- * @param policy null when the verifier has no active configuration: then nothing is evaluated
+ * @param policy null if the verifier has no active configuration: then nothing is evaluated
  * @throws CairnlogError `overloaded`, `closed`
  */
 export async function assessTrust(
@@ -69,7 +69,7 @@ function verdict({ score, paths }: SignerScore, threshold: number): TrustVerdict
 /** For people; programs read the numbers. */
 const shown = (value: number): string => `${Number(value.toPrecision(4))}`;
 
-/** The endorsements of keys that are active, discounted as the service discounts them. */
+/** The endorsements of active keys, discounted as the service discounts them. */
 const scoreView = (view: GraphView, judge: Judge): ScoreView => ({
   *endorser(fingerprint) {
     if (!view.isActive(fingerprint)) return { discount: 0, issued: [] };

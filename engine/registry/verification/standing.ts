@@ -1,5 +1,6 @@
 /**
- * Layer 2 of verification: what the registry says of a signer at the time of an attestation (`spec.md`, Verification).
+ * Layer 2 of verification: the registry's information about a signer at the time of an attestation (`spec.md`,
+ * Verification).
  */
 import { canonicalTimestamp } from "../../verify/entry.js";
 import type { KeyRecord, Keys } from "../keys/keys.js";
@@ -12,22 +13,25 @@ export interface LayerResult {
   readonly details: string;
 }
 
-/** A signer as verification needs him. */
+/** The facts about a signer that verification needs. */
 export interface Signer {
   readonly record: KeyRecord;
   /** The keys that succeeded it, first successor first. */
   readonly successors: readonly KeyRecord[];
   /**
-   * How the chain ends: `whole` at a key that was not succeeded; `unconfirmed` at a key whose named successor was registered
-   * anew by its own holder, who so disowned the link; `broken` where a row is missing.
+   * How the chain ends: `whole` at a key that was not succeeded; `unconfirmed` at a key whose named successor was
+   * registered again by its own holder, who thereby denied the link; `broken` if a row is missing.
    */
   readonly chain: "whole" | "unconfirmed" | "broken";
 }
 
-/** Links of a succession chain that are followed; a key's holder decides how long it is. */
+/** Maximum number of links of a succession chain that are followed; the holder of a key decides how long it is. */
 export const MAX_SUCCESSORS = 64;
 
-/** The key with this fingerprint and its succession chain, validated both ways; undefined when there is no such key. */
+/**
+ * The key with this fingerprint and its succession chain, validated in both directions; undefined if there is no such
+ * key.
+ */
 export function loadSigner(keys: Keys, fingerprint: string): Signer | undefined {
   const record = keys.lookup(fingerprint);
   if (!record) return undefined;
@@ -44,9 +48,9 @@ export function loadSigner(keys: Keys, fingerprint: string): Signer | undefined 
 }
 
 /**
- * Whether the signer's key was fit to sign at `time`.
+ * Whether the signer's key was allowed to sign at `time`.
  * @param claimed time in the attestation, which its own signature does not cover
- * @param logged time that the log recorded for it; undefined when it is not in the log
+ * @param logged time that the log recorded for it; undefined if it is not in the log
  */
 export function judgeStanding(signer: Signer | undefined, claimed: string, logged: string | undefined): LayerResult {
   if (!signer) return { status: "invalid", details: "The signer's key was never registered." };
@@ -85,12 +89,12 @@ function judgeSuccession({ record, successors, chain: end }: Signer, time: strin
     };
   const chain = successors.map(({ fingerprint }) => fingerprint).join(", then by ");
   const further = successors.length === MAX_SUCCESSORS ? ", and perhaps further keys" : "";
-  // Valid either way: the holder of the old key is the holder of the new one. The details leave the rest to the reader.
+  // Valid in both cases: the holder of the old key also holds the new one. The details describe the case.
   const when = record.ended_at! <= time ? `at ${record.ended_at}, before the attestation` : "since";
   return { status: "valid", details: `The key was succeeded ${when}, by ${chain}${further}.${word}` };
 }
 
-/** Times compare as text in canonical form; only entries of version 1 may hold others. */
+/** Times in canonical form compare as text; only entries of version 1 may have others. */
 function instant(timestamp: string): string {
   return canonicalTimestamp(timestamp) ?? timestamp;
 }

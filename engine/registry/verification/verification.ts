@@ -1,12 +1,21 @@
 /**
- * Verification of a manifest against the hash of a source (`POST /verify`): layer 1, the signatures and what the log
- * recorded of them; layer 2, the standing of the keys (`standing.ts`); layer 3, a verifier's trust (`layer3.ts`).
+ * Verification of a manifest against the hash of a source (`POST /verify`). Layer 1: the signatures, and what the log
+ * recorded about them. Layer 2: the standing of the keys (`standing.ts`). Layer 3: a verifier's trust (`layer3.ts`).
  */
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
-import { type Attestation, type Coverage, normaliseContentHash } from "../../verify/manifest.js";
+import { Pieces, turn } from "../../turns.js";
+import {
+  type Attestation,
+  type Coverage,
+  normaliseContentHash,
+  type SignedMembers,
+  signedMembers,
+  signedTerms,
+  signedWords,
+} from "../../verify/manifest.js";
 import { attestationIdTerm, namedAttestation } from "../attestations/events.js";
 import { type CheckedManifest, ManifestPayloads, readManifest } from "../attestations/manifest.js";
 import { decodeSignature, invalidInput, members } from "../input.js";
@@ -23,9 +32,9 @@ export interface VerificationRequest {
   readonly manifest: unknown;
   /** SHA-256 of the source in hex, bare or with `sha256:`. */
   readonly source_hash: string;
-  /** Whose active trust configuration layer 3 goes by. */
+  /** The key whose active trust configuration layer 3 uses. */
   readonly verifier_fingerprint?: string | null;
-  /** The configuration that layer 3 goes by, as `TrustConfigs.create` takes it. */
+  /** The configuration that layer 3 uses, in the form that `TrustConfigs.create` takes. */
   readonly trust_config?: object | null;
 }
 
@@ -34,35 +43,40 @@ export interface AttestationVerdict {
   readonly signer_key_fingerprint: string;
   readonly layer1: LayerResult;
   readonly layer2: LayerResult;
-  /** Present when the request says by whose trust to judge. */
+  /** Present if the request names a verifier or a trust configuration. */
   readonly layer3?: TrustVerdict;
-  /** Null when the signature covers neither. */
+  /** Null if the signature covers neither. */
   readonly covers: Coverage | null;
-  /** Null when the log does not hold it. */
+  /** Which of type and statement the manifest's document names, so that the signature covers them. */
+  readonly signed: SignedMembers;
+  /** Null if the log does not contain it. */
   readonly logged: { readonly entry_id: number; readonly leaf_index: number } | null;
 }
 
 export interface VerificationResult {
   readonly layer1: LayerResult;
   readonly layer2: LayerResult;
-  /** Present when the request says by whose trust to judge. */
+  /** Present if the request names a verifier or a trust configuration. */
   readonly layer3?: LayerResult;
   readonly overall_status: "valid" | "invalid" | "warning";
   readonly attestations: readonly AttestationVerdict[];
   readonly attestation_graph: AttestationGraph;
 }
 
-/** Bytes under all signatures of a manifest together: each covers those before it, so the sum grows with the square. */
+/**
+ * Limit for the bytes under all signatures of a manifest together. Each signature covers the earlier ones, so the sum
+ * grows with the square of their number.
+ */
 const MAX_SIGNED_BYTES = 64 * 1024 * 1024;
-/** Attestations whose signatures are checked at one time, so that their payloads are not all in memory at once. */
+/** Attestations whose signatures are checked at the same time, so that not all payloads are in memory at once. */
 const GROUP = 32;
 
-/** What the log holds under an attestation's id. */
+/** The log's information about an attestation's id. */
 interface Recorded {
   readonly logged: AttestationVerdict["logged"];
   /** Time of the entry that is this attestation. */
   readonly time?: string;
-  /** Why an entry under the same id is not this attestation. */
+  /** The reason why an entry with this id is not this attestation. */
   readonly relabelled?: string;
 }
 
@@ -94,14 +108,15 @@ export class Verification {
   }
 
   /**
-   * Verifies layers 1 and 2, and layer 3 by the trust that the request names (`spec.md`, Verification). A manifest that
-   * does not hold is an answer, not an error.
-   * @throws CairnlogError `invalid-input` for a manifest, hash or trust configuration of the wrong form, with `details`;
-   *   `not-i-json`; `not-found` for a verifier that is no key; `payload-too-large` when its signatures cover more than
-   *   64 MiB together; `overloaded`, `closed`
+   * Verifies layers 1 and 2, and layer 3 by the trust that the request names (`spec.md`, Verification). An invalid
+   * manifest is a result, not an error.
+   * @throws CairnlogError `invalid-input` for a manifest, hash or trust configuration of the wrong form, with
+   *   `details`; `not-i-json`; `not-found` for a verifier that is not a key; `payload-too-large` if its signatures
+   *   cover more than 64 MiB together; `overloaded`, `closed`
    */
   async verify(request: VerificationRequest): Promise<VerificationResult> {
     const { manifest, source_hash } = members(request);
+    await turn();
     const sourceHash = normaliseContentHash(source_hash);
     if (sourceHash === undefined)
       throw invalidInput("/source_hash", "It must be a SHA-256 in hexadecimal, bare or with sha256: before it.");
@@ -129,7 +144,7 @@ export class Verification {
     };
   }
 
-  /** By what layer 3 goes: undefined when it is not asked for, null when the verifier has no active configuration. */
+  /** The policy for layer 3: undefined if it is not requested, null if the verifier has no active configuration. */
   #policy({
     verifier_fingerprint: verifier,
     trust_config: inline,
@@ -145,41 +160,57 @@ export class Verification {
   async #judge(checked: CheckedManifest): Promise<Judged[]> {
     const { manifest, contentHash } = checked;
     const { attestations } = manifest;
+    const terms = signedTerms(manifest);
+    const signed = signedMembers(manifest);
     const payloads = new ManifestPayloads(manifest);
     if (payloads.size * attestations.length > MAX_SIGNED_BYTES)
       throw new CairnlogError("payload-too-large", "The manifest is too large for so many attestations.");
+    const pieces = new Pieces();
     const signers = new Map<string, Signer | undefined>();
-    for (const { signer_key_fingerprint: fingerprint } of attestations)
+    for (const { signer_key_fingerprint: fingerprint } of attestations) {
+      await pieces.rest();
       if (!signers.has(fingerprint)) signers.set(fingerprint, loadSigner(this.#keys, fingerprint));
+    }
 
     const judged: Judged[] = [];
     for (let from = 0; from < attestations.length; from += GROUP) {
-      const group = attestations.slice(from, from + GROUP).map(async (attestation, i): Promise<Judged> => {
+      const judge = async (attestation: Attestation, i: number): Promise<Judged> => {
         const { id, signer_key_fingerprint, timestamp } = attestation;
         const signer = signers.get(signer_key_fingerprint);
         const recorded = this.#recorded(attestation, contentHash);
-        const { covers, ...layer1 } = await this.#signature(attestation, signer, payloads.of(from + i));
+        const { covers, ...layer1 } = await this.#signature(attestation, signer, payloads.of(from + i), signed);
         return {
           id,
           signer_key_fingerprint,
-          layer1: judgeRecord(layer1, attestation, contentHash, recorded),
+          layer1: judgeRecord(layer1, attestation, { contentHash, recorded, terms }),
           layer2: judgeStanding(signer, timestamp, recorded.time),
           covers,
+          signed,
           logged: recorded.logged,
           attestation,
           signer,
         };
-      });
+      };
+      const group: Promise<Judged>[] = [];
+      for (const [i, attestation] of attestations.slice(from, from + GROUP).entries()) {
+        // What all of them signed may be 32 MiB.
+        await pieces.rest();
+        const one = judge(attestation, i);
+        // Should it fail before all are begun, nobody hears it yet.
+        one.catch(() => {});
+        group.push(one);
+      }
       judged.push(...(await Promise.all(group)));
     }
     return judged;
   }
 
-  /** Whether the signature is the stated key's, and over what. */
+  /** Whether the signature is by the stated key, and what it covers. */
   async #signature(
     attestation: Attestation,
     signer: Signer | undefined,
     payloads: ReturnType<ManifestPayloads["of"]>,
+    signed: SignedMembers,
   ): Promise<LayerResult & { covers: Coverage | null }> {
     const invalid = (details: string) => ({ status: "invalid" as const, details, covers: null });
     if (!signer) return invalid("The signer's key is not registered, so the signature cannot be checked.");
@@ -191,14 +222,16 @@ export class Verification {
     for (const { covers, bytes } of payloads)
       if (await this.#verifier.verify(key, bytes, signature)) {
         const extent = covers === "document" ? "the document" : "the document and the attestations before it";
-        return { status: "valid", details: `The signature verifies; it covers ${extent}.`, covers };
+        const details = `The signature verifies; it covers ${extent}. ${signedWords(signed)}`;
+        return { status: "valid", details, covers };
       }
     return invalid("The signature does not verify over the manifest with the signer's key.");
   }
 
   /**
-   * The entry that recorded this attestation. Of an attestation in a manifest only the signature is the signer's own:
-   * whoever presents it could have changed id, type, time and statement, and the log knows better.
+   * The entry that recorded this attestation. In a manifest, only the signature of an attestation is certainly the
+   * signer's: whoever sends the manifest could have changed id, type, time and statement, so these are compared with
+   * the log.
    */
   #recorded(attestation: Attestation, contentHash: string): Recorded {
     const list = this.#log.postings(attestationIdTerm(attestation.id));
@@ -229,12 +262,23 @@ export class Verification {
 
 function judgeRecord(
   signature: LayerResult,
-  { scope }: Attestation,
-  contentHash: string,
-  { relabelled }: Recorded,
+  { scope, type, intent_statement = null }: Attestation,
+  {
+    contentHash,
+    recorded: { relabelled },
+    terms,
+  }: {
+    readonly contentHash: string;
+    readonly recorded: Recorded;
+    readonly terms: ReturnType<typeof signedTerms>;
+  },
 ): LayerResult {
   const faults = signature.status === "valid" ? [] : [signature.details];
   if (normaliseContentHash(scope.content_hash) !== contentHash) faults.push("Its scope is another document.");
+  if (terms.attestation_type !== undefined && terms.attestation_type !== type)
+    faults.push("Its type is not the one that was signed.");
+  if (terms.intent_statement !== undefined && terms.intent_statement !== intent_statement)
+    faults.push("Its statement is not the one that was signed.");
   if (relabelled !== undefined) faults.push(relabelled);
   return faults.length ? { status: "invalid", details: faults.join(" ") } : signature;
 }
@@ -263,7 +307,7 @@ function summariseStanding(judged: readonly Judged[]): LayerResult {
   return { status: "valid", details: `Every signer's key was registered and active when it signed.` };
 }
 
-/** `invalid` beats `warning` beats `valid`. */
+/** `invalid` beats `warning`, which beats `valid`. */
 function worst(statuses: readonly string[]): "valid" | "invalid" | "warning" {
   return statuses.includes("invalid") ? "invalid" : statuses.includes("warning") ? "warning" : "valid";
 }

@@ -1,25 +1,28 @@
-/** How subscriptions come and end, and what becomes of deliveries: private rows, and no entries. */
+/**
+ * The commands that create and end subscriptions and record the results of deliveries. They write private rows, and no
+ * entries.
+ */
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
-import type { WebhookRow } from "../../store/schema.js";
+import type { WebhookRow } from "../../store/rows.js";
 import { type Outcome, removeDelivery, settleDelivery } from "./deliveries.js";
 import { hostOf, type WebhookDraft } from "./input.js";
 import { mayManage, subscriptions, type Webhook, webhookView } from "./subscriptions.js";
 
-/** Active subscriptions of one key. */
+/** Maximum number of active subscriptions of one key. */
 const MAX_PER_KEY = 20;
-/** Active subscriptions to one host, whoever they belong to: no receiver gets more POSTs than this for one entry. */
+/** Maximum number to one host, for all keys together: one entry leads to no more requests to a receiver than this. */
 const MAX_PER_HOST = 100;
 
-/** What outcomes led to, for those who watch. */
+/** The consequences of some outcomes, for metrics and logs. */
 export interface Settlement {
   /** Subscriptions that have become unhealthy. */
   readonly unhealthy: readonly number[];
-  /** Deliveries that will not be tried again. */
+  /** Number of deliveries that will not be tried again. */
   readonly givenUp: number;
 }
 
-/** @throws CairnlogError `precondition-failed` when the key, or the host, has as many as it may */
+/** @throws CairnlogError `precondition-failed` if the key or the host has the maximum number of subscriptions */
 export const subscribe = define(
   "webhook.subscribe",
   (
@@ -29,7 +32,8 @@ export const subscribe = define(
     checkRoom(transaction, owner_fingerprint, subscription.host);
     const id = (transaction.get("counters", "webhook")?.last ?? 0) + 1;
     const { url, host, events, key_fingerprint, document_hash, secret } = subscription;
-    // Spelled out: rows that were spread have a hidden class each, and every append looks at all rows.
+    // Members are listed one by one: spread rows would each have a hidden class of their own, and every append reads
+    // all rows.
     const row: WebhookRow = {
       url,
       host,
@@ -50,9 +54,9 @@ export const subscribe = define(
 );
 
 /**
- * Removes the subscription's row, its secret with it.
+ * Removes the subscription's row, including its secret.
  * @returns the subscription as it was, no longer active
- * @throws CairnlogError `not-found` when there is none with this id that the key may see
+ * @throws CairnlogError `not-found` if the key may not see a subscription with this id
  */
 export const deactivate = define(
   "webhook.deactivate",
@@ -69,8 +73,8 @@ export const deactivate = define(
 );
 
 /**
- * Writes down how attempts went (`api.md`, webhooks): what was delivered leaves; what was not is tried again later; ten
- * failures in a row make a subscription unhealthy, one success makes it healthy.
+ * Records the results of attempts (`api.md`, webhooks). A successful delivery is removed; a failed one is tried again
+ * later. Ten failures in a row make a subscription unhealthy, one success makes it healthy.
  */
 export const settle = define(
   "outbox.settle",

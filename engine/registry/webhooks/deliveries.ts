@@ -1,55 +1,58 @@
 /**
- * What waits in the outbox: which entries a subscription is still to be told of, and when the next attempt is. A row is
- * written in the transaction of its entry, so no crash comes between them, and leaves when the delivery succeeded, was
- * given up, or lost its subscription.
+ * The outbox: which entries must still be delivered to which subscription, and when the next attempt is. A row is
+ * written in the transaction of its entry, so no crash can separate them. It is removed after the delivery succeeded,
+ * was given up, or lost its subscription.
  */
 
 import { formatTimestamp, parseTimestamp } from "../../log/clock.js";
-import type { LoggedEvent, StateWriter } from "../../log/write/projection.js";
-import type { DeliveryRow, WebhookRow } from "../../store/schema.js";
+import type { LoggedEvent, PrivateWriter } from "../../log/write/projection.js";
+import type { DeliveryRow, WebhookRow } from "../../store/rows.js";
 import type { WebhookEvent } from "../../verify/contract.js";
 
 /** Seconds from each failed attempt to the next; after the last one a delivery is given up. */
 export const RETRY_DELAYS_S = [5, 30, 120, 600, 3_600, 21_600, 86_400];
-/** By how much of itself a delay may be longer: endpoints that failed together are not tried together again. */
+/**
+ * A delay may be longer by up to this fraction, so that endpoints that failed together are not tried together again.
+ */
 const MAX_JITTER = 0.2;
-/** Failed attempts in a row, of whatever deliveries, after which an endpoint is tried once an hour only. */
+/** Failed attempts in a row, of one or several deliveries, after which an endpoint is tried only once an hour. */
 export const UNHEALTHY_AFTER = 10;
 const PROBE_INTERVAL_S = 3_600;
 /**
- * Rows kept for one subscription. One that has fallen further behind is not told of what comes until there is room: what
- * it misses is in the log, and an endpoint that never answers must not fill the disk.
+ * Maximum number of rows for one subscription. Beyond it, new events are not queued until there is room: they are in
+ * the log, and an endpoint that never answers must not fill the disk.
  */
 export const MAX_WAITING = 10_000;
 
-/** How an attempt went. */
+/** The result of an attempt. */
 export interface Outcome {
   readonly webhookId: number;
   readonly entryId: number;
-  /** Of the delivery when it was tried; an outcome that comes twice counts once. */
+  /** The delivery's `attempt` at the time; an outcome that is reported twice counts once. */
   readonly attempt: number;
   readonly isDelivered: boolean;
   /**
-   * When it ended, canonical form, by the clock that says when the next one is due. That is not the log's time, which
-   * stands still after its clock has stepped back: for as long as it was ahead, nothing would be tried again.
+   * When the attempt ended, canonical form, by the clock that decides when the next one is due. This is not the log's
+   * time: after its clock has stepped back, the log's time stands still, and nothing would be tried until the clock has
+   * caught up.
    */
   readonly at: string;
-  /** 0 to 1, by chance: chosen outside, so that the command is deterministic. */
+  /** Random, from 0 to 1. It is part of the input because a command must be deterministic. */
   readonly jitter: number;
 }
 
-/** The rows of one subscription. */
+/** The key range of one subscription's rows. */
 export const deliveriesOf = (webhookId: number): [[number, number], [number, number]] => [
   [webhookId, 0],
   [webhookId, Number.MAX_SAFE_INTEGER],
 ];
 
-/** Files `event` for a subscription, unless that has fallen too far behind to be told. Part of a command. */
+/** Queues `event` for a subscription, unless the subscription has too many deliveries waiting. Part of a command. */
 export function addDelivery(
   webhookId: number,
   event: WebhookEvent,
   { id, timestamp }: LoggedEvent,
-  state: StateWriter,
+  state: PrivateWriter,
 ): void {
   const count = state.get("outboxCounts", webhookId)?.count ?? 0;
   if (count >= MAX_WAITING) return;
@@ -57,8 +60,8 @@ export function addDelivery(
   state.put("outboxCounts", webhookId, { count: count + 1 });
 }
 
-/** Removes a delivery that is there. Part of a command. */
-export function removeDelivery(state: StateWriter, key: [webhookId: number, entryId: number]): void {
+/** Removes an existing delivery. Part of a command. */
+export function removeDelivery(state: PrivateWriter, key: [webhookId: number, entryId: number]): void {
   const [webhookId] = key;
   state.put("outbox", key, undefined);
   const count = (state.get("outboxCounts", webhookId)?.count ?? 0) - 1;
@@ -66,11 +69,11 @@ export function removeDelivery(state: StateWriter, key: [webhookId: number, entr
 }
 
 /**
- * Writes down how one attempt went. Part of a command.
- * @returns what came of a failure; undefined for a success, and for an outcome that was written before
+ * Records the result of one attempt. Part of a command.
+ * @returns the consequence of a failure; undefined for a success, and for an outcome that was recorded before
  */
 export function settleDelivery(
-  state: StateWriter,
+  state: PrivateWriter,
   { webhookId, entryId, attempt, isDelivered, at, jitter }: Outcome,
 ): { readonly becameUnhealthy: boolean; readonly gaveUp: boolean } | undefined {
   const webhook = state.get("webhooks", webhookId);
@@ -87,7 +90,7 @@ export function settleDelivery(
   const next_probe_at = healthy ? null : after(at, PROBE_INTERVAL_S);
   state.put("webhooks", webhookId, { ...webhook, healthy, retry_count, next_probe_at });
   const becameUnhealthy = webhook.healthy && !healthy;
-  // A probe of an unhealthy endpoint ahead of the delivery's own time says nothing about the delivery.
+  // A probe of an unhealthy endpoint before the delivery's own time says nothing about the delivery.
   if (!isDue(row, at)) return { becameUnhealthy, gaveUp: false };
   const delay = RETRY_DELAYS_S[attempt];
   if (delay === undefined) {
@@ -100,15 +103,15 @@ export function settleDelivery(
 }
 
 /**
- * Whether a delivery may be tried. One that is further away than its delay is long was put off by a clock that has
- * stepped back since, and does not wait until that shows the same again.
+ * Whether a delivery may be tried now. If it is due later than its delay is long, the clock has stepped back since, and
+ * the delivery does not wait until the clock has caught up.
  */
 export function isDue({ attempt, next_attempt_at }: DeliveryRow, now: string): boolean {
   if (next_attempt_at === null || next_attempt_at <= now) return true;
   return next_attempt_at > after(now, RETRY_DELAYS_S[attempt - 1]! * (1 + MAX_JITTER));
 }
 
-/** Whether an endpoint may be tried, of which the same is true. */
+/** Whether an endpoint may be tried now, with the same rule for a clock that has stepped back. */
 export function mayTry({ next_probe_at }: Pick<WebhookRow, "next_probe_at">, now: string): boolean {
   return next_probe_at === null || next_probe_at <= now || next_probe_at > after(now, PROBE_INTERVAL_S);
 }

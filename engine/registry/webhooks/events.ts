@@ -1,16 +1,16 @@
 /**
- * What webhooks tell of: which events of the log they are, which of them a subscription selects, and what of an entry is
- * told.
+ * Webhook events: which events of the log they stand for, which of them a subscription selects, and which members of an
+ * entry a delivery contains.
  */
 
-import type { WebhookRow } from "../../store/schema.js";
+import type { WebhookRow } from "../../store/rows.js";
 import { FINGERPRINT_MEMBERS, type WebhookEvent } from "../../verify/contract.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { isPredicate, type KindedEvent, kindOf } from "../../verify/kinds.js";
 import { normaliseContentHash } from "../../verify/manifest.js";
 import { namedAttestation } from "../attestations/events.js";
 
-/** Members of a payload that are told: short ones, which say what it is about. The entry has the rest. */
+/** Payload members that a delivery contains: short ones that identify the subject. The others are in the entry. */
 const TOLD = [
   "fingerprint",
   "pseudonym",
@@ -27,19 +27,19 @@ const TOLD = [
   "offer_entry_id",
 ] as const;
 
-/** What a subscription asks for. All of it must hold. */
+/** The conditions of a subscription. All of them must be true. */
 export type WebhookFilter = Pick<WebhookRow, "events" | "key_fingerprint" | "document_hash">;
 
-/** The webhook event that an event of the log is (`api.md`, webhooks); undefined for one that nobody is told of. */
+/** The webhook event for an event of the log (`api.md`, webhooks); undefined if there is none. */
 export function webhookEvent(event: KindedEvent): WebhookEvent | undefined {
   const { webhook = null } = kindOf(event.event_type) ?? {};
-  // A predicate URL alone does not make an event an attestation: imported history may hold anything.
+  // A predicate URL alone does not make an event an attestation: imported history may contain anything.
   return webhook !== null && (!isPredicate(event.event_type) || namedAttestation(event)) ? webhook : undefined;
 }
 
 /**
- * Makes the question whether a subscription selects `event`, whose entry has this payload. Every append asks it of up to a
- * thousand subscriptions, so what does not depend on them is prepared.
+ * Returns a function that says whether a subscription selects `event`, whose entry has this payload. Every append calls
+ * it for up to a thousand subscriptions, so everything that does not depend on them is prepared.
  */
 export function selecting(event: WebhookEvent, payload: JsonObject): (filter: WebhookFilter) => boolean {
   const keys = FINGERPRINT_MEMBERS.map((name) => payload[name]).filter((value) => typeof value === "string");
@@ -50,7 +50,7 @@ export function selecting(event: WebhookEvent, payload: JsonObject): (filter: We
     (events.length === 0 || events.includes(event));
 }
 
-/** The members of a payload that a delivery repeats. */
+/** The members of a payload that a delivery contains. */
 export function toldMembers(payload: JsonObject): JsonObject {
   return Object.fromEntries(TOLD.flatMap((name) => (payload[name] === undefined ? [] : [[name, payload[name]]])));
 }

@@ -1,6 +1,6 @@
-/** What a client asks for when it subscribes, checked; and the key that a secret stands for. */
+/** Reads and checks the input of a new subscription; also derives the HMAC key from a secret. */
 
-import type { WebhookRow } from "../../store/schema.js";
+import type { WebhookRow } from "../../store/rows.js";
 import { WEBHOOK_EVENTS, type WebhookEvent } from "../../verify/contract.js";
 import { decodeBase64, utf8 } from "../../verify/encoding.js";
 import { normaliseContentHash } from "../../verify/manifest.js";
@@ -12,7 +12,7 @@ import { isVisiblyPrivate } from "./publicaddress.js";
 export interface WebhookInput {
   /** `http:` or `https:`, at most 2048 characters. */
   readonly url: string;
-  /** Empty or absent: all. */
+  /** Empty or absent: all events. */
   readonly events?: readonly string[] | null;
   readonly key_fingerprint?: string | null;
   readonly document_hash?: string | null;
@@ -31,13 +31,13 @@ export const hostOf = (url: string): string => new URL(url).hostname.replace(/\.
 
 export const MAX_URL_CHARACTERS = 2048;
 const SECRET = { min: 16, max: 256 };
-/** As Standard Webhooks writes secrets; what follows is base64 of the key. */
+/** Prefix of secrets in the form of Standard Webhooks; base64 of the key follows. */
 const ENCODED_SECRET = "whsec_";
-/** The URL parser takes these away in silence; two readers of one text must not see two addresses. */
+/** The URL parser silently removes these; two readers of one text must not see two addresses. */
 const BLANK = /[\s\p{Cc}]/u;
 
 /**
- * Reads a subscription. Every value is whoever asks's choice.
+ * Reads a subscription. The client chooses every value.
  * @param allowPrivate whether the operator allows addresses that are not public
  * @throws CairnlogError `invalid-input`
  */
@@ -56,8 +56,8 @@ export function readSubscription(subscription: WebhookInput, allowPrivate: boole
 }
 
 /**
- * The HMAC key that a secret stands for: after `whsec_` the bytes that the base64 gives, as Standard Webhooks has it;
- * any other secret's UTF-8 bytes. Undefined when what follows `whsec_` is not strict base64.
+ * The HMAC key of a secret: the bytes of the base64 after `whsec_`, as in Standard Webhooks, or the UTF-8 bytes of any
+ * other secret. Undefined if the text after `whsec_` is not strict base64.
  */
 export function webhookKey(secret: string): Uint8Array | undefined {
   return secret.startsWith(ENCODED_SECRET) ? decodeBase64(secret.slice(ENCODED_SECRET.length)) : utf8(secret);

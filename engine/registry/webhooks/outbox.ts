@@ -1,6 +1,6 @@
-/** The outbox as it is read, and written by whoever delivers (`deliveries.ts`). */
+/** Reads the outbox, and writes the results of the deliverer (`deliveries.ts`). */
 import type { Log } from "../../log/log.js";
-import type { DeliveryRow } from "../../store/schema.js";
+import type { DeliveryRow } from "../../store/rows.js";
 import { clearOutbox, type Settlement, settle } from "./commands.js";
 import { deliveriesOf, type Outcome } from "./deliveries.js";
 
@@ -19,12 +19,12 @@ export class Outbox {
     this.#log = log;
   }
 
-  /** Subscriptions with rows, those that no longer exist included. */
+  /** Ids of subscriptions with rows, including subscriptions that no longer exist. */
   webhookIds(): number[] {
     return this.#counts().map(({ key }) => key);
   }
 
-  /** Rows in all. */
+  /** Number of all rows. */
   get size(): number {
     return this.#counts().reduce((sum, { row }) => sum + row.count, 0);
   }
@@ -40,8 +40,8 @@ export class Outbox {
   }
 
   /**
-   * Writes down how attempts went, all in one command (`api.md`, webhooks): what was delivered leaves; what was not is
-   * tried again later; ten failures in a row make a subscription unhealthy, one success makes it healthy.
+   * Records the results of attempts in one command (`api.md`, webhooks). A successful delivery is removed; a failed one
+   * is tried again later. Ten failures in a row make a subscription unhealthy, one success makes it healthy.
    * @throws CairnlogError as `Log.execute` does
    */
   async settle(outcomes: readonly Outcome[]): Promise<Settlement> {

@@ -1,6 +1,6 @@
-/** Webhook subscriptions as rows, and what live appends add to the outbox for them. */
-import type { LoggedEvent, StateReader, StateWriter } from "../../log/write/projection.js";
-import type { WebhookRow } from "../../store/schema.js";
+/** Webhook subscriptions as rows, and the rows that live appends add to the outbox for them. */
+import type { LoggedEvent, PrivateWriter, StateReader } from "../../log/write/projection.js";
+import type { WebhookRow } from "../../store/rows.js";
 import { addDelivery } from "./deliveries.js";
 import { selecting, webhookEvent } from "./events.js";
 
@@ -14,10 +14,10 @@ export interface Webhook
   readonly active: boolean;
 }
 
-/** The active subscriptions, oldest first. To ask for them costs next to nothing: the rows are kept in memory. */
+/** The active subscriptions, oldest first. This is cheap, because the rows are kept in memory. */
 export const subscriptions = (state: StateReader) => state.range("webhooks", 0, Number.MAX_SAFE_INTEGER);
 
-/** Whether a key sees a subscription and may end it. */
+/** Whether a key may see and end a subscription. */
 export const mayManage = (row: WebhookRow, fingerprint: string, operator: string): boolean =>
   row.owner_fingerprint === fingerprint || fingerprint === operator;
 
@@ -26,8 +26,10 @@ export function webhookView(id: number, row: WebhookRow): Webhook {
   return { id, url, events, key_fingerprint, document_hash, active: true, healthy, retry_count, created_at };
 }
 
-/** Files an event that is being appended for every subscription that selects it: part of the command that appends it. */
-export function tellSubscribers(event: LoggedEvent, state: StateWriter): void {
+/**
+ * Queues an event that is being appended for every subscription that selects it; part of the command that appends it.
+ */
+export function tellSubscribers(event: LoggedEvent, state: PrivateWriter): void {
   const active = subscriptions(state);
   if (!active.length) return;
   const told = webhookEvent(event);

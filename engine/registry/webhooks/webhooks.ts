@@ -1,9 +1,9 @@
 /**
- * Webhook subscriptions: who wants to be told of what, and where (`spec.md`, Webhook subscription). All of it is private
- * rows. What live appends add to the outbox for them is in `subscriptions.ts`.
+ * Webhook subscriptions: which events are delivered to which addresses (`spec.md`, Webhook subscription). All of this
+ * is in private rows. `subscriptions.ts` adds rows to the outbox for live appends.
  */
 import type { Log } from "../../log/log.js";
-import type { WebhookRow } from "../../store/schema.js";
+import type { WebhookRow } from "../../store/rows.js";
 import type { JsonObject } from "../../verify/json/shape.js";
 import { deactivate, subscribe } from "./commands.js";
 import { toldMembers } from "./events.js";
@@ -11,10 +11,10 @@ import { readSubscription, type WebhookInput } from "./input.js";
 import { Outbox } from "./outbox.js";
 import { mayManage, type Webhook, webhookView } from "./subscriptions.js";
 
-/** Where and how to deliver. */
+/** The address and the secret of a subscription. */
 export type Endpoint = Pick<WebhookRow, "url" | "secret" | "healthy" | "next_probe_at">;
 
-/** An entry as a delivery tells of it. */
+/** The content of a delivery about an entry. */
 export interface Told {
   readonly entry_id: number;
   readonly event_type: string;
@@ -31,7 +31,7 @@ export class Webhooks {
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly log: Log;
-    /** Fingerprint of the key that sees every subscription. */
+    /** Fingerprint of the key that may see every subscription. */
     readonly operator: string;
     readonly allowPrivate: boolean;
   }) {
@@ -42,9 +42,9 @@ export class Webhooks {
   }
 
   /**
-   * Subscribes (`POST /webhooks`). The subscription belongs to the key `owner`, which was proven.
-   * @throws CairnlogError `invalid-input`; `precondition-failed` when the key, or the host, has as many as it may;
-   *   and as `Log.execute` does
+   * Subscribes (`POST /webhooks`). The subscription belongs to the key `owner`, whose possession was proven.
+   * @throws CairnlogError `invalid-input`; `precondition-failed` if the key or the host has the maximum number of
+   *   subscriptions; and as `Log.execute` does
    */
   async subscribe(subscription: WebhookInput, owner: string): Promise<Webhook> {
     const input = { subscription: readSubscription(subscription, this.#allowPrivate), owner_fingerprint: owner };
@@ -59,10 +59,10 @@ export class Webhooks {
   }
 
   /**
-   * Ends a subscription (`DELETE /webhooks/{webhook_id}`): its row goes, its secret with it, and what was not delivered
-   * is not delivered any more.
+   * Ends a subscription (`DELETE /webhooks/{webhook_id}`): its row and its secret are removed, and its waiting
+   * deliveries are not sent.
    * @returns the subscription as it was, no longer active
-   * @throws CairnlogError `not-found` when there is none with this id that `asker` may see; and as `Log.execute` does
+   * @throws CairnlogError `not-found` if `asker` may not see a subscription with this id; and as `Log.execute` does
    */
   async deactivate(id: number, asker: string): Promise<Webhook> {
     const input = { id, fingerprint: asker, operator_fingerprint: this.#operator };
@@ -76,12 +76,13 @@ export class Webhooks {
   }
 
   /**
-   * Calls `watcher` when batches are on disk that have something new for subscriptions, or their end, with the ids of
-   * those; with null after a failure, when there may be something new for any. It must not throw, and be quick.
+   * Calls `watcher` after batches are on disk that add deliveries for subscriptions or end them, with the ids of these
+   * subscriptions; with null after a failure, when any subscription may have new deliveries. It must not throw, and be
+   * quick.
    */
   watch(watcher: (webhookIds: readonly number[] | null) => void): void {
     this.#log.observeRows("outbox", (changes) => {
-      // A row of a higher attempt is of a delivery that was tried.
+      // A row with a higher attempt is of a delivery that was tried before, so it is not new.
       const added = changes?.filter(({ row }) => row?.attempt === 0);
       if (!added) watcher(null);
       else if (added.length) watcher([...new Set(added.map(({ key: [id] }) => id))]);
@@ -92,12 +93,12 @@ export class Webhooks {
     });
   }
 
-  /** Where an active subscription is to be told; undefined when it has ended. */
+  /** The endpoint of an active subscription; undefined if it has ended. */
   endpoint(id: number): Endpoint | undefined {
     return this.#log.row("webhooks", id);
   }
 
-  /** What a delivery says of an entry; undefined when there is none. */
+  /** The content of a delivery about an entry; undefined if there is no such entry. */
   told(entryId: number): Told | undefined {
     const entry = this.#log.entry(entryId);
     if (!entry) return undefined;

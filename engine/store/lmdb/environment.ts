@@ -1,9 +1,13 @@
-/** What a log's environments have in common: how they are opened, and how a transaction of theirs is waited for. */
+/** Opens the LMDB environments of a log, and waits for their transactions. */
 import { type Database, open, type RootDatabase, type Transaction } from "lmdb";
 import { Encoder } from "msgpackr";
+import { makePrivateFolder, PRIVATE_FILE } from "../private.js";
 import type { Key } from "../schema.js";
 
-/** Rows are encoded by the msgpackr of this package, whichever one lmdb brings along: its bytes are our file format. */
+/** Its types do not know that lmdb takes the mode of the files it makes. */
+export const FILE_MODE = { permissionsMode: PRIVATE_FILE } as object;
+
+/** Rows are encoded by this package's own msgpackr, not by lmdb's copy: the encoded bytes are our file format. */
 export const RECORDS = { encoder: { Encoder } } as object;
 
 export interface EnvironmentOptions {
@@ -12,29 +16,38 @@ export interface EnvironmentOptions {
   readonly mapSize: number;
   readonly maxDbs: number;
   readonly readOnly: boolean;
-  /** Nothing waits for the disk, and a crash may leave anything. */
+  /** Writes are not flushed, so a crash may leave the files in any state. */
   readonly noSync: boolean;
 }
 
 export type Environment = RootDatabase<unknown, Key>;
 
 /**
- * All writes are in transactions of ours. Those that lmdb would gather in a turn have a promise that nobody can hear.
- * Without `overlappingSync` a transaction is visible only after it is on disk.
+ * All our writes are inside our own transactions. `eventTurnBatching` is off because the transactions that lmdb makes
+ * for one turn have a promise that we cannot handle. Without `overlappingSync` a transaction is visible only after it
+ * is on disk.
  */
 export function openEnvironment(options: EnvironmentOptions): Environment {
-  return open<unknown, Key>({ ...options, noSubdir: false, overlappingSync: false, eventTurnBatching: false });
+  if (!options.readOnly) makePrivateFolder(options.path);
+  return open<unknown, Key>({
+    ...options,
+    ...FILE_MODE,
+    noSubdir: false,
+    overlappingSync: false,
+    eventTurnBatching: false,
+  });
 }
 
 /**
- * Every write of a transaction has a promise. Only the transaction's own is waited for; when it fails, on a full disk for
- * one, the others are rejected, too, and a rejection that nobody hears ends the process.
+ * Ignores the promise of a single write in a transaction. Only the transaction's own promise is awaited. When the
+ * transaction fails, for example on a full disk, the promises of its writes are rejected too, and an unhandled
+ * rejection would end the process.
  */
 export function unheard(write: Promise<unknown>): void {
   write.catch(() => {});
 }
 
-/** What a transaction resolves to. The reason for its failure comes as one more promise, inside of the error. */
+/** The result of a transaction. lmdb puts the reason for a failure into a further promise inside the error. */
 export async function settled<T>(transaction: Promise<T>): Promise<T> {
   try {
     return await transaction;
@@ -45,25 +58,25 @@ export async function settled<T>(transaction: Promise<T>): Promise<T> {
   }
 }
 
-/** All writes made in `write`, as one transaction; resolves when they are on disk. */
+/** Runs all writes of `write` as one transaction; resolves when they are on disk. */
 export async function transact(environment: Environment, write: () => void): Promise<void> {
   await settled(environment.batch(write));
   await settled(environment.flushed);
 }
 
-/** Bytes of an environment's file. */
+/** Size of an environment's file in bytes. */
 export function fileBytes(environment: Environment): number {
   const { lastPageNumber, pageSize } = environment.getStats() as { lastPageNumber: number; pageSize: number };
   return (lastPageNumber + 1) * pageSize;
 }
 
-/** A row as lmdb has it: in a buffer that it uses again, or where it lies in the file. To be read at once. */
+/** A row without a copy: in a buffer that lmdb reuses, or directly in the mapped file. Read it before the next call. */
 export function view<K extends Key>(
   table: Database<Buffer, K>,
   key: K,
   at: { readonly transaction?: Transaction },
 ): Buffer | undefined {
-  // Its type leaves the options out.
+  // lmdb's types do not declare these options.
   const read = table.getBinaryFast as Database<Buffer, K>["get"];
   const bytes = read.call(table, key, at) as Uint8Array | undefined;
   return bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);

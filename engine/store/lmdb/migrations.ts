@@ -1,23 +1,37 @@
 /**
- * How a log of an older format becomes one of this version's. Table `MIGRATIONS` has one step for each format; opening a
- * log runs those that it lacks, in order.
+ * Converts a log of an older format to this version's format. `MIGRATIONS` has one step for each format. Opening a log
+ * runs the missing steps in order.
  */
 import { CairnlogError } from "../../error.js";
 import type { Store } from "../contract.js";
-import { FORMAT, type LogMeta } from "../schema.js";
+import type { LogMeta } from "../rows.js";
+import { FORMAT } from "../schema.js";
 import { addProven } from "./provenkeys.js";
+import { pairRequests } from "./requestpairs.js";
+
+/** What migrations need of the code that knows what entries mean. */
+export interface Refiling {
+  /** Makes the postings of all entries anew. */
+  fileAnew(store: Store): Promise<void>;
+}
 
 /**
- * Brings the tables from one format to the next and resolves when that is on disk. The format's number is raised
- * afterwards; if we crash in between, the step runs again on what it left, so it must be able to.
+ * Converts the tables from one format to the next, and resolves when the result is on disk. The format number is raised
+ * afterwards. If we crash in between, the step runs again on its own result, so it must be repeatable.
  */
-export type Migration = (store: Store) => Promise<void>;
+export type Migration = (store: Store, refiling: Refiling) => Promise<void>;
 
-/** Number i leads from format i + 1 to format i + 2. */
+/** Step i converts format i + 1 to format i + 2. */
 export const MIGRATIONS: readonly Migration[] = [
-  // Format 2 has the journal's position, which is 0 where no row says otherwise: the sequence begins with the next commit.
+  // Format 2 adds the journal's position. It is 0 if there is no row, so the next commit begins the sequence.
   async () => {},
   addProven,
+  // Format 4 files attestations under what was signed, and requests under target and requester together, old ones too.
+  // This takes about as long as reading the whole log.
+  async (store, { fileAnew }) => {
+    await fileAnew(store);
+    await pairRequests(store);
+  },
 ];
 
 /** @throws CairnlogError `corrupt-log` for a log of a newer format than `format` */
@@ -30,16 +44,21 @@ export function checkFormat(meta: LogMeta, format: number = FORMAT): void {
 }
 
 /**
- * Brings a log to the newest format that `migrations` lead to.
- * @returns its meta row as it is then
+ * Converts a log to the newest format that `migrations` can reach.
+ * @returns its meta row after that
  * @throws CairnlogError `corrupt-log` for a log of a newer format, `storage-failed`
  */
-export async function migrate(store: Store, meta: LogMeta, migrations = MIGRATIONS): Promise<LogMeta> {
+export async function migrate(
+  store: Store,
+  meta: LogMeta,
+  refiling: Refiling,
+  migrations = MIGRATIONS,
+): Promise<LogMeta> {
   const newest = migrations.length + 1;
   checkFormat(meta, newest);
   let migrated = meta;
   for (const step of migrations.slice(meta.format - 1)) {
-    await step(store);
+    await step(store, refiling);
     migrated = { ...migrated, format: migrated.format + 1 };
     const row = { table: "meta", key: "log", row: migrated } as const;
     const after = store.position().sequence;

@@ -1,28 +1,33 @@
 /**
- * Who may write a log: one process at a time. A writer keeps a place in the reader table of a small environment beside
- * the log's own. The kernel holds a lock for each such place and drops it when the process ends, however it ends, so no
- * place is ever stale. Readers of the log, such as a backup, take none.
+ * Lets only one process at a time write a log. A writer keeps a slot in the reader table of a small environment beside
+ * the log's own. The kernel holds a lock for each slot and drops it when the process ends for any reason, so no slot is
+ * ever stale. Readers of the log, such as a backup, take no slot.
  *
- * It is a courtesy to people: what keeps a log from two histories is the condition on every batch (`Store.commit`).
+ * This only gives people an early error message. The condition on every commit (`Store.commit`) is what keeps a log
+ * from having two histories.
  */
 import { open } from "lmdb";
 import { CairnlogError } from "../../error.js";
+import { makePrivateFolder } from "../private.js";
+import { FILE_MODE } from "./environment.js";
 
-/** It holds nothing. */
+/** The environment holds no data. */
 const MAP_SIZE = 2 ** 20;
 const PLACE = /^\s*(\d+)\s/gm;
 
 export interface WriterLock {
-  /** Does nothing the second time. */
+  /** Frees the slot. A second call does nothing. */
   release(): Promise<void>;
 }
 
 /**
- * Takes the place of the writer of the log in the directory `path`.
- * @throws CairnlogError `in-use` when another process has it
+ * Takes the writer's slot of the log in the directory `path`.
+ * @throws CairnlogError `in-use` if another process has it
  */
 export async function takeWriterLock(path: string): Promise<WriterLock> {
-  const env = open({ path: `${path}/writer`, mapSize: MAP_SIZE });
+  const folder = `${path}/writer`;
+  makePrivateFolder(folder);
+  const env = open({ path: folder, mapSize: MAP_SIZE, ...FILE_MODE });
   const place = env.useReadTransaction();
   let isHeld = true;
   const release = async () => {
@@ -31,7 +36,7 @@ export async function takeWriterLock(path: string): Promise<WriterLock> {
     place.done();
     await env.close();
   };
-  // Only now: of two that come at one time, at least one sees the other.
+  // We look only after taking our own slot: if two processes start at the same time, at least one sees the other.
   env.readerCheck();
   const others = [...env.readerList().matchAll(PLACE)]
     .map(([, pid]) => Number(pid))

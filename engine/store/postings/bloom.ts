@@ -1,6 +1,7 @@
 /**
- * Bloom filter over terms. A submission that is new must not cost a search in every run of the log, and nearly every
- * submission is new. Ten bits a term and seven probes: 0.8 % false positives, 1.25 MB a million terms.
+ * Bloom filter over terms. Nearly every submission is new, and a new submission must not cost a search in every run of
+ * the log. With ten bits a term and seven probes, 0.8 % of the answers are false positives, and a million terms take
+ * 1.25 MB.
  */
 import { TERM_BYTES } from "./term.js";
 
@@ -11,12 +12,12 @@ export function createBloom(terms: number): Uint8Array {
   return new Uint8Array(Math.max(8, Math.ceil((terms * BITS_PER_TERM) / 8)));
 }
 
-/** Adds the term that lies at `at` in a block of records. */
+/** Adds the term of the record at offset `at` of a block. */
 export function addRecordToBloom(bloom: Uint8Array, block: Buffer, at: number): void {
   setBits(bloom, block.readUInt32LE(at + TERM_BYTES - 8), block.readUInt32LE(at + TERM_BYTES - 4));
 }
 
-/** False only when the term was never added. */
+/** False only if the term was never added. */
 export function mayContain(bloom: Uint8Array, term: string): boolean {
   const bits = bloom.length * 8;
   const step = stepOf(wordOf(term, TERM_BYTES - 4));
@@ -28,7 +29,10 @@ export function mayContain(bloom: Uint8Array, term: string): boolean {
   return true;
 }
 
-/** The key of a term is a hash already: two of its words make all probes (Kirsch and Mitzenmacher). */
+/**
+ * Sets the bits of a term. The key of a term is already a hash, so two of its words give all probes (Kirsch and
+ * Mitzenmacher).
+ */
 function setBits(bloom: Uint8Array, start: number, word: number): void {
   const bits = bloom.length * 8;
   const step = stepOf(word);

@@ -1,4 +1,4 @@
-/** Merging runs: several sorted runs of neighbouring leaf indexes become one. */
+/** Merges several sorted runs of neighbouring leaf indexes into one. */
 import {
   BLOCK_RECORDS,
   newBlock,
@@ -9,15 +9,18 @@ import {
   type RunReader,
 } from "./runs.js";
 
-/** Records merged between two breaths of the event loop: about 1 ms. */
+/** Records merged before the event loop gets a turn: about 1 ms of work. */
 const SLICE_RECORDS = 4_096;
 
-/** Adds all records of `inputs`, oldest first, to `builder`, in order; yields after every slice, with the records done. */
+/**
+ * Adds all records of `inputs`, oldest run first, to `builder` in sorted order. Yields after every slice, with the
+ * number of records done.
+ */
 export function* mergeRuns(reader: RunReader, inputs: readonly Run[], builder: RunBuilder): Generator<number> {
   let cursors = inputs.map((run) => new MergeCursor(reader, run));
   while (cursors.length) {
     let least = cursors[0]!;
-    // Of equal terms the older run's comes first: its entries are all older.
+    // For equal terms the record of the older run is first: all its entries are older.
     for (let i = 1; i < cursors.length; i++) if (cursors[i]!.isBefore(least)) least = cursors[i]!;
     builder.copy(least.block, least.position);
     if (!least.next()) cursors = cursors.filter((cursor) => cursor !== least);
@@ -26,8 +29,8 @@ export function* mergeRuns(reader: RunReader, inputs: readonly Run[], builder: R
 }
 
 /**
- * Walks the records of one run, a copied block at a time. Terms are compared as three numbers: 15 ns, where comparing
- * ranges of bytes takes 150, and a record is compared three times on each level of merging.
+ * Iterates over the records of one run, with a copy of one block at a time. It compares terms as three numbers, which
+ * takes 15 ns; comparing ranges of bytes takes 150 ns. Each record is compared three times on each level of merging.
  */
 class MergeCursor {
   readonly #reader: RunReader;
@@ -45,7 +48,7 @@ class MergeCursor {
     this.#head = this.#part(0);
   }
 
-  /** Goes on to the next record; false when there is none. */
+  /** Moves to the next record; false if there is none. */
   next(): boolean {
     this.#rank++;
     this.position++;
@@ -69,7 +72,7 @@ class MergeCursor {
     return false;
   }
 
-  /** Six bytes of the term as a number; 0–5, 6–11 and 11–16 are all of it. */
+  /** Six bytes of the term as a number. The parts 0–5, 6–11 and 11–16 cover the whole term. */
   #part(from: number): number {
     const { view } = this.block;
     const at = this.position * RECORD_BYTES + from;

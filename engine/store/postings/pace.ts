@@ -1,9 +1,9 @@
 /**
- * How fast background work goes on: so fast as what comes in makes it necessary, so that the same number of appends costs
- * the same wherever in a merge they fall; and as fast as it can once nothing comes in.
+ * Controls the speed of background work. While postings come in, the work proceeds at their pace, so that an append
+ * costs the same at every point of a merge. While none come in, it runs at full speed.
  */
 
-/** Without anything coming in for so long, nobody is kept waiting by work that goes on at once. */
+/** If nothing has come in for this time, background work at full speed delays nobody. */
 const IDLE_MS = 50;
 
 interface Waiting {
@@ -17,7 +17,7 @@ export class Pace {
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  /** What has come in so far. */
+  /** The number of postings that have come in so far. */
   get fed(): number {
     return this.#fed;
   }
@@ -30,7 +30,7 @@ export class Pace {
     this.#wake((mark) => mark <= this.#fed);
   }
 
-  /** Resolves once `fed` is at `mark`, or nothing comes in; always after a breath of the event loop. */
+  /** Resolves when `fed` is at `mark`, or when nothing comes in; always after a turn of the event loop. */
   reached(mark: number): Promise<void> {
     return new Promise((resolve) => {
       if (this.#isFree || mark <= this.#fed) setImmediate(resolve);
@@ -41,7 +41,7 @@ export class Pace {
     });
   }
 
-  /** Lets all work go on at once, until more comes in. */
+  /** Lets all work run at full speed until more comes in. */
   release(): void {
     this.#isFree = true;
     this.#wake(() => true);

@@ -1,15 +1,18 @@
 /**
- * Postings: term → ascending leaf indexes. The newest few thousand entries' are in memory; older ones lie in sorted
- * runs, which are merged geometrically in the background, one merge a level at a time, each twice as fast as postings come
- * in: done well before the next is due, and an append costs the same wherever in a merge it falls. A log never deletes,
- * so no record is ever superseded.
+ * Postings: term → ascending leaf indexes. Postings of the newest few thousand entries are in memory. Older ones are in
+ * sorted runs, which are merged geometrically in the background, one merge at a time on each level. A merge runs twice
+ * as fast as postings come in. So it ends well before the next merge is due, and an append costs the same at every
+ * point of a merge. A log never deletes, so no record is ever superseded.
  *
- * If we crash here: a run counts only once its row is in table `runs`, written in one transaction with the removal of
- * what it replaces. Blocks of a run without a row are removed after the next start, and the entries after the last run
- * are read again from their batches.
+ * If we crash here: a run counts only if its row is in table `runs`. That row is written in the transaction that
+ * removes the replaced rows. Blocks of a run without a row are removed after the next start, and the postings of all
+ * entries after the last run are computed again from the batches.
  */
 
-import { BLOOM_KINDS, type RunRow } from "../schema.js";
+import { leastWhere } from "../../search.js";
+import { turn } from "../../turns.js";
+import type { RunRow } from "../rows.js";
+import { BLOOM_KINDS } from "../schema.js";
 import { mayContain } from "./bloom.js";
 import { mergeRuns } from "./merge.js";
 import { Pace } from "./pace.js";
@@ -19,26 +22,26 @@ import { TermTable } from "./termtable.js";
 
 /** Entries kept in memory before they become a run. */
 export const FLUSH_ENTRIES = 4096;
-/** Neighbouring runs of one level that become one run of the next. */
+/** Number of neighbouring runs of one level that become one run of the next. */
 export const MERGE_WIDTH = 4;
-/** Postings that a merge passes on for each one that comes in. */
+/** Postings that a merge handles for each new posting. */
 const MERGE_PACE = 2;
-/** Terms of a flush between two breaths of the event loop: about 1 ms. */
+/** Terms of a flush before the event loop gets a turn: about 1 ms of work. */
 const SLICE_TERMS = 4_096;
 /** Blocks of a merge written in one transaction: half a megabyte. */
 const MERGE_WRITE_BLOCKS = 32;
 
-/** The ascending leaf indexes of one term; `at` and `seek` cost a search, not a scan. Valid until the next append. */
+/** The ascending leaf indexes of one term. `at` and `seek` cost a search, not a scan. Valid until the next append. */
 export interface PostingList {
   readonly length: number;
   at(rank: number): number;
-  /** How many of them are below `index`. */
+  /** The number of indexes below `index`. */
   seek(index: number): number;
-  /** The next ones from `index` on, ascending: `count` of them, or as many as there are. Costs one search in all. */
+  /** Up to `count` indexes from `index` on, ascending. Costs one search in all. */
   window(index: number, count: number): number[];
 }
 
-/** The part of a list that lies in one run, or in memory. */
+/** The part of a list that is in one run or in memory. */
 interface Segment {
   readonly length: number;
   at(rank: number): number;
@@ -46,18 +49,8 @@ interface Segment {
   read(rank: number, count: number, into: number[]): void;
 }
 
-const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
-function countBelow(indexes: readonly number[], index: number): number {
-  let low = 0;
-  let high = indexes.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (indexes[middle]! < index) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
+const countBelow = (indexes: readonly number[], index: number): number =>
+  leastWhere(0, indexes.length, (rank) => indexes[rank]! >= index);
 
 interface MemoryRun {
   readonly from: number;
@@ -69,32 +62,32 @@ export class Postings {
   readonly #tables: PostingTables;
   readonly #reader: RunReader;
   readonly #isReader: boolean;
-  /** Oldest first; their ranges of leaf indexes join without gap. */
+  /** Oldest first; their ranges of leaf indexes join without gaps. */
   #runs: readonly Run[];
   #nextRunId: number;
-  /** Full, and being written as a run. */
+  /** A full table that is being written as a run. */
   #frozen: MemoryRun | null = null;
   #memory: MemoryRun;
-  /** Empty: the memory of what was flushed last is used again. */
+  /** An empty table with the memory of the last flushed one, to be used again. */
   #spare: TermTable | null = null;
   #flushing: Promise<void> | null = null;
-  /** By level of what is merged. */
+  /** Running merges by the level of their inputs. */
   readonly #merging = new Map<number, Promise<void>>();
   readonly #pace = new Pace();
-  /** Ids whose blocks belong to no run. */
+  /** Ids of blocks that belong to no run. */
   #leftOvers: number[];
   #clearing: Promise<void> | null = null;
   #closed = false;
   #failure: unknown;
 
-  /** @param isReader another process writes the log: runs are taken as they are found, and none is made */
+  /** @param isReader another process writes the log: this one only reads the existing runs */
   constructor(tables: PostingTables, isReader = false) {
     this.#tables = tables;
     this.#reader = new RunReader(tables);
     this.#isReader = isReader;
     this.#runs = this.#storedRuns();
     const live = new Set(this.#runs.map(({ id }) => id));
-    // A run that a reader does not know may be one that the writer is just making.
+    // To a reader, an unknown run may be one that the writer is making now, so a reader removes nothing.
     const filed = isReader ? [] : tables.filedIds();
     this.#leftOvers = filed.filter((id) => !live.has(id));
     this.#nextRunId = Math.max(0, ...filed, ...live) + 1;
@@ -110,7 +103,10 @@ export class Postings {
     return { from, to: from, terms: new TermTable() };
   }
 
-  /** Takes the runs that the writer has made since. What was in memory and is in none of them must be added again. */
+  /**
+   * Reads the runs that the writer has made since. Postings that were in memory, and are in no run, must be added
+   * again.
+   */
   reload(): void {
     const runs = this.#storedRuns();
     if (runs.map(({ id }) => id).join() === this.#runs.map(({ id }) => id).join()) return;
@@ -134,9 +130,9 @@ export class Postings {
     return this.#runs.length;
   }
 
-  /** Takes the postings of the entries [size, to), which are on disk by now. */
+  /** Adds the postings of the entries [size, to), which are already on disk. */
   add(to: number, terms: TermTable): void {
-    // Writing failed before: entries come in again, so the disk may take a run again, too.
+    // A write failed earlier. Entries come in again, so try to write a run again too.
     this.#failure = undefined;
     this.#memory.terms.addAll(terms);
     this.#memory.to = to;
@@ -144,7 +140,10 @@ export class Postings {
     this.#maintain();
   }
 
-  /** The lowest leaf index of a term, or undefined. Where there is none, no run is read but by mistake of its filter. */
+  /**
+   * The lowest leaf index of a term, or undefined. For an absent term, a run is read only after a false positive of its
+   * filter.
+   */
   first(term: string): number | undefined {
     const isFiltered = BLOOM_KINDS.has(term.charCodeAt(0));
     for (const run of this.#runs) {
@@ -206,7 +205,7 @@ export class Postings {
     };
   }
 
-  /** The leaf index of every posting whose term is one from `low` to `high`: those in memory in no particular order. */
+  /** The leaf indexes of all postings with a term from `low` to `high`; those in memory come in no particular order. */
   *range(low: string, high: string): Iterable<number> {
     for (const run of this.#runs) {
       const end = this.#reader.rank(run, positionOf(high, MAX_INDEX));
@@ -216,12 +215,12 @@ export class Postings {
     for (const memory of [this.#frozen, this.#memory]) if (memory) yield* memory.terms.range(low, high);
   }
 
-  /** Waits, if more than `entries` have not become a run yet, until the disk has caught up with them. */
+  /** If more than `entries` are not in a run yet, waits until enough of them are on disk. */
   async relieved(entries: number): Promise<void> {
     while (this.#flushing && this.#memory.to - this.#memory.from > entries) await this.#flushing;
   }
 
-  /** Waits until nothing is left to be flushed, merged or cleared up. @throws what the background work failed with */
+  /** Waits until there is nothing to flush, merge or clear. @throws the error that stopped the background work */
   async settle(): Promise<void> {
     for (let work = this.#work(); work.length; work = this.#work()) {
       this.#pace.release();
@@ -230,7 +229,7 @@ export class Postings {
     if (this.#failure) throw this.#failure;
   }
 
-  /** Stops the background work at its next breath; an unfinished merge is left to the next start. */
+  /** Stops the background work at its next pause; the next start finishes an interrupted merge. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#pace.release();
@@ -272,13 +271,13 @@ export class Postings {
       });
   }
 
-  /** A write that failed may be on disk all the same: the runs there are those that count. */
+  /** A failed write may have reached the disk: the runs on disk are the ones that count. */
   #adopt(): void {
     this.#runs = this.#storedRuns();
     if (this.#frozen && this.#frozen.to <= (this.#runs.at(-1)?.to ?? 0)) this.#frozen = null;
   }
 
-  /** Takes a run that is on disk, where `#adopt` may have found it already, in place of those that it was made of. */
+  /** Puts a run that is on disk in place of the runs that it was merged from. `#adopt` may have found it already. */
   #take(run: Run, replaced: readonly Run[]): void {
     const gone = new Set([run, ...replaced].map(({ id }) => id));
     this.#runs = [...this.#runs.filter(({ id }) => !gone.has(id)), run].sort((a, b) => a.from - b.from);
@@ -294,7 +293,7 @@ export class Postings {
     const id = this.#nextRunId++;
     const blocks: [number, Buffer][] = [];
     const builder = new RunBuilder(memory.terms.filteredTerms, (block, records) => blocks.push([block, records]));
-    for (const _ of memory.terms.writeTo(builder, SLICE_TERMS)) await breathe();
+    for (const _ of memory.terms.writeTo(builder, SLICE_TERMS)) await turn();
     const fences = builder.finish();
     const { count, bloom } = builder;
     await this.#writeRun(id, blocks, { level: 0, from: memory.from, to: memory.to, count, bloom, fences }, []);
@@ -303,7 +302,7 @@ export class Postings {
     this.#spare = memory.terms;
   }
 
-  /** The oldest row of neighbours that all have one level, no run of which is being merged, and are enough to merge. */
+  /** The oldest neighbouring rows that have one level, are enough to merge, and are not being merged. */
   #mergeable(): readonly Run[] | null {
     for (let i = 0; i + MERGE_WIDTH <= this.#runs.length; i++) {
       const group = this.#runs.slice(i, i + MERGE_WIDTH);

@@ -1,32 +1,35 @@
 /**
  * Sorted runs: immutable postings on disk. A record is a term and the leaf index of an entry, 17 + 7 bytes, big-endian,
- * so that byte order is (kind, key, index). Blocks hold a fixed number of records, so a rank is a place. The first record
- * of each block, its fence, is in memory, 0.05 bytes a posting, so that a search reads one block.
+ * so byte order is the order of (kind, key, index). Blocks hold a fixed number of records, so the place of a rank is
+ * known. The first record of each block, its fence, is in memory (0.05 bytes a posting), so a search reads only one
+ * block.
  */
 
-import { BLOOM_KINDS, type RunRow } from "../schema.js";
+import { leastWhere } from "../../search.js";
+import type { RunRow } from "../rows.js";
+import { BLOOM_KINDS } from "../schema.js";
 import { addRecordToBloom, createBloom } from "./bloom.js";
 import { TERM_BYTES } from "./term.js";
 
-/** Where the blocks of runs are read. */
+/** Source of the blocks of runs. */
 export interface BlockSource {
-  /** A block of a run, to be read at once: the next one may take its place. */
+  /** A block of a run, valid until the next call. */
   block(run: number, number: number): Buffer | undefined;
 }
 
 export const RECORD_BYTES = 24;
-/** 681 records and LMDB's own header fill four pages exactly. */
+/** 681 records and LMDB's own header fill exactly four pages. */
 export const BLOCK_RECORDS = 681;
 export const MAX_INDEX = 2 ** 48 - 1;
 
 const WORD_BYTES = 4;
 const RECORD_WORDS = RECORD_BYTES / WORD_BYTES;
-/** Words that a term's bytes reach into; the rest of the last one is the index's. */
+/** Number of words that hold bytes of the term; the rest of the last word belongs to the index. */
 const TERM_WORDS = 5;
-/** A record as numbers that compare as its bytes do: bytes 0–5, 6–11 and 12–16 of it, which are the term, and the index. */
+/** Numbers that represent a record and compare like its bytes: bytes 0–5, 6–11 and 12–16 (the term), and the index. */
 const PARTS = 4;
 
-/** A term and a leaf index as these numbers: ten times as fast to compare as ranges of bytes. */
+/** A term and a leaf index as these numbers, which compare ten times as fast as ranges of bytes. */
 export type Position = readonly [number, number, number, number];
 
 const sixBytes = (bytes: Buffer, at: number): number => bytes.readUInt32BE(at) * 65_536 + bytes.readUInt16BE(at + 4);
@@ -37,7 +40,7 @@ function partAt(bytes: Buffer, at: number, i: number): number {
   return sixBytes(bytes, at + (i === 3 ? TERM_BYTES + 1 : 6 * i));
 }
 
-/** Where the record of `term` and `index` sorts. */
+/** The position of the record of `term` and `index` in sort order. */
 export function positionOf(term: string, index: number): Position {
   const part = (from: number, to: number) => {
     let value = 0;
@@ -47,7 +50,7 @@ export function positionOf(term: string, index: number): Position {
   return [part(0, 6), part(6, 12), part(12, TERM_BYTES), index];
 }
 
-/** Fences as numbers, `PARTS` a block, from the first records of all blocks. */
+/** Fences as numbers, `PARTS` for each block, from the first records of all blocks. */
 export function fencesOf(records: Uint8Array): Float64Array {
   const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
   const fences = new Float64Array((bytes.length / RECORD_BYTES) * PARTS);
@@ -55,7 +58,7 @@ export function fencesOf(records: Uint8Array): Float64Array {
   return fences;
 }
 
-/** A block in memory, which can be copied by words. */
+/** A block in memory that can be copied by words. */
 export interface RecordBlock {
   readonly bytes: Buffer;
   readonly words: Uint32Array;
@@ -67,13 +70,13 @@ export function newBlock(): RecordBlock {
   return { bytes: Buffer.from(words.buffer), words, view: new DataView(words.buffer) };
 }
 
-/** A live run: its row, kept in memory, under its id. */
+/** A live run: its row, kept in memory, and its id. */
 export interface Run extends Omit<RunRow, "fences"> {
   readonly id: number;
   readonly fences: Float64Array;
 }
 
-/** Blocks that a run has. */
+/** The number of blocks of a run. */
 export const blocksOf = (run: Pick<RunRow, "count">): number => Math.ceil(run.count / BLOCK_RECORDS);
 
 const readIndex = (block: Buffer, position: number): number => partAt(block, position * RECORD_BYTES, 3);
@@ -90,21 +93,17 @@ function isBefore(bytes: Buffer, at: number, target: Position): boolean {
   return false;
 }
 
-/** The last block that begins before `target`; −1 when none does. */
+/** The last block that begins before `target`; −1 if none does. */
 function blockBefore({ fences }: Run, target: Position): number {
-  let low = 0;
-  let high = fences.length / PARTS;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
+  const isAtOrAfter = (block: number): boolean => {
     let i = 0;
-    while (i < PARTS - 1 && fences[middle * PARTS + i] === target[i]) i++;
-    if (fences[middle * PARTS + i]! < target[i]!) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
+    while (i < PARTS - 1 && fences[block * PARTS + i] === target[i]) i++;
+    return fences[block * PARTS + i]! >= target[i]!;
+  };
+  return leastWhere(0, fences.length / PARTS, isAtOrAfter) - 1;
 }
 
-/** Reads runs. Blocks are read in place: nothing returned here points into LMDB's memory. */
+/** Reads runs. Blocks are read in place, but no returned value points into LMDB's memory. */
 export class RunReader {
   readonly #tables: BlockSource;
 
@@ -116,31 +115,26 @@ export class RunReader {
     return this.#tables.block(run.id, number)!;
   }
 
-  /** How many records of the run sort before `target`. */
+  /** The number of records of the run that sort before `target`. */
   rank(run: Run, target: Position): number {
     const number = blockBefore(run, target);
     return number < 0 ? 0 : this.#rankIn(run, number, this.#block(run, number), target);
   }
 
-  /** The ranks of a term's records: from `first` on, below `end`. */
+  /** The ranks of a term's records: from `first` up to, but not including, `end`. */
   span(run: Run, term: string): { readonly first: number; readonly end: number } {
     const [low, high] = [positionOf(term, 0), positionOf(term, MAX_INDEX)];
     const [from, to] = [blockBefore(run, low), blockBefore(run, high)];
     if (from !== to || from < 0) return { first: this.rank(run, low), end: this.rank(run, high) };
-    // Nearly always: a block read once is half of the cost.
+    // Usually the end is in the same block; reading that block once halves the cost.
     const block = this.#block(run, from);
     return { first: this.#rankIn(run, from, block, low), end: this.#rankIn(run, from, block, high) };
   }
 
   #rankIn(run: Run, number: number, block: Buffer, target: Position): number {
-    let low = 0;
-    let high = Math.min(BLOCK_RECORDS, run.count - number * BLOCK_RECORDS);
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (isBefore(block, middle * RECORD_BYTES, target)) low = middle + 1;
-      else high = middle;
-    }
-    return number * BLOCK_RECORDS + low;
+    const records = Math.min(BLOCK_RECORDS, run.count - number * BLOCK_RECORDS);
+    const rank = leastWhere(0, records, (record) => !isBefore(block, record * RECORD_BYTES, target));
+    return number * BLOCK_RECORDS + rank;
   }
 
   /** Leaf index of the record at `rank`. */
@@ -148,7 +142,9 @@ export class RunReader {
     return readIndex(this.#block(run, Math.floor(rank / BLOCK_RECORDS)), rank % BLOCK_RECORDS);
   }
 
-  /** Appends the leaf indexes of `count` records from `rank` on: some 20 ns each, where `indexAt` costs a look-up. */
+  /**
+   * Appends the leaf indexes of `count` records from `rank` on. About 20 ns each; `indexAt` costs a look-up for each.
+   */
   readIndexes(run: Run, rank: number, count: number, into: number[]): void {
     for (let done = 0; done < count; ) {
       const position = (rank + done) % BLOCK_RECORDS;
@@ -178,7 +174,7 @@ export class RunBuilder {
   #filled = 0;
   count = 0;
 
-  /** @param bloomTerms upper bound of the number of distinct terms that enter the Bloom filter */
+  /** @param bloomTerms an upper bound of the number of distinct terms in the Bloom filter */
   constructor(bloomTerms: number, write: (block: number, records: Buffer) => void) {
     this.bloom = createBloom(bloomTerms);
     this.#write = write;
@@ -186,7 +182,7 @@ export class RunBuilder {
 
   /**
    * Adds all records of one term.
-   * @param words its bytes, from `from` on, as big-endian words, of which the last holds one byte
+   * @param words holds the term's bytes, from `from` on, as big-endian words; the last word holds one byte
    */
   add(words: Int32Array, from: number, indexes: readonly number[]): void {
     let at = 0;
@@ -200,7 +196,7 @@ export class RunBuilder {
     if (BLOOM_KINDS.has(words[from]! >>> 24)) addRecordToBloom(this.bloom, this.#block.bytes, at);
   }
 
-  /** Copies record number `position` of another block. */
+  /** Copies the record at `position` of another block. */
   copy(source: RecordBlock, position: number): void {
     const to = this.#slot() / WORD_BYTES;
     const { words } = source;

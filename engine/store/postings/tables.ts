@@ -1,43 +1,43 @@
 /**
- * Where runs of postings are kept: an environment of their own beside the log's. Merging frees and takes thousands of
- * pages at a time, and LMDB looks through all that are free for the neighbouring pages that a batch needs: in one file
- * with the batches, a commit of 64 entries cost 36 µs of CPU an entry in a log of 1,000,000, where it is 10 without.
+ * Stores runs of postings in an environment of their own beside the log's. Merging frees and takes thousands of pages
+ * at a time, and LMDB searches all free pages for the contiguous pages that a batch needs. In one file with the
+ * batches, a commit of 64 entries cost 36 µs of CPU an entry in a log of 1,000,000; in a file of its own it costs 10.
  *
- * Postings are written after the entries that they are of are on disk, so they may lag behind them, also after a power
- * failure, and never run ahead.
+ * Postings are written after their entries are on disk. So they may be behind the entries, also after a power failure,
+ * but are never ahead of them.
  */
 import type { Database, Transaction } from "lmdb";
 import { type Environment, openEnvironment, RECORDS, transact, unheard, view } from "../lmdb/environment.js";
-import type { RunRow } from "../schema.js";
+import type { RunRow } from "../rows.js";
 import { type BlockSource, fencesOf, type Run } from "./runs.js";
 
 /** Rows removed per transaction when clearing up. */
 const CLEANUP_ROWS = 256;
 
-/** What `Postings` needs of the store. */
+/** The part of the store that `Postings` uses. */
 export interface PostingTables extends BlockSource {
-  /** In no particular order. */
+  /** All live runs, in no particular order. */
   runs(): Run[];
-  /** Ids of the live runs, also of those whose rows cannot be decoded. */
+  /** Ids of the live runs, including runs whose rows cannot be decoded. */
   runIds(): number[];
-  /** @throws an error when there is no such row, or it cannot be decoded */
+  /** @throws an error if there is no such row, or if it cannot be decoded */
   run(id: number): Run;
-  /** Ids that blocks are filed under, ascending: those of live runs, and of runs that were not finished or are replaced. */
+  /** Ids for which there are blocks, ascending: of live, unfinished and replaced runs. */
   filedIds(): number[];
   writeBlocks(run: number, blocks: readonly [number, Buffer][]): Promise<void>;
-  /** Writes the last blocks and the row of a run and drops the rows it replaces, in one transaction. */
+  /** Writes the last blocks and the row of a run and removes the rows that it replaces, in one transaction. */
   writeRun(run: number, blocks: readonly [number, Buffer][], row: RunRow, replaced: readonly number[]): Promise<void>;
-  /** Removes some blocks that are filed under `run`; resolves to whether there are more. */
+  /** Removes some blocks of `run`; resolves to whether there are more. */
   removeBlocks(run: number): Promise<boolean>;
-  /** Drops every run: no posting is on disk then, and what a start reads of the entries takes their place. */
+  /** Removes every run. The next start computes the postings from the entries again. */
   removeRuns(): Promise<void>;
 }
 
-/** Open tables, and their environment. */
+/** Open tables and their environment. */
 export interface PostingStore {
   readonly tables: PostingTables;
   readonly environment: Environment;
-  /** Shows all reads that follow the moment of the newest commit, until the next call. */
+  /** All following reads show the moment of the newest commit, until the next call. */
   pin(): void;
   close(): Promise<void>;
 }
@@ -60,7 +60,7 @@ export function openPostings(path: string, mapSize: number, readOnly: boolean): 
     runIds: () => [...runs.getKeys(at())],
     run: (id) => live(id, runs.get(id, at())!),
     filedIds() {
-      // From run to run, not from block to block: the cost is that of the runs, of which there are few.
+      // This skips from run to run, not from block to block. There are few runs, so it is cheap.
       const ids: number[] = [];
       for (let next = 0; ; next = ids.at(-1)! + 1) {
         const [first] = [...blocks.getKeys({ start: [next, 0], limit: 1 })];
@@ -92,7 +92,7 @@ export function openPostings(path: string, mapSize: number, readOnly: boolean): 
     environment,
     pin() {
       const previous = pinned;
-      // Otherwise it would hand out the transaction that is in use.
+      // Without this, lmdb would return the transaction that is in use.
       environment.resetReadTxn();
       pinned = environment.useReadTransaction();
       previous?.done();

@@ -1,6 +1,6 @@
 /**
- * Terms: what an entry can be found by. A term is a string of 17 Latin-1 characters, the posting kind and a 16-byte
- * key, which is, byte for byte, the sort key in memory (`termtable.ts`) and on disk.
+ * Terms: the keys by which an entry can be found. A term is a string of 17 Latin-1 characters: the posting kind and a
+ * 16-byte key. Byte for byte, it is the sort key in memory (`termtable.ts`) and on disk.
  */
 import { hash } from "node:crypto";
 import { Recent } from "../../recent.js";
@@ -13,26 +13,26 @@ const HASH_DIGITS = 64;
 
 const KIND_CHAR: readonly string[] = Array.from({ length: 256 }, (_, kind) => String.fromCharCode(kind));
 
-/** Texts are the clients', so both are bounded: at most some 2 MB in all. */
+/** Clients choose the texts, so length and number are both limited: about 2 MB in all. */
 const KEPT_TERMS = 1024;
 const MAX_KEPT_CHARACTERS = 256;
 
-/** By text: terms of a kind of which most entries have one that others have, too. */
+/** Cached terms by text, for kinds where many entries share a term. */
 const kept = new Map<PostingKind, Recent<string, string>>(
   [POSTING.eventType, POSTING.tag, POSTING.fingerprint].map((kind) => [kind, new Recent(KEPT_TERMS)]),
 );
 
 /**
- * A term known only to be equal or not: the first 16 bytes of the text's SHA-256. Those that come again (types, tags,
- * signers) are kept, since a look-up costs a third of a hash.
+ * A term that can only be compared for equality: the first 16 bytes of the text's SHA-256. Frequent terms (types, tags,
+ * signers) are cached, because a look-up costs a third of a hash.
  */
 export function hashedTerm(kind: PostingKind, text: string): string {
   return keptTerm(kind, text, asIs);
 }
 
 /**
- * The same for a text that usually is a SHA-256 in hex, bare or with `sha256:`, in lower case: both forms are one term.
- * Hashed again, because clients choose these texts and could make many that begin alike.
+ * A `hashedTerm` for a text that usually is a lower-case hex SHA-256, with or without `sha256:`: both forms give one
+ * term. It is hashed again, because clients choose these texts and could make many with the same beginning.
  */
 export function hashTerm(kind: PostingKind, text: string): string {
   return keptTerm(kind, text, withoutPrefix);
@@ -41,7 +41,7 @@ export function hashTerm(kind: PostingKind, text: string): string {
 const asIs = (text: string): string => text;
 const withoutPrefix = (text: string): string => (HASH_TEXT.test(text) ? text.slice(-HASH_DIGITS) : text);
 
-/** @param normal what of the text is hashed: the same function for all of a kind */
+/** @param normal returns the part of the text that is hashed; must be the same function for all texts of a kind */
 function keptTerm(kind: PostingKind, text: string, normal: (text: string) => string): string {
   const recent = kept.get(kind);
   const make = () => KIND_CHAR[kind] + hash("sha256", normal(text), "binary").slice(0, KEY_BYTES);
@@ -51,9 +51,9 @@ function keptTerm(kind: PostingKind, text: string, normal: (text: string) => str
 const DIGITS = Int8Array.from({ length: 128 }, (_, code) => Number.parseInt(String.fromCharCode(code), 16) || 0);
 const scratch = Buffer.allocUnsafeSlow(TERM_BYTES);
 
-/** A term of a prefix kind over lower-case hex digits, zero-filled on the right: sorts as the hex does. */
+/** A term of a prefix kind over lower-case hex digits, filled with zeros on the right. It sorts like the hex text. */
 export function hexPrefixTerm(kind: PostingKind, hex: string): string {
-  // `Buffer.from(hex, "hex")`, cut and filled up before, took three times as long.
+  // `Buffer.from(hex, "hex")`, cut and filled beforehand, took three times as long.
   scratch[0] = kind;
   for (let i = 1, at = 0; i < TERM_BYTES; i++, at += 2) scratch[i] = (digitAt(hex, at) << 4) | digitAt(hex, at + 1);
   return scratch.toString("latin1");
@@ -61,12 +61,12 @@ export function hexPrefixTerm(kind: PostingKind, hex: string): string {
 
 const digitAt = (hex: string, at: number): number => (at < hex.length ? DIGITS[hex.charCodeAt(at)]! : 0);
 
-/** A term of a prefix kind over text: its first 16 UTF-8 bytes, zero-filled. */
+/** A term of a prefix kind over text: its first 16 UTF-8 bytes, filled with zeros. */
 export function textPrefixTerm(kind: PostingKind, text: string): string {
   return KIND_CHAR[kind] + Buffer.from(text, "utf8").toString("latin1", 0, KEY_BYTES).padEnd(KEY_BYTES, "\0");
 }
 
-/** Terms for every run of one, two and three characters of a case-folded text, each once. */
+/** Terms for every substring of one, two or three characters of a case-folded text, each once. */
 export function gramTerms(folded: string): Set<string> {
   const characters = [...folded];
   const terms = new Set<string>();

@@ -1,33 +1,36 @@
 /**
- * Terms and their entries in memory: what a batch files, and what no run holds yet. All of it lies in flat arrays, which
- * grow and are used again. As strings in a `Map` every posting lived for thousands of appends and was copied by the
- * collector twice; the collector does not look into these.
+ * Terms and their entries in memory: the postings of one batch, or all postings that are not in a run yet. Everything
+ * is in flat arrays, which grow and are reused. As strings in a `Map`, every posting lived for thousands of appends and
+ * was copied twice by the garbage collector; the collector does not scan these arrays.
  */
 import { randomInt } from "node:crypto";
 import { BLOOM_KINDS } from "../schema.js";
 import type { RunBuilder } from "./runs.js";
 import { TERM_BYTES } from "./term.js";
 
-/** A term's bytes as big-endian words, of which the last holds one byte: terms sort as these do without their sign. */
+/**
+ * Words for the bytes of a term, big-endian; the last word holds one byte. Compared as unsigned words, they sort like
+ * the term.
+ */
 const WORDS = 5;
-/** Behind the words: numbers of its first and of its last posting, and how many there are. */
+/** After the words come the numbers of the term's first and last posting, and how many postings it has. */
 const FIRST = WORDS;
 const LAST = WORDS + 1;
 const COUNT = WORDS + 2;
 const STRIDE = WORDS + 3;
-/** Twice as many slots as terms: then a search looks at 1.5 of them on average. */
+/** With twice as many slots as terms, a search looks at 1.5 slots on average. */
 const SLOTS_PER_TERM = 2;
 const FIRST_CAPACITY = 64;
-/** Bits of an integer that a double holds exactly. */
+/** Number of bits of an integer that a double holds exactly. */
 const EXACT_BITS = 53;
 
 /**
- * Odd, and new in each process: a client chooses most of the bytes of some terms, and must not be able to make thousands
- * that fall into one slot.
+ * Odd, and random in each process: clients choose most of the bytes of some terms, and must not be able to make
+ * thousands of terms that fall into one slot.
  */
 const MULTIPLIERS = Int32Array.from({ length: WORDS }, () => randomInt(2 ** 31) * 2 + 1);
 
-/** Reads the words of a term. */
+/** Writes the words of a term into `into`. */
 function wordsOf(term: string, into: Int32Array): void {
   for (let i = 0, at = 0; i < WORDS - 1; i++, at += 4)
     into[i] =
@@ -38,7 +41,7 @@ function wordsOf(term: string, into: Int32Array): void {
   into[WORDS - 1] = term.charCodeAt(TERM_BYTES - 1) << 24;
 }
 
-/** Negative when the term at `a` sorts before that at `b`. */
+/** Negative if the term at `a` sorts before the term at `b`. */
 function compare(as: Int32Array, a: number, bs: Int32Array, b: number): number {
   for (let i = 0; i < WORDS; i++) if (as[a + i] !== bs[b + i]) return as[a + i]! >>> 0 < bs[b + i]! >>> 0 ? -1 : 1;
   return 0;
@@ -48,30 +51,30 @@ const sought = new Int32Array(WORDS);
 
 /** Term → ascending leaf indexes. */
 export class TermTable {
-  /** Number of a term plus one, at the first free slot from where it hashes to. */
+  /** The number of a term plus one, at the first slot that was free, beginning at the slot of its hash. */
   #slots = new Int32Array(SLOTS_PER_TERM * FIRST_CAPACITY);
   #shift = 32 - Math.log2(SLOTS_PER_TERM * FIRST_CAPACITY);
   /** `STRIDE` words for each term. */
   #terms = new Int32Array(STRIDE * FIRST_CAPACITY);
   #termCount = 0;
-  /** Of each posting: leaf index, term, and the term's posting before it. */
+  /** For each posting: its leaf index, its term, and the previous posting of the same term. */
   #indexes = new Float64Array(FIRST_CAPACITY);
   #owners = new Int32Array(FIRST_CAPACITY);
   #previous = new Int32Array(FIRST_CAPACITY);
   #count = 0;
 
-  /** Postings held. */
+  /** The number of postings. */
   get count(): number {
     return this.#count;
   }
 
-  /** Files the entry at `index`, which is not below any filed under `term` before. */
+  /** Adds the entry at `index`, which must not be below any index of `term`. */
   add(term: string, index: number): void {
     wordsOf(term, sought);
     this.#append(this.#enter(sought, 0), index);
   }
 
-  /** Files all of `other`, whose entries are not below those filed here. */
+  /** Adds all postings of `other`. Its entries must not be below the ones in this table. */
   addAll(other: TermTable): void {
     const numbers = new Int32Array(other.#termCount);
     for (let number = 0; number < numbers.length; number++)
@@ -92,7 +95,7 @@ export class TermTable {
     return number < 0 ? [] : this.#list(number);
   }
 
-  /** Every term with its leaf indexes, in the order they came. */
+  /** Every term with its leaf indexes, in order of insertion. */
   *[Symbol.iterator](): Generator<readonly [term: string, indexes: readonly number[]]> {
     for (let number = 0; number < this.#termCount; number++) {
       const bytes = Buffer.alloc(WORDS * 4);
@@ -101,7 +104,7 @@ export class TermTable {
     }
   }
 
-  /** The leaf index of every posting whose term is one from `low` to `high`, in the order they came. */
+  /** The leaf indexes of all postings with a term from `low` to `high`, in order of insertion. */
   *range(low: string, high: string): Generator<number> {
     const [from, to] = [new Int32Array(WORDS), new Int32Array(WORDS)];
     wordsOf(low, from);
@@ -112,14 +115,14 @@ export class TermTable {
     }
   }
 
-  /** Takes back the newest postings until there are `count`. */
+  /** Removes the newest postings until there are `count`. */
   truncate(count: number): void {
     while (this.#count > count) {
       const posting = --this.#count;
       const number = this.#owners[posting]!;
       const at = STRIDE * number;
       this.#terms[at + LAST] = this.#previous[posting]!;
-      // A term without postings is the newest: what came after it has been taken back.
+      // Terms without postings are the newest ones, because later ones have been removed already.
       if (--this.#terms[at + COUNT]! === 0) {
         this.#slots[this.#slotOf(this.#terms, at)] = 0;
         this.#termCount--;
@@ -127,13 +130,13 @@ export class TermTable {
     }
   }
 
-  /** Forgets everything and keeps its memory. */
+  /** Removes everything and keeps the memory. */
   clear(): void {
     this.#slots.fill(0);
     this.#termCount = this.#count = 0;
   }
 
-  /** Distinct terms of those kinds that a Bloom filter holds. */
+  /** Number of distinct terms whose kinds are in the Bloom filter. */
   get filteredTerms(): number {
     let filtered = 0;
     for (let at = 0; at < STRIDE * this.#termCount; at += STRIDE)
@@ -144,8 +147,8 @@ export class TermTable {
   /**
    * Adds all postings to `builder` in the order of their terms, and yields after every `slice` terms.
    *
-   * The first four bytes of a term and its number are sorted as one double, which takes 3 ms for 40,000 terms; only those
-   * of which these bytes are the same are compared further.
+   * The first four bytes of a term and its number are sorted as one double, which takes 3 ms for 40,000 terms. Only
+   * terms with the same four bytes are compared further.
    */
   *writeTo(builder: RunBuilder, slice: number): Generator<void> {
     const count = this.#termCount;
@@ -191,7 +194,7 @@ export class TermTable {
     return list;
   }
 
-  /** The slot in which the term at `at` of `words` is, or could be. */
+  /** The slot that holds the term at `at` of `words`, or that it would take. */
   #slotOf(words: Int32Array, at: number): number {
     const mask = this.#slots.length - 1;
     let hash = 0;
@@ -207,7 +210,7 @@ export class TermTable {
     return this.#slots[this.#slotOf(sought, 0)]! - 1;
   }
 
-  /** Number of the term at `at` of `words`, which is new or not. */
+  /** The number of the term at `at` of `words`; adds the term if it is new. */
   #enter(words: Int32Array, at: number): number {
     let slot = this.#slotOf(words, at);
     const known = this.#slots[slot]! - 1;
@@ -226,7 +229,7 @@ export class TermTable {
   #append(number: number, index: number): void {
     const at = STRIDE * number;
     const count = this.#terms[at + COUNT]!;
-    // What an entry is filed under twice is one posting.
+    // An entry that is added twice under one term counts once.
     if (count && this.#indexes[this.#terms[at + LAST]!] === index) return;
     if (this.#count === this.#indexes.length) this.#growPostings();
     const posting = this.#count++;

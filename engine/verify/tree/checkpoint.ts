@@ -37,7 +37,7 @@ const MAX_CHARACTERS = 1 << 20;
 const NAME = /^[^\s\p{Z}\p{Cc}\p{Cs}+]+$/u;
 const LONE_SURROGATE = /\p{Cs}/u;
 const TREE_SIZE = /^(?:0|[1-9]\d{0,15})$/;
-const SIGNATURE_LINE = /^\u2014 (\S+) (\S+)$/;
+const DASH = "\u2014 ";
 
 /** Whether `name` can stand in a note: not empty, no white space or control character, no plus sign. */
 export function isNoteName(name: string): boolean {
@@ -85,7 +85,10 @@ export async function verifyCheckpoint(note: string, operatorKey: PublicKey, nam
   return own.length ? checkpoint : null;
 }
 
-/** Text and signature lines, which the last empty line separates. */
+/**
+ * Text and signature lines, which the last empty line separates. Anybody may add a line: one whose name or base64 is none
+ * says nothing about the lines of others, so it is passed over.
+ */
 function splitNote(note: unknown): { text: string; signatures: NoteSignature[] } | undefined {
   if (typeof note !== "string" || note.length > MAX_CHARACTERS || LONE_SURROGATE.test(note)) return undefined;
   for (const character of note) if (character < " " && character !== "\n") return undefined;
@@ -95,10 +98,11 @@ function splitNote(note: unknown): { text: string; signatures: NoteSignature[] }
   if (lines.length > MAX_SIGNATURES) return undefined;
   const signatures: NoteSignature[] = [];
   for (const line of lines) {
-    const [, name = "", base64] = SIGNATURE_LINE.exec(line) ?? [];
-    const bytes = decodeBase64(base64);
-    if (!isNoteName(name) || !bytes || bytes.length <= KEY_ID_BYTES) return undefined;
-    signatures.push({ name, bytes });
+    if (!line.startsWith(DASH)) return undefined;
+    const end = line.lastIndexOf(" ");
+    const name = line.slice(DASH.length, end);
+    const bytes = decodeBase64(line.slice(end + 1));
+    if (isNoteName(name) && bytes && bytes.length > KEY_ID_BYTES) signatures.push({ name, bytes });
   }
   return { text: note.slice(0, end + 1), signatures };
 }

@@ -6,6 +6,7 @@ import { writeKeyFile } from "../../../engine/crypto/keys/operator-key.js";
 import { generatePrivateKey, privateKey } from "../../../engine/crypto/keys/private-key.js";
 import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../../engine/verify/contract.js";
 import type { KeyAlgorithm } from "../../../engine/verify/index.js";
+import { printableJson } from "../terminal/printable.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
 import { newPassphrase } from "./secrets.js";
 
@@ -44,7 +45,7 @@ Examples:
     const isEncrypted = values.passphrase || values["passphrase-file"] !== undefined;
     writeKeyFile(out, isEncrypted ? encryptPrivateKey(pem, await newPassphrase(out, values["passphrase-file"])) : pem);
     const { fingerprint } = privateKey(pem).public;
-    console.log(values.json ? JSON.stringify({ file: out, algorithm, fingerprint }) : `${fingerprint}\n${out}`);
+    console.log(values.json ? printableJson({ file: out, algorithm, fingerprint }) : `${fingerprint}\n${out}`);
     return 0;
   },
 };

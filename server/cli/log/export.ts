@@ -9,6 +9,7 @@ import { pipeline } from "node:stream/promises";
 import type { Entry } from "../../../engine/verify/index.js";
 import { csvHeader, csvLine } from "../../export/csv.js";
 import { connect, type Service } from "../service.js";
+import { printableJson, steerless } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
 
@@ -62,7 +63,7 @@ Example:
     async function* text() {
       if (isCsv) yield csvHeader();
       for await (const entries of pages(service, filters)) {
-        yield entries.map((entry) => (isCsv ? csvLine(entry) : `${JSON.stringify(entry)}\n`)).join("");
+        yield entries.map((entry) => (isCsv ? printableCsv(entry) : `${printableJson(entry)}\n`)).join("");
         count += entries.length;
       }
     }
@@ -74,6 +75,9 @@ Example:
     return 0;
   },
 };
+
+/** A line of CSV in which nothing steers a terminal; the JSON of its payload has the same value as before. */
+const printableCsv = (entry: Entry): string => `${steerless(csvLine(entry).trimEnd())}\r\n`;
 
 /** Writes a new file whole, or leaves none. @throws the file system's error, also where there is a file already */
 async function writeNew(path: string, text: () => AsyncIterable<string>): Promise<void> {

@@ -11,7 +11,7 @@ import { post } from "../../monitor/notice.js";
 import { patientFetch } from "../../monitor/patience.js";
 import { readInterval, readNumber } from "../connection.js";
 import { interruptible } from "../terminal/interrupt.js";
-import { printable } from "../terminal/printable.js";
+import { printable, printableJson } from "../terminal/printable.js";
 import { type Progress, startProgress } from "../terminal/progress.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
 
@@ -149,7 +149,7 @@ class Run {
     const text = head
       ? `verified: ${head.tree_size} entries, root ${head.root_hash}, head of ${head.timestamp}`
       : "The log has no tree head yet.";
-    console.log(this.#values.json ? JSON.stringify({ verified: this.#monitor.size, head }) : printable(text));
+    console.log(this.#values.json ? printableJson({ verified: this.#monitor.size, head }) : printable(text));
     return true;
   }
 
@@ -192,11 +192,25 @@ class Run {
     const head = await this.#monitor.newestHead();
     const alarm: Alarm = { ...what, server: this.#server, observed_at: new Date().toISOString(), head };
     const { evidence, ...line } = alarm;
-    const file = evidence && this.#folder.keepEvidence(alarm.alarm, alarm.observed_at, alarm);
-    if (this.#values.json) console.log(JSON.stringify({ ...line, ...(file ? { evidence_file: file } : {}) }));
-    this.#say(`ALARM ${alarm.alarm}: ${alarm.detail}${file ? ` The evidence is in ${file}; keep it.` : ""}`);
+    const kept = evidence && this.#keepEvidence(alarm);
+    const shown = kept?.file === undefined ? alarm : { ...line, evidence_file: kept.file };
+    if (this.#values.json) console.log(printableJson(shown));
+    this.#say(`ALARM ${alarm.alarm}: ${alarm.detail}${kept ? ` ${kept.sentence}` : ""}`);
+    // The lie may never be shown again, so nobody else can be asked for what was received.
+    if (kept && kept.file === undefined && !this.#values.json) console.error(printableJson(alarm));
     const refusal = this.#webhook === undefined ? null : await post(this.#webhook, alarm);
     if (refusal !== null) this.#say(`The alarm could not be posted to the webhook: ${refusal}.`);
+  }
+
+  /** A disk that does not take the evidence must not keep the alarm back. */
+  #keepEvidence(alarm: Alarm): { readonly file?: string; readonly sentence: string } {
+    try {
+      const file = this.#folder.keepEvidence(alarm.alarm, alarm.observed_at, alarm);
+      return { file, sentence: `The evidence is in ${file}; keep it.` };
+    } catch (error) {
+      const reason = (error as Error).message;
+      return { sentence: `The evidence could not be written (${reason}): take it from the JSON of this alarm.` };
+    }
   }
 
   #say(sentence: string): void {

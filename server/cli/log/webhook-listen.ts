@@ -7,6 +7,7 @@ import { CairnlogError } from "../../../engine/error.js";
 import { webhookKey } from "../../../engine/registry/webhooks/input.js";
 import { deliveryFault } from "../../webhooks/signature.js";
 import { interruptible } from "../terminal/interrupt.js";
+import { printableJson, steerless } from "../terminal/printable.js";
 import { readArguments, required, UsageError } from "../usage.js";
 
 /** Deliveries have a few kilobytes; whatever is longer is none. */
@@ -26,10 +27,10 @@ export async function listenForDeliveries(argv: readonly string[]): Promise<numb
   const { values } = readArguments(argv, LISTEN_OPTIONS);
   const { host, json: asJson } = values;
   const secret = readWebhookSecret(values);
-  const server = receiver(secret, (delivery) => console.log(asJson ? JSON.stringify(delivery) : describe(delivery)));
+  const server = receiver(secret, (delivery) => console.log(asJson ? printableJson(delivery) : describe(delivery)));
   await listen(server, readPort(required(values.port, "--port")), host);
   const url = addressOf(server, host);
-  console.log(asJson ? JSON.stringify({ url }) : `listening on ${url}`);
+  console.log(asJson ? printableJson({ url }) : `listening on ${url}`);
   await interruptible((signal) => once(signal, "abort"));
   server.close();
   server.closeAllConnections();
@@ -108,7 +109,7 @@ function parsed(body: Buffer): unknown {
 function describe({ valid, fault, id, body }: Received): string {
   const text = `${valid ? "valid  " : "INVALID"} ${id ?? "(no id)"}${fault === null ? "" : ` ${fault}`}\n${JSON.stringify(body, null, 2)}`;
   // Nobody's delivery gets to steer the terminal.
-  return text.replace(/[^\P{Cc}\n]/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return steerless(text);
 }
 
 function readPort(text: string): number {

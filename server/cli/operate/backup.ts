@@ -1,6 +1,7 @@
 /** `cairnlog backup`: brings a backup of a data directory up to date, while the service runs. */
 import { backUp } from "../../../engine/log/history/backup.js";
 import { interruptible } from "../terminal/interrupt.js";
+import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
 import { existingLog, operatorKeyOf } from "./data-directory.js";
@@ -47,9 +48,7 @@ Example:
       );
       const { tree_size, head } = manifest;
       console.log(
-        values.json
-          ? JSON.stringify({ tree_size, added, head })
-          : `${tree_size} entries in ${to}, ${added} of them new`,
+        values.json ? printableJson({ tree_size, added, head }) : `${tree_size} entries in ${to}, ${added} of them new`,
       );
       return 0;
     } finally {

@@ -7,6 +7,7 @@ import { operatorKey } from "../../../engine/crypto/keys/operator-key.js";
 import { generatePrivateKey, privateKey, signSync } from "../../../engine/crypto/keys/private-key.js";
 import { verifySync } from "../../../engine/crypto/signatures.js";
 import { openLog } from "../../../engine/log/log.js";
+import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 import { none, readArguments, type Subcommand, UsageError } from "../usage.js";
 
@@ -68,7 +69,7 @@ Example:
     process.once("SIGINT", interrupted).once("SIGTERM", interrupted);
     try {
       const measured = await measure(folder, seconds);
-      console.log(values.json ? JSON.stringify(measured) : describe(measured));
+      console.log(values.json ? printableJson(measured) : describe(measured));
     } finally {
       process.off("SIGINT", interrupted).off("SIGTERM", interrupted);
       remove();

@@ -9,7 +9,7 @@ import { takeWriterLock } from "../../../engine/store/lmdb/writerlock.js";
 import { openStore } from "../../../engine/store/store.js";
 import { publishedHeadPath } from "../../settings.js";
 import { interruptible } from "../terminal/interrupt.js";
-import { printable } from "../terminal/printable.js";
+import { printable, printableJson } from "../terminal/printable.js";
 import { type Progress, startProgress } from "../terminal/progress.js";
 import { readArguments, type Subcommand, UsageError } from "../usage.js";
 import { existingLog, operatorKeyOf } from "./data-directory.js";
@@ -53,7 +53,7 @@ Example:
     const options = { path, operatorKey: key.pem, projection, privateChecks: PRIVATE_CHECKS, published };
     const { before, after } = await interruptible((signal) => check({ ...options, signal }, values.rebuild));
     const report = after ?? before;
-    if (values.json) console.log(JSON.stringify({ ...report, rebuilt: after !== null }));
+    if (values.json) console.log(printableJson({ ...report, rebuilt: after !== null }));
     else console.log(after ? `${describe(before)}\nRebuilt.\n${describe(after)}` : describe(before));
     return report.ok ? 0 : 1;
   },

@@ -1,11 +1,12 @@
 /** `cairnlog import`: begins a log with entries that were made elsewhere. */
-import { createReadStream, mkdirSync, statSync } from "node:fs";
+import { createReadStream, statSync } from "node:fs";
 import { join } from "node:path";
 import { openOperatorKey } from "../../../engine/crypto/keys/operator-key.js";
 import { type ImportReport, importEntries } from "../../../engine/log/history/import.js";
 import { projection } from "../../../engine/registry/projection.js";
+import { makePrivateFolder } from "../../../engine/store/private.js";
 import { operatorKeyPath } from "../../settings.js";
-import { printable } from "../terminal/printable.js";
+import { printable, printableJson } from "../terminal/printable.js";
 import { formatBytes, startProgress } from "../terminal/progress.js";
 import { readArguments, type Subcommand, UsageError } from "../usage.js";
 import { settingsOf } from "./environment.js";
@@ -47,7 +48,7 @@ Example:
     // Opened first: a file that cannot be read must leave no data directory behind.
     const total = file === "-" ? null : statSync(file).size;
     const source = file === "-" ? process.stdin : createReadStream(file, { highWaterMark: PIECE_BYTES });
-    mkdirSync(settings.dataDir, { recursive: true });
+    makePrivateFolder(settings.dataDir);
     const signer = openOperatorKey(operatorKeyPath(settings));
     const bar = startProgress("imported", total, formatBytes);
     let report: ImportReport;
@@ -59,7 +60,7 @@ Example:
     }
     if (values.json) {
       const place = { operator_fingerprint: signer.fingerprint, data_dir: settings.dataDir };
-      console.log(JSON.stringify({ ...report, ...place }));
+      console.log(printableJson({ ...report, ...place }));
     } else console.log(described(report, settings.dataDir));
     return 0;
   },

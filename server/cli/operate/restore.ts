@@ -1,13 +1,15 @@
 /** `cairnlog restore`: brings a log back from a backup, unless that would fork what was published. */
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createPool } from "../../../engine/crypto/pool/pool.js";
 import { CairnlogError } from "../../../engine/error.js";
 import { readManifest } from "../../../engine/log/history/backupformat.js";
 import { restore as restoreLog } from "../../../engine/log/history/restore.js";
 import { projection } from "../../../engine/registry/projection.js";
+import { makePrivateFolder } from "../../../engine/store/private.js";
 import { parsePublicKey } from "../../../engine/verify/index.js";
 import { publishedHeadPath } from "../../settings.js";
 import { interruptible } from "../terminal/interrupt.js";
+import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
 import { existingLog, logFolder, operatorKeyOf } from "./data-directory.js";
@@ -59,7 +61,7 @@ Example:
     const published = await Promise.all(sources.map((source) => readPublished(source, publicKey)));
     const mirror = values.mirror === undefined ? undefined : existingLog(values.mirror);
 
-    mkdirSync(to, { recursive: true });
+    makePrivateFolder(to);
     const pool = createPool();
     const bar = startProgress("Restoring:", manifest.tree_size);
     try {
@@ -78,7 +80,7 @@ Example:
         }),
       );
       const { entries, fromMirror, operator } = restored;
-      if (values.json) console.log(JSON.stringify({ tree_size: entries, from_mirror: fromMirror, operator }));
+      if (values.json) console.log(printableJson({ tree_size: entries, from_mirror: fromMirror, operator }));
       else {
         const tail = fromMirror ? `, the last ${fromMirror} of them from the mirror` : "";
         console.log(`${entries} entries in ${to}${tail}; signed by ${operator}`);

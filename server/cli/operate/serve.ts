@@ -1,5 +1,6 @@
 /** `cairnlog serve`: runs the service until it is told to stop. */
 import { describeSettings, startServer } from "../../index.js";
+import { printableJson } from "../terminal/printable.js";
 import { readArguments, type Subcommand } from "../usage.js";
 import { settingsOf } from "./environment.js";
 
@@ -48,7 +49,7 @@ Example:
     const { url, operatorFingerprint, dataDir } = server;
     console.log(
       values.json
-        ? JSON.stringify({ url, operator_fingerprint: operatorFingerprint, data_dir: dataDir })
+        ? printableJson({ url, operator_fingerprint: operatorFingerprint, data_dir: dataDir })
         : `listening on ${url}\noperator ${operatorFingerprint}\ndata ${dataDir}`,
     );
     await stop;

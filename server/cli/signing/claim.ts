@@ -20,6 +20,7 @@ import { runAction } from "../actions.js";
 import { CONNECTION_HELP, CONNECTION_OPTIONS } from "../connection.js";
 import { readKey } from "../identity/secrets.js";
 import { readObject } from "../objects.js";
+import { printableJson, steerless } from "../terminal/printable.js";
 import { chosen, readArguments, required, type Subcommand, UsageError } from "../usage.js";
 import { payloadOf, SERVICE_ACTIONS } from "./claim-service.js";
 
@@ -149,7 +150,7 @@ async function check(argv: readonly string[]): Promise<number> {
   const commitmentKey = kept === undefined ? derived : read(kept).toString("utf8").trim();
   const valid = verifyClaimCommitment(payload, readPlaintext(values.in, values.bytes), commitmentKey);
   const commitment = isKeyed ? "hmac-sha256-ecdh-v1" : "sha256";
-  if (values.json) console.log(JSON.stringify({ valid, commitment_alg: commitment }));
+  if (values.json) console.log(printableJson({ valid, commitment_alg: commitment }));
   else if (!valid) console.log("The claim does NOT commit to this plaintext, or the key is another claim's.");
   else console.log(`The claim commits to this plaintext (${commitment}).`);
   return valid ? 0 : 1;
@@ -186,7 +187,8 @@ async function readSecretKey(path: string, passphraseFile: string | undefined): 
   return Buffer.from(keyObject.export({ format: "jwk" }).d!, "base64url");
 }
 
-const format = (value: object, compact: boolean): string => `${JSON.stringify(value, null, compact ? 0 : 2)}\n`;
+const format = (value: object, compact: boolean): string =>
+  `${steerless(JSON.stringify(value, null, compact ? 0 : 2))}\n`;
 
 function write(path: string | undefined, content: string | Uint8Array): void {
   if (path === undefined) process.stdout.write(content);

@@ -9,3 +9,17 @@ export function printable(text: string): string {
 export function printableLine(text: string): string {
   return printable(text).replaceAll("\n", "\\u{a}");
 }
+
+/** A value as one line of JSON. What could steer a terminal is spelt as `\\u` escapes, so the value stays what it is. */
+export function printableJson(value: unknown): string {
+  return steerless(JSON.stringify(value));
+}
+
+/** JSON text of the same value in which nothing steers a terminal. Such characters can only stand within its strings. */
+export function steerless(json: string): string {
+  return json.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, (character) =>
+    Array.from({ length: character.length }, (_, i) => escapeUnit(character.charCodeAt(i))).join(""),
+  );
+}
+
+const escapeUnit = (unit: number): string => `\\u${unit.toString(16).padStart(4, "0")}`;

@@ -1,8 +1,8 @@
-/** A Chromium for tests, with a profile of its own that is gone afterwards. */
+/** A Chromium for tests, with a profile of its own that is deleted afterwards. */
 import { type Browser, chromium } from "playwright-core";
 import { afterAll } from "vitest";
 
-/** Debian's, or the one that the environment names. */
+/** Debian's Chromium, or the one in the environment. */
 const EXECUTABLE = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
 /** A root in a container cannot have the sandbox; nothing but the tests' own pages is opened. */

@@ -72,6 +72,7 @@ describe("POST /keys/succeed", () => {
     });
     expect(entry).toMatchObject({ event_type: "key_succession" });
     expect(entry.payload).toEqual({
+      event_type: "key_succession",
       old_fingerprint: old.fingerprint,
       fingerprint: next.fingerprint,
       public_key: next.publicKey,
@@ -276,7 +277,7 @@ describe("POST /keys/revoke", () => {
     expectProblem(await service.post("/attestations", submission(key)), 403, "key-not-active");
   });
 
-  test("by a session, in any spelling of the fingerprint", async () => {
+  test("by a session, in any form of the fingerprint", async () => {
     const key = await signer();
     const bare = key.fingerprint.slice("sha256:".length).toUpperCase();
     const reply = await revoke({ fingerprint: bare }, undefined, await bearerOf(service, key));

@@ -1,4 +1,4 @@
-/** Session tokens: what one says, how long it is good for, and every way of making one that is refused. */
+/** Session tokens: their content, how long they are valid, and every forgery, each of which is refused. */
 import {
   createHmac,
   createPublicKey,
@@ -170,7 +170,7 @@ describe("refused with 401 is", () => {
     await expectRefused(authorization.slice("Bearer ".length));
   });
 
-  test("another algorithm by another key, whatever the header says", async () => {
+  test("another algorithm by another key, for any header", async () => {
     const claims = claimsOf(await registeredSigner(service));
     const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const byOther = (input: Buffer) => sign("sha256", input, { key: privateKey, dsaEncoding: "ieee-p1363" });

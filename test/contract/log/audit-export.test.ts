@@ -44,7 +44,7 @@ describe("GET /audit/export", () => {
     expect((await service.get("/audit/export?end_date=2001-01-01")).body.total).toBe(0);
   });
 
-  test("scopes select by what an event is", async () => {
+  test("scopes select by kind of event", async () => {
     const total = async (query: string) => (await service.get(`/audit/export?${query}`)).body.total;
     expect(await total("scope=keys")).toBe(2);
     expect(await total("scope=attestations")).toBe(TITLES.length);
@@ -118,7 +118,7 @@ describe("GET /audit/export", () => {
     expect(last.body).toMatchObject({ total: 10_001, truncated: true });
     expect(last.body.entries.at(-1).id).toBe(10_000);
     expect((await service.get("/audit/export?page_size=1")).body).toMatchObject({ total: 10_001, truncated: true });
-    // What is out of reach comes after the last entry that was reached.
+    // Unreached entries come after the last one that was reached.
     const rest = await service.get("/audit/export?after_id=10000");
     expect(rest.body).toMatchObject({ total: 1, truncated: false, entries: [{ id: 10_001 }] });
   });

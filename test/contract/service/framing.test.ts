@@ -1,6 +1,6 @@
 /**
- * Where a request ends: what two readers of it could answer differently. Behind each request stands another one, as it would
- * be smuggled past a proxy; it must never be answered.
+ * The end of a request, where two readers could disagree. Behind each request is another one, as an attacker would
+ * smuggle it past a proxy; it must never be answered.
  */
 import { connect } from "node:net";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -66,7 +66,7 @@ describe("a length that can be read in two ways is 400, and the end of its conne
   });
 });
 
-describe("what the library refuses by itself", () => {
+describe("refusals by the library itself", () => {
   const requests: [string, string][] = [
     ["a length and chunks", `${post("Content-Length: 2", "Transfer-Encoding: chunked")}0\r\n\r\n`],
     ["chunks and a length", `${post("Transfer-Encoding: chunked", "Content-Length: 2")}0\r\n\r\n`],
@@ -97,6 +97,44 @@ describe("what the library refuses by itself", () => {
   });
 });
 
+/** The HTTP library answers by itself, or waits for more; the service is not asked. */
+describe("what docs/http.md says of requests that are not read", () => {
+  const chunked = post("Transfer-Encoding: chunked");
+  const bare = "GET /livez HTTP/1.1\r\n";
+
+  test("HTTP/1.0 is refused in words", async () => {
+    for (const head of ["GET /livez HTTP/1.0\r\n\r\n", "GET /livez HTTP/1.0\r\nHost: x\r\nConnection: close\r\n\r\n"]) {
+      const received = await untilClosed([head]);
+      expect(received).toMatch(/^HTTP\/1\.1 505 HTTP Version Not Supported\r\n/);
+      expect(received).toContain("does not support HTTP/1.0");
+    }
+  });
+
+  test("no Host among other header lines is 400 at once", async () => {
+    expect(await untilClosed([`${bare}Accept: */*\r\n\r\n`])).toMatch(/^HTTP\/1\.1 400 /);
+  });
+
+  test("a trailer ends the connection, with an answer or a 505, and nothing behind it is a request", async () => {
+    const received = await untilClosed([`${chunked}2\r\n{}\r\n0\r\nX: y\r\n\r\n${SMUGGLED}`]);
+    expect(received).toMatch(/^HTTP\/1\.1 (422|505) /);
+    expect(received).not.toContain("smuggled");
+  });
+
+  const waiting: [string, string][] = [
+    ["a chunk extension", `${chunked}2;a=b\r\n{}\r\n0\r\n\r\n`],
+    ["no header line at all", `${bare}\r\n`],
+    ["a folded header line", `${bare}Host: x\r\nA: b\r\n c\r\n\r\n`],
+    ["white space before the colon", `${bare}Host: x\r\nA : b\r\n\r\n`],
+    ["98 header lines", `${bare}Host: x\r\n${"a: b\r\n".repeat(98)}\r\n`],
+  ];
+  test("what else it cannot read ends without an answer or with a 400, and nothing behind it is a request", async () => {
+    const before = await service.entryCount();
+    const all = await Promise.all(waiting.map(async ([what, text]) => [what, await untilClosed([text, SMUGGLED])]));
+    for (const [what, received] of all) expect(received, what).toMatch(/^(HTTP\/1\.1 (400|431) (?!.*smuggled).*)?$/s);
+    expect(await service.entryCount()).toBe(before);
+  });
+});
+
 describe("chunks", () => {
   const register = (spell: (text: string) => string, coding = "chunked") => {
     const body = JSON.stringify(registration(newSigner()));
@@ -117,7 +155,7 @@ describe("chunks", () => {
     ["with something else than CRLF at the end", (text) => `${size(text)}\r\n${text}\r\n0\r\nXX`],
     ["with a request for a trailer", (text) => `${size(text)}\r\n${text}\r\n0\r\n`],
   ];
-  test.each(spellings)("%s: what comes behind is no request", async (_, spell) => {
+  test.each(spellings)("%s: the bytes behind it are not a request", async (_, spell) => {
     // Refused at once, and after a signature was made.
     for (const request of [post("Transfer-Encoding: chunked") + spell("[]"), register(spell)])
       for (const parts of [together, apart]) expect(await untilClosed(parts(request))).not.toContain("smuggled");

@@ -1,13 +1,15 @@
-/** A log that one process writes and another reads: what the reader shows, and when. */
+/** A log that one process writes and another reads: what the reader sees, and when. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
 import { publicOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { POSTING } from "#cairnlog/engine/store/schema.js";
-import { openTestLog, temporaryFolder, testOperator } from "../harness.js";
+import { openStore } from "#cairnlog/engine/store/store.js";
+import { openTestLog, openTestReader, temporaryFolder, testOperator } from "../harness.js";
 import { chain, type MadeEntry } from "../history/entries.js";
 
 const MAP_SIZE = 2 ** 30;
@@ -53,13 +55,13 @@ test("a reader shows one moment, while runs are written and merged under it, and
     await writer.add(entries);
   };
   await add(10);
-  const { log } = await openTestLog({ path, signer: publicOperatorKey(testOperator.public.pem), readOnly: true });
+  const log = await openTestReader(path);
   expect([log.size, notes(log)]).toEqual([10, 10]);
   for (let round = 0; round < 12; round++) {
     const { size } = log;
     const tail = log.entryJsonAt(size - 1);
     await add(2100);
-    // Between two refreshes nothing moves, whatever becomes of the rows below it.
+    // Between two refreshes nothing changes for the reader, even if rows are replaced on disk.
     expect([log.size, notes(log)]).toEqual([size, size]);
     expect(log.entry(size + 1)).toBeUndefined();
     log.refresh();
@@ -71,9 +73,54 @@ test("a reader shows one moment, while runs are written and merged under it, and
   expect(await log.verify()).toMatchObject({ valid: true, entry_count: log.size, errors: [] });
   expect(log.stateDifferences()).toEqual([]);
   await expect(log.append({ event_type: "note", payload: {} })).rejects.toMatchObject({ code: "signer-unavailable" });
+  await expect(log.signHead()).rejects.toMatchObject({ code: "signer-unavailable" });
+  await expect(log.tryWriting()).rejects.toMatchObject({ code: "signer-unavailable" });
   await writer.end();
   log.refresh();
   expect(log.stateDifferences()).toEqual([]);
+});
+
+const READER = `
+const { parentPort, workerData } = require("node:worker_threads");
+const reading = async () => {
+  const { publicOperatorKey } = await import("#cairnlog/engine/crypto/keys/operator-key.js");
+  const { openLogReader } = await import("#cairnlog/engine/log/log.js");
+  const { path, pem } = workerData;
+  const log = await openLogReader({ path, operator: publicOperatorKey(pem), mapSize: ${MAP_SIZE} });
+  parentPort.on("message", async (word) => {
+    if (word === "close") {
+      await log.close();
+      parentPort.close();
+      return;
+    }
+    log.refresh();
+    parentPort.postMessage({ size: log.size, head: log.treeHead(), proof: log.inclusionProof(0), last: log.head() });
+  });
+  parentPort.postMessage("ready");
+};
+reading();
+`;
+
+test("readers in other threads show what the writer of this process has acknowledged", async () => {
+  const { log, path } = await openTestLog();
+  const append = (count: number) =>
+    log.append(Array.from({ length: count }, (_, n) => ({ event_type: "note", payload: { n } })));
+  await append(1);
+  const workerData = { path, pem: testOperator.public.pem };
+  const readers = [1, 2].map(() => new Worker(READER, { eval: true, workerData }));
+  await Promise.all(readers.map((reader) => once(reader, "message")));
+  for (const count of [1, 300, 5000]) {
+    await append(count);
+    const shown = { size: log.size, head: log.treeHead(), proof: log.inclusionProof(0), last: log.head() };
+    for (const reader of readers) {
+      reader.postMessage("refresh");
+      expect(await once(reader, "message")).toEqual([shown]);
+    }
+  }
+  for (const reader of readers) reader.postMessage("close");
+  await Promise.all(readers.map((reader) => once(reader, "exit")));
+  await append(1);
+  expect(log.size).toBe(5303);
 });
 
 test("without the private key a log can be read, and appends and heads on demand are refused", async () => {
@@ -87,11 +134,11 @@ test("without the private key a log can be read, and appends and heads on demand
   expect(log.size).toBe(1);
 });
 
-test("where there is no log, there is nothing to read", async () => {
-  const options = { signer: publicOperatorKey(testOperator.public.pem), readOnly: true };
-  await expect(openTestLog({ ...options, path: `${temporaryFolder()}/none` })).rejects.toMatchObject({
-    code: "not-found",
-  });
+test("without a log, opening a reader fails", async () => {
+  await expect(openTestReader(`${temporaryFolder()}/none`)).rejects.toMatchObject({ code: "not-found" });
+  const path = temporaryFolder();
+  await openStore({ path }).close();
+  await expect(openTestReader(path)).rejects.toMatchObject({ code: "not-found" });
 });
 
 test("the name of a log's directory may hold a dot", async () => {

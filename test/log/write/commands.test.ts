@@ -1,4 +1,4 @@
-/** Commands as values: their names, and what their inputs may hold. */
+/** Commands as values: their names, and what their inputs may contain. */
 import type { KeyObject } from "node:crypto";
 import { expect, test } from "vitest";
 import {
@@ -8,6 +8,9 @@ import {
   type Plain,
   type Transaction,
 } from "#cairnlog/engine/log/write/commands.js";
+import type { Projection } from "#cairnlog/engine/log/write/projection.js";
+import type { RowOf } from "#cairnlog/engine/store/schema.js";
+import { DERIVED_TABLES, isRecorded, PRIVATE_TABLES } from "#cairnlog/engine/store/schema.js";
 import { openTestLog } from "../harness.js";
 
 test("a command is found by its name, and runs with the input that it is given", async () => {
@@ -45,4 +48,34 @@ test("an input is plain data, or it does not compile", () => {
   define("test.function", (_: Transaction, __: { readonly list: readonly (() => void)[] }) => {});
   // @ts-expect-error anything
   define("test.unknown", (_: Transaction, __: { readonly payload: { readonly [member: string]: unknown } }) => {});
+});
+
+test("a command writes private tables, and a projection derived ones, or it does not compile", () => {
+  const secret = { phc: "", set_at: "" } as unknown as RowOf<"passwords">;
+  const key = {} as unknown as RowOf<"keys">;
+  define("test.doors", (transaction: Transaction, _: null) => {
+    transaction.put("passwords", "someone", secret);
+    // @ts-expect-error a row that follows from entries
+    transaction.put("keys", "someone", key);
+    // @ts-expect-error what the log is
+    transaction.put("meta", "log", { format: 1, key_id: "", created_at: "" });
+  });
+  const projection: Projection = {
+    apply(_, state) {
+      state.put("keys", "someone", key);
+      // @ts-expect-error a row that follows from no entry
+      state.put("passwords", "someone", secret);
+      // @ts-expect-error what the log is
+      state.put("meta", "log", { format: 1, key_id: "", created_at: "" });
+    },
+    onAppend(_, state) {
+      state.put("outbox", [1, 1], undefined);
+      // @ts-expect-error a row that follows from entries
+      state.put("keys", "someone", key);
+    },
+    addTerms() {},
+  };
+  expect(projection.onAppend).toBeTypeOf("function");
+  expect(DERIVED_TABLES.filter(isRecorded)).toEqual([]);
+  expect(PRIVATE_TABLES.filter((table) => !isRecorded(table))).toEqual([]);
 });

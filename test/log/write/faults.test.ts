@@ -1,7 +1,10 @@
-/** Signer and disk fail, before and after the bytes are down: memory ends up equal to disk, and the log goes on. */
+/**
+ * Signer and disk fail, before and after the bytes are on disk: afterwards memory equals the disk, and the log
+ * continues.
+ */
 
 import { describe, expect, test } from "vitest";
-import type { Receipt } from "#cairnlog/engine/log/write/sequencer.js";
+import type { Receipt } from "#cairnlog/engine/log/write/executor.js";
 import { openFaultyLog, openTestLog, testOperator } from "../harness.js";
 import { runIn } from "../inline.js";
 
@@ -26,7 +29,7 @@ describe.each(["not persisted", "persisted anyway"] as const)("a commit that fai
       const outcomes: PromiseSettledResult<Receipt>[] = [];
       const waves: Promise<unknown>[] = [];
       for (let wave = 0; wave < 6; wave++) {
-        // So many that a batch is formed and signed on top of the one that is being written.
+        // Enough that a batch is formed and signed on top of the one that is being written.
         for (let n = 0; n < 150; n++)
           waves.push(
             log.append(event(n)).then(
@@ -107,7 +110,7 @@ test("refusals wait for the batches they are based on", async () => {
     if (transaction.get("keys", "k")) throw new Error("taken");
   });
   await expect(put).rejects.toMatchObject({ code: "storage-failed" });
-  // It was refused because of a row that never came to be: what it is told is that the disk failed.
+  // It was refused because of a row that never reached the disk, so the error is that of the disk.
   await expect(refused).rejects.toMatchObject({ code: "storage-failed" });
   await expect(runIn(log, (transaction) => transaction.get("keys", "k"))).resolves.toMatchObject({ value: undefined });
 });
@@ -160,7 +163,7 @@ test("many appends are formed and signed while the disk is busy", async () => {
   await checkWhole(log, await Promise.all(appends));
 });
 
-test("who observes the rows of a table gets what a batch changed once it is on disk, and null after a failure", async () => {
+test("an observer of a table gets the rows that a batch changed when it is on disk, and null after a failure", async () => {
   const { log, faults } = await openFaultyLog();
   const seen: unknown[] = [];
   log.observeRows("counters", (changes) =>

@@ -93,7 +93,7 @@ describe("enrolment, on declarations", () => {
     expect(world.registry.log.row("credentialKeys", third.fingerprint)?.user_id).toBe(userId);
   });
 
-  it("takes fingerprints as they are spelt, and signs them so", async () => {
+  it("accepts fingerprints in any form, and signs that form", async () => {
     const key = await newKey(world);
     const bare = (signer: TestSigner) => signer.fingerprint.slice("sha256:".length).toUpperCase();
     const more = { issuing_fingerprint: bare(issuing), key_fingerprint: bare(key) };
@@ -261,7 +261,7 @@ describe("hardware-backed", () => {
     expect(world.registry.credentials.believesDeclarations).toBe(false);
   });
 
-  it("is no key without attestation, of software, or on no account", async () => {
+  it("is not a key without attestation, in software, or without an account", async () => {
     const [declared, soft] = [await newKey(world), await newKey(world)];
     expect((await open(world, declared)).credential).toMatchObject({
       credential_type: "hardware",
@@ -274,7 +274,7 @@ describe("hardware-backed", () => {
       expect(world.registry.credentials.isHardwareBacked(text)).toBe(false);
   });
 
-  it("is refused with an attestation that does not hold", async () => {
+  it("is refused with an invalid attestation", async () => {
     const [key, other] = [await newKey(world), await newKey(world)];
     const refusal = (hardware_attestation: string) => failure(() => open(world, key, { hardware_attestation }));
     expect((await refusal(attestation(other))).code).toBe("forbidden");

@@ -1,4 +1,4 @@
-/** Claims in the registry: who may post, how they are found, and what revealing one tells and leaves behind. */
+/** Claims in the registry: who may post, how they are found, and that revealing one stores nothing. */
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -60,7 +60,7 @@ async function posted(where = world, by = poster) {
 }
 
 describe("posting", () => {
-  it("appends the payload as it is, with nothing of the poster", async () => {
+  it("appends the payload unchanged, without any data about the poster", async () => {
     const { payload } = sealed();
     const size = world.registry.log.size;
     const receipt = await world.registry.claims.post({ ...payload, posted_by: "me", tags: ["a"] }, poster);
@@ -73,7 +73,7 @@ describe("posting", () => {
     });
     const entry = world.registry.log.entry(size + 1)!;
     expect(entry.event_type).toBe("encrypted_claim");
-    expect(entry.payload).toEqual(payload);
+    expect(entry.payload).toEqual({ ...payload, event_type: "encrypted_claim" });
     expect(JSON.stringify(entry)).not.toContain(poster.slice("sha256:".length));
   });
 
@@ -128,7 +128,7 @@ describe("posting", () => {
     expect((await failure(() => world.registry.claims.post(payload, revoked))).code).toBe("key-not-active");
   });
 
-  it("is refused by whatever is wrong with the payload, and then leaves nothing", async () => {
+  it("is refused for every fault of the payload, and leaves nothing", async () => {
     const before = world.registry.log.size;
     const { payload } = sealed();
     const post = (value: unknown) => failure(() => world.registry.claims.post(value, poster));
@@ -154,7 +154,7 @@ describe("looking up", () => {
     return { entries: entries.map((json) => JSON.parse(json.toString()) as ClaimEntry), ...rest };
   }
 
-  it("finds what was filed under the key, oldest first, in pages", async () => {
+  it("finds the claims of a lookup key, oldest first, in pages", async () => {
     const lookupKey = newLookupKey();
     const ids: number[] = [];
     for (let i = 0; i < 5; i++) {
@@ -176,6 +176,20 @@ describe("looking up", () => {
     for (const unknown of [newLookupKey(), lookupKey.slice(1), "", "é"]) expect(await idsOf(unknown)).toEqual([]);
     for (const paging of [{ page: 0 }, { perPage: 0 }, { perPage: 201 }, { page: 1.5 }])
       expect((await failure(() => list(lookupKey, paging))).code).toBe("invalid-input");
+  });
+
+  it("is bounded in bytes: a page that is too large is refused, and smaller ones hold all there is", async () => {
+    const lookup_key = newLookupKey();
+    const large = { ciphertext: "A".repeat(349_528), commitment: "0".repeat(64), lookup_key };
+    for (let i = 0; i < 30; i++) await world.append({ event_type: "encrypted_claim", payload: large });
+    const refused = await failure(() => list(lookup_key, { perPage: 50 }));
+    expect(refused).toMatchObject({ code: "invalid-input", paths: ["/per_page"] });
+    const fitting = Number(/at most (\d+) to a page/.exec(refused.message)?.[1]);
+    expect(fitting).toBeGreaterThanOrEqual(20);
+    const pages = await Promise.all([1, 2].map((page) => list(lookup_key, { page, perPage: fitting })));
+    expect(pages.flatMap(({ entries }) => entries)).toHaveLength(30);
+    // What does not exceed the bound is no matter of how many are asked for.
+    expect((await list(lookup_key, { page: 2, perPage: 20 })).entries).toHaveLength(10);
   });
 
   it("shows the digests of the entry and of the one before it, in an order that appends between do not disturb", async () => {
@@ -202,7 +216,7 @@ describe("looking up", () => {
     expect(entries).toMatchObject([{ id: 1, previous_hashes: [], payload: old.payload }]);
   });
 
-  it("survives a restart, and is what the entries make it, whatever imported history calls a claim", async () => {
+  it("survives a restart, and follows from the entries, for any claims in imported history", async () => {
     const lookupKey = newLookupKey();
     const { entry_id } = await world.registry.claims.post(sealed(lookupKey).payload, poster);
     const odd = [{}, { lookup_key: 7 }, { lookup_key: "" }, { lookup_key: "🪨".repeat(300), commitment: {} }];
@@ -238,7 +252,7 @@ describe("revealing", () => {
     expect(reveal((await posted()).entry_id, commitmentKey)).toEqual({ valid: false });
   });
 
-  it("refuses what cannot be evaluated", async () => {
+  it("refuses claims that cannot be evaluated", async () => {
     const { entry_id, commitmentKey } = await posted();
     const code = async (...parameters: Parameters<typeof reveal>) => (await failure(() => reveal(...parameters))).code;
     expect(await code(entry_id)).toBe("commitment-key-missing");
@@ -250,7 +264,7 @@ describe("revealing", () => {
     expect(await code(1, commitmentKey)).toBe("not-found");
   });
 
-  it("does not reveal pre-upgrade entries, nor what imported history calls a claim", async () => {
+  it("does not reveal pre-upgrade entries, or false claims in imported history", async () => {
     const others = [
       { commitment: sha256("x"), commitment_alg: "sha256" },
       { commitment: sha256("x"), commitment_alg: "md5" },

@@ -1,13 +1,12 @@
 /** Endorsement graphs of any size, written as rows through the projection's own functions, without entries. */
 
-import type { Transaction } from "#cairnlog/engine/log/write/commands.js";
 import {
   applyAcceptance,
   applyAlert,
   applyOffer,
   applyWithdrawal,
 } from "#cairnlog/engine/registry/endorsements/events.js";
-import { runIn } from "../../log/inline.js";
+import { type PlantingTransaction, runIn } from "../../log/inline.js";
 import { HUMAN } from "../endorsements/endorsementcase.js";
 import { at, sha256, type World } from "../world.js";
 
@@ -92,7 +91,7 @@ export async function putAlert(world: World, id: number, by: string, on: string)
 async function inChunks<T>(
   world: Opened,
   items: readonly T[],
-  put: (transaction: Transaction, item: T) => void,
+  put: (transaction: PlantingTransaction, item: T) => void,
 ): Promise<void> {
   for (let from = 0; from < items.length; from += CHUNK)
     await runIn(world.registry.log, (transaction) => {

@@ -49,7 +49,7 @@ describe("layer 1", () => {
     },
   );
 
-  it("says what each of a chain of signatures covers", async () => {
+  it("reports the coverage of each signature in a chain", async () => {
     const signers = [nodeSigner(), nodeSigner("ecdsa-p256"), nodeSigner("rsa-2048")];
     let manifest = manifestOf();
     for (const signer of signers) manifest = await attest(world, signer, manifest);
@@ -143,7 +143,7 @@ describe("layer 1", () => {
     expect(result.overall_status).toBe("invalid");
   });
 
-  it("takes an attestation as logged when one of several entries under its id is it", async () => {
+  it("finds an attestation among several entries with its id", async () => {
     const signer = nodeSigner();
     const payload = { attestation_id: "shared", signer_key_fingerprint: "x", manifest_hash: "y", timestamp: 7 };
     await register(world, signer);
@@ -202,7 +202,7 @@ describe("the result", () => {
     expect(result.attestations.map(({ id }) => id)).toEqual(signers.map((_, i) => `a${i}`));
     const forged = await verify(world, changed(manifest, { signature: signers[200]!.sign("x") }, 200));
     expect(forged.attestations.flatMap(({ layer1 }, i) => (layer1.status === "valid" ? [] : [i]))).toEqual(
-      // What was signed after it covered it.
+      // Later signatures covered it.
       Array.from({ length: 56 }, (_, i) => 200 + i),
     );
     const bulky = { ...manifest, extra: "x".repeat(262_144) };

@@ -1,5 +1,6 @@
 /** The way of a request through the server, with routes that answer at once, later, in parts, or break. */
-import { connect } from "node:net";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
 import fc from "fast-check";
 import { pino } from "pino";
 import Type from "typebox";
@@ -8,16 +9,19 @@ import { CairnlogError } from "#cairnlog/engine/error.js";
 import { HttpServer } from "#cairnlog/server/http/app.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { type Route, route } from "#cairnlog/server/http/route.js";
-import { Answer, headerGroup, json, StreamedAnswer } from "#cairnlog/server/http/transport/answer.js";
+import { Answer, headerGroup, json, jsonList, StreamedAnswer } from "#cairnlog/server/http/transport/answer.js";
 import { UNKNOWN } from "#cairnlog/server/http/transport/client-address.js";
 import { jsonValues, texts } from "../../texts.js";
 import { until } from "../sockets.js";
 
 const LARGE = 32 * 2 ** 20;
+/** As long, no eight bytes of it like others. */
+const LARGE_TEXT = Array.from({ length: LARGE / 8 }, (_, i) => i.toString(16).padStart(8, "0")).join("");
+const LARGE_BYTES = Buffer.from(LARGE_TEXT);
 /** As fast-check makes them: anything that JSON can carry, letters of all scripts included. */
 let value: unknown = null;
 
-/** Refusals of these kinds come one by one, in a crowd, and because of who asks. */
+/** These refusals come for single requests, under load, and because of the client. */
 const REFUSED = ["signer-unavailable", "corrupt-log", "overloaded", "closed", "not-found"] as const;
 
 function* breaking(): Generator<Buffer> {
@@ -27,11 +31,31 @@ function* breaking(): Generator<Buffer> {
 
 const read = (path: string, handle: Route["handle"]): Route =>
   route({ method: "GET", path, summary: "", answer: Type.Unknown(), limit: "general", handle });
+/** What happens in this process, in order. */
+const events: string[] = [];
+
+/** Takes longer than bodies may in one turn of the event loop. */
+function slow(): string {
+  if (!events.length) setImmediate(() => events.push("turn"));
+  events.push("slow");
+  const until = performance.now() + 20;
+  while (performance.now() < until);
+  return "done";
+}
+
+const LIST = Array.from({ length: 40 }, (_, i) => JSON.stringify({ i, text: "x".repeat(300_000) }));
+let itemsRead = 0;
+function readItem(i: number): Buffer {
+  itemsRead++;
+  return Buffer.from(LIST[i]!);
+}
+
 const asked = { method: "POST", summary: "", body: Type.Object({}), answer: Type.Unknown(), limit: "general" } as const;
 const routes: Route[] = [
   read("/value", () => value),
   read("/later", async () => value),
-  read("/large", () => new Answer(Buffer.alloc(LARGE))),
+  read("/large", () => new Answer(LARGE_BYTES)),
+  read("/large-text", () => new Answer(LARGE_TEXT)),
   read("/breaking", () => new StreamedAnswer(breaking(), {})),
   read("/breaking-later", async () => new StreamedAnswer(breaking(), {})),
   read("/throwing", () => {
@@ -45,6 +69,8 @@ const routes: Route[] = [
   route({ ...asked, path: "/address", asksAddress: true, handle: ({ request }) => request.address }),
   route({ ...asked, path: "/no-address", handle: ({ request }) => request.address }),
   route({ ...asked, path: "/body", handle: ({ body }) => body }),
+  route({ ...asked, path: "/slow", handle: slow }),
+  read("/list", () => jsonList("items", LIST.length, readItem, { total: LIST.length })),
 ];
 
 const anchors = { totals: { pending: 0, confirmed: 0 }, oldestPending: () => null };
@@ -79,7 +105,7 @@ test("before anybody has asked, nothing is counted", () => {
 
 const post = (path: string, body: string) => fetch(url + path, { method: "POST", body });
 
-test.each(["/value", "/later"])("%s: what is served is the value's JSON, whatever letters are in it", async (path) => {
+test.each(["/value", "/later"])("%s: the answer is the value's JSON, for all characters", async (path) => {
   await fc.assert(
     fc.asyncProperty(jsonValues(), texts(), async (any, text) => {
       value = [any, text];
@@ -93,6 +119,45 @@ test.each(["/value", "/later"])("%s: what is served is the value's JSON, whateve
     }),
     { numRuns: 50 },
   );
+});
+
+async function connected(): Promise<Socket> {
+  const socket = connect(port, "127.0.0.1").setNoDelay();
+  await once(socket, "connect");
+  return socket;
+}
+
+test("bodies that came together are handled in several turns when that takes long", async () => {
+  events.length = 0;
+  const length = 12;
+  const sockets = await Promise.all(Array.from({ length }, () => connected()));
+  for (const socket of sockets) socket.write("POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{");
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const answers = sockets.map((socket) => once(socket, "data"));
+  for (const socket of sockets) socket.write("}");
+  await Promise.all(answers);
+  for (const socket of sockets) socket.destroy();
+  expect(events.filter((event) => event === "slow")).toHaveLength(length);
+  expect(events.slice(0, 2)).toEqual(["slow", "turn"]);
+});
+
+test("a long list is read while it is sent, no further than its client reads", async () => {
+  itemsRead = 0;
+  const reply = await fetch(`${url}/list`);
+  expect(await reply.text()).toBe(`{"items":[${LIST.join()}],"total":${LIST.length}}`);
+  expect(itemsRead).toBe(LIST.length);
+  itemsRead = 0;
+  const deaf = await connected();
+  deaf.pause();
+  deaf.write("GET /list HTTP/1.1\r\nHost: x\r\n\r\n");
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect(itemsRead).toBeGreaterThan(0);
+  expect(itemsRead).toBeLessThan(LIST.length);
+  deaf.destroy();
+  // A short one is made whole: its length is known.
+  const short = jsonList("items", 2, (i) => Buffer.from(`${i}`), { total: 2 });
+  expect(short.body.toString()).toBe('{"items":[0,1],"total":2}');
+  expect(jsonList("items", 0, readItem, { total: 0 }).body.toString()).toBe('{"items":[],"total":0}');
 });
 
 test("text that needs no other letters is sent from no memory of its own", () => {
@@ -126,22 +191,30 @@ test("a fault of a handler is a 500, and the connection goes on", async () => {
   expect(server.inFlight).toBe(0);
 });
 
-test("who leaves in the middle of an answer that was begun at once leaves nothing behind", async () => {
-  const socket = connect(port, "127.0.0.1");
-  socket.write("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
-  await until(() => server.inFlight === 1);
-  expect(server.answers.held).toBe(LARGE);
-  socket.destroy();
-  await until(() => server.inFlight === 0);
-  expect([server.answers.held, server.answers.waiting]).toEqual([0, 0]);
-});
+test.each(["/large", "/large-text"])(
+  "%s: a client that disconnects in the middle of an answer leaves nothing behind",
+  async (path) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    await until(() => server.inFlight === 1);
+    expect(server.answers.held).toBe(LARGE);
+    socket.destroy();
+    await until(() => server.inFlight === 0);
+    expect([server.answers.held, server.answers.waiting]).toEqual([0, 0]);
+  },
+);
 
-test("the whole of an answer arrives that the socket does not take at once", async () => {
-  expect((await (await fetch(`${url}/large`)).arrayBuffer()).byteLength).toBe(LARGE);
-  expect([server.inFlight, server.answers.held]).toEqual([0, 0]);
-});
+test.each(["/large", "/large-text"])(
+  "%s: all that the socket does not take at once arrives, in order",
+  async (path) => {
+    const received = Buffer.from(await (await fetch(url + path)).arrayBuffer());
+    expect(received.equals(LARGE_BYTES)).toBe(true);
+    await until(() => server.inFlight === 0);
+    expect([server.answers.held, server.answers.waiting]).toEqual([0, 0]);
+  },
+);
 
-test("the address is there for the route that asks, and looked up for no other", async () => {
+test("the address is looked up only for routes that need it", async () => {
   expect(await (await post("/address", "{}")).json()).toBe("127.0.0.1");
   expect(await (await post("/no-address", "{}")).json()).toBe(UNKNOWN);
 });
@@ -164,7 +237,7 @@ test("a body is the same in however many parts it comes, and none of it is held 
   expect([server.uploads.pending.held, server.uploads.arriving, server.inFlight]).toEqual([0, 0, 0]);
 });
 
-/** What a server logs from `level` on while it is asked. */
+/** The lines that a server logs from `level` on during requests. */
 async function logged(level: string, ask: (url: string) => Promise<unknown>): Promise<Record<string, unknown>[]> {
   const lines: Record<string, unknown>[] = [];
   const sink = { write: (line: string) => lines.push(JSON.parse(line)) };
@@ -196,7 +269,7 @@ test("faults are logged with the id that the client got, and refusals that come 
   ]);
 });
 
-test("at the level debug every answer is logged, and who asked", async () => {
+test("at the level debug every answer is logged, with the client's address", async () => {
   const lines = await logged("debug", async (url) => {
     await fetch(`${url}/value`, { headers: { "x-request-id": "mine" } });
     await fetch(`${url}/nothing`, { method: "POST" });

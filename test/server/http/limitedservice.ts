@@ -1,10 +1,10 @@
-/** `cairnlog serve` as a process of its own, under what limits the system sets it. */
+/** `cairnlog serve` in a process of its own, under limits of the system. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { MAIN } from "../../service.js";
 
-/** What such a service finds in its environment. */
+/** The environment of such a service. */
 export const environment = (dataDir: string) => ({
   ...process.env,
   PORT: "0",

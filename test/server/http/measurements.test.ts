@@ -1,8 +1,8 @@
-/** What `/metrics` shows: every metric by name and kind, each with the value of what it measures and of nothing else. */
+/** The content of `/metrics`: every metric by name and kind, each with the right value. */
 import { Registry } from "prom-client";
 import { afterAll, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
-import type { BatchReport } from "#cairnlog/engine/log/write/sequencer.js";
+import type { BatchReport } from "#cairnlog/engine/log/write/executor.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { Tallies } from "#cairnlog/server/http/observing/tallies.js";
 
@@ -48,6 +48,27 @@ async function samples(): Promise<Record<string, number>> {
     lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.split(" ").at(-1))]),
   );
 }
+
+test("the text is written for everybody who waits for it, and says what was so when they asked", async () => {
+  let reads = 0;
+  const counting = new Metrics({
+    ...log,
+    observeBatches: () => {},
+    get size() {
+      reads++;
+      return reads;
+    },
+  } as unknown as ConstructorParameters<typeof Metrics>[0]);
+  const before = reads;
+  const entries = async () => Number(/^cairnlog_log_entries (\d+)$/m.exec(await counting.text())![1]);
+  // The entries in the log and those appended since the start are two reads.
+  const first = await Promise.all(Array.from({ length: 50 }, entries));
+  expect(new Set(first).size).toBe(1);
+  expect(reads - before).toBe(2);
+  const second = await entries();
+  expect(second).toBeGreaterThan(first[0]!);
+  counting.close();
+});
 
 const KINDS: Readonly<Record<string, string>> = {
   cairnlog_anchor_due: "gauge",
@@ -103,7 +124,7 @@ test("names, kinds and a sentence about each", async () => {
   expect(metrics.contentType).toMatch(/^text\/plain; version=0\.0\.4/);
 });
 
-test("each shows its own number, as it is when somebody looks", async () => {
+test("each shows its own current number", async () => {
   expect(await samples()).toMatchObject({
     cairnlog_log_entries: 100,
     cairnlog_append_queue: 3,
@@ -197,7 +218,7 @@ test("how late timers came since the last look", async () => {
   expect(all).toBeLessThan(elapsed);
 });
 
-test("refusals by code, clients who left, and the version", async () => {
+test("refusals by code, clients that disconnected, and the version", async () => {
   metrics.refused("gone");
   metrics.refused("gone");
   metrics.refused("not-found");
@@ -212,7 +233,7 @@ test("refusals by code, clients who left, and the version", async () => {
   expect(Object.values(seen)[Object.keys(seen).findIndex((name) => name.startsWith("cairnlog_info"))]).toBe(1);
 });
 
-test("batches by size, and what each stage took", async () => {
+test("batches by size, and the duration of each stage", async () => {
   log.observer({ entries: 3, forming: 0.002, signing: 0.03, writing: 0.4 });
   log.observer({ entries: 1025, forming: 0.0005, signing: 5, writing: 6 });
   const seen = await samples();

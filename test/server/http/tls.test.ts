@@ -1,4 +1,4 @@
-/** TLS by two settings, with certificates made by openssl, and tried with openssl and curl. */
+/** TLS with two settings, with certificates made by openssl, tested with openssl and curl. */
 import { execFile, execFileSync, spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -50,7 +50,7 @@ test("it speaks TLS 1.2 and 1.3, nothing older and nothing plain, and says https
         at("root.pem"),
         "-verify_return_error",
       ];
-      // Without anything to send it ends by itself.
+      // Without input it ends on its own.
       return spawnSync("openssl", args, { input: "", encoding: "utf8" }).stdout;
     };
     expect(sClient("-tls1_2")).toContain("Verify return code: 0 (ok)");

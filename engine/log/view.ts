@@ -1,0 +1,383 @@
+/**
+ * What can be read of a log: rows, entries, heads, proofs, tiles, searches. It shows the log as it
+ * was at one moment; the writer and the reader (`writer.ts`, `reader.ts`), which extend it, move
+ * that moment on.
+ *
+ * All of its memory belongs to the thread that opened it: no two threads share a view.
+ */
+import { createPool, type Pool } from "../crypto/pool/pool.js";
+import { CairnlogError } from "../error.js";
+import type { PostingList } from "../store/postings/postings.js";
+import type { Key, KeyOf, RowOf, TableName } from "../store/schema.js";
+import type { RowWindow, Snapshot, StoreReader, StoreUsage } from "../store/store.js";
+import type { InclusionProof } from "../verify/bundle/format.js";
+import type { Entry } from "../verify/entry.js";
+import type { TreeVersion } from "../verify/tree/merkle.js";
+import type { TreeHead } from "../verify/tree/treehead.js";
+import { Anchors } from "./anchor/anchors.js";
+import type { LogMemory } from "./apply/memory.js";
+import { stateDifferences } from "./check/differences.js";
+import { Replay } from "./check/rebuild.js";
+import { type VerifyReport, verifyLog } from "./check/verify.js";
+import { microsOf } from "./instant.js";
+import { type Criteria, type Matches, matching } from "./read/query.js";
+import { EntryReader } from "./read/reader.js";
+import { Seams, type Stretch } from "./read/seams.js";
+import { SIGNING_VERSION } from "./tree/frontier.js";
+import { consistencyPath, inclusionPath } from "./tree/proofs.js";
+import { ProofTexts, type ServedProof } from "./tree/prooftexts.js";
+import { publishedTile } from "./tree/tiles.js";
+import { TILE_WIDTH } from "./tree/tree.js";
+import type { Command } from "./write/commands.js";
+import type { Committed, Executor, Receipt } from "./write/executor.js";
+import type { Projection } from "./write/projection.js";
+
+export interface ConsistencyProof {
+  readonly from_size: number;
+  readonly to_size: number;
+  readonly tree_version: TreeVersion;
+  readonly from_root: string;
+  readonly to_root: string;
+  readonly peaks: readonly string[];
+  readonly extension: readonly string[];
+  readonly from_sth: TreeHead | null;
+  readonly to_sth: TreeHead | null;
+}
+
+/** What a view reads, and by what it checks it. */
+export interface ViewParts {
+  readonly path: string;
+  readonly store: StoreReader;
+  readonly memory: LogMemory;
+  readonly projection: Projection;
+  /** Public key of the log's operator, PEM. */
+  readonly operatorKey: string;
+  /** Worker threads for verification; without it the view starts its own when it needs them. */
+  readonly pool?: Pool | undefined;
+  readonly mapSize?: number | undefined;
+}
+
+/** Reads of a log. */
+export abstract class LogView implements Pick<Executor, "execute"> {
+  readonly #parts: ViewParts;
+  readonly #reader: EntryReader;
+  readonly #seams: Seams;
+  readonly #proofTexts: ProofTexts;
+  /** Proofs from outside, joined to the entries that have one. */
+  readonly anchors: Anchors;
+  #ownPool: Pool | null = null;
+  /** Entries on disk. Nothing beyond is shown to anyone. */
+  #size = 0;
+  #verification: Promise<VerifyReport> | null = null;
+  readonly #closing = new AbortController();
+
+  constructor(parts: ViewParts) {
+    const { store, memory } = parts;
+    this.#parts = parts;
+    this.#reader = new EntryReader(store);
+    this.#seams = new Seams(store, (leafIndex) => microsOf(this.#reader.entry(leafIndex)!.timestamp));
+    this.anchors = new Anchors(store, this);
+    this.#proofTexts = new ProofTexts(
+      memory.frontier.trees,
+      (leafIndex) => this.#reader.digest(leafIndex)!,
+      (treeSize) => this.treeHead(treeSize),
+    );
+  }
+
+  abstract execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>>;
+
+  /**
+   * Shows what the disk says, when memory says the same.
+   * @throws CairnlogError `corrupt-log` when the log has lost its end
+   */
+  protected showDisk(): void {
+    this.#proofTexts.clear();
+    this.#seams.restore();
+    this.anchors.restore();
+    const { size } = this.#parts.memory.frontier;
+    this.#checkEnd(size);
+    this.#size = size;
+  }
+
+  /** Shows the first `size` entries, which are on disk. */
+  protected show(size: number): void {
+    this.#size = size;
+  }
+
+  /** A log that lost its newest batches must not go on: it would sign other entries at sizes that have heads already. */
+  #checkEnd(size: number): void {
+    const shrank = (what: string) =>
+      new CairnlogError(
+        "corrupt-log",
+        `The log in ${this.#parts.path} shrank: it ends after entry ${size}, but ${what} of later ones are there. Restore the newest backup (cairnlog restore).`,
+      );
+    if (this.#parts.memory.postings.size > size) throw shrank("postings");
+    const firstOpen = Math.floor(size / TILE_WIDTH);
+    if (this.#parts.store.tile(1, 0, firstOpen) || this.#parts.store.tile(2, 0, firstOpen)) throw shrank("tiles");
+  }
+
+  /** Entries in the log, all of them on disk. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** How much room the log takes on disk, and may take. */
+  get diskUsage(): StoreUsage {
+    return this.#parts.store.usage();
+  }
+
+  /** A row of state, as it is on disk. */
+  row<T extends TableName>(table: T, key: KeyOf<T>): RowOf<T> | undefined {
+    return this.#parts.store.get(table, key);
+  }
+
+  /** Rows of state with `start` <= key < `end`, ascending, as they are on disk; all of them, or those in `window`. */
+  rows<T extends TableName>(table: T, start: Key, end: Key, window?: RowWindow): { key: KeyOf<T>; row: RowOf<T> }[] {
+    return [...this.#parts.store.range(table, start, end, window)];
+  }
+
+  /** Rows of state as they are on disk now, for work that takes several turns of the event loop; to be closed. */
+  snapshot(): Snapshot {
+    return this.#parts.store.snapshot();
+  }
+
+  /** Leaf indexes of the entries with `term`, ascending. Use it before the next `await`. */
+  postings(term: string): PostingList {
+    return this.#parts.memory.postings.list(term);
+  }
+
+  /** The entry with this id as it is served (JSON), not to be written to; or undefined. */
+  entryJson(id: number): Buffer | undefined {
+    const leafIndex = this.leafIndexOf(id);
+    return leafIndex === undefined ? undefined : this.entryJsonAt(leafIndex);
+  }
+
+  /** The leaf index of the entry with this id, or undefined: imported history may leave ids out. */
+  leafIndexOf(id: number): number | undefined {
+    return this.#seams.leafIndexOf(id, this.#size);
+  }
+
+  /** The entry at this leaf index as it is served (JSON), not to be written to; or undefined. */
+  entryJsonAt(leafIndex: number): Buffer | undefined {
+    const json = leafIndex >= 0 && leafIndex < this.#size ? this.#reader.json(leafIndex) : undefined;
+    return json && this.anchors.join(leafIndex, json);
+  }
+
+  /** The leaf index of the first entry with a higher id than this one; the size of the log if there is none. */
+  leafIndexAfter(id: number): number {
+    return this.#seams.leafIndexFrom(id + 1, this.#size);
+  }
+
+  /** The entry with this id, or undefined. */
+  entry(id: number): Entry | undefined {
+    const leafIndex = this.leafIndexOf(id);
+    return leafIndex === undefined ? undefined : this.entryAt(leafIndex);
+  }
+
+  /** The entry at this leaf index, or undefined. */
+  entryAt(leafIndex: number): Entry | undefined {
+    const json = this.entryJsonAt(leafIndex);
+    return json && (JSON.parse(json.toString("utf8")) as Entry);
+  }
+
+  /** Entries in order, from this leaf index on; those appended meanwhile included. */
+  *entries(from = 0): Iterable<Entry> {
+    for (let leafIndex = from; ; leafIndex++) {
+      const entry = this.entryAt(leafIndex);
+      if (!entry) return;
+      yield entry;
+    }
+  }
+
+  /**
+   * Leaf indexes of the entries that `criteria` select, a page at a time, oldest first. The work pauses at every `yield`;
+   * entries that are appended meanwhile are not among the matches.
+   * @throws CairnlogError `invalid-input` for a search term that matches too much
+   */
+  matching(criteria: Criteria, offset: number, limit: number): Generator<void, Matches, void> {
+    const entry = (leafIndex: number) => this.#reader.entry(leafIndex);
+    return matching({ postings: this.#parts.memory.postings, size: this.#size, entry }, criteria, offset, limit);
+  }
+
+  /** Like `matching`, without pauses. */
+  match(criteria: Criteria, offset: number, limit: number): Matches {
+    const work = this.matching(criteria, offset, limit);
+    for (;;) {
+      const { done, value } = work.next();
+      if (done) return value;
+    }
+  }
+
+  /** The same entries as they are served (JSON). */
+  find(criteria: Criteria, offset: number, limit: number): { readonly entries: Buffer[]; readonly total: number } {
+    const { indexes, total } = this.match(criteria, offset, limit);
+    return { entries: indexes.map((leafIndex) => this.entryJsonAt(leafIndex)!), total };
+  }
+
+  /**
+   * The entries made in [from, to), in microseconds since the epoch: stretches of leaf indexes, ascending. Appended
+   * entries ascend in time and are found by a binary search; imported history costs as many as it has steps back in time.
+   */
+  between(from: number, to: number): readonly Stretch[] {
+    return this.#seams.between(from, to, this.#size);
+  }
+
+  /** The newest entry, or null on an empty log. */
+  head(): Entry | null {
+    return this.#size ? this.entryAt(this.#size - 1)! : null;
+  }
+
+  /** The signed head of a tree size (default: the newest), or null where there is none. */
+  treeHead(treeSize: number = this.#size): TreeHead | null {
+    return (treeSize <= this.#size && this.#reader.head(treeSize)) || null;
+  }
+
+  /** The receipt of the entry at a leaf index, as its append gave it; null for imported entries, which have no head. */
+  receipt(leafIndex: number): Receipt | null {
+    const entry = leafIndex < this.#size ? this.#reader.entry(leafIndex) : undefined;
+    const sth = this.treeHead(leafIndex + 1);
+    if (!entry || !sth) return null;
+    const { id, entry_hash, timestamp } = entry;
+    return { log_entry_id: id, leaf_index: leafIndex, entry_hash, timestamp, sth, json: this.#reader.json(leafIndex)! };
+  }
+
+  /**
+   * Proof that the entry at `leafIndex` is in the tree of `treeSize` leaves (default: all).
+   * @throws CairnlogError `invalid-input` unless 0 <= leafIndex < treeSize <= size
+   */
+  inclusionProof(
+    leafIndex: number,
+    { treeSize = this.#size, treeVersion = SIGNING_VERSION }: { treeSize?: number; treeVersion?: TreeVersion } = {},
+  ): InclusionProof {
+    this.#checkSize(treeSize);
+    const { leafHash, rootHash, auditPath } = inclusionPath(
+      this.#parts.memory.frontier.trees[treeVersion],
+      leafIndex,
+      treeSize,
+    );
+    return {
+      leaf_index: leafIndex,
+      tree_size: treeSize,
+      tree_version: treeVersion,
+      leaf_hash: leafHash,
+      root_hash: rootHash,
+      audit_path: auditPath,
+      entry_hash: this.#reader.digest(leafIndex)!,
+      sth: this.treeHead(treeSize),
+    };
+  }
+
+  /**
+   * The same as it is served (JSON).
+   * @throws CairnlogError as `inclusionProof` does
+   */
+  inclusionProofJson(
+    leafIndex: number,
+    { treeSize = this.#size, treeVersion = SIGNING_VERSION }: { treeSize?: number; treeVersion?: TreeVersion } = {},
+  ): ServedProof {
+    this.#checkSize(treeSize);
+    return this.#proofTexts.inclusion(leafIndex, treeSize, treeVersion);
+  }
+
+  /**
+   * Proof that the tree of `from` leaves is the beginning of the tree of `to` leaves (default: all).
+   * @throws CairnlogError `invalid-input` unless 1 <= from <= to <= size
+   */
+  consistencyProof(
+    from: number,
+    to: number = this.#size,
+    treeVersion: TreeVersion = SIGNING_VERSION,
+  ): ConsistencyProof {
+    this.#checkSize(to);
+    const { fromRoot, toRoot, peaks, extension } = consistencyPath(
+      this.#parts.memory.frontier.trees[treeVersion],
+      from,
+      to,
+    );
+    return {
+      from_size: from,
+      to_size: to,
+      tree_version: treeVersion,
+      from_root: fromRoot,
+      to_root: toRoot,
+      peaks,
+      extension,
+      from_sth: this.treeHead(from),
+      to_sth: this.treeHead(to),
+    };
+  }
+
+  /**
+   * The first `width` (1 to 256) hashes of tile `index` of a tile level, 32 bytes each; undefined when the log has not as
+   * many. Level l holds the complete nodes of tree level 8·l, so what was given once never changes.
+   */
+  tile(treeVersion: TreeVersion, level: number, index: number, width: number = TILE_WIDTH): Uint8Array | undefined {
+    return publishedTile(this.#parts.memory.frontier.trees[treeVersion], this.#size, { level, index, width });
+  }
+
+  /** A size that is on its way to disk must not be proved yet: its head might never exist. */
+  #checkSize(treeSize: number): void {
+    if (!(treeSize >= 1 && treeSize <= this.#size))
+      throw new CairnlogError("invalid-input", `The tree size must lie between 1 and ${this.#size}.`);
+  }
+
+  /** Re-derives everything from the stored payloads, as of now, beside live appends. Calls at one time share one run. */
+  verify(): Promise<VerifyReport> {
+    this.#verification ??= this.#verify().finally(() => {
+      this.#verification = null;
+    });
+    return this.#verification;
+  }
+
+  async #verify(): Promise<VerifyReport> {
+    const { path, mapSize, operatorKey, projection } = this.#parts;
+    const checksEvents = projection.checksEvents === true;
+    const target = { path, size: this.#size, operatorKey, checksEvents };
+    const { signal } = this.#closing;
+    return verifyLog(this.#pool, mapSize === undefined ? target : { ...target, mapSize }, { signal });
+  }
+
+  get #pool(): Pool {
+    if (this.#parts.pool) return this.#parts.pool;
+    this.#ownPool ??= createPool();
+    return this.#ownPool;
+  }
+
+  /**
+   * Rebuilds derived rows and postings from the entries, in memory, and compares them with what this log holds: for
+   * logs that fit there. `checkLog` does so for any that is closed.
+   * @returns a sentence for each difference; empty when state is what the entries make it
+   */
+  stateDifferences(): string[] {
+    const rebuilt = new Replay(this.#reader, this.#parts.projection);
+    rebuilt.apply(0, this.#size);
+    const differences = [...stateDifferences(this.#parts.store, rebuilt)];
+    let postings = 0;
+    for (const [term, indexes] of rebuilt.terms) {
+      postings += indexes.length;
+      const list = this.#parts.memory.postings.list(term);
+      const stored = Array.from({ length: list.length }, (_, rank) => list.at(rank));
+      if (stored.join() !== indexes.join())
+        differences.push(
+          `postings of kind ${term.charCodeAt(0)}: entries ${stored.join()} instead of ${indexes.join()}`,
+        );
+    }
+    if (this.#parts.memory.postings.count !== postings)
+      differences.push(`${this.#parts.memory.postings.count} postings are held, but the entries make ${postings}`);
+    return differences;
+  }
+
+  /** Closes what was opened to be read; a verification is broken off. Nothing keeps running. */
+  async close(): Promise<void> {
+    this.stopVerifying();
+    await this.#verification?.catch(() => undefined);
+    await this.#ownPool?.close();
+    await this.#parts.memory.postings.close();
+    await this.#parts.store.close();
+  }
+
+  /** Breaks off the verification that runs. */
+  protected stopVerifying(): void {
+    this.#closing.abort(new CairnlogError("closed", "The log is closed."));
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * The way to a log's writer: commands go in, receipts come out. Whoever has one need not know where the writer is: in this
+ * thread (`writer.ts`), or nowhere that it could write (`reader.ts`).
+ */
+import type { CairnlogError } from "../../error.js";
+import type { TableName } from "../../store/schema.js";
+import type { TreeHead } from "../../verify/tree/treehead.js";
+import type { Command } from "./commands.js";
+import type { RowObserver } from "./committed.js";
+import type { EventInput } from "./projection.js";
+
+/** Proof that an event is in the log, on disk, with the head of the size it made. */
+export interface Receipt {
+  readonly log_entry_id: number;
+  readonly leaf_index: number;
+  readonly entry_hash: string;
+  readonly timestamp: string;
+  readonly sth: TreeHead;
+  /** The entry as it is stored and served (JSON), not to be written to. */
+  readonly json: Buffer;
+}
+
+/** What a command returned, when what it did is on disk. */
+export interface Committed<T> {
+  readonly value: T;
+  /** One for each event that the command appended, in order. */
+  readonly receipts: readonly Receipt[];
+}
+
+/** How one batch went, for measurements. Times are in seconds. */
+export interface BatchReport {
+  readonly entries: number;
+  /** Running its commands, hashing, extending the trees: the time it kept the writer's thread. */
+  readonly forming: number;
+  /** Until all its heads were signed. */
+  readonly signing: number;
+  /** Until it was on disk. */
+  readonly writing: number;
+}
+
+export interface Executor {
+  /**
+   * Appends one event, or several that become neighbours in one batch. Resolves when they are on disk, each with the
+   * signed head of the size it made.
+   * @throws CairnlogError as `execute` does; `not-i-json` for a payload that has no canonical form. Nothing was appended
+   *   then, unless the disk failed: then look before trying again.
+   */
+  append(event: EventInput): Promise<Receipt>;
+  append(events: readonly EventInput[]): Promise<readonly Receipt[]>;
+  /**
+   * Runs a command with its input, which nobody may change afterwards, and resolves when what it did is on disk.
+   * @throws CairnlogError what the command throws; `overloaded`, `closed`, `signer-unavailable`, `storage-failed`
+   */
+  execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>>;
+  /**
+   * Signs the head of the current size again, with a timestamp of now. Only its time is stored: the first head of a size
+   * stays the one that `treeHead` gives.
+   * @throws CairnlogError `precondition-failed` on an empty log; `signer-unavailable`; as `execute` does
+   */
+  signHead(): Promise<TreeHead>;
+  /**
+   * Writes a row that means nothing, and waits until it is on disk: whether the log can be written now.
+   * @throws CairnlogError as `execute` does
+   */
+  tryWriting(): Promise<void>;
+  /** Appends waiting for their batch. */
+  readonly queued: number;
+  /** Batches written since the log was opened: how many transactions the appends shared. */
+  readonly batches: number;
+  /** Why the newest batch could not be signed or written; null when it could. */
+  readonly lastFailure: CairnlogError | null;
+  /** Has `observer` called for every batch with entries that is on disk. It must not throw, and be quick. */
+  observeBatches(observer: (report: BatchReport) => void): void;
+  /**
+   * Has `observer` called for every batch that changes rows of a table, once it is on disk and its entries can be read;
+   * it takes the place of an earlier one.
+   */
+  observeRows<T extends TableName>(table: T, observer: RowObserver<T>): void;
+}

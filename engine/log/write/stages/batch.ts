@@ -1,0 +1,41 @@
+/** A batch on its way through the sequencer's stages: formed, signed, written, answered. */
+import type { Layer, TileChange } from "../../../store/changeset.js";
+import type { Command } from "../commands.js";
+import type { FinishedEntry } from "../entry.js";
+import type { Committed } from "../executor.js";
+import type { LoggedEvent } from "../projection.js";
+
+/** A command that waits for its batch, and whoever waits for its answer. */
+export interface Waiting {
+  readonly command: Command<unknown, unknown>;
+  readonly input: unknown;
+  readonly resolve: (committed: Committed<unknown>) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A command that has run: how it ends once its batch is on disk. */
+export interface Ran {
+  readonly waiting: Waiting;
+  readonly outcome: { readonly value: unknown } | { readonly error: unknown };
+  /** Its events are numbers [from, to) of the batch. */
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface FormedBatch {
+  readonly firstIndex: number;
+  /** Rows and terms of the batch; later batches read through it until it is on disk. */
+  readonly layer: Layer;
+  readonly ran: readonly Ran[];
+  readonly events: readonly LoggedEvent[];
+  readonly entries: readonly FinishedEntry[];
+  /** Entry hash of every entry, 32 bytes each. */
+  readonly digests: Buffer;
+  /** Root of every new size, 32 bytes each. */
+  readonly roots: Uint8Array;
+  /** Of all heads of the batch, microseconds. */
+  readonly headTimestamp: number;
+  readonly tiles: readonly TileChange[];
+  /** Seconds it took to form. */
+  readonly forming: number;
+}

@@ -1,0 +1,136 @@
+/**
+ * The writer of a log: the one door through which it grows, and a view of it that shows each batch as soon as it is on disk.
+ * A log has one, in one thread of one process, which owns all that runs ahead of the disk: the queue, the batches in flight,
+ * the right edge of the trees, and the postings that no run holds yet.
+ */
+import { importPublicKey, type ServerKey } from "../crypto/keys/spki.js";
+import { CairnlogError } from "../error.js";
+import type { Journal } from "../journal/journal.js";
+import type { WriterLock } from "../store/lmdb/writerlock.js";
+import { FORMAT, type TableName } from "../store/schema.js";
+import type { Store } from "../store/store.js";
+import type { TreeHead } from "../verify/tree/treehead.js";
+import { Applier } from "./apply/applier.js";
+import { LogMemory } from "./apply/memory.js";
+import { type Clock, formatTimestamp } from "./clock.js";
+import { type Frontier, SIGNING_VERSION } from "./tree/frontier.js";
+import { LogView, type ViewParts } from "./view.js";
+import { append, type PlainEvent, takeHeadTime } from "./write/append.js";
+import type { Command } from "./write/commands.js";
+import type { RowObserver } from "./write/committed.js";
+import type { SecondaryDigests } from "./write/entry.js";
+import type { BatchReport, Committed, Executor, Receipt } from "./write/executor.js";
+import { freshHead } from "./write/freshhead.js";
+import type { EventInput } from "./write/projection.js";
+import { Sequencer } from "./write/sequencer.js";
+import type { Signer } from "./write/signer.js";
+
+export interface WriterParts extends Omit<ViewParts, "memory"> {
+  readonly store: Store;
+  /** Released when the log is closed. */
+  readonly lock: WriterLock;
+  readonly journal: Journal;
+  readonly signer: Signer;
+  readonly clock: Clock;
+  readonly secondaryDigests: SecondaryDigests | null;
+  /** Commands that may wait. */
+  readonly queueLimit: number;
+}
+
+/** Opened by `openLog`. */
+export class LogWriter extends LogView implements Executor {
+  readonly #parts: WriterParts;
+  readonly #operator: ServerKey;
+  readonly #frontier: Frontier;
+  readonly #applier: Applier;
+  readonly #sequencer: Sequencer;
+
+  /** To be recovered and begun before anything else. */
+  constructor(parts: WriterParts) {
+    const { store, journal, projection } = parts;
+    const memory = new LogMemory(store, projection);
+    super({ ...parts, memory });
+    this.#parts = parts;
+    this.#operator = importPublicKey(parts.operatorKey);
+    this.#frontier = memory.frontier;
+    this.#applier = new Applier({ store, journal, projection, operator: this.#operator, memory });
+    this.#sequencer = new Sequencer({
+      ...parts,
+      applier: this.#applier,
+      operatorKey: this.#operator,
+      published: (size) => this.show(size),
+      recover: () => this.recover(),
+    });
+  }
+
+  /** What the journal has decided beyond the disk is applied, and memory becomes what the disk says. */
+  async recover(): Promise<void> {
+    this.#applier.restore();
+    await this.#applier.catchUp();
+    this.#applier.restore();
+    this.showDisk();
+  }
+
+  /** Makes the first record of a log that has none: what the log is. */
+  async begin(): Promise<void> {
+    const { store, signer, clock } = this.#parts;
+    if (store.get("meta", "log")) return;
+    const row = { format: FORMAT, key_id: signer.fingerprint, created_at: formatTimestamp(clock()) };
+    await this.#applier.commitRows([{ table: "meta", key: "log", row }]);
+  }
+
+  append(event: EventInput): Promise<Receipt>;
+  append(events: readonly EventInput[]): Promise<readonly Receipt[]>;
+  async append(input: EventInput | readonly EventInput[]): Promise<Receipt | readonly Receipt[]> {
+    const events: readonly EventInput[] = Array.isArray(input) ? input : [input as EventInput];
+    // Whatever in a payload is no plain data has no canonical form, and is refused for that.
+    const { receipts } = await this.execute(append, { events: events as readonly PlainEvent[] });
+    return Array.isArray(input) ? receipts : receipts[0]!;
+  }
+
+  execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>> {
+    return this.#sequencer.submit(command, input);
+  }
+
+  async tryWriting(): Promise<void> {
+    await this.execute(takeHeadTime, null);
+  }
+
+  async signHead(): Promise<TreeHead> {
+    if (!this.size) throw new CairnlogError("precondition-failed", "The log is empty; there is no tree to sign.");
+    const { value: now } = await this.execute(takeHeadTime, null);
+    const { size } = this;
+    const stored = this.treeHead(size)?.timestamp ?? now;
+    // The log may have grown since the command. Canonical timestamps sort as text.
+    const timestamp = [now, stored].sort().at(-1)!;
+    return freshHead(this.#frontier.trees[SIGNING_VERSION], size, timestamp, this.#parts.signer, this.#operator);
+  }
+
+  get queued(): number {
+    return this.#sequencer.queued;
+  }
+
+  get batches(): number {
+    return this.#sequencer.batches;
+  }
+
+  get lastFailure(): CairnlogError | null {
+    return this.#sequencer.lastFailure;
+  }
+
+  observeBatches(observer: (report: BatchReport) => void): void {
+    this.#sequencer.observer = observer;
+  }
+
+  observeRows<T extends TableName>(table: T, observer: RowObserver<T>): void {
+    this.#sequencer.observeRows(table, observer);
+  }
+
+  /** Answers every append that was accepted, then closes; a verification is broken off. Nothing keeps running. */
+  override async close(): Promise<void> {
+    this.stopVerifying();
+    await this.#sequencer.close();
+    await super.close();
+    await this.#parts.lock.release();
+  }
+}

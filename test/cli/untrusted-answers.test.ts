@@ -1,0 +1,123 @@
+/** Answers of a service cannot control the terminal, fill the memory, or keep a command running for ever. */
+import { readFileSync } from "node:fs";
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { patientFetch } from "#cairnlog/server/cli/patience.js";
+import { printableJson } from "#cairnlog/server/cli/terminal/printable.js";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
+import { cairnlog } from "./harness.js";
+
+const folder = temporaryFolder();
+const servers: Server[] = [];
+afterAll(() => {
+  for (const server of servers) server.close().closeAllConnections();
+});
+
+async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Control sequence introducer, overrides of the writing direction, line separators, tags, a private character. */
+const STEERING = "\u009b31m \u0085 \u200f \u202a\u202e \u2028\u2029 \u2066\u2069 \u{e0041} \ue000 \u007f";
+
+describe("what steers a terminal", () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startTestService();
+    const payload = { note: STEERING, [STEERING]: ["harmless: ä € 😀"] };
+    const claim = {
+      commitment_alg: "",
+      ephemeral_public_key: "",
+      nonce: "",
+      ciphertext: "",
+      commitment: "",
+      lookup_key: "",
+    };
+    const event_type = "encrypted_claim";
+    await service.server.registry.log.append({ event_type, payload: { event_type, ...claim, ...payload } });
+  });
+  const expectHarmless = (text: string) => expect(text.replaceAll(/[\n\r]/g, "")).toMatch(/^[^\p{C}\p{Zl}\p{Zp}]*$/u);
+  const truth = async () => (await service.get("/log/1")).body;
+
+  test("is escaped in --json, which stays the same value", async () => {
+    const run = await cairnlog(["log", "search", "--json", "--server", service.url, "--state", join(folder, "state")]);
+    expectHarmless(run.stdout);
+    expect(JSON.parse(run.stdout)).toEqual(await truth());
+    expect(run.stdout).toContain("harmless: ä € 😀");
+  });
+
+  test("and in both formats of an export", async () => {
+    for (const format of ["ndjson", "csv"]) {
+      const out = join(folder, `log.${format}`);
+      await cairnlog(["export", "--server", service.url, "--out", out, "--format", format]);
+      const text = readFileSync(out, "utf8");
+      expectHarmless(text);
+      if (format === "ndjson") expect(JSON.parse(text)).toEqual(await truth());
+      else {
+        const cell = /,"(\{.*\})"\r\n$/s.exec(text)![1]!.replaceAll('""', '"');
+        expect(JSON.parse(cell)).toEqual((await truth()).payload);
+      }
+    }
+  });
+
+  test.each([STEERING, "\ud800", "\u{10ffff}", "line\nfeed", '"\\'])("%j keeps its value", (text) => {
+    expectHarmless(printableJson({ [text]: text }));
+    expect(JSON.parse(printableJson({ [text]: text }))).toEqual({ [text]: text });
+  });
+});
+
+describe("an answer without end", () => {
+  const endless: RequestListener = (_, response) => {
+    const chunk = Buffer.alloc(2 ** 20, " ");
+    const more = () => {
+      while (!response.destroyed && response.write(chunk));
+    };
+    response.writeHead(200, { "content-type": "application/json" }).on("drain", more);
+    more();
+  };
+
+  test.each([
+    ["log", "head"],
+    ["export", "--out", "-"],
+  ])("ends %s", async (...args) => {
+    const state = args[0] === "log" ? ["--state", join(folder, "endless")] : [];
+    const run = await cairnlog([...args, "--server", await serve(endless), ...state]);
+    expect(run).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("with too much") });
+  });
+});
+
+describe("a limit", () => {
+  async function limited(retryAfter: string | undefined, times = Number.POSITIVE_INFINITY) {
+    let asked = 0;
+    const url = await serve((_, response) => {
+      const isOver = ++asked > times;
+      response.writeHead(isOver ? 200 : 429, retryAfter === undefined ? {} : { "retry-after": retryAfter }).end();
+    });
+    const pauses: number[] = [];
+    const said = vi.spyOn(console, "error").mockImplementation(() => {});
+    const { status } = await patientFetch(async (ms) => void pauses.push(ms))(url);
+    said.mockRestore();
+    return { status, pauses, asked };
+  }
+
+  test.each(["0", "", "-5", "000", "soon", "1e1", undefined])(
+    "of Retry-After %j is asked again five times in all, with growing pauses",
+    async (retryAfter) => {
+      expect(await limited(retryAfter)).toEqual({ status: 429, pauses: [1_000, 2_000, 4_000, 8_000], asked: 5 });
+    },
+  );
+
+  test("that always names a second is given up, too", async () => {
+    expect(await limited("1")).toEqual({ status: 429, pauses: Array(4).fill(1_000), asked: 5 });
+  });
+
+  test("of a minute is waited out, and a longer one is not", async () => {
+    expect(await limited("60", 1)).toEqual({ status: 200, pauses: [60_000], asked: 2 });
+    expect(await limited("61")).toEqual({ status: 429, pauses: [], asked: 1 });
+  });
+});
