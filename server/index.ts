@@ -89,6 +89,7 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
         cacheSeconds: settings.graphCacheSeconds,
       },
       ...(settings.rateLimits ? {} : { claimReveals: null }),
+      claimBytesPerKey: settings.claimBytesPerKey,
       requestQuota: settings.rateLimits ? settings.requestQuota : null,
       policyQuota: settings.rateLimits ? settings.policyQuota : null,
       webhookAllowPrivate: settings.webhookAllowPrivate,

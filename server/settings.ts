@@ -8,6 +8,7 @@ import { join, resolve } from "node:path";
 import { CairnlogError, type ErrorDetail } from "../engine/error.js";
 import { DEFAULT_CHALLENGE_TTL_S } from "../engine/registry/access/challenges.js";
 import { DEFAULT_PASSWORD_TRIES, PASSWORD_WINDOW_SECONDS } from "../engine/registry/access/passwords.js";
+import { DEFAULT_CLAIM_BYTES_PER_KEY } from "../engine/registry/claims/claims.js";
 import { DEFAULT_ACTIVATION_DELAY_S } from "../engine/registry/endorsements/queries.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph/graph.js";
 import { DEFAULT_GRAPH_CACHE_S } from "../engine/registry/graph/graphs.js";
@@ -144,6 +145,12 @@ const TABLE = {
     fallback: `${DEFAULT_POLICY_QUOTA}`,
     about: "request policies that may be published for one key in 3600 seconds",
     read: integer(1, MAX_COUNT),
+  },
+  claimBytesPerKey: {
+    name: "SERVICE_CLAIM_BYTES_PER_KEY",
+    fallback: `${DEFAULT_CLAIM_BYTES_PER_KEY}`,
+    about: "bytes of encrypted claims that one key may post in 24 hours, whatever SERVICE_RATE_LIMITS says",
+    read: integer(1, Number.MAX_SAFE_INTEGER),
   },
   passwordTries: {
     name: "SERVICE_RATE_LIMIT_PIN",
