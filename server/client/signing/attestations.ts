@@ -7,6 +7,7 @@ import {
   BUNDLE_FORMAT,
   type Manifest,
   manifestHash,
+  signedMembers,
   signingPayload,
   type TreeHead,
   verifyBundle,
@@ -127,6 +128,7 @@ export class AttestationsClient {
       leaf_index: proof.leaf_index,
       entry_hash: entry.entry_hash,
       manifest_hash: manifestHash(submitted.manifest),
+      signed: signedMembers(submitted.manifest),
     };
     const member = differing(receipt, truth);
     if (member !== undefined) wrong.push(`The receipt's ${member} is not that of the entry.`);
