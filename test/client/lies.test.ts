@@ -215,14 +215,18 @@ describe("receipts", () => {
     expect(await conviction(client.keys.register({ pseudonym: "Ada" }))).toMatchObject({ known: head, shown: head });
   });
 
-  test("an attestation of another type or intent than was asked for, both of which no signature covers", async () => {
-    const { client } = await acquainted();
-    proxy.twist = (path, body) => (path === "/attestations" ? { ...body, attestation_type: "publication" } : body);
-    expect((await conviction(client.attest(document()))).entry!.payload).toMatchObject({
-      attestation_type: "publication",
-    });
-    proxy.twist = (path, body) => (path === "/attestations" ? { ...body, intent_statement: "I endorse it." } : body);
-    await conviction(client.attest(document()));
+  test("an attestation of another type or intent than was asked for: refused where they are signed, caught where not", async () => {
+    const { client, signer } = await acquainted();
+    const changes = [{ attestation_type: "publication" }, { intent_statement: "I endorse it." }];
+    for (const change of changes) {
+      proxy.twist = (path, body) => (path === "/attestations" ? { ...body, ...change } : body);
+      expect(await failure(client.attest(document()))).toMatchObject({ code: "invalid-input", status: 422 });
+      // Attestations that are in it keep a manifest as it is.
+      const plain = newManifest();
+      const { body: earlier } = await service.post("/attestations", submission(signer, plain));
+      const evidence = await conviction(client.attest({ ...plain, attestations: [earlier.attestation] }));
+      expect(evidence.entry!.payload).toMatchObject(change);
+    }
   });
 
   test("an attestation whose signature was exchanged, whose head was, or that is shown as one made before", async () => {
@@ -255,6 +259,7 @@ describe("receipts", () => {
     expect(honest.duplicate).toBe(false);
     for (const options of [{ intent: "I wrote it." }, {}, { type: "peer_review", intent: "I read it." }]) {
       proxy.lie = (path, answer) => (path === "/attestations" ? { ...honest, duplicate: true } : answer);
+      proxy.status = 200;
       expect((await conviction(client.attest(subject, options))).entry!.payload).toMatchObject({
         intent_statement: "I read it.",
       });

@@ -72,7 +72,7 @@ export class ClaimsClient {
     const proven = await this.#watch.owed(this.#watch.proven(entryId, null, await this.#watch.floor()), {});
     const { event_type: _, ...logged } = proven.entry.payload;
     await this.#watch.agreed<object>(payload, logged, proven);
-    return proven.entry.payload;
+    return logged;
   }
 
   /**
