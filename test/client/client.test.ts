@@ -9,6 +9,7 @@ import {
   type State,
   webCryptoSigner,
 } from "#cairnlog/server/client/index.js";
+import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService } from "../server/harness.js";
 import { newManifest, newSigner, submission } from "../server/signers.js";
 import { all, asSigner, failure, newClient } from "./clients.js";
@@ -263,7 +264,7 @@ describe("reading", () => {
   let long: TestService;
   beforeAll(async () => {
     long = await startTestService();
-    const events = Array.from({ length: 501 }, (_, n) => ({ event_type: n % 2 ? "odd" : "even", payload: { n } }));
+    const events = Array.from({ length: 501 }, (_, n) => anyEvent({ n, tags: [n % 2 ? "odd" : "even"] }));
     await long.server.registry.log.append(events);
   });
 
@@ -273,7 +274,7 @@ describe("reading", () => {
     expect((await all(client.log.entries())).map((entry) => entry.id)).toEqual(
       Array.from({ length: 501 }, (_, i) => i + 1),
     );
-    expect(await all(client.log.entries({ event_type: "odd" }))).toHaveLength(250);
+    expect(await all(client.log.entries({ tags: "odd" }))).toHaveLength(250);
     proxy.asked.length = 0;
     for await (const entry of client.log.entries()) if (entry.id === 3) break;
     expect(proxy.asked).toEqual(["GET /log?page=1&per_page=200"]);
