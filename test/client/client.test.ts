@@ -260,6 +260,22 @@ test("requests are asked, answered, and found in the inbox", async () => {
   expect(accepted.map((one) => one.request_id)).toEqual([asked.request_id]);
 });
 
+test("what was signed before is attested with another type by a proof, which the client makes where it is asked for", async () => {
+  const { client } = newClient(service.url);
+  const first = await client.attest(newManifest().document);
+  // The attestation in it keeps the document as it is, so the type is not signed.
+  const { manifest, attestation } = first.bundle;
+  const subject = { ...manifest, document: newManifest().document, attestations: [attestation] };
+  const read = await client.attest(subject, { type: "peer_review" });
+  const published = await client.attest(subject, { type: "publication" });
+  expect([read, published].map(({ receipt }) => [receipt.attestation.type, receipt.duplicate])).toEqual([
+    ["peer_review", false],
+    ["publication", false],
+  ]);
+  expect(published.receipt.signed).toEqual({ attestation_type: false, intent_statement: false });
+  expect((await client.attest(subject, { type: "peer_review" })).receipt).toEqual({ ...read.receipt, duplicate: true });
+});
+
 describe("reading", () => {
   let long: TestService;
   beforeAll(async () => {
