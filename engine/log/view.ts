@@ -20,7 +20,7 @@ import { stateDifferences } from "./check/differences.js";
 import { Replay } from "./check/rebuild.js";
 import { type VerifyReport, verifyLog } from "./check/verify.js";
 import { microsOf } from "./instant.js";
-import { type Criteria, findMatches, type Matches } from "./read/query.js";
+import { type Criteria, type Matches, matching } from "./read/query.js";
 import { EntryReader } from "./read/reader.js";
 import { Seams, type Stretch } from "./read/seams.js";
 import { SIGNING_VERSION } from "./tree/frontier.js";
@@ -189,10 +189,23 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     }
   }
 
-  /** Leaf indexes of the entries that `criteria` select, a page at a time, oldest first. */
-  match(criteria: Criteria, offset: number, limit: number): Matches {
+  /**
+   * Leaf indexes of the entries that `criteria` select, a page at a time, oldest first. The work pauses at every `yield`;
+   * entries that are appended meanwhile are not among the matches.
+   * @throws CairnlogError `invalid-input` for a search term that matches too much
+   */
+  matching(criteria: Criteria, offset: number, limit: number): Generator<void, Matches, void> {
     const entry = (leafIndex: number) => this.#reader.entry(leafIndex);
-    return findMatches({ postings: this.#parts.memory.postings, size: this.#size, entry }, criteria, offset, limit);
+    return matching({ postings: this.#parts.memory.postings, size: this.#size, entry }, criteria, offset, limit);
+  }
+
+  /** Like `matching`, without pauses. */
+  match(criteria: Criteria, offset: number, limit: number): Matches {
+    const work = this.matching(criteria, offset, limit);
+    for (;;) {
+      const { done, value } = work.next();
+      if (done) return value;
+    }
   }
 
   /** The same entries as they are served (JSON). */

@@ -1,13 +1,13 @@
 /// <reference lib="es2024.string" />
 /**
- * Input from outside, checked member by member. Every value here may come from an attacker; what is wrong with it is
- * collected, so that one answer names all of it.
+ * Input from outside, checked member by member. Every value here may come from an attacker. The first faults are collected,
+ * so that one answer names them; then the check ends.
  */
 import { CairnlogError, type ErrorDetail } from "../error.js";
 import { fits, isObject, type JsonObject } from "../verify/json/shape.js";
 
-/** Faults that one error lists; a hostile manifest could have thousands. */
-const MAX_DETAILS = 32;
+/** Faults with which a check ends: a hostile manifest could have thousands, and to look for all of them would take seconds. */
+const MAX_DETAILS = 8;
 /** No accepted key signs with more than 1024 bytes, which are 1368 characters; bounds the work on hostile text. */
 const MAX_SIGNATURE_CHARACTERS = 2048;
 
@@ -15,12 +15,15 @@ const MAX_SIGNATURE_CHARACTERS = 2048;
 export class Faults {
   readonly #details: ErrorDetail[] = [];
 
-  /** Notes a fault at `path`, a JSON Pointer (RFC 6901) into the input. */
+  /**
+   * Notes a fault at `path`, a JSON Pointer (RFC 6901) into the input.
+   * @throws CairnlogError `invalid-input` as `check` does, when it is the eighth
+   */
   add(path: string, message: string): void {
-    if (this.#details.length < MAX_DETAILS) this.#details.push({ path, message });
+    if (this.#details.push({ path, message }) === MAX_DETAILS) this.check();
   }
 
-  /** @throws CairnlogError `invalid-input` with every fault as a detail, if there is one */
+  /** @throws CairnlogError `invalid-input` with the faults as details, if there is one */
   check(): void {
     const first = this.#details[0];
     if (first)

@@ -65,6 +65,8 @@ export interface RegistryOptions {
 
 export interface Registry {
   readonly log: Log;
+  /** Long queries, side by side. */
+  readonly queries: Slices;
   readonly keys: Keys;
   readonly keyLifecycle: KeyLifecycle;
   readonly challenges: Challenges;
@@ -139,6 +141,7 @@ function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry
     claims: new Claims({ log, credentials, clock, reveals }),
     attestations: new Attestations({ log, verifier, passwords, operator, predicateBase }),
     verification: new Verification({ log, keys, verifier, trust, trustConfigs }),
+    queries: querySlices,
     trust,
     trustConfigs,
     graphs: new Graphs({ graph, keys, slices: querySlices, clock, settings: options.graphs ?? {} }),

@@ -20,6 +20,8 @@ export interface Listing<S extends TSchema, K extends keyof Static<S>> {
   readonly place?: (item: Item<Static<S>[K]>) => number | undefined;
   /** Whether the list begins with the newest items, so that it grows at its beginning. */
   readonly newestFirst?: boolean;
+  /** Maximum number of items on a page; 200 if absent. */
+  readonly perPage?: number;
 }
 
 type Item<List> = List extends readonly (infer T)[] ? T : never;
@@ -30,12 +32,15 @@ type Item<List> = List extends readonly (infer T)[] ? T : never;
  */
 export async function* pages<S extends TSchema, K extends keyof Static<S>>(
   http: Http,
-  { schema, path, member, query = {}, headers, skip = 0, place = () => undefined, newestFirst = false }: Listing<S, K>,
+  listing: Listing<S, K>,
 ): AsyncGenerator<Item<Static<S>[K]>, void, undefined> {
+  const { schema, path, member, query = {}, headers, skip = 0, place = () => undefined, newestFirst = false } = listing;
+  const { perPage: widest = PAGE_SIZES[0] } = listing;
+  const sizes = [widest, ...PAGE_SIZES.filter((narrower) => narrower < widest)];
   let previous: number | undefined;
   let size = 0;
   for (let at = skip; ; ) {
-    const perPage = PAGE_SIZES[size]!;
+    const perPage = sizes[size]!;
     let answer: Static<S>;
     try {
       answer = await http.get(

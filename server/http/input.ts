@@ -7,6 +7,8 @@ import type { TObject, TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { CairnlogError, type ErrorDetail } from "../../engine/error.js";
 import { parseIJson } from "../../engine/verify/json/ijson.js";
+import { checkExtent } from "./extent.js";
+import { faultsOf } from "./faults.js";
 import { HttpError } from "./problems.js";
 
 /** No sign, no exponent, no leading zero: one spelling for one number. */
@@ -46,10 +48,14 @@ function decimal(name: string, text: string): number {
   throw invalid([{ path: `/${name}`, message: "It must be a whole number below 2^53, in plain decimal digits." }]);
 }
 
-/** A JSON body that is an object, unchecked beyond that. */
+/**
+ * A JSON body that is an object, unchecked beyond that.
+ * @throws HttpError `malformed-json`, `not-an-object`; CairnlogError `not-i-json`, and `invalid-input` for one of too many values
+ */
 export function parseBody(bytes: Buffer): Values {
   if (!isUtf8(bytes)) throw new HttpError("malformed-json", "The body is not UTF-8.");
   if (bytes.length === 0) throw new HttpError("malformed-json", "The body is empty; it must be a JSON object.");
+  checkExtent(bytes);
   let body: unknown;
   try {
     body = parseIJson(bytes.toString("utf8"));
@@ -67,7 +73,7 @@ export function parseBody(bytes: Buffer): Values {
 export function checker(schema: TSchema): (value: unknown) => void {
   const validator = Compile(schema);
   return (value) => {
-    if (!validator.Check(value)) throw invalid(describe(validator.Errors(value) as SchemaError[]));
+    if (!validator.Check(value)) throw invalid(faultsOf(schema, value));
   };
 }
 
@@ -76,46 +82,4 @@ function invalid(details: readonly ErrorDetail[]): CairnlogError {
   return new CairnlogError("invalid-input", first ? `${first.path}: ${first.message}` : "It does not fit.", {
     details,
   });
-}
-
-interface SchemaError {
-  readonly keyword: string;
-  readonly instancePath: string;
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly message: string;
-}
-
-/** Schema errors as sentences. Alternatives fail one by one at the same place; there the first is told. */
-function describe(errors: readonly SchemaError[]): ErrorDetail[] {
-  const details = new Map<string, string>();
-  for (const { keyword, instancePath, params, message } of errors) {
-    if (keyword === "required")
-      for (const name of params.requiredProperties as string[])
-        details.set(`${instancePath}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`, "It is missing.");
-    else if (!details.has(instancePath)) details.set(instancePath, sentence(keyword, params) ?? `It ${message}.`);
-  }
-  return [...details].map(([path, message]) => ({ path, message }));
-}
-
-function sentence(keyword: string, params: Readonly<Record<string, unknown>>): string | undefined {
-  switch (keyword) {
-    case "type": {
-      const type = String(params.type);
-      return `It must be ${/^[aeiou]/.test(type) ? "an" : "a"} ${type}.`;
-    }
-    case "enum":
-      return `It must be one of ${(params.allowedValues as unknown[]).join(", ")}.`;
-    case "minimum":
-      return `It must be at least ${params.limit}.`;
-    case "maximum":
-      return `It must be at most ${params.limit}.`;
-    case "minLength":
-      return `It must have at least ${params.limit} character(s).`;
-    case "maxLength":
-      return `It must have at most ${params.limit} characters.`;
-    case "format":
-      return params.format === "date-time" ? "It must be an ISO 8601 date and time with an offset." : undefined;
-    default:
-      return undefined;
-  }
 }

@@ -9,7 +9,7 @@ import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "../../
 import { isDue, mayTry, type Outcome } from "../../engine/registry/webhooks/deliveries.js";
 import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
 import type { Endpoint, Told, Webhooks } from "../../engine/registry/webhooks/webhooks.js";
-import { nextTurn } from "../../engine/turn.js";
+import { turn } from "../../engine/turns.js";
 import type { Logger } from "../http/observing/logger.js";
 import { deliveryRequest } from "./message.js";
 import type { Send } from "./send.js";
@@ -118,7 +118,7 @@ export class Deliverer {
 
   /** Considers the changed subscriptions, after the batches of this turn of the event loop have been released. */
   async #follow(): Promise<void> {
-    await nextTurn();
+    await turn();
     while ((this.#touched.size || this.#isAnyTouched) && !this.#isStopped)
       await this.#tried(async () => {
         if (this.#isAnyTouched) for (const id of this.#webhooks.outbox.webhookIds()) this.#touched.add(id);

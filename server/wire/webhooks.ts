@@ -5,7 +5,7 @@ import { Fingerprint, nullable, Timestamp } from "./common.js";
 
 const WebhookEvent = Type.Enum(WEBHOOK_EVENTS);
 
-const Events = Type.Array(WebhookEvent, { description: "Empty: all events." });
+const Events = Type.Array(WebhookEvent, { maxItems: 32, description: "Empty: all events." });
 
 const DocumentHash = Type.String({ description: "`sha256:` and 64 hexadecimal characters; bare is accepted." });
 

@@ -72,6 +72,7 @@ async function main(): Promise<number> {
   console.log(
     `service: ${service.inputs} requests (${statuses.join(", ")}), ${service.reached.size} operations reached with success, ${service.unreached.length} not`,
   );
+  if (service.heldMs) console.log(`held the event loop, alone: ${service.heldMs.toFixed(0)} ms at most`);
   for (const name of service.unreached) console.error(`never answered with success: ${name}`);
   for (const { problem, input } of service.findings) {
     console.error(problem);

@@ -3,6 +3,13 @@ import type { PlantedFault } from "../reliability/planted.js";
 
 export const SERVICE_FAULTS: readonly PlantedFault[] = [
   {
+    name: "holds the event loop for every body with brackets in it",
+    file: "server/http/extent.js",
+    text: "if (deepest > MAX_LEVELS)",
+    replacement:
+      "if (deepest > 1) for (const end = performance.now() + 120; performance.now() < end; );\n    if (deepest > MAX_LEVELS)",
+  },
+  {
     name: "throws a TypeError on a member __proto__",
     file: "engine/verify/json/ijson.js",
     text: "export function parseIJson(text) {",

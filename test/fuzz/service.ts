@@ -1,6 +1,6 @@
 /**
- * Fuzzing of a real service: every request is answered in time, as the OpenAPI document says and never with 500; memory
- * stays bounded, and at the end the log verifies.
+ * Fuzzing of a real service: every request is answered in time, as the OpenAPI document says and never with 500; no request
+ * holds the event loop for long, memory stays bounded, and at the end the log verifies.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,6 +9,7 @@ import { mainOf } from "../reliability/planted.js";
 import { Random } from "../reliability/random.js";
 import { brokenPromise } from "../server/promised.js";
 import { scratchFolder, startService } from "../service.js";
+import { LIMIT_MS, Loop, probed } from "../stalls/loop.js";
 import { Inputs } from "./inputs.js";
 import { type Input, type Output, send } from "./wire.js";
 import { World } from "./world.js";
@@ -17,6 +18,11 @@ const CONCURRENCY = 12;
 /** By how much resident memory may grow after the first third of the run. */
 const GROWTH_BYTES = 128 * 2 ** 20;
 const MEASURE_MS = 1_000;
+/** How often it is looked whether the loop was held, in milliseconds. */
+const WATCH_MS = 250;
+/** Inputs that are tried again alone, and how often at most. */
+const MAX_SUSPECTS = 200;
+const HELD_TRIES = 5;
 /** Requests for an operation to answer with success. */
 const REACH_TRIES = 20;
 const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
@@ -40,19 +46,21 @@ export interface ServiceFuzzReport {
   inputs: number;
   /** Answers by status. */
   readonly statuses: Record<number, number>;
-  /** Operations that answered with success, and those that never did. */
+  /** Operations that succeeded at least once, and those that never did. */
   readonly reached: Set<string>;
   unreached: readonly string[];
   readonly findings: Finding[];
+  /** The longest time for which an input, sent alone, held the event loop, in milliseconds of processor time. */
+  heldMs: number;
 }
 
-/** What is wrong with an answer; null when nothing is. */
+/** The fault of an answer; null if there is none. */
 export function judge(world: World, input: Input, output: Output): string | null {
   const { method, path } = input;
   const name = `${method} ${path.slice(0, 200)}`;
   const { status, head, headers, body } = output;
   if (status === -1 || (status === 0 && isPlain(input))) return `${name} was not answered`;
-  // What is not HTTP is refused by the library below, by an answer of its own or none at all.
+  // The library refuses bytes that are not HTTP, with an answer of its own or none.
   const isHttp =
     /^[A-Z]+$/.test(method) && /^\/[\x21-\x7e]*$/.test(path) && method !== "BREW" && head.includes("x-request-id");
   if (!isHttp) return status === 500 ? `${name} answered 500` : null;
@@ -60,7 +68,7 @@ export function judge(world: World, input: Input, output: Output): string | null
   if (headers.has("x-injected")) return `${name}: a header was injected`;
   if (!SANE_ID.test(headers.get("x-request-id") ?? ""))
     return `${name} has the request id ${headers.get("x-request-id")}`;
-  // Of the connection rather than of the operation, so in no document of that.
+  // This belongs to the connection and not to the operation, so it is not in the document.
   if (status === 400 && body.includes('"code":"ambiguous-length"')) return null;
   const mediaType = headers.get("content-type") ?? "";
   if (!/^application\/(problem\+)?json$/.test(mediaType) || method === "HEAD" || !body.length) return null;
@@ -92,13 +100,23 @@ function isExcused(status: number, body: Buffer): boolean {
 
 export async function fuzzService(options: ServiceFuzzOptions): Promise<ServiceFuzzReport> {
   const folder = scratchFolder();
-  const report: ServiceFuzzReport = { inputs: 0, statuses: {}, reached: new Set(), unreached: [], findings: [] };
+  const report: ServiceFuzzReport = {
+    inputs: 0,
+    statuses: {},
+    reached: new Set(),
+    unreached: [],
+    findings: [],
+    heldMs: 0,
+  };
   const outside = await Outside.open();
-  const environment = { LOG_LEVEL: "fatal", SERVICE_OTS_CALENDARS: outside.url };
+  const socket = join(folder.path, "loop.sock");
+  const environment = { LOG_LEVEL: "fatal", SERVICE_OTS_CALENDARS: outside.url, ...probed(socket) };
   const service = await startService(folder.path, environment, { main: mainOf(options.dist) });
   try {
     const world = await World.build(service.url, readFileSync(join(folder.path, "operator.pem"), "utf8"));
-    await new ServiceFuzz(options, world, Number(new URL(service.url).port), report).run();
+    const loop = await Loop.open(socket);
+    await new ServiceFuzz(options, world, Number(new URL(service.url).port), loop, report).run();
+    loop.close();
     // A service that hangs does not stop, either.
     if (report.findings.length) return report;
     if (service.process.exitCode !== null) report.findings.push({ problem: "the service ended" });
@@ -115,12 +133,19 @@ class ServiceFuzz {
   readonly #options: ServiceFuzzOptions;
   readonly #world: World;
   readonly #port: number;
+  readonly #loop: Loop;
   readonly #report: ServiceFuzzReport;
+  /** Inputs that were under way when the loop was held for long: one of them, or several together, did it. */
+  readonly #suspects = new Set<Input>();
+  readonly #underWay = new Set<Input>();
+  /** Answered since it was looked last. */
+  readonly #recent: Input[] = [];
 
-  constructor(options: ServiceFuzzOptions, world: World, port: number, report: ServiceFuzzReport) {
+  constructor(options: ServiceFuzzOptions, world: World, port: number, loop: Loop, report: ServiceFuzzReport) {
     this.#options = options;
     this.#world = world;
     this.#port = port;
+    this.#loop = loop;
     this.#report = report;
   }
 
@@ -143,7 +168,7 @@ class ServiceFuzz {
         progress?.(report.inputs);
       }
     };
-    // In the first third caches fill and the heap finds its size; what comes later must not exceed that by much.
+    // In the first third caches fill and the heap finds its size; later samples must not exceed that by much.
     const measure = async () => {
       const resident = await this.#memory();
       const growth = resident - settled;
@@ -152,14 +177,17 @@ class ServiceFuzz {
         report.findings.push({ problem: `memory grew by ${Math.round(growth / 2 ** 20)} MiB` });
     };
     const measuring = setInterval(() => void measure().catch(() => {}), MEASURE_MS);
+    const watching = setInterval(() => void this.#watchLoop().catch(() => {}), WATCH_MS);
     const failed = (error: Error) => report.findings.push({ problem: `the fuzzer itself: ${error.stack}` });
     await Promise.all(Array.from({ length: CONCURRENCY }, () => work().catch(failed)));
     clearInterval(measuring);
+    clearInterval(watching);
+    if (!report.findings.length) await this.#trySuspects();
     if (report.findings.length) return;
     await this.#checkHealth();
   }
 
-  /** Every operation, until it has answered with success once: what is never reached is not fuzzed. */
+  /** Every operation until it has succeeded once: code that is never reached is not fuzzed. */
   async #reach(inputs: Inputs, random: Random): Promise<void> {
     const { reached } = this.#report;
     for (const operation of inputs.operations)
@@ -184,7 +212,10 @@ class ServiceFuzz {
 
   async #try(input: Input): Promise<Output> {
     const report = this.#report;
+    this.#underWay.add(input);
     const output = await send(this.#port, input);
+    this.#underWay.delete(input);
+    this.#recent.push(input);
     report.inputs++;
     report.statuses[output.status] = (report.statuses[output.status] ?? 0) + 1;
     const { method, path } = input;
@@ -193,6 +224,31 @@ class ServiceFuzz {
     const problem = judge(this.#world, input, output);
     if (problem) report.findings.push({ problem, input });
     return output;
+  }
+
+  async #watchLoop(): Promise<void> {
+    const sent = [...this.#recent.splice(0), ...this.#underWay];
+    if ((await this.#loop.longest()) <= LIMIT_MS) return;
+    for (const input of sent) if (this.#suspects.size < MAX_SUSPECTS) this.#suspects.add(input);
+  }
+
+  /**
+   * Sends each of the suspects alone. The shortest time of several counts: to collect garbage, to compile code and to form a
+   * batch of others' appends may fall on anybody once.
+   */
+  async #trySuspects(): Promise<void> {
+    const report = this.#report;
+    for (const input of this.#suspects) {
+      let least = Number.POSITIVE_INFINITY;
+      for (let tries = 0; tries < HELD_TRIES && least > LIMIT_MS; tries++) {
+        await this.#loop.longest();
+        await send(this.#port, input);
+        least = Math.min(least, await this.#loop.longest());
+      }
+      report.heldMs = Math.max(report.heldMs, least);
+      const problem = `${input.method} ${input.path.slice(0, 200)} held the event loop for ${Math.round(least)} ms`;
+      if (least > LIMIT_MS) report.findings.push({ problem, input });
+    }
   }
 
   async #memory(): Promise<number> {

@@ -1,6 +1,7 @@
 /** From the text of a request to checked values: what is read, and the message about each fault. */
 import Type, { type TObject, type TSchema } from "typebox";
 import { describe, expect, test } from "vitest";
+import { MAX_VALUES } from "#cairnlog/server/http/extent.js";
 import { checker, parseBody, textReader } from "#cairnlog/server/http/input.js";
 
 interface Fault {
@@ -39,6 +40,75 @@ describe("a body", () => {
     const error = refusal(() => parse(text));
     expect(error.code).toBe(code);
     expect(error.message).toMatch(message);
+  });
+});
+
+describe("a body is bounded", () => {
+  const parse = (text: string) => parseBody(Buffer.from(text));
+  const items = (count: number) => `{"a":[${Array(count).fill(0).join()}]}`;
+
+  test("in members and items, wherever they are", () => {
+    // The array is one of them.
+    expect(parse(items(MAX_VALUES - 1))).toEqual({ a: Array(MAX_VALUES - 1).fill(0) });
+    const names = Array.from({ length: MAX_VALUES + 1 }, (_, i) => `"${i}":0`);
+    const nested = `{"a":[${Array(MAX_VALUES / 2)
+      .fill("[[]]")
+      .join()}]}`;
+    for (const text of [items(MAX_VALUES), `{${names.join()}}`, nested]) {
+      const { code, details } = refusal(() => parse(text));
+      expect([code, details]).toEqual([
+        "invalid-input",
+        [{ path: "", message: `A body can hold at most ${MAX_VALUES} members and items.` }],
+      ]);
+    }
+  });
+
+  test("and brackets in its texts count for nothing", () => {
+    const text = `[{,${'\\"'.repeat(9)}`.repeat(20_000);
+    expect(parse(JSON.stringify({ a: text, [text]: 1 }))).toEqual({ a: text, [text]: 1 });
+  });
+
+  test("in depth, before anything is made of it", () => {
+    expect(refusal(() => parse(`{"a":${"[".repeat(2_000)}${"]".repeat(2_000)}}`)).code).toBe("not-i-json");
+    expect(refusal(() => parse("[".repeat(2_000))).code).toBe("malformed-json");
+    expect(refusal(() => parse('{"a":"')).code).toBe("malformed-json");
+  });
+});
+
+describe("a check ends", () => {
+  test("at the first item of a list that does not fit, and at the eighth fault", () => {
+    let looked = 0;
+    const counted = new Proxy(Array(1_000).fill(7), {
+      get(target, name) {
+        if (typeof name === "string" && /^\d+$/.test(name)) looked++;
+        return Reflect.get(target, name);
+      },
+    });
+    const list = Type.Object({ tags: Type.Array(Type.String()), title: Type.String() });
+    expect(refusal(() => checker(list)({ tags: counted })).details).toEqual([
+      { path: "/title", message: "It is missing." },
+      { path: "/tags/0", message: "It must be a string." },
+    ]);
+    expect(looked).toBeLessThan(8);
+    const map = Type.Record(Type.String(), Type.Integer());
+    expect(refusal(() => checker(map)({ a: 1, b: "x", c: "y" })).details).toEqual([
+      { path: "/b", message: "It must be an integer." },
+    ]);
+    const names = Array.from({ length: 20 }, (_, i) => `m${i}`);
+    const wide = Type.Object(Object.fromEntries(names.map((name) => [name, Type.String()])));
+    expect(refusal(() => checker(wide)({})).details).toHaveLength(8);
+  });
+
+  test("at once where there is too much of anything", () => {
+    const schema = Type.Object({
+      items: Type.Array(Type.String(), { maxItems: 2 }),
+      members: Type.Record(Type.String(), Type.String(), { maxProperties: 2 }),
+    });
+    expect(refusal(() => checker(schema)({ items: [1, 2, 3], members: { a: 1, b: 2, c: 3 } })).details).toEqual([
+      { path: "/items", message: "It can have at most 2 items." },
+      { path: "/members", message: "It can have at most 2 members." },
+    ]);
+    checker(schema)({ items: ["a", "b"], members: { a: "", b: "" } });
   });
 });
 

@@ -43,26 +43,37 @@ export function disjointUnion(lists: readonly IndexList[], size: number): IndexL
   };
 }
 
+/** A part of an intersection. */
+export interface IntersectionPart {
+  /** Where the next part begins; `to` when there is none. */
+  readonly next: number;
+}
+
 /**
- * The indexes that all lists contain, ascending. Costs a step for each index of the shortest list, or a search where
- * they are far apart.
+ * Adds to `found` the indexes from `from` on that all lists have, ascending, in at most `steps` steps: one for each index
+ * of the shortest list, or a search where they lie far apart.
  */
-export function* intersection(lists: readonly IndexList[], from: number, to: number): Iterable<number> {
+export function intersect(
+  lists: readonly IndexList[],
+  { from, to, steps }: { readonly from: number; readonly to: number; readonly steps: number },
+  found: number[],
+): IntersectionPart {
   const [shortest, ...others] = [...lists].sort((a, b) => a.length - b.length).map((list) => new Walk(list)) as [
     Walk,
     ...Walk[],
   ];
   let candidate = from;
-  for (;;) {
+  for (let step = 0; step < steps; step++) {
     const index = shortest.next(candidate);
-    if (index >= to) return;
+    if (index >= to) return { next: to };
     candidate = index;
     for (const other of others) candidate = Math.max(candidate, other.next(candidate));
     if (candidate === index) {
-      yield index;
+      found.push(index);
       candidate = index + 1;
     }
   }
+  return { next: Math.min(candidate, to) };
 }
 
 /** Number of indexes that a walk reads at first, and at most: few if it leaps, many if it takes every index. */

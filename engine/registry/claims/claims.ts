@@ -6,7 +6,7 @@
 import { CairnlogError } from "../../error.js";
 import type { Clock } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
-import { nextTurn } from "../../turn.js";
+import { Pieces } from "../../turns.js";
 import {
   type ClaimPayload,
   commitmentKind,
@@ -26,8 +26,8 @@ import { claimLookupTerm, ENCRYPTED_CLAIM } from "./events.js";
 /** Reveals of one claim by one caller in an hour (`spec.md`, Limits). */
 export const DEFAULT_CLAIM_REVEALS = 30;
 const REVEAL_WINDOW_SECONDS = 3_600;
-/** Entries read before other work gets its turn: each may hold 350 KB, and so may the one before it. */
-const SLICE = 8;
+/** Of one page: a claim may have 350 KB, and whoever knows a lookup key can file claims under it. */
+const MAX_PAGE_BYTES = 8 * 1024 * 1024;
 
 export interface ClaimReceipt {
   readonly entry_id: number;
@@ -44,7 +44,7 @@ export interface ClaimEntry extends Pick<Entry, "id" | "timestamp" | "event_type
 }
 
 export interface ClaimPage {
-  /** Each a `ClaimEntry` as it is served (JSON): a page may hold 70 MB, too much to be written out in one go. */
+  /** Each a `ClaimEntry` as it is served (JSON). */
   readonly entries: readonly Buffer[];
   readonly page: number;
   readonly per_page: number;
@@ -107,7 +107,7 @@ export class Claims {
 
   /**
    * Claims with a lookup key, oldest first (`GET /claims`). To know the key is to be allowed.
-   * @throws CairnlogError `invalid-input` for a page below 1 or not 1 to 200 a page
+   * @throws CairnlogError `invalid-input` for a page below 1, not 1 to 200 a page, or a page of more than 8 MiB
    */
   async list(lookupKey: string, paging: Paging = {}): Promise<ClaimPage> {
     const { page, perPage } = readPaging(paging);
@@ -118,9 +118,14 @@ export class Claims {
     // Indexes before the first pause: the list is valid until the next append only.
     const indexes = Array.from({ length: count }, (_, rank) => found.at(start + rank));
     const entries: Buffer[] = [];
-    for (const [i, leafIndex] of indexes.entries()) {
-      if (i % SLICE === SLICE - 1) await nextTurn();
-      entries.push(Buffer.from(JSON.stringify(this.#view(this.#log.entryAt(leafIndex)!))));
+    const pieces = new Pieces();
+    let bytes = 0;
+    for (const leafIndex of indexes) {
+      await pieces.rest();
+      const json = Buffer.from(JSON.stringify(this.#view(this.#log.entryAt(leafIndex)!)));
+      bytes += json.length;
+      if (bytes > MAX_PAGE_BYTES) throw pageTooLarge(entries.length);
+      entries.push(json);
     }
     return { entries, page, per_page: perPage, total };
   }
@@ -163,3 +168,6 @@ export class Claims {
     return { id, timestamp, event_type, payload, previous_hashes, entry_hashes };
   }
 }
+
+const pageTooLarge = (fitting: number): CairnlogError =>
+  invalidInput("/per_page", `The claims of this page are larger than 8 MiB. Ask for at most ${fitting} to a page.`);

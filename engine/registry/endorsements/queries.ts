@@ -8,7 +8,7 @@ import { type Clock, formatTimestamp, parseTimestamp } from "../../log/clock.js"
 import type { Log } from "../../log/log.js";
 import type { EndorsementEdgeRow, EndorsementRow } from "../../store/rows.js";
 import type { RowOf } from "../../store/schema.js";
-import { nextTurn } from "../../turn.js";
+import { turn } from "../../turns.js";
 import {
   ENDORSEMENT_CATEGORIES,
   ENDORSEMENT_STATUSES,
@@ -223,7 +223,7 @@ export class EndorsementQueries {
       yield slice;
       if (slice.length < SLICE) return;
       next = slice.at(-1)!.key[1] + 1;
-      await nextTurn();
+      await turn();
     }
   }
 

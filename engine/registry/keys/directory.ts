@@ -8,7 +8,7 @@ import type { PostingList } from "../../store/postings/postings.js";
 import { textPrefixTerm } from "../../store/postings/term.js";
 import type { KeyRow } from "../../store/rows.js";
 import { POSTING } from "../../store/schema.js";
-import { nextTurn } from "../../turn.js";
+import { turn } from "../../turns.js";
 import { Faults, invalidInput } from "../input.js";
 import { KEY_CREATED_TERM } from "../projection.js";
 import { isFingerprint } from "./events.js";
@@ -74,7 +74,7 @@ export async function searchKeys(log: Log, text: unknown, paging: Paging): Promi
       total++;
     }
     if (to === candidates.length) return { rows, page, per_page: perPage, total };
-    await nextTurn();
+    await turn();
   }
 }
 

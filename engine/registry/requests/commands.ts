@@ -91,7 +91,15 @@ export const respondToRequest = define(
   "request.respond",
   (
     transaction: Transaction,
-    response: CheckedResponse & { readonly request_id: string; readonly responder_fingerprint: string },
+    {
+      quota,
+      ...response
+    }: CheckedResponse & {
+      readonly request_id: string;
+      readonly responder_fingerprint: string;
+      /** Requests between others that a key may answer in an hour; null if there is no limit. */
+      readonly quota: number | null;
+    },
   ): void => {
     const { request_id, responder_fingerprint, attestation_id } = response;
     requireActive(transaction, responder_fingerprint);
@@ -103,6 +111,8 @@ export const respondToRequest = define(
       throw new CairnlogError("gone", `The deadline of the request passed at ${row.deadline}.`);
     if (attestation_id !== null && transaction.first(attestationIdTerm(attestation_id)) === undefined)
       throw invalidInput("/attestation_id", "The log holds no attestation with this id.");
+    const isStranger = ![row.target_fingerprint, row.requester_fingerprint].includes(responder_fingerprint);
+    if (isStranger) takeFromQuota(transaction, ["strangers-answer", responder_fingerprint], quota);
     answer(transaction, response);
   },
 );

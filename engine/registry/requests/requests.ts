@@ -15,6 +15,8 @@ import type { AttestationRequest } from "./queries.js";
 
 /** Default maximum of requests to one target in an hour. */
 export const DEFAULT_REQUEST_QUOTA = 50;
+/** Requests of others to others that a key may answer in an hour: an answer, whoever gives it, is the only one. */
+const STRANGERS_ANSWERS = 10;
 const TRUST_STEPS = 1e9;
 
 export interface RequestResponse {
@@ -103,11 +105,13 @@ export class Requests {
    * Answers a request on behalf of a key whose possession was proven, which need not be the target's (`POST
    * /log/attestation-requests/{request_id}/respond`).
    * @throws CairnlogError `invalid-input`, also if there is no attestation with that id; `key-not-active`; `not-found`;
-   *   `already-exists` if it was answered before; `gone` if its deadline has passed; and as `Log.append` does
+   *   `already-exists` if it was answered before; `gone` if its deadline has passed; `rate-limited` if a key that is
+   *   neither the target's nor the requester's has answered ten in an hour; and as `Log.append` does
    */
   async respond(responder_fingerprint: string, request_id: string, response: ResponseInput): Promise<RequestResponse> {
     const checked = readResponse(response);
-    const input = { ...checked, request_id, responder_fingerprint };
+    const quota = this.#quota === null ? null : STRANGERS_ANSWERS;
+    const input = { ...checked, request_id, responder_fingerprint, quota };
     const { receipts } = await this.#log.execute(respondToRequest, input);
     const { log_entry_id, leaf_index } = receipts[0]!;
     const status = checked.decision === "accept" ? "accepted" : "declined";

@@ -6,6 +6,7 @@ import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
+import { Pieces, turn } from "../../turns.js";
 import {
   type Attestation,
   type Coverage,
@@ -115,6 +116,7 @@ export class Verification {
    */
   async verify(request: VerificationRequest): Promise<VerificationResult> {
     const { manifest, source_hash } = members(request);
+    await turn();
     const sourceHash = normaliseContentHash(source_hash);
     if (sourceHash === undefined)
       throw invalidInput("/source_hash", "It must be a SHA-256 in hexadecimal, bare or with sha256: before it.");
@@ -163,13 +165,16 @@ export class Verification {
     const payloads = new ManifestPayloads(manifest);
     if (payloads.size * attestations.length > MAX_SIGNED_BYTES)
       throw new CairnlogError("payload-too-large", "The manifest is too large for so many attestations.");
+    const pieces = new Pieces();
     const signers = new Map<string, Signer | undefined>();
-    for (const { signer_key_fingerprint: fingerprint } of attestations)
+    for (const { signer_key_fingerprint: fingerprint } of attestations) {
+      await pieces.rest();
       if (!signers.has(fingerprint)) signers.set(fingerprint, loadSigner(this.#keys, fingerprint));
+    }
 
     const judged: Judged[] = [];
     for (let from = 0; from < attestations.length; from += GROUP) {
-      const group = attestations.slice(from, from + GROUP).map(async (attestation, i): Promise<Judged> => {
+      const judge = async (attestation: Attestation, i: number): Promise<Judged> => {
         const { id, signer_key_fingerprint, timestamp } = attestation;
         const signer = signers.get(signer_key_fingerprint);
         const recorded = this.#recorded(attestation, contentHash);
@@ -185,7 +190,16 @@ export class Verification {
           attestation,
           signer,
         };
-      });
+      };
+      const group: Promise<Judged>[] = [];
+      for (const [i, attestation] of attestations.slice(from, from + GROUP).entries()) {
+        // What all of them signed may be 32 MiB.
+        await pieces.rest();
+        const one = judge(attestation, i);
+        // Should it fail before all are begun, nobody hears it yet.
+        one.catch(() => {});
+        group.push(one);
+      }
       judged.push(...(await Promise.all(group)));
     }
     return judged;

@@ -10,7 +10,7 @@
  */
 
 import { leastWhere } from "../../search.js";
-import { nextTurn } from "../../turn.js";
+import { turn } from "../../turns.js";
 import type { RunRow } from "../rows.js";
 import { BLOOM_KINDS } from "../schema.js";
 import { mayContain } from "./bloom.js";
@@ -293,7 +293,7 @@ export class Postings {
     const id = this.#nextRunId++;
     const blocks: [number, Buffer][] = [];
     const builder = new RunBuilder(memory.terms.filteredTerms, (block, records) => blocks.push([block, records]));
-    for (const _ of memory.terms.writeTo(builder, SLICE_TERMS)) await nextTurn();
+    for (const _ of memory.terms.writeTo(builder, SLICE_TERMS)) await turn();
     const fences = builder.finish();
     const { count, bloom } = builder;
     await this.#writeRun(id, blocks, { level: 0, from: memory.from, to: memory.to, count, bloom, fences }, []);

@@ -157,7 +157,7 @@ class Scan {
       this.#refuse("A member may not be named __proto__.");
     }
     if (this.#seen === undefined) return;
-    const name = this.#decodeName(start);
+    const name = escaped ? this.#decodeName(start) : this.#text.slice(start + 1, end);
     if (this.#seen[top]!.has(name)) this.#refuse("The member appears more than once in its object.");
     this.#seen[top]!.add(name);
   }
@@ -212,14 +212,16 @@ class Scan {
 /** Whether the shortest decimal of the double nearest to `literal` has the very value that the literal has. */
 function survivesDouble(literal: string): boolean {
   const double = Number(literal);
-  return Number.isFinite(double) && normalDecimal(literal) === normalDecimal(String(double));
+  const shortest = String(double);
+  if (shortest === literal) return true;
+  return Number.isFinite(double) && normalDecimal(literal) === normalDecimal(shortest);
 }
+
+const LITERAL = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
 /** A decimal literal as `<digits>e<exponent>` without leading or trailing zeros; equal text means equal value. */
 function normalDecimal(literal: string): string {
-  const negative = literal.startsWith("-");
-  const [mantissa = "", power = "0"] = literal.slice(negative ? 1 : 0).split(/e/i);
-  const [whole = "", fraction = ""] = mantissa.split(".");
+  const [, whole = "", fraction = "", power = "0"] = LITERAL.exec(literal)!;
   const digits = whole + fraction;
   let first = 0;
   while (first < digits.length && digits.charCodeAt(first) === 0x30) first++;
@@ -227,5 +229,5 @@ function normalDecimal(literal: string): string {
   let end = digits.length;
   while (digits.charCodeAt(end - 1) === 0x30) end--;
   const exponent = Number(power) - fraction.length + (digits.length - end);
-  return `${negative ? "-" : ""}${digits.slice(first, end)}e${exponent}`;
+  return `${literal.startsWith("-") ? "-" : ""}${digits.slice(first, end)}e${exponent}`;
 }

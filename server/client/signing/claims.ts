@@ -13,6 +13,9 @@ import { pages } from "../pages.js";
 import type { Authority } from "../session.js";
 import type { ClaimEntry, ClaimPayload, ClaimReceipt, PostClaim } from "../types.js";
 
+/** Claims of a page: so many always fit, however large they are. */
+const PER_PAGE = 20;
+
 export class ClaimsClient {
   readonly #http: Http;
   readonly #watch: Watch;
@@ -52,6 +55,7 @@ export class ClaimsClient {
       member: "entries",
       query,
       place: ({ id }) => id,
+      perPage: PER_PAGE,
     })) {
       await this.#checkContent(claim);
       const { lookup_key } = claim.payload as { readonly lookup_key?: unknown };

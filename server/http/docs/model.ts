@@ -17,6 +17,8 @@ export interface Schema {
   readonly maximum?: number;
   readonly minLength?: number;
   readonly maxLength?: number;
+  readonly maxItems?: number;
+  readonly maxProperties?: number;
   readonly patternProperties?: Readonly<Record<string, Schema>>;
 }
 

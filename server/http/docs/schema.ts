@@ -22,12 +22,14 @@ export function typeOf(schema: Schema): Html {
 
 /** What a value must keep to besides its type. */
 function boundsOf(schema: Schema): Part[] {
-  const { minimum, maximum, minLength, maxLength, pattern } = schema;
+  const { minimum, maximum, minLength, maxLength, maxItems, maxProperties, pattern } = schema;
   return [
     minimum !== undefined && html`<span class="bound">≥ ${minimum}</span>`,
     maximum !== undefined && html`<span class="bound">≤ ${maximum}</span>`,
     minLength !== undefined && html`<span class="bound">length ≥ ${minLength}</span>`,
     maxLength !== undefined && html`<span class="bound">length ≤ ${maxLength}</span>`,
+    maxItems !== undefined && html`<span class="bound">items ≤ ${maxItems}</span>`,
+    maxProperties !== undefined && html`<span class="bound">members ≤ ${maxProperties}</span>`,
     pattern !== undefined && html`<span class="bound"><code>${pattern}</code></span>`,
     schema.default !== undefined && html`<span class="bound">default ${code(schema.default)}</span>`,
   ];

@@ -31,7 +31,13 @@ export interface HttpFigures {
   readonly inFlight: number;
 }
 
+/** Milliseconds from one writing of the text to the next. */
+const TEXT_INTERVAL_MS = 100;
+
 export class Metrics {
+  /** The text that is written next, while somebody waits for it, and when the last one was. */
+  #next: Promise<string> | null = null;
+  #written = Number.NEGATIVE_INFINITY;
   readonly #registry = new Registry();
   /** Requests answered, route by route. */
   readonly tallies: Tallies;
@@ -242,8 +248,21 @@ export class Metrics {
     return this.#registry.contentType;
   }
 
-  /** The Prometheus text format. */
+  /**
+   * The Prometheus text format, with the figures of now or of some milliseconds later. Nothing limits who may ask how often,
+   * and to write the text takes milliseconds: it is written at most ten times a second, and everybody who waits gets it.
+   */
   text(): Promise<string> {
+    this.#next ??= this.#write();
+    return this.#next;
+  }
+
+  async #write(): Promise<string> {
+    const wait = this.#written + TEXT_INTERVAL_MS - performance.now();
+    await new Promise((resolve) => (wait > 0 ? setTimeout(resolve, wait) : setImmediate(resolve)));
+    // Whoever asks from now on may know of something that this text does not say.
+    this.#next = null;
+    this.#written = performance.now();
     return this.#registry.metrics();
   }
 }

@@ -1,5 +1,6 @@
 /** Answers: what a handler gives back, and how it is put on the wire. */
 import type { HttpResponse } from "uWebSockets.js";
+import { turn } from "../../../engine/turns.js";
 import type { PendingBytes, Share } from "./pending.js";
 
 /** For every answer that says nothing of its own: refusals, tokens, what depends on who asks. */
@@ -48,18 +49,62 @@ export function json(value: unknown, options?: Partial<Omit<Answer, "body">>): A
 /** Fits a socket's own buffer. */
 const MAX_LAST_BYTES = 64 * 1024;
 
+/** What a list is made whole up to; a longer one is made while it is sent. */
+const MAX_WHOLE_BYTES = 1024 * 1024;
+/** About as much of a list is made and sent in one piece. */
+const PIECE_BYTES = 128 * 1024;
+/** Milliseconds for which one answer is made and sent in one turn of the event loop. */
+const TURN_MS = 4;
+
 const COMMA = Buffer.from(",");
 const CLOSING_BRACE = Buffer.from("}");
 
 /**
  * An object whose first member, `name`, is an array of texts that are JSON already, followed by the members of `rest`,
- * of which there is at least one. Stored entries are served this way, byte for byte.
+ * of which there is at least one. Stored entries are served this way, byte for byte. A long list is read while it is sent.
+ * @param item called once for each, in order
  */
-export function jsonList(name: string, items: readonly Buffer[], rest: Readonly<Record<string, unknown>>): Answer {
-  const parts: Buffer[] = [Buffer.from(`{${JSON.stringify(name)}:[`)];
-  for (const [i, item] of items.entries()) parts.push(...(i ? [COMMA, item] : [item]));
-  parts.push(Buffer.from(`],${JSON.stringify(rest).slice(1)}`));
-  return new Answer(Buffer.concat(parts));
+export function jsonList(
+  name: string,
+  count: number,
+  item: (i: number) => Buffer,
+  rest: Readonly<Record<string, unknown>>,
+): Answer {
+  const pieces = listPieces(name, count, item, rest);
+  const whole: Buffer[] = [];
+  let bytes = 0;
+  // A `for … of` that is left early would end the generator.
+  for (let next = pieces.next(); !next.done; next = pieces.next()) {
+    whole.push(next.value);
+    bytes += next.value.length;
+    if (bytes > MAX_WHOLE_BYTES) return new StreamedAnswer(following(whole, pieces), {});
+  }
+  return new Answer(whole.length === 1 ? whole[0]! : Buffer.concat(whole));
+}
+
+function* following(first: readonly Buffer[], rest: Generator<Buffer>): Generator<Buffer> {
+  yield* first;
+  yield* rest;
+}
+
+function* listPieces(
+  name: string,
+  count: number,
+  item: (i: number) => Buffer,
+  rest: Readonly<Record<string, unknown>>,
+): Generator<Buffer> {
+  let parts: Buffer[] = [Buffer.from(`{${JSON.stringify(name)}:[`)];
+  let bytes = 0;
+  for (let i = 0; i < count; i++) {
+    const text = item(i);
+    if (i) parts.push(COMMA);
+    parts.push(text);
+    bytes += text.length;
+    if (bytes < PIECE_BYTES) continue;
+    yield Buffer.concat(parts);
+    [parts, bytes] = [[], 0];
+  }
+  yield Buffer.concat([...parts, Buffer.from(`],${JSON.stringify(rest).slice(1)}`)]);
 }
 
 /**
@@ -105,7 +150,7 @@ export function headerGroup([name, value, ...rest]: readonly [string, string, ..
  * inside the socket, and counts as `pending` until then. The caller must not call this once the request was aborted.
  * @param common headers of every answer: names and values in turns
  * @param how `withBody` is false for HEAD: the headers as they would be, `content-length` included; after an answer that
- *   `isLast` the connection is closed
+ *   `isLast` the connection is closed; `isOver` says whether the request was aborted since
  * @param drained called when the last byte has been handed to the operating system, if that is not at once; never after an
  *   abort
  * @returns what is held for a client that reads slowly, to be released when the request has ended; null when all is sent
@@ -114,7 +159,11 @@ export function writeAnswer(
   response: HttpResponse,
   answer: Answer,
   common: readonly string[],
-  { withBody, isLast }: { readonly withBody: boolean; readonly isLast: boolean },
+  {
+    withBody,
+    isLast,
+    isOver,
+  }: { readonly withBody: boolean; readonly isLast: boolean; readonly isOver: () => boolean },
   pending: PendingBytes,
   drained: () => void,
 ): Share | null {
@@ -141,7 +190,7 @@ export function writeAnswer(
     response.end(body, true);
     return null;
   }
-  if (answer instanceof StreamedAnswer) return writeChunks(response, answer.chunks, pending, drained);
+  if (answer instanceof StreamedAnswer) return writeChunks(response, answer.chunks, isOver, pending, drained);
   const [, done] = response.tryEnd(typeof body === "string" ? scratch(body) : body, body.length);
   if (done) return null;
   const rest = typeof body === "string" ? Buffer.from(body, "latin1") : body;
@@ -172,29 +221,48 @@ function hold(share: Share, bytes: number, { limit }: PendingBytes): Share {
   return share;
 }
 
-/** What the socket does not take at once it keeps; the next chunk is made when that has drained. */
+/**
+ * What the socket does not take at once it keeps; the next chunk is made when that has drained. A client that reads fast
+ * gets no more in one turn of the event loop than others can wait for.
+ */
 function writeChunks(
   response: HttpResponse,
   chunks: Iterable<Buffer>,
+  isOver: () => boolean,
   pending: PendingBytes,
   drained: () => void,
 ): Share | null {
   const iterator = chunks[Symbol.iterator]();
   let share: Share | null = null;
+  let isEnded = false;
+  const wait = (bytes: number) => {
+    share = hold(share ?? pending.open(() => response.close()), bytes, pending);
+  };
   /** @returns whether all is sent */
   const write = (): boolean => {
+    const until = performance.now() + TURN_MS;
     for (let next = iterator.next(); !next.done; next = iterator.next()) {
-      if (response.write(next.value)) continue;
-      share = hold(share ?? pending.open(() => response.close()), next.value.length, pending);
+      if (!response.write(next.value)) {
+        wait(next.value.length);
+        return false;
+      }
+      if (performance.now() < until) continue;
+      wait(0);
+      void turn().then(goOn);
       return false;
     }
+    isEnded = true;
     response.end();
     return true;
   };
-  response.onWritable(() => {
+  const goOn = () => {
+    if (isEnded || isOver()) return;
     response.cork(() => {
       if (write()) drained();
     });
+  };
+  response.onWritable(() => {
+    goOn();
     return true;
   });
   return write() ? null : share;

@@ -41,17 +41,23 @@ export const Entry = Type.Object(
   { title: "Entry" },
 );
 
-const Tags = Type.String({ minLength: 1, description: "Comma-separated; the entry must have all of them." });
+const Tags = Type.String({
+  minLength: 1,
+  description: "Comma-separated; the entry must have all of them, or one that is the whole text.",
+});
 
 export const LogQuery = Type.Object({
   ...PAGE_QUERY,
-  event_type: Type.Optional(Type.String({ minLength: 1, description: "One type, or several separated by commas." })),
+  event_type: Type.Optional(
+    Type.String({ minLength: 1, description: "One type, or several separated by commas; one may hold commas itself." }),
+  ),
   tags: Type.Optional(Tags),
   search: Type.Optional(
     Type.String({
       minLength: 1,
       description:
-        "Beginning of a digest, document hash, manifest hash or fingerprint; a complete hash matches exactly.",
+        "Beginning of a digest, document hash, manifest hash or fingerprint, of which four digits are wanted behind " +
+        "`sha256:`; a complete hash matches exactly.",
     }),
   ),
 });

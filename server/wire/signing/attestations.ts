@@ -20,6 +20,7 @@ export const Manifest = Type.Object(
       },
     ),
     attestations: Type.Array(Type.Object({}), {
+      maxItems: 256,
       description: "Earlier attestations that the signer also signs; may be empty.",
     }),
   },
@@ -107,7 +108,7 @@ export const SignDocument = Type.Object(
     title: Type.String({ description: "1 to 500 characters." }),
     content_hash: Type.String({ description: "SHA-256 of the source in hexadecimal, bare or with `sha256:`." }),
     tags: Type.Optional(
-      nullable(Type.Array(Type.String(), { description: "At most 32 tags of at most 64 characters each." })),
+      nullable(Type.Array(Type.String(), { maxItems: 32, description: "Of at most 64 characters each." })),
     ),
     ...Type.Omit(SubmitAttestation, ["manifest", "signature"]).properties,
     signature: Type.Optional(

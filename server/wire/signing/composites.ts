@@ -15,7 +15,7 @@ const CompositePart = Type.Object(
 );
 
 const TITLE = Type.String({ description: "Title of the whole; 1 to 500 characters." });
-const PARTS = Type.Array(CompositePart, { description: "1 to 1000, in order." });
+const PARTS = Type.Array(CompositePart, { maxItems: 1000, description: "1 to 1000, in order." });
 
 export const AssembleComposite = Type.Object(
   { title: TITLE, parts: PARTS },

@@ -22,7 +22,7 @@ const Identifiers = Type.Array(
     type: Type.String({ description: "One of GET /identifier-types." }),
     value: Type.String({ description: "Must have the form of its type, with correct check digits." }),
   }),
-  { description: "At most 16 KiB." },
+  { maxItems: 256, description: "At most 16 KiB." },
 );
 
 const Note = Type.String({ description: "1 to 1000 characters." });

@@ -143,6 +143,15 @@ describe("bodies", () => {
     expect(reply.body.errors[0].path).toBe("/payload/pseudonym");
   });
 
+  test("U+FFFF and other noncharacters are taken, raw and escaped, as docs/http.md says", async () => {
+    for (const text of ["\uffff", "\\uffff", "\ufdd0", "\\ufdd0", "\u{1fffe}", "\\ud83f\\udffe"]) {
+      const body = JSON.stringify(registration(newSigner(), "NAME")).replace("NAME", text);
+      const reply = await service.post("/keys/register", body);
+      expect(reply.status, reply.text).toBe(200);
+      expect(reply.body.pseudonym).toBe(JSON.parse(`"${text}"`));
+    }
+  });
+
   test("unknown members are ignored, and so is the content type", async () => {
     const body = { ...registration(newSigner(), "Bob", { shoe_size: 44 }), more: [] };
     const reply = await service.post("/keys/register", body, { "content-type": "text/plain" });

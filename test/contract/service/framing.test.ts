@@ -97,6 +97,44 @@ describe("refusals by the library itself", () => {
   });
 });
 
+/** The HTTP library answers by itself, or waits for more; the service is not asked. */
+describe("what docs/http.md says of requests that are not read", () => {
+  const chunked = post("Transfer-Encoding: chunked");
+  const bare = "GET /livez HTTP/1.1\r\n";
+
+  test("HTTP/1.0 is refused in words", async () => {
+    for (const head of ["GET /livez HTTP/1.0\r\n\r\n", "GET /livez HTTP/1.0\r\nHost: x\r\nConnection: close\r\n\r\n"]) {
+      const received = await untilClosed([head]);
+      expect(received).toMatch(/^HTTP\/1\.1 505 HTTP Version Not Supported\r\n/);
+      expect(received).toContain("does not support HTTP/1.0");
+    }
+  });
+
+  test("no Host among other header lines is 400 at once", async () => {
+    expect(await untilClosed([`${bare}Accept: */*\r\n\r\n`])).toMatch(/^HTTP\/1\.1 400 /);
+  });
+
+  test("a trailer ends the connection, with an answer or a 505, and nothing behind it is a request", async () => {
+    const received = await untilClosed([`${chunked}2\r\n{}\r\n0\r\nX: y\r\n\r\n${SMUGGLED}`]);
+    expect(received).toMatch(/^HTTP\/1\.1 (422|505) /);
+    expect(received).not.toContain("smuggled");
+  });
+
+  const waiting: [string, string][] = [
+    ["a chunk extension", `${chunked}2;a=b\r\n{}\r\n0\r\n\r\n`],
+    ["no header line at all", `${bare}\r\n`],
+    ["a folded header line", `${bare}Host: x\r\nA: b\r\n c\r\n\r\n`],
+    ["white space before the colon", `${bare}Host: x\r\nA : b\r\n\r\n`],
+    ["98 header lines", `${bare}Host: x\r\n${"a: b\r\n".repeat(98)}\r\n`],
+  ];
+  test("what else it cannot read ends without an answer or with a 400, and nothing behind it is a request", async () => {
+    const before = await service.entryCount();
+    const all = await Promise.all(waiting.map(async ([what, text]) => [what, await untilClosed([text, SMUGGLED])]));
+    for (const [what, received] of all) expect(received, what).toMatch(/^(HTTP\/1\.1 (400|431) (?!.*smuggled).*)?$/s);
+    expect(await service.entryCount()).toBe(before);
+  });
+});
+
 describe("chunks", () => {
   const register = (spell: (text: string) => string, coding = "chunked") => {
     const body = JSON.stringify(registration(newSigner()));

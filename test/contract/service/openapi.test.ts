@@ -401,7 +401,7 @@ describe("every operation refuses as it should", () => {
     ({ schemas } = (await world.service.openApi()).components);
   });
 
-  /** What gets a request past the gate, and nothing else of it right. */
+  /** The parts that get a request past the gate; everything else in it is wrong. */
   async function pass(operation: Operation) {
     if (operation.id === "post_auth_password") return { body: await proof(ada) };
     if (takesProof(operation)) return { body: { auth: await proof(ada) } };

@@ -3,9 +3,16 @@
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { arrayList, disjointUnion, type IndexList, intersection } from "#cairnlog/engine/log/read/index-list.js";
+import { arrayList, disjointUnion, type IndexList, intersect } from "#cairnlog/engine/log/read/index-list.js";
 
 const SIZE = 3_000;
+
+/** What all lists have, found `steps` at a time. */
+function intersection(lists: readonly IndexList[], from: number, to: number, steps = Number.POSITIVE_INFINITY) {
+  const found: number[] = [];
+  for (let next = from; next < to; ) ({ next } = intersect(lists, { from: next, to, steps }, found));
+  return found;
+}
 
 /** Dense, sparse and in clumps, so that windows are walked, left early and leapt over. */
 const indexes = fc
@@ -30,7 +37,8 @@ test("an intersection contains the common indexes within its bounds", () => {
       const expected = first.filter(
         (index) => index >= from && index < to && others.every((list) => list.includes(index)),
       );
-      expect([...intersection(lists.map(arrayList), from, to)]).toEqual(expected);
+      for (const steps of [Number.POSITIVE_INFINITY, 1, 7])
+        expect(intersection(lists.map(arrayList), from, to, steps)).toEqual(expected);
     }),
   );
 });

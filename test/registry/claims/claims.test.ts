@@ -147,6 +147,20 @@ describe("looking up", () => {
       expect((await failure(() => list(lookupKey, paging))).code).toBe("invalid-input");
   });
 
+  it("is bounded in bytes: a page that is too large is refused, and smaller ones hold all there is", async () => {
+    const lookup_key = newLookupKey();
+    const large = { ciphertext: "A".repeat(349_528), commitment: "0".repeat(64), lookup_key };
+    for (let i = 0; i < 30; i++) await world.append({ event_type: "encrypted_claim", payload: large });
+    const refused = await failure(() => list(lookup_key, { perPage: 50 }));
+    expect(refused).toMatchObject({ code: "invalid-input", paths: ["/per_page"] });
+    const fitting = Number(/at most (\d+) to a page/.exec(refused.message)?.[1]);
+    expect(fitting).toBeGreaterThanOrEqual(20);
+    const pages = await Promise.all([1, 2].map((page) => list(lookup_key, { page, perPage: fitting })));
+    expect(pages.flatMap(({ entries }) => entries)).toHaveLength(30);
+    // What does not exceed the bound is no matter of how many are asked for.
+    expect((await list(lookup_key, { page: 2, perPage: 20 })).entries).toHaveLength(10);
+  });
+
   it("shows the digests of the entry and of the one before it, in an order that appends between do not disturb", async () => {
     const lookupKey = newLookupKey();
     for (let i = 0; i < 20; i++) await world.registry.claims.post(sealed(lookupKey).payload, poster);

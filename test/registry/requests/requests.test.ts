@@ -291,6 +291,22 @@ describe("quotas", () => {
     agreesWithEntries(world);
   });
 
+  test("of answers to requests between others: ten in an hour; target and requester are not limited", async () => {
+    const { world, ask, asker, target } = await scene({ requestQuota: 100 });
+    const stranger = (await register(world)).fingerprint;
+    const declined = async (key: string) =>
+      world.registry.requests.respond(key, (await ask()).request_id, { decision: "decline" });
+    for (let i = 0; i < 10; i++) expect((await declined(stranger)).responder_fingerprint).toBe(stranger);
+    expect((await failure(() => declined(stranger))).code).toBe("rate-limited");
+    for (const key of [target, asker])
+      for (let i = 0; i < 11; i++) expect((await declined(key)).status).toBe("declined");
+    await world.reopen();
+    expect((await failure(() => declined(stranger))).code).toBe("rate-limited");
+    world.now += HOUR;
+    expect((await declined(stranger)).status).toBe("declined");
+    agreesWithEntries(world);
+  });
+
   test.each(["decline", "hold"])("of requests: those that a policy answers with %s count like any", async (action) => {
     const { world, ask, publish, target } = await scene({ requestQuota: 3 });
     await publish({ default_action_on_failure: action });

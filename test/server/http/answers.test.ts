@@ -1,5 +1,6 @@
 /** The way of a request through the server, with routes that answer at once, later, in parts, or break. */
-import { connect } from "node:net";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
 import fc from "fast-check";
 import { pino } from "pino";
 import Type from "typebox";
@@ -8,7 +9,7 @@ import { CairnlogError } from "#cairnlog/engine/error.js";
 import { HttpServer } from "#cairnlog/server/http/app.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { type Route, route } from "#cairnlog/server/http/route.js";
-import { Answer, headerGroup, json, StreamedAnswer } from "#cairnlog/server/http/transport/answer.js";
+import { Answer, headerGroup, json, jsonList, StreamedAnswer } from "#cairnlog/server/http/transport/answer.js";
 import { UNKNOWN } from "#cairnlog/server/http/transport/client-address.js";
 import { jsonValues, texts } from "../../texts.js";
 import { until } from "../sockets.js";
@@ -20,7 +21,7 @@ const LARGE_BYTES = Buffer.from(LARGE_TEXT);
 /** As fast-check makes them: anything that JSON can carry, letters of all scripts included. */
 let value: unknown = null;
 
-/** Refusals of these kinds come one by one, in a crowd, and because of who asks. */
+/** These refusals come for single requests, under load, and because of the client. */
 const REFUSED = ["signer-unavailable", "corrupt-log", "overloaded", "closed", "not-found"] as const;
 
 function* breaking(): Generator<Buffer> {
@@ -30,6 +31,25 @@ function* breaking(): Generator<Buffer> {
 
 const read = (path: string, handle: Route["handle"]): Route =>
   route({ method: "GET", path, summary: "", answer: Type.Unknown(), limit: "general", handle });
+/** What happens in this process, in order. */
+const events: string[] = [];
+
+/** Takes longer than bodies may in one turn of the event loop. */
+function slow(): string {
+  if (!events.length) setImmediate(() => events.push("turn"));
+  events.push("slow");
+  const until = performance.now() + 20;
+  while (performance.now() < until);
+  return "done";
+}
+
+const LIST = Array.from({ length: 40 }, (_, i) => JSON.stringify({ i, text: "x".repeat(300_000) }));
+let itemsRead = 0;
+function readItem(i: number): Buffer {
+  itemsRead++;
+  return Buffer.from(LIST[i]!);
+}
+
 const asked = { method: "POST", summary: "", body: Type.Object({}), answer: Type.Unknown(), limit: "general" } as const;
 const routes: Route[] = [
   read("/value", () => value),
@@ -49,6 +69,8 @@ const routes: Route[] = [
   route({ ...asked, path: "/address", asksAddress: true, handle: ({ request }) => request.address }),
   route({ ...asked, path: "/no-address", handle: ({ request }) => request.address }),
   route({ ...asked, path: "/body", handle: ({ body }) => body }),
+  route({ ...asked, path: "/slow", handle: slow }),
+  read("/list", () => jsonList("items", LIST.length, readItem, { total: LIST.length })),
 ];
 
 const anchors = { totals: { pending: 0, confirmed: 0 }, oldestPending: () => null };
@@ -97,6 +119,45 @@ test.each(["/value", "/later"])("%s: the answer is the value's JSON, for all cha
     }),
     { numRuns: 50 },
   );
+});
+
+async function connected(): Promise<Socket> {
+  const socket = connect(port, "127.0.0.1").setNoDelay();
+  await once(socket, "connect");
+  return socket;
+}
+
+test("bodies that came together are handled in several turns when that takes long", async () => {
+  events.length = 0;
+  const length = 12;
+  const sockets = await Promise.all(Array.from({ length }, () => connected()));
+  for (const socket of sockets) socket.write("POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{");
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const answers = sockets.map((socket) => once(socket, "data"));
+  for (const socket of sockets) socket.write("}");
+  await Promise.all(answers);
+  for (const socket of sockets) socket.destroy();
+  expect(events.filter((event) => event === "slow")).toHaveLength(length);
+  expect(events.slice(0, 2)).toEqual(["slow", "turn"]);
+});
+
+test("a long list is read while it is sent, no further than its client reads", async () => {
+  itemsRead = 0;
+  const reply = await fetch(`${url}/list`);
+  expect(await reply.text()).toBe(`{"items":[${LIST.join()}],"total":${LIST.length}}`);
+  expect(itemsRead).toBe(LIST.length);
+  itemsRead = 0;
+  const deaf = await connected();
+  deaf.pause();
+  deaf.write("GET /list HTTP/1.1\r\nHost: x\r\n\r\n");
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect(itemsRead).toBeGreaterThan(0);
+  expect(itemsRead).toBeLessThan(LIST.length);
+  deaf.destroy();
+  // A short one is made whole: its length is known.
+  const short = jsonList("items", 2, (i) => Buffer.from(`${i}`), { total: 2 });
+  expect(short.body.toString()).toBe('{"items":[0,1],"total":2}');
+  expect(jsonList("items", 0, readItem, { total: 0 }).body.toString()).toBe('{"items":[],"total":0}');
 });
 
 test("text that needs no other letters is sent from no memory of its own", () => {
@@ -176,7 +237,7 @@ test("a body is the same in however many parts it comes, and none of it is held 
   expect([server.uploads.pending.held, server.uploads.arriving, server.inFlight]).toEqual([0, 0, 0]);
 });
 
-/** What a server logs from `level` on while it is asked. */
+/** The lines that a server logs from `level` on during requests. */
 async function logged(level: string, ask: (url: string) => Promise<unknown>): Promise<Record<string, unknown>[]> {
   const lines: Record<string, unknown>[] = [];
   const sink = { write: (line: string) => lines.push(JSON.parse(line)) };

@@ -49,6 +49,27 @@ async function samples(): Promise<Record<string, number>> {
   );
 }
 
+test("the text is written for everybody who waits for it, and says what was so when they asked", async () => {
+  let reads = 0;
+  const counting = new Metrics({
+    ...log,
+    observeBatches: () => {},
+    get size() {
+      reads++;
+      return reads;
+    },
+  } as unknown as ConstructorParameters<typeof Metrics>[0]);
+  const before = reads;
+  const entries = async () => Number(/^cairnlog_log_entries (\d+)$/m.exec(await counting.text())![1]);
+  // The entries in the log and those appended since the start are two reads.
+  const first = await Promise.all(Array.from({ length: 50 }, entries));
+  expect(new Set(first).size).toBe(1);
+  expect(reads - before).toBe(2);
+  const second = await entries();
+  expect(second).toBeGreaterThan(first[0]!);
+  counting.close();
+});
+
 const KINDS: Readonly<Record<string, string>> = {
   cairnlog_anchor_due: "gauge",
   cairnlog_anchor_oldest_pending_seconds: "gauge",

@@ -3,18 +3,21 @@ import { CairnlogError } from "../../../../engine/error.js";
 import type { Log } from "../../../../engine/log/log.js";
 import type { Criteria } from "../../../../engine/log/read/query.js";
 import { type ExportScope, scopeCriteria } from "../../../../engine/registry/auditexport.js";
+import type { Registry } from "../../../../engine/registry/registry.js";
 import type { Entry } from "../../../../engine/verify/entry.js";
 import { csvHeader, csvLine } from "../../../export/csv.js";
 import { AuditCsv, AuditExport, AuditExportQuery, EXPORT_REACH } from "../../../wire/log/audit-export.js";
 import { dateRange } from "../../dates.js";
 import { type Route, route } from "../../route.js";
 import { StreamedAnswer } from "../../transport/answer.js";
+import { findMatches } from "./pages.js";
 
 const CSV_TYPE = "text/csv; charset=utf-8";
-/** Entries per chunk: some 100 KB. */
-const CHUNK_ENTRIES = 64;
+/** Bytes of a chunk; an entry that is larger is one alone. */
+const CHUNK_BYTES = 64 * 1024;
 
-export function auditExportRoutes(log: Log): Route[] {
+export function auditExportRoutes(registry: Pick<Registry, "log" | "queries">): Route[] {
+  const { log } = registry;
   return [
     route({
       method: "GET",
@@ -24,7 +27,7 @@ export function auditExportRoutes(log: Log): Route[] {
       answer: AuditExport,
       otherAnswers: { [CSV_TYPE]: AuditCsv },
       limit: "general",
-      handle({ query }) {
+      async handle({ query }) {
         const { page, page_size, format } = query;
         if (page * page_size > EXPORT_REACH)
           throw new CairnlogError(
@@ -38,7 +41,7 @@ export function auditExportRoutes(log: Log): Route[] {
           ...(query.after_id === undefined ? {} : { from: log.leafIndexAfter(query.after_id) }),
           ...dateRange(log, query.start_date, query.end_date),
         };
-        const { indexes, total } = log.match(criteria, (page - 1) * page_size, page_size);
+        const { indexes, total } = await findMatches(registry, criteria, { page, per_page: page_size });
         const entries = chunked(log, indexes);
         if (format === "csv") return new StreamedAnswer(csv(entries), { contentType: CSV_TYPE });
         const rest = { page, page_size, total, truncated: total > EXPORT_REACH };
@@ -50,8 +53,17 @@ export function auditExportRoutes(log: Log): Route[] {
 
 /** Stored entries, read when they are wanted. */
 function* chunked(log: Log, indexes: readonly number[]): Iterable<Buffer[]> {
-  for (let at = 0; at < indexes.length; at += CHUNK_ENTRIES)
-    yield indexes.slice(at, at + CHUNK_ENTRIES).map((leafIndex) => log.entryJsonAt(leafIndex)!);
+  let chunk: Buffer[] = [];
+  let bytes = 0;
+  for (const leafIndex of indexes) {
+    const json = log.entryJsonAt(leafIndex)!;
+    chunk.push(json);
+    bytes += json.length;
+    if (bytes < CHUNK_BYTES) continue;
+    yield chunk;
+    [chunk, bytes] = [[], 0];
+  }
+  if (chunk.length) yield chunk;
 }
 
 function* csv(chunks: Iterable<Buffer[]>): Iterable<Buffer> {

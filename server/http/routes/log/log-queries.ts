@@ -1,18 +1,18 @@
 /** Finding entries: filters, search, by fingerprint, audit trail. Every list is oldest first. */
 import { CairnlogError } from "../../../../engine/error.js";
-import type { Log } from "../../../../engine/log/log.js";
 import type { Criteria } from "../../../../engine/log/read/query.js";
-import type { Keys } from "../../../../engine/registry/keys/keys.js";
+import type { Registry } from "../../../../engine/registry/registry.js";
 import { PageQuery } from "../../../wire/common.js";
 import { AuditTrailQuery, EntryPage, FingerprintParams, LogQuery } from "../../../wire/log/log.js";
 import { dateRange } from "../../dates.js";
 import { type Route, route } from "../../route.js";
-import { type Answer, jsonList } from "../../transport/answer.js";
+import { entryPage } from "./pages.js";
 
 /** Parts of one comma-separated parameter: each is a search of its own. */
 const MAX_PARTS = 32;
 
-export function logQueryRoutes(log: Log, keys: Keys): Route[] {
+export function logQueryRoutes(registry: Pick<Registry, "log" | "queries" | "keys">): Route[] {
+  const { log, keys } = registry;
   return [
     route({
       method: "GET",
@@ -22,9 +22,9 @@ export function logQueryRoutes(log: Log, keys: Keys): Route[] {
       answer: EntryPage,
       limit: "general",
       handle: ({ query }) =>
-        entryPage(log, query, {
-          ...parts("event_type", query.event_type, (eventTypes) => ({ eventTypes })),
-          ...parts("tags", query.tags, (tags) => ({ tags })),
+        entryPage(registry, query, {
+          ...eventTypeCriteria(query.event_type),
+          ...tagCriteria(query.tags),
           ...(query.search === undefined ? {} : { search: query.search }),
         }),
     }),
@@ -41,7 +41,7 @@ export function logQueryRoutes(log: Log, keys: Keys): Route[] {
         const { fingerprint } = params;
         // An imported history may name keys that it never registered; only what nothing names is unknown.
         if (log.find({ fingerprint }, 0, 0).total === 0) keys.find(fingerprint);
-        return entryPage(log, query, { fingerprint });
+        return entryPage(registry, query, { fingerprint });
       },
     }),
     route({
@@ -58,10 +58,10 @@ export function logQueryRoutes(log: Log, keys: Keys): Route[] {
             "invalid-input",
             "Give at least one of fingerprint, document_hash, start_date and end_date.",
           );
-        return entryPage(log, query, {
+        return entryPage(registry, query, {
           ...(fingerprint === undefined ? {} : { fingerprint }),
           ...(document === undefined ? {} : { document }),
-          ...parts("tags", query.tags, (tags) => ({ tags })),
+          ...tagCriteria(query.tags),
           ...dateRange(log, start_date, end_date),
         });
       },
@@ -69,16 +69,22 @@ export function logQueryRoutes(log: Log, keys: Keys): Route[] {
   ];
 }
 
-function entryPage(log: Log, { page, per_page }: { page: number; per_page: number }, criteria: Criteria): Answer {
-  const { entries, total } = log.find(criteria, (page - 1) * per_page, per_page);
-  return jsonList("entries", entries, { page, per_page, total });
+/** Any of the types that commas separate, or the one that the whole text is: a predicate URL may hold commas. */
+function eventTypeCriteria(text: string | undefined): Criteria {
+  const list = parts("event_type", text);
+  return list ? { eventTypes: text!.includes(",") ? [...list, text!] : list } : {};
 }
 
-/** A comma-separated parameter as criteria. White space belongs to its part: stored tags are not stripped either. */
-function parts(name: string, text: string | undefined, criteria: (parts: string[]) => Criteria): Criteria {
-  if (text === undefined) return {};
-  const list = text.split(",").filter((part) => part !== "");
-  if (list.length >= 1 && list.length <= MAX_PARTS) return criteria(list);
+/** All of the tags that commas separate, or the one that the whole text is. */
+function tagCriteria(text: string | undefined): Criteria {
+  const tags = parts("tags", text);
+  return tags ? { tags, ...(text!.includes(",") ? { orTag: text! } : {}) } : {};
+}
+
+/** What commas separate. White space belongs to its part: stored tags are not stripped either. */
+function parts(name: string, text: string | undefined): string[] | undefined {
+  const list = text?.split(",").filter((part) => part !== "");
+  if (!list || (list.length >= 1 && list.length <= MAX_PARTS)) return list;
   const message = `It must name 1 to ${MAX_PARTS}, separated by commas.`;
   throw new CairnlogError("invalid-input", `/${name}: ${message}`, { details: [{ path: `/${name}`, message }] });
 }

@@ -42,7 +42,7 @@ export function claimRoutes({ claims }: Pick<Registry, "claims">, gate: Gate): R
       limit: "general",
       async handle({ query: { lookup_key, ...paging } }) {
         const { entries, ...rest } = await claims.list(lookup_key, { page: paging.page, perPage: paging.per_page });
-        return jsonList("entries", entries, rest);
+        return jsonList("entries", entries.length, (i) => entries[i]!, rest);
       },
     }),
     route({

@@ -1,0 +1,35 @@
+/**
+ * Turns of the event loop. One thread serves everybody, so work that takes some milliseconds is cut into pieces, and of all
+ * pieces that wait, whoever they are for, only one runs in a turn: twelve clients at once wait for each other, not the rest.
+ */
+
+const waiting: (() => void)[] = [];
+
+/** Resolves when it is the caller's turn. A piece of work behind it should take a few milliseconds at most. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    if (waiting.push(resolve) === 1) setImmediate(next);
+  });
+}
+
+/** What was resolved runs before the next turn: promises are served when this returns. */
+function next(): void {
+  waiting.shift()!();
+  if (waiting.length) setImmediate(next);
+}
+
+/** Milliseconds of work between two turns. */
+const PIECE_MS = 4;
+
+/** Long work that is made of small steps: asks for a turn once it has worked for a few milliseconds. */
+export class Pieces {
+  #until = performance.now() + PIECE_MS;
+
+  /** To be called between two steps. Null while there is nothing to wait for, so that short work makes no promise. */
+  rest(): Promise<void> | null {
+    if (performance.now() < this.#until) return null;
+    return turn().then(() => {
+      this.#until = performance.now() + PIECE_MS;
+    });
+  }
+}

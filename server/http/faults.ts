@@ -1,0 +1,118 @@
+/**
+ * What is wrong with a value, member by member, as sentences. The compiled check only says whether it fits; this goes
+ * through a value that does not, and ends early, since all of it may come from an attacker: a list is looked through up to
+ * its first item that does not fit, and eight faults are enough for anybody.
+ */
+import type { TSchema } from "typebox";
+import { Errors } from "typebox/value";
+import type { ErrorDetail } from "../../engine/error.js";
+import { isObject } from "../../engine/verify/json/shape.js";
+
+const MAX_FAULTS = 8;
+
+/** The keywords of the schemas in `server/wire` that are gone into; what holds others is left to the library. */
+interface Keywords {
+  readonly type?: string;
+  readonly anyOf?: readonly TSchema[];
+  readonly properties?: Readonly<Record<string, TSchema>>;
+  readonly required?: readonly string[];
+  readonly patternProperties?: Readonly<Record<string, TSchema>>;
+  readonly maxProperties?: number;
+  readonly items?: TSchema;
+  readonly maxItems?: number;
+}
+
+/** The first faults of `value`; none if it fits. */
+export function faultsOf(schema: TSchema, value: unknown): ErrorDetail[] {
+  const faults: ErrorDetail[] = [];
+  for (const fault of faultsAt(schema, value, "")) if (faults.push(fault) === MAX_FAULTS) break;
+  return faults;
+}
+
+function* faultsAt(schema: TSchema, value: unknown, path: string): Generator<ErrorDetail, void, void> {
+  const { type, anyOf, items } = schema as Keywords;
+  if (anyOf) yield* alternativeFaults(anyOf, value, path);
+  else if (type === "object" && isObject(value)) yield* memberFaults(schema as Keywords, value, path);
+  else if (type === "array" && items && Array.isArray(value)) yield* itemFaults(schema as Keywords, value, path);
+  else yield* leafFaults(schema, value, path);
+}
+
+/** Alternatives fail one by one at the same place; there the first is told. */
+function* alternativeFaults(alternatives: readonly TSchema[], value: unknown, path: string): Generator<ErrorDetail> {
+  const failing = alternatives.map((one) => faultsAt(one, value, path));
+  const first = failing.map((faults) => faults.next());
+  if (first.some(({ done }) => done)) return;
+  yield first[0]!.value as ErrorDetail;
+  yield* failing[0]!;
+}
+
+function* memberFaults(schema: Keywords, value: Readonly<Record<string, unknown>>, path: string) {
+  const { properties = {}, required = [], patternProperties, maxProperties = Number.POSITIVE_INFINITY } = schema;
+  if (Object.keys(value).length > maxProperties) {
+    yield { path, message: `It can have at most ${maxProperties} members.` };
+    return;
+  }
+  for (const name of required)
+    if (!Object.hasOwn(value, name)) yield { path: `${path}/${pointer(name)}`, message: "It is missing." };
+  for (const [name, schema] of Object.entries(properties))
+    if (Object.hasOwn(value, name)) yield* faultsAt(schema, value[name], `${path}/${pointer(name)}`);
+  // All of a map's values are of one kind: the first that is not ends it, as in a list.
+  const [kind] = Object.values(patternProperties ?? {});
+  if (kind)
+    for (const [name, member] of Object.entries(value))
+      if (yield* isFaulty(kind, member, `${path}/${pointer(name)}`)) return;
+}
+
+function* itemFaults({ items, maxItems }: Keywords, value: readonly unknown[], path: string) {
+  if (maxItems !== undefined && value.length > maxItems) {
+    yield { path, message: `It can have at most ${maxItems} items.` };
+    return;
+  }
+  for (const [i, item] of value.entries()) if (yield* isFaulty(items!, item, `${path}/${i}`)) return;
+}
+
+function* isFaulty(schema: TSchema, value: unknown, path: string): Generator<ErrorDetail, boolean> {
+  let count = 0;
+  for (const fault of faultsAt(schema, value, path)) {
+    count++;
+    yield fault;
+  }
+  return count > 0;
+}
+
+/** The library's own errors, of a value that has no members: there is one of each keyword at most, and the first is told. */
+function* leafFaults(schema: TSchema, value: unknown, path: string): Generator<ErrorDetail> {
+  const [error] = Errors(schema, value) as readonly SchemaError[];
+  if (error) yield { path, message: sentence(error) ?? `It ${error.message}.` };
+}
+
+const pointer = (name: string): string => name.replaceAll("~", "~0").replaceAll("/", "~1");
+
+interface SchemaError {
+  readonly keyword: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly message: string;
+}
+
+function sentence({ keyword, params }: SchemaError): string | undefined {
+  switch (keyword) {
+    case "type": {
+      const type = String(params.type);
+      return `It must be ${/^[aeiou]/.test(type) ? "an" : "a"} ${type}.`;
+    }
+    case "enum":
+      return `It must be one of ${(params.allowedValues as unknown[]).join(", ")}.`;
+    case "minimum":
+      return `It must be at least ${params.limit}.`;
+    case "maximum":
+      return `It must be at most ${params.limit}.`;
+    case "minLength":
+      return `It must have at least ${params.limit} character(s).`;
+    case "maxLength":
+      return `It must have at most ${params.limit} characters.`;
+    case "format":
+      return params.format === "date-time" ? "It must be an ISO 8601 date and time with an offset." : undefined;
+    default:
+      return undefined;
+  }
+}

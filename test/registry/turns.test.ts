@@ -1,0 +1,28 @@
+/** Turns of the event loop: one piece of work each, in order. */
+import { expect, test } from "vitest";
+import { Pieces, turn } from "#cairnlog/engine/turns.js";
+
+const immediate = () => new Promise((resolve) => setImmediate(resolve));
+
+test("of all that waits one runs in a turn, first come first", async () => {
+  const notes: string[] = [];
+  const work = Promise.all(["a", "b", "c"].map((name) => turn().then(() => notes.push(name))));
+  for (const expected of ["a", "ab", "abc"]) {
+    await immediate();
+    expect(notes.join("")).toBe(expected);
+  }
+  await work;
+  // And again, once nothing waits any more.
+  await turn();
+});
+
+test("long work asks for a turn when it has worked for a while, short work never", async () => {
+  const pieces = new Pieces();
+  expect(pieces.rest()).toBeNull();
+  const until = performance.now() + 10;
+  while (performance.now() < until);
+  const rest = pieces.rest();
+  expect(rest).toBeInstanceOf(Promise);
+  await rest;
+  expect(pieces.rest()).toBeNull();
+});

@@ -1,0 +1,43 @@
+/** How long a service held its event loop, told by a probe that is loaded into its process (`probe.mjs`). */
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { DIST } from "../reliability/planted.js";
+
+/** What no request may hold the loop for, alone or with others. */
+export const LIMIT_MS = 50;
+
+/** What the environment of a service must hold so that it listens for `Loop.open(path)`. */
+export const probed = (path: string): NodeJS.ProcessEnv => ({
+  NODE_OPTIONS: `--import=${pathToFileURL(join(dirname(DIST), "test", "stalls", "probe.mjs"))}`,
+  LOOP_PROBE: path,
+});
+
+export class Loop {
+  readonly #socket: Socket;
+
+  private constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  /** Begins to measure. */
+  static async open(path: string): Promise<Loop> {
+    const socket = connect(path).setEncoding("latin1");
+    await once(socket, "connect");
+    const loop = new Loop(socket);
+    await loop.longest();
+    return loop;
+  }
+
+  /** The longest turn since it was asked last, in milliseconds of processor time. */
+  async longest(): Promise<number> {
+    this.#socket.write("read\n");
+    const [line] = (await once(this.#socket, "data")) as [string];
+    return Number(line);
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * The worst requests of an operation, made from its schemas: every member and every parameter in turn as large, as many, as
+ * deep, as odd as a request can carry it.
+ */
+
+import type { Inputs, Operation } from "../fuzz/inputs.js";
+import type { Input } from "../fuzz/wire.js";
+import type { World } from "../fuzz/world.js";
+import { Random } from "../reliability/random.js";
+import type { Document } from "../server/promised.js";
+import { resolved } from "../server/promised.js";
+
+const BODY_BYTES = 2 ** 20;
+/** What the service takes in one body, and one more. */
+const VALUES = 20_000;
+const LEVELS = 60;
+/** Room for what else is in a body. */
+const REST = 8_192;
+
+export interface Worst {
+  readonly what: string;
+  readonly input: Input;
+}
+
+const fill = (unit: string): string => unit.repeat(Math.floor((BODY_BYTES - REST) / Buffer.byteLength(unit)));
+const many = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
+const members = (count: number) => Object.fromEntries(many(count, (i) => [`m${i}`, i]));
+const nest = (levels: number, inside: unknown): unknown => (levels ? [nest(levels - 1, inside)] : inside);
+
+/** JSON texts, each as large as it may be, that some reader may find hard. */
+const TEXTS: Readonly<Record<string, () => string>> = {
+  "a long text": () => JSON.stringify(fill("x")),
+  "a long text of two bytes a letter": () => JSON.stringify(fill("é")),
+  "a long text of escapes": () => `"${fill("\\u00e9")}"`,
+  "a long text of quotes": () => JSON.stringify(fill('"').slice(0, BODY_BYTES / 2 - REST)),
+  "long base64": () => JSON.stringify(fill("QUJD")),
+  "long digits": () => `"${fill("a")}"`,
+  "a long text of spaces": () => JSON.stringify(fill(" ")),
+  "many certificates": () => JSON.stringify(fill("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")),
+  "many members": () => JSON.stringify(members(VALUES - 60)),
+  "many members, one twice": () => `${JSON.stringify(members(VALUES - 60)).slice(0, -1)},"m1":1}`,
+  "many numbered members": () => JSON.stringify(Object.fromEntries(many(VALUES - 60, (i) => [`${i * 7919}`, i]))),
+  "many numbers": () => JSON.stringify(many(VALUES - 60, (i) => i)),
+  "many odd numbers": () => `[${many(VALUES - 60, () => "0.12345678901234568e-1").join()}]`,
+  "many empty objects": () => JSON.stringify(many(VALUES / 2 - 60, () => ({}))),
+  "many nests": () => JSON.stringify(many(VALUES / LEVELS - 60, () => nest(LEVELS - 5, 1))),
+  "too many numbers": () => `[${fill("1,")}1]`,
+  "too many objects": () => `[${fill("{},")}{}]`,
+  "too deep a nest": () => `${"[".repeat(500_000)}${"]".repeat(500_000)}`,
+  "half a nest": () => fill("["),
+  "many texts": () => JSON.stringify(many(VALUES - 60, (i) => `text ${i} ${"y".repeat(30)}`)),
+};
+
+const MARK = "\u0000here\u0000";
+
+/** Texts that each kind of member is tried with; every one of them where nothing is known of the member. */
+const KINDS: Readonly<Record<string, RegExp>> = {
+  string: /^(a long|long|many cert|many numbers|too many numbers)/,
+  array: /^(many (numbers|odd|empty|texts|nests)|too many)/,
+  object: /^(many members|many numbered|many nests|many numbers|too many)/,
+  integer: /^(a long text$|many numbers)/,
+  number: /^(a long text$|many numbers)/,
+};
+
+/** What a place in a body can hold at its worst: a name, and the JSON text that takes the place of `there`. */
+function* worstValues(kind: string, there: unknown): Generator<readonly [string, string]> {
+  for (const [what, text] of Object.entries(TEXTS)) if (KINDS[kind]?.test(what) ?? true) yield [what, text()];
+  if (!Array.isArray(there) || !there.length) return;
+  const fitting = Math.floor((BODY_BYTES - REST) / (Buffer.byteLength(JSON.stringify(there[0])) + 8));
+  for (const count of [100, 256, 1_000, VALUES])
+    if (count < fitting || count === VALUES)
+      yield [`${count} times its item`, JSON.stringify(many(Math.min(count, fitting), (i) => varied(there[0], i)))];
+}
+
+/** `valid` with the JSON text `worst` in a place. */
+function bodyWith(valid: unknown, place: readonly string[], worst: string): Buffer {
+  const [before, after] = JSON.stringify(withValue(valid, place, MARK)).split(JSON.stringify(MARK));
+  return Buffer.from(`${before}${worst}${after}`).subarray(0, BODY_BYTES);
+}
+
+/** A copy that is another in those texts that must not occur twice. */
+function varied(item: unknown, i: number): unknown {
+  if (typeof item !== "object" || item === null) return item;
+  const own = Object.entries(item).map(([name, value]) => {
+    if (name === "id") return [name, `${value}-${i}`];
+    if (name === "content_hash" && !("manifest" in item)) return [name, `sha256:${i.toString(16).padStart(64, "0")}`];
+    return [name, value];
+  });
+  return Object.fromEntries(own);
+}
+
+/** JSON Pointers of all members that a schema names, with their types; `0` for the items of an array. */
+function* placesOf(given: Document, document: Document, path: string, depth = 0): Generator<readonly [string, string]> {
+  const schema = resolved(document, given);
+  if (depth > 5) return;
+  if (path && !schema.anyOf && schema.type !== "null") yield [path, schema.type ?? "any"];
+  for (const part of schema.anyOf ?? []) yield* placesOf(part, document, path, depth + 1);
+  for (const [name, part] of Object.entries<Document>(schema.properties ?? {}))
+    yield* placesOf(part, document, `${path}/${name}`, depth + 1);
+  if (schema.items) yield* placesOf(schema.items, document, `${path}/0`, depth + 1);
+}
+
+function valueAt(value: unknown, [first, ...rest]: readonly string[]): unknown {
+  if (first === undefined) return value;
+  return typeof value === "object" && value !== null ? valueAt((value as never)[first], rest) : undefined;
+}
+
+/** `value` with another in the place; what lies on the way is made when it is missing. */
+function withValue(value: unknown, [first, ...rest]: readonly string[], put: unknown): unknown {
+  if (first === undefined) return put;
+  if (first === "0") {
+    const [item, ...others] = Array.isArray(value) ? value : [];
+    return [withValue(item, rest, put), ...others];
+  }
+  const before = typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  return { ...before, [first]: withValue(before[first], rest, put) };
+}
+
+/** Texts for parameters, by what their schema says. */
+function parameterValues(name: string, schema: Document): string[] {
+  const whole = schema.anyOf?.[0] ?? schema;
+  if (whole.enum) return whole.enum.map(String);
+  if (whole.type === "integer")
+    return [...new Set([whole.minimum ?? 0, whole.maximum ?? 2 ** 40, 10_000, 2 ** 31].map(String))];
+  const texts = ["a", "ab", "abc", "s", "sha256:", "sha256:abcd", "x".repeat(2_000), `${",".repeat(31)}a`];
+  if (name === "event_type" || name === "tags")
+    texts.push("bench", "even", "bench,even", "https://example.org/bench/v1");
+  return texts;
+}
+
+/** All combinations would be too many: each parameter at its worst, the others at their largest. */
+function* queries(operation: Operation, document: Document, path: string): Generator<readonly [string, string]> {
+  const [target, given = ""] = path.split("?");
+  const parameters = (operation.document.parameters ?? [])
+    .map((one: Document) => resolved(document, one))
+    .filter((one: Document) => one.in === "query") as Document[];
+  const largest = new URLSearchParams(given);
+  for (const { name, schema } of parameters)
+    if (schema.type === "integer" && schema.maximum && name !== "page") largest.set(name, String(schema.maximum));
+  yield ["all at their largest", `${target}?${largest}`];
+  for (const { name, schema } of parameters)
+    for (const value of parameterValues(name, schema)) {
+      const query = new URLSearchParams(largest);
+      query.set(name, value);
+      yield [`${name}=${value.slice(0, 20)}`, `${target}?${query}`];
+      for (const { name: other, schema: its } of parameters) {
+        if (other === name || !["format", "scope", "tags", "event_type"].includes(other)) continue;
+        const both = new URLSearchParams(query);
+        both.set(other, parameterValues(other, its).at(-1)!);
+        yield [`${name}=${value.slice(0, 20)}&${other}`, `${target}?${both}`];
+      }
+    }
+}
+
+const bodyOf = ({ body }: Input): unknown => (body?.length ? JSON.parse(body.toString()) : {});
+
+/** The worst requests of one operation. */
+export async function* worstOf(world: World, inputs: Inputs, operation: Operation): AsyncGenerator<Worst> {
+  const valid = await inputs.plain(operation, new Random(1));
+  yield { what: "a plain one", input: valid };
+  const schema = operation.document.requestBody?.content["application/json"].schema;
+  if (schema) {
+    const whole = resolved(world.document, schema);
+    // A proof serves once.
+    const isProven = whole.properties?.auth !== undefined || whole.properties?.challenge_id !== undefined;
+    for (const [place, kind] of [["/unknown", "any"], ...placesOf(whole, world.document, "")] as const) {
+      const path = place.split("/").slice(1);
+      for (const [what, worst] of worstValues(kind, valueAt(bodyOf(valid), path))) {
+        const fresh = isProven ? await inputs.plain(operation, new Random(1)) : valid;
+        yield { what: `${place}: ${what}`, input: { ...fresh, body: bodyWith(bodyOf(fresh), path, worst) } };
+      }
+    }
+  }
+  if (operation.document.parameters)
+    for (const [what, path] of queries(operation, world.document, valid.path))
+      yield { what, input: { ...valid, path } };
+}
