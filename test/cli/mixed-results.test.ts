@@ -1,10 +1,12 @@
 /** Exit codes of commands of which a part succeeds and a part fails. */
+
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { VERSION } from "#cairnlog/server/version.js";
+import { anyEvent } from "../anyevent.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
@@ -230,8 +232,8 @@ describe("log tail --follow goes on", () => {
     const run = await follow(status);
     await run.prints(/\n/, "stderr");
     const shown = run.stdout;
-    await service.server.registry.log.append({ event_type: "note", payload: { after: status } });
-    await run.prints(new RegExp(`note \\{"after":${status}\\}\n$`));
+    await service.server.registry.log.append(anyEvent({ after: status }));
+    await run.prints(new RegExp(`encrypted_claim \\{"after":${status},.*\\}\n$`));
     await interrupt();
     const { code, stdout, stderr } = await run.ended;
     expect(code).toBe(0);

@@ -168,7 +168,7 @@ describe("1", () => {
 
 test("what takes long is said on stderr: what is verified, and with --audit what is compared", async () => {
   const long = await startTestService();
-  await long.server.registry.log.append(Array(201).fill({ event_type: "note", payload: {} }));
+  await long.server.registry.log.append(Array(201).fill(anyEvent()));
   proxy.upstream = long.url;
   let now = await setClock(0);
   const state = temporaryFolder();
