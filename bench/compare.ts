@@ -1,6 +1,6 @@
 /**
- * Compares contenders doing the same job: they take turns, round after round, so that whatever the machine is busy with
- * besides hits all of them alike; a contender's number is the median of its rounds, and the spread is shown with it.
+ * Compares contenders that do the same work. They take turns, round after round, so that other load on the machine
+ * affects all of them alike. A contender's number is the median of its rounds, and the spread is shown with it.
  */
 import { Bench } from "tinybench";
 import { median } from "./stats.js";
@@ -12,12 +12,12 @@ export interface Contender {
 
 export interface Measured {
   readonly name: string;
-  /** Nanoseconds per unit of work: the median of the rounds, and the rounds it comes from. */
+  /** Nanoseconds per unit of work: the median of the rounds, and all rounds. */
   readonly median: number;
   readonly rounds: readonly number[];
 }
 
-/** Rounds, and the time that each contender gets in a round. */
+/** Number of rounds, and the time for each contender in a round. */
 const ROUNDS = 9;
 const ROUND_MS = 80;
 const WARMUP_MS = 300;
@@ -33,7 +33,7 @@ export async function compare(contenders: readonly Contender[], units: number): 
   });
 }
 
-/** Median time per unit of every contender, in one turn each. */
+/** Median time per unit for every contender, in one turn each. */
 async function round(contenders: readonly Contender[], time: number, units: number): Promise<number[]> {
   const bench = new Bench({ time, iterations: 5, warmup: false });
   for (const { name, run } of contenders) bench.add(name, run);
@@ -45,8 +45,8 @@ async function round(contenders: readonly Contender[], time: number, units: numb
 }
 
 /**
- * A row for `console.table`: the median, the fastest and slowest round, and how many times as long each baseline takes,
- * medians compared and, as collections of garbage fall on some rounds only, fastest rounds compared.
+ * A row for `console.table`: the median, the fastest and slowest round, and the ratio to each baseline. Both the
+ * medians and the fastest rounds are compared, because garbage collection happens only in some rounds.
  */
 export function row(measured: Measured, baselines: Readonly<Record<string, Measured>>): Record<string, string> {
   const fastest = Math.min(...measured.rounds);

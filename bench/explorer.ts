@@ -1,6 +1,6 @@
 /**
- * The explorer in Chromium: how soon a first visit shows a proven head, and the longest task of the page, which is how long it
- * may not answer the reader, while 1000 entries arrive.
+ * The explorer in Chromium: the time until a first visit shows a verified head, and the longest task of the page,
+ * during which the page cannot answer the reader, while 1000 entries arrive.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,11 +14,11 @@ import type { Suite } from "./suite.js";
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const VISITS = 5;
 const ENTRIES = 1000;
-/** They arrive over some ten seconds, so that the page looks several times. */
+/** They arrive over about ten seconds, so that the page polls several times. */
 const BATCH = 10;
 const PAUSE_MS = 100;
 const VIEWS = ["#/", "#/entries"];
-/** The tick behind "signed": the head is shown, and its signature was checked. */
+/** The tick beside "signed": the head is shown, and its signature was verified. */
 const PROVEN = ".head-verdicts .verdict-good";
 
 const append = ({ registry }: RunningServer, count: number, what: string) =>
@@ -26,7 +26,7 @@ const append = ({ registry }: RunningServer, count: number, what: string) =>
     Array.from({ length: count }, (_, i) => ({ event_type: "build", payload: { artifact: `${what} ${i}.tar.gz` } })),
   );
 
-/** Notes in the page when the head is proven, and every long task from the beginning on. */
+/** Runs in the page: records when the head is verified, and every long task from the beginning on. */
 const observer = `
   globalThis.longTasks = [];
   new PerformanceObserver((list) => {
@@ -67,7 +67,7 @@ async function firstViews(browser: Browser, { url }: RunningServer) {
   return { painted, proven, longest };
 }
 
-/** Longest task of a view, in milliseconds, from its opening until it has shown or announced all that arrived. */
+/** Longest task of a view, in milliseconds, from opening it until it has shown or announced all new entries. */
 async function whileTheyArrive(browser: Browser, server: RunningServer, view: string): Promise<number> {
   const page = await visit(browser, `${server.url}/${view}`);
   await page.locator(".entry").first().waitFor();

@@ -1,13 +1,13 @@
 /**
- * What no implementation gets below: one Ed25519 operation by libsodium, and one put that LMDB has flushed. Suites measure
- * them in the same run as what they compare with them.
+ * The lower limits of every implementation: one Ed25519 operation by libsodium, and one flushed LMDB put. Suites
+ * measure them in the same run as the results that they compare with them.
  */
 import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { open, type RootDatabase } from "lmdb";
 import sodium from "sodium-native";
 import { cpuMicros } from "./stats.js";
 
-/** About the bytes that a client signs, a manifest, and that the service signs, a tree head. */
+/** About the number of bytes in a manifest, which a client signs, and in a tree head, which the service signs. */
 const MANIFEST_BYTES = 220;
 const HEAD_BYTES = 110;
 
@@ -37,14 +37,14 @@ export function verifyHead(): void {
     throw new Error("a good signature was refused");
 }
 
-/** Microseconds of CPU that one call takes, of `count`. */
+/** Microseconds of CPU for one of `count` calls. */
 export function cpuOf(work: () => void, count: number): number {
   const before = process.cpuUsage();
   for (let i = 0; i < count; i++) work();
   return cpuMicros(before) / count;
 }
 
-/** A bare LMDB environment, opened as the log opens its own: visible only when on disk. */
+/** A bare LMDB environment, opened as the log opens its own: data is visible only when it is on disk. */
 export function openRawStore(path: string): RootDatabase<Buffer, number> {
   return open<Buffer, number>({ path, encoding: "binary", overlappingSync: false });
 }

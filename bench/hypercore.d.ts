@@ -1,4 +1,4 @@
-/** The part of `hypercore` that is used here; the package has no types of its own. */
+/** Types for the part of `hypercore` that is used here; the package has none. */
 declare module "hypercore" {
   export default class Hypercore {
     constructor(storage: string);

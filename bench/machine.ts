@@ -1,6 +1,6 @@
 /**
- * What the numbers were measured on: a figure without its machine, commit and load is worth nothing. Goes into the header
- * of every run and into every `--json` file.
+ * The machine on which numbers were measured: a figure without its machine, commit and load is worth nothing. Written
+ * into the header of every run and into every `--json` file.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -26,7 +26,7 @@ function versionOf(name: string): string {
   return path === undefined ? "not installed" : (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;
 }
 
-/** The commit, with `+` when files differ from it; "unknown" outside of a checkout. */
+/** The commit, with `+` if files differ from it; "unknown" outside of a checkout. */
 function commit(): string {
   const git = (...args: string[]) =>
     execFileSync("git", args, { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();

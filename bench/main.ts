@@ -7,7 +7,9 @@ import { parseArgs } from "node:util";
 import { describeMachine, machineHeader } from "./machine.js";
 import type { Suite } from "./suite.js";
 
-/** Loaded when it is wanted: a peer that does not load here stops its own suite only, and none weighs on another's memory. */
+/**
+ * Loaded when needed: a peer that cannot be loaded here stops only its own suite, and no suite uses memory of another.
+ */
 const suites: Readonly<Record<string, () => Promise<{ suite: Suite }>>> = {
   hash: () => import("./hash/hash.js"),
   append: () => import("./engine/append.js"),
@@ -42,7 +44,7 @@ npm run load -- --help is about loading a whole service over HTTP.
 `;
 }
 
-/** Ends the process the way a wrong command line should. */
+/** Ends the process as a wrong command line should. */
 async function refuse(message: string): Promise<never> {
   console.error(`${message}\n\n${await help()}`);
   process.exit(2);
@@ -76,7 +78,7 @@ if (values.help) {
     const { suite } = await suites[name]!();
     results[name] = await suite.run(entries === undefined ? {} : { entries });
   }
-  // The load as it was before and after: suites make some of it themselves.
+  // The load average before and after, because suites cause some of it themselves.
   const loadAverageAtEnd = loadavg();
   if (values.json !== undefined)
     writeFileSync(values.json, `${JSON.stringify({ machine, loadAverageAtEnd, results }, null, 2)}\n`);

@@ -1,9 +1,9 @@
 /**
- * The few statistics that suites share. A figure is the median of its rounds with the lowest and highest beside it; a
- * ratio is taken within each round first, so that what the machine was busy with in a round falls on both sides of it.
+ * The statistics that suites share. A figure is the median of its rounds, with the lowest and highest beside it. A
+ * ratio is first computed within each round, so that other load in a round affects both sides.
  */
 
-/** The value that a share of `values`, in any order, does not exceed. */
+/** The value that this share of `values`, in any order, does not exceed. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
@@ -17,7 +17,7 @@ export function spread(values: readonly number[], digits = 1): string {
   return `${median(values).toFixed(digits)} (${low.toFixed(digits)} – ${high.toFixed(digits)})`;
 }
 
-/** Round by round, how many times `base` each value is. */
+/** The ratio of each value to `base`, round by round. */
 export const ratios = (values: readonly number[], base: readonly number[]): number[] =>
   values.map((value, round) => value / base[round]!);
 

@@ -1,6 +1,6 @@
 /**
- * What a benchmark suite is. Each lives in a file of its own and is named in `main.ts`; it prints what it measured for
- * people and returns the same as plain data for `--json`.
+ * The interface of a benchmark suite. Each is in a file of its own and listed in `main.ts`. It prints its results for
+ * people and returns the same results as plain data for `--json`.
  */
 export interface SuiteOptions {
   /** Entries of the large log, for suites that grow one. */

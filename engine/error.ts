@@ -18,6 +18,7 @@ export type ErrorCode =
   | "wrong-key-status"
   | "challenge-used"
   | "forbidden"
+  | "proof-required"
   | "private-key"
   | "invalid-key"
   | "invalid-signature"

@@ -13,7 +13,7 @@ export async function buildExplorer() {
   await build({
     configFile: false,
     root: join(root, "server", "explorer"),
-    // The page stands at /, what it asks for below /explorer/; every name there carries a hash.
+    // The page is at /, and its files are below /explorer/; every name there contains a hash.
     base: "/",
     publicDir: false,
     logLevel: "warn",
@@ -22,7 +22,8 @@ export async function buildExplorer() {
       outDir: out,
       emptyOutDir: true,
       target: "es2022",
-      // The content security policy takes no data: scripts, and every browser that runs the page preloads modules.
+      // No data: URLs, because the content security policy forbids them. Every browser that can run the page preloads
+      // modules itself.
       assetsInlineLimit: 0,
       modulePreload: { polyfill: false },
       assetsDir: "explorer",
@@ -32,7 +33,9 @@ export async function buildExplorer() {
   compress(out);
 }
 
-/** Puts `name.br` and `name.gz` in the place of every file; the service gets the file itself from one of them. */
+/**
+ * Replaces every file by `name.br` and `name.gz`; the service decompresses one of them when it needs the plain file.
+ */
 function compress(folder) {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);

@@ -28,7 +28,7 @@ function* files(path) {
         yield* files(join(path, name));
 }
 
-/** Runs `make` unless the sources still hash to what `folder/.built` holds. */
+/** Runs `make` unless `folder/.built` already holds the hash of these sources. */
 function build(folder, sources, make) {
   const hash = createHash("sha256");
   for (const source of sources)

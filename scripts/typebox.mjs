@@ -1,4 +1,7 @@
-/** Puts TypeBox into the package as a few files: it is installed as 680, and Node takes 0.3 s of CPU to load them. */
+/**
+ * Bundles TypeBox into a few files of the package: it is installed as 680 files, and Node takes 0.3 s of CPU to load
+ * them.
+ */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,10 +11,10 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const server = join(root, "dist", "server");
 const folder = join(server, "typebox");
 
-/** What the compiled service imports → the name of the file that it gets instead. */
+/** Module that the compiled service imports → name of the file that replaces it. */
 const FILES = { typebox: "type", "typebox/value": "value", "typebox/compile": "compile" };
 
-/** Bundles TypeBox and leads the imports in `dist/server` to the bundle. The declarations still import the dependency. */
+/** Bundles TypeBox and rewrites the imports in `dist/server`. The declarations still import the dependency. */
 export async function bundleTypebox() {
   const entry = Object.fromEntries(
     Object.entries(FILES).map(([imported, name]) => [name, fileURLToPath(import.meta.resolve(imported))]),

@@ -191,8 +191,8 @@ function tlsOf({ tlsCertificate: certificate, tlsKey: key }: Settings, logger: L
 }
 
 function accessOf({ sessionTtlSeconds: ttlSeconds }: Settings, registry: Registry, operator: OperatorKey): Access {
-  const { challenges, keys } = registry;
-  const sessions = new Sessions({ operator, keys, ttlSeconds });
+  const { challenges, keys, passwords } = registry;
+  const sessions = new Sessions({ operator, keys, passwords, ttlSeconds });
   return { sessions, gate: new Gate({ challenges, sessions, keys, operator }) };
 }
 

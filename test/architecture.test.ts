@@ -1,4 +1,4 @@
-/** The arrows of the house: which folder may import which (`docs/architecture.md`). */
+/** The rules of the architecture: which folder may import which (`docs/architecture.md`). */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,10 +12,11 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   "engine/error.ts": [],
   "engine/own-text.ts": [],
   "engine/recent.ts": [],
+  "engine/search.ts": [],
   "engine/turns.ts": [],
   "engine/verify": ["wasm", "engine/error.ts"],
   "engine/crypto": ["engine/verify", "engine/error.ts", "engine/own-text.ts", "engine/recent.ts"],
-  "engine/store": ["engine/verify", "engine/error.ts", "engine/recent.ts"],
+  "engine/store": ["engine/verify", "engine/error.ts", "engine/recent.ts", "engine/search.ts", "engine/turns.ts"],
   "engine/journal": ["engine/store", "engine/verify", "engine/error.ts"],
   "engine/log": [
     "engine/journal",
@@ -24,6 +25,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     "engine/verify",
     "engine/error.ts",
     "engine/recent.ts",
+    "engine/search.ts",
     "wasm",
   ],
   "engine/registry": [

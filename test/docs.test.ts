@@ -1,4 +1,4 @@
-/** The README's commands and examples, run as they stand there. */
+/** The README's commands and examples, run exactly as they are written there. */
 import { execFile } from "node:child_process";
 import { createPrivateKey, sign } from "node:crypto";
 import { copyFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -99,7 +99,7 @@ test("docs/check-receipt.sh checks a receipt with openssl, python3 and curl, in 
   }
 });
 
-test("docs/check-receipt.sh checks receipts of every algorithm, and takes the key that the entry names for the signer's", {
+test("docs/check-receipt.sh checks receipts of every algorithm, and uses the key in the entry as the signer's", {
   timeout: 120_000,
 }, async () => {
   const script = join(root, "docs", "check-receipt.sh");

@@ -1,4 +1,7 @@
-/** What a process holds once its garbage is collected; without that, memory mostly tells when the last collection was. */
+/**
+ * The memory that a process holds after garbage collection; without that, the result would depend on when the last
+ * collection was.
+ */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 

@@ -1,4 +1,4 @@
-/** docs/operating.md and docs/deploy: metrics, settings and paths that they name exist, and the samples are sound. */
+/** docs/operating.md and docs/deploy: the metrics, settings and paths in them exist, and the samples are valid. */
 import { execFile, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -35,7 +35,7 @@ test("every setting that is named exists", () => {
     for (const name of text.match(/\bSERVICE_[A-Z_]+[A-Z]\b(?!_)/g) ?? []) expect(known, name).toContain(name);
 });
 
-test("the unit runs the service, gives it time to end, and is taken by systemd", () => {
+test("the unit runs the service, gives it time to end, and is valid for systemd", () => {
   const unit = sample("cairnlog.service");
   const path = /^ExecStart=\S+ \/opt\/cairnlog\/(\S+) serve$/m.exec(unit)![1]!;
   expect(existsSync(at(path))).toBe(true);

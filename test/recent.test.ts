@@ -31,7 +31,7 @@ const use = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ kind: "clear" } as const) },
 );
 
-test("it keeps what was used last, as many as it may, whatever is asked of it", () => {
+test("it keeps the most recently used keys up to its limit, for any sequence of calls", () => {
   fc.assert(
     fc.property(fc.array(use, { maxLength: 60 }), (uses) => {
       const recent = new Recent<string, { key: string }>(LIMIT);

@@ -1,4 +1,4 @@
-/** The service and the command as people run them: child processes of what was built. */
+/** The service and the command as users run them: child processes of the build. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,6 +1,7 @@
 /**
- * Texts and JSON values for property tests, made in one place: every property meets the texts that are easy to spell
- * wrongly. A mixture of all letters would not do, since code that escapes has a shortcut for texts that need none.
+ * Texts and JSON values for property tests, in one place, so that every property is tested with texts that are easily
+ * serialised wrongly. A mixture of all characters would not be enough, because code that escapes has a shortcut for
+ * texts without special characters.
  */
 import fc from "fast-check";
 

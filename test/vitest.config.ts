@@ -1,7 +1,10 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
-/** `npm test`: everything that is deterministic and takes seconds. Files `*.long.test.ts` are for `npm run test:long`. */
+/**
+ * Configuration for `npm test`: all tests that are deterministic and short. Files `*.long.test.ts` are for `npm run
+ * test:long`.
+ */
 export default defineConfig({
   test: {
     root: new URL("..", import.meta.url).pathname,

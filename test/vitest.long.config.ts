@@ -1,7 +1,10 @@
 import { defineConfig } from "vitest/config";
 import short from "./vitest.config.js";
 
-/** `npm run test:long`: what takes minutes or depends on chance: kills under load, fuzzing, every two sizes of a tree. */
+/**
+ * Configuration for `npm run test:long`: tests that take minutes or depend on chance: kills under load, fuzzing, every
+ * two sizes of a tree.
+ */
 export default defineConfig({
   test: {
     ...short.test,

@@ -1,6 +1,5 @@
 /**
- * What the kernels insist on before a byte reaches WebAssembly: `TypeError` for a wrong type, `RangeError` for a wrong
- * value.
+ * Argument checks before any byte reaches WebAssembly: `TypeError` for a wrong type, `RangeError` for a wrong value.
  */
 
 /** Bytes of a node, a leaf hash or a digest. */
@@ -16,7 +15,7 @@ export function assertLength(value: unknown, length: number, name: string): void
   if (value.length !== length) throw new RangeError(`${name} must be ${length} bytes, not ${value.length}`);
 }
 
-/** Any number of items of `unit` bytes, none included; returns how many. */
+/** Checks that the value is any number of items of `unit` bytes, possibly none; returns that number. */
 export function countOf(value: unknown, unit: number, name: string): number {
   assertBytes(value, name);
   if (value.length % unit !== 0)

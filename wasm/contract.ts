@@ -1,6 +1,6 @@
 /**
- * The contract of the hashing kernels: what the rest of the log asks of them, whichever one the machine can run.
- * Nodes and digests are 32 raw bytes here; the hex that the tree hashes are defined over exists only inside a kernel.
+ * The interface of the hashing kernels, which all of them implement in the same way. Nodes and digests are 32 raw bytes
+ * here; the hex over which tree hashes are defined exists only inside a kernel.
  */
 
 /** The two hash versions ("lenses") of the tree; `spec.md`, Merkle hashing. */
@@ -15,11 +15,13 @@ export interface NodeRun {
   readonly hashes: Uint8Array;
 }
 
-/** What `Kernel.extend` made of `k` new leaves on a tree of `size` leaves. All arrays are the caller's own copies. */
+/**
+ * The result of `Kernel.extend` for `k` new leaves on a tree of `size` leaves. All arrays are the caller's own copies.
+ */
 export interface Extension {
   /** Roots of the complete subtrees of the new size, lowest level first, 32 bytes each. */
   readonly peaks: Uint8Array;
-  /** Root of every size from `size + 1` to `size + k`, 32 bytes each; empty when no roots were asked for. */
+  /** Root of every size from `size + 1` to `size + k`, 32 bytes each; empty if no roots were requested. */
   readonly roots: Uint8Array;
   /** The new complete nodes of levels 0, 8, 16, … (the levels that tiles store), lowest level first; level 0 always. */
   readonly runs: readonly NodeRun[];
@@ -28,19 +30,19 @@ export interface Extension {
 /** Incremental SHA-256 (FIPS 180-4). Any number may be in progress at once. */
 export interface Sha256 {
   /**
-   * Throws `TypeError` unless `data` is a Uint8Array, and `Error` after `digest`. The bytes are taken at once, not
-   * kept.
+   * Throws `TypeError` unless `data` is a Uint8Array, and `Error` after `digest`. The bytes are processed at once and
+   * not kept.
    */
   update(data: Uint8Array): this;
-  /** 32 bytes; the object is finished afterwards, and every further call throws `Error`. */
+  /** 32 bytes. The object is finished afterwards, and every further call throws `Error`. */
   digest(): Uint8Array;
 }
 
 /**
- * One implementation of the hashing contract; SIMD and scalar agree bit for bit. Node and digest arguments are 32 raw
+ * One implementation of the hashing interface; SIMD and scalar agree bit for bit. Node and digest arguments are 32 raw
  * bytes each and may be views of any buffer at any offset; every result is the caller's own copy. Calls are synchronous
- * and keep nothing. Every method throws `TypeError` for an argument of the wrong type and `RangeError` for one of the
- * right type that is out of range (a wrong length, a version other than 1 and 2), before it does anything.
+ * and keep no state. Before it does anything, every method throws `TypeError` for an argument of the wrong type, and
+ * `RangeError` for one of the right type that is out of range (a wrong length, a version other than 1 and 2).
  */
 export interface Kernel {
   readonly name: "simd" | "scalar";
@@ -52,7 +54,10 @@ export interface Kernel {
   leaves(digests: Uint8Array, version: TreeVersion): Uint8Array;
   /** Parents of `nodes` taken in pairs (64·n bytes) → 32·n bytes. */
   parents(nodes: Uint8Array, version: TreeVersion): Uint8Array;
-  /** Every level above 2^r `nodes`, from their parents up to the one root, concatenated: 32·(2^r − 1) bytes. */
+  /**
+   * All nodes above 2^r `nodes`, level by level from their parents up to the one root, concatenated: 32·(2^r − 1)
+   * bytes.
+   */
   subtree(nodes: Uint8Array, version: TreeVersion): Uint8Array;
   /**
    * Appends leaves for `digests` to the tree of `size` leaves with the given peaks (lowest level first). Without roots

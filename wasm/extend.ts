@@ -1,6 +1,7 @@
 /**
- * Appending leaves to a tree known by its peaks: cuts a batch into the pieces that `assembly/extend.ts` takes in one
- * call and lays the results of the pieces, which continue each other, into arrays made once for the whole batch.
+ * Appends leaves to a tree of which only the peaks are known. Splits a batch into pieces for one call each of
+ * `assembly/extend.ts`, and writes the results of consecutive pieces into arrays that are made once for the whole
+ * batch.
  */
 import { assertLength, assertSize, assertVersion, countOf, NODE } from "./border.js";
 import type { Extension, NodeRun, TreeVersion } from "./contract.js";

@@ -1,6 +1,6 @@
 /**
- * A `Kernel` over one WebAssembly instance: checks arguments, moves bytes in and out, and leaves the hashing, whole
- * levels at a time, to the instance. Inputs larger than its fixed memory go through in pieces.
+ * A `Kernel` over one WebAssembly instance: checks arguments, copies bytes in and out, and lets the instance hash whole
+ * levels at a time. Inputs larger than its fixed memory are processed in pieces.
  */
 import { assertLength, assertVersion, countOf, NODE } from "./border.js";
 import type { Extension, Kernel, Sha256, TreeVersion } from "./contract.js";

@@ -1,6 +1,6 @@
 /**
- * The compiled kernels as JavaScript sees them: functions over fixed areas of one WebAssembly memory.
- * The areas are described in `assembly/layout.ts`, `assembly/extend.ts` and `assembly/stream.ts`.
+ * The JavaScript side of the compiled kernels: functions over fixed areas of one WebAssembly memory. The areas are
+ * described in `assembly/layout.ts`, `assembly/extend.ts` and `assembly/stream.ts`.
  */
 
 interface Exports {
@@ -41,7 +41,7 @@ export interface KernelModule {
   readonly finish: Exports["finish"];
 }
 
-/** Bytes of a base64 text, without help from Node. */
+/** The bytes of a base64 text, without using Node. */
 export function decode(base64: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }

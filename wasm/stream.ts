@@ -1,6 +1,6 @@
 /**
- * Plain SHA-256 over a kernel. A hash in progress keeps its own state and unfinished block here, in JavaScript, and
- * lends them to WebAssembly for the length of a call; so any number may be in progress.
+ * Plain SHA-256 over a kernel. A hash in progress keeps its state and unfinished block here, in JavaScript, and copies
+ * them to WebAssembly for each call, so any number of hashes may be in progress.
  */
 import { assertBytes, NODE } from "./border.js";
 import type { Sha256 } from "./contract.js";
@@ -69,7 +69,7 @@ export class WasmSha256 implements Sha256 {
     return memory.slice(output, output + NODE);
   }
 
-  /** Puts the state and the first `buffered` bytes of the tail where WebAssembly works on them. */
+  /** Copies the state and the first `buffered` bytes of the tail to the memory of WebAssembly. */
   #resume(buffered: number): void {
     this.#wasm.memory.set(this.#state, this.#wasm.stream);
     this.#wasm.memory.set(this.#tail.subarray(0, buffered), this.#wasm.input);

@@ -1,10 +1,10 @@
 /**
- * What a durable append costs the engine alone, without HTTP: appends a second, CPU of all threads for each, and that CPU
- * as a multiple of the one thing no append can do without, an Ed25519 signature over its tree head.
+ * The cost of a durable append in the engine alone, without HTTP: appends a second, CPU of all threads for each, and
+ * that CPU as a multiple of one Ed25519 signature over its tree head, which every append needs.
  *
- * Not the same promise: an append of ours is on disk (fsync) with a signed head of its own before it is acknowledged;
- * hypercore signs each append call, writes through RocksDB and does not fsync before it resolves; bare LMDB is on disk but
- * signs nothing, hashes nothing, and has no proofs to give.
+ * The contenders do not give the same guarantees. Our append is on disk (fsync) with its own signed head before it is
+ * acknowledged. hypercore signs each append call, writes through RocksDB and does not fsync before it resolves. Bare
+ * LMDB is on disk but signs nothing, hashes nothing, and has no proofs.
  */
 import { createHash, generateKeyPairSync, sign } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -19,13 +19,13 @@ import { type Appender, drive, openAppenders, PAYLOAD_BYTES } from "./appenders.
 const IN_FLIGHT = [1, 64, 1024];
 const ROUNDS = 5;
 const ROUND_MS = 500;
-/** Signatures timed beside each round of appends. */
+/** Number of signatures timed beside each round of appends. */
 const SIGNATURES = 2_000;
-/** Attestations, and as many of their floors, in one round of those made one at a time. */
+/** Attestations, and as many floors, in one round of single attestations. */
 const ATTESTATIONS = 150;
-/** Attestations before those that are timed: a service that has just started runs code that is not compiled yet. */
+/** Attestations before the timed ones: a service that has just started runs code that is not compiled yet. */
 const WARM_ATTESTATIONS = 6_000;
-/** Between contenders, for what the last one left to be done in the background. */
+/** Pause between contenders, so that background work of the previous one can end. */
 const PAUSE_MS = 50;
 
 interface Rounds {
@@ -87,14 +87,14 @@ function signedAttestations(count: number) {
   return Array.from({ length: count }, (_, n) => {
     const title = `document ${n}`;
     const content_hash = `sha256:${createHash("sha256").update(title).digest("hex")}`;
-    // Members in canonical order: what is sent is what was signed.
+    // Members in canonical order: the sent bytes are the signed bytes.
     const manifest = { attestations: [], document: { content_hash, tags: ["bench"], title } };
     const signature = sign(null, Buffer.from(JSON.stringify(manifest)), privateKey).toString("base64");
     return { manifest, public_key_pem, signature };
   });
 }
 
-/** p50 of one attestation at a time, against what it cannot do without: verify, sign, put and flush, bare. */
+/** p50 of one attestation at a time, compared with the bare work: verify, sign, put and flush. */
 async function measureSingle(folder: string) {
   const settings = { PORT: "0", SERVICE_DATA_DIR: join(folder, "service"), SERVICE_RATE_LIMITS: "off" };
   const server = await startServer(readSettings({ ...settings, LOG_LEVEL: "silent" }));
@@ -108,7 +108,7 @@ async function measureSingle(folder: string) {
       await Promise.all(submissions.slice(from, from + 64).map((one) => server.registry.attestations.submit(one)));
     for (let round = 0; round <= ROUNDS; round++) {
       const times: [number[], number[]] = [[], []];
-      // One of ours, one floor, in turns: a disk that is slow for a moment is slow for both.
+      // One of ours and one floor in turns: a disk that is slow for a moment is slow for both.
       for (let i = 0; i < ATTESTATIONS; i++) {
         const number = round * ATTESTATIONS + i;
         const started = performance.now();

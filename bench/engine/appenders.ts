@@ -1,5 +1,5 @@
 /**
- * Who takes part in `append`: our engine, hypercore as a peer, and a bare LMDB put as the floor. Each appends the same
+ * The contenders of `append`: our engine, hypercore as a peer, and a bare LMDB put as the floor. Each appends the same
  * payload to a log of its own in a directory of its own.
  */
 import { join } from "node:path";
@@ -8,26 +8,26 @@ import Hypercore from "hypercore";
 import { openRawStore } from "../floors.js";
 import { cpuMicros } from "../stats.js";
 
-/** Length of an event's canonical payload: that of a typical attestation. */
+/** Length of an event's canonical payload, as in a typical attestation. */
 export const PAYLOAD_BYTES = 600;
 
 export interface Appender {
   readonly name: string;
-  /** Calls that wait at any time. */
+  /** Number of calls that wait at any time. */
   readonly inFlight: number;
-  /** Appends that one call makes. */
+  /** Number of appends in one call. */
   readonly batch: number;
   /** Makes call number `n`; resolves when it is acknowledged. */
   call(n: number): Promise<unknown>;
 }
 
-/** `{"text":"…"}` of the wanted length, another one for each `n`. */
+/** `{"text":"…"}` of the given length, different for each `n`. */
 function payload(n: number): { text: string } {
   return { text: `${n} `.padEnd(PAYLOAD_BYTES - '{"text":""}'.length, "all payloads are of one length; ") };
 }
 const payloadBytes = (n: number) => Buffer.from(JSON.stringify(payload(n)));
 
-/** Every appender over fresh logs under `folder`, and what closes them. */
+/** Every appender over new logs under `folder`, and a function that closes them. */
 export async function openAppenders(folder: string, inFlight: readonly number[]) {
   const log = await openLog({ path: join(folder, "cairnlog"), signer: operatorKey(generatePrivateKey("ed25519")) });
   const core = new Hypercore(join(folder, "hypercore"));
@@ -67,7 +67,7 @@ export async function openAppenders(folder: string, inFlight: readonly number[])
     ours,
     peers,
     floors,
-    /** Batches that the engine has written: how many commits its appends shared. */
+    /** Number of batches that the engine has written, which is the number of commits that its appends shared. */
     batches: () => log.batches,
     async close() {
       await log.close();

@@ -1,6 +1,6 @@
 /**
- * The endorsement graph at size: how long a traversal of depth 3 takes among 100,000 keys and 300,000 endorsements, and
- * how many appends a log still takes while traversals run, against the same log at rest in the same run.
+ * The endorsement graph at scale: the time of a traversal of depth 3 among 100,000 keys and 300,000 endorsements, and
+ * the rate of appends while traversals run, compared with the same log at rest in the same run.
  */
 import { hash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -16,7 +16,7 @@ const KEYS = 100_000;
 const ENDORSEMENTS_EACH = 3;
 const CHUNK = 5_000;
 const TRAVERSALS = 400;
-/** Appends kept waiting, so that batches form as under load. */
+/** Number of waiting appends, so that batches form as under load. */
 const IN_FLIGHT = 64;
 const ROUND_MS = 1_000;
 const ROUNDS = 5;
@@ -32,8 +32,8 @@ function numbers(): (limit: number) => number {
 }
 
 /**
- * Keys and endorsements as rows: what a traversal reads. In the order of their keys: written at random in large
- * transactions, they would leave the store with a list of free pages that slows down every later commit.
+ * Writes keys and endorsements as rows, which is what a traversal reads. In the order of their keys: rows written at
+ * random in large transactions would leave a list of free pages that slows down every later commit.
  */
 async function fill({ log }: Registry): Promise<void> {
   const random = numbers();
@@ -75,7 +75,7 @@ async function inChunks<T>(
     });
 }
 
-/** Appends for a while, as fast as they are acknowledged; returns how many a second. */
+/** Appends for a while, as fast as they are acknowledged; returns the number a second. */
 async function appendRate({ log }: Registry): Promise<number> {
   const until = performance.now() + ROUND_MS;
   const started = performance.now();
@@ -88,7 +88,7 @@ async function appendRate({ log }: Registry): Promise<number> {
   return appended / ((performance.now() - started) / 1000);
 }
 
-/** `work` while `clients` walk the graph without pause; with it, how many traversals ended meanwhile. */
+/** Runs `work` while `clients` traverse the graph without pause; also returns the number of traversals that ended. */
 async function besides<T>(registry: Registry, clients: number, maxDepth: number, work: () => Promise<T>) {
   let isOver = false;
   let traversals = 0;
@@ -108,7 +108,7 @@ export const suite: Suite = {
   async run() {
     const dataDir = mkdtempSync(join(tmpdir(), "cairnlog-bench-"));
     const settings = { PORT: "0", SERVICE_DATA_DIR: dataDir, SERVICE_RATE_LIMITS: "off", LOG_LEVEL: "silent" };
-    // Nothing is kept, so that every traversal walks.
+    // Nothing is cached, so that every request is a traversal.
     const server = await startServer(readSettings({ ...settings, SERVICE_GRAPH_CACHE_TTL_S: "0" }));
     try {
       const { registry } = server;
@@ -132,7 +132,7 @@ export const suite: Suite = {
       const rates = cases.map(() => [] as number[]);
       const walked = cases.map(() => 0);
       await appendRate(registry);
-      // Cases take turns, so that whatever else the machine does falls on all of them.
+      // Cases take turns, so that other load on the machine affects all of them.
       for (let round = 0; round < ROUNDS; round++)
         for (const [i, { clients, maxDepth }] of cases.entries()) {
           const { value, traversals } = await besides(registry, clients, maxDepth, () => appendRate(registry));

@@ -1,10 +1,10 @@
 /**
- * What growing does to a log: everything measured at 20,000 entries is measured again at 1,000,000 (or `--entries`), and the
- * figure is how many times the small log's the large log's is. Costs that do not depend on the size give 1.
+ * The effect of growth on a log: everything measured at 20,000 entries is measured again at 1,000,000 (or `--entries`),
+ * and the figure is the ratio of the large log to the small one. Costs that do not depend on the size give 1.
  *
- * Appends are measured while the log grows, and counted in signatures timed beside them, as the two sizes lie minutes
- * apart. The rest is measured by fresh processes that open the small log's copy and the large log in turns, as the last
- * append left them: merges of postings may be under way. `queries` has the pages of a log at rest as well.
+ * Appends are measured while the log grows, and counted in signatures timed beside them, because the two sizes are
+ * minutes apart. The rest is measured by new processes that open a copy of the small log and the large log in turns, in
+ * the state after the last append: merges of postings may be running. `queries` also measures pages of a log at rest.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -19,11 +19,14 @@ import { event, type Probe, type ProbeTask } from "./growthprobe.js";
 
 const SMALL = 20_000;
 const LARGE = 1_000_000;
-/** Entries between two lines about how far it is. */
+/** Entries between two lines of progress. */
 const PROGRESS = 100_000;
 const BATCH = 512;
 const ROUNDS = 5;
-/** Appends of one round; the last round of either size ends at that size. All rounds together span several merges of postings, so a mean is shown beside the median. */
+/**
+ * Appends of one round; the last round of each size ends at that size. All rounds together cover several merges of
+ * postings, so a mean is shown beside the median.
+ */
 const APPENDS = 2_000;
 const IN_FLIGHT = 64;
 const SIGNATURES = 2_000;
@@ -78,7 +81,7 @@ export const suite: Suite = {
     const pem = generatePrivateKey("ed25519");
     const signer = operatorKey(pem);
     try {
-      // Otherwise the small log would pay for compiling what the large one runs.
+      // Otherwise the small log would pay for compiling code that the large one runs, too.
       let log = await openLog({ path: warmUp, signer });
       await fill(log, SMALL);
       await measureAppends(log);

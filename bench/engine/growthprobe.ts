@@ -1,12 +1,12 @@
 /**
- * One look at a log by a process of its own: how long opening takes, what is resident then, and what reading costs. Forked
- * by `growth.ts`, which also takes the events from here.
+ * One measurement of a log by a separate process: the time of opening, resident memory after that, and the cost of
+ * reads. Forked by `growth.ts`, which also uses the events from here.
  */
 import { readFileSync } from "node:fs";
 import { openLog, operatorKey } from "cairnlog";
 import { p50Micros } from "../stats.js";
 
-/** Every fourth entry names this key, so that in 200,000 entries page 1000 is there. */
+/** Every fourth entry names this key, so that page 1000 exists in 200,000 entries. */
 const FINGERPRINT = `sha256:${"ab".repeat(32)}`;
 const PER_PAGE = 50;
 const LAST_PAGE = 1_000;
@@ -31,12 +31,14 @@ export interface Probe {
   readonly entries: number;
   readonly openMs: number;
   readonly residentMiB: number;
-  /** What is resident and not pages of a mapped file, which the system drops when it needs them; as above where unknown. */
+  /**
+   * Resident memory without pages of mapped files, which the system drops when it needs memory; as above if unknown.
+   */
   readonly anonymousMiB: number;
   readonly proofMicros: number;
   readonly firstPageMicros: number;
   readonly lastPageMicros: number;
-  /** Page 1000, or the last that a smaller log has. */
+  /** Page 1000, or the last page of a smaller log. */
   readonly lastPage: number;
 }
 
@@ -71,10 +73,10 @@ async function probe({ path, pem }: ProbeTask): Promise<Probe> {
   return { entries: size, openMs, ...resident, proofMicros, firstPageMicros, lastPageMicros, lastPage };
 }
 
-// Imported by the suite for its events, this file has no parent to answer.
+// When the suite imports this file for its events, there is no parent to answer.
 if (process.send)
   process.once("message", async (task: ProbeTask) => {
     const result = await probe(task);
-    // A channel that is closed too soon drops what it has not sent.
+    // A channel that is closed too soon drops messages that are not sent yet.
     process.send!(result, undefined, {}, () => process.disconnect());
   });

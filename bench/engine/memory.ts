@@ -1,6 +1,7 @@
 /**
- * Memory of a service that strangers talk to: 100,000 distinct addresses, then 100,000 challenges asked for, then 15,000
- * attestations by keys that nobody knows, each wave twice. Whatever is remembered of them is bounded, so the second wave of a kind adds nothing to the first.
+ * The memory of a service that strangers use: 100,000 distinct addresses, then 100,000 challenges, then 15,000
+ * attestations by unknown keys, each wave twice. All data kept about them is limited, so the second wave of a kind adds
+ * nothing to the first.
  */
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
@@ -56,7 +57,7 @@ const post = (path: string, from: string, body: object) => {
   return `POST ${path} HTTP/1.1\r\nHost: bench\r\nX-Forwarded-For: ${from}\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
 };
 
-/** An attestation by a key of its own, whose signature does not hold: the key is parsed all the same. */
+/** An attestation by a new key with an invalid signature: the key is still parsed. */
 function unsigned(): object {
   const public_key_pem = generateKeyPairSync("ed25519").publicKey.export({ type: "spki", format: "pem" });
   const document = { title: "A contract", content_hash: `sha256:${"0".repeat(64)}` };
@@ -66,7 +67,7 @@ function unsigned(): object {
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-/** What is held after a collection; resident memory would mostly tell when the last one was. */
+/** Memory held after a collection; resident memory would mostly show when the last collection was. */
 function heldMiB(): number {
   collectGarbage();
   const { heapUsed, external } = process.memoryUsage();

@@ -1,7 +1,7 @@
 /**
- * Proofs: how long the log takes to make them, for recent and old sizes at 10,000 and 200,000 entries, how long anybody takes to
- * check them, and the same of merkletreejs on the smaller size. A proof of ours is read from disk; the peer's whole tree
- * is in memory, in plain SHA-256 of binary nodes.
+ * Proofs: the time to make them, for recent and old sizes at 10,000 and 200,000 entries, the time to check them, and
+ * the same for merkletreejs at the smaller size. Our proofs are read from disk; the peer's whole tree is in memory, in
+ * plain SHA-256 of binary nodes.
  */
 import { createHash, hash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -19,7 +19,7 @@ const LARGE = 200_000;
 const BATCH = 512;
 const ROUNDS = 5;
 const SAMPLES = 300;
-/** Sizes within these of the newest count as recent. */
+/** Sizes at most this far from the newest count as recent. */
 const RECENT = 1_000;
 
 type Rounds = Record<string, number[]>;
@@ -36,7 +36,7 @@ async function fill(log: Log, size: number): Promise<void> {
 /** Number `n` of a sequence scattered over [0, limit), the same in every run. */
 const below = (n: number, limit: number): number => (Math.imul(n + 1, 2_654_435_761) >>> 0) % limit;
 
-/** Every kind of proof at one size: how it is made, given the number of the sample. */
+/** Every kind of proof at one size: a function that makes it, given the number of the sample. */
 function makers(log: Log, size: number) {
   const recent = (n: number) => size - RECENT + below(n, RECENT);
   const old = (n: number) => size / 10 + below(n, size / 10);
@@ -92,7 +92,7 @@ function round(log: Log, size: number, into: Rounds): void {
   }
 }
 
-/** Microseconds of one node hash by `crypto.hash`: the unit that verification is counted in. */
+/** Microseconds of one node hash by `crypto.hash`, the unit for verification. */
 function nodeHash(): number {
   const node = "ab".repeat(64);
   const started = performance.now();
@@ -145,7 +145,7 @@ export const suite: Suite = {
     try {
       await fill(log, LARGE);
       const leaves = Array.from({ length: SMALL }, (_, i) => Buffer.from(log.receipt(i)!.entry_hash, "hex"));
-      // A log keeps every earlier size: proofs at 10,000 and 200,000 entries come from the same one, in turns.
+      // A log keeps every earlier size: proofs at 10,000 and 200,000 entries come from the same log, in turns.
       nodeHash();
       round(log, LARGE, {});
       peerRound(leaves, {});

@@ -1,6 +1,6 @@
 /**
- * Pages of a long list: what page 1 and page 1000 of `by-fingerprint` cost in a log of 300,000 entries, while runs are being
- * merged, when they are, and after a restart in the middle of a merge.
+ * Pages of a long list: the cost of page 1 and page 1000 of `by-fingerprint` in a log of 300,000 entries, while runs
+ * are being merged, afterwards, and after a restart in the middle of a merge.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ const BATCH = 500;
 const PER_PAGE = 50;
 const PAGES = [1, 100, 1000];
 const ROUNDS = 5;
-/** Of each page in a round. */
+/** Samples of each page in a round. */
 const SAMPLES = 50;
 /** Every fifth entry names this key: 60,000 entries, 1200 pages, in all runs. */
 const FINGERPRINT = `sha256:${"ab".repeat(32)}`;
@@ -34,7 +34,7 @@ function measure(log: Log): Record<string, string> {
   const rounds = PAGES.map(() => [] as number[]);
   for (let round = 0; round < ROUNDS; round++) {
     const samples = PAGES.map(() => [] as number[]);
-    // Pages take turns, so that whatever else the machine does falls on all of them.
+    // Pages take turns, so that other load on the machine affects all of them.
     for (let i = 0; i < SAMPLES; i++)
       for (const [p, page] of PAGES.entries()) {
         const started = performance.now();
@@ -62,7 +62,7 @@ export const suite: Suite = {
       let log = await openLog({ path, signer });
       for (let n = 0; n < ENTRIES; n += BATCH) await log.append(Array.from({ length: BATCH }, (_, i) => event(n + i)));
       results["right after the last append, merges under way"] = measure(log);
-      // Closing stops a merge at its next breath; opening clears up after it.
+      // Closing stops a merge at its next pause; opening removes what it left.
       await log.close();
       log = await openLog({ path, signer });
       results["after a restart in the middle of a merge"] = measure(log);

@@ -1,6 +1,6 @@
 /**
- * Verifying a whole log of 50,000 entries: CPU of all threads against what nobody can leave out, which is hashing every
- * entry, the root of every size, and one signature check per size; and how many appends the log still takes meanwhile.
+ * Verifying a whole log of 50,000 entries: CPU of all threads compared with the necessary work, which is hashing every
+ * entry, the root of every size, and one signature check per size; and the rate of appends at the same time.
  */
 import { hash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -16,7 +16,9 @@ import type { Suite } from "../suite.js";
 const ENTRIES = 50_000;
 const BATCH = 512;
 const ROUNDS = 5;
-/** Entries that the floor is measured on, the last ones; it grows in proportion but for the height of the tree. */
+/**
+ * The floor is measured on this many of the last entries. It grows in proportion, except for the height of the tree.
+ */
 const FLOOR_ENTRIES = 4_000;
 const IN_FLIGHT = 64;
 const WINDOW_MS = 600;
@@ -26,7 +28,7 @@ const event = (n: number) => ({
   payload: { n, text: "all entries are of about one length; ".repeat(16) },
 });
 
-/** Microseconds of CPU an entry for the bare work, on bytes that lie ready. */
+/** Microseconds of CPU an entry for the bare work, on bytes that are in memory. */
 function floorOf(log: Log): () => number {
   const from = ENTRIES - FLOOR_ENTRIES;
   const entries = Array.from({ length: ENTRIES }, (_, i) => log.entry(i + 1)!);
@@ -48,7 +50,7 @@ function floorOf(log: Log): () => number {
   };
 }
 
-/** Appends for a while, as many in flight as under load; returns how many a second. */
+/** Appends for a while, with as many in flight as under load; returns the number a second. */
 async function appendRate(log: Log, isOver: () => boolean = () => false): Promise<number> {
   const started = performance.now();
   let appended = 0;
@@ -59,7 +61,7 @@ async function appendRate(log: Log, isOver: () => boolean = () => false): Promis
   return appended / ((performance.now() - started) / 1000);
 }
 
-/** Append rates while verifications run one after the other, until there are enough windows that lay within one. */
+/** Append rates while verifications run one after the other, until enough windows were completely within one. */
 async function ratesBeside(log: Log): Promise<number[]> {
   const rates: number[] = [];
   while (rates.length < ROUNDS) {
@@ -69,7 +71,7 @@ async function ratesBeside(log: Log): Promise<number[]> {
     });
     while (!isOver && rates.length < ROUNDS) {
       const rate = await appendRate(log, () => isOver);
-      // A window in which the verification ended was in part at rest.
+      // If the verification ended within a window, part of the window was at rest.
       if (!isOver) rates.push(rate);
     }
     if (!(await verified).valid) throw new Error("the log does not verify");
@@ -100,7 +102,7 @@ export const suite: Suite = {
         seconds.push((performance.now() - started) / 1000);
       }
       await appendRate(log);
-      // At rest before and after, so that neither the growth of the log nor a drift of the machine counts for one side.
+      // At rest before and after, so that neither growth of the log nor drift of the machine favours one side.
       for (let window = 0; window < 3; window++) atRest.push(await appendRate(log));
       beside = await ratesBeside(log);
       for (let window = 0; window < 3; window++) atRest.push(await appendRate(log));

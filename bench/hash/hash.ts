@@ -1,13 +1,13 @@
 /**
  * One level of a tree, 4096 pairs of nodes to their parents, by our kernels and by loops of `crypto.hash`.
  *
- * Two loops, as they answer different questions. The first does the kernel's whole job: a level in binary, as a log
- * keeps it, to the level above in binary; the hex that the tree is defined over is made and parsed on the way, in the
- * fastest of the ways we found (all at once before and after the loop). The second is given its operands as hex strings
- * made beforehand and leaves its results as hex strings: the bare cost of the calls, which no log gets away with.
+ * There are two loops, because they answer different questions. The first does all the work of the kernel: from a level
+ * in binary, as a log stores it, to the level above in binary. The hex over which the tree is defined is made and
+ * parsed on the way, in the fastest way that we found (all at once before and after the loop). The second loop gets hex
+ * strings as operands and leaves its results as hex strings: the bare cost of the calls, which no real log could reach.
  *
- * Peers are in `hashpeers.ts`. One of them hashes shorter messages than a node is, so every row is also given per
- * compression, which is what SHA-256 is made of.
+ * Peers are in `peers.ts`. One of them hashes shorter messages than a node, so every row is also given per compression,
+ * the basic operation of SHA-256.
  */
 import { createHash, hash, randomBytes } from "node:crypto";
 import { type Kernel, kernels, type TreeVersion } from "cairnlog/wasm";
@@ -90,7 +90,7 @@ function readyOperandsLoop(level: Buffer, version: TreeVersion): Contender {
     { length: NODES },
     (_, i) => prefix(version) + level.toString("hex", 64 * i, 64 * i + 64),
   );
-  // Flat, one-byte strings, as if they had been read from somewhere: a concatenation would be flattened in the loop.
+  // Flat, one-byte strings, as if read from a file: a concatenation would be flattened in the loop.
   const flat = operands.map((operand) => Buffer.from(operand, "latin1").toString("latin1"));
   const results = new Array<string>(NODES);
   const loop = () => {
@@ -101,7 +101,7 @@ function readyOperandsLoop(level: Buffer, version: TreeVersion): Contender {
   return { name: "loop of crypto.hash, operands ready as hex, results left as hex", run: loop };
 }
 
-/** A benchmark of wrong results is worth nothing. */
+/** A benchmark with wrong results would be worthless. */
 function requireSame(found: Uint8Array, level: Buffer, version: TreeVersion, name: string): void {
   const last = level.toString("hex", level.length - 64);
   const expected = createHash("sha256")

@@ -1,6 +1,7 @@
 /**
- * Other SHA-256 implementations over the same level of nodes as our kernels. No peer has our shape (64 bytes in binary,
- * expanded to hex, three compressions), so as-sha256 is given its own best one, and compared per compression.
+ * Other SHA-256 implementations over the same level of nodes as our kernels. No peer has a function for our nodes (64
+ * bytes in binary, expanded to hex, three compressions). So as-sha256 uses its own fastest function, and is compared
+ * per compression.
  */
 import { hashInto, reinitializeInstance, simdEnabled } from "@chainsafe/as-sha256";
 import { sha256 as nobleSha256 } from "@noble/hashes/sha2.js";
@@ -8,17 +9,19 @@ import type { TreeVersion } from "cairnlog/wasm";
 import { createSHA256 } from "hash-wasm";
 import type { Contender } from "../compare.js";
 
-/** SHA-256 blocks of a message of this length. */
+/** Number of SHA-256 blocks of a message of this length. */
 export const compressions = (bytes: number): number => Math.ceil((bytes + 9) / 64);
 
 export interface HashPeer extends Contender {
   /** Compressions for one node. */
   readonly compressions: number;
-  /** What it made of the level, 32 bytes a node; null for a shape that is not the tree's. */
+  /** Returns the hashes of the level, 32 bytes a node; null if they are not those of the tree. */
   readonly parents: (() => Uint8Array) | null;
 }
 
-/** as-sha256's fastest way: pairs of 32 bytes in one buffer, hashed in batches of four, into a buffer made beforehand. */
+/**
+ * as-sha256's fastest function: pairs of 32 bytes in one buffer, hashed in batches of four, into an existing buffer.
+ */
 export function asSha256(level: Buffer, nodes: number): HashPeer {
   if (!simdEnabled) reinitializeInstance(true);
   const output = new Uint8Array(32 * nodes);
@@ -30,7 +33,10 @@ export function asSha256(level: Buffer, nodes: number): HashPeer {
   };
 }
 
-/** Peers that hash one message a call do the tree's whole job; what surrounds the hashing is the same for all of them. */
+/**
+ * Peers that hash one message per call do all the work of the tree; the code around the hashing is the same for all of
+ * them.
+ */
 export async function perMessagePeers(level: Buffer, version: TreeVersion): Promise<HashPeer[]> {
   const wasm = await createSHA256();
   const operand = Buffer.alloc(version === 1 ? 128 : 129, 1);

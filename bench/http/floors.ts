@@ -1,5 +1,5 @@
 /**
- * Servers that do nothing but answer, for `http` to compare with: node:http, fastify and bare uWebSockets.js, each with one
+ * Servers that only answer, for `http` to compare with: node:http, fastify and bare uWebSockets.js, each with one
  * constant JSON body of a given length.
  */
 
@@ -17,7 +17,7 @@ export interface Echo {
 
 const HOST = "127.0.0.1";
 const TYPE = "application/json; charset=utf-8";
-/** A JSON string of so many bytes. */
+/** A JSON string of this many bytes. */
 const bodyOf = (bytes: number): string => `"${"x".repeat(bytes - 2)}"`;
 
 async function nodeEcho(bytes: number): Promise<Echo> {
@@ -63,7 +63,7 @@ async function uwsEcho(bytes: number): Promise<Echo> {
   return listening("bare uWS echo", app);
 }
 
-/** Bare uWS that takes the body of a POST and answers it: what HTTP alone costs an attestation. */
+/** Bare uWS that reads the body of a POST and answers it: the cost of HTTP alone for an attestation. */
 export async function openReceiver(bytes: number): Promise<Echo> {
   const body = Buffer.from(bodyOf(bytes));
   const app = uWS.App();

@@ -1,7 +1,7 @@
 /**
- * What a durable attestation costs the service: CPU of all its threads, user and system, for each acknowledged request,
- * against the two signature operations that cannot be avoided, measured in the same process. Reads are in
- * `httpreads.ts`, against servers that only answer.
+ * The cost of a durable attestation in the service: CPU of all its threads, user and system, for each acknowledged
+ * request, compared with the two signature operations that cannot be avoided, measured in the same process. Reads are
+ * in `reads.ts`, compared with servers that only answer.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,20 +15,20 @@ import { openReceiver } from "./floors.js";
 import { measureReads } from "./reads.js";
 
 const ROUNDS = 9;
-/** Rounds before those that count: compilers settle after some 20,000 requests. */
+/** Rounds before those that count: the JIT compilers settle after about 20,000 requests. */
 const WARM_ROUNDS = 5;
 /** Length of a receipt. */
 const RECEIPT_BYTES = 1_400;
 const REQUESTS = 4_000;
-/** One comes last: what it runs is compiled by then. */
+/** 1 comes last: all its code is compiled by then. */
 const CONNECTIONS = [64, 256, 1];
-/** Signatures timed before each round, and as many after it: a machine's speed drifts. */
+/** Signatures timed before each round, and as many after it, because a machine's speed drifts. */
 const SIGNATURES = 1_500;
 
 /** Microseconds of CPU for verifying one client's signature and signing one tree head. */
 const signatureFloor = () => cpuOf(verifyOne, SIGNATURES) + cpuOf(signOne, SIGNATURES);
 
-/** Microseconds of CPU for taking the same requests and answering as many bytes, with nothing in between. */
+/** Microseconds of CPU for receiving the same requests and answering as many bytes, with nothing in between. */
 async function bareCost(port: number, requests: number, connections: number, name: string): Promise<number> {
   const load = await prepareLoad({ port, requests, connections, clients: 1, name });
   const before = process.cpuUsage();

@@ -1,8 +1,8 @@
 /**
- * What reading over HTTP costs: `GET /log/{id}` and `GET /log/proof/{index}` against servers that only answer, with the same
- * length of body, in turns in one process. A client process of ours is dearer than a bare uWS server, so requests a
- * second are bounded by the client as well; CPU of the server for each request is not, and its inverse is the rate that
- * a saturated core would serve.
+ * The cost of reading over HTTP: `GET /log/{id}` and `GET /log/proof/{index}` compared with servers that only answer,
+ * with bodies of the same length, in turns in one process. Our client process costs more than a bare uWS server, so the
+ * client also limits the requests a second. It does not limit the server's CPU for each request, whose inverse is the
+ * rate of a saturated core.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ const ROUNDS = 5;
 const ROUND_MS = 400;
 const CONNECTIONS = 64;
 
-/** Forked before anything is measured, and kept: it has its compilers warm for all contenders alike. */
+/** Forked before anything is measured, and kept, so that its code is compiled for all contenders alike. */
 function startReader() {
   const child = fork(new URL("../load/reader.js", import.meta.url));
   const ended = once(child, "exit").then(() => null);
@@ -67,7 +67,7 @@ async function measurePath(reader: ReturnType<typeof startReader>, service: numb
   return Object.fromEntries(contenders.map(({ name }, i) => [name, rounds[i]!]));
 }
 
-/** The reads of a service that holds some entries. */
+/** Measures reads of a service that has some entries. */
 export async function measureReads(port: number, entries: number) {
   const reader = startReader();
   try {

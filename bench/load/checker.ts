@@ -1,11 +1,11 @@
 /**
- * Checks receipts while the load runs, as a client would that trusts nobody: fetches the proofs over HTTP and verifies them
- * with `cairnlog/verify`. A service that is fast and wrong fails here.
+ * Checks receipts while the load runs, like a client that trusts nobody: fetches the proofs over HTTP and verifies them
+ * with `cairnlog/verify`. A service that is fast but wrong fails here.
  */
 import { parsePublicKey, type TreeHead, verifyConsistency, verifyInclusion, verifyTreeHead } from "cairnlog/verify";
 import type { Sample } from "./protocol.js";
 
-/** Receipts that wait; those beyond are not checked, so that checking cannot fall behind the load without bound. */
+/** Maximum number of waiting receipts; others are not checked, so that the queue cannot grow without end. */
 const WAITING = 1_000;
 
 interface ServedInclusion {
@@ -24,7 +24,7 @@ interface ServedConsistency extends Pick<ServedInclusion, "tree_version"> {
 export interface Checked {
   verified: number;
   skipped: number;
-  /** A sentence for each receipt that does not hold. */
+  /** A sentence for each receipt that does not verify. */
   readonly problems: string[];
 }
 
@@ -40,7 +40,7 @@ export class Checker {
     this.#operator = parsePublicKey(operatorPem);
   }
 
-  /** Takes the operator key from the service itself: what is checked is that it agrees with itself. */
+  /** Takes the operator key from the service itself: this checks that the service is consistent. */
   static async of(url: string): Promise<Checker> {
     const { public_key } = await get<{ public_key: string }>(`${url}/api/v1/log/operator-key`);
     return new Checker(url, public_key);
@@ -74,7 +74,9 @@ export class Checker {
     }
   }
 
-  /** The head is signed, the entry is in its tree, and that tree is the beginning of the newest signed one. */
+  /**
+   * Checks that the head is signed, that the entry is in its tree, and that the newest signed tree extends that tree.
+   */
   async #check({ entry_hash: leaf, leaf_index: leafIndex, sth }: Sample): Promise<void> {
     const log = `${this.#url}/api/v1/log`;
     const treeSize = sth.tree_size;

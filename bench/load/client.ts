@@ -14,7 +14,7 @@ const stopped = new AbortController();
 // Every connection that waits until its request is due listens.
 setMaxListeners(0, stopped.signal);
 
-/** Whole requests, header and all. Members are in canonical order, so what is sent is what was signed. */
+/** Whole requests, including headers. Members are in canonical order, so the sent bytes are the signed bytes. */
 function prepare({ requests, name, host, port }: Prepare): Buffer[] {
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");
   const public_key_pem = publicKey.export({ type: "spki", format: "pem" });

@@ -1,4 +1,4 @@
-/** What `--svg` draws of the reports: one run over time, or a sweep over the number of connections. */
+/** The drawings for `--svg`: one run over time, or a sweep over the number of connections. */
 import { type Machine, machineHeader } from "../machine.js";
 import type { LoadReport } from "./measure.js";
 import { draw, type Panel } from "./svg.js";

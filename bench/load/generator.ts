@@ -1,4 +1,4 @@
-/** Runs client processes against a service and gathers what they measured. */
+/** Runs client processes against a service and collects their measurements. */
 import { type ChildProcess, fork } from "node:child_process";
 import type { Done, Order, Prepare, Reply, Sample } from "./protocol.js";
 
@@ -13,7 +13,7 @@ export interface LoadOptions {
   readonly rate?: number;
   /** Called with every hundredth receipt, while the load runs. */
   readonly onSample?: (sample: Sample) => void;
-  /** Ends the load early: nothing more is sent, what is under way is waited for. */
+  /** Ends the load early: nothing more is sent, and running requests are awaited. */
   readonly signal?: AbortSignal;
 }
 
@@ -36,7 +36,7 @@ export interface PreparedLoad {
 
 const CLIENT = new URL("./client.js", import.meta.url);
 
-/** A client process, and what it says. */
+/** A client process and its messages. */
 class Client {
   readonly #child: ChildProcess;
   #expected: { kind: Reply["kind"]; resolve: (reply: Reply) => void; reject: (error: Error) => void } | null = null;
@@ -69,7 +69,7 @@ class Client {
   }
 }
 
-/** Starts the clients and lets them sign everything they will send. @throws when `signal` aborts before that is done */
+/** Starts the clients and lets them sign all requests. @throws if `signal` aborts before that is done */
 export async function prepareLoad(options: LoadOptions): Promise<PreparedLoad> {
   const { clients, requests, connections, host = "127.0.0.1", port, name, rate, signal } = options;
   const children = Array.from({ length: clients }, () => new Client(options.onSample ?? (() => {})));
@@ -126,7 +126,7 @@ function combine(results: readonly Done[], seconds: number): LoadResult {
   };
 }
 
-/** The latency that a share of all answers did not exceed. */
+/** The latency that this share of all answers did not exceed. */
 export function percentile(ascending: readonly number[], share: number): number {
   return ascending[Math.min(ascending.length - 1, Math.floor(ascending.length * share))] ?? Number.NaN;
 }

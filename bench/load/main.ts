@@ -1,6 +1,6 @@
 /**
- * `npm run load`: sends pre-signed attestations to a service from client processes and checks the proofs of what it answers.
- * Ctrl-C ends the load early: what is under way is waited for, and what was measured is reported.
+ * `npm run load`: sends pre-signed attestations to a service from client processes and checks the proofs of its
+ * answers. Ctrl-C ends the load early: running requests are awaited, and the measurements so far are reported.
  */
 import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -12,9 +12,9 @@ import { type LoadReport, measureLoad } from "./measure.js";
 import { type OwnService, startOwnService } from "./service.js";
 
 const SWEEP = [1, 4, 16, 64, 256];
-/** Connections from which a level of a sweep sends all the requests; fewer send in proportion, as they take longer. */
+/** With at least this many connections, a level of a sweep sends all requests; with fewer, proportionally fewer. */
 const FULL_LOAD = 64;
-/** Sent first to a service of our own and not counted: a service that has just started compiles its code. */
+/** Sent first to a service of our own and not counted, because a service that has just started compiles its code. */
 const WARM_UP = 2_000;
 const SIGNATURES = 4_000;
 
@@ -108,7 +108,7 @@ async function main(): Promise<number> {
 
   const stopped = new AbortController();
   process.on("SIGINT", () => {
-    // The second one means it.
+    // The second Ctrl-C ends the process at once.
     if (stopped.signal.aborted) process.exit(130);
     console.log("\nstopping: waiting for what is under way; Ctrl-C again to leave at once");
     stopped.abort();
@@ -156,7 +156,7 @@ async function main(): Promise<number> {
 if (options.help) console.log(help);
 else
   process.exitCode = await main().catch((error: Error) => {
-    // What `fetch` says alone ("fetch failed") is not why.
+    // The message of `fetch` ("fetch failed") does not contain the reason.
     const cause = error.cause instanceof Error ? `: ${error.cause.message}` : "";
     console.error(`${error.message}${cause}`);
     return 1;

@@ -1,6 +1,6 @@
 /**
- * One load against a service: what the clients saw, what the service says of itself before and after, and whether the
- * sampled receipts hold.
+ * One load against a service: the clients' measurements, the service's metrics before and after, and whether the
+ * sampled receipts verify.
  */
 import { type Checked, Checker } from "./checker.js";
 import { type LoadResult, percentile, prepareLoad } from "./generator.js";
@@ -15,9 +15,9 @@ export interface LoadTask {
   readonly signal: AbortSignal;
 }
 
-/** A stretch of the run. Rates and latencies (milliseconds) are of attestations that were recorded: answered with 200. */
+/** An interval of the run. Rates and latencies (milliseconds) are of recorded attestations, answered with 200. */
 export interface Slice {
-  /** Seconds from the start to its middle. */
+  /** Seconds from the start of the run to the middle of the interval. */
   readonly at: number;
   readonly perSecond: number;
   readonly p50: number;
@@ -26,7 +26,7 @@ export interface Slice {
 
 export interface LoadReport {
   readonly connections: number;
-  /** Requests a second that were wanted; absent where each connection waited for its answer. */
+  /** Requested rate in requests a second; absent if each connection waited for its answer. */
   readonly rate?: number;
   readonly seconds: number;
   readonly perSecond: number;
@@ -38,9 +38,9 @@ export interface LoadReport {
   readonly answered: number;
   /** Answers other than 200 by status; 0 for connections that broke or could not be made. */
   readonly errors: Readonly<Record<string, number>>;
-  /** Requests that were never sent, as the load was stopped or connections broke. */
+  /** Requests that were never sent, because the load was stopped or connections broke. */
   readonly unsent: number;
-  /** Microseconds of the service's CPU, all threads, for each answer, that of the checks included; null without metrics. */
+  /** Microseconds of the service's CPU, all threads, for each answer, including the checks; null without metrics. */
   readonly cpuMicros: number | null;
   /** Appends that shared a commit, on average; null without metrics. */
   readonly perCommit: number | null;
@@ -50,7 +50,7 @@ export interface LoadReport {
 
 const SLICES = 60;
 
-/** Values of the service's metrics without labels; null when it does not show them. */
+/** Values of the service's metrics without labels; null if they are not available. */
 async function readMetrics(url: string): Promise<ReadonlyMap<string, number> | null> {
   const response = await fetch(`${url}/metrics`).catch(() => null);
   if (!response?.ok) return null;
@@ -71,13 +71,13 @@ function slices(answers: LoadResult["answers"]): Slice[] {
   });
 }
 
-/** Runs the load and reports on it. @throws when the service cannot be reached, or `signal` aborts before the start */
+/** Runs the load and reports on it. @throws if the service cannot be reached, or `signal` aborts before the start */
 export async function measureLoad(task: LoadTask): Promise<LoadReport> {
   const { url, connections, requests, rate, signal, clients, name } = task;
   const { hostname, port } = new URL(url);
   const checker = await Checker.of(url);
   const load = await prepareLoad({
-    // A literal IPv6 address stands in brackets in a URL only.
+    // Only in a URL is a literal IPv6 address in brackets.
     host: hostname.replace(/^\[|\]$/g, ""),
     port: Number(port || 80),
     requests,

@@ -1,4 +1,4 @@
-/** What the load generator and its client processes tell one another over IPC. */
+/** The messages between the load generator and its client processes over IPC. */
 import type { TreeHead } from "cairnlog/verify";
 
 /** First message to a client: prepare this many attestations, then say so. */
@@ -15,23 +15,23 @@ export interface Prepare {
 /** Second message: send them. */
 export interface Start {
   readonly kind: "start";
-  /** Requests a second, whatever the answers do; without it each connection waits for its answer (closed loop). */
+  /** Requests a second, regardless of the answers; without it each connection waits for its answer (closed loop). */
   readonly rate?: number;
 }
 
-/** At any time after the start: send no more, wait for the answers that are due, and be done. */
+/** At any time after the start: send no more, wait for pending answers, and end. */
 export interface Stop {
   readonly kind: "stop";
 }
 
-/** The part of a receipt that its proofs are checked with. */
+/** The part of a receipt that is needed to check its proofs. */
 export interface Sample {
   readonly entry_hash: string;
   readonly leaf_index: number;
   readonly sth: TreeHead;
 }
 
-/** Every hundredth receipt, as it comes. */
+/** Every hundredth receipt, as it arrives. */
 export interface Sampled {
   readonly kind: "sampled";
   readonly sample: Sample;
@@ -40,8 +40,8 @@ export interface Sampled {
 export interface Done {
   readonly kind: "done";
   /**
-   * Of the requests that were answered with 200: milliseconds from when each was due to its answer, and from the start
-   * to its answer.
+   * For the requests that were answered with 200: milliseconds from the planned time of each to its answer, and from
+   * the start to its answer.
    */
   readonly latencies: readonly number[];
   readonly finished: readonly number[];

@@ -1,6 +1,6 @@
 /**
- * A process that reads one path over and over on keep-alive connections, as cheaply as it can: answers are of one length,
- * so it only counts bytes. Forked by `http.ts`; a client that costs more than the server would measure itself.
+ * A process that reads one path repeatedly on keep-alive connections, as cheaply as possible: answers have one length,
+ * so it only counts bytes. Forked by `reads.ts`; a client that costs more than the server would measure itself.
  */
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -22,7 +22,7 @@ export interface ReadResult {
 
 const requestOf = ({ port, path }: ReadTask) => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
 
-/** Bytes of one whole answer, and the length of its body, after which nothing need be parsed. */
+/** Bytes of one whole answer, and the length of its body; after this nothing needs to be parsed. */
 export async function answerSize(task: Pick<ReadTask, "port" | "path">): Promise<{ whole: number; body: number }> {
   const socket = connect({ port: task.port, host: "127.0.0.1", noDelay: true });
   await once(socket, "connect");
@@ -75,5 +75,5 @@ async function read(task: ReadTask): Promise<ReadResult> {
   };
 }
 
-// Imported for `answerSize`, this file has no parent to serve; forked, it reads as often as it is told to.
+// When imported for `answerSize`, this file has no parent to serve; when forked, it reads as often as its messages say.
 if (process.send) process.on("message", async (task: ReadTask) => process.send!(await read(task)));

@@ -1,6 +1,6 @@
 /**
- * A service of the load generator's own, in a process of its own: in a directory that is removed afterwards, without rate
- * limits. Ends when the process that forked it lets go of it or dies; `startOwnService` is the other end.
+ * A service for the load generator, in a separate process: in a temporary directory, without rate limits. Ends when its
+ * parent disconnects or dies; `startOwnService` is the parent's side.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -32,7 +32,7 @@ export async function startOwnService(): Promise<OwnService> {
 async function serve(): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), "cairnlog-load-"));
   const settings = { PORT: "0", SERVICE_DATA_DIR: dataDir, SERVICE_RATE_LIMITS: "off", LOG_LEVEL: "error" };
-  // Ctrl-C reaches the whole group of processes; what is under way is to be answered first.
+  // Ctrl-C reaches the whole group of processes; running requests must be answered first.
   process.on("SIGINT", () => {});
   const server = await startServer(readSettings(settings));
   process.once("disconnect", async () => {

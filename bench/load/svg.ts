@@ -1,6 +1,6 @@
 /**
- * Line charts as SVG, written by hand: no script, no font, no colour that a dark page would swallow. One drawing is a stack of
- * panels that share the x axis.
+ * Line charts as SVG, written by hand: no script, no font, and colours that are visible on light and dark pages. One
+ * drawing is a stack of panels that share the x axis.
  */
 export interface Series {
   readonly name: string;
@@ -10,7 +10,7 @@ export interface Series {
 export interface Panel {
   readonly title: string;
   readonly series: readonly Series[];
-  /** Powers of ten on the y axis: for latencies, whose percentiles lie far apart. */
+  /** Powers of ten on the y axis: for latencies, whose percentiles differ by orders of magnitude. */
   readonly logarithmic?: boolean;
 }
 
@@ -32,8 +32,9 @@ const PANEL_HEIGHT = PLOT.height + 62;
 const NOTE_HEIGHT = 16;
 
 /**
- * The reader's own preference decides. Colours have a contrast of 4.5 : 1 or more with their ground, and lines differ in
- * dashes too. Plain rules twice, not variables: drawing programs know those, if only in the light.
+ * The reader's preference decides between light and dark. Colours have a contrast of at least 4.5 : 1 with the
+ * background, and lines also differ in dashes. The rules are written twice instead of with variables, because drawing
+ * programs understand only plain rules.
  */
 const STYLE = `
   text { font: 12px system-ui, sans-serif; fill: #1f2328; }
@@ -55,7 +56,7 @@ const short = (value: number): string =>
 
 interface Axis {
   readonly ticks: readonly number[];
-  /** Share of the axis, 0 to 1, at which a value lies. */
+  /** Position of a value on the axis, 0 to 1. */
   place(value: number): number;
 }
 

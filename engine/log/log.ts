@@ -12,6 +12,7 @@ import { checkFormat, MIGRATIONS, migrate } from "../store/lmdb/migrations.js";
 import { takeWriterLock, type WriterLock } from "../store/lmdb/writerlock.js";
 import type { LogMeta } from "../store/rows.js";
 import { openStore, type Store, type StoreReader } from "../store/store.js";
+import { refilingFor } from "./apply/derive.js";
 import { type Clock, systemClock } from "./clock.js";
 import { LogReader } from "./reader.js";
 import type { LogView } from "./view.js";
@@ -94,7 +95,7 @@ export async function startLog(
   try {
     const { path, signer, projection = noProjection, digests, pool, mapSize } = options;
     const meta = ownMeta(store, path, signer.fingerprint);
-    if (meta) await migrate(store, meta, migrations);
+    if (meta) await migrate(store, meta, refilingFor(projection), migrations);
     const log = new LogWriter({
       path,
       store,

@@ -13,7 +13,7 @@ import {
   attestationIdTerm,
   completeAttestation,
   namedAttestation,
-  sameAttestationTerm,
+  submissionTerms,
 } from "./attestations/events.js";
 import { claimLookupKey, claimLookupTerm } from "./claims/events.js";
 import {
@@ -87,8 +87,9 @@ function addAttestationTerms(event: LoggedEvent, terms: Pick<TermTable, "add">):
   terms.add(attestationIdTerm(attestation.attestation_id), event.leafIndex);
   const complete = completeAttestation(event);
   if (!complete) return;
-  const { signer_key_fingerprint: signer, manifest_hash } = complete;
-  terms.add(sameAttestationTerm(signer, manifest_hash, event.event_type), event.leafIndex);
+  const { submission, payload, signature } = submissionTerms(event.event_type, complete);
+  for (const term of [submission, payload]) terms.add(term, event.leafIndex);
+  if (complete.signed_payload_hash === undefined) terms.add(signature, event.leafIndex);
 }
 
 function addClaimTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void {

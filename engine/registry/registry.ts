@@ -24,6 +24,7 @@ import { KeyLifecycle } from "./keys/lifecycle.js";
 import { projection } from "./projection.js";
 import { Inbox } from "./requests/inbox.js";
 import { DEFAULT_POLICY_QUOTA, Policies } from "./requests/policies.js";
+import { RequestQueries } from "./requests/queries.js";
 import { DEFAULT_REQUEST_QUOTA, Requests } from "./requests/requests.js";
 import { Slices } from "./slices.js";
 import { TrustConfigs } from "./trust/configs.js";
@@ -81,6 +82,7 @@ export interface Registry {
   readonly endorsements: Endorsements;
   readonly endorsementQueries: EndorsementQueries;
   readonly requests: Requests;
+  readonly requestQueries: RequestQueries;
   readonly policies: Policies;
   readonly inbox: Inbox;
   readonly webhooks: Webhooks;
@@ -134,7 +136,7 @@ function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry
     keyLifecycle: new KeyLifecycle({ log, verifier, operator }),
     challenges,
     passwords,
-    accounts: new Accounts({ log, keys, credentials, hasher, clock }),
+    accounts: new Accounts({ log, keys, credentials, verifier, hasher, clock }),
     credentials,
     claims: new Claims({ log, credentials, clock, reveals }),
     attestations: new Attestations({ log, verifier, passwords, operator, predicateBase }),
@@ -145,7 +147,8 @@ function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry
     graphs: new Graphs({ graph, keys, slices: querySlices, clock, settings: options.graphs ?? {} }),
     endorsements: new Endorsements({ log, operator: operator.fingerprint, queries: endorsementQueries, trust }),
     endorsementQueries,
-    requests: new Requests({ log, keys, operator, trust, quota: requestQuota }),
+    requests: new Requests({ log, operator, trust, quota: requestQuota }),
+    requestQueries: new RequestQueries({ log, keys }),
     policies: new Policies({ log, keys, clock, quota: policyQuota }),
     inbox: new Inbox({ log }),
     webhooks: new Webhooks({ log, operator: operator.fingerprint, allowPrivate }),

@@ -139,6 +139,8 @@ export interface RequestRow {
 }
 /** Each key has a list of requests for every status, and one list of all. */
 export type RequestList = RequestStatus | "all";
+/** Whose lists are counted: those of a target, of a requester, or of a target and a requester together. */
+export type RequestCountKey = ["target" | "requester", string] | ["pair", string, string];
 
 /** A published request policy. */
 export interface PolicyRow {
@@ -244,6 +246,8 @@ export interface SignedHeadRow {
 export interface PasswordRow {
   /** argon2id in PHC string format, salt included. */
   readonly hash: string;
+  /** Random, and new after each change; a session names the version under which it began. Absent in rows of earlier versions. */
+  readonly version?: string;
 }
 
 /** An account. */
@@ -272,4 +276,9 @@ export interface CredentialRow {
   readonly status: "active" | "revoked";
   readonly created_at: string;
   readonly revoked_at: string | null;
+  /**
+   * True if the key itself has signed that it is on this account; otherwise its holder may move it to another account.
+   * Absent in rows of earlier versions, which did not ask for the signature.
+   */
+  readonly confirmed?: boolean;
 }

@@ -19,6 +19,7 @@ import type {
   NotificationRow,
   PasswordRow,
   QuotaRow,
+  RequestCountKey,
   RequestList,
   RequestRow,
   RevocationAlertRow,
@@ -57,8 +58,10 @@ export interface Tables {
   requestsByTarget: { key: [string, RequestList, number]; row: { readonly request_id: string } };
   /** By [requester's fingerprint, list, entry id]. */
   requestsByRequester: { key: [string, RequestList, number]; row: { readonly request_id: string } };
-  /** By [role, fingerprint]: the length of each list. */
-  requestCounts: { key: ["target" | "requester", string]; row: Readonly<Record<RequestList, number>> };
+  /** By [target's fingerprint, requester's fingerprint, list, entry id]. */
+  requestsByPair: { key: [string, string, RequestList, number]; row: { readonly request_id: string } };
+  /** By [role, fingerprint], or for two keys by ["pair", target's, requester's]: the length of each list. */
+  requestCounts: { key: RequestCountKey; row: Readonly<Record<RequestList, number>> };
   /** By [requester's fingerprint, SHA-256 of the nonce in hex]: LMDB's keys are short, and nonces may hold anything. */
   requestNonces: { key: [string, string]; row: { readonly request_id: string } };
   /** By target's fingerprint. */
@@ -97,7 +100,7 @@ export interface Tables {
   trustConfigs: { key: number; row: TrustConfigRow };
   /** By key fingerprint: its newest trust configuration. Under the empty text: the newest of all. */
   trustConfigHeads: { key: string; row: { readonly id: number } };
-  /** By key fingerprint: the place of its credential. A key is on at most one account, for ever. */
+  /** By key fingerprint: the place of its credential. A key is on at most one account at a time. */
   credentialKeys: { key: string; row: { readonly user_id: string; readonly credential_id: string } };
 }
 export type TableName = keyof Tables;
@@ -116,6 +119,7 @@ export const DERIVED_TABLES = [
   "requests",
   "requestsByTarget",
   "requestsByRequester",
+  "requestsByPair",
   "requestCounts",
   "requestNonces",
   "policies",
@@ -166,13 +170,14 @@ export const BYTE_TABLES = ["batches", "tiles", "journal"] as const;
  * 2: every commit changes the journal's position. A version without it would commit without changing it, so it refuses
  * to open the log.
  * 3: rows of keys say whether the key is proven.
+ * 4: attestations are filed under what their signers signed, requests under target and requester together.
  */
-export const FORMAT = 3;
+export const FORMAT = 4;
 
 /**
  * The kinds of postings. The numbers are on disk: never reuse one. `prefix` kinds keep the first 16 bytes of the term
  * itself, in sort order, so that a prefix is a range. The others keep 16 bytes of a SHA-256 of the term. It costs 2^64
- * work to find two texts with the same 16 bytes.
+ * work to find two texts with the same 16 bytes. Number 9 was used up to format 3.
  */
 export const POSTING = {
   eventType: 1,
@@ -188,8 +193,6 @@ export const POSTING = {
   /** A key the entry names in one of the fields of `by-fingerprint`. */
   fingerprint: 7,
   document: 8,
-  /** Signer, manifest and type of an attestation: they identify a repeated submission. */
-  sameAttestation: 9,
   attestationId: 10,
   /** Every entry that created a key, in order. */
   keyCreated: 11,
@@ -199,8 +202,16 @@ export const POSTING = {
   claimLookup: 13,
   /** Every attestation, whatever its predicate. */
   attestation: 14,
+  /** Signer, manifest, type and statement of an attestation: they identify a repeated submission. */
+  submission: 15,
+  /** What a signer signed for an attestation, and the signature if the entry does not say what it is over. */
+  signedPayload: 16,
 } as const;
 export type PostingKind = (typeof POSTING)[keyof typeof POSTING];
 
 /** Kinds that are mostly looked up when they are absent; their terms are in each run's Bloom filter. */
-export const BLOOM_KINDS: ReadonlySet<number> = new Set([POSTING.sameAttestation, POSTING.attestationId]);
+export const BLOOM_KINDS: ReadonlySet<number> = new Set([
+  POSTING.attestationId,
+  POSTING.submission,
+  POSTING.signedPayload,
+]);

@@ -34,16 +34,22 @@ interface Judged {
   readonly shape: Shape;
 }
 
+/** Claims from before commitments were keyed lack these (`spec.md`, Versioning 4). */
+const CLAIMS_LACKED: readonly string[] = ["commitment_alg", "ephemeral_public_key", "nonce"];
+
 const JUDGED: readonly Judged[] = [
   ...EVENT_TYPES.map((type) => judged(type, EVENT_KINDS[type])),
   judged(ATTESTATION, ATTESTATION_KIND),
 ];
 
 function judged(kind: Kind, { payload }: EventKind): Judged {
-  const mayLack = (shape: Shape) => shape(null, "") === undefined || shape([], "") === undefined;
+  const mayLack = (name: string, shape: Shape) =>
+    shape(null, "") === undefined ||
+    shape([], "") === undefined ||
+    (kind === "encrypted_claim" && CLAIMS_LACKED.includes(name));
   const members = Object.entries(payload);
-  const required = Object.fromEntries(members.filter(([, shape]) => !mayLack(shape)));
-  const optional = Object.fromEntries(members.filter(([, shape]) => mayLack(shape)));
+  const required = Object.fromEntries(members.filter(([name, shape]) => !mayLack(name, shape)));
+  const optional = Object.fromEntries(members.filter(([name, shape]) => mayLack(name, shape)));
   return { kind, members: Object.keys(payload), shape: objectOf(required, optional, "ignored") };
 }
 

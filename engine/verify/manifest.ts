@@ -29,6 +29,12 @@ export interface Manifest extends JsonObject {
   readonly attestations: readonly object[];
 }
 
+/** Which of the two members that the log records beside a manifest the signer has signed; the other is the log's word. */
+export interface SignedMembers {
+  readonly attestation_type: boolean;
+  readonly intent_statement: boolean;
+}
+
 /** What a signature may cover: the document with all attestations before it, or the document alone. */
 export type Coverage = "document-and-prior" | "document";
 
@@ -59,6 +65,36 @@ export function attestationPayloads(manifest: Manifest, position: number): { cov
   if (position === 0) return [alone];
   const prior = signingPayload({ ...manifest, attestations: manifest.attestations.slice(0, position) });
   return [{ covers: "document-and-prior", bytes: prior }, alone];
+}
+
+/**
+ * Type and statement as the document of a manifest names them, so that every signature over it covers them too. A member
+ * is undefined where the document does not name it; the statement is null where the document says that there is none.
+ */
+export function signedTerms({ document }: Pick<Manifest, "document">): {
+  readonly attestation_type: string | undefined;
+  readonly intent_statement: string | null | undefined;
+} {
+  const own = (name: string) => (Object.hasOwn(document, name) ? document[name] : undefined);
+  const [type, statement] = [own("attestation_type"), own("intent_statement")];
+  return {
+    attestation_type: typeof type === "string" ? type : undefined,
+    intent_statement: typeof statement === "string" || statement === null ? statement : undefined,
+  };
+}
+
+/** Which of type and statement a signature over the manifest covers. */
+export function signedMembers(manifest: Pick<Manifest, "document">): SignedMembers {
+  const { attestation_type, intent_statement } = signedTerms(manifest);
+  return { attestation_type: attestation_type !== undefined, intent_statement: intent_statement !== undefined };
+}
+
+/** Which of type and statement the signer signed, as a sentence for people. */
+export function signedWords({ attestation_type: type, intent_statement: statement }: SignedMembers): string {
+  if (type && statement) return "The signer signed the type and the statement.";
+  if (type) return "The signer signed the type; the statement is the log's word.";
+  if (statement) return "The signer signed the statement; the type is the log's word.";
+  return "The signer signed neither type nor statement: both are the log's word.";
 }
 
 /** A content hash, sent bare or with `sha256:` in either case, as `sha256:` and lower-case hex; else `undefined`. */

@@ -1,7 +1,7 @@
 /**
- * Anchoring: has OpenTimestamps calendars put the newest entry's hash into Bitcoin, so that not even the operator can
- * rewrite what came before it. Appends never wait for it: calendars are asked first, and only their answers become a
- * command.
+ * Anchoring: asks OpenTimestamps calendars to put the newest entry's hash into Bitcoin, so that not even the operator
+ * can rewrite earlier entries. Appends never wait for calendars: they are asked first, and a command then stores their
+ * answers.
  */
 import { randomBytes } from "node:crypto";
 import { CairnlogError } from "../../engine/error.js";
@@ -17,10 +17,10 @@ import { Calendar, CalendarError } from "./calendar.js";
 import { blinded, extended } from "./proof.js";
 import { Upgrades } from "./upgrades.js";
 
-/** What the reference client uses. */
+/** The length that the reference client uses. */
 const NONCE_BYTES = 16;
 const DAY_MICROS = 86_400 * 1_000_000;
-/** Entries after which the log should be anchored again. */
+/** Number of new entries after which the log should be anchored again. */
 const DUE_ENTRIES = 1000;
 
 export interface AnchoringOptions {
@@ -29,11 +29,11 @@ export interface AnchoringOptions {
   readonly calendars: readonly string[];
   readonly logger: Pick<Logger, "info" | "warn" | "error">;
   readonly clock?: Clock;
-  /** Milliseconds that a calendar has for an answer; 10,000 when absent. */
+  /** Time limit for an answer of a calendar, in milliseconds; 10,000 if absent. */
   readonly timeoutMs?: number;
 }
 
-/** An entry that is anchored. */
+/** An anchored entry. */
 export interface Anchored {
   readonly anchored_entry_id: number;
   readonly entry_hashes: readonly EntryDigest[];
@@ -41,13 +41,13 @@ export interface Anchored {
   readonly ots_proof: string;
 }
 
-/** How well the log is anchored. */
+/** The state of anchoring. */
 export interface AnchorStatus {
   readonly anchored_entry_id: number | null;
   readonly anchored_at: string | null;
   readonly proof_status: "none" | AnchorRow["status"];
   readonly entries_since_anchor: number;
-  /** Advice: whether there is something to anchor, and 1000 entries or 24 hours have gone by. */
+  /** Advice: true if there are new entries, and 1000 entries or 24 hours have passed since the last anchor. */
   readonly anchor_due: boolean;
 }
 
@@ -58,9 +58,9 @@ export class Anchoring {
   readonly #clock: Clock;
   readonly #upgrades: Upgrades;
   readonly #stop = new AbortController();
-  /** Calendars that were asked to take a digest and gave no usable answer, since the start. */
+  /** Failures since the start: calendars that were asked to take a digest and gave no usable answer. */
   failures = 0;
-  /** Leaf index → the anchoring of that entry that is under way. */
+  /** Leaf index → the running anchoring of that entry. */
   readonly #running = new Map<number, Promise<Anchored>>();
 
   constructor({ log, calendars, logger, clock = systemClock, timeoutMs }: AnchoringOptions) {
@@ -71,7 +71,7 @@ export class Anchoring {
     this.#upgrades = new Upgrades({ log, calendars: this.#calendars, logger, clock });
   }
 
-  /** Starts to look for Bitcoin proofs in the background: now, and every `seconds`. */
+  /** Starts looking for Bitcoin proofs in the background: now, and every `seconds`. */
   start(seconds: number): void {
     if (this.#calendars.length) this.#upgrades.start(seconds);
   }
@@ -81,16 +81,16 @@ export class Anchoring {
     return this.#upgrades.run();
   }
 
-  /** Breaks off what calendars are being asked, and resolves when nothing is under way any more. */
+  /** Cancels the running requests to calendars, and resolves when nothing is running any more. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await Promise.allSettled([this.#upgrades.stop(), ...this.#running.values()]);
   }
 
   /**
-   * Anchors the newest entry. One that is anchored already keeps its proof; calendars are asked for it again, and their
-   * answers added, only when it has been waiting for a day, since a promise may have been forgotten.
-   * @throws CairnlogError `precondition-failed` on an empty log; `calendars-unavailable`, with nothing written, when no
+   * Anchors the newest entry. If it has an anchor already, it keeps its proof. Calendars are then asked again, and
+   * their answers added, only if the anchor has waited for a day, since a calendar may have lost its promise.
+   * @throws CairnlogError `precondition-failed` on an empty log; `calendars-unavailable`, without writing, if no
    *   calendar answered or none is configured; `closed`; as `Log.execute` does
    */
   anchor(): Promise<Anchored> {
@@ -107,7 +107,7 @@ export class Anchoring {
   async #anchor(leafIndex: number, entry: Entry): Promise<Anchored> {
     const row = this.#log.anchors.row(leafIndex);
     const digest = Buffer.from(entry.entry_hash, "hex");
-    // A proof that came with imported history may be in any format; such a one stays as it is.
+    // A proof that came with imported history may be in any format; such a proof is not changed.
     const isWaiting =
       row?.status === "pending" && this.#since(row.updated_at) >= DAY_MICROS && isProofOf(row.proof, digest);
     if (row && !isWaiting) return anchored(entry, row.proof);
@@ -129,7 +129,7 @@ export class Anchoring {
           this.#logger.warn({ err: error }, "a calendar's answer does not fit into the proof");
         }
       }
-      // An answer may be nested so deeply by itself that nothing fits before it.
+      // An answer may be nested so deeply that no proof can contain it.
       if (!proof) throw new CairnlogError("calendars-unavailable", "No calendar gave an answer that can be used.");
       const status = statusOf(proof);
       const isSettled = status === "confirmed" && !openPromises(proof).length;
@@ -137,7 +137,7 @@ export class Anchoring {
     }
   }
 
-  /** What the calendars that answer say of `message`, at least one. */
+  /** The answers of the calendars about `message`, at least one. */
   async #submit(message: Uint8Array): Promise<OtsTimestamp[]> {
     const { signal } = this.#stop;
     const outcomes = await Promise.allSettled(this.#calendars.map((calendar) => calendar.submit(message, signal)));
@@ -156,12 +156,12 @@ export class Anchoring {
     throw new CairnlogError("calendars-unavailable", `No calendar answered: ${failures.join("; ")}.`);
   }
 
-  /** How well the log is anchored now. */
+  /** The current state of anchoring. */
   status(): AnchorStatus {
     const { newest } = this.#log.anchors.totals;
     const row = this.#log.anchors.row(newest);
     const entries = this.#log.size - (newest + 1);
-    // What was never anchored has been waiting since it began.
+    // A log that was never anchored has waited since its first entry.
     const since = row?.anchored_at ?? this.#log.entryAt(0)?.timestamp;
     const isDue = entries >= DUE_ENTRIES || (entries > 0 && since !== undefined && this.#since(since) >= DAY_MICROS);
     return {

@@ -1,6 +1,6 @@
 /**
- * One OpenTimestamps calendar over HTTP: takes a digest now, has the way to a Bitcoin block later. It is a stranger:
- * whatever it answers is bounded in time and size, parsed strictly, and never leads to a request anywhere else.
+ * One OpenTimestamps calendar over HTTP: it takes a digest now, and has the path to a Bitcoin block later. It is not
+ * trusted: every answer is limited in time and size, parsed strictly, and never leads to a request to another address.
  */
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -8,18 +8,21 @@ import { CairnlogError } from "../../engine/error.js";
 import { type OtsTimestamp, otsCommitments, parseOtsTimestamp } from "../../engine/verify/ots/ots.js";
 import { VERSION } from "../version.js";
 
-/** How long an answer may take, all of it. */
+/** Time limit for a whole answer. */
 export const CALENDAR_TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 10_000;
-/** Attestations in one answer. A calendar gives one; each pending one is a request in every round from then on. */
+/**
+ * Maximum number of attestations in one answer. A calendar normally gives one; each pending one costs a request in
+ * every later round.
+ */
 const MAX_ATTESTATIONS = 8;
 const MEDIA_TYPE = "application/vnd.opentimestamps.v1";
 
-/** Why a calendar could not be used; completes "The calendar …". */
+/** The reason why a calendar could not be used; completes "The calendar …". */
 export class CalendarError extends Error {}
 
 export class Calendar {
-  /** As it is configured, without a slash at its end. */
+  /** The configured address, without a slash at its end. */
   readonly uri: string;
   readonly #timeoutMs: number;
 
@@ -29,9 +32,9 @@ export class Calendar {
   }
 
   /**
-   * Has the calendar take `digest`.
-   * @returns a timestamp of it that is pending, or confirmed already
-   * @throws CalendarError when the answer is late, is none, or promises nothing
+   * Submits `digest` to the calendar.
+   * @returns a timestamp of the digest that is pending or already confirmed
+   * @throws CalendarError if the answer is late, is not a timestamp, or contains no known attestation
    */
   async submit(digest: Uint8Array, signal: AbortSignal): Promise<OtsTimestamp> {
     const { status, body } = await this.#ask("/digest", digest, signal);
@@ -43,9 +46,9 @@ export class Calendar {
   }
 
   /**
-   * What the calendar knows of a `message` that it has taken.
-   * @returns a timestamp of it that names a Bitcoin block, or null while there is none
-   * @throws CalendarError when the answer is late or is none
+   * Asks for the calendar's proof of a `message` that it has taken.
+   * @returns a timestamp of the message that names a Bitcoin block, or null if there is none yet
+   * @throws CalendarError if the answer is late or is not a timestamp
    */
   async lookUp(message: Uint8Array, signal: AbortSignal): Promise<OtsTimestamp | null> {
     const { status, body } = await this.#ask(`/timestamp/${Buffer.from(message).toString("hex")}`, null, signal);
@@ -64,11 +67,11 @@ export class Calendar {
       ...(digest ? { "content-type": "application/octet-stream", "content-length": digest.length } : {}),
     };
     return new Promise((resolve, reject) => {
-      // A connection of its own, closed when done: nothing is left open. Redirections are not followed.
+      // A separate connection, which is closed afterwards: none stays open. Redirects are not followed.
       const request = send(url, { method: digest ? "POST" : "GET", headers, agent: false, signal });
       const fail = (error: Error) =>
         reject(error instanceof CalendarError ? error : new CalendarError("cannot be reached", { cause: error }));
-      // Rejects at once: of an answer that is too long, the end may be here already.
+      // Rejects at once: for an answer that is too long, the end may already have arrived.
       const refuse = (reason: string) => {
         fail(new CalendarError(reason));
         request.destroy();

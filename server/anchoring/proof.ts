@@ -1,18 +1,18 @@
 /**
- * The `.ots` file of an anchored entry, as bytes: how it grows by what calendars answer.
- * Calendars write most of it, so an addition that would break a limit is refused and what was there stays.
+ * The `.ots` file of an anchored entry, and how answers of calendars are added to it. Calendars write most of it, so an
+ * addition that would exceed a limit is refused and the old content stays.
  */
 import { OtsTimestamp, parseOtsFile, serialiseOtsFile } from "../../engine/verify/ots/ots.js";
 
-/** The node whose message calendars get to see: of the digest itself they learn nothing. */
+/** The node whose message is sent to calendars. It reveals nothing about the digest itself. */
 export function blinded(root: OtsTimestamp, nonce: Uint8Array): OtsTimestamp {
   return root.branch({ name: "append", argument: nonce }).branch({ name: "sha256" });
 }
 
 /**
- * A proof of `digest` that says `addition` too, beside all that `proof` says (null: nothing yet).
- * @param place the nodes of the proof at which to add; they have the message that `addition` is about
- * @throws CairnlogError `invalid-input` when the proof would become too large
+ * A proof of `digest` that contains `addition` and everything in `proof` (null: nothing yet).
+ * @param place the nodes of the proof to which it is added; they have the message of `addition`
+ * @throws CairnlogError `invalid-input` if the proof would become too large
  */
 export function extended(
   proof: Uint8Array | null,

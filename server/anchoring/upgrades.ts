@@ -1,7 +1,7 @@
 /**
- * The background work of anchoring: asks calendars, again and again, for the Bitcoin proofs that they promised, and puts
- * them into the proofs in place. A calendar may promise and then know nothing for ever, so every promise is asked about
- * ever more rarely as it ages, and none is given up while nothing else proves the entry.
+ * The background work of anchoring: asks calendars repeatedly for the Bitcoin proofs that they promised, and stores
+ * these in place. A calendar may promise a proof and never have it. So it is asked more and more rarely, and a promise
+ * is not given up as long as nothing else proves the entry.
  */
 import { CairnlogError } from "../../engine/error.js";
 import type { UnsettledAnchor } from "../../engine/log/anchor/anchors.js";
@@ -13,9 +13,12 @@ import type { Logger } from "../http/observing/logger.js";
 import { type Calendar, CalendarError } from "./calendar.js";
 import { extended, nodesOf } from "./proof.js";
 
-/** For how long after the first Bitcoin proof of an anchor the other calendars are asked for theirs. */
+/** After the first Bitcoin proof of an anchor, the other calendars are asked for theirs for this time. */
 const SPARE_PROOFS_MICROS = 7 * 86_400 * 1_000_000;
-/** A promise is asked about again after this part of its age: the number of requests grows with the logarithm of the age. */
+/**
+ * A promise is asked about again after this fraction of its age, so the number of requests grows with the logarithm of
+ * the age.
+ */
 const PATIENCE = 1 / 8;
 
 export interface UpgradeParts {
@@ -28,7 +31,7 @@ export interface UpgradeParts {
 export class Upgrades {
   readonly #parts: UpgradeParts;
   readonly #stop = new AbortController();
-  /** Leaf index → when it was last asked about; forgotten at a restart, which asks once more. */
+  /** Leaf index → when it was last asked about. Not stored: after a restart it is asked once more. */
   readonly #asked = new Map<number, number>();
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> | null = null;
@@ -37,7 +40,7 @@ export class Upgrades {
     this.#parts = parts;
   }
 
-  /** Runs a round now and one in every `seconds` after the last has ended. */
+  /** Runs a round now, and another one `seconds` after each round has ended. */
   start(seconds: number): void {
     void this.run().finally(() => {
       if (this.#stop.signal.aborted) return;
@@ -45,14 +48,14 @@ export class Upgrades {
     });
   }
 
-  /** Ends a round that is under way, and starts none any more. */
+  /** Ends a running round, and starts no more. */
   async stop(): Promise<void> {
     this.#stop.abort();
     clearTimeout(this.#timer);
     await this.#round;
   }
 
-  /** One round; joins the one that is under way. Never rejects: what goes wrong is logged, and the next round tries again. */
+  /** One round; joins a running one. Never rejects: errors are logged, and the next round tries again. */
   run(): Promise<void> {
     this.#round ??= this.#runRound()
       .catch((error) => this.#parts.logger.error({ err: error }, "anchors could not be upgraded"))
@@ -64,7 +67,7 @@ export class Upgrades {
 
   async #runRound(): Promise<void> {
     const silent = new Set<Calendar>();
-    // A copy: anchors that are settled meanwhile leave the table.
+    // A copy, because anchors that are completed during the round leave the table.
     for (const anchor of this.#stop.signal.aborted ? [] : [...this.#parts.log.anchors.unsettled()]) {
       if (this.#stop.signal.aborted) return;
       if (!this.#isDue(anchor)) continue;
@@ -76,12 +79,12 @@ export class Upgrades {
   #isDue({ leafIndex, anchored_at }: UnsettledAnchor): boolean {
     const now = this.#parts.clock();
     const asked = this.#asked.get(leafIndex);
-    // Asked at a time to come: the clock has stepped back since, and nothing else says when that was.
+    // The last request seems to be in the future: the clock has stepped back since, so the real time is unknown.
     if (asked === undefined || asked > now) return true;
     return now - asked >= (now - parseTimestamp(anchored_at)) * PATIENCE;
   }
 
-  /** @param silent calendars that have failed in this round, which is why they are left alone until the next */
+  /** @param silent calendars that have failed in this round, and are not asked again before the next */
   async #upgrade({ leafIndex, anchored_at }: UnsettledAnchor, silent: Set<Calendar>): Promise<void> {
     const { log, calendars, logger, clock } = this.#parts;
     const row = log.anchors.row(leafIndex);
@@ -101,7 +104,7 @@ export class Upgrades {
     const isOld = clock() - parseTimestamp(anchored_at) > SPARE_PROOFS_MICROS;
     const isSettled = status === "confirmed" && (isOld || !openPromises(proof).length);
     if (proof === row.proof && !isSettled) return;
-    // When somebody has changed the proof meanwhile, the next round begins with what it is then.
+    // If the proof has changed in the meantime, the next round begins with the new one.
     if (!(await log.anchors.replace(leafIndex, row.proof, { proof, status, isSettled }))) return;
     if (isSettled) this.#asked.delete(leafIndex);
     logger.info({ leaf_index: leafIndex, status }, "anchor upgraded");
@@ -129,8 +132,8 @@ export class Upgrades {
   }
 
   /**
-   * The addresses in a proof are a calendar's word and are never contacted: they only pick among those configured. Where
-   * they name none of them, as behind the name of a pool, any may know.
+   * A calendar wrote the addresses in a proof, so they are never contacted: they only select among the configured
+   * calendars. If they match none of these, as behind the name of a pool, any calendar may have the proof.
    */
   #mayKnow(calendar: Calendar, uris: readonly string[]): boolean {
     const named = new Set(uris.map((uri) => uri.replace(/\/+$/, "")));

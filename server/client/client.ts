@@ -2,19 +2,9 @@
  * The client: one service, and, where there is a signer, one key. It believes nothing that it can check: every receipt is
  * verified on arrival against the operator key and the last head that was seen.
  */
-import {
-  type AttestationBundle,
-  BUNDLE_FORMAT,
-  type Manifest,
-  signingPayload,
-  type TreeHead,
-  verifyBundle,
-} from "../../engine/verify/index.js";
+import type { Manifest } from "../../engine/verify/index.js";
 import { Health as HealthSchema } from "../wire/health.js";
-import { InclusionProof } from "../wire/log/log.js";
-import * as attestationWire from "../wire/signing/attestations.js";
 import { VerificationResult as VerificationResultSchema } from "../wire/signing/verification.js";
-import { ClientError } from "./error.js";
 import { Http } from "./http.js";
 import { AccountsClient } from "./identity/accounts.js";
 import { KeysClient } from "./identity/keys.js";
@@ -24,6 +14,12 @@ import { LogReader } from "./log/log.js";
 import { Watch } from "./log/watch.js";
 import { Authority } from "./session.js";
 import type { Signer } from "./signer.js";
+import {
+  AttestationsClient,
+  type Attested,
+  type AttestedDocument,
+  type AttestOptions,
+} from "./signing/attestations.js";
 import { ClaimsClient } from "./signing/claims.js";
 import { DocumentsClient } from "./signing/documents.js";
 import { EndorsementsClient } from "./signing/endorsements.js";
@@ -31,15 +27,7 @@ import { PoliciesClient } from "./signing/policies.js";
 import { InboxClient, RequestsClient } from "./signing/requests.js";
 import { TrustClient } from "./signing/trust.js";
 import { memoryStore, type Store } from "./store.js";
-import type {
-  AttestationReceipt,
-  Health,
-  PasswordSet,
-  Session,
-  SubmitAttestation,
-  VerificationResult,
-  VerifyManifest,
-} from "./types.js";
+import type { Health, PasswordSet, Session, VerificationResult, VerifyManifest } from "./types.js";
 import { WebhooksClient } from "./webhooks.js";
 
 export interface ClientOptions {
@@ -55,26 +43,6 @@ export interface ClientOptions {
   readonly session?: Session | undefined;
   /** Default: the global one. */
   readonly fetch?: typeof fetch | undefined;
-}
-
-/** A document by its hash: all that the service gets of it. */
-export type AttestedDocument = Manifest["document"];
-
-export interface AttestOptions {
-  /** authorship (default), editorial_review, peer_review, publication, or an `https:` predicate URL. */
-  readonly type?: string | undefined;
-  /** For a key that is not registered yet. */
-  readonly pseudonym?: string | undefined;
-  readonly intent?: string | undefined;
-  /** When one is set for the key. */
-  readonly password?: string | undefined;
-}
-
-/** A receipt that was checked, and all that is needed to check it again offline. */
-export interface Attested {
-  readonly receipt: AttestationReceipt;
-  /** Contents of an `.attestation.json` file. */
-  readonly bundle: AttestationBundle;
 }
 
 /** @throws TypeError for an address that is none; CairnlogError `invalid-key` */
@@ -97,15 +65,16 @@ export class Client {
   readonly audit: AuditClient;
   readonly anchoring: AnchoringClient;
   readonly #http: Http;
-  readonly #watch: Watch;
   readonly #authority: Authority;
+  readonly #attestations: AttestationsClient;
 
   /** Use `createClient`. */
   constructor({ server, operatorKey, signer, store = memoryStore(), session, fetch: fetcher = fetch }: ClientOptions) {
     this.#http = new Http(server, fetcher);
-    this.#watch = new Watch(this.#http, store, operatorKey);
+    const watch = new Watch(this.#http, store, operatorKey);
     this.#authority = new Authority(this.#http, signer, session);
-    const [http, watch, authority] = [this.#http, this.#watch, this.#authority];
+    const [http, authority] = [this.#http, this.#authority];
+    this.#attestations = new AttestationsClient(http, watch, authority);
     this.log = new LogReader(http, watch);
     this.keys = new KeysClient(http, watch, authority);
     this.endorsements = new EndorsementsClient(http, watch, authority);
@@ -143,17 +112,12 @@ export class Client {
 
   /**
    * Signs a document, or a manifest with the attestations that are in it, and has that recorded. A second time with the
-   * same type gives the first receipt again (`duplicate`).
+   * same type and statement gives the first receipt again (`duplicate`). What is signed names type and statement, but for a
+   * manifest with attestations in it, whose signatures cover it as it is.
    * @throws ClientError `log-misbehaved` for a receipt that does not hold
    */
-  async attest(subject: AttestedDocument | Manifest, options: AttestOptions = {}): Promise<Attested> {
-    const manifest = isManifest(subject) ? subject : { document: subject, attestations: [] };
-    const submitted = await this.#submission(manifest, options);
-    const floor = await this.#watch.floor();
-    const receipt = await this.#http.post(attestationWire.AttestationReceipt, "/attestations", submitted);
-    const bundle = await this.#bundle(manifest, receipt, floor);
-    await this.#checkReceipt(receipt, submitted, bundle, floor);
-    return { receipt, bundle };
+  attest(subject: AttestedDocument | Manifest, options: AttestOptions = {}): Promise<Attested> {
+    return this.#attestations.attest(subject, options);
   }
 
   /**
@@ -165,76 +129,4 @@ export class Client {
     const body = { source_hash: manifest.document.content_hash, ...options, manifest };
     return this.#http.post(VerificationResultSchema, "/verify", body);
   }
-
-  async #submission(manifest: Manifest, options: AttestOptions): Promise<SubmitAttestation> {
-    const { type = "authorship", pseudonym, intent, password } = options;
-    return {
-      manifest: manifest as unknown as SubmitAttestation["manifest"],
-      public_key_pem: this.#authority.key.pem,
-      signature: await this.#authority.sign(signingPayload(manifest)),
-      attestation_type: type,
-      ...(pseudonym === undefined ? {} : { pseudonym }),
-      ...(intent === undefined ? {} : { intent_statement: intent }),
-      ...(password === undefined ? {} : { password }),
-    };
-  }
-
-  async #bundle(manifest: Manifest, receipt: AttestationReceipt, floor: number): Promise<AttestationBundle> {
-    const { log_entry_id, leaf_index, attestation, duplicate } = receipt;
-    // An attestation of an imported history may be older than the first head.
-    const head = (receipt.sth ?? (await this.#watch.newest())) as TreeHead | undefined;
-    if (!head) throw await this.#watch.misbehaved("The log gave a receipt and has no tree head.", {});
-    // What was recorded before lies under the head that was made then.
-    await this.#watch.accept(head, duplicate ? 0 : floor);
-    const query = { tree_size: head.tree_size };
-    const [entry, proof] = await this.#watch.owed(
-      Promise.all([this.#watch.entry(log_entry_id), this.#http.get(InclusionProof, `/log/proof/${leaf_index}`, query)]),
-      { shown: head },
-    );
-    if (entry.chain_version !== 2)
-      throw new ClientError(
-        "unverifiable-receipt",
-        `Entry ${entry.id} records the same attestation, in version 1, which no receipt covers.`,
-      );
-    // The anchoring proof is added to an entry later and is no part of the receipt.
-    const { ots_proof: _, ...bare } = entry;
-    return {
-      format: BUNDLE_FORMAT,
-      manifest,
-      attestation: attestation as AttestationBundle["attestation"],
-      public_key: this.#authority.key.pem,
-      entry: bare,
-      proof: proof as AttestationBundle["proof"],
-      tree_head: head,
-    };
-  }
-
-  async #checkReceipt(
-    receipt: AttestationReceipt,
-    submitted: SubmitAttestation,
-    bundle: AttestationBundle,
-    floor: number,
-  ): Promise<void> {
-    const { proof, entry, tree_head: shown } = bundle;
-    const { duplicate, attestation } = receipt;
-    const operatorKey = await this.#watch.operatorKey();
-    const { checks } = await verifyBundle(bundle, { fileHash: submitted.manifest.document.content_hash, operatorKey });
-    const wrong = checks.filter((check) => !check.ok).map((check) => check.detail);
-    // A signature does not cover the type and the statement, so the log could record others than were submitted.
-    if (attestation.type !== submitted.attestation_type) wrong.push("The attestation is of another type.");
-    if (receipt.leaf_index !== proof.leaf_index) wrong.push("The proof is of another leaf than the receipt.");
-    if (!duplicate) {
-      if (attestation.signature !== submitted.signature) wrong.push("The signature is not the one that was submitted.");
-      if ((attestation.intent_statement ?? null) !== (submitted.intent_statement ?? null))
-        wrong.push("The statement of intent is not the one that was submitted.");
-      if (receipt.leaf_index < floor) wrong.push("The entry is older than the receipt.");
-    }
-    if (wrong.length === 0) return;
-    const detail = `The service gave a receipt that does not verify: ${wrong.join(" ")}`;
-    throw await this.#watch.misbehaved(detail, { shown, proof, entry });
-  }
-}
-
-function isManifest(subject: AttestedDocument | Manifest): subject is Manifest {
-  return Array.isArray(subject.attestations) && typeof subject.document === "object";
 }

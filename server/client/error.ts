@@ -3,6 +3,7 @@
  * wrong, up to a log that contradicts itself. Pure, so that it also runs in browsers.
  */
 import type { Entry, ErrorDetail, InclusionProof, TreeHead } from "../../engine/verify/index.js";
+import { OversizedAnswer } from "./body.js";
 import type { ConsistencyProof } from "./types.js";
 
 /**
@@ -36,8 +37,8 @@ export interface ClientErrorOptions {
  * Everything the client throws on purpose. `code` is the service's, or one of the client's own:
  * `no-answer` (nothing came back), `malformed-answer` (not what the API promises), `log-misbehaved` (with `evidence`),
  * `unsafe-challenge` (a nonce that must not be signed), `no-signer`, `operator-key-mismatch` (the pinned key is not the
- * one in the store), `unverifiable-receipt` (recorded in a form that a receipt does not cover), `out-of-reach` (an export
- * that the service cannot go on with).
+ * one in the store), `unverifiable-receipt` (recorded in a form that a receipt does not cover), `stale-answer` (true
+ * once, and older than what was seen already).
  */
 export class ClientError extends Error {
   /** HTTP status; 0 where there was no answer or the fault lies in what a good answer says. */
@@ -63,3 +64,7 @@ export class ClientError extends Error {
     if (options.evidence !== undefined) this.evidence = options.evidence;
   }
 }
+
+/** Whether an answer was refused because it is too long, so that a smaller one may be asked for. */
+export const isOversized = (error: unknown): boolean =>
+  error instanceof ClientError && error.cause instanceof OversizedAnswer;

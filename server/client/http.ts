@@ -63,7 +63,7 @@ export class Http {
       throw new ClientError("malformed-answer", `${this.server} answered ${path} with something else than promised.`, {
         status,
       });
-    return body as Static<S>;
+    return known(schema, body) as Static<S>;
   }
 
   async #send(path: string, init: RequestInit): Promise<{ readonly bytes: Uint8Array; readonly status: number }> {
@@ -84,6 +84,29 @@ export class Http {
     if (!response.ok) throw refusal(status, readAnswer(bytes), secondsAsked(response.headers), this.server);
     return { bytes, status };
   }
+}
+
+/** What `known` goes by of a JSON Schema. */
+interface Schema {
+  readonly anyOf?: readonly TSchema[];
+  readonly items?: TSchema;
+  readonly properties?: Readonly<Record<string, TSchema>>;
+  readonly additionalProperties?: unknown;
+}
+
+/**
+ * A value that fits a schema, without the members that the schema does not name: nobody has checked them. Objects that may
+ * hold anything (payloads, manifests) stay as they are.
+ */
+function known(schema: TSchema, value: unknown): unknown {
+  const { anyOf, items, properties = {}, additionalProperties } = schema as Schema;
+  if (anyOf) return known(anyOf.find((branch) => Check(branch, value))!, value);
+  if (Array.isArray(value)) return items ? value.map((item) => known(items, item)) : value;
+  const names = Object.keys(properties);
+  if (typeof value !== "object" || value === null || !names.length || additionalProperties === true) return value;
+  const members = value as Readonly<Record<string, unknown>>;
+  const present = names.filter((name) => Object.hasOwn(members, name));
+  return Object.fromEntries(present.map((name) => [name, known(properties[name]!, members[name])]));
 }
 
 function search(query: Query): string {

@@ -1,14 +1,7 @@
 /** `cairnlog/client`: a client for Node and browsers that verifies what it is told. */
 
 export type { ChallengePurpose } from "../../engine/verify/contract.js";
-export {
-  type Attested,
-  type AttestedDocument,
-  type AttestOptions,
-  type Client,
-  type ClientOptions,
-  createClient,
-} from "./client.js";
+export { type Client, type ClientOptions, createClient } from "./client.js";
 export { ClientError, type ClientErrorOptions, type Evidence } from "./error.js";
 export type { AccountsClient, NewAccount, NewCredential, Recovery } from "./identity/accounts.js";
 export type { KeysClient, RegisterOptions, SucceedOptions } from "./identity/keys.js";
@@ -18,6 +11,7 @@ export type { EntryFilter, LogReader, TrailFilter } from "./log/log.js";
 export type { ProvenEntry } from "./log/watch.js";
 export { isOwnChallenge } from "./session.js";
 export { type Signer, webCryptoSigner } from "./signer.js";
+export type { Attested, AttestedDocument, AttestOptions } from "./signing/attestations.js";
 export type { ClaimsClient } from "./signing/claims.js";
 export type { DocumentsClient } from "./signing/documents.js";
 export type { EndorsementFilter, EndorsementsClient, Offer } from "./signing/endorsements.js";

@@ -1,8 +1,10 @@
 /** Lists of the service as async iterables: pages are asked for as they are wanted. */
 import type { Static, TSchema } from "typebox";
+import { ClientError, isOversized } from "./error.js";
 import type { Headers, Http, Query } from "./http.js";
 
-const PER_PAGE = 200;
+/** Items a page, and what is asked for instead when a page of them is too long to be borne. */
+const PAGE_SIZES = [200, 40, 1] as const;
 
 /** A list and where to begin in it. */
 export interface Listing<S extends TSchema, K extends keyof Static<S>> {
@@ -14,24 +16,67 @@ export interface Listing<S extends TSchema, K extends keyof Static<S>> {
   readonly headers?: () => Promise<Headers>;
   /** Items to leave out at the beginning; whole pages of them are not asked for. */
   readonly skip?: number;
-  /** Items of a page; 200 unless given. */
+  /** Number by which the items are in order, each with another one; absent where they have none. */
+  readonly place?: (item: Item<Static<S>[K]>) => number | undefined;
+  /** Whether the list begins with the newest items, so that it grows at its beginning. */
+  readonly newestFirst?: boolean;
+  /** Maximum number of items on a page; 200 if absent. */
   readonly perPage?: number;
 }
 
 type Item<List> = List extends readonly (infer T)[] ? T : never;
 
-/** Every item from `skip` on, until the list ends. A list that grows meanwhile is followed to where it ends then. */
+/**
+ * Every item from `skip` on, until the list ends. A list that grows meanwhile is followed to where it ends then.
+ * @throws ClientError, `malformed-answer` for items that are repeated or out of order
+ */
 export async function* pages<S extends TSchema, K extends keyof Static<S>>(
   http: Http,
-  { schema, path, member, query = {}, headers, skip = 0, perPage = PER_PAGE }: Listing<S, K>,
+  listing: Listing<S, K>,
 ): AsyncGenerator<Item<Static<S>[K]>, void, undefined> {
-  let ahead = skip % perPage;
-  for (let page = Math.floor(skip / perPage) + 1; ; page++) {
-    const answer = await http.get(schema, path, { ...query, page, per_page: perPage }, await headers?.());
-    const items = answer[member] as Item<Static<S>[K]>[];
-    yield* items.slice(ahead);
-    ahead = 0;
+  const { schema, path, member, query = {}, headers, skip = 0, place = () => undefined, newestFirst = false } = listing;
+  const { perPage: widest = PAGE_SIZES[0] } = listing;
+  const sizes = [widest, ...PAGE_SIZES.filter((narrower) => narrower < widest)];
+  let previous: number | undefined;
+  let size = 0;
+  for (let at = skip; ; ) {
+    const perPage = sizes[size]!;
+    let answer: Static<S>;
+    try {
+      answer = await http.get(
+        schema,
+        path,
+        { ...query, page: Math.floor(at / perPage) + 1, per_page: perPage },
+        await headers?.(),
+      );
+    } catch (error) {
+      if (!isOversized(error) || perPage === 1) throw error;
+      size++;
+      continue;
+    }
+    const page = answer[member] as Item<Static<S>[K]>[];
+    if (page.length > perPage) throw malformed(path, `has more than ${perPage} items on a page`);
+    const items = page.slice(at % perPage);
+    let isShifted = newestFirst;
+    for (const item of items) {
+      const next = place(item);
+      if (previous !== undefined && next !== undefined && (newestFirst ? next >= previous : next <= previous)) {
+        // Items that came in since the last page have moved older ones from that one to this.
+        if (isShifted) continue;
+        throw repeated(path);
+      }
+      isShifted = false;
+      previous = next;
+      yield item;
+    }
     // Whoever answers may claim any `total`; only a full page can have one behind it.
-    if (items.length < perPage) return;
+    if (items.length < perPage - (at % perPage)) return;
+    if (isShifted) throw repeated(path);
+    at += items.length;
   }
 }
+
+const malformed = (path: string, fault: string): ClientError =>
+  new ClientError("malformed-answer", `The list ${path} ${fault}.`);
+
+const repeated = (path: string): ClientError => malformed(path, "repeats items or has them out of order");

@@ -3,8 +3,9 @@
  * challenge is text that the service chose, so only text of the one known form is ever signed.
  */
 import { type ChallengePurpose, noncePrefix } from "../../engine/verify/contract.js";
-import { encodeBase64, type PublicKey, parsePublicKey } from "../../engine/verify/index.js";
+import { canonicalJson, encodeBase64, type PublicKey, parsePublicKey } from "../../engine/verify/index.js";
 import * as wire from "../wire/identity/auth.js";
+import { confirmed } from "./compare.js";
 import { ClientError } from "./error.js";
 import type { Headers, Http } from "./http.js";
 import type { Signer } from "./signer.js";
@@ -52,6 +53,11 @@ export class Authority {
     return this.#key;
   }
 
+  /** The fingerprint of the signer's key; undefined where there is no signer. */
+  get ownFingerprint(): string | undefined {
+    return this.#key?.fingerprint;
+  }
+
   /** The key that writes go by: the signer's, or the session's. @throws ClientError `no-signer` */
   get fingerprint(): string {
     const fingerprint = this.#key?.fingerprint ?? this.#session?.fingerprint;
@@ -63,6 +69,11 @@ export class Authority {
   async sign(bytes: Uint8Array): Promise<string> {
     if (!this.#signer) throw noSigner();
     return encodeBase64(await this.#signer.sign(bytes));
+  }
+
+  /** Base64, over the canonical JSON of a statement. @throws ClientError `no-signer`, and what the signer throws */
+  signStatement(statement: object): Promise<string> {
+    return this.sign(new TextEncoder().encode(canonicalJson(statement)));
   }
 
   /** A fresh challenge, answered. @throws ClientError `unsafe-challenge` for a nonce that must not be signed */
@@ -95,12 +106,13 @@ export class Authority {
   /** Sets the key's password, or changes it. @throws ClientError */
   async setPassword(password: string, current?: string): Promise<PasswordSet> {
     const { challenge_id, challenge_signature } = await this.proof();
-    return this.#http.post(wire.PasswordSet, "/auth/password", {
+    const answer = await this.#http.post(wire.PasswordSet, "/auth/password", {
       challenge_id,
       challenge_signature,
       password,
       ...(current === undefined ? {} : { current_password: current }),
     });
+    return confirmed(answer, { fingerprint: this.key.fingerprint }, "The password");
   }
 
   /** Sends with the session, renewed or begun anew where need be; one that has ended meanwhile is begun anew once. */

@@ -1,5 +1,7 @@
 /** Webhook subscriptions of the session's key. */
 import * as wire from "../wire/webhooks.js";
+import { asLogged, confirmed } from "./compare.js";
+import { ClientError } from "./error.js";
 import type { Http } from "./http.js";
 import type { Authority } from "./session.js";
 import type { Subscribe, Webhook } from "./types.js";
@@ -14,17 +16,35 @@ export class WebhooksClient {
   }
 
   /** Subscribes to events. @throws ClientError */
-  create(subscription: Subscribe): Promise<Webhook> {
-    return this.#authority.withSession((headers) => this.#http.post(wire.Webhook, "/webhooks", subscription, headers));
+  async create(subscription: Subscribe): Promise<Webhook> {
+    const webhook = await this.#authority.withSession((headers) =>
+      this.#http.post(wire.Webhook, "/webhooks", subscription, headers),
+    );
+    const { url, events, key_fingerprint, document_hash } = subscription;
+    const asked = {
+      url,
+      events: [...new Set(events ?? [])],
+      key_fingerprint: key_fingerprint == null ? null : asLogged(key_fingerprint),
+      document_hash: document_hash == null ? null : asLogged(document_hash),
+    };
+    return confirmed(webhook, { ...asked, active: true, healthy: true, retry_count: 0 }, "The subscription");
   }
 
   /** Active subscriptions; the operator's session sees everybody's. @throws ClientError */
-  list(): Promise<Webhook[]> {
-    return this.#authority.withSession((headers) => this.#http.get(wire.WebhookList, "/webhooks", {}, headers));
+  async list(): Promise<Webhook[]> {
+    const webhooks = await this.#authority.withSession((headers) =>
+      this.#http.get(wire.WebhookList, "/webhooks", {}, headers),
+    );
+    if (new Set(webhooks.map(({ id }) => id)).size !== webhooks.length)
+      throw new ClientError("malformed-answer", "The list of subscriptions has one of them twice.");
+    return webhooks.map((webhook) => confirmed(webhook, { active: true }, "A subscription of the list"));
   }
 
   /** Ends a subscription; what was not delivered is not delivered any more. @throws ClientError */
-  remove(id: number): Promise<Webhook> {
-    return this.#authority.withSession((headers) => this.#http.delete(wire.Webhook, `/webhooks/${id}`, headers));
+  async remove(id: number): Promise<Webhook> {
+    const webhook = await this.#authority.withSession((headers) =>
+      this.#http.delete(wire.Webhook, `/webhooks/${id}`, headers),
+    );
+    return confirmed(webhook, { id, active: false }, "The subscription");
   }
 }

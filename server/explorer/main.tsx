@@ -1,4 +1,6 @@
-/** The explorer: shows the log and proves it in the reader's own browser. Nothing that the service says is believed here. */
+/**
+ * The explorer: shows the log and verifies it in the reader's own browser. It does not trust answers of the service.
+ */
 import { render } from "preact";
 import { App } from "./app/App.js";
 import { startTheme } from "./state/theme.js";

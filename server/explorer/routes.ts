@@ -1,15 +1,15 @@
 /**
- * Every view of the explorer. A view is a folder under `views/` whose `index.tsx` exports its component by default; it is
- * loaded when it is first shown. What follows its name in the address is its own: `#/entries/5?tags=a` gives the view
+ * Every view of the explorer. A view is a folder under `views/` whose `index.tsx` exports its component by default. It
+ * is loaded when it is first shown. The rest of the address belongs to the view: `#/entries/5?tags=a` gives the view
  * `entries` the path `["5"]` and the query `tags=a`.
  */
 import type { ComponentType } from "preact";
 import type { ViewProps } from "./views/view.js";
 
 export interface ViewRoute {
-  /** First part of the address; empty for the view that `#/` shows. */
+  /** First part of the address; empty for the view at `#/`. */
   readonly name: string;
-  /** In the navigation. */
+  /** Name in the navigation. */
   readonly label: string;
   load(): Promise<{ readonly default: ComponentType<ViewProps> }>;
 }

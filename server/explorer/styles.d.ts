@@ -1,2 +1,2 @@
-/** Style sheets are imported for their effect; Vite bundles them with the view that asks for them. */
+/** Style sheets are imported for their effect; Vite bundles them with the view that imports them. */
 declare module "*.css";

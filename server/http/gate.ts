@@ -6,6 +6,7 @@ import Type from "typebox";
 import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../../engine/error.js";
 import type { Challenges } from "../../engine/registry/access/challenges.js";
+import type { Possession } from "../../engine/registry/attestations/attestations.js";
 import { canonicalFingerprint } from "../../engine/registry/keys/events.js";
 import type { Keys } from "../../engine/registry/keys/keys.js";
 import { AuthProof, SignedChallenge } from "../wire/identity/auth.js";
@@ -14,6 +15,7 @@ import { recoveryOnly, type Sessions } from "./sessions.js";
 import type { Request } from "./transport/request.js";
 
 /** No tree head and no token reads like this. */
+const BEARER = /^Bearer\b/i;
 const PROBE = Buffer.from("service.gate.probe.v1");
 
 const checkAuth = checker(Type.Object({ auth: AuthProof }));
@@ -78,6 +80,18 @@ export class Gate {
       purposes: recovery && !allowRecovery ? [] : [purpose],
       allowEnded,
     });
+  }
+
+  /**
+   * As `provenKey`, for writes that need a proof in some cases only: null without one. A session that does not hold is
+   * refused all the same; a header of another scheme than Bearer is none.
+   * @throws CairnlogError as `provenKey` does
+   */
+  async shownKey(asking: Asking, body: unknown): Promise<Possession | null> {
+    const isForThis = isRecord(body) && body.auth !== undefined && body.auth !== null;
+    if (!isForThis && !BEARER.test(asking.request.authorization)) return null;
+    const { fingerprint } = await this.provenKey(asking, body);
+    return { fingerprint, isForThis };
   }
 
   /**

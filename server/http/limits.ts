@@ -1,6 +1,7 @@
 /**
  * Rate limits by client address, in memory. Clients choose their addresses, so the number of them that is remembered is
- * bounded: beyond it the one not seen for longest is forgotten, which only ever forgives.
+ * bounded: beyond it the one not seen for longest is forgotten, which only ever forgives. The service's one `Limits` owns
+ * the counts, in the thread that serves HTTP.
  */
 import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
 import { limitKey } from "./transport/client-address.js";

@@ -26,6 +26,7 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
   "commitment-key-missing": { status: 400 },
   unauthenticated: { status: 401, headers: { "www-authenticate": "Bearer" } },
   forbidden: { status: 403 },
+  "proof-required": { status: 403 },
   "key-not-active": { status: 403 },
   "not-found": { status: 404 },
   "already-exists": { status: 409 },

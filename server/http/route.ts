@@ -12,9 +12,9 @@ export type Method = "GET" | "POST" | "DELETE";
 
 /**
  * What a request must show: a Bearer session, the operator's, a proof in the member `auth`, either of the two, or a
- * signed challenge at the top of its body.
+ * signed challenge at the top of its body. `optional`: a session or a proof, in some cases only.
  */
-export type Proving = "session" | "operator" | "proof" | "session-or-proof" | "challenge";
+export type Proving = "session" | "operator" | "proof" | "session-or-proof" | "challenge" | "optional";
 
 /** What a handler gets: checked values. */
 export interface Context<

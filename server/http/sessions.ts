@@ -1,12 +1,14 @@
 /**
  * Sessions: JSON Web Tokens (RFC 7519) that the operator key signs and nobody stores. What a token says was true when it
- * was signed; whether its key is still good is asked again at every use, so a key's sessions end with it.
+ * was signed; whether its key is still good is asked again at every use, so a key's sessions end with it. What was verified
+ * is remembered by the service's one `Sessions`, in the thread that serves HTTP.
  */
 import { createPublicKey, type KeyObject, randomUUID } from "node:crypto";
 import { type JWTPayload, jwtVerify } from "jose";
 import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../../engine/error.js";
 import { type Clock, formatTimestamp, systemClock } from "../../engine/log/clock.js";
+import type { Passwords } from "../../engine/registry/access/passwords.js";
 import type { Keys } from "../../engine/registry/keys/keys.js";
 
 /** Seconds after which one has to sign in again, however often the session was renewed. */
@@ -26,6 +28,8 @@ export interface Session {
   readonly recovery: boolean;
   /** When the challenge was answered, in seconds since the epoch. */
   readonly authTime: number;
+  /** `Passwords.version` under which it began; undefined when the key had no password. */
+  readonly passwordVersion: string | undefined;
 }
 
 /** The answer of `POST /auth/login` and `POST /auth/renew`. */
@@ -44,6 +48,7 @@ interface Verified extends Session {
 export interface SessionsOptions {
   readonly operator: OperatorKey;
   readonly keys: Keys;
+  readonly passwords: Pick<Passwords, "version">;
   readonly ttlSeconds: number;
   readonly clock?: Clock;
 }
@@ -52,25 +57,28 @@ export class Sessions {
   readonly #operator: OperatorKey;
   readonly #verifyingKey: KeyObject;
   readonly #keys: Keys;
+  readonly #passwords: Pick<Passwords, "version">;
   readonly #ttl: number;
   readonly #clock: Clock;
   /** By token, oldest first. Only tokens that hold get in, so nobody fills it with inventions. */
   readonly #verified = new Map<string, Verified>();
 
-  constructor({ operator, keys, ttlSeconds, clock = systemClock }: SessionsOptions) {
+  constructor({ operator, keys, passwords, ttlSeconds, clock = systemClock }: SessionsOptions) {
     this.#operator = operator;
     this.#verifyingKey = createPublicKey(operator.public.pem);
     this.#keys = keys;
+    this.#passwords = passwords;
     this.#ttl = ttlSeconds;
     this.#clock = clock;
   }
 
   /**
    * Begins a session of a key that has just answered a challenge (`POST /auth/login`).
+   * @param passwordVersion `Passwords.version` before the password was checked: one that was set meanwhile ends the session
    * @throws CairnlogError `signer-unavailable`
    */
-  open(fingerprint: string, recovery: boolean): Promise<LoginResult> {
-    return this.#issue({ fingerprint, recovery, authTime: this.#now() });
+  open(fingerprint: string, recovery: boolean, passwordVersion: string | undefined): Promise<LoginResult> {
+    return this.#issue({ fingerprint, recovery, authTime: this.#now(), passwordVersion });
   }
 
   /**
@@ -85,8 +93,8 @@ export class Sessions {
 
   /**
    * The session of an `Authorization` header, which anybody may have written.
-   * @throws CairnlogError `unauthenticated` when there is no token, when it does not hold, or when its key is no longer
-   *   what it was
+   * @throws CairnlogError `unauthenticated` when there is no token, when it does not hold, or when its key or the key's
+   *   password is no longer what it was
    */
   async read(authorization: string): Promise<Session> {
     const token = BEARER.exec(authorization)?.[1];
@@ -96,14 +104,20 @@ export class Sessions {
     const status = this.#keys.lookup(session.fingerprint)?.status ?? "unknown";
     if (status !== (session.recovery ? "expired" : "active"))
       throw new CairnlogError("unauthenticated", `The session has ended: its key is ${status}.`);
+    if (this.#passwords.version(session.fingerprint) !== session.passwordVersion)
+      throw new CairnlogError(
+        "unauthenticated",
+        "The session has ended: a password was set or changed since it began.",
+      );
     return session;
   }
 
-  async #issue({ fingerprint, recovery, authTime }: Session): Promise<LoginResult> {
+  async #issue({ fingerprint, recovery, authTime, passwordVersion }: Session): Promise<LoginResult> {
     const { pseudonym } = this.#keys.find(fingerprint);
     const iat = this.#now();
     const exp = Math.min(iat + this.#ttl, authTime + MAX_SESSION_AGE_S);
-    const claims = { pseudonym, recovery, auth_time: authTime };
+    // JSON leaves the last one out where it is undefined.
+    const claims = { pseudonym, recovery, auth_time: authTime, password_version: passwordVersion };
     const payload = { iss: this.#operator.fingerprint, sub: fingerprint, iat, exp, jti: randomUUID(), ...claims };
     const header = { alg: JWS_ALGORITHMS[this.#operator.public.algorithm], typ: "JWT" };
     const input = `${encode(header)}.${encode(payload)}`;
@@ -142,10 +156,11 @@ export class Sessions {
     } catch (cause) {
       throw new CairnlogError("unauthenticated", "The session token does not hold, or has expired.", { cause });
     }
-    const { sub, exp, recovery, auth_time } = payload;
+    const { sub, exp, recovery, auth_time, password_version } = payload;
     if (typeof recovery !== "boolean" || typeof auth_time !== "number")
       throw new CairnlogError("unauthenticated", "The token is not that of a session.");
-    const session = { fingerprint: sub!, recovery, authTime: auth_time, expires: exp! };
+    const passwordVersion = password_version as string | undefined;
+    const session = { fingerprint: sub!, recovery, authTime: auth_time, passwordVersion, expires: exp! };
     if (this.#verified.size >= MAX_CACHED) {
       const [oldest] = this.#verified.keys();
       this.#verified.delete(oldest!);

@@ -2,7 +2,6 @@
  * The verified copy: a data directory as `cairnlog serve` knows it, without private tables and private key. What gets in
  * was checked by the same code that imports history; what is in is what the service is held to from then on.
  */
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { CairnlogError } from "../../engine/error.js";
 import { type HistoryWriter, openHistory } from "../../engine/log/history/history.js";
@@ -55,7 +54,6 @@ export class Mirror {
 
   /** Opens or creates the data directory at `path`. @throws CairnlogError as `openHistory` does */
   static async open(path: string, key: PublicKey): Promise<Mirror> {
-    mkdirSync(path, { recursive: true });
     keepFile(operatorPublicKeyPath(path), key.pem);
     const log = join(path, "log");
     const writer = await openHistory({ path: log, operatorKey: key.pem, projection });

@@ -17,7 +17,7 @@ import {
   verifyCheckpoint,
   verifyTreeHead,
 } from "../../engine/verify/index.js";
-import { OversizedAnswer } from "../client/body.js";
+import { isOversized } from "../client/error.js";
 import { Http, type Query } from "../client/http.js";
 import { ClientError, type Evidence } from "../client/index.js";
 import { Watch } from "../client/log/watch.js";
@@ -214,7 +214,7 @@ export class Monitor {
       try {
         entries = (await this.#get(wire.EntryPage, "/log", query)).entries as Entry[];
       } catch (error) {
-        if (error instanceof ClientError && error.cause instanceof OversizedAnswer && perPage > 1) continue;
+        if (isOversized(error) && perPage > 1) continue;
         throw error;
       }
       if (entries.length > perPage) throw malformed(`A page of ${perPage} entries has ${entries.length}.`);

@@ -1,31 +1,33 @@
 /**
- * Delivery: takes what waits in the outbox to the endpoints. Every subscription has a lane of its own, which nothing but
- * its own endpoint can hold up. How attempts went is written by commands of their own, many attempts in one; appends
- * never wait for any of it.
+ * Delivers the messages in the outbox to the endpoints. Every subscription has a lane of its own, so a slow endpoint
+ * delays only its own deliveries. The results of many attempts are written by one separate command; appends never wait
+ * for this.
  */
+
 import { CairnlogError } from "../../engine/error.js";
 import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "../../engine/log/clock.js";
 import { isDue, mayTry, type Outcome } from "../../engine/registry/webhooks/deliveries.js";
 import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
 import type { Endpoint, Told, Webhooks } from "../../engine/registry/webhooks/webhooks.js";
+import { turn } from "../../engine/turns.js";
 import type { Logger } from "../http/observing/logger.js";
 import { deliveryRequest } from "./message.js";
 import type { Send } from "./send.js";
 
-/** Milliseconds for one attempt, from the name to the end of the answer. */
+/** Time limit for one attempt in milliseconds, from resolving the name to the end of the answer. */
 const ATTEMPT_TIMEOUT_MS = 10_000;
-/** Attempts of one lane at the same time. */
+/** Simultaneous attempts of one lane. */
 const LANE_WIDTH = 4;
-/** Deliveries of a lane that are looked at: so many may wait for a retry before they hold up newer ones. */
+/** Deliveries of a lane that are considered: this many may wait for a retry before they delay newer ones. */
 const WINDOW = 100;
 /** Outcomes written in one command. */
 const MAX_OUTCOMES = 512;
-/** Milliseconds after which the log is asked again when it refused. */
+/** Milliseconds before the log is tried again after it refused. */
 const PAUSE_MS = 1_000;
-/** Longest wait of a timer, in milliseconds: clocks step, timers do not notice. */
+/** Longest wait of a timer, in milliseconds, because timers do not notice when the clock is changed. */
 const MAX_WAIT_MS = 60_000;
 
-/** Calls `run` once after so many milliseconds, unless the function that it returns is called before. */
+/** Calls `run` once after this many milliseconds, unless the returned function is called before. */
 export type Schedule = (milliseconds: number, run: () => void) => () => void;
 
 const systemSchedule: Schedule = (milliseconds, run) => {
@@ -39,14 +41,14 @@ export interface DelivererParts {
   readonly logger: Logger;
   readonly clock?: Clock;
   readonly schedule?: Schedule;
-  /** 0 to 1. */
+  /** Random numbers from 0 to 1. */
   readonly random?: () => number;
 }
 
 /** The deliveries of one subscription. */
 interface Lane {
   readonly id: number;
-  /** Entry ids of attempts whose outcome is not written yet. */
+  /** Entry ids of attempts whose outcome has not been written. */
   readonly inFlight: Set<number>;
   cancelTimer: () => void;
 }
@@ -58,20 +60,20 @@ export class Deliverer {
   readonly #clock: Clock;
   readonly #schedule: Schedule;
   readonly #random: () => number;
-  /** By webhook id; of subscriptions that something waits for. */
+  /** By webhook id; only for subscriptions with waiting deliveries. */
   readonly #lanes = new Map<number, Lane>();
-  /** Subscriptions that have something new which was not looked at yet. */
+  /** Subscriptions with changes that have not been considered yet. */
   readonly #touched = new Set<number>();
-  /** Whether any may have. */
+  /** Whether any subscription may have such changes. */
   #isAnyTouched = false;
   #outcomes: Outcome[] = [];
   #isFollowing = false;
   #isSettling = false;
   #isStopped = false;
   readonly #tasks = new Set<Promise<void>>();
-  /** End what is being waited for. */
+  /** Functions that end the current waits. */
   readonly #interrupts = new Set<() => void>();
-  /** Attempts since the start. */
+  /** Number of successful attempts since the start. */
   delivered = 0;
   failed = 0;
 
@@ -85,13 +87,13 @@ export class Deliverer {
     this.#random = random;
   }
 
-  /** Begins with what an earlier run left in the outbox. */
+  /** Begins with the deliveries that an earlier run left in the outbox. */
   start(): void {
     this.#webhooks.watch((ids) => this.#wake(ids));
     for (const id of this.#webhooks.outbox.webhookIds()) this.#look(id);
   }
 
-  /** Cuts attempts short, which then count for nothing, and resolves when nothing of it is running. */
+  /** Cancels running attempts without recording them, and resolves when nothing is running any more. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#webhooks.watch(() => {});
@@ -114,9 +116,9 @@ export class Deliverer {
     this.#run(this.#follow());
   }
 
-  /** Looks at what was touched, once the batches of this turn of the event loop have been released. */
+  /** Considers the changed subscriptions, after the batches of this turn of the event loop have been released. */
   async #follow(): Promise<void> {
-    await new Promise((resolve) => setImmediate(resolve));
+    await turn();
     while ((this.#touched.size || this.#isAnyTouched) && !this.#isStopped)
       await this.#tried(async () => {
         if (this.#isAnyTouched) for (const id of this.#webhooks.outbox.webhookIds()) this.#touched.add(id);
@@ -129,11 +131,11 @@ export class Deliverer {
     this.#isFollowing = false;
   }
 
-  /** Starts the attempts of a lane whose time has come, and sees to it that it is looked at again for the next. */
+  /** Starts the attempts of a lane that are due, and schedules the next look at the lane. */
   #look(id: number): void {
     if (this.#isStopped) return;
     const lane = this.#lanes.get(id) ?? { id, inFlight: new Set(), cancelTimer: () => {} };
-    // Looked at again when one of them has ended: what an append adds to a busy or a dead lane costs no reading of rows.
+    // The end of an attempt triggers the next look. So an append to a busy or a dead lane reads no rows.
     if (lane.inFlight.size >= LANE_WIDTH) return;
     lane.cancelTimer();
     this.#lanes.set(id, lane);
@@ -152,7 +154,7 @@ export class Deliverer {
     const { due, next } = select(endpoint, waiting, lane.inFlight, now);
     for (const delivery of due) {
       const told = this.#webhooks.told(delivery.entry_id);
-      // A row may be seen a moment before its entry is; then whoever watches the rows has not been called yet.
+      // A row may be visible shortly before its entry. Then the observer of rows has not been called yet, and will be.
       if (told) this.#run(this.#attempt(lane, endpoint, delivery, told));
     }
     if (next !== null) this.#lookAt(lane, next, now);
@@ -185,7 +187,7 @@ export class Deliverer {
     this.#run(this.#settle());
   }
 
-  /** Writes outcomes down until there are none; those that come meanwhile share the next command. */
+  /** Writes outcomes until there are none; outcomes that arrive in the meantime share the next command. */
   async #settle(): Promise<void> {
     while (this.#outcomes.length) {
       const outcomes = this.#outcomes.splice(0, MAX_OUTCOMES);
@@ -195,7 +197,7 @@ export class Deliverer {
         if (givenUp) this.#logger.warn({ deliveries: givenUp }, "webhook deliveries given up");
       });
       if (!isWritten) {
-        // What was delivered is delivered again after the next start: at least once.
+        // Delivered, but not recorded: the next start delivers it again. Deliveries are made at least once.
         if (this.#isStopped) break;
         this.#outcomes.unshift(...outcomes);
         continue;
@@ -206,7 +208,7 @@ export class Deliverer {
     this.#isSettling = false;
   }
 
-  /** Removes what waits for a subscription that has ended. */
+  /** Removes the waiting deliveries of a subscription that has ended. */
   async #clear(id: number): Promise<void> {
     for (let hasMore = true; hasMore && !this.#isStopped; )
       await this.#tried(async () => {
@@ -214,7 +216,7 @@ export class Deliverer {
       });
   }
 
-  /** Whether `work` succeeded. When the log refused it, there was a pause. */
+  /** Whether `work` succeeded. If the log refused it, this pauses before it returns. */
   async #tried(work: () => Promise<void>): Promise<boolean> {
     try {
       await work();
@@ -241,8 +243,8 @@ export class Deliverer {
 }
 
 /**
- * Which deliveries of a lane are to be tried at `now`, those that have waited longest first, and when to look again.
- * @returns `next` null when the end of an attempt is what to wait for
+ * Selects the deliveries of a lane to try at `now`, the longest waiting first, and the time of the next look.
+ * @returns `next` null if the next look should wait for the end of an attempt
  */
 function select(
   endpoint: Endpoint,
@@ -254,7 +256,7 @@ function select(
   const idle = waiting
     .filter(({ entry_id }) => !inFlight.has(entry_id))
     .sort((a, b) => (timeOf(a) < timeOf(b) ? -1 : timeOf(a) > timeOf(b) ? 1 : a.entry_id - b.entry_id));
-  // One attempt at a time, whatever its own time is.
+  // An unhealthy endpoint gets one attempt at a time, even for a delivery that is not due.
   if (!endpoint.healthy) return { due: inFlight.size ? [] : idle.slice(0, 1), next: null };
   const due = idle.filter((delivery) => isDue(delivery, now)).slice(0, LANE_WIDTH - inFlight.size);
   const [first] = idle.filter((delivery) => !due.includes(delivery));

@@ -1,19 +1,21 @@
-/** A delivery as it travels: the same id and body at every attempt, a new timestamp and signature at each. */
+/**
+ * A delivery as an HTTP request: the same id and body at every attempt, with a new timestamp and signature each time.
+ */
 import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
 import type { Endpoint, Told } from "../../engine/registry/webhooks/webhooks.js";
 import { VERSION } from "../version.js";
 import { deliverySignature } from "./signature.js";
 
-/** One HTTP request to an endpoint, whose URL its owner chose. */
+/** One HTTP request to an endpoint. The subscription's owner chose the URL. */
 export interface DeliveryRequest {
   readonly url: string;
-  /** Names in lower case. */
+  /** Header names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
 /**
- * The request that tells `endpoint` of an entry (`api.md`, webhooks).
+ * The request that delivers an entry to `endpoint` (`api.md`, webhooks).
  * @param now microseconds since the epoch
  */
 export function deliveryRequest(
@@ -23,7 +25,7 @@ export function deliveryRequest(
   { url, secret }: Pick<Endpoint, "url" | "secret">,
   now: number,
 ): DeliveryRequest {
-  // Receivers tell repetitions by it, so it follows from what is told to whom and from nothing else.
+  // Receivers recognise repetitions by this id, so it depends only on the subscription and the entry.
   const id = `msg_${webhookId}_${entry_id}`;
   const timestamp = Math.floor(now / 1_000_000);
   const body = JSON.stringify({ id, type: event, created_at, data: told });

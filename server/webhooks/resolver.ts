@@ -1,24 +1,25 @@
 /**
- * Names to addresses, by DNS alone. The system's own resolver runs on the thread pool that also writes the log: name
- * servers that never answer, which anybody can set up, would hold up appends.
+ * Resolves names by DNS only. The system's own resolver runs on the thread pool that also writes the log. Anybody can
+ * set up a name server that never answers, and such servers would delay appends.
  */
 import { Resolver } from "node:dns/promises";
 import { isLocalhost } from "../../engine/registry/webhooks/publicaddress.js";
 
-/** Milliseconds in which a name server must answer, and how often it is asked. */
+/** Time limit for an answer of a name server in milliseconds; the number of tries follows. */
 const TIMEOUT_MS = 3_000;
 const TRIES = 2;
 const LOOPBACK = ["127.0.0.1", "::1"];
 
 /**
- * The addresses of a name; rejects when it has none. Both the name and what it resolves to are the choice of whoever
- * subscribed, and the answer may be another one each time.
+ * The addresses of a name; rejects if it has none. The subscription's owner controls both the name and its addresses,
+ * and the answer may differ each time.
  */
 export type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
 
 /**
- * Asks name servers; `/etc/hosts` and search domains do not count. An attempt that is given up is given up here, too.
- * @param servers addresses with or without ports; those of this machine when absent
+ * Asks name servers; `/etc/hosts` and search domains are not used. If an attempt is cancelled, its query is cancelled
+ * too.
+ * @param servers addresses with or without ports; by default those of this machine
  */
 export function dnsResolver(servers?: readonly string[]): Resolve {
   return async (hostname, signal) => {

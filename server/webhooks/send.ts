@@ -1,6 +1,6 @@
 /**
- * Sending one delivery. The address is an attacker's choice: it is checked in the moment of connecting, against the very
- * addresses that are connected to, so that a name which was harmless a moment ago gains nothing.
+ * Sends one delivery. An attacker may choose the address. It is checked at the moment of connecting, for exactly the
+ * addresses that are connected to, so a name cannot pass the check and then change.
  */
 import { type ClientRequest, type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
@@ -9,19 +9,19 @@ import { isPublicAddress, literalAddress } from "../../engine/registry/webhooks/
 import type { DeliveryRequest } from "./message.js";
 import { dnsResolver, type Resolve } from "./resolver.js";
 
-/** How much of an answer is read, in bytes: nothing in it matters, but a receiver may want to end in peace. */
+/** Number of bytes of an answer that are read: they are not used, but a receiver may want to finish its answer. */
 const MAX_ANSWER_BYTES = 16 * 1024;
-/** Addresses of a name that are tried. */
+/** Number of addresses of a name that are tried. */
 const MAX_ADDRESSES = 8;
 
-/** How an attempt went. */
+/** The result of an attempt. */
 export interface Verdict {
   readonly isDelivered: boolean;
-  /** For the log: a status or an error's code. Never a part of the URL, which may hold a secret. */
+  /** For the service's log: a status or an error code. Never a part of the URL, which may contain a secret. */
   readonly reason: string;
 }
 
-/** Never rejects. It ends soon after `signal` is aborted. */
+/** Never rejects. Ends soon after `signal` is aborted. */
 export type Send = (request: DeliveryRequest, signal: AbortSignal) => Promise<Verdict>;
 
 /** The host is, or resolves to, an address that is not on the public internet. */
@@ -35,7 +35,8 @@ class UnknownHost extends Error {
 }
 
 /**
- * Sends over HTTP and HTTPS (`api.md`, webhooks). 2xx is success, everything else is not; redirects are not followed.
+ * Sends over HTTP and HTTPS (`api.md`, webhooks). 2xx is success, everything else is a failure; redirects are not
+ * followed.
  * @param options.allowPrivate whether addresses that are not public may be called
  */
 export function httpSender(options: { readonly allowPrivate: boolean; readonly resolve?: Resolve }): Send {
@@ -47,11 +48,11 @@ export function httpSender(options: { readonly allowPrivate: boolean; readonly r
   const post = ({ url, headers, body }: DeliveryRequest, signal: AbortSignal): Promise<number> => {
     const target = new URL(url);
     const address = literalAddress(target.hostname);
-    // `lookup` is not called for an address.
+    // `lookup` is not called if the host is an address.
     if (address !== undefined) check(address);
     const lookup: LookupFunction = (hostname, { all }, callback) => {
       const resolved = resolve(hostname, signal).then((addresses) => {
-        // One private address among public ones is reason enough: nobody means that.
+        // One private address among public ones is enough to refuse: no honest owner configures that.
         for (const address of addresses) check(address);
         if (!addresses.length) throw new UnknownHost();
         return addresses.slice(0, MAX_ADDRESSES).map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }));
@@ -64,13 +65,13 @@ export function httpSender(options: { readonly allowPrivate: boolean; readonly r
     const open = target.protocol === "https:" ? requestHttps : requestHttp;
     return new Promise((resolve, reject) => {
       let status: number | undefined;
-      // A connection of its own: one that is kept open would outlive the check.
+      // A separate connection: one that is kept open would outlive the check.
       const request = open(target, { method: "POST", headers, agent: false, lookup, signal });
       request.on("socket", (socket) => {
-        // Before anything is written: whatever was resolved, this is where we are.
+        // Before anything is written: check the address that the socket is really connected to.
         socket.once("connect", () => guard(request, () => check(socket.remoteAddress)));
       });
-      // Once there is a status it counts, however the rest goes.
+      // The status decides, even if the rest of the answer fails.
       request.on("error", (error) => (status === undefined ? reject(error) : resolve(status)));
       request.on("response", (response) => {
         status = response.statusCode!;
@@ -99,7 +100,7 @@ function guard(request: ClientRequest, check: () => void): void {
   }
 }
 
-/** Reads an answer to its end, or to where enough has been read. */
+/** Reads an answer to its end, or up to the limit. */
 function drain(response: IncomingMessage): IncomingMessage {
   let bytes = 0;
   response.on("data", (chunk: Buffer) => {

@@ -1,29 +1,32 @@
 /**
- * Signatures of deliveries, as Standard Webhooks has them: HMAC-SHA256 over id, timestamp and body. Both sides are here,
- * so that whoever writes a receiver can check it against ours.
+ * Signatures of deliveries in the form of Standard Webhooks: HMAC-SHA256 over id, timestamp and body. Both sides are
+ * here, so that authors of receivers can compare theirs with ours.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { CairnlogError } from "../../engine/error.js";
 import { webhookKey } from "../../engine/registry/webhooks/input.js";
 
-/** How far from now a delivery's timestamp may be, in seconds: a recorded one cannot be played again later. */
+/**
+ * Maximum difference between a delivery's timestamp and now, in seconds, so that a recorded delivery cannot be replayed
+ * later.
+ */
 const TOLERANCE_S = 300;
 const VERSION = "v1";
 const DECIMAL = /^\d{1,15}$/;
 
-/** What a receiver finds in the headers; each may be missing. */
+/** The headers as a receiver gets them; each may be missing. */
 export interface SignedHeaders {
   readonly id: string | undefined;
   readonly timestamp: string | undefined;
-  /** One signature or more, with blanks between them. */
+  /** One or more signatures, separated by spaces. */
   readonly signature: string | undefined;
 }
 
 /**
  * The value of `webhook-signature` (`api.md`, webhooks).
- * @param secret as it was registered; `webhookKey` says what it stands for
+ * @param secret as it was registered; `webhookKey` derives the HMAC key
  * @param timestamp seconds since the epoch
- * @throws CairnlogError `invalid-input` for a secret that stands for no key
+ * @throws CairnlogError `invalid-input` for a secret from which no key can be derived
  */
 export function deliverySignature(secret: string, id: string, timestamp: number, body: string | Uint8Array): string {
   const key = webhookKey(secret);
@@ -32,11 +35,11 @@ export function deliverySignature(secret: string, id: string, timestamp: number,
 }
 
 /**
- * Checks a delivery that anybody may have sent.
+ * Checks a delivery, which may come from an attacker.
  * @param body as received, byte for byte
  * @param now seconds since the epoch
- * @returns undefined when it holds, otherwise a sentence that says why not
- * @throws CairnlogError `invalid-input` for a secret that stands for no key
+ * @returns undefined if it is valid, otherwise a sentence with the reason
+ * @throws CairnlogError `invalid-input` for a secret from which no key can be derived
  */
 export function deliveryFault(
   secret: string,

@@ -1,7 +1,7 @@
 /**
- * Parts that several areas of the wire format share. All of `wire/` is plain JSON Schema made with TypeBox, pure, so
- * that server, clients and browsers read the same definitions. A schema with a `title` becomes a component of the
- * OpenAPI document.
+ * Parts that several areas of the wire format share. All of `wire/` is plain JSON Schema made with TypeBox, without
+ * side effects, so that server, clients and browsers use the same definitions. A schema with a `title` becomes a
+ * component of the OpenAPI document.
  */
 import Type, { type TProperties } from "typebox";
 import { KEY_ALGORITHMS } from "../../engine/verify/contract.js";
@@ -17,7 +17,7 @@ export const HexHash = Type.String({ pattern: "^[0-9a-f]{64}$", description: "SH
 export const Timestamp = Type.String({ description: "ISO 8601 date and time, UTC.", format: "date-time" });
 
 export const Algorithm = Type.Enum(KEY_ALGORITHMS, {
-  description: "Of a key; `ed25519` is recommended, `rsa-2048` is for keys that exist already.",
+  description: "Algorithm of a key; `ed25519` is recommended, `rsa-2048` is for existing keys.",
 });
 
 export const Pseudonym = Type.String({ description: "Display name of the key's holder; not unique." });
@@ -28,13 +28,15 @@ export const LeafIndex = Type.Integer({ minimum: 0, description: "Position in th
 
 export const TreeSize = Type.Integer({ minimum: 0, description: "Number of leaves of a tree." });
 
-/** The lens of the Merkle tree. */
-export const TreeVersion = Type.Enum([1, 2], { description: "How the tree is hashed: 2 tells leaves from nodes." });
+/** The tree version. */
+export const TreeVersion = Type.Enum([1, 2], {
+  description: "Version of the tree hashing; version 2 hashes leaves and nodes differently.",
+});
 
 /** `page` and `per_page`, the query of every list. */
 export const PAGE_QUERY = {
   page: Type.Integer({ minimum: 1, default: 1, description: "Counted from 1." }),
-  per_page: Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "Items on a page." }),
+  per_page: Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "Number of items on a page." }),
 };
 
 export const PageQuery = Type.Object(PAGE_QUERY);
@@ -44,7 +46,7 @@ export function pageOf<T extends TProperties>(items: T, title: string) {
   const paging = {
     page: Type.Integer({ description: "As asked for." }),
     per_page: Type.Integer({ description: "As asked for." }),
-    total: Type.Integer({ description: "Items on all pages." }),
+    total: Type.Integer({ description: "Number of items on all pages." }),
   };
   return Type.Object({ ...items, ...paging }, { title });
 }

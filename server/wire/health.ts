@@ -1,11 +1,11 @@
-/** Whether the service is there. */
+/** Health of the service. */
 import Type from "typebox";
 
 export const Health = Type.Object(
   {
     status: Type.Literal("ok", { description: "Always `ok`." }),
     version: Type.String({ description: "Of the service." }),
-    read_only: Type.Optional(Type.Literal(true, { description: "Present on a mirror, which takes no writes." })),
+    read_only: Type.Optional(Type.Literal(true, { description: "Present on a mirror, which refuses writes." })),
   },
   { title: "Health" },
 );
@@ -13,7 +13,7 @@ export const Health = Type.Object(
 export const Ready = Type.Object(
   {
     status: Type.Literal("ok", { description: "Always `ok`." }),
-    warnings: Type.Optional(Type.Array(Type.String(), { description: "What the operator should know of." })),
+    warnings: Type.Optional(Type.Array(Type.String(), { description: "Conditions that the operator should correct." })),
   },
   { title: "Ready" },
 );

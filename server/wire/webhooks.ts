@@ -27,7 +27,7 @@ export const Subscribe = Type.Object(
       ),
     ),
   },
-  { title: "Subscribe", description: "Where to deliver, which events, and the secret that signs the deliveries." },
+  { title: "Subscribe", description: "The URL, the selected events, and the secret that signs the deliveries." },
 );
 
 export const Webhook = Type.Object(
@@ -37,9 +37,9 @@ export const Webhook = Type.Object(
     events: Events,
     key_fingerprint: nullable(Fingerprint),
     document_hash: nullable(DocumentHash),
-    active: Type.Boolean({ description: "False once it was ended." }),
+    active: Type.Boolean({ description: "False after it was ended." }),
     healthy: Type.Boolean({ description: "False after ten failures in a row, until the next success." }),
-    retry_count: Type.Integer({ minimum: 0, description: "Failures since the last success." }),
+    retry_count: Type.Integer({ minimum: 0, description: "Number of failures since the last success." }),
     created_at: nullable(Timestamp),
   },
   { title: "Webhook" },

@@ -1,4 +1,7 @@
-/** Anchoring of a real log through calendars that behave: what is written, what is served, how it becomes confirmed. */
+/**
+ * Anchoring of a real log through well-behaved calendars: the rows that are written, the proofs that are served, and
+ * how an anchor is confirmed.
+ */
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
 import type { Log, LogOptions } from "#cairnlog/engine/log/log.js";

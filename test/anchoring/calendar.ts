@@ -1,4 +1,4 @@
-/** An OpenTimestamps calendar for tests: behaves as the protocol says, or as badly as it is told to. */
+/** An OpenTimestamps calendar for tests. It follows the protocol, or violates it as the test says. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

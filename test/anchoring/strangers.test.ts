@@ -1,4 +1,7 @@
-/** Calendars that are slow, wrong or hostile: the log goes on, nothing else is contacted, and the others' proofs count. */
+/**
+ * Calendars that are slow, wrong or hostile: the log continues, no other address is contacted, and proofs of the other
+ * calendars are kept.
+ */
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
 import { systemClock } from "#cairnlog/engine/log/clock.js";

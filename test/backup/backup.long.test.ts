@@ -1,4 +1,4 @@
-/** Backups of a log that grows meanwhile, and commands that are killed on the way. */
+/** Backups of a log that grows at the same time, and commands that are killed while they run. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { anyEvent } from "../anyevent.js";
 import { buildData, check, newFolder, openData, removeFolders } from "../fsck/everykind.js";
 import { attestUntilGone } from "../server/attesting.js";
 import { newSigner, submission } from "../server/signers.js";
@@ -99,8 +100,7 @@ describe("killed in the middle", () => {
     expect(readdirSync(fresh)).toHaveLength(3);
     const before = readFileSync(join(fresh, "manifest.json"), "utf8");
     const { log, close } = await openData(dataDir, pool);
-    for (let i = 0; i < 4; i++)
-      await log.append(Array.from({ length: 500 }, (_, n) => ({ event_type: "note", payload: { n } })));
+    for (let i = 0; i < 4; i++) await log.append(Array.from({ length: 500 }, (_, n) => anyEvent({ n })));
     await close();
     await killAt(run("backup", "--data", dataDir, "--to", fresh), isDraft);
     const after = readFileSync(join(fresh, "manifest.json"), "utf8");

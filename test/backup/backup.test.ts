@@ -1,4 +1,6 @@
-/** Backups of real directories; what comes back of them; and what is refused, with nothing left behind. */
+/**
+ * Backups of real data directories: what a restore brings back, and what is refused without leaving anything behind.
+ */
 import { createHash } from "node:crypto";
 import {
   copyFileSync,
@@ -21,6 +23,7 @@ import type { Manifest } from "#cairnlog/engine/log/history/backupformat.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
 import { PRIVATE_TABLES } from "#cairnlog/engine/store/schema.js";
+import { anyEvent } from "../anyevent.js";
 import { cairnlog } from "../cli/harness.js";
 import {
   buildData,
@@ -122,7 +125,7 @@ test("imported history is backed up and restored, with its seams and without hea
   const entries = chain([{}, { chain_version: null }, { id: 7 }, { chain_version: 2 }, { id: 90, chain_version: 2 }]);
   await importEntries({ path: join(dataDir, "log"), signer: operator, projection }, entries);
   const { log, close } = await openData(dataDir, pool);
-  for (let i = 0; i < 3; i++) await log.append({ event_type: "note", payload: { i } });
+  for (let i = 0; i < 3; i++) await log.append(anyEvent({ i }));
   await close();
   expect(await check(dataDir, pool)).toMatchObject({ ok: true, entries: 8 });
   const to = join(newFolder(), "backup");
@@ -151,7 +154,7 @@ test("the second backup writes what is new, and touches no older segment", async
   expect(readdirSync(to)).toHaveLength(3);
 
   const { log, close } = await openData(dataDir, pool);
-  for (let i = 0; i < 10; i++) await log.append({ event_type: "note", payload: { i } });
+  for (let i = 0; i < 10; i++) await log.append(anyEvent({ i }));
   await runIn(log, (transaction) => transaction.put("counters", "webhook", { last: 8 }));
   await close();
   expect(await backUp(dataDir, to)).toMatchObject({ tree_size: 610, added: 10 });
@@ -229,7 +232,7 @@ describe("a damaged backup", () => {
           join(folder, "manifest.json"),
           readFileSync(join(folder, "manifest.json"), "utf8").replace("entries-0-600.ndjson", "../x.ndjson"),
         ),
-      /manifest .* is not one\. .*the name of a file/,
+      /manifest .* is not valid\. .*the name of a file/,
     ],
     ["no manifest", (folder) => rmSync(join(folder, "manifest.json")), /There is no backup in/],
     [
@@ -289,7 +292,7 @@ describe("a damaged backup", () => {
     const dataDir = copyOf(data);
     const copy = copyOfBackup();
     const { log, close } = await openData(dataDir, pool);
-    await log.append(Array.from({ length: 5 }, (_, i) => ({ event_type: "note", payload: { i } })));
+    await log.append(Array.from({ length: 5 }, (_, i) => anyEvent({ i })));
     await close();
     await backUp(dataDir, copy);
     const [one, two] = manifestOf(copy).segments.map(({ file }) => join(copy, file)) as [string, string];
@@ -323,11 +326,10 @@ describe("another key or history", () => {
     mkdirSync(join(other, "data"));
     copyFileSync(join(data, "operator.pem"), join(other, "data", "operator.pem"));
     const registry = await openData(join(other, "data"), pool);
-    await registry.log.append({ event_type: "note", payload: {} });
+    await registry.log.append(anyEvent());
     const refusal = async () => (await cairnlog(["backup", "--data", join(other, "data"), "--to", copy])).stderr;
     expect(await refusal()).toMatch(/has 600 entries, the log only 1: the log shrank/);
-    for (let i = 0; i < 2; i++)
-      await registry.log.append(Array.from({ length: 400 }, (_, n) => ({ event_type: "note", payload: { n } })));
+    for (let i = 0; i < 2; i++) await registry.log.append(Array.from({ length: 400 }, (_, n) => anyEvent({ n })));
     await registry.close();
     expect(await refusal()).toMatch(/The first 600 entries of the log are not those in the backup/);
     expect(readFileSync(join(copy, "manifest.json"), "utf8")).toBe(before);
@@ -369,7 +371,7 @@ describe("a restore that would fork", () => {
     const other = newFolder();
     copyFileSync(join(data, "operator.pem"), join(other, "operator.pem"));
     const { log, close } = await openData(other, pool);
-    await log.append({ event_type: "note", payload: {} });
+    await log.append(anyEvent());
     const head = join(other, "head.json");
     writeFileSync(head, JSON.stringify(log.treeHead()));
     await close();
@@ -384,8 +386,7 @@ describe("a restore that would fork", () => {
 
   async function longer(dataDir: string): Promise<string> {
     const { log, close } = await openData(dataDir, pool);
-    for (let i = 0; i < 2; i++)
-      await log.append(Array.from({ length: 400 }, (_, n) => ({ event_type: "note", payload: { n } })));
+    for (let i = 0; i < 2; i++) await log.append(Array.from({ length: 400 }, (_, n) => anyEvent({ n })));
     await close();
     return dataDir;
   }

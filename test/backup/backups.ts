@@ -1,4 +1,4 @@
-/** What tests of backups do with data directories and the folders that their backups are in. */
+/** Helpers for tests of backups: data directories, and the folders of their backups. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";

@@ -1,4 +1,4 @@
-/** The commands of docs/backup.md, run one after the other as they stand there. */
+/** The commands of docs/backup.md, run one after the other exactly as they are written there. */
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,5 @@
 /** Backups and restores at the exact edge: one entry more or less, and the same number of other entries. */
+
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -13,6 +14,7 @@ import {
   restore,
 } from "#cairnlog/engine/log/history/restore.js";
 import { noProjection } from "#cairnlog/engine/log/write/projection.js";
+import { anyEvent } from "../anyevent.js";
 import { cairnlog } from "../cli/harness.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator, testPool } from "../log/harness.js";
 import { chain } from "../log/history/entries.js";
@@ -22,7 +24,7 @@ const SIZE = 5;
 async function builtLog(numbers: readonly number[]): Promise<string> {
   let now = 1_700_000_000_000_000;
   const { log, path } = await openTestLog({ clock: () => now++ });
-  for (const n of numbers) await log.append({ event_type: "note", payload: { n } });
+  for (const n of numbers) await log.append(anyEvent({ n }));
   await log.close();
   return path;
 }
@@ -84,7 +86,7 @@ const anotherRoot = (size: number) => ({
 const tooShort = (from: number, to: number) => ({
   code: "precondition-failed",
   message: expect.stringMatching(
-    `^A head of size ${to} was published .a client., but this ends at size ${from - 1}: entries ${from} to ${to} are missing`,
+    `^A head of size ${to} was published .a client., but this copy ends at size ${from - 1}: entries ${from} to ${to} are missing`,
   ),
 });
 
@@ -233,7 +235,7 @@ test("what the data directory itself says was shown counts, at exactly the resto
   for (const last of [1, 2]) {
     const folder = join(temporaryFolder(), "log");
     const { log } = await openTestLog({ path: folder, signer });
-    for (const n of [0, last]) await log.append({ event_type: "note", payload: { n } });
+    for (const n of [0, last]) await log.append(anyEvent({ n }));
     heads.push({ folder, head: JSON.stringify(log.treeHead()) });
     await log.close();
   }

@@ -1,4 +1,4 @@
-/** What a backup is on disk: its files, its manifest, and the lines of private rows. */
+/** The files of a backup: the manifest, the segments, and the lines of private rows. */
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { readRowLine, rowLine } from "#cairnlog/engine/journal/rows.js";
 import { backUp } from "#cairnlog/engine/log/history/backup.js";
 import { draftName, HashedFile, linesOf, readManifest } from "#cairnlog/engine/log/history/backupformat.js";
+import { anyEvent } from "../anyevent.js";
 import { openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
 import { runIn } from "../log/inline.js";
 
@@ -119,7 +120,7 @@ describe("a manifest", () => {
 
   test("lacks no member", () => {
     for (const name of Object.keys(SOUND))
-      expect(() => readOf(JSON.stringify(without(name))), name).toThrow(corrupt(`is not one\\. /${name} is missing`));
+      expect(() => readOf(JSON.stringify(without(name))), name).toThrow(corrupt(`is not valid\\. /${name} is missing`));
     for (const name of ["file", "bytes", "sha256", "from", "to"]) {
       const [first, ...others] = SOUND.segments;
       const segments = [{ ...first, [name]: undefined }, ...others];
@@ -252,7 +253,7 @@ describe("a private row", () => {
 
 test("drafts of processes that have ended are removed, and no others", async () => {
   const { log, path } = await openTestLog();
-  await log.append({ event_type: "note", payload: {} });
+  await log.append(anyEvent());
   await log.close();
   const to = temporaryFolder();
   const gone = 2 ** 22 + 1;
@@ -268,7 +269,7 @@ test("drafts of processes that have ended are removed, and no others", async () 
 
 test("a backup that is broken off leaves no draft, and the one before as it was", async () => {
   const { log, path } = await openTestLog();
-  await log.append({ event_type: "note", payload: {} });
+  await log.append(anyEvent());
   await log.close();
   const to = join(temporaryFolder(), "backup");
   const operatorKey = testOperator.public.pem;
@@ -293,8 +294,8 @@ test("a backup that is broken off leaves no draft, and the one before as it was"
 
 test("progress is told every thousand entries", async () => {
   const { log, path } = await openTestLog();
-  for (let n = 0; n < 4; n++) await log.append(Array(512).fill({ event_type: "note", payload: {} }));
-  await log.append({ event_type: "note", payload: {} });
+  for (let n = 0; n < 4; n++) await log.append(Array(512).fill(anyEvent()));
+  await log.append(anyEvent());
   await log.close();
   const to = join(temporaryFolder(), "backup");
   const told: [number, number][] = [];

@@ -1,4 +1,6 @@
-/** The client and offline verification in a browser: a page signs, has that recorded, checks it, and catches a change. */
+/**
+ * The client and offline verification in a browser: a page signs, submits, verifies the receipt, and detects a change.
+ */
 import { createPrivateKey } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

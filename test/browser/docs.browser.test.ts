@@ -19,14 +19,17 @@ async function opened(options: BrowserContextOptions) {
   return { context, tab, asked };
 }
 
-test.each([1280, 380])("%i pixels wide and without scripts, it fits, and opens what a link names", async (width) => {
-  const { context, tab, asked } = await opened({ viewport: { width, height: 800 }, javaScriptEnabled: false });
-  expect(asked).toEqual(["/docs", "/docs/style.css"]);
-  const operation = tab.locator("details.operation[open]", { has: tab.locator("#post_keys_register") });
-  await expect.poll(() => operation.count()).toBe(1);
-  expect(await tab.evaluate("document.documentElement.scrollWidth")).toBe(width);
-  await context.close();
-});
+test.each([1280, 380])(
+  "%i pixels wide and without scripts, it fits, and opens the section of a link",
+  async (width) => {
+    const { context, tab, asked } = await opened({ viewport: { width, height: 800 }, javaScriptEnabled: false });
+    expect(asked).toEqual(["/docs", "/docs/style.css"]);
+    const operation = tab.locator("details.operation[open]", { has: tab.locator("#post_keys_register") });
+    await expect.poll(() => operation.count()).toBe(1);
+    expect(await tab.evaluate("document.documentElement.scrollWidth")).toBe(width);
+    await context.close();
+  },
+);
 
 test.each(["light", "dark"] as const)("%s, it is accessible", async (colorScheme) => {
   const { context, tab } = await opened({ viewport: { width: 380, height: 800 }, colorScheme });

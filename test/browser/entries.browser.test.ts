@@ -1,4 +1,4 @@
-/** Entries in a browser: listed newest first, found, and each proven step by step. */
+/** Entries in a browser: listed newest first, found, and each verified step by step. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -37,19 +37,19 @@ const from = (newest: number, count: number) => Array.from({ length: count }, (_
 
 describe("the list", () => {
   test("fits every screen and every reader", () =>
-    expectReadableEverywhere(service.url, "#/entries", "proven: what an entry says"));
+    expectReadableEverywhere(service.url, "#/entries", "verified: each entry's content"));
 
   test("is newest first, a page at a time, and every page is proven", async () => {
     const reader = await Reader.arrive();
     const page = await reader.open(service.url, "#/entries");
-    await page.getByText("All 25 are proven").waitFor();
+    await page.getByText("All 25 are verified").waitFor();
     expect(await numbers(page)).toEqual(from(COUNT, PER_PAGE));
     await page.getByRole("link", { name: "Next page" }).click();
     await page.getByRole("link", { name: "Page 2 of 3", exact: true }).and(page.locator("[aria-current]")).waitFor();
     await page.getByText("build 36").waitFor();
     expect(await numbers(page)).toEqual(from(COUNT - PER_PAGE, PER_PAGE));
     await page.getByRole("link", { name: "Page 3 of 3" }).click();
-    await page.getByText("All 11 are proven").waitFor();
+    await page.getByText("All 11 are verified").waitFor();
     expect(await numbers(page)).toEqual(from(11, 11));
     await page.goBack();
     await page.getByText("build 36").waitFor();
@@ -63,12 +63,12 @@ describe("the list", () => {
     await append(30);
     const reader = await Reader.arrive();
     const page = await reader.open(growing.url, "#/entries");
-    await page.getByText("All 25 are proven").waitFor();
+    await page.getByText("All 25 are verified").waitFor();
     await append(3);
     const more = page.getByRole("button", { name: "Show 3 newer" });
     await more.waitFor();
     await page.getByRole("link", { name: "Next page" }).click();
-    await page.getByText("All 5 are proven").waitFor();
+    await page.getByText("All 5 are verified").waitFor();
     expect(await numbers(page)).toEqual(from(5, 5));
     await page.getByRole("link", { name: "Previous page" }).click();
     await more.click();
@@ -84,10 +84,10 @@ describe("the list", () => {
     await page.getByRole("button", { name: "Find" }).click();
     await page.getByText("6 entries", { exact: true }).waitFor();
     expect(await numbers(page)).toEqual([53, 43, 33, 23, 13, 3]);
-    await page.getByText("What each says hashes to its hash.").waitFor();
+    await page.getByText("content matches its hash. Nothing can prove").waitFor();
     await expectReadable(page);
     await page.getByRole("link", { name: "Show all" }).click();
-    await page.getByText("All 25 are proven").waitFor();
+    await page.getByText("All 25 are verified").waitFor();
     const search = page.getByLabel("Hash, fingerprint, or number of an entry");
     await search.fill("ab".repeat(6));
     await search.press("Enter");
@@ -109,33 +109,33 @@ describe("the list", () => {
     await page.getByText("Nothing has been recorded yet").waitFor();
     await expectReadable(page);
     const far = await reader.open(service.url, "#/entries?page=99");
-    await far.getByRole("link", { name: "To its last page" }).click();
-    await far.getByText("All 11 are proven").waitFor();
+    await far.getByRole("link", { name: "Go to the last page" }).click();
+    await far.getByText("All 11 are verified").waitFor();
     await reader.leave();
   });
 });
 
 describe("one entry", () => {
   test("fits every screen and every reader", () =>
-    expectReadableEverywhere(service.url, "#/entries/2", "through it every entry before"));
+    expectReadableEverywhere(service.url, "#/entries/2", "through it every earlier entry"));
 
   test("is proven on the screen: its hash, the one before it, its way to the signed root", async () => {
     const reader = await Reader.arrive();
     const page = await reader.open(service.url, "#/entries/2");
-    await page.getByText("through it every entry before").waitFor();
+    await page.getByText("through it every earlier entry").waitFor();
     const { body: entry } = await service.get("/log/2");
     const { body: proof } = await service.get("/log/proof/1");
     const making = page.getByRole("region", { name: "How its hash is made" });
     expect(await making.innerText()).toContain("service.log.entry.v2\\0");
     await making.getByRole("button", { name: `Copy computed hash ${entryHash(entry)}` }).waitFor();
-    await making.getByText("They are the same.").waitFor();
-    const tree = page.getByRole("region", { name: "Where it lies in the tree" });
+    await making.getByText("They are equal.").waitFor();
+    const tree = page.getByRole("region", { name: "Its place in the tree" });
     await tree.scrollIntoViewIfNeeded();
-    await tree.getByText("They are the same: the entry is in the log.").waitFor();
+    await tree.getByText("They are equal: the entry is in the log.").waitFor();
     await tree.getByRole("button", { name: `Copy computed root ${proof.root_hash}` }).waitFor();
     expect(await tree.locator("svg .tree-box-computed").count()).toBe(7);
     expect(await tree.locator("svg .tree-box-proof").count()).toBe(6);
-    await tree.getByText("Every hash on the way, as text").click();
+    await tree.getByText("Every hash on the path, as text").click();
     const leaf = leafHash(entry.entry_hash, 2);
     await tree.getByRole("button", { name: `Copy hash of level 0 ${leaf.slice(0, 12)}` }).waitFor();
     await page.getByRole("link", { name: fingerprint }).waitFor();
@@ -145,21 +145,21 @@ describe("one entry", () => {
     await reader.leave();
   });
 
-  test("climbs the tree level by level for who likes motion", async () => {
+  test("climbs the tree level by level for readers who want motion", async () => {
     const reader = await Reader.arrive({ reducedMotion: "no-preference" });
     const page = await reader.open(service.url, "#/entries/61");
-    const tree = page.getByRole("region", { name: "Where it lies in the tree" });
+    const tree = page.getByRole("region", { name: "Its place in the tree" });
     await tree.scrollIntoViewIfNeeded();
-    await tree.getByText("They are the same: the entry is in the log.").waitFor();
+    await tree.getByText("They are equal: the entry is in the log.").waitFor();
     // The last of 61 is hashed with itself: nothing stands on its right.
     expect(await tree.locator("svg .tree-box-self").count()).toBe(2);
     await tree.getByRole("button", { name: "Compute again" }).click();
     await tree.getByText("computing…").waitFor();
-    await tree.getByText("They are the same: the entry is in the log.").waitFor();
+    await tree.getByText("They are equal: the entry is in the log.").waitFor();
     await reader.leave();
   });
 
-  test("gives a proof that holds without the page", async () => {
+  test("gives a proof that verifies without the page", async () => {
     const reader = await Reader.arrive();
     const page = await reader.open(service.url, "#/entries/2");
     const [download] = await Promise.all([
@@ -185,8 +185,8 @@ describe("one entry", () => {
     const reader = await Reader.arrive();
     const page = await reader.open(single.url, "#/entries/1");
     await page.getByText("It is the only leaf, and so the root.").waitFor();
-    await page.getByText("It is the first: its hash covers no entry before it.").waitFor();
-    await page.getByText("They are the same: the entry is in the log.").waitFor();
+    await page.getByText("It is the first entry, so its hash covers no earlier entry.").waitFor();
+    await page.getByText("They are equal: the entry is in the log.").waitFor();
     await page.goto(`${single.url}/#/entries/9`);
     await page.getByText("The log has no such entry.").waitFor();
     await expectReadable(page);
@@ -206,7 +206,7 @@ describe("one entry", () => {
     const imported = await startTestService({ SERVICE_DATA_DIR: dataDir });
     const reader = await Reader.arrive();
     const page = await reader.open(imported.url, "#/entries");
-    await page.getByText("All 4 are proven").waitFor();
+    await page.getByText("All 4 are verified").waitFor();
     for (const [id, version, bytes] of [
       [1, 1, '{"n":0}'],
       [3, 1, `{"artifact":"old"}${history[1]!.entry_hash}`],
@@ -219,13 +219,15 @@ describe("one entry", () => {
       expect((await making.locator("pre").innerText()).startsWith(bytes)).toBe(true);
       await making.getByRole("button", { name: `Copy computed hash ${history[id - 1]!.entry_hash}` }).waitFor();
       await page.locator("svg.tree").scrollIntoViewIfNeeded();
-      await page.getByText("They are the same: the entry is in the log.").waitFor();
-      await page.getByText(version === 1 ? "Version 1 covers neither" : "is not covered by the hash").waitFor();
+      await page.getByText("They are equal: the entry is in the log.").waitFor();
+      await page
+        .getByText(version === 1 ? "In version 1, the hash covers neither" : "hash does not cover the event type")
+        .waitFor();
     }
     await reader.leave();
   });
 
-  test("whose number an imported history left out is not there, and no alarm; only what joins later is new", async () => {
+  test("in a gap of imported ids does not exist and raises no alarm; only later entries are new", async () => {
     const dataDir = temporaryFolder();
     const signer = openOperatorKey(join(dataDir, "operator.pem"));
     const lines = chain([{ id: 3 }, { id: 10 }, { id: 20 }]).map((entry) => `${JSON.stringify(entry)}\n`);
@@ -259,12 +261,12 @@ describe("one entry", () => {
     const page = await reader.open(service.url, "#/entries/7");
     await page
       .getByRole("alert", { name: "Alarm" })
-      .getByText("The service lists another entry 7 than it shows.")
+      .getByText("The service lists an entry 7 that differs from the one that it shows.")
       .waitFor();
     await reader.leave();
   });
 
-  test("whose content was changed is caught, in the list and by itself", async () => {
+  test("with changed content is detected, in the list and on its own page", async () => {
     for (const address of ["#/entries", "#/entries/2"]) {
       const reader = await Reader.arrive();
       await reader.context.route(/\/api\/v1\/log(?:\?|\/2$)/, async (route) => {

@@ -1,4 +1,4 @@
-/** The explorer in a browser of its own, and what every view must hold to. */
+/** Helpers for the explorer in a browser, and the requirements for every view. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core";

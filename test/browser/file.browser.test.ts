@@ -1,4 +1,4 @@
-/** A file in a browser: hashed there, looked up, signed there; and its receipts, which page and command take from each other. */
+/** A file in a browser: hashed, looked up and signed there; page and command accept each other's receipts. */
 import { createHash, createPublicKey, randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -95,7 +95,7 @@ describe("hashing", () => {
     await reader.leave();
   });
 
-  test("takes a file that is dropped", async () => {
+  test("accepts a dropped file", async () => {
     const reader = await Reader.arrive();
     const page = await reader.open(service.url, "#/file");
     const transfer = await page.evaluateHandle(() => {
@@ -109,7 +109,7 @@ describe("hashing", () => {
   });
 });
 
-describe("what the log says", () => {
+describe("the attestations in the log", () => {
   test("every attestation is put together again and checked, step by step", async () => {
     const path = newFile("report.txt");
     const content_hash = hashOf(path);
@@ -122,11 +122,11 @@ describe("what the log says", () => {
     await grace.client.keys.revoke();
     const reader = await Reader.arrive();
     const page = await openWith(reader, path);
-    const records = card(page, "What the log says of it").locator(".record");
-    await page.getByText("Holds", { exact: true }).nth(1).waitFor();
+    const records = card(page, "Attestations in the log").locator(".record");
+    await page.locator("main").getByText("Verified", { exact: true }).nth(1).waitFor();
     const [first, second] = await records.allInnerTexts();
-    expect(first).toMatch(/Ada[\s\S]*authorship[\s\S]*Holds[\s\S]*Key active[\s\S]*Mine\./);
-    expect(second).toMatch(/Grace[\s\S]*peer review[\s\S]*Holds[\s\S]*Key revoked/);
+    expect(first).toMatch(/Ada[\s\S]*authorship[\s\S]*Verified[\s\S]*Key active[\s\S]*Mine\./);
+    expect(second).toMatch(/Grace[\s\S]*peer review[\s\S]*Verified[\s\S]*Key revoked/);
     for (const step of [
       "File",
       "Manifest",
@@ -170,7 +170,7 @@ describe("what the log says", () => {
       await route.fulfill({ response, json: { ...(await response.json()), public_key: other.publicKey } });
     });
     const page = await openWith(reader, path);
-    await page.getByText("Does not hold").waitFor();
+    await page.getByText("Not verified", { exact: true }).waitFor();
     await page.getByText("The signer's fingerprint is not that of the public key.").waitFor();
     await reader.leave();
   });
@@ -189,7 +189,7 @@ describe("what the log says", () => {
       await route.fulfill({ response: await route.fetch({ url }) });
     });
     const page = await openWith(reader, mine);
-    await page.getByText("Does not hold").nth(1).waitFor();
+    await page.getByText("Not verified", { exact: true }).nth(1).waitFor();
     const wrong = page.locator(".verdict-bad strong");
     for (const i of [0, 1])
       expect(await page.locator(".record").nth(i).locator(wrong).allInnerTexts()).toContain("File.");
@@ -206,24 +206,24 @@ describe("what the log says", () => {
     const reader = await Reader.arrive();
     const page = await openWith(reader, path);
     await page.getByText("7 attestations").waitFor();
-    await page.getByText("Holds", { exact: true }).nth(4).waitFor();
+    await page.locator("main").getByText("Verified", { exact: true }).nth(4).waitFor();
     await page.getByRole("button", { name: "Later" }).click();
     await page.getByRole("heading", { name: "Signer 7" }).waitFor();
-    await page.getByText("Holds", { exact: true }).nth(1).waitFor();
+    await page.locator("main").getByText("Verified", { exact: true }).nth(1).waitFor();
     expect(await page.locator(".record").count()).toBe(2);
     await reader.leave();
   });
 });
 
 describe("signing", () => {
-  test("with a key that cannot leave the browser; the command takes the receipt", async () => {
+  test("with a key that cannot leave the browser; the command accepts the receipt", async () => {
     const path = newFile("mine.txt");
     const reader = await Reader.arrive();
     const page = await openWith(reader, path);
     await signInPage(page, path);
     const { code, stdout } = await cairnlog(["verify", path, "--operator-key", operatorKey]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("mine.txt: verified") });
-    await card(page, "What the log says of it").getByRole("heading", { name: "Grace" }).waitFor();
+    await card(page, "Attestations in the log").getByRole("heading", { name: "Grace" }).waitFor();
     expect(await page.getByRole("button", { name: "Export the private key" }).count()).toBe(0);
     await expectReadable(page);
     // It is there again for the next file, under the name that the log knows.
@@ -234,11 +234,11 @@ describe("signing", () => {
     await later.getByRole("button", { name: "Sign and record" }).click();
     await later.getByRole("region", { name: "Your receipt" }).waitFor();
     await later.getByRole("button", { name: "Sign and record" }).click();
-    await later.getByText("You had signed this before").waitFor();
+    await later.getByText("You have signed this before").waitFor();
     await reader.leave();
   });
 
-  test("with a key that is exported: the command signs with it, and the page takes the command's receipt", async () => {
+  test("with an exported key: the command signs with it, and the page accepts the command's receipt", async () => {
     const path = newFile("shared.txt");
     const reader = await Reader.arrive();
     const page = await openWith(reader, path);
@@ -265,14 +265,14 @@ describe("signing", () => {
     expect(signed, signed.stderr).toMatchObject({ code: 0 });
     await choose(page, other, `${other}.attestation.json`);
     const receipt = card(page, "by-command.txt.attestation.json");
-    await receipt.getByText("Holds", { exact: true }).waitFor();
+    await receipt.getByText("Verified", { exact: true }).waitFor();
     expect(await receipt.locator(".verdict-good").count()).toBe(8);
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByText("There is no key in this browser yet.").waitFor();
     await reader.leave();
   });
 
-  test("where the browser has no Ed25519 with one on P-256; the command takes that receipt, too", async () => {
+  test("with a P-256 key if the browser has no Ed25519; the command accepts that receipt, too", async () => {
     const path = newFile("by-p256.txt");
     const reader = await Reader.arrive();
     await reader.context.addInitScript(() => {
@@ -301,11 +301,11 @@ describe("signing", () => {
     await reader.context.addInitScript(() => Object.defineProperty(crypto, "subtle", { value: undefined }));
     const page = await openWith(reader, path);
     await page.getByText("This browser cannot sign here.").waitFor();
-    await page.getByText("Holds", { exact: true }).waitFor();
+    await page.locator("main").getByText("Verified", { exact: true }).waitFor();
     await reader.leave();
   });
 
-  test("what the service refuses is said, and can be tried again", async () => {
+  test("a refusal by the service is shown, and can be tried again", async () => {
     const limited = await startTestService({ SERVICE_RATE_LIMITS: "on", SERVICE_RATE_LIMIT_GENERAL: "10000" });
     const path = newFile("refused.txt");
     const reader = await Reader.arrive();
@@ -335,15 +335,15 @@ describe("an .attestation.json", () => {
   test("may come before its file, and is judged by it", async () => {
     const reader = await Reader.arrive();
     const page = await openWith(reader, `${path}.attestation.json`);
-    await page.getByText("Now drop or choose the file that it is about.").waitFor();
+    await page.getByText("Now drop or choose the file that was signed.").waitFor();
     await choose(page, path);
-    await card(page, "kept.txt.attestation.json").getByText("Holds", { exact: true }).waitFor();
+    await card(page, "kept.txt.attestation.json").getByText("Verified", { exact: true }).waitFor();
     await choose(page, newFile("another.txt"), `${path}.attestation.json`);
     await page.getByText("The file is not the one that was attested").waitFor();
     await reader.leave();
   });
 
-  test("that was changed does not hold, and says where; what is none is refused", async () => {
+  test("that was changed is not verified, with the reason; other files are refused", async () => {
     const changed = newFile(
       "changed.attestation.json",
       JSON.stringify({
@@ -353,10 +353,10 @@ describe("an .attestation.json", () => {
     );
     const reader = await Reader.arrive();
     const page = await openWith(reader, path, changed);
-    await card(page, "changed.attestation.json").getByText("Does not hold").waitFor();
+    await card(page, "changed.attestation.json").getByText("Not verified", { exact: true }).waitFor();
     await page.getByText("The signature does not verify over the manifest with this public key.").waitFor();
     await choose(page, newFile("none.attestation.json", '{"a":1,"a":2}'));
-    await card(page, "none.attestation.json").getByText("Does not hold").waitFor();
+    await card(page, "none.attestation.json").getByText("Not verified", { exact: true }).waitFor();
     await reader.leave();
   });
 });
@@ -378,7 +378,7 @@ test("it fits every screen and every reader", async () => {
     await page.getByRole("heading", { name: "Check or sign a file" }).waitFor();
     await expectReadable(page);
     await choose(page, path, receipt);
-    await card(page, "What the log says of it").getByText("Holds", { exact: true }).waitFor();
+    await card(page, "Attestations in the log").getByText("Verified", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Make the key" }).click();
     await page.getByRole("button", { name: "Sign and record" }).waitFor();
     await expectReadable(page);

@@ -1,4 +1,4 @@
-/** The head of the log in a browser: proven there, remembered there, and an alarm when it does not hold. */
+/** The head of the log in a browser: verified there, remembered there, and an alarm if verification fails. */
 import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
@@ -33,7 +33,7 @@ beforeAll(async () => {
 
 test("it fits every screen and every reader", () => expectReadableEverywhere(service.url, "#/", "app-11.tar.gz"));
 
-test("shows the head, says what was checked of it, and by what", async () => {
+test("shows the head, the checks, and the code that made them", async () => {
   const reader = await Reader.arrive();
   const page = await reader.open(service.url);
   const { body: head } = await service.get("/log/sth");
@@ -43,13 +43,13 @@ test("shows the head, says what was checked of it, and by what", async () => {
   expect(await card.innerText()).toContain(head.root_hash);
   expect(await page.getByRole("region", { name: "Operator key" }).innerText()).toContain(fingerprintOf(service));
   expect(await page.getByRole("region", { name: "Anchoring" }).innerText()).toContain("Not anchored");
-  expect(await page.getByRole("banner").innerText()).toMatch(/log\.example\.org\/test[\s\S]*Proven/);
-  await card.getByText("By which code").click();
+  expect(await page.getByRole("banner").innerText()).toMatch(/log\.example\.org\/test[\s\S]*Verified/);
+  await card.getByText("Which code verifies this").click();
   await card.getByText("verifyConsistency").waitFor();
   await reader.leave();
 });
 
-test("an empty log is one, and its first entry appears by itself", async () => {
+test("an empty log is shown as empty, and its first entry appears without a reload", async () => {
   const empty = await startTestService();
   const reader = await Reader.arrive();
   const page = await reader.open(empty.url);
@@ -64,7 +64,7 @@ test("an empty log is one, and its first entry appears by itself", async () => {
   await reader.leave();
 });
 
-test("what there was nothing to check against carries no tick", async () => {
+test("a head with nothing to compare with is not shown as verified", async () => {
   const growing = await startTestService();
   const reader = await Reader.arrive();
   const first = await reader.open(growing.url);
@@ -72,7 +72,7 @@ test("what there was nothing to check against carries no tick", async () => {
   await first.close();
   await append(growing, 2);
   const second = await reader.open(growing.url);
-  const since = second.locator(".verdict", { hasText: "when you last looked" });
+  const since = second.locator(".verdict", { hasText: "at your last visit" });
   expect(await since.innerText()).toMatch(/Nothing to check yet:\s*The log was empty/);
   await reader.leave();
   const stranger = await Reader.arrive();
@@ -81,7 +81,7 @@ test("what there was nothing to check against carries no tick", async () => {
   await stranger.leave();
 });
 
-test("what is recorded while one looks appears, and nothing else moves the focus", async () => {
+test("new entries appear while the page is open, without moving the focus", async () => {
   const growing = await startTestService();
   await append(growing, 3);
   const reader = await Reader.arrive();
@@ -130,9 +130,7 @@ test("the second visit proves that nothing was rewritten since the first", async
   const second = await reader.open(growing.url);
   const said = second.getByText("Nothing has been rewritten");
   await said.waitFor();
-  expect(await said.locator("..").innerText()).toMatch(
-    /since you last looked on .+: 4 entries were added behind the 5/,
-  );
+  expect(await said.locator("..").innerText()).toMatch(/since your last visit on .+: 4 entries were added to the 5/);
   await second.getByText("The service still shows the key that this browser pinned.").waitFor();
   await reader.leave();
 });
@@ -157,7 +155,7 @@ describe("a log that was rewritten", () => {
     await page.getByText("app-4.tar.gz").waitFor();
     await turnInto(page, forked);
     const alarm = page.getByRole("alert", { name: "Alarm" });
-    await alarm.getByText("This log has been caught").waitFor();
+    await alarm.getByText("This log misbehaves").waitFor();
     await expectReadable(page);
     expect(await page.getByRole("banner").innerText()).toContain("Alarm");
     const [download] = await Promise.all([
@@ -185,7 +183,7 @@ describe("a log that was rewritten", () => {
     await page.reload();
     await alarm.waitFor();
     await page.getByText("Nothing has been rewritten").waitFor();
-    await alarm.getByRole("button", { name: "Put the alarm away" }).click();
+    await alarm.getByRole("button", { name: "Dismiss the alarm" }).click();
     await alarm.waitFor({ state: "detached" });
     await page.reload();
     await page.getByText("Nothing has been rewritten").waitFor();
@@ -201,12 +199,12 @@ describe("a log that was rewritten", () => {
     await turnInto(page, honest);
     await alarm.getByText("The tree head has 5 leaves, which is less than the 8 there must be.").waitFor();
     await turnInto(page, emptied);
-    await alarm.getByRole("button", { name: "Put the alarm away" }).click();
+    await alarm.getByRole("button", { name: "Dismiss the alarm" }).click();
     await alarm.getByText("The log shows no head any more.").waitFor();
     await reader.leave();
   });
 
-  test("under another key is shouted about with both fingerprints, and only the reader begins anew", async () => {
+  test("under another key raises an alarm with both fingerprints, and only the reader can start again", async () => {
     const stranger = await startTestService();
     await append(stranger, 6);
     const reader = await Reader.arrive({ viewport: { width: 360, height: 740 } });
@@ -222,7 +220,7 @@ describe("a log that was rewritten", () => {
     expect(await alarm.innerText()).toContain(fingerprintOf(stranger));
     await expectReadable(again);
     again.on("dialog", (dialog) => void dialog.accept());
-    await alarm.getByRole("button", { name: "Forget this log and begin anew" }).click();
+    await alarm.getByRole("button", { name: "Forget this log and start again" }).click();
     await again.getByText("First visit.").waitFor();
     expect(await again.getByRole("region", { name: "Operator key" }).innerText()).toContain(fingerprintOf(stranger));
     expect(await alarm.count()).toBe(0);
@@ -231,18 +229,18 @@ describe("a log that was rewritten", () => {
 });
 
 describe("when the service cannot answer", () => {
-  test("the page says so, keeps what was proven, and goes on by itself", async () => {
+  test("the page says so, keeps the verified head, and continues without a reload", async () => {
     const reader = await Reader.arrive();
     const page = await reader.open(service.url);
     await page.getByText("app-11.tar.gz").waitFor();
     await page.context().route("**/api/v1/**", (route) => route.abort());
-    await page.getByText("The service does not answer as it should.").waitFor();
+    await page.getByText("The service does not answer correctly.").waitFor();
     await expectReadable(page);
     expect(await page.getByRole("banner").innerText()).toContain("No answer");
     await page.getByText("app-11.tar.gz").waitFor();
     await page.context().unroute("**/api/v1/**");
     await page.getByRole("button", { name: "Try again" }).click();
-    await page.getByText("The service does not answer as it should.").waitFor({ state: "detached" });
+    await page.getByText("The service does not answer correctly.").waitFor({ state: "detached" });
     await reader.leave();
   });
 
@@ -250,8 +248,8 @@ describe("when the service cannot answer", () => {
     const reader = await Reader.arrive();
     await reader.context.route("**/api/v1/**", (route) => route.abort());
     const page = await reader.open(service.url);
-    await page.getByText("Nothing is known of the log yet").waitFor();
-    expect(await page.getByText("Proven").count()).toBe(0);
+    await page.getByText("Nothing is known about the log yet").waitFor();
+    expect(await page.getByText("Verified", { exact: true }).count()).toBe(0);
     await reader.leave();
   });
 
@@ -289,7 +287,7 @@ test("colours follow the system until the reader chooses, and then the choice", 
   const reader = await Reader.arrive({ colorScheme: "dark" });
   const page = await reader.open(service.url);
   const dark = await colour(page);
-  await page.getByRole("button", { name: "Colours: as the system has them" }).click();
+  await page.getByRole("button", { name: "Colours: like the system" }).click();
   const light = await colour(page);
   expect(light).not.toBe(dark);
   await page.reload();
@@ -324,7 +322,7 @@ test("by keyboard: past the header, to a view, and a hash onto the clipboard", a
   await reader.leave();
 });
 
-test("the policy lets nothing else in: neither scripts of the page nor requests elsewhere", async () => {
+test("the policy allows nothing else: no inline scripts and no requests elsewhere", async () => {
   const reader = await Reader.arrive();
   const page = await reader.open(service.url);
   await page.getByText("app-11.tar.gz").waitFor();

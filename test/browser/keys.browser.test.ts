@@ -1,4 +1,4 @@
-/** Keys in a browser: found, looked at, and walked along the endorsements between them. */
+/** Keys in a browser: found, shown, and explored along the endorsements between them. */
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "#cairnlog/server/client/index.js";
@@ -115,11 +115,11 @@ describe("the list", () => {
     const nobody = await reader.open(service.url, `#/keys/sha256%3A${"0".repeat(64)}`);
     await nobody.getByText("No key with this fingerprint is registered.").waitFor();
     const nonsense = await reader.open(service.url, "#/keys/nonsense");
-    await nonsense.getByText("nonsense is no fingerprint.").waitFor();
+    await nonsense.getByText("nonsense is not a fingerprint.").waitFor();
     await reader.leave();
   });
 
-  test("says what went wrong, and tries again", async () => {
+  test("shows the error, and tries again", async () => {
     const reader = await Reader.arrive();
     const page = await reader.open(service.url, "#/keys");
     await page.getByRole("link", { name: "Ada Lovelace" }).waitFor();
@@ -136,13 +136,13 @@ describe("the list", () => {
 describe("one key", () => {
   test("fits every screen and every reader", async () => {
     const address = `#/keys/${encodeURIComponent(grace.fingerprint)}`;
-    await expectReadableEverywhere(service.url, address, "The same as a table");
+    await expectReadableEverywhere(service.url, address, "The same data as a table");
   });
 
-  test("is told with its trust, its endorsements and what the log has of it; its fingerprint is computed", async () => {
+  test("is shown with its trust, endorsements and entries; its fingerprint is computed", async () => {
     const reader = await Reader.arrive();
     const page = await openKey(reader, ada.fingerprint, "Ada Lovelace");
-    await page.getByText("Its public key hashes to this fingerprint").waitFor();
+    await page.getByText("The public key has this fingerprint").waitFor();
     expect(await region(page, "The key").innerText()).toContain(ada.fingerprint);
     await region(page, "Trust").getByText("Yes").waitFor();
     await region(page, "Endorsements received")
@@ -152,9 +152,9 @@ describe("one key", () => {
     await region(page, "Endorsements issued").getByText("human attestation", { exact: true }).last().waitFor();
     await region(page, "Endorsements issued").getByRole("link", { name: "Grace Hopper" }).waitFor();
     await region(page, "Attestations and other entries").getByText("Notes on the engine").waitFor();
-    await region(page, "Alerts").getByText("Nobody has warned").waitFor();
+    await region(page, "Alerts").getByText("Nobody has filed an alert").waitFor();
     await region(page, "Endorsements issued").getByLabel("Status").selectOption("withdrawn");
-    await region(page, "Endorsements issued").getByText("None matches.").waitFor();
+    await region(page, "Endorsements issued").getByText("No endorsement matches.").waitFor();
     await reader.leave();
   });
 
@@ -190,14 +190,14 @@ describe("one key", () => {
     const alerts = region(page, "Alerts");
     await alerts.getByText("the laptop was stolen").waitFor();
     await alerts.getByText("a police report").waitFor();
-    await alerts.getByRole("link", { name: "a key that knows it" }).click();
+    await alerts.getByRole("link", { name: "a related key" }).click();
     await page.getByRole("heading", { level: 1, name: "Grace Hopper" }).waitFor();
     await reader.leave();
   });
 });
 
 describe("the graph", () => {
-  const graph = (page: Page) => region(page, "Endorsements around it");
+  const graph = (page: Page) => region(page, "Endorsements around the key");
   const rows = async (page: Page) => {
     const table = graph(page).locator("tbody tr");
     const cells = await table.evaluateAll((all) =>
@@ -215,7 +215,7 @@ describe("the graph", () => {
   test("has the same in its table, and is walked there", async () => {
     const reader = await Reader.arrive();
     const page = await openKey(reader, ada.fingerprint, "Ada Lovelace");
-    await graph(page).getByText("The same as a table").click();
+    await graph(page).getByText("The same data as a table").click();
     expect(await rows(page)).toEqual([
       "Ada Lovelace | Grace Hopper | human attestation | active",
       "Grace Hopper | Alan Turing | human attestation | active",
@@ -233,18 +233,18 @@ describe("the graph", () => {
   test("is filtered by category, status and time", async () => {
     const reader = await Reader.arrive();
     const page = await openKey(reader, ada.fingerprint, "Ada Lovelace");
-    await graph(page).getByText("The same as a table").click();
+    await graph(page).getByText("The same data as a table").click();
     await graph(page).getByLabel("Category").selectOption(INSTITUTIONAL);
     await expect.poll(() => rows(page)).toEqual([expect.stringContaining("University")]);
     await graph(page).getByLabel("Category").selectOption(HUMAN);
     await graph(page).getByLabel("Status").selectOption("offered");
-    await graph(page).getByText("No endorsement of this kind").waitFor();
+    await graph(page).getByText("This key has no endorsement of this kind").waitFor();
     await graph(page).getByLabel("Status").selectOption("active");
-    await graph(page).getByText("The same as a table").waitFor();
+    await graph(page).getByText("The same data as a table").waitFor();
     await graph(page).getByLabel("Not before").fill("2999-01-01");
-    await graph(page).getByText("No endorsement of this kind").waitFor();
+    await graph(page).getByText("This key has no endorsement of this kind").waitFor();
     await page.reload();
-    await graph(page).getByText("No endorsement of this kind").waitFor();
+    await graph(page).getByText("This key has no endorsement of this kind").waitFor();
     await reader.leave();
   });
 
@@ -279,7 +279,7 @@ describe("the graph", () => {
     }, grace.fingerprint);
     await canvas.click({ position });
     await graph(page).getByText("Around Grace Hopper").waitFor();
-    await graph(page).getByRole("button", { name: "Back to where the walk began" }).click();
+    await graph(page).getByRole("button", { name: "Back to the first key" }).click();
     await graph(page).getByText("Around Grace Hopper").waitFor({ state: "detached" });
     await reader.leave();
   });

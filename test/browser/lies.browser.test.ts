@@ -1,4 +1,7 @@
-/** A service that lies to the reader: each lie is named, nothing of it carries a tick, and the saved evidence tells it offline. */
+/**
+ * A service that lies to the reader: each lie is reported, no false data is shown as verified, and the saved evidence
+ * proves the lie offline.
+ */
 import { generateKeyPairSync, sign } from "node:crypto";
 import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -113,7 +116,7 @@ describe("about the head", () => {
       }),
     ],
   ];
-  test.each(forgeries)("%s: it is not believed, on the first visit or later", async (_, forge) => {
+  test.each(forgeries)("%s: it is not accepted, on the first visit or later", async (_, forge) => {
     const reader = await Reader.arrive();
     await lie(reader, /^\/log\/sth$/, forge);
     const page = await reader.open(honest.url);
@@ -121,15 +124,15 @@ describe("about the head", () => {
     expect(known).toBeNull();
     expect(parsePublicKey(pem).fingerprint).toBe(honest.server.operatorFingerprint);
     expect(await verifyTreeHead(shown!, parsePublicKey(pem))).toBe(false);
-    await page.getByText("No head of this log was proven before.").waitFor();
-    await page.getByText("Nothing is listed while the alarm stands.").waitFor();
+    await page.getByText("No head of this log has been verified before.").waitFor();
+    await page.getByText("Nothing is listed during an alarm.").waitFor();
     await expectNoTick(page);
     expect(await page.locator("main").innerText()).not.toContain(shown!.root_hash);
     await page.getByRole("link", { name: "Entries", exact: true }).click();
-    await page.getByText("Nothing is listed while the alarm stands.").waitFor();
+    await page.getByText("Nothing is listed during an alarm.").waitFor();
     await expectNoTick(page);
     // Buttons under the pointer have other colours.
-    for (const name of ["Save the evidence", "Put the alarm away"]) {
+    for (const name of ["Save the evidence", "Dismiss the alarm"]) {
       await page.getByRole("button", { name }).hover();
       await expectReadable(page);
     }
@@ -148,7 +151,7 @@ describe("about the head", () => {
     expect([known!.tree_size, shown!.tree_size]).toEqual([COUNT, COUNT]);
     expect(known!.root_hash).not.toBe(shown!.root_hash);
     for (const head of [known!, shown!]) expect(await verifyTreeHead(head, parsePublicKey(pem))).toBe(true);
-    await page.getByText("Shown here is the last head that was proven.").waitFor();
+    await page.getByText("This is the last head that was verified.").waitFor();
     await expectNoTick(page);
     expect(await page.locator("main").innerText()).not.toContain(shown!.root_hash);
     await reader.leave();
@@ -165,7 +168,7 @@ describe("about its key", () => {
     const { body: other } = await stranger.get("/log/operator-key");
     await lie(reader, /^\/log\/operator-key$/, () => other);
     const page = await reader.open(honest.url);
-    const { operatorKey: pem, known, shown } = await evidenceOf(page, "another operator key than the one");
+    const { operatorKey: pem, known, shown } = await evidenceOf(page, "an operator key that is not the one");
     expect(parsePublicKey(pem).fingerprint).toBe(honest.server.operatorFingerprint);
     expect(await page.getByRole("alert", { name: "Alarm" }).innerText()).toContain(other.fingerprint);
     for (const head of [known!, shown!]) {
@@ -203,11 +206,11 @@ describe("about an entry", () => {
     await reader.leave();
   });
 
-  test("denied, though it is listed: the page shows that it is there", async () => {
+  test("denied although it is listed: the page proves that it exists", async () => {
     const reader = await Reader.arrive();
     await deny(reader, "/log/7");
     const page = await reader.open(honest.url, "#/entries/7");
-    const evidence = await evidenceOf(page, "The service denies entry 7, which lies in its log.");
+    const evidence = await evidenceOf(page, "The service says that entry 7 does not exist, but it is in its log.");
     const { entry, proof } = evidence as { entry: Entry; proof: InclusionProof };
     expect([entry.id, proof.leaf_index, proof.entry_hash]).toEqual([7, 6, entryHash(entry)]);
     expect(await holds(evidence, proof)).toBe(true);
@@ -216,7 +219,7 @@ describe("about an entry", () => {
     await reader.leave();
   });
 
-  test("denied before it was recorded, and shown after: that is no lie", async () => {
+  test("denied before it was recorded and shown afterwards: this is not a lie", async () => {
     const growing = await startTestService();
     await append(growing, "true", 2);
     const reader = await Reader.arrive();
@@ -231,7 +234,7 @@ describe("about an entry", () => {
       await route.fulfill({ response });
     });
     const page = await reader.open(growing.url, "#/entries/3");
-    await page.getByRole("region", { name: "Proven in this page" }).getByText("It is leaf 2").waitFor();
+    await page.getByRole("region", { name: "Verified in this page" }).getByText("It is leaf 2").waitFor();
     expect(await page.getByRole("alert").count()).toBe(0);
     await reader.leave();
   });
@@ -254,13 +257,9 @@ describe("about an entry", () => {
 
 describe("about a list", () => {
   const LISTS: [string, (entries: Entry[]) => Entry[], string][] = [
-    ["from whose middle an entry is missing", (all) => all.toSpliced(9, 1), "does not follow on the one before it."],
+    ["from whose middle an entry is missing", (all) => all.toSpliced(9, 1), "does not follow the entry before it."],
     ["whose newest is missing", (all) => all.slice(0, -1), "fewer entries than the signed tree has leaves"],
-    [
-      "in which one stands for another",
-      (all) => all.toSpliced(9, 1, all[12]!),
-      "does not follow on the one before it.",
-    ],
+    ["in which one stands for another", (all) => all.toSpliced(9, 1, all[12]!), "does not follow the entry before it."],
   ];
   test.each(LISTS)("%s", async (_, change, words) => {
     const reader = await Reader.arrive();
@@ -284,7 +283,7 @@ describe("about a list", () => {
     });
     for (const address of ["#/entries", "#/"]) {
       const page = await reader.open(honest.url, address);
-      const evidence = await evidenceOf(page, "are not those of the tree");
+      const evidence = await evidenceOf(page, "are not in the signed tree");
       const proof = evidence.proof as InclusionProof;
       expect(checkEntry(evidence.entry!)).toEqual([]);
       expect(await holds(evidence, proof)).toBe(true);
@@ -302,7 +301,7 @@ describe("about a list", () => {
       entries: answer.entries.map((entry: Entry) => (entry.id === 6 ? rewritten(entry) : entry)),
     }));
     const page = await reader.open(honest.url, "#/entries/7");
-    const evidence = await evidenceOf(page, "Entry 7 does not follow on the one before it.");
+    const evidence = await evidenceOf(page, "Entry 7 does not follow the entry before it.");
     const { entry, proof } = evidence as { entry: Entry; proof: InclusionProof };
     expect([entry.id, proof.leaf_index]).toEqual([6, 5]);
     expect(await holds(evidence, proof)).toBe(true);

@@ -1,4 +1,4 @@
-/** The operator's view in a browser: behind his key, which goes nowhere, and with the numbers that the service counts. */
+/** The operator's view in a browser: it needs the operator key, which is not sent, and shows the service's metrics. */
 import { generateKeyPairSync } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -56,7 +56,7 @@ test("nothing is shown without the operator key: not with another, not with an e
     [keyFile("public.pem", newSigner().publicKey), "The file is not one PEM block PRIVATE KEY"],
     [
       keyFile("nonsense.pem", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
-      "The file holds no key",
+      "The file contains no key",
     ],
   ] as const) {
     await signIn(page, path);
@@ -66,7 +66,7 @@ test("nothing is shown without the operator key: not with another, not with an e
   await reader.leave();
 });
 
-test("the key signs one challenge: it is not sent and not stored, and the session does what only the operator may", async () => {
+test("the key signs one challenge and is neither sent nor stored; the session has the operator's rights", async () => {
   const reader = await Reader.arrive();
   const page = await reader.open(service.url, "#/operator");
   const sent: string[] = [];
@@ -75,7 +75,7 @@ test("the key signs one challenge: it is not sent and not stored, and the sessio
   await region(page, "Webhooks").getByText("https://hooks.example.org/log").waitFor();
   await region(page, "Webhooks").getByText("All healthy").waitFor();
   await page.getByRole("button", { name: "Sign the head again" }).click();
-  await page.getByText("The head was signed anew; its signature was checked in this page.").waitFor();
+  await page.getByText("The head was signed again; its signature was verified in this page.").waitFor();
   const secret = readFileSync(operatorPem, "utf8").split("\n")[1]!;
   expect(sent.join("\n")).toContain("/auth/login");
   expect(sent.join("\n")).not.toContain(secret.slice(-20));
@@ -115,19 +115,19 @@ test("the numbers are those of the counters", async () => {
   const number = async (card: string, label: string) => Number.parseFloat(await shown(card, label));
   await expect.poll(() => number("Appends", "Entries"), { timeout: 60_000 }).toBeGreaterThan(0);
   await expect.poll(() => number("Batch size", "Average"), { timeout: 60_000 }).toBe(2);
-  await expect.poll(() => number("Time of writing requests", "Half below"), { timeout: 60_000 }).toBeGreaterThan(0);
+  await expect.poll(() => number("Duration of writing requests", "Half below"), { timeout: 60_000 }).toBeGreaterThan(0);
   expect(await appends.getByRole("img").getAttribute("aria-label")).toMatch(/Now: Entries .+\/s, Batches .+\/s/);
   isDone = true;
   await load;
   await reader.leave();
 });
 
-test("measurements that are withheld are said to be", async () => {
+test("refused measurements are reported", async () => {
   const reader = await Reader.arrive();
   await reader.context.route("**/metrics", (route) => route.fulfill({ status: 403, body: "" }));
   const page = await reader.open(service.url, "#/operator");
   await signIn(page);
-  await page.getByText("The service does not give its measurements to this address (403).").waitFor();
+  await page.getByText("The service refuses to send its measurements to this address (403).").waitFor();
   await reader.leave();
 });
 

@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-/** Needs a Chromium: `npm run test:browser`, apart from `npm test`. */
+/** Configuration for `npm run test:browser`, which needs a Chromium and is separate from `npm test`. */
 export default defineConfig({
   test: {
     root: new URL("../..", import.meta.url).pathname,

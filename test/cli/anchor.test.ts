@@ -1,4 +1,6 @@
-/** The command and an entry that is anchored: a receipt leaves the proof out, and may be given it to be checked. */
+/**
+ * The command and an anchored entry: a receipt omits the proof, or includes it on request so that it can be checked.
+ */
 import { createPrivateKey, sign } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

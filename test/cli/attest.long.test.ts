@@ -1,4 +1,4 @@
-/** `cairnlog attest` where it takes long: a file of gigabytes, and a rate limit to wait for. */
+/** Slow cases of `cairnlog attest`: a file of gigabytes, and waiting for a rate limit. */
 import { truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";

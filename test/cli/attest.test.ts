@@ -1,4 +1,6 @@
-/** From a signed file to an offline proof, with the command alone; and what is said when any byte of it is changed. */
+/**
+ * From a signed file to an offline proof, with the command alone; and the messages after any byte of it has changed.
+ */
 import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -101,7 +103,7 @@ describe("verify", () => {
     expect(paths.length).toBeGreaterThan(40);
   }, 120_000);
 
-  test("refuses the head under another operator key, and a receipt that is no JSON", async () => {
+  test("refuses the head under another operator key, and a receipt that is not JSON", async () => {
     const other = await cairnlog(["verify", attested, "--operator-key", at("other.pem")]);
     expect(other).toMatchObject({ code: 1 });
     expect(other.stderr).toMatch(/other\.pem/);

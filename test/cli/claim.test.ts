@@ -1,4 +1,4 @@
-/** Claims by the command alone: from a plaintext to a payload, back, and what it commits to. */
+/** Claims with the command alone: from a plaintext to a payload and back, and checking the commitment. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
@@ -57,7 +57,7 @@ describe("claim encrypt", () => {
     expect(payload).not.toHaveProperty("recipient_fingerprint");
   });
 
-  test("reads standard input, prints one line of JSON, and files the claim as it is told", async () => {
+  test("reads standard input, prints one line of JSON, and posts the claim with the given options", async () => {
     const to = ["--to", at("bob.pub.pem"), "--json", "--name-recipient"];
     const given = await withInput(JSON.stringify(plaintext), "encrypt", ...to, "--lookup-key", "ab".repeat(16));
     expect(given.code).toBe(0);
@@ -115,7 +115,7 @@ describe("claim decrypt", () => {
     expect(read).toEqual({ code: 0, stdout: `${jcs(plaintext)}\n` });
   });
 
-  test("opens what a second implementation sealed", async () => {
+  test("decrypts a claim that a second implementation encrypted", async () => {
     const { payload } = seal(plaintext, recipient.point);
     const run = await claim("decrypt", file("theirs.json", payload), "--key", at("bob.pem"));
     expect(JSON.parse(run.stdout)).toEqual(plaintext);

@@ -1,4 +1,4 @@
-/** The commands that speak to a service through the client, as people run them: round trips, and what goes wrong. */
+/** The commands that talk to a service through the client, run as users run them: round trips and errors. */
 import { spawn } from "node:child_process";
 import { sign } from "node:crypto";
 import { once } from "node:events";
@@ -65,6 +65,25 @@ test("register, succeed, revoke", async () => {
   expectFailure(await run("revoke", "--yes", "--key", next), 1, /revoked/);
 });
 
+test("a key may be registered for a time", async () => {
+  const key = await newKey();
+  const until = "2099-12-31T00:00:00.000000Z";
+  const { fingerprint } = await answer("register", "--key", key, "--pseudonym", "Ada", "--expires", until);
+  expect(await answer("keys", "show", fingerprint)).toMatchObject({ fingerprint, expires_at: until });
+  const always = await registered();
+  expect(await answer("keys", "show", always.fingerprint)).toMatchObject({ expires_at: null });
+});
+
+test("a session that is damaged is named, and believed by nobody", async () => {
+  const { key } = await registered();
+  const { file } = await answer("login", "--key", key);
+  writeFileSync(file, "{}");
+  const { code, stdout, stderr } = await run("inbox", "list");
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toContain(`${file} is damaged`);
+  rmSync(file);
+});
+
 test("login keeps a session that only its owner can read, and other commands go by it", async () => {
   const { key, fingerprint } = await registered();
   const told = await run("login", "--key", key);
@@ -81,7 +100,7 @@ test("login keeps a session that only its owner can read, and other commands go 
   expectFailure(await run("revoke", "--yes"), 2, /--key is missing, and there is no session/);
 });
 
-test("login takes a password from a file, and is refused without it", async () => {
+test("login reads a password from a file, and is refused without it", async () => {
   const { key, fingerprint } = await registered();
   await setPassword(key, fingerprint, "correct horse battery");
   expectFailure(await run("login", "--key", key), 1, /password/);
@@ -151,7 +170,7 @@ describe("log", () => {
     expectFailure(await run("log", "show", "999999"), 1, /no entry 999999/);
   });
 
-  test("tail --follow shows what comes, until it is interrupted", async () => {
+  test("tail --follow shows new entries until it is interrupted", async () => {
     const args = ["log", "tail", "--follow", "-n", "0", "--interval", "1", "--json"];
     const child = spawn(process.execPath, [MAIN, ...args, "--server", service.url, "--state", at("follow")], {
       stdio: ["ignore", "pipe", "inherit"],
@@ -172,7 +191,7 @@ describe("log", () => {
     }
   });
 
-  test("what others wrote does not steer the terminal", async () => {
+  test("texts of others cannot control the terminal", async () => {
     const { fingerprint } = await registered("Ada \u202egrace");
     const { stdout } = await run("log", "search", fingerprint);
     expect(stdout).toContain("Ada \\u{202e}grace");
@@ -209,7 +228,7 @@ describe("a log that lies", () => {
     expect(statSync(path!).mode & 0o777).toBe(0o600);
   });
 
-  test("is exit code 1 when it says of itself that it does not hold", async () => {
+  test("is exit code 1 if its own verification fails", async () => {
     const proxy = await LyingProxy.before(service.url);
     const finding = { id: 1, tree_size: null, code: "hash-mismatch", message: "The entry does not hash to that." };
     proxy.lie = (path, told) => (path === "/log/verify" ? { ...told, valid: false, errors: [finding] } : told);
@@ -245,7 +264,7 @@ async function publicPem(): Promise<string> {
   return (await other.get("/log/operator-key")).body.public_key;
 }
 
-describe("what is not understood is exit code 2 and a sentence", () => {
+describe("wrong usage is exit code 2 with a message", () => {
   const server = ["--server", "http://127.0.0.1:9"];
   test.each([
     [["register", ...server], /--key is missing/],

@@ -1,9 +1,10 @@
-/** What every command has in common: help, options that are those it takes, exit codes; and completion, made of them. */
+/** The common behaviour of all commands: help, options, exit codes, and the completion generated from them. */
 import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
 import { COMMANDS } from "#cairnlog/server/cli/commands.js";
+import { readInterval } from "#cairnlog/server/cli/connection.js";
 import type { Subcommand } from "#cairnlog/server/cli/usage.js";
 import { UsageError } from "#cairnlog/server/cli/usage.js";
 import { temporaryFolder } from "../server/harness.js";
@@ -11,12 +12,41 @@ import { cairnlog } from "./harness.js";
 
 const commands = Object.keys(COMMANDS);
 
-test("the overview names the commands, and what each is for", async () => {
+test("the overview lists the commands with their purposes", async () => {
   expect(commands.length).toBeGreaterThan(20);
   const { code, stdout } = await cairnlog(["--help"]);
   expect(code).toBe(0);
   const lines = [...stdout.matchAll(/^ {2}([a-z-]+) +(\S.*)$/gm)].map((match) => match.slice(1));
   expect(lines).toEqual(Object.entries(COMMANDS).map(([name, { summary }]) => [name, summary]));
+  // All summaries begin in one column.
+  const columns = [...stdout.matchAll(/^( {2}[a-z-]+ +)\S.*$/gm)].map((match) => match[1]!.length);
+  expect(new Set(columns)).toEqual(new Set([4 + Math.max(...commands.map((name) => name.length))]));
+});
+
+test("the commands that do several things say so", async () => {
+  const several: string[] = [];
+  for (const name of commands) {
+    const { help, actions = [] } = await COMMANDS[name]!.load();
+    // Their synopsis has the action where others have an argument or an option.
+    const words = [...help.matchAll(new RegExp(`^cairnlog ${name} ([a-z][a-z|-]*)`, "gm"))].flatMap(([, word]) =>
+      word!.split("|"),
+    );
+    expect([...new Set(words)].sort(), name).toEqual([...actions].sort());
+    if (actions.length) several.push(name);
+  }
+  expect(several).toContain("inbox");
+});
+
+test.each([
+  ["0", 1],
+  ["1", 1],
+  ["60", 60],
+  ["2147483", 2_147_483],
+  // A timer that is set for longer than 31 bits of milliseconds ends at once.
+  ["2147484", 2_147_483],
+  ["999999999999999", 2_147_483],
+])("an interval of %s s is one of %d s", (text, seconds) => {
+  expect(readInterval(text)).toBe(seconds);
 });
 
 describe.each(commands)("%s", (name) => {
@@ -32,7 +62,7 @@ describe.each(commands)("%s", (name) => {
     for (const line of command.help.split("\n")) expect(line.length, line).toBeLessThan(132);
   });
 
-  test("explains each option that it takes, and no other", () => {
+  test("explains each of its options, and no other", () => {
     const [, section] = /^Options:\n((?: {2,}.*\n?)+)/m.exec(command.help) ?? [];
     const explained = [...section!.matchAll(/^ {2}(?:-\w, )?(--[a-z-]+(?:, --[a-z-]+)*)/gm)]
       .flatMap((match) => match[1]!.split(", "))
@@ -44,7 +74,7 @@ describe.each(commands)("%s", (name) => {
     );
   });
 
-  test("does not take an option that it does not know, nor an action", async () => {
+  test("refuses unknown options and actions", async () => {
     const { actions = [] } = command;
     const begun: (readonly string[])[] = actions.length ? actions.map((action) => [action]) : [[]];
     for (const words of begun) {
@@ -60,12 +90,19 @@ describe.each(commands)("%s", (name) => {
   });
 });
 
-describe("what is not understood is exit code 2, and a sentence without a stack trace", () => {
+describe("wrong usage is exit code 2, with a message and without a stack trace", () => {
   test.each([
     [["no-such-command"], /there is no command no-such-command/],
     [["keygen", "--no-such-option"], /Unknown option '--no-such-option'/],
     [["log", "no-such-action"], /say what to do/],
     [["trust", "show"], /FINGERPRINT is missing/],
+    [["trust", "revoke", "x"], /x is one argument too many/],
+    [["trust", "list", "x"], /x is one argument too many/],
+    [["keys", "list", "x", "y"], /y is one argument too many/],
+    [["log", "consistency", "1", "2", "3"], /3 is one argument too many/],
+    [["log", "tail", "--interval", "soon"], /--interval must be a whole number/],
+    [["log", "tail", "--server", "xhttp://127.0.0.1:9"], /--server must be an address such as/],
+    [["export", "--out", "x", "--server", "xhttp://127.0.0.1:9"], /--server must be an address/],
     [["completion", "tcsh"], /say what to do: bash, zsh, fish/],
     [["bench", "--seconds", "0"], /--seconds must be a whole number/],
   ])("%j", async (args, sentence) => {
@@ -120,5 +157,27 @@ test("bench measures, and leaves nothing behind", async () => {
   const { sign_per_s, verify_per_s, appends } = JSON.parse(stdout);
   expect([sign_per_s, verify_per_s].every((rate) => rate > 1)).toBe(true);
   expect(appends).toMatchObject([{ in_flight: 1 }, { in_flight: 64 }]);
-  expect(appends.every((row: { per_s: number; of_flush: number }) => row.per_s > 0 && row.of_flush > 0)).toBe(true);
+  for (const { per_s, flush_per_s, of_flush, of_signatures } of appends) {
+    expect([per_s, flush_per_s].every((rate) => rate > 0)).toBe(true);
+    // Time of one, as a multiple of the time of the other.
+    expect(of_flush).toBeCloseTo(flush_per_s / per_s);
+    expect(of_signatures).toBeCloseTo((sign_per_s * verify_per_s) / (sign_per_s + verify_per_s) / per_s);
+  }
+});
+
+test("bench says what it measured", async () => {
+  const { code, stdout, stderr } = await cairnlog(["bench", "--seconds", "1"]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  const rate = String.raw`^(?= *[\d,]+/s)[ \d,]{9,}/s  `;
+  const lines = [
+    "Ed25519 signatures$",
+    "Ed25519 verifications$",
+    ...[1, 64].flatMap((inFlight) => [
+      `puts of 400 bytes on disk, ${inFlight} in flight$`,
+      String.raw`appends on disk, ${inFlight} in flight: \d+\.\d\d × such a put, \d+\.\d\d × a signature and its verification$`,
+    ]),
+  ];
+  const said = stdout.trimEnd().split("\n");
+  expect(said).toHaveLength(lines.length);
+  for (const [i, line] of lines.entries()) expect(said[i]).toMatch(new RegExp(rate + line));
 });

@@ -1,11 +1,11 @@
-/** What `cairnlog fsck` and `cairnlog backup` say, and end with. */
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+/** Output and exit codes of `cairnlog fsck` and `cairnlog backup`. */
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { buildData, copyOf, newFolder, openData, removeFolders, tamper } from "../fsck/everykind.js";
-import { startService } from "../service.js";
+import { cairnlog as spawned, startService } from "../service.js";
 import { begin, cairnlog, interrupt } from "./harness.js";
 
 const pool = createPool(1);
@@ -38,6 +38,23 @@ const damage = {
 };
 type Area = keyof typeof damage;
 
+test.each([
+  ["fsck", []],
+  ["backup", ["--to"]],
+])("%s takes the directory of SERVICE_DATA_DIR, or ./data", async (command, options) => {
+  const cwd = newFolder();
+  cpSync(data, join(cwd, "data"), { recursive: true });
+  const args = () => [command, ...options.flatMap((option) => [option, join(newFolder(), "out")])];
+  // It is read when the command is loaded.
+  for (const SERVICE_DATA_DIR of [data, "", undefined])
+    expect(await spawned(args(), { cwd, env: { ...process.env, SERVICE_DATA_DIR } })).toMatchObject({
+      code: 0,
+      stderr: expect.not.stringContaining("cairnlog:"),
+    });
+  const env = { ...process.env, SERVICE_DATA_DIR: join(cwd, "none") };
+  expect(await spawned(args(), { cwd, env })).toMatchObject({ code: 2, stderr: expect.stringContaining("none") });
+});
+
 describe("fsck", () => {
   const fsck = (dataDir: string, ...more: string[]) => cairnlog(["fsck", "--data", dataDir, ...more]);
   const derived = "1 in derived from the entries";
@@ -65,7 +82,7 @@ describe("fsck", () => {
     expect((await fsck(dataDir)).code).toBe(rebuilt);
   });
 
-  test("what it says of each", async () => {
+  test("the message for each", async () => {
     const dataDir = copyOf(data);
     const whole = `${size} entries, and nothing differs.`;
     expect((await fsck(dataDir)).stdout).toBe(`${whole}\n`);
@@ -90,7 +107,7 @@ describe("fsck", () => {
     expect(lost.at(-1)).toMatch(/^Entries or heads are damaged, which nothing here can repair: restore a backup/);
   });
 
-  test("fifty differences are told, and how many more there are", async () => {
+  test("fifty differences are shown, and the number of the others", async () => {
     const dataDir = copyOf(data);
     const plant = (count: number) =>
       tamper(dataDir, async (table) => {
@@ -106,7 +123,7 @@ describe("fsck", () => {
     expect(more).toContain("  … and 2 more");
   });
 
-  test("1: a log that is shorter than what was shown of it", async () => {
+  test("1: a log that is shorter than the published head", async () => {
     const dataDir = copyOf(data);
     const { log, close } = await openData(dataDir, pool);
     const head = log.treeHead()!;

@@ -1,4 +1,4 @@
-/** What commands end with: 0 done, 1 failed, 2 not understood; and mixed results, which are failures. */
+/** Exit codes of commands: 0 success, 1 failure, 2 not understood. A partial success is a failure. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -102,13 +102,13 @@ describe.each([...ACTIONS, ...OPEN_ACTIONS])("%s %j", (action, parts) => {
     expectFailure(await cairnlog([...line(parts), ...NOWHERE]), 1, /^cairnlog: No service answers at http:\S+\. /);
   });
 
-  test("2: without the address of a service, or with what is none", async () => {
+  test("2: without the address of a service, or with an invalid one", async () => {
     expectFailure(await cairnlog(line(parts)), 2, /^cairnlog: --server is missing\n/);
     for (const address of ["nowhere", "http://", "xhttp://log.example"])
       expectFailure(await cairnlog([...line(parts), "--server", address]), 2, /: --server must be an address such as /);
   });
 
-  test("2: without any of what it needs", async () => {
+  test("2: without a required argument", async () => {
     for (const part of parts) {
       const rest = line(parts.filter((other) => other !== part));
       const sentence = typeof part === "string" ? WANTING : new RegExp(`^cairnlog: ${part[0]} is missing`);

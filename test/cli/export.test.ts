@@ -1,7 +1,8 @@
-/** `cairnlog export` beyond what one request reaches. */
+/** `cairnlog export` of more entries than one request can reach. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
+import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { cairnlog } from "./harness.js";
 
@@ -20,7 +21,7 @@ beforeAll(async () => {
     );
 });
 
-test("NDJSON holds every entry once, in order, as the log serves it", async () => {
+test("NDJSON contains every entry once, in order, as the log serves it", async () => {
   const run = await cairnlog(["export", "--server", service.url, "--out", at("log.ndjson")]);
   expect(run).toMatchObject({ code: 0, stdout: "" });
   expect(run.stderr).toContain(`${ENTRIES} entries in`);
@@ -39,6 +40,30 @@ test("CSV has one header and a line for each entry", async () => {
   expect(lines[0]).toMatch(/^id,timestamp,/);
   expect(lines).toHaveLength(ENTRIES + 2);
   expect(lines.filter((line) => line.startsWith("id,"))).toHaveLength(1);
+});
+
+test("each filter is asked for by its name, and no other", async () => {
+  const proxy = await LyingProxy.before(service.url);
+  const asked = async (...filters: string[]) => {
+    const run = await cairnlog(["export", "--server", proxy.url, "--out", "-", ...filters]);
+    expect(run).toMatchObject({ code: 0, stderr: "" });
+    const [request, ...more] = proxy.asked.splice(0);
+    expect(more).toEqual([]);
+    return Object.fromEntries(new URLSearchParams(request!.replace("GET /audit/export?", "")));
+  };
+  const fingerprint = `sha256:${"a".repeat(64)}`;
+  const hash = `sha256:${"b".repeat(64)}`;
+  const dates = { start_date: "2020-01-01", end_date: "2020-12-31" };
+  const every = ["--scope", "keys", "--fingerprint", fingerprint, "--document-hash", hash];
+  const page_size = expect.stringMatching(/^\d+$/);
+  expect(await asked(...every, "--start-date", dates.start_date, "--end-date", dates.end_date)).toEqual({
+    ...dates,
+    scope: "keys",
+    fingerprint,
+    document_hash: hash,
+    page_size,
+  });
+  expect(await asked("--fingerprint", fingerprint)).toEqual({ fingerprint, page_size });
 });
 
 test("filters narrow it, and files are never overwritten", async () => {

@@ -1,4 +1,4 @@
-/** The command in this process: the code that `main.ts` runs, without the second that a process of its own costs. */
+/** Runs the command in this process: the code of `main.ts`, without the second that a new process costs. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { EventEmitter, once } from "node:events";
 import { afterAll } from "vitest";

@@ -1,4 +1,4 @@
-/** What is left when `cairnlog import` is killed on the way. */
+/** The state that is left when `cairnlog import` is killed while it runs. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";

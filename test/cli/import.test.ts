@@ -1,4 +1,4 @@
-/** `cairnlog import`: what it prints and answers. */
+/** `cairnlog import`: its output and exit codes. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -57,7 +57,7 @@ test("standard input is read, SERVICE_DATA_DIR is heeded, and people get sentenc
   expect(stdout).toContain("warning: line 2511, entry 2511: A version 1 entry follows a version 2 entry.");
 });
 
-test("a refusal names the line and leaves nothing; what is not understood is 2", async () => {
+test("a refusal names the line and leaves nothing; wrong usage is 2", async () => {
   const file = written("bad.ndjson", [...history.slice(0, 1200), { ...history[1200]!, payload: {} }]);
   const run = await cairnlog(["import", file, "--data", at("bad")]);
   expect(run).toMatchObject({ code: 1, stdout: "" });

@@ -1,4 +1,4 @@
-/** How much the command loads: a command answers at once only when it loads what it needs, and no more. */
+/** The modules that the command loads: it starts fast only if it loads no more than it needs. */
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

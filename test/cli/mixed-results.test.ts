@@ -1,4 +1,4 @@
-/** Commands of which a part succeeds and a part does not, and what they end with. */
+/** Exit codes of commands of which a part succeeds and a part fails. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -29,6 +29,20 @@ const attest = (...names: string[]) =>
   cairnlog(["attest", ...files(names), "--key", at("me.pem"), "--server", service.url]);
 const verify = (...names: string[]) => cairnlog(["verify", ...files(names), "--operator-key", operatorPem]);
 const log = (...args: string[]) => cairnlog(["log", ...args, "--server", service.url]);
+
+test("attest gives one file a title, and refuses to give it to several", async () => {
+  writeFileSync(at("titled"), "This has a title.");
+  expect(await attest("titled", "--title=A title")).toMatchObject({ code: 0, stderr: "" });
+  const { manifest } = JSON.parse(readFileSync(at("titled.attestation.json"), "utf8"));
+  expect(manifest.document).toMatchObject({ title: "A title" });
+  expect(await attest("one", "two", "--title=A title")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--title goes with one FILE"),
+  });
+  expect(JSON.parse(readFileSync(at("one.attestation.json"), "utf8")).manifest.document).toMatchObject({
+    title: "one",
+  });
+});
 
 describe("verify", () => {
   test.each([
@@ -63,7 +77,7 @@ describe("verify", () => {
     expect(stdout).toMatch(/^\S+never: NOT verified\n {2}WRONG {2}format: ENOENT.*\n\S+one: verified\n/);
   });
 
-  test("1: without the operator key there is no verdict", async () => {
+  test("1: without the operator key nothing can be verified", async () => {
     const run = await cairnlog(["verify", at("one"), "--operator-key", at("none.pem")]);
     expect(run).toMatchObject({
       code: 1,
@@ -86,13 +100,13 @@ describe("verify", () => {
 });
 
 describe("attest", () => {
-  test("0: what was attested before is so again", async () => {
+  test("0: files that were attested before are attested again", async () => {
     const { code, stdout } = await attest("one", "two");
     expect(code).toBe(0);
     expect(stdout.match(/ \(recorded before\), /g)).toHaveLength(2);
   });
 
-  test("1: a file that is not there ends it; what was attested before it stays", async () => {
+  test("1: a missing file ends it; earlier attestations stay", async () => {
     writeFileSync(at("before"), "before");
     writeFileSync(at("after"), "after");
     const { code, stdout, stderr } = await attest("before", "missing", "after");
@@ -137,7 +151,7 @@ describe("log", () => {
     expect(await head("--json")).toEqual({ code: 0, stdout: "null\n", stderr: "" });
   });
 
-  test("verify: 0 when the service says that all holds, 1 when it says that something does not", async () => {
+  test("verify: 0 if the service reports a valid log, 1 if it reports errors", async () => {
     const proxy = await LyingProxy.before(service.url);
     const ask = () => cairnlog(["log", "verify", "--server", proxy.url]);
     expect((await ask()).code).toBe(0);
@@ -190,6 +204,46 @@ describe("log", () => {
   );
 });
 
+describe("log tail --follow goes on", () => {
+  const problem = (status: number) => ({
+    ...{ type: "about:blank", title: "No", status, code: "overloaded", detail: `It is ${status}.` },
+  });
+  async function follow(status: number | null) {
+    const proxy = await LyingProxy.before(service.url);
+    const run = begin(["log", "tail", "-n", "1", "--follow", "--interval", "1", "--server", proxy.url]);
+    await run.prints(/\n/);
+    proxy.seize = (_, response) => {
+      proxy.seize = null;
+      if (status === null) response.destroy();
+      else
+        response.writeHead(status, { "content-type": "application/problem+json" }).end(JSON.stringify(problem(status)));
+      return true;
+    };
+    return run;
+  }
+
+  test.each([
+    [429, /^It is 429\.\n$/],
+    [503, /^It is 503\.\n$/],
+    [null, /^No service answers at .*\n$/],
+  ])("after %s", async (status, said) => {
+    const run = await follow(status);
+    await run.prints(/\n/, "stderr");
+    const shown = run.stdout;
+    await service.server.registry.log.append({ event_type: "note", payload: { after: status } });
+    await run.prints(new RegExp(`note \\{"after":${status}\\}\n$`));
+    await interrupt();
+    const { code, stdout, stderr } = await run.ended;
+    expect(code).toBe(0);
+    expect(stdout.slice(shown.length).trimEnd().split("\n")).toHaveLength(1);
+    expect(stderr).toMatch(said);
+  });
+
+  test.each([400, 403, 428, 430, 500, 502, 504])("not after %i", async (status) => {
+    expect(await (await follow(status)).ended).toMatchObject({ code: 1, stderr: `cairnlog: It is ${status}.\n` });
+  });
+});
+
 describe("export", () => {
   const out = at("log.ndjson");
   const exported = (...more: string[]) => cairnlog(["export", "--server", service.url, "--out", out, ...more]);
@@ -204,7 +258,7 @@ describe("export", () => {
     expect(existsSync(out)).toBe(false);
   });
 
-  test("0; and 1 where there is a file, which stays as it is", async () => {
+  test("0; and 1 if the file exists, which is not changed", async () => {
     expect(await exported()).toMatchObject({ code: 0, stdout: "" });
     const before = readFileSync(out, "utf8");
     expect(await exported()).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(/^cairnlog: EEXIST/) });

@@ -1,9 +1,10 @@
-/** What `cairnlog restore` and `cairnlog import` say, and end with. */
+/** Output and exit codes of `cairnlog restore` and `cairnlog import`. */
 import { copyFileSync, existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { anyEvent } from "../anyevent.js";
 import { buildData, copyOf, newFolder, openData, removeFolders } from "../fsck/everykind.js";
 import { chain } from "../log/history/entries.js";
 import { startService } from "../service.js";
@@ -81,10 +82,10 @@ describe("restore", () => {
     expect(readdirSync(to)).toEqual(["log"]);
   });
 
-  test("0: what the backup lacks comes from a mirror, 1 without it", async () => {
+  test("0: missing entries come from a mirror, 1 without it", async () => {
     const longer = copyOf(data);
     const { log, close } = await openData(longer, pool);
-    await log.append([1, 2].map((n) => ({ event_type: "note", payload: { n } })));
+    await log.append([1, 2].map((n) => anyEvent({ n })));
     await close();
     const published = ["--published", kept(await headOf(longer))];
     const to = withKey();
@@ -134,7 +135,7 @@ describe("restore", () => {
     expect(readdirSync(to)).toEqual(["operator.pem"]);
   });
 
-  test("2: what is named is not what it should be", async () => {
+  test("2: an argument is not of the right form", async () => {
     const head = await headOf(data);
     const to = withKey();
     const cases: [string[], RegExp][] = [

@@ -1,4 +1,4 @@
-/** Keys that are encrypted in their files, and passwords: given in files, or asked for on a terminal. */
+/** Encrypted key files and passwords: read from files, or asked for on a terminal. */
 import { execFile, spawn } from "node:child_process";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -65,7 +65,7 @@ describe("an encrypted private key", () => {
     expect(outline).toMatch(/:4000[\s\S]*:08[\s\S]*:05[\s\S]*aes-256-cbc/);
   });
 
-  test("is what keygen makes when it is told to, and every command takes, with a passphrase from a file", async () => {
+  test("is made by keygen on request, and accepted by every command with a passphrase from a file", async () => {
     const key = at("me.pem");
     const made = await cairnlog(["keygen", "--out", key, "--passphrase-file", at("passphrase")]);
     expect(made).toMatchObject({ code: 0, stderr: "" });
@@ -86,7 +86,18 @@ describe("an encrypted private key", () => {
     expect(succeeded).toMatchObject({ code: 0, stderr: "" });
   });
 
-  test("opens for no other passphrase, and asks nobody where there is no terminal", async () => {
+  test("takes its passphrase from standard input", async () => {
+    const key = at("piped.pem");
+    const child = spawn(process.execPath, [MAIN, "keygen", "--out", key, "--passphrase-file", "-"], {
+      stdio: ["pipe", "ignore", "inherit"],
+    });
+    child.stdin.end("correct horse\r\n");
+    const code = await new Promise((resolve) => child.once("close", resolve));
+    expect(code).toBe(0);
+    expect(privateKey(readFileSync(key, "utf8"), "correct horse").public.algorithm).toBe("ed25519");
+  });
+
+  test("opens for no other passphrase, and does not ask without a terminal", async () => {
     const key = at("shut.pem");
     await cairnlog(["keygen", "--out", key, "--passphrase-file", at("passphrase")]);
     expect(await run("login", "--key", key, "--passphrase-file", at("wrong"))).toEqual({
@@ -126,6 +137,14 @@ describe("an encrypted private key", () => {
       ],
     );
     expect(differing).toMatch(/the two passphrases differ; nothing was written[\s\S]*\[2\]/);
+    for (const [typed, sentence] of [
+      ["\x03", "interrupted"],
+      ["\x04", "no passphrase was given"],
+    ] as const) {
+      const left = await onTerminal(["keygen", "--out", at("other.pem"), "--passphrase"], [["Passphrase for", typed]]);
+      expect(left).toContain(`cairnlog: ${sentence}`);
+      expect(left).toContain("[2]");
+    }
     expect(() => statSync(at("other.pem"))).toThrow();
   });
 });

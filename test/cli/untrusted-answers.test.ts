@@ -30,7 +30,16 @@ describe("what steers a terminal", () => {
   beforeAll(async () => {
     service = await startTestService();
     const payload = { note: STEERING, [STEERING]: ["harmless: ä € 😀"] };
-    await service.server.registry.log.append({ event_type: "note", payload });
+    const claim = {
+      commitment_alg: "",
+      ephemeral_public_key: "",
+      nonce: "",
+      ciphertext: "",
+      commitment: "",
+      lookup_key: "",
+    };
+    const event_type = "encrypted_claim";
+    await service.server.registry.log.append({ event_type, payload: { event_type, ...claim, ...payload } });
   });
   const expectHarmless = (text: string) => expect(text.replaceAll(/[\n\r]/g, "")).toMatch(/^[^\p{C}\p{Zl}\p{Zp}]*$/u);
   const truth = async () => (await service.get("/log/1")).body;

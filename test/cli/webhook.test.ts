@@ -1,4 +1,4 @@
-/** `cairnlog webhook listen` as people run it, beside a service that delivers to it. */
+/** `cairnlog webhook listen`, run as users run it, with a service that delivers to it. */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -57,7 +57,7 @@ test("it shows deliveries of a service, and says that they hold", async () => {
   expect(await receiver.stop()).toBe(0);
 });
 
-test("it refuses what is not signed with the secret, and prints nothing that steers a terminal", async () => {
+test("it refuses deliveries that are not signed with the secret, and prints no control characters", async () => {
   const receiver = await listen("--secret", "sixteen letters!");
   const url = (await receiver.line()).replace("listening on ", "");
   const headers = { "webhook-id": "msg_1", "webhook-timestamp": `${Math.floor(Date.now() / 1000)}` };
@@ -73,7 +73,17 @@ test("it refuses what is not signed with the secret, and prints nothing that ste
   expect(await receiver.stop()).toBe(0);
 });
 
-describe("what it does not understand is exit code 2 and a sentence", () => {
+test("it takes 1 MiB, and refuses a byte more without showing it", async () => {
+  const receiver = await listen("--secret", "sixteen letters!", "--json");
+  const { url } = JSON.parse(await receiver.line());
+  const post = async (length: number) => (await fetch(url, { method: "POST", body: "x".repeat(length) })).status;
+  expect(await post(1_048_577)).toBe(413);
+  expect(await post(1_048_576)).toBe(401);
+  expect(JSON.parse(await receiver.line())).toMatchObject({ valid: false, body: "x".repeat(1_048_576) });
+  expect(await receiver.stop()).toBe(0);
+});
+
+describe("wrong usage is exit code 2 with a message", () => {
   test.each([
     [[], "say what to do: add, list, remove, listen"],
     [["send"], "say what to do: add, list, remove, listen"],

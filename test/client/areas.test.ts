@@ -1,4 +1,4 @@
-/** The client's further areas against the real service, and that together they reach every route there is. */
+/** The client's further areas against the real service. Together they reach every route. */
 import { createPrivateKey, createPublicKey, randomUUID, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,6 +10,7 @@ import { encryptClaim, verifyClaimCommitment } from "#cairnlog/engine/verify/cla
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
 import { type ClientOptions, createClient } from "#cairnlog/server/client/index.js";
 import { startCalendar } from "../anchoring/calendar.js";
+import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner, sha256 } from "../server/signers.js";
 import { all, asSigner, conviction, failure, newClient } from "./clients.js";
@@ -237,8 +238,8 @@ describe("documents", () => {
   test("are put together, signed as one, and found valid", async () => {
     const { client } = await registered();
     const composite = await client.documents.assemble({ title: "Both", parts: parts() });
-    const { receipt } = await client.attest(await client.documents.compile(composite));
-    const manifest = { ...(await client.documents.compile(composite)), attestations: [receipt.attestation] };
+    const { receipt, bundle } = await client.attest(await client.documents.compile(composite));
+    const manifest = { ...bundle.manifest, attestations: [receipt.attestation] };
     expect((await client.verify(manifest)).overall_status).toBe("valid");
   });
 
@@ -285,7 +286,7 @@ describe("audit", () => {
 
   test("goes on where one question reaches no further, each entry once", async () => {
     const large = await startTestService();
-    const note = { event_type: "note", payload: {} };
+    const note = anyEvent();
     for (let n = 0; n < 10_300; n += 515)
       await large.server.registry.log.append(Array.from({ length: 515 }, () => note));
     const ids: number[] = [];

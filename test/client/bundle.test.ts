@@ -1,4 +1,4 @@
-/** What a browser gets: client and offline verification bundled, with nothing of Node in them. */
+/** The bundle for browsers: client and offline verification, without any module of Node. */
 import { builtinModules } from "node:module";
 import { fileURLToPath } from "node:url";
 import { build, type Rollup } from "vite";

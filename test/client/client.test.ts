@@ -1,4 +1,4 @@
-/** The client against the real service: what each method does, and what it keeps. */
+/** The client against the real service: the effect of each method, and the data that the client stores. */
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { parsePublicKey, verifyBundle } from "#cairnlog/engine/verify/index.js";
 import {
@@ -10,7 +10,7 @@ import {
   webCryptoSigner,
 } from "#cairnlog/server/client/index.js";
 import { startTestService, type TestService } from "../server/harness.js";
-import { newManifest, newSigner } from "../server/signers.js";
+import { newManifest, newSigner, submission } from "../server/signers.js";
 import { all, asSigner, failure, newClient } from "./clients.js";
 import { LyingProxy } from "./proxy.js";
 
@@ -42,16 +42,17 @@ describe("signing", () => {
     expect(receipt).toMatchObject({ pseudonym: "Ada", duplicate: false });
     const operatorKey = await client.log.operatorKey();
     expect(await verifyBundle(bundle, { fileHash: subject.content_hash, operatorKey })).toMatchObject({ valid: true });
-    const again = await client.attest(subject);
+    const again = await client.attest(subject, { intent: "I wrote it." });
     expect(again.receipt).toMatchObject({ duplicate: true, log_entry_id: receipt.log_entry_id });
     expect(again.bundle).toEqual(bundle);
   });
 
   test("a manifest with earlier attestations is signed as it was received, and the service finds it valid", async () => {
-    const first = newClient(service.url);
+    // By another client, which signs the document alone.
+    const plain = newManifest();
+    const subject = plain.document;
+    const { body: receipt } = await service.post("/attestations", submission(newSigner(), plain));
     const second = newClient(service.url);
-    const subject = document();
-    const { receipt } = await first.client.attest(subject);
     const manifest = { document: subject, attestations: [receipt.attestation] };
     const reviewed = await second.client.attest(manifest, { type: "peer_review" });
     const both = { document: subject, attestations: [receipt.attestation, reviewed.receipt.attestation] };
@@ -61,6 +62,16 @@ describe("signing", () => {
     expect(await second.client.verify(both, { source_hash: "0".repeat(64) })).toMatchObject({
       overall_status: "invalid",
     });
+  });
+
+  test("what is signed names the type and the statement, also that there is none", async () => {
+    const { client } = newClient(service.url);
+    const subject = document();
+    const review = await client.attest(subject, { type: "peer_review", intent: "Sound." });
+    const meaning = { attestation_type: "peer_review", intent_statement: "Sound." };
+    expect(review.bundle.manifest).toEqual({ attestations: [], document: { ...subject, ...meaning } });
+    const { bundle } = await client.attest({ document: subject, attestations: [] });
+    expect(bundle.manifest.document).toEqual({ ...subject, attestation_type: "authorship", intent_statement: null });
   });
 
   test.each([

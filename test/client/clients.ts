@@ -1,4 +1,4 @@
-/** Clients for tests: signers made with node:crypto, and the client's errors with what they carry. */
+/** Clients for tests: signers made with node:crypto, and helpers for the client's errors. */
 import { sign } from "node:crypto";
 import { expect } from "vitest";
 import {

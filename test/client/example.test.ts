@@ -1,4 +1,4 @@
-/** The example of docs/client.md, run as it stands there. */
+/** The example of docs/client.md, run exactly as it is written there. */
 import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

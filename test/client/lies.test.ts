@@ -1,11 +1,12 @@
-/** A log that lies is caught at once, with the evidence in hand; one that is out of reach is not accused. */
+/** A log that lies is detected at once, with evidence; a log that cannot be reached is not accused. */
 import { generateKeyPairSync, sign } from "node:crypto";
 import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { parsePublicKey, type TreeHead, verifyConsistency, verifyTreeHead } from "#cairnlog/engine/verify/index.js";
 import { createClient, memoryStore, type Store } from "#cairnlog/server/client/index.js";
+import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
-import { newManifest, newSigner } from "../server/signers.js";
+import { newManifest, newSigner, submission } from "../server/signers.js";
 import { all, conviction, failure, newClient } from "./clients.js";
 import { LyingProxy } from "./proxy.js";
 
@@ -26,7 +27,7 @@ beforeEach(async () => {
 
 async function grow(to: TestService, size: number): Promise<void> {
   const missing = size - (await to.entryCount());
-  const note = { event_type: "note", payload: { of: to.url } };
+  const note = anyEvent({ of: to.url });
   if (missing > 0) await to.server.registry.log.append(Array.from({ length: missing }, () => note));
 }
 
@@ -239,6 +240,25 @@ describe("receipts", () => {
     const { receipt } = await client.attest(subject);
     proxy.lie = (path, answer) => (isReceipt(path) ? { ...receipt, duplicate: true } : answer);
     await conviction(client.attest(document()));
+  });
+
+  test("one said to be made before, of another type or statement than is asked for", async () => {
+    const { client, signer } = await acquainted();
+    const plain = newManifest();
+    const { body: receipt } = await service.post(
+      "/attestations",
+      submission(signer, plain, { intent_statement: "I confess." }),
+    );
+    // Signed as it is because of what is in it, so that only the log says what was meant.
+    const subject = { ...plain, attestations: [receipt.attestation] };
+    const { receipt: honest } = await client.attest(subject, { intent: "I read it." });
+    expect(honest.duplicate).toBe(false);
+    for (const options of [{ intent: "I wrote it." }, {}, { type: "peer_review", intent: "I read it." }]) {
+      proxy.lie = (path, answer) => (path === "/attestations" ? { ...honest, duplicate: true } : answer);
+      expect((await conviction(client.attest(subject, options))).entry!.payload).toMatchObject({
+        intent_statement: "I read it.",
+      });
+    }
   });
 
   test("a request that was changed on its way", async () => {

@@ -1,4 +1,4 @@
-/** A service that lies: it stands before a real one and changes what passes, in either direction. */
+/** A service that lies: a proxy in front of a real one that changes requests or answers. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll } from "vitest";

@@ -1,6 +1,6 @@
 /**
- * The interface as its clients know it, one operation a line: query parameters, what goes in and comes out, who may ask,
- * which limit counts the request, and the statuses of its answers. A line that changes is a change of the contract.
+ * The whole API in one table, one operation on each line: query parameters, body and answer, authentication, the limit
+ * that counts the request, and the statuses of its answers. A line that changes is a change of the contract.
  */
 import { beforeAll, expect, test } from "vitest";
 import type { Contract, Document } from "../server/contract.js";

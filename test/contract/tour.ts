@@ -1,4 +1,4 @@
-/** A way through every operation of the OpenAPI document, and a record of what was answered. */
+/** A tour of every operation of the OpenAPI document, and a record of the answers. */
 import { expect } from "vitest";
 import type { Document } from "../server/contract.js";
 import type { Reply, TestService } from "../server/harness.js";

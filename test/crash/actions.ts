@@ -1,6 +1,6 @@
 /**
- * What the load does: actions over every route that writes, with valid requests, repeated ones and ones that must be
- * refused. What was acknowledged goes into the ledger.
+ * The actions of the load: valid, repeated and invalid requests to every route that writes. Acknowledged changes are
+ * added to the ledger.
  */
 import { randomUUID } from "node:crypto";
 import type { Random } from "../reliability/random.js";

@@ -1,6 +1,6 @@
 /**
- * What must hold after a crash: of the data directory, read by this build's own engine while no service runs, and of the
- * service that was started again, seen as a monitor sees it. Each check gives a sentence for every problem.
+ * The checks after a crash: of the data directory, read by this build's engine while no service runs, and of the
+ * restarted service, as a monitor sees it. Each check returns a sentence for every problem.
  */
 import { join } from "node:path";
 import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";

@@ -1,4 +1,4 @@
-/** Requests that may be cut off at any moment, and nothing else. */
+/** HTTP requests that may be cut off at any moment. */
 import type { TestSigner } from "../server/signers.js";
 import type { Ledger } from "./ledger.js";
 

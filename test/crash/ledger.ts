@@ -1,4 +1,4 @@
-/** What the service has said to be done. All of it must be there after any crash, word for word. */
+/** The changes that the service has acknowledged. All of them must still be there, unchanged, after any crash. */
 import type { Key, KeyOf, TableName } from "#cairnlog/engine/store/schema.js";
 import type { TreeHead } from "#cairnlog/engine/verify/index.js";
 

@@ -1,6 +1,6 @@
 /**
- * A service at the real end of its means: the system itself refuses to let a file grow, or to open another descriptor.
- * Nothing is injected, so this is what LMDB, Node and the HTTP library make of it.
+ * A service that reaches real limits of the system: a file may not grow, or no descriptor may be opened. Nothing is
+ * injected, so this tests the behaviour of LMDB, Node and the HTTP library.
  */
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";

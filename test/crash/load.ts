@@ -1,4 +1,4 @@
-/** Mixed load over every route that writes, until the service is gone: who does it, and how often what. */
+/** Mixed load on every route that writes, until the service is gone: the clients, and how often they do what. */
 import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
 import type { Random } from "../reliability/random.js";
 import type { TestSigner } from "../server/signers.js";

@@ -1,4 +1,4 @@
-/** What the service talks to: a webhook endpoint and a timestamp calendar, on this machine. */
+/** The servers that the service calls: a webhook endpoint and a timestamp calendar, on this machine. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

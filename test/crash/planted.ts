@@ -74,8 +74,8 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   {
     name: "records an attestation again when it is sent again",
     file: "engine/registry/attestations/commands.js",
-    text: ": transaction.first(sameAttestationTerm(key.fingerprint, signed.manifest_hash, event_type));",
-    replacement: ": undefined;",
+    text: ": transaction.first(terms.submission);",
+    replacement: ": undefined; signed = { ...signed, may_differ: true };",
   },
 ];
 

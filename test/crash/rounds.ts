@@ -1,6 +1,6 @@
 /**
- * Rounds of SIGKILL on one data directory: under load, while the service starts, while it stops. After each, everything
- * that was acknowledged must be there, nothing half of it, and the history of earlier rounds unchanged.
+ * Rounds of SIGKILL on one data directory: under load, while the service starts, while it stops. After each round,
+ * every acknowledged change must be there completely, and the history of earlier rounds unchanged.
  */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";

@@ -1,6 +1,6 @@
 /**
- * The service is killed between append and delivery, again and again, in one data directory. Every entry that was
- * acknowledged is delivered in the end; some more than once.
+ * The service is killed between append and delivery, repeatedly, in one data directory. In the end every acknowledged
+ * entry is delivered, some of them more than once.
  */
 import { once } from "node:events";
 import { afterAll, expect, test } from "vitest";

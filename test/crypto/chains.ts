@@ -1,4 +1,4 @@
-/** Certificates by the openssl command: roots, what they certify, and hardware attestations made of those. */
+/** Certificates made by the openssl command: roots, chains, and hardware attestations made from them. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** Hardware attestation: which chains prove a key, and that nothing sent there does more than be refused. */
+/** Hardware attestation: which chains prove a key; every other input is refused and does nothing else. */
 import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -206,7 +206,7 @@ describe("hostile text", () => {
   const block = (body: string) => `-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`;
   const base64 = (pem: string) => pem.replace(/-----[A-Z ]+-----|\s/g, "");
 
-  it("that is no list of certificates is malformed", async () => {
+  it("that is not a list of certificates is malformed", async () => {
     const texts = [
       "",
       "garbage",
@@ -232,7 +232,7 @@ describe("hostile text", () => {
     for (const text of texts) expect(await refusal(text), text.slice(0, 80)).toMatchObject({ code: "invalid-input" });
   });
 
-  it("never tells what it was", async () => {
+  it("never reveals the password", async () => {
     for (const text of [signer.privateKey, `secret ${leaf}`, block("c2VjcmV0")])
       expect((await refusal(text)).message).not.toMatch(/secret|PRIVATE|c2Vj/);
   });

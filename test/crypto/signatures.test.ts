@@ -1,4 +1,4 @@
-/** One set of cases for every verifier of signatures: the portable one and the server's must never differ. */
+/** One set of cases for all verifiers of signatures: the portable one and the server's must never differ. */
 import { generateKeyPairSync, sign, verify } from "node:crypto";
 import { ed25519 } from "@noble/curves/ed25519.js";
 import fc from "fast-check";
@@ -54,7 +54,7 @@ describe("every case", () => {
     expect(judged.filter(({ says }, i) => (says === "valid") !== verdicts[i]).map(({ name }) => name)).toEqual([]);
   });
 
-  it("is what OpenSSL says, but for the one thing that libsodium alone refuses", () => {
+  it("agrees with OpenSSL, except for one kind that only libsodium refuses", () => {
     const differing = cases.filter((one) => one.says !== "refused-key" && opensslSays(one) !== (one.says === "valid"));
     expect(differing.map(({ name }) => name).filter((name) => !/R of small order [0-9a-f]{64}$/.test(name))).toEqual(
       [],
@@ -97,7 +97,7 @@ describe("Ed25519", () => {
     } else expect(await verdict(key, bytes(data), bytes(signature))).toBe(says === "valid");
   });
 
-  it("the equation with cofactor, which is not ours, takes more", () => {
+  it("the equation with cofactor, which we do not use, accepts more", () => {
     const { key, signature } = called("Ed25519, R with a small-order part, which the equation with cofactor takes");
     const point = parsePublicKey(key).der.subarray(-32);
     expect(ed25519.verify(signature, message, point)).toBe(true);
@@ -145,7 +145,7 @@ describe("ECDSA P-256", () => {
     expect(subtle).toBe(says === "valid");
   });
 
-  it("says the same of whatever is made of a genuine signature", async () => {
+  it("agrees about every change of a genuine signature", async () => {
     const { key, signature } = called("P-256, DER");
     await fc.assert(
       fc.asyncProperty(fc.nat(signature.length - 1), fc.integer({ min: 1, max: 255 }), async (at, flip) => {
@@ -157,7 +157,7 @@ describe("ECDSA P-256", () => {
     );
   });
 
-  it("takes what node and the browser make", async () => {
+  it("accepts signatures of node and the browser", async () => {
     const pair = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
     const text = pair.publicKey.export({ type: "spki", format: "pem" }) as string;
     for (let i = 0; i < 20; i++) {

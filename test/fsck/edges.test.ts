@@ -1,4 +1,4 @@
-/** The last place that `fsck` accepts, and the first one that it refuses. */
+/** Edge cases of `fsck`: the last value that it accepts, and the first one that it refuses. */
 import { join } from "node:path";
 import type { Database } from "lmdb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** Data directories with rows in every table, and hands that alter their files behind the log's back. */
+/** Data directories with rows in every table, and functions that alter their files behind the log's back. */
 import { randomUUID } from "node:crypto";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,6 +14,8 @@ import { PRIVATE_CHECKS } from "#cairnlog/engine/registry/privatechecks.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
 import { openRegistry, type Registry } from "#cairnlog/engine/registry/registry.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
+import { eventOf } from "#cairnlog/engine/verify/kinds.js";
+import { anyEvent } from "../anyevent.js";
 import { runIn } from "../log/inline.js";
 import { nodeSigner, registration } from "../registry/world.js";
 
@@ -46,7 +48,7 @@ export function openData(dataDir: string, pool: Pool): Promise<Registry> {
 }
 
 const notes = (count: number): EventInput[] =>
-  Array.from({ length: count }, (_, i) => ({ event_type: "note", payload: { text: `note ${i}`, tags: [`tag${i}`] } }));
+  Array.from({ length: count }, (_, i) => anyEvent({ text: `note ${i}`, tags: [`tag${i}`] }));
 
 /** Appends something of everything that makes derived rows, and `more` entries. */
 export async function appendEveryKind({ keys, log }: Registry, more: number): Promise<void> {
@@ -54,42 +56,36 @@ export async function appendEveryKind({ keys, log }: Registry, more: number): Pr
   for (const [i, signer] of signers.entries()) await keys.register(registration(signer, `holder ${i}`));
   const [one, two] = signers.map(({ fingerprint }) => fingerprint) as [string, string];
   const pair = { endorser_key_fingerprint: one, endorsed_key_fingerprint: two };
-  const offer = {
-    event_type: "endorsement_offer",
-    payload: { ...pair, category: "x-service:human_attestation", valid_until: null },
-  };
-  const { log_entry_id: offer_entry_id } = await log.append(offer);
+  const terms = { category: "x-service:human_attestation", valid_until: null } as const;
+  const offer = { ...pair, ...terms, institutional_metadata: null, external_identifiers: null };
+  const { log_entry_id: offer_entry_id } = await log.append(eventOf("endorsement_offer", offer));
   const request_id = randomUUID();
   await log.append([
-    { event_type: "endorsement_acceptance", payload: { ...pair, offer_entry_id, note: null } },
-    {
-      event_type: "endorser_revocation_alert",
-      payload: { endorser_key_fingerprint: one, compromised_key_fingerprint: two, reason: "lost", evidence: null },
-    },
-    {
-      event_type: "attestation_request",
-      payload: {
-        request_id,
-        requester_fingerprint: one,
-        target_fingerprint: two,
-        attestation_type: "authorship",
-        nonce: randomUUID(),
-        intent_statement: null,
-        claims: {},
-        deadline: "2040-01-01T00:00:00Z",
-        status: "open",
-        policy_entry_id: null,
-      },
-    },
-    {
-      event_type: "request_policy",
-      payload: {
-        target_fingerprint: two,
-        predicates: { any: [] },
-        default_action_on_failure: "decline",
-        effective_from: "2025-01-01T00:00:00Z",
-      },
-    },
+    eventOf("endorsement_acceptance", { ...offer, offer_entry_id, note: null }),
+    eventOf("endorser_revocation_alert", {
+      endorser_key_fingerprint: one,
+      compromised_key_fingerprint: two,
+      reason: "lost",
+      evidence: null,
+    }),
+    eventOf("attestation_request", {
+      request_id,
+      requester_fingerprint: one,
+      target_fingerprint: two,
+      attestation_type: "authorship",
+      nonce: randomUUID(),
+      intent_statement: null,
+      claims: {},
+      deadline: "2040-01-01T00:00:00Z",
+      status: "open",
+      policy_entry_id: null,
+    }),
+    eventOf("request_policy", {
+      target_fingerprint: two,
+      predicates: { any: [] },
+      default_action_on_failure: "decline",
+      effective_from: "2025-01-01T00:00:00Z",
+    }),
     {
       event_type: `${BASE}/authorship/v1`,
       payload: {

@@ -1,4 +1,4 @@
-/** What is left when `cairnlog fsck --rebuild` is killed on the way. */
+/** The state that is left when `cairnlog fsck --rebuild` is killed while it runs. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** What a log says when it must not be opened: each refusal is a sentence that says what to do. */
+/** The messages of a log that must not be opened: each is a sentence that says what to do. */
 import { once } from "node:events";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,6 +10,7 @@ import { startLog } from "#cairnlog/engine/log/log.js";
 import { MIGRATIONS, type Migration } from "#cairnlog/engine/store/lmdb/migrations.js";
 import { FORMAT } from "#cairnlog/engine/store/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
+import { anyEvent } from "../anyevent.js";
 import { cairnlog } from "../cli/harness.js";
 import { type Acknowledged, attest } from "../server/attesting.js";
 import { startService } from "../service.js";
@@ -73,7 +74,7 @@ test("a log that is shorter than what was shown of it is refused, and by fsck, t
   expect(shown.tree_size).toBe(600);
 
   const { log, close } = await openData(dataDir, pool);
-  await log.append({ event_type: "note", payload: {} });
+  await log.append(anyEvent());
   await close();
   await (await startService(dataDir)).stop();
   expect(JSON.parse(readFileSync(join(dataDir, "published.json"), "utf8")).tree_size).toBe(601);

@@ -1,4 +1,4 @@
-/** What a check says while it runs and at its end, and what it leaves behind. */
+/** The progress and the report of a check, and that it leaves no files behind. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -10,6 +10,7 @@ import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
 import { packBatch } from "#cairnlog/engine/store/batch.js";
 import { FORMAT } from "#cairnlog/engine/store/schema.js";
+import { anyEvent } from "../anyevent.js";
 import { chain, line } from "../log/history/entries.js";
 import {
   buildData,
@@ -174,7 +175,7 @@ describe("the log's own row", () => {
     const signer = openOperatorKey(join(dataDir, "operator.pem"));
     await importEntries({ path: join(dataDir, "log"), signer, projection }, chain(Array(5).fill({})));
     const { log, close } = await openData(dataDir, pool);
-    for (let n = 0; n < 3; n++) await log.append({ event_type: "note", payload: { n } });
+    for (let n = 0; n < 3; n++) await log.append(anyEvent({ n }));
     const first = parseTimestamp(log.treeHead(5)!.timestamp);
     await close();
     const saidOf = async (created_at: string) => {

@@ -1,4 +1,4 @@
-/** Inputs that once failed, or guard against what failed elsewhere: run before anything new is tried. */
+/** Inputs that failed once, here or elsewhere. They run before any new input. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Input } from "./wire.js";

@@ -8,7 +8,7 @@ import { fuzzService } from "./service.js";
 const SECONDS = 8;
 const SEED = 1;
 
-test("the service answers whatever it is sent as it promises", async () => {
+test("the service answers every input as its document says", async () => {
   const corpus = readCorpus().filter(({ target }) => target === SERVICE);
   const report = await fuzzService({ seed: SEED, seconds: SECONDS, dist: DIST, corpus: corpus.map(asInput) });
   expect(report.findings).toEqual([]);
@@ -16,7 +16,7 @@ test("the service answers whatever it is sent as it promises", async () => {
   expect(report.inputs).toBeGreaterThan(corpus.length + 50);
 });
 
-test("whatever reads strangers' texts refuses them with a code, or takes them as its twin does", async () => {
+test("every parser of strangers' texts refuses them with a code, or agrees with its twin", async () => {
   const { findings, inputs } = await fuzzParsers({ seed: SEED, seconds: SECONDS, dist: DIST });
   expect(findings.map(({ problem }) => problem)).toEqual([]);
   expect(inputs).toBeGreaterThan(200);

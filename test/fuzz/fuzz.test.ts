@@ -1,4 +1,6 @@
-/** Every text that once failed a reader, and the places where faults are planted. `npm run fuzz` makes new inputs. */
+/**
+ * Every text that a reader once failed on, and the places where faults are planted. `npm run fuzz` makes new inputs.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** `npm run fuzz`: wrong requests to a real service, wrong texts to everything that reads them. */
+/** `npm run fuzz`: sends wrong requests to a real service, and wrong texts to everything that parses them. */
 import { writeFileSync } from "node:fs";
 import { startProgress } from "#cairnlog/server/cli/terminal/progress.js";
 import { anySeed, readCommand, wholeNumber } from "../reliability/command.js";

@@ -1,4 +1,4 @@
-/** What becomes of valid inputs: each change is one that some parser, somewhere, was once not ready for. */
+/** Changes of valid inputs. Each is one that some parser, somewhere, once handled wrongly. */
 import fc from "fast-check";
 import type { Random } from "../reliability/random.js";
 import { texts } from "../texts.js";

@@ -1,6 +1,6 @@
 /**
- * Fuzzing of everything that reads what strangers wrote, without a service around it. Nothing but a coded error may come
- * out, in time that grows with the input and no faster; and where two implementations exist, they must agree.
+ * Fuzzing of everything that parses texts from strangers, without a service. A parser may only fail with a coded error,
+ * in time that grows linearly with the input. If there are two implementations, they must agree.
  */
 import { createPublicKey, generateKeyPairSync, sign } from "node:crypto";
 import { join } from "node:path";
@@ -138,14 +138,15 @@ export async function loadTargets(dist: string): Promise<Target[]> {
   const note = verify.signedNote(noteText, "log.example/a", verify.noteKeyId("log.example/a", operator), noteSignature);
   const recipient = newRecipient();
 
-  const history = await createHistoryReader({});
-  const first = { payload: { a: 1, tags: ["x"] }, previous_hash: null, timestamp: "2025-03-01T12:00:00.250000Z" };
+  const history = await createHistoryReader({ checksEvents: true });
+  const event = { event_type: "key_revocation", fingerprint: `sha256:${"a".repeat(64)}`, tags: ["x"] };
+  const first = { payload: event, previous_hash: null, timestamp: "2025-03-01T12:00:00.250000Z" };
   const entryOf = (chain_version: 1 | 2) => {
     const preimage =
       chain_version === 2 ? `service.log.entry.v2\0${canonicalize(first)}` : canonicalize(first.payload)!;
     const entry_hash = sha256(preimage);
     const entry_hashes = [{ algorithm: "sha2-256", digest_hex: entry_hash, is_primary: true }];
-    return JSON.stringify({ id: 1, event_type: "note", ...first, entry_hash, entry_hashes, chain_version });
+    return JSON.stringify({ id: 1, event_type: "key_revocation", ...first, entry_hash, entry_hashes, chain_version });
   };
   const proxies = [parseNetwork("10.0.0.0/8")!, parseNetwork("fd00::/8")!];
   const readQuery = textReader(LogQuery);

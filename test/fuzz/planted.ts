@@ -1,4 +1,4 @@
-/** Faults that fuzzing must find: in the service, and in what reads strangers' texts. */
+/** Faults that fuzzing must find: in the service, and in the parsers of strangers' texts. */
 import type { PlantedFault } from "../reliability/planted.js";
 
 export const SERVICE_FAULTS: readonly PlantedFault[] = [

@@ -1,6 +1,6 @@
 /**
- * What a valid request needs beyond what a schema can say: signatures, proofs, and something to be about that no earlier
- * request has used up. By operation; an operation that is not here is reached with what the schema and `World.hints` give.
+ * The parts of a valid request that a schema cannot describe: signatures, proofs, and a subject that no earlier request
+ * has used. By operation; for all others the schema and `World.hints` are enough.
  */
 import { randomUUID } from "node:crypto";
 import type { Random } from "../reliability/random.js";

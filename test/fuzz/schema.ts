@@ -1,4 +1,4 @@
-/** Values that fit a JSON Schema, as fast-check arbitraries, with what the service knows put where names ask for it. */
+/** Values that fit a JSON Schema, as fast-check arbitraries; some member names get existing ids of the service. */
 import fc from "fast-check";
 import type { Document } from "../server/promised.js";
 import { jsonValues, texts } from "../texts.js";

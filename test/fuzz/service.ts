@@ -1,6 +1,6 @@
 /**
- * Fuzzing of a real service: every request is answered, in time, as the OpenAPI document promises and never by a 500; none
- * holds the event loop for long, memory stays bounded, and at the end the log verifies.
+ * Fuzzing of a real service: every request is answered in time, as the OpenAPI document says and never with 500; none holds
+ * the event loop for long, memory stays bounded, and at the end the log verifies.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

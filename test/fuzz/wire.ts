@@ -1,4 +1,4 @@
-/** Requests as bytes, so that nothing between the fuzzer and the service makes them well-formed again. */
+/** Requests as bytes, so that no HTTP library corrects them on the way to the service. */
 import { connect } from "node:net";
 
 export interface Input {

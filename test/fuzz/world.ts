@@ -1,4 +1,4 @@
-/** Keys with sessions, and something of everything that requests can be about, so that inputs reach deep code. */
+/** Keys with sessions, and one example of everything that requests can be about, so that inputs reach deep code. */
 import { randomUUID } from "node:crypto";
 import { Connection, WrongAnswer } from "../crash/connection.js";
 import { Ledger } from "../crash/ledger.js";

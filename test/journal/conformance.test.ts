@@ -1,6 +1,6 @@
 /**
- * One suite for all journals and all ways in which a commit can fail: nothing acknowledged is lost, nothing else is half
- * there, records are numbered without gap and chained, the log goes on, and memory says what the disk says.
+ * One suite for all journals and all ways in which a commit can fail. No acknowledged change is lost, no other change
+ * is half there, records are numbered without gaps and chained, the log continues, and memory equals the disk.
  */
 import { describe, expect, test } from "vitest";
 import { checkNext, decodeRecord, recordHash } from "#cairnlog/engine/journal/record.js";
@@ -160,7 +160,7 @@ describe.each(FAILURES)("$name", ({ journal: isElsewhere, plan, isKept }) => {
   });
 });
 
-test("a writer that is behind applies what another one has appended, and goes on from there", async () => {
+test("a writer that is behind applies the records of another one, and continues from there", async () => {
   const journal = new FakeJournal();
   const { log: first } = await openTestLog({ journal });
   const { log: second } = await openTestLog({ journal });

@@ -1,4 +1,4 @@
-/** A journal that decides elsewhere: in memory, as bytes, and with answers that get lost. */
+/** A journal that is not the log's own disk: in memory, as bytes, and with answers that get lost. */
 import type { Decided, Journal } from "#cairnlog/engine/journal/journal.js";
 import { decodeRecord, encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
 import type { JournalPosition } from "#cairnlog/engine/store/position.js";

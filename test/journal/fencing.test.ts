@@ -1,4 +1,4 @@
-/** Every commit is made from a state that is still there: writers that do not see one another cannot write over each other. */
+/** Every commit is made from the current state: writers that do not see one another cannot overwrite each other. */
 import { open } from "lmdb";
 import { describe, expect, test } from "vitest";
 import { type Draft, Ledger } from "#cairnlog/engine/journal/ledger.js";
@@ -110,7 +110,7 @@ describe("a ledger", () => {
   });
 });
 
-test("a log of the layout before positions is opened, keeps what it has, and begins to count", async () => {
+test("a log of the format without positions is opened, keeps its content, and begins to count", async () => {
   expect(MIGRATIONS.length + 1).toBe(FORMAT);
   const { log, path } = await openTestLog();
   const receipts = [await log.append(event(0)), await log.append(event(1))];

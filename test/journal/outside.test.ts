@@ -1,4 +1,4 @@
-/** A journal says what was appended, not that it is right: what a node applies from it, it checks. */
+/** A journal guarantees that a record was appended, but not that it is right: a node checks what it applies. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
@@ -61,11 +61,11 @@ const signedAt = async (i: number, change: (micros: number) => number) => {
 
 const FORGERIES: readonly [string, () => JournalRecord | Promise<JournalRecord>, RegExp][] = [
   ["an entry whose content was changed", () => respelled(1, (text) => text.replace('"n":4', '"n":5')), /does not hash/],
-  ["an entry that is spelled otherwise", () => respelled(1, (text) => text.replace(",", ", ")), /not spelled/],
+  ["an entry that is spelled otherwise", () => respelled(1, (text) => text.replace(",", ", ")), /not in the form/],
   [
     "an entry with a member of its own",
     () => respelled(0, (text) => text.replace("{", '{"ots_proof":"AA==",')),
-    /not spelled/,
+    /not in the form/,
   ],
   [
     "an entry that is left out",
@@ -81,7 +81,7 @@ const FORGERIES: readonly [string, () => JournalRecord | Promise<JournalRecord>,
   [
     "digests that are not those of its entries",
     () => repacked((parts) => parts.digests.fill(7, 32, 64)),
-    /not spelled/,
+    /not in the form/,
   ],
   [
     "entries without heads",

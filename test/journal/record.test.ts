@@ -1,4 +1,4 @@
-/** Records of the journal: one spelling each, no damage taken, and a chain that shows what is missing. */
+/** Records of the journal: each has one form, damage is refused, and the chain shows missing records. */
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -78,7 +78,7 @@ describe("a record", () => {
     );
   });
 
-  test("has one spelling, in whatever order rows and members come", () => {
+  test("has one form, for any order of rows and members", () => {
     fc.assert(
       fc.property(record, (one) => {
         const rows = [...one.rows].reverse().map((each) => ({ ...each, row: reversed(each.row) }));
@@ -103,7 +103,7 @@ describe("a record", () => {
     expect(() => decodeRecord(Buffer.concat([whole, Buffer.from("\n")]))).toThrow(DAMAGED);
   });
 
-  test("takes no row that follows from entries, and no second spelling of a row", () => {
+  test("refuses rows that are derived from entries, and a second form of a row", () => {
     const planted = { table: "keys", key: "k", row: {} } as unknown as JournalRecord["rows"][number];
     expect(() => decodeRecord(encodeRecord({ ...example, rows: [planted] }))).toThrow(/Rows of the table "keys"/);
     const twice = { table: "users", key: "u", row: { b: { base64: "AA" } } } as const;
@@ -153,7 +153,7 @@ describe("the chain", () => {
     return records;
   });
 
-  test("takes records in their order, and refuses one that is missing, twice there or another one", () => {
+  test("accepts records in order, and refuses missing, repeated and different ones", () => {
     fc.assert(
       fc.property(linked, fc.nat(), (records, at) => {
         expect(chain(records).sequence).toBe(records.length);

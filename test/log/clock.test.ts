@@ -1,4 +1,4 @@
-/** What the log takes for the time, when the time of day is set. */
+/** The log's time after the system clock has been set. */
 import { afterEach, expect, test, vi } from "vitest";
 import { systemClock } from "#cairnlog/engine/log/clock.js";
 

@@ -1,4 +1,6 @@
-/** Entries as they are made and spelled by the log, against the reference's canonical JSON and the offline verifier. */
+/**
+ * Entries as the log makes and serialises them, compared with the reference's canonical JSON and the offline verifier.
+ */
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
 import fc from "fast-check";
@@ -17,7 +19,7 @@ const sha512 = (preimage: Uint8Array) => [
   { algorithm: "sha2-512", digest_hex: createHash("sha512").update(preimage).digest("hex") },
 ];
 
-test("what is hashed is the reference's canonical JSON, in both versions", () => {
+test("the hashed bytes are the reference's canonical JSON, in both versions", () => {
   fc.assert(
     fc.property(payloads, previousHashes, (payload, previous_hash) => {
       const first = canonicalize(payload) + (previous_hash ?? "");
@@ -32,7 +34,7 @@ test("what is hashed is the reference's canonical JSON, in both versions", () =>
   );
 });
 
-test("what is served reads back as what was appended, and the verifier finds nothing wrong with it", () => {
+test("a served entry has the appended content, and the verifier accepts it", () => {
   fc.assert(
     fc.property(payloads, texts(), previousHashes, fc.boolean(), (payload, event_type, previous_hash, isFurther) => {
       const draft = { id: 7, timestamp, event_type, canonicalPayload: canonicalJson(payload) };

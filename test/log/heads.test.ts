@@ -1,4 +1,4 @@
-/** What `verify` says about heads: each fault is named at its size, and nothing else is. */
+/** Findings of `verify` about heads: each fault is reported at its size, and nothing else is. */
 import { createPrivateKey } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";

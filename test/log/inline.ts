@@ -1,4 +1,4 @@
-/** Commands of a test's own, which have no name. */
+/** Commands that a test defines for itself, without a registered name. */
 import type { Log } from "#cairnlog/engine/log/log.js";
 import type { Transaction } from "#cairnlog/engine/log/write/commands.js";
 import type { Committed } from "#cairnlog/engine/log/write/executor.js";

@@ -153,7 +153,7 @@ describe("limits of a log", () => {
     expect(log.size).toBe(10);
   });
 
-  test("closing answers what was accepted and refuses the rest", async () => {
+  test("closing answers accepted commands and refuses the rest", async () => {
     const { log } = await openTestLog();
     const accepted = Array.from({ length: 50 }, (_, n) => log.append(event(n)));
     const closing = log.close();
@@ -190,7 +190,7 @@ describe("opening", () => {
     expect(log.stateDifferences()).toEqual([]);
   });
 
-  test("another operator key is refused with a sentence that says what to do", async () => {
+  test("another operator key is refused with a message that says what to do", async () => {
     const { log, path } = await openTestLog();
     await log.close();
     const other = operatorKey(generatePrivateKey("ecdsa-p256"));

@@ -1,4 +1,7 @@
-/** After a write that failed, on disk or not, memory says what the disk says, as soon as anybody is told of the failure. */
+/**
+ * After a failed write, whether it reached the disk or not, memory equals the disk before anybody learns of the
+ * failure.
+ */
 import { describe, expect, test } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
@@ -34,7 +37,7 @@ function said(log: Log): unknown {
 }
 
 describe.each(["not persisted", "persisted anyway"] as const)("a write that fails, %s", (fate) => {
-  test("leaves memory as a log that is opened anew has it", async () => {
+  test("leaves memory like that of a newly opened log", async () => {
     const { log, path, faults } = await openFaultyLog();
     await log.append(Array.from({ length: BEFORE }, (_, n) => note(n)));
     await runIn(log, (transaction) => transaction.put("keys", KEY, row("before")));

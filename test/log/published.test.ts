@@ -1,4 +1,4 @@
-/** The file that says how far a log was shown: what is written into it, and which logs it lets go on. */
+/** The file with the newest published head: its content, and which logs it allows to continue. */
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
@@ -23,7 +23,7 @@ async function openShown(): Promise<{ log: Log; file: string; published: Publish
 }
 
 describe("a log may go on", () => {
-  test("where nothing was shown of it, or what was shown is cut short", async () => {
+  test("if no head of it was shown, or the file is cut short", async () => {
     const { file, published } = await openShown();
     published.check();
     for (const text of ["", '{"tree_size":', "[]", '{"tree_size":9}']) {
@@ -32,7 +32,7 @@ describe("a log may go on", () => {
     }
   });
 
-  test("where what was shown is its newest head, or an older one, and not where it is a later one or another", async () => {
+  test("if the shown head is its newest or an older one, but not if it is a later or a different one", async () => {
     const { log, file, published } = await openShown();
     const check = (change: object) => {
       writeFileSync(file, JSON.stringify({ ...log.treeHead(), ...change }));
@@ -71,7 +71,7 @@ describe("a log may go on", () => {
   });
 });
 
-describe("what is written", () => {
+describe("the written file", () => {
   test("is the newest head at the end, once", async () => {
     const { log, file, published } = await openShown();
     await published.stop();
@@ -113,7 +113,7 @@ describe("what is written", () => {
   });
 });
 
-test("a file that cannot be read is not taken for one that is not there", () => {
+test("an unreadable file is not treated as a missing one", () => {
   const folder = temporaryFolder();
   expect(readPublishedHead(join(folder, "none"))).toBeUndefined();
   expect(() => readPublishedHead(folder)).toThrow(

@@ -1,4 +1,4 @@
-/** Finding and paging over seams: places where imported history leaves ids out or steps back in time. */
+/** Finding and paging across seams: places where imported history has a gap between ids or goes back in time. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
@@ -108,7 +108,7 @@ describe("a date range over a seam", () => {
   });
 });
 
-test("whatever history was imported, pages of a date range are those of the plain filter", {
+test("for any imported history, pages of a date range match the plain filter", {
   timeout: 120_000,
 }, async () => {
   const moment = fc.tuple(fc.nat(12), fc.boolean());

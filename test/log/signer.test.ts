@@ -1,4 +1,4 @@
-/** What a signer answers: anything but its signature of each message makes the work fail, and leaves no trace. */
+/** Answers of a signer: anything other than a valid signature of each message makes the work fail without a trace. */
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
@@ -96,7 +96,7 @@ describe("for appends", () => {
   });
 });
 
-test("memory that the signer uses again is not what is written", async () => {
+test("memory that the signer reuses does not change what is written", async () => {
   const signer = openSigner();
   const given: Uint8Array[] = [];
   signer.answer = (_, right) => {
@@ -130,7 +130,7 @@ describe("for one head", () => {
     expect(await log.signHead()).toMatchObject({ tree_size: 1, root_hash: log.treeHead()!.root_hash });
   });
 
-  test.each(WRONG)("%s is refused at the end of an import, and nothing is there", async (_, answer) => {
+  test.each(WRONG)("%s is refused at the end of an import, and nothing is left", async (_, answer) => {
     const signer = openSigner();
     signer.answer = answer;
     const path = join(temporaryFolder(), "log");

@@ -1,4 +1,4 @@
-/** Hands that alter the files of a closed log, and heads that its operator could have signed. */
+/** Functions that alter the files of a closed log, and heads that its operator could have signed. */
 import { type Database, open } from "lmdb";
 import type { OperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { formatTimestamp } from "#cairnlog/engine/log/clock.js";

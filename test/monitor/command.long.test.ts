@@ -1,10 +1,12 @@
 /** `cairnlog monitor`, killed while it copies a log. */
+
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
 import { Mirror } from "#cairnlog/server/monitor/mirror.js";
+import { anyEvent } from "../anyevent.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, temporaryFolder } from "../server/harness.js";
 import { cairnlog, MAIN } from "../service.js";
@@ -12,7 +14,7 @@ import { cairnlog, MAIN } from "../service.js";
 test("killed at any moment, it goes on where it was", async () => {
   const state = temporaryFolder();
   const many = await startTestService();
-  const notes = Array.from({ length: 4_000 }, (_, n) => ({ event_type: "note", payload: { n } }));
+  const notes = Array.from({ length: 4_000 }, (_, n) => anyEvent({ n }));
   await many.server.registry.log.append(notes);
   const before = await LyingProxy.before(many.url);
   const operatorKey = parsePublicKey((await many.get("/log/operator-key")).body.public_key);

@@ -1,4 +1,4 @@
-/** What a monitor keeps in its folder, and how. */
+/** The files in a monitor's folder, and how they are written. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { expect, test } from "vitest";
@@ -22,7 +22,7 @@ test("a relative path is one from here, wherever the process goes", () => {
   expect(new MonitorFolder(path).mirror).toBe(join(path, "mirror"));
 });
 
-test("state and how far events were told come back as they were, in files for people to read", async () => {
+test("state and the position of reported events are restored, from files that people can read", async () => {
   const path = join(temporaryFolder(), "a", "b");
   const folder = new MonitorFolder(path);
   await folder.store.save(state);
@@ -55,7 +55,7 @@ test.each([
   });
 });
 
-test("what cannot be read is not taken for absent", async () => {
+test("an unreadable file is not treated as absent", async () => {
   const path = temporaryFolder();
   mkdirSync(join(path, "state.json"));
   await expect(new MonitorFolder(path).store.load()).rejects.toMatchObject({ code: "EISDIR" });
@@ -87,7 +87,7 @@ test("a file is written whole in place of the one before, readable by all, and n
   expect(statSync(file).mode & 0o777).toBe(0o644 & ~process.umask());
 });
 
-test("what stands in the way of a file stays, and so does the old file", () => {
+test("something in the place of a file is not removed, and the old file stays", () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, "taken", "by", "others"), { recursive: true });
   expect(() => keepFile(join(folder, "taken"), "text")).toThrow();

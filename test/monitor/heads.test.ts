@@ -55,7 +55,8 @@ describe("heads of the sizes in between", () => {
     const { monitor, folder, size } = await liar.acquainted(0);
     const known: TreeHead = (await liar.service.get(`/log/sth/${COMMON}`)).body;
     lieAbout(COMMON, (head) => ({ ...head, signature: noSignature() }));
-    const evidence = await caught(monitor.round(), "bad-signature");
+    const said = new RegExp(`^The head of size ${COMMON} is not signed any more\\.$`);
+    const evidence = await caught(monitor.round(), "bad-signature", said);
     expect(evidence).toMatchObject({ known, shown: { ...known, signature: noSignature() } });
     await liar.expectUnharmed(monitor, folder, size);
   });
@@ -67,7 +68,7 @@ describe("heads of the sizes in between", () => {
     await monitor.close();
   });
 
-  test("one that was mirrored, served again with its root and another signature, is no lie", async () => {
+  test("a mirrored head, served again with another signature, is not a lie", async () => {
     const { monitor, folder, size } = await liar.acquainted(0);
     const known: TreeHead = (await liar.service.get(`/log/sth/${COMMON}`)).body;
     lieAbout(COMMON, (head) => liar.signed(head, { timestamp: "2100-01-01T00:00:00.000000Z" }));
@@ -82,7 +83,11 @@ describe("heads of the sizes in between", () => {
   test("one that was mirrored, and is not served any more", async () => {
     const { monitor, folder, size } = await liar.acquainted(0);
     lieAbout(COMMON, () => null);
-    const evidence = await caught(monitor.round(), "missing-head");
+    const evidence = await caught(
+      monitor.round(),
+      "missing-head",
+      new RegExp(`^The head of size ${COMMON} is gone\\.$`),
+    );
     expect(evidence).toMatchObject({ known: { tree_size: COMMON }, shown: null });
     await liar.expectUnharmed(monitor, folder, size);
   });

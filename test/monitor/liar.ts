@@ -1,4 +1,4 @@
-/** A log that can be made to lie, and what must be left of its truth in a monitor's folder. */
+/** A log that lies when the test says so, and the data that must remain in a monitor's folder. */
 import { createHash, sign } from "node:crypto";
 import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,6 +7,7 @@ import { type Entry, type PublicKey, parsePublicKey, type TreeHead } from "#cair
 import type { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import { Mirror } from "#cairnlog/server/monitor/mirror.js";
 import type { Monitor } from "#cairnlog/server/monitor/monitor.js";
+import { anyEvent } from "../anyevent.js";
 import { type Lie, LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { canonical } from "../server/signers.js";
@@ -94,7 +95,7 @@ export class Liar {
 /** Appends until the log has `size` entries, other ones in each service. */
 export async function grow(to: TestService, size: number): Promise<void> {
   const missing = size - (await to.entryCount());
-  const note = { event_type: "note", payload: { of: to.url } };
+  const note = anyEvent({ of: to.url });
   if (missing > 0) await to.server.registry.log.append(Array.from({ length: missing }, () => note));
 }
 

@@ -1,4 +1,4 @@
-/** Each way in which a log can lie raises its alarm, with evidence, and leaves the verified mirror as it was. */
+/** Every kind of lie raises its alarm, with evidence, and leaves the verified mirror unchanged. */
 import { generateKeyPairSync } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { type Entry, parsePublicKey, type TreeHead } from "#cairnlog/engine/verify/index.js";
@@ -38,7 +38,7 @@ describe("the newest head", () => {
     await liar.expectUnharmed(monitor, folder, size);
   });
 
-  test("another signed head of the same size and root is no lie", async () => {
+  test("another signed head of the same size and root is not a lie", async () => {
     const { monitor, folder, size, head } = await liar.acquainted(0);
     liar.proxy.lie = newestAt((shown) => liar.signed(shown, { timestamp: new Date().toISOString() }));
     await monitor.round();
@@ -296,7 +296,13 @@ describe("entries", () => {
     const { monitor, folder, size } = await liar.acquainted();
     const later = (entry: Entry) => (entry.id > size + 1 ? { ...entry, id: entry.id + 1 } : entry);
     liar.proxy.lie = at(isPage, (page) => ({ ...page, entries: page.entries.map(later) }));
-    expect(await caught(monitor.round(), "broken-chain")).toMatchObject({ entry: { id: size + 3 } });
+    const shown = (await liar.service.get(`/log/sth/${size + 2}`)).body;
+    const evidence = await caught(
+      monitor.round(),
+      "broken-chain",
+      new RegExp(`^Entry ${size + 3} comes after entry ${size + 1}\\.$`),
+    );
+    expect(evidence).toMatchObject({ entry: { id: size + 3 }, other: { id: size + 1 }, shown });
     await liar.expectUnharmed(monitor, folder, size);
   });
 
@@ -309,7 +315,7 @@ describe("entries", () => {
   });
 });
 
-describe("answers that are no answers accuse nobody, and fill no memory", () => {
+describe("invalid answers raise no alarm, and use little memory", () => {
   test.each([
     ["garbage", (text: string) => `<html>${text}`],
     ["half of it", (text: string) => text.slice(0, -10)],

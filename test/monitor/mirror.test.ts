@@ -1,4 +1,6 @@
-/** What a monitor mirrors can be served: byte for byte what the log's own service says, but for writes. */
+/**
+ * The mirror of a monitor can be served: byte for byte the same answers as the log's own service, except for writes.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -10,6 +12,7 @@ import { createClient } from "#cairnlog/server/client/index.js";
 import { readSettings, startServer } from "#cairnlog/server/index.js";
 import type { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import type { Monitor } from "#cairnlog/server/monitor/monitor.js";
+import { anyEvent } from "../anyevent.js";
 import { chain } from "../log/history/entries.js";
 import { done, newPair, type Pair } from "../server/endorsements.js";
 import {
@@ -37,7 +40,7 @@ beforeAll(async () => {
   pair = await newPair(service);
   await done("offer", pair);
   await done("accept", pair);
-  const notes = Array.from({ length: 300 }, (_, i) => ({ event_type: "note", payload: { i, tags: ["many"] } }));
+  const notes = Array.from({ length: 300 }, (_, i) => anyEvent({ i, tags: ["many"] }));
   await service.server.registry.log.append(notes);
   ({ monitor, folder } = newMonitor(service.url));
   await monitor.round();
@@ -55,7 +58,7 @@ describe("reading", () => {
     const size = await service.entryCount();
     const paths = [
       "/log?page=2&per_page=200",
-      "/log?event_type=note&tags=many&per_page=3",
+      "/log?event_type=encrypted_claim&tags=many&per_page=3",
       `/log?search=${sha256("nothing")}`,
       "/log/head",
       "/log/2",
@@ -91,7 +94,7 @@ describe("reading", () => {
     }
   });
 
-  test("/health and /readyz say what it is", async () => {
+  test("/health and /readyz say that it is a mirror", async () => {
     expect((await mirror.get("/health")).body).toEqual({ status: "ok", version: expect.any(String), read_only: true });
     expect((await service.get("/health")).body).toEqual({ status: "ok", version: expect.any(String) });
     expect((await mirror.send("GET", "/readyz")).status).toBe(200);
@@ -124,7 +127,7 @@ describe("reading", () => {
   });
 });
 
-test("writing, signing in and private rows: 403 with a reason, whatever is sent", async () => {
+test("writing, signing in and private rows: 403 with a reason, for any request", async () => {
   const document = await mirror.openApi();
   const open = ["/api/v1/verify", "/api/v1/log/verify", "/api/v1/composite/assemble", "/api/v1/composite/compile"];
   let refused = 0;
@@ -140,17 +143,17 @@ test("writing, signing in and private rows: 403 with a reason, whatever is sent"
   for (const path of ["/inbox", "/webhooks", "/trust-configs"]) expectProblem(await mirror.get(path), 403, "forbidden");
 });
 
-test("no private key is there, and none is needed", () => {
+test("there is no private key, and none is needed", () => {
   expect(readdirSync(folder.mirror).sort()).toEqual(["checkpoint.txt", "log", "operator.pub.pem"]);
 });
 
 test("what the monitor writes meanwhile is picked up", async () => {
-  await service.server.registry.log.append({ event_type: "note", payload: { late: true } });
+  await service.server.registry.log.append(anyEvent({ late: true }));
   await monitor.round();
   const wanted = (await service.get("/log/sth")).text;
   await expect.poll(async () => (await mirror.get("/log/sth")).text, { timeout: 30_000 }).toBe(wanted);
   expect((await mirror.get("/log/checkpoint")).text).toBe((await service.get("/log/checkpoint")).text);
-  expect((await mirror.get("/log?event_type=note")).body.total).toBe(301);
+  expect((await mirror.get("/log?event_type=encrypted_claim")).body.total).toBe(301);
 });
 
 test("imported history: version 1, ids with gaps, no heads but the last", async () => {
@@ -164,7 +167,7 @@ test("imported history: version 1, ids with gaps, no heads but the last", async 
   ];
   await importEntries({ path: join(dataDir, "log"), signer: operator, projection }, chain(wanted) as Entry[]);
   const old = await startTestService({ SERVICE_DATA_DIR: dataDir });
-  await old.server.registry.log.append({ event_type: "note", payload: { later: true } });
+  await old.server.registry.log.append(anyEvent({ later: true }));
   const made = newMonitor(old.url);
   for (const audit of [false, true]) await made.monitor.round({ audit });
   await made.monitor.close();
@@ -183,7 +186,7 @@ test("imported history: version 1, ids with gaps, no heads but the last", async 
   expectProblem(await copy.get("/log/sth/2"), 404, "not-found");
 });
 
-test("what is no mirror is not served", async () => {
+test("a directory without a mirror is not served", async () => {
   const start = (dataDir: string) =>
     startServer(readSettings({ ...testEnvironment(dataDir), SERVICE_READ_ONLY: "on" }));
   await expect(start(temporaryFolder())).rejects.toMatchObject({ code: "not-found" });

@@ -1,4 +1,4 @@
-/** Monitors in this process, and what their alarms must show. */
+/** Monitors in this process, and the required content of their alarms. */
 import { createPublicKey, verify } from "node:crypto";
 import { expect } from "vitest";
 import type { Entry, TreeHead } from "#cairnlog/engine/verify/index.js";

@@ -1,4 +1,4 @@
-/** Alarms on their way to the address that was given for them. */
+/** Delivery of alarms to the configured address. */
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, expect, test } from "vitest";
@@ -33,7 +33,7 @@ async function posted(url: string) {
   return { refusal, pauses };
 }
 
-test("as JSON by POST, once where it is taken", async () => {
+test("as JSON by POST, only once if it is accepted", async () => {
   const requests: IncomingMessage[] = [];
   const url = await serve((request, response) => {
     requests.push(request);
@@ -59,7 +59,7 @@ test.each([
   expect(hook.asked()).toBe(Math.min(failures + 1, 4));
 });
 
-test.each([200, 201, 299])("%d is taken for an answer", async (status) => {
+test.each([200, 201, 299])("%d is accepted as an answer", async (status) => {
   const url = await serve((_, response) => void response.writeHead(status).end("thanks"));
   expect((await posted(url)).refusal).toBeNull();
 });
@@ -69,7 +69,7 @@ test.each([300, 404, 503])("%d is not", async (status) => {
   expect((await posted(url)).refusal).toBe(`it answered ${status}`);
 });
 
-test("it goes nowhere else, whatever the answer says", async () => {
+test("it contacts no other address, for any answer", async () => {
   const hook = await receiver();
   const url = await serve((_, response) => void response.writeHead(307, { location: hook.url }).end());
   expect((await posted(url)).refusal).toBe("nothing answers there");

@@ -1,9 +1,10 @@
-/** Limits and outages are waited out, and nobody is waited for for ever. */
+/** A monitor waits for limits and outages to end, but not for ever. */
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, expect, test } from "vitest";
 import { OversizedAnswer } from "#cairnlog/server/client/body.js";
 import { patientFetch } from "#cairnlog/server/monitor/patience.js";
+import { anyEvent } from "../anyevent.js";
 import { startTestService } from "../server/harness.js";
 import { hastyFetch, newMonitor } from "./monitors.js";
 
@@ -107,7 +108,7 @@ test.each([200, 204, 304, 404, 422, 428, 430, 500, 501, 505])("%d is not asked f
   expect([response.status, await response.text(), asked()]).toEqual([status, "", 1]);
 });
 
-test("what is asked is passed on", async () => {
+test("the question is passed on", async () => {
   let seen = "";
   const url = await serve((request, response) => {
     seen = `${request.method} ${request.headers["x-own"]}`;
@@ -117,7 +118,7 @@ test("what is asked is passed on", async () => {
   expect(seen).toBe("POST a");
 });
 
-test("an answer of 16 MiB is taken, and one that is a byte longer is not asked for again", async () => {
+test("an answer of 16 MiB is accepted; one that is a byte longer is not requested again", async () => {
   const long = (bytes: number) => patience([200, {}, "x".repeat(bytes)]);
   const fitting = await long(16 * 1024 * 1024);
   expect((await (await fitting.patient(fitting.url)).arrayBuffer()).byteLength).toBe(16_777_216);
@@ -126,7 +127,7 @@ test("an answer of 16 MiB is taken, and one that is a byte longer is not asked f
   expect(longer.asked()).toBe(1);
 });
 
-test("an answer that stays away is no answer", async () => {
+test("a missing answer is not an answer", async () => {
   const url = await serve(() => {});
   const said: string[] = [];
   await expect(hastyFetch(said, 50)(url)).rejects.toMatchObject({ name: "TimeoutError" });
@@ -155,7 +156,7 @@ test("an interruption ends a wait at once", async () => {
 
 test("a log is followed through its own rate limits, and the default ones are waited out politely", async () => {
   const service = await startTestService({ SERVICE_RATE_LIMITS: "on", SERVICE_RATE_LIMIT_GENERAL: "12" });
-  const notes = Array.from({ length: 450 }, (_, n) => ({ event_type: "note", payload: { n } }));
+  const notes = Array.from({ length: 450 }, (_, n) => anyEvent({ n }));
   await service.server.registry.log.append(notes);
   const said: string[] = [];
   const interrupted = new AbortController();

@@ -1,4 +1,4 @@
-/** The other end of `--webhook`. */
+/** The receiver of `--webhook`. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll } from "vitest";

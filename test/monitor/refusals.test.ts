@@ -1,4 +1,4 @@
-/** What a mirror takes, and which kind of lie it finds in what it does not take. */
+/** The data that a mirror accepts, and the kind of alarm for data that it refuses. */
 import { generateKeyPairSync } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -167,7 +167,7 @@ describe("the first entry of a log", () => {
   });
 });
 
-test("history without heads is taken, and held to its own rules", async () => {
+test("history without heads is accepted, and checked by its own rules", async () => {
   const old = await Mirror.open(temporaryFolder(), key);
   // Version 1 has no order of time, and its timestamps are whatever was written down.
   const entries = made([

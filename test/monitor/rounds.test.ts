@@ -1,6 +1,7 @@
-/** What a round asks for, in what order it believes it, and what it says on the way. */
+/** A round of a monitor: its requests, the order in which it verifies the answers, and its output. */
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
+import { anyEvent } from "../anyevent.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService } from "../server/harness.js";
 import { isPage } from "./liar.js";
@@ -23,7 +24,7 @@ beforeEach(async () => {
 });
 
 async function grow(service: TestService, count: number): Promise<void> {
-  const note = { event_type: "note", payload: {} };
+  const note = anyEvent();
   for (let left = count; left > 0; left -= 500)
     await service.server.registry.log.append(Array(Math.min(500, left)).fill(note));
 }
@@ -60,7 +61,7 @@ test("every entry and head is asked for once, and then one page again", async ()
   expect(monitor.size).toBe(0);
 });
 
-test("with --audit all of it is asked for again, and how far that is is said", async () => {
+test("with --audit everything is fetched again, and the progress is shown", async () => {
   proxy.upstream = short.url;
   const told: [string, number, number][] = [];
   const { monitor } = newMonitor(proxy.url, { onProgress: (...progress) => told.push(progress) });
@@ -177,11 +178,11 @@ test("a log without a checkpoint, and an empty one, are followed", async () => {
 });
 
 describe("watched keys", () => {
-  const named = { event_type: "note", payload: { some_fingerprint: FINGERPRINT.toUpperCase(), other_fingerprint: 7 } };
+  const named = anyEvent({ some_fingerprint: FINGERPRINT.toUpperCase(), other_fingerprint: 7 });
 
-  test("are told until somebody heard it, before anything else is asked for", async () => {
+  test("are reported again until the receiver has answered, before any other request", async () => {
     const service = await startTestService();
-    await service.server.registry.log.append([{ event_type: "note", payload: {} }, named, named]);
+    await service.server.registry.log.append([anyEvent(), named, named]);
     proxy.upstream = service.url;
     const told: number[] = [];
     let isDeaf = true;

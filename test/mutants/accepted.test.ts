@@ -1,4 +1,4 @@
-/** The lists of accepted mutants: what an entry fits, and when it fits nothing any more. */
+/** The lists of accepted mutants: what an entry matches, and the error if it matches nothing any more. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Mutants that are known to change nothing, or that nobody needs to notice, each with its reason. */
+/** Mutants that are known to change nothing, or nothing that matters, each with its reason. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Mutant, mutantsOf } from "./generate.js";

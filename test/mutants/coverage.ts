@@ -1,6 +1,6 @@
 /**
- * Which test file executes which part of the build, measured by running each with `NODE_V8_COVERAGE`: the commands and
- * services that a test starts, and their worker threads, write what they executed too.
+ * Measures which test file executes which part of the build, with `NODE_V8_COVERAGE`. This includes the commands and
+ * services that a test starts, and their worker threads.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** The mutants that are made of a piece of code. */
+/** The mutants that are generated from a piece of code. */
 import { expect, test } from "vitest";
 import { edits, planted, sample } from "./generate.js";
 

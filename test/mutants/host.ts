@@ -1,6 +1,6 @@
 /**
- * The process that runs a sandbox's tests: `node host.js FOLDER`. It stays from run to run, since starting vitest takes
- * longer than most test files; the tests themselves run in processes that are new each time, and load what is in `dist` then.
+ * The process that runs a sandbox's tests: `node host.js FOLDER`. It stays alive between runs, because starting vitest
+ * takes longer than most test files. The tests themselves run in new processes each time, and load the current `dist`.
  */
 import { join } from "node:path";
 import { createVitest, type Reporter, type TestModule } from "vitest/node";

@@ -1,4 +1,4 @@
-/** The faults that are planted: for each node of a syntax tree, the small wrong texts that could stand in its place. */
+/** The faults that are planted: for each node of a syntax tree, the small wrong texts that could replace it. */
 import type { ESTree } from "vite";
 
 export type Node = ESTree.Node;

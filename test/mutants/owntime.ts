@@ -1,6 +1,6 @@
 /**
- * How long a process group has been at work, where time in which it only waited for a processor does not count: a busy
- * machine must not look like a test that hangs, nor make the measured times of tests useless.
+ * The time for which a process group has worked, without the time in which it only waited for a processor. Otherwise a
+ * busy machine would look like a hanging test, and measured times of tests would be useless.
  */
 import { readdirSync, readFileSync } from "node:fs";
 

@@ -1,4 +1,4 @@
-/** What a run says at its end, also one that was interrupted. */
+/** The report at the end of a run, or after an interruption. */
 import type { Mutant } from "./generate.js";
 import type { State, Verdict } from "./run.js";
 

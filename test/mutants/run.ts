@@ -1,4 +1,4 @@
-/** Shows each mutant to the tests that execute its place, and says what became of it. */
+/** Runs the tests that execute the place of a mutant, for each mutant, and records the verdict. */
 import { basename, dirname } from "node:path";
 import { type Accepted, accepts } from "./accepted.js";
 import type { Coverage } from "./coverage.js";

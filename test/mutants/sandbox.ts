@@ -1,4 +1,4 @@
-/** A copy of the project in which faults are planted and tests are run, so that the checkout itself stays whole. */
+/** A copy of the project in which faults are planted and tests are run, so that the checkout itself is not changed. */
 import { type ChildProcess, fork } from "node:child_process";
 import {
   cpSync,

@@ -1,4 +1,7 @@
-/** A project of a few lines with mutants of every fate, wherever code can run: a runner that misjudges one is not to be believed. */
+/**
+ * A project of a few lines with mutants of every verdict, wherever code can run: a runner that misjudges one of them
+ * cannot be trusted.
+ */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -41,7 +44,7 @@ test("in a child process", () => {
   "test/broken.test.ts": `import { expect, test } from "vitest";
 import { unnoticed } from "#cairnlog/small.js";
 
-test("fails whatever the code does", () => expect(unnoticed(1)).toBe(0));
+test("fails for any code", () => expect(unnoticed(1)).toBe(0));
 `,
 };
 

@@ -1,4 +1,4 @@
-/** How a sandbox runs its tests: one file after the other, in the order that it is given. */
+/** Configuration for tests in a sandbox: one file after the other, in the given order. */
 import { defineConfig, mergeConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import tests from "../vitest.config.js";

@@ -1,4 +1,4 @@
-/** The service as docs/operating.md has it installed: those of its commands that nobody needs to be root for. */
+/** The installation of docs/operating.md: all of its commands that need no root. */
 import { execFile } from "node:child_process";
 import { cpSync, existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";

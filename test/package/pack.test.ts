@@ -1,4 +1,4 @@
-/** The package as people get it: packed, installed into an empty project, imported, type-checked, run. */
+/** The package as users get it: packed, installed into an empty project, imported, type-checked, run. */
 import { execFile } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
@@ -38,7 +38,7 @@ function write(name: string, content: object | string): void {
 
 const entries = Object.keys(manifest.exports).filter((name) => name !== "./package.json");
 
-describe("what is in it", () => {
+describe("the content of the package", () => {
   test("compiled code, its licence and its README: no tests, no secrets, and no more than 2 MB", () => {
     const strange = packed.files.filter(
       ({ path }) => !/^(?:package\.json|README\.md|LICENSE|dist\/(?:engine|server|wasm)\/.+)$/.test(path),
@@ -75,7 +75,7 @@ test.each(entries)("%s can be imported by Node", async (name) => {
   expect(stdout).toBe("true\n");
 });
 
-test("the command says its version, and what it can do", async () => {
+test("the command shows its version and its subcommands", async () => {
   const { stdout } = await run("npx", ["--no-install", "cairnlog", "--version"], { cwd: project });
   expect(stdout.trim()).toBe(manifest.version);
   expect((await run("npx", ["--no-install", "cairnlog", "--help"], { cwd: project })).stdout).toContain("attest");

@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-/** Needs the registry, for what the package depends on: `npm run test:package`, apart from `npm test`. */
+/** Configuration for `npm run test:package`, which needs the npm registry and is separate from `npm test`. */
 export default defineConfig({
   test: {
     root: new URL("../..", import.meta.url).pathname,

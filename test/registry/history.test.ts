@@ -1,4 +1,4 @@
-/** Hostile history: whatever an imported entry says, rows, terms and queries come out of it, and no crash. */
+/** Hostile history: whatever an imported entry contains, rows, terms and queries work, and nothing crashes. */
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
@@ -54,7 +54,7 @@ const payload = fc.dictionary(fc.constantFrom(...MEMBERS), fc.oneof({ weight: 4,
   size: "max",
 }) as fc.Arbitrary<Record<string, unknown>>;
 
-test("any payload under any event type: state is what a rebuild makes, and everything can be asked", {
+test("any payload under any event type: the state equals a rebuild, and every query works", {
   timeout: 120_000,
 }, async () => {
   const pem = generatePrivateKey("ed25519");
@@ -69,11 +69,13 @@ test("any payload under any event type: state is what a rebuild makes, and every
         const path = join(newFolder(), "log");
         const entries = chain([registered(a), registered(b), ...events]);
         const operator = operatorKey(pem);
-        const writer = await openHistory({ path, operatorKey: operator.public.pem, projection, mapSize: 2 ** 28 });
+        const { checksEvents: _, ...unchecked } = projection;
+        const options = { path, operatorKey: operator.public.pem, projection: unchecked, mapSize: 2 ** 28 };
+        const writer = await openHistory(options);
         await writer.add(entries.map((entry) => ({ entry: line(entry), otsProof: null, head: null })));
         await writer.close();
         const world = await openWorld(path, pem);
-        const { log, keys, endorsementQueries, graphs, trust, requests, policies } = world.registry;
+        const { log, keys, endorsementQueries, graphs, trust, requestQueries, policies } = world.registry;
         expect(log.stateDifferences()).toEqual([]);
         for (const { fingerprint } of [a, b]) {
           keys.find(fingerprint);
@@ -83,10 +85,12 @@ test("any payload under any event type: state is what a rebuild makes, and every
           await endorsementQueries.statusCounts(fingerprint);
           await graphs.around(fingerprint);
           await trust.standing(fingerprint);
-          for (const { request_id } of requests.list({ target: fingerprint }).requests) requests.find(request_id);
+          for (const { request_id } of requestQueries.list({ target: fingerprint }).requests)
+            requestQueries.find(request_id);
           policies.view(fingerprint);
         }
-        expect(await log.verify()).toMatchObject({ valid: true });
+        const { errors } = await log.verify();
+        expect(errors.filter(({ code }) => code !== "wrong-event")).toEqual([]);
         await world.registry.close();
       },
     ),
@@ -94,7 +98,7 @@ test("any payload under any event type: state is what a rebuild makes, and every
   );
 });
 
-test("a damaged line is an entry or a coded error, whatever the damage", async () => {
+test("any damaged line is either an entry or a coded error", async () => {
   const path = newFolder();
   const operator = operatorKey(generatePrivateKey("ed25519"));
   const writer = await openHistory({ path, operatorKey: operator.public.pem, projection, mapSize: 2 ** 28 });

@@ -103,7 +103,7 @@ describe("a malformed submission", () => {
     expect(verifying).toMatchObject({ code: "invalid-input", paths: [`/manifest${path}`] });
   });
 
-  it("takes what lies on the limits", async () => {
+  it("accepts values at the limits", async () => {
     const attestations = [
       { ...good, id: "🪨".repeat(128), intent_statement: "🪨".repeat(4096), type: "x".repeat(512) },
     ];
@@ -130,7 +130,7 @@ describe("a malformed submission", () => {
     expect(error).toMatchObject({ code: "invalid-input", paths: [path] });
   });
 
-  it("refuses what has no canonical form", async () => {
+  it("refuses values without a canonical form", async () => {
     const manifest = { ...manifestOf(), extra: "\ud800" };
     const input = { manifest, public_key_pem: nodeSigner().pem, signature: "AAAA" };
     expect((await failure(() => submit(input))).code).toBe("not-i-json");
@@ -141,7 +141,7 @@ describe("a malformed submission", () => {
     );
   });
 
-  it("ends in a coded error whatever JSON it is", async () => {
+  it("ends in a coded error for any JSON", async () => {
     const signer = nodeSigner();
     const valid: Record<string, unknown> = submission(signer, manifestOf());
     await fc.assert(

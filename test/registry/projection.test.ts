@@ -127,7 +127,7 @@ describe("events that make no sense", () => {
     expect(world.registry.log.stateDifferences()).toEqual([]);
   });
 
-  it("never throw, whatever JSON they hold", async () => {
+  it("never throw, for any JSON", async () => {
     const world = await openWorld();
     const member = fc.constantFrom(
       "fingerprint",

@@ -1,6 +1,6 @@
 /**
- * Commands are deterministic: those that a registry was given, run again on a fresh log at the same times, write the same
- * bytes. Every command and every kind of event takes part.
+ * Commands are deterministic: recorded commands, run again on a new log at the same times, write the same bytes. This
+ * covers every command and every kind of event.
  */
 import { type Key, open } from "lmdb";
 import { afterAll, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** Long queries in slices: side by side, bounded, beside everything else. */
+/** Long queries in slices: simultaneous, limited, while other work continues. */
 import { expect, it } from "vitest";
 import { Slices, type Steps } from "#cairnlog/engine/registry/slices.js";
 import { failure } from "./world.js";

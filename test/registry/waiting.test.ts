@@ -1,4 +1,4 @@
-/** How long somebody who has used up tries or a quota is told to wait: whole seconds, rounded up, and never none. */
+/** The waiting time after the attempts or a quota are used up: whole seconds, rounded up, never zero. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
@@ -67,7 +67,7 @@ describe("tries", () => {
     tries.take("name");
   });
 
-  test("are said to be what they are", () => {
+  test("are reported with the right numbers", () => {
     const tries = new Tries({ limit: 0, windowSeconds: 1, clock, about: "reveals of this claim" });
     expect(() => tries.take("name")).toThrow(/^Too many reveals of this claim\. Try again in \S+ seconds\.$/);
   });
@@ -93,7 +93,7 @@ describe("a quota", () => {
     await take(`key ${keys++}`);
   });
 
-  test("is whole again after exactly an hour, which begins with the next that is taken", async () => {
+  test("is full again after exactly an hour, which begins with the next use", async () => {
     const key = `key ${keys++}`;
     await take(key);
     await take(key);
@@ -104,7 +104,7 @@ describe("a quota", () => {
     expect(await refusal(key)).toBe(3_000);
   });
 
-  test("is not there where there is no limit", async () => {
+  test("is absent if there is no limit", async () => {
     const key = `key ${keys++}`;
     for (let i = 0; i < 5; i++) await take(key, null);
     await take(key);

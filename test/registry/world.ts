@@ -1,5 +1,5 @@
 /**
- * A real registry in a directory of its own, with a clock that the test moves, and signers made without the code under
+ * A real registry in a directory of its own, with a clock that the test sets, and signers made without the code under
  * test: by node:crypto or by the openssl command.
  */
 import { execFileSync } from "node:child_process";

@@ -1,4 +1,4 @@
-/** The command line that the harnesses share. */
+/** The command line of the harnesses. */
 import { type ParseArgsConfig, parseArgs } from "node:util";
 
 type Options = NonNullable<ParseArgsConfig["options"]>;

@@ -1,6 +1,6 @@
 /**
- * Planted faults: a copy of what was built, with one text of it replaced by a wrong one. A harness that does not find
- * every one of them is not to be believed when it finds nothing.
+ * Planted faults: a copy of the build in which one text is replaced by a wrong one. A harness that does not find every
+ * planted fault cannot be trusted when it finds nothing.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** Chance that can be repeated: everything that a harness chooses comes from one seed. */
+/** Repeatable random numbers: everything that a harness chooses comes from one seed. */
 
 export class Random {
   #state: number;

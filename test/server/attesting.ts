@@ -1,4 +1,4 @@
-/** The plainest load: attestations, one after the other or over several connections until the service is gone. */
+/** A simple load: attestations, one after the other or over several connections, until the service is gone. */
 import { newManifest, newSigner, submission } from "./signers.js";
 
 export interface Acknowledged {

@@ -1,4 +1,4 @@
-/** The OpenAPI document as a judge: what it does not promise of an answer, no answer may have. */
+/** Checks answers against the OpenAPI document: an undocumented part of an answer is an error. */
 import { Compile } from "typebox/schema";
 import { expect } from "vitest";
 

@@ -1,6 +1,6 @@
 /**
- * The service over real HTTP with what a running one keeps to itself in the test's hands: its clock, its operator key,
- * its gate, and every line that it logs. Beside the service's routes there is one for each way to pass the gate.
+ * The service over real HTTP, with its clock, operator key, gate and log lines controlled by the test. Besides the
+ * service's routes there is one route for each way to pass the gate.
  */
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { join } from "node:path";
@@ -77,7 +77,7 @@ export async function startControlled(
   const predicateBase = "https://x-service.example/predicates";
   const registry = await openRegistry({ path: join(dataDir, "log"), operator, pool, predicateBase, clock });
   const { challenges, keys } = registry;
-  const sessions = new Sessions({ operator, keys, ttlSeconds: 3600, clock });
+  const sessions = new Sessions({ operator, keys, passwords: registry.passwords, ttlSeconds: 3600, clock });
   const gate = new Gate({ challenges, sessions, keys, operator });
   const metrics = new Metrics(registry.log);
   const readiness = new Readiness({ log: registry.log, operator, freeBytes: () => state.freeBytes });

@@ -1,4 +1,4 @@
-/** The parts of the page at /docs, of a document that is small enough to say what each must read. */
+/** The parts of the page at /docs, made from a document so small that the test can give the expected text of each. */
 import { expect, test } from "vitest";
 import { html, prose, words } from "#cairnlog/server/http/docs/markup.js";
 import { operationHtml } from "#cairnlog/server/http/docs/operation.js";
@@ -77,7 +77,7 @@ const MEMBERS = (direction: "in" | "out") => {
   ].join(" ");
 };
 
-test.each(["in", "out"] as const)("members of what is sent %s: types, bounds, and what may be missed", (direction) => {
+test.each(["in", "out"] as const)("members of a body %s: types, limits, and which are optional", (direction) => {
   expect(read(membersOf(SCHEMAS.Thing!, direction)!.text)).toBe(MEMBERS(direction));
   // Of an array, and of what may be null, those of what it holds.
   expect(membersOf({ items: SCHEMAS.Thing! }, direction)!.text).toBe(membersOf(SCHEMAS.Thing!, direction)!.text);
@@ -123,7 +123,7 @@ const parameter = (name: string, where: "path" | "query" | "header", more: objec
   ...more,
 });
 
-test("an operation: its name, what it takes and what it answers", () => {
+test("an operation: its name, input and answers", () => {
   const { text } = operationHtml(
     place({
       parameters: [

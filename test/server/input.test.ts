@@ -1,4 +1,4 @@
-/** From the text of a request to checked values: what is read, and the sentence about each fault. */
+/** From the text of a request to checked values: what is read, and the message about each fault. */
 import Type, { type TObject, type TSchema } from "typebox";
 import { describe, expect, test } from "vitest";
 import { MAX_VALUES } from "#cairnlog/server/http/extent.js";
@@ -120,7 +120,7 @@ describe("names and texts", () => {
     size: Type.Optional(Type.Integer()),
   });
 
-  test("become values, with defaults for what is not given", () => {
+  test("become values, with defaults for absent ones", () => {
     expect(read("")).toEqual({ page: 1 });
     expect(read("page=20&name=7&size=0")).toEqual({ page: 20, name: "7", size: 0 });
     // Each reading starts with the defaults again.
@@ -157,7 +157,7 @@ describe("names and texts", () => {
   });
 });
 
-describe("a value that does not fit is told", () => {
+describe("a wrong value is reported", () => {
   const STRING = Type.String();
   const DATE = Type.String({ format: "date-time" });
   test.each<[string, TSchema, unknown, string, string]>([
@@ -181,7 +181,7 @@ describe("a value that does not fit is told", () => {
     expect(error.details).toEqual([{ path, message }]);
   });
 
-  test("member by member, each once, and what fits is taken", () => {
+  test("member by member, each once, and valid members are accepted", () => {
     const schema = Type.Object({ a: Type.Integer(), b: STRING, c: Type.Object({ d: STRING, e: STRING }) });
     const check = checker(schema);
     check({ a: 1, b: "x", c: { d: "", e: "", more: 1 }, more: 2 });

@@ -1,4 +1,4 @@
-/** Whether an answer is what the service's own OpenAPI document promises, for programs that run without vitest. */
+/** Checks whether an answer matches the service's OpenAPI document, for programs that run without vitest. */
 import { Compile } from "typebox/schema";
 
 // biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is walked as it comes

@@ -1,4 +1,4 @@
-/** How a client proves that it holds a key: challenges answered by node:crypto or by the openssl command. */
+/** Proofs that a client holds a key: challenges answered by node:crypto or by the openssl command. */
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Receipts by an operator who records whatever he likes: what a verifier must not believe for it stands in a log. Made by
- * node:crypto from the documents' wording alone.
+ * Receipts by a dishonest operator who records anything: a verifier must not trust a statement only because it is in a
+ * log. Made with node:crypto from the documentation alone.
  */
 import { createPrivateKey, sign } from "node:crypto";
 import { canonical, sha256, type TestManifest, type TestSigner } from "./signers.js";

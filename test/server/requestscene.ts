@@ -1,4 +1,4 @@
-/** Two keys with sessions at a service whose clock the test moves: one asks, the other is asked. */
+/** Two keys with sessions at a service whose clock the test sets: one asks, the other is asked. */
 import { randomUUID } from "node:crypto";
 import { expect } from "vitest";
 import { type Controlled, startControlled } from "./controlled.js";

@@ -1,4 +1,4 @@
-/** Signers and signed things, made with node:crypto and nothing of the code under test. */
+/** Signers and signed data, made with node:crypto and without the code under test. */
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 
 export const sha256 = (data: Uint8Array | string): string => createHash("sha256").update(data).digest("hex");

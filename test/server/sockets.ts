@@ -1,4 +1,4 @@
-/** Clients that take their time, over bare connections. */
+/** Slow clients, over bare connections. */
 import { connect, type Socket } from "node:net";
 import type { Log } from "#cairnlog/engine/log/log.js";
 

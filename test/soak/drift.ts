@@ -1,4 +1,4 @@
-/** Whether something grows without end: a line through the samples of each stretch between restarts. */
+/** Detects values that grow without end: fits a line through the samples of each interval between restarts. */
 
 export interface Sample {
   /** Seconds since the start. */

@@ -1,4 +1,4 @@
-/** A service under steady mixed load for long, with restarts: does anything grow, or slow down, that should not? */
+/** A service under steady mixed load for a long time, with restarts: nothing may grow or slow down that should not. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";

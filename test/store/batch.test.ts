@@ -11,7 +11,7 @@ const item = fc.record({
   timestamp: fc.maxSafeNat(),
 });
 
-test("what is packed comes out again", () => {
+test("packed values can be unpacked", () => {
   fc.assert(
     fc.property(
       fc.array(item, { minLength: 1, maxLength: 20 }),

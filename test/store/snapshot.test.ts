@@ -1,4 +1,4 @@
-/** Snapshots: what was on disk at one moment, whatever is written meanwhile. */
+/** Snapshots: the data on disk at one moment, whatever is written afterwards. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

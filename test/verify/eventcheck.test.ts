@@ -6,11 +6,14 @@ import { chain } from "../log/history/entries.js";
 
 const PREDICATE = "https://x-service.example/predicates/authorship/v1";
 const [a, b] = [`sha256:${"a".repeat(64)}`, `sha256:${"b".repeat(64)}`];
-const key = { fingerprint: a, public_key: "PEM", pseudonym: "Ada", key_algorithm: "ed25519", expiration_date: null };
+const key = {
+  ...{ fingerprint: a, public_key: "PEM", pseudonym: "Ada", expiration_date: null },
+  key_algorithm: "ed25519" as const,
+};
 const offer = {
   endorser_key_fingerprint: a,
   endorsed_key_fingerprint: b,
-  category: "x-service:human_attestation",
+  category: "x-service:human_attestation" as const,
   valid_until: null,
   institutional_metadata: null,
   external_identifiers: null,
@@ -162,6 +165,14 @@ describe("an old payload, which does not name its type", () => {
     expect(said("note", { fingerprint: a, reason: "lost" }, 1)).toBe(
       'The event type is "note", but the payload is that of another event: key_revocation.',
     );
+  });
+
+  test("of a claim may be older than keyed commitments", () => {
+    const { ciphertext, commitment, lookup_key } = OLD.encrypted_claim;
+    const old = { ciphertext, commitment, lookup_key };
+    expect(said("encrypted_claim", old)).toBeUndefined();
+    expect(said("encrypted_claim", { ...old, event_type: "encrypted_claim" })).toBe("/commitment_alg is missing.");
+    expect(said("key_revocation", old)).toContain("that of another event: encrypted_claim.");
   });
 
   test("of version 2 is of a known kind", () => {

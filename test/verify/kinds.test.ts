@@ -1,4 +1,4 @@
-/** The table of event kinds: what it says of itself, and what fits a kind. */
+/** The table of event kinds: its content, and which events match a kind. */
 import { describe, expect, test } from "vitest";
 import { AUDIT_SCOPES, FINGERPRINT_MEMBERS } from "#cairnlog/engine/verify/contract.js";
 import {

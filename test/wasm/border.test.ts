@@ -69,7 +69,7 @@ it("offers SIMD first where it is there, and the scalar kernel always", () => {
 describe.each(kernels.map((kernel) => [kernel.name, kernel as unknown as Untyped] as const))(
   "border, %s",
   (_, kernel) => {
-    it.each(notBytes)("refuses what is not bytes: %s", (value) => {
+    it.each(notBytes)("refuses values that are not bytes: %s", (value) => {
       const calls = [
         () => kernel.sha256(value),
         () => (kernel.createSha256() as { update(data: unknown): void }).update(value),
@@ -137,7 +137,7 @@ describe.each(kernels.map((kernel) => [kernel.name, kernel as unknown as Untyped
       expect(() => kernel.extend(3, bytes(64), bytes(32), 1, true)).not.toThrow();
     });
 
-    it("refuses withRoots that is no boolean", () => {
+    it("refuses withRoots that is not a boolean", () => {
       expect(() => kernel.extend(0, bytes(0), bytes(32), 1, 1)).toThrow(TypeError);
       expect(() => kernel.extend(0, bytes(0), bytes(32), 1, undefined)).toThrow(TypeError);
     });

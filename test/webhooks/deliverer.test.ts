@@ -1,4 +1,4 @@
-/** When and in which order deliveries are tried, with a clock that the test moves. */
+/** The time and order of deliveries, with a clock that the test sets. */
 import { pino } from "pino";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { projection } from "#cairnlog/engine/registry/projection.js";

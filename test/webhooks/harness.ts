@@ -1,6 +1,6 @@
 /**
- * Deliveries in the test's hands: a real registry on disk, a deliverer whose clock and timers stand still until they are
- * moved, and endpoints that answer what the test says.
+ * Deliveries controlled by the test: a real registry on disk, a deliverer whose clock and timers the test moves, and
+ * endpoints that answer as the test says.
  */
 import { Writable } from "node:stream";
 import { pino } from "pino";

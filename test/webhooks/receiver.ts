@@ -1,4 +1,4 @@
-/** An endpoint on this machine that keeps what it got and answers what the test says. */
+/** An endpoint on this machine that stores what it receives and answers as the test says. */
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,4 @@
-/** Names to addresses, against a name server of our own. */
+/** Resolving names, with a name server of our own. */
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";

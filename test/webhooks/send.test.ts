@@ -1,4 +1,4 @@
-/** What is connected to, and what is not: every way known to make the service call an address that is not public. */
+/** Which addresses are connected to: every known way to make the service call an address that is not public. */
 
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";

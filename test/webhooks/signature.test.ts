@@ -1,4 +1,4 @@
-/** Signatures of deliveries, against the reference library of Standard Webhooks. */
+/** Signatures of deliveries, compared with the reference library of Standard Webhooks. */
 import { randomBytes } from "node:crypto";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, test } from "vitest";

@@ -7,7 +7,7 @@
 // itself.
 import { Hash, INPUT, NODE, OUTPUT, PAIR } from "./layout";
 
-/** Leaves that one call takes at most: all that it works on is 300 KB, which a second-level cache holds. */
+/** Maximum number of leaves in one call: its working memory is 300 KB, which fits into a second-level cache. */
 export const EXTEND_CAPACITY: i32 = 1024;
 
 /** Sizes stay below 2^53, so levels 0 … 53. */
@@ -64,8 +64,8 @@ function packPeaks(size: u64): void {
 }
 
 /**
- * Hashes `count` digests from INPUT into leaves and appends them to the tree of `oldSize` leaves. PEAKS is replaced;
- * LEAVES and RUNS get the new complete nodes, and OUTPUT, if asked, the root of every size.
+ * Hashes `count` digests from INPUT into leaves and appends them to the tree of `oldSize` leaves. PEAKS is replaced.
+ * LEAVES and RUNS get the new complete nodes, and OUTPUT, if requested, the root of every size.
  */
 export function extendTree(oldSize: f64, count: i32, version: i32, withRoots: bool, leaves: Hash, nodes: Hash): void {
   const before = <u64>oldSize;
@@ -107,7 +107,7 @@ export function extendTree(oldSize: f64, count: i32, version: i32, withRoots: bo
   packPeaks(after);
 }
 
-/** Writes the operands of every size whose parent of the last node is padded, and returns how many they are. */
+/** Writes the operands of every size whose parent of the last node is padded, and returns their number. */
 function writePadded(before: u64, sizes: i32, level: u64, row: usize, to: usize): i32 {
   const first = (before >> (level + 1)) << 1;
   let padded = 0;
@@ -124,7 +124,7 @@ function writePadded(before: u64, sizes: i32, level: u64, row: usize, to: usize)
   return padded;
 }
 
-/** Moves every size one level up: its last node is the next of the padded, or a complete node of the row above. */
+/** Moves every size one level up: its last node becomes the next padded node, or a complete node of the row above. */
 function readParents(before: u64, sizes: i32, level: u64, fresh: usize, padded: usize): void {
   const first = before >> (level + 1);
   for (let i = 0; i < sizes; i++) {

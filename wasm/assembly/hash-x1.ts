@@ -1,5 +1,5 @@
-// Leaves and nodes one by one, in plain 32-bit arithmetic: the whole of the scalar kernel, the odd one out in the
-// other.
+// Leaves and nodes one by one, in plain 32-bit arithmetic. The scalar kernel uses only this; the SIMD kernel uses it
+// for single nodes that are left over.
 import { DIGITS, INITIAL } from "./constants";
 import { NODE, PAIR } from "./layout";
 import { LEAF_V1, LEAF_V2, NODE_V1, NODE_V2, SCHEDULE } from "./padding";

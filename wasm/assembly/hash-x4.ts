@@ -36,13 +36,16 @@ for (let t: usize = 0; t < 64; t++) {
 @inline function lowDigits(x: v128): v128 { return i8x16.swizzle(v128.load(DIGITS), v128.and(x, i8x16.splat(15))); }
 // @ts-ignore: decorator
 @inline function highDigits(x: v128): v128 { return lowDigits(i16x8.shr_u(x, 4)); }
-/** Every second byte before the first, as a word has them in memory. V8 has 4 instructions for the like as a shuffle. */
+/**
+ * Every second byte before the first, in the order in which a word has them in memory. As a shuffle, V8 takes 4
+ * instructions.
+ */
 // @ts-ignore: decorator
 @inline function swapped(x: v128): v128 {
   return i8x16.swizzle(x, i8x16(1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
 }
 
-/** Two words of hex digits: `x` and `y` give their bytes by turns, four lanes of the first word, four of the second. */
+/** Two words of hex digits: bytes of `x` and `y` alternate, four lanes of the first word, four of the second. */
 // @ts-ignore: decorator
 @inline function storeWords(x: v128, y: v128, to: usize): void {
   v128.store(to, v128.shuffle<u8>(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23));
@@ -67,8 +70,8 @@ function expandV1(from: usize, stride: usize, to: usize): void {
 }
 
 /**
- * The same one digit further on, as version 2 has it: of every word, the first and third digit are the lower halves of
- * the bytes that lie one before those of the second and fourth.
+ * Eight words of hex digits, one digit further on, as in version 2: in every word, the first and third digit are the
+ * lower halves of the bytes one before those of the second and fourth.
  */
 function expandV2(from: usize, stride: usize, to: usize): void {
   const a = swapped(v128.load(from));
@@ -103,7 +106,7 @@ function expand(group: usize, from: usize, stride: usize, version: i32): void {
   }
 }
 
-/** The same for a first block, which in version 2 begins with `domain`, whatever byte lies before. */
+/** Like `expand`, for a first block, which in version 2 begins with `domain` instead of the byte before. */
 function expandFirst(group: usize, from: usize, stride: usize, version: i32, domain: i32): void {
   expand(group, from, stride, version);
   if (version == 1) return;
@@ -137,7 +140,7 @@ function gather(group: usize, lastByte: usize, stride: usize, table: usize): voi
   v128.store(to + 3 * step, high64(AB, CD));
 }
 
-/** A state word of every lane, big-endian. One instruction, and 6 as a shuffle. */
+/** A state word of every lane, big-endian. This is one instruction; as a shuffle it is 6. */
 // @ts-ignore: decorator
 @inline function bigEndian(group: usize, i: usize): v128 {
   return i8x16.swizzle(stateWord(group, i), i8x16(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12));
@@ -159,7 +162,8 @@ function finish(groups: usize, from: usize, size: usize, v1: usize, v2: usize, v
 }
 
 /**
- * Groups that the next step takes. Five are faster as four and one: a group takes 985 ns, two 1815, a scalar node 740.
+ * Number of groups in the next step. Five are faster as four and one: a group takes 985 ns, two 1815, a scalar node
+ * 740.
  */
 // @ts-ignore: decorator
 @inline function groupsFor(count: i32): usize { return count > 5 ? 2 : 1; }

@@ -64,7 +64,10 @@ const SLOTS: usize = memory.data(2 * 8 * 16, 16);
   set(w, i, add(at(w, i), v128.load32_splat(k + (i << 2))));
 }
 
-/** Makes word i + 16 of the schedule, given word i + 14. Word i has done its work, so its round constant is added. */
+/**
+ * Makes word i + 16 of the schedule, given word i + 14. Word i is not needed afterwards, so its round constant is
+ * added.
+ */
 // @ts-ignore: decorator
 @inline function schedule(w: usize, k: usize, i: usize, recent: v128): v128 {
   const next = add(add(add(at(w, i), sigma0(at(w, i + 1))), at(w, i + 9)), sigma1(recent));
@@ -86,7 +89,7 @@ function expandSchedule(w: usize): void {
   for (let i: usize = 0; i < 16; i++) addConstant(w, k, i);
 }
 
-/** h + K + W + Ch(e, f, g): what a round can sum before bigSigma1(e) is there. */
+/** h + K + W + Ch(e, f, g): the part of the sum that does not need bigSigma1(e). */
 // @ts-ignore: decorator
 @inline function early(v: usize, h: usize, g: usize, kw: v128, e: v128, f: v128): v128 {
   const gs = at(v, g);
@@ -109,7 +112,7 @@ function expandSchedule(w: usize): void {
   return next;
 }
 
-/** The same for one group. */
+/** `nextE` for one group. */
 // @ts-ignore: decorator
 @inline function nextEOfOne(v: usize, d: usize, t: v128, s: v128): v128 {
   const next = add(add(at(v, d), t), s);
@@ -117,7 +120,7 @@ function expandSchedule(w: usize): void {
   return next;
 }
 
-/** The same for one group. Maj(a, b, c) is c where a and b differ and b where they agree. */
+/** `nextA` for one group. Maj(a, b, c) is c where a and b differ, and b where they agree. */
 // @ts-ignore: decorator
 @inline function nextAOfOne(v: usize, h: usize, c: usize, t: v128, s: v128, a: v128, b: v128): v128 {
   const next = add(add(add(t, s), v128.bitselect(at(v, c), b, v128.xor(a, b))), bigSigma0(a));
@@ -151,7 +154,7 @@ function roundsOfOne(kw: usize): void {
   }
 }
 
-/** The rounds of two groups in turns, K + W given. */
+/** The rounds of two groups, alternating, K + W given. */
 function roundsOfTwo(kw: usize, kx: usize): void {
   const v = SLOTS, x = SLOTS + STATE_BYTES;
   let a = at(v, 0), b = at(v, 1), e = at(v, 4), f = at(v, 5), t: v128, ab: v128, bc = v128.xor(b, at(v, 2));
@@ -215,7 +218,7 @@ export function compress(groups: usize, w: usize): void {
   compressPrepared(groups, w, w + SCHEDULE_BYTES);
 }
 
-/** The same for blocks whose schedules, round constants added, are at `kw` and, for the second group, `kx`. */
+/** Like `compress`, for blocks whose schedules, round constants added, are at `kw` and, for the second group, `kx`. */
 export function compressPrepared(groups: usize, kw: usize, kx: usize): void {
   if (groups == 2) roundsOfTwo(kw, kx);
   else roundsOfOne(kw);

@@ -5,7 +5,7 @@ import { writeDigest } from "./hash-x1";
 import { INPUT, OUTPUT } from "./layout";
 import { compress } from "./rounds-x1";
 
-/** The eight state words of the hash at work. */
+/** The eight state words of the current hash. */
 export const STREAM: usize = memory.data(32, 16);
 const WORDS: usize = memory.data(256, 16);
 

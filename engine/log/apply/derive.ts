@@ -2,10 +2,11 @@
  * Derives rows and terms from an entry. Records of a journal, imported history and every rebuild use this code; a live
  * append does the same while its command runs (`write/transaction.ts`).
  */
-import type { Postings } from "../../store/postings/postings.js";
+import type { Refiling } from "../../store/lmdb/migrations.js";
+import { FLUSH_ENTRIES, Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
 import { instantOf, microsOf } from "../instant.js";
-import type { EntryReader } from "../read/reader.js";
+import { EntryReader } from "../read/reader.js";
 import { applySeam, type Edge } from "../read/seams.js";
 import {
   addDigestTerm,
@@ -56,6 +57,30 @@ export function catchUp(postings: Postings, reader: EntryReader, size: number, p
   for (let index = postings.size; index < size; index++) addTerms(storedEntry(reader, index)!, projection, terms);
   postings.add(size, terms);
 }
+
+/**
+ * What a migration needs to file the entries of a log with this projection.
+ *
+ * If we crash here: the runs are removed first, and the migration runs again at the next start, from the beginning.
+ */
+export const refilingFor = (projection: Projection): Refiling => ({
+  async fileAnew(store) {
+    await store.postings.removeRuns();
+    const postings = new Postings(store.postings);
+    const reader = new EntryReader(store);
+    const last = store.lastBatch();
+    const size = last ? last.firstIndex + last.count : 0;
+    try {
+      for (let from = 0; from < size; from += FLUSH_ENTRIES) {
+        catchUp(postings, reader, Math.min(size, from + FLUSH_ENTRIES), projection);
+        // Memory holds one stretch of entries at a time, however many there are.
+        await postings.settle();
+      }
+    } finally {
+      await postings.close();
+    }
+  },
+});
 
 function addTerms({ event, digests }: DerivableEntry, projection: Projection, terms: TermTable): void {
   projection.addTerms(event, terms);

@@ -3,10 +3,12 @@
  * more and compared with the disk, and the entries themselves are checked as `verifyLog` does. Meanwhile derived rows
  * and tiles are in a scratch environment, so that memory does not grow with the log.
  */
+
 import { rmSync } from "node:fs";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
+import { leastWhere } from "../../search.js";
 import type { ChangeSet } from "../../store/changeset.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
 import { DERIVED_TABLES, FORMAT, HASH, type Key, PRIVATE_TABLES, type TableName } from "../../store/schema.js";
@@ -305,14 +307,8 @@ export function isPlausibleStart(store: Store, size: number, createdAt: unknown)
 /** Time of the oldest readable head after which no head is missing; undefined if there is none. */
 export function firstHeadTimestamp(store: Store, size: number): string | undefined {
   const reader = new EntryReader(store);
-  let low = 1;
-  let high = size + 1;
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2);
-    if (readableHead(reader, middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low > size ? undefined : readableHead(reader, low)!.timestamp;
+  const oldest = leastWhere(1, size + 1, (treeSize) => readableHead(reader, treeSize) !== undefined);
+  return oldest > size ? undefined : readableHead(reader, oldest)!.timestamp;
 }
 
 /** The head if it can be read; `verifyLog` reports damaged heads. */

@@ -24,7 +24,7 @@ import type { TreeHead } from "../../verify/tree/treehead.js";
 import { putAnchor } from "../anchor/commands.js";
 import { isProofOf, openPromises, statusOf } from "../anchor/proof.js";
 import { Applier } from "../apply/applier.js";
-import { derive } from "../apply/derive.js";
+import { derive, refilingFor } from "../apply/derive.js";
 import { LogMemory } from "../apply/memory.js";
 import { formatTimestamp, parseTimestamp, systemClock } from "../clock.js";
 import { EntryReader } from "../read/reader.js";
@@ -84,7 +84,7 @@ export async function openHistory(options: HistoryOptions): Promise<HistoryWrite
   const store = openStore(options);
   try {
     const meta = store.get("meta", "log");
-    if (meta) await migrate(store, meta);
+    if (meta) await migrate(store, meta, refilingFor(options.projection ?? noProjection));
     return new HistoryWriter(store, operator, reader, options, lock);
   } catch (error) {
     await store.close();

@@ -18,7 +18,8 @@ import { makePrivateFolder } from "../../store/private.js";
 import { PRIVATE_TABLES } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import type { Entry } from "../../verify/entry.js";
-import type { Projection } from "../write/projection.js";
+import { refilingFor } from "../apply/derive.js";
+import { noProjection, type Projection } from "../write/projection.js";
 import type { Signer } from "../write/signer.js";
 import { MAX_ENTRY_BYTES } from "./entry.js";
 import { type HistoryItem, type HistoryWarning, type HistoryWriter, openHistory } from "./history.js";
@@ -126,7 +127,7 @@ async function copyPrivateRows(options: ImportOptions, building: string): Promis
   const to = opened({ ...options, path: building });
   try {
     const meta = from.get("meta", "log");
-    if (meta) await migrate(from, meta);
+    if (meta) await migrate(from, meta, refilingFor(options.projection ?? noProjection));
     const rows: RecordedChange[] = (["meta", ...PRIVATE_TABLES] as const).flatMap((table) =>
       [...from.range(table)].map(({ key, row }) => ({ table, key, row })),
     );

@@ -2,13 +2,14 @@
  * Sets of leaf indexes as sorted lists with random access, from which queries are built. `at` and `seek` cost a search,
  * so a page costs the same anywhere in a list.
  */
+import { leastWhere } from "../../search.js";
 import type { PostingList } from "../../store/postings/postings.js";
 
 export type IndexList = PostingList;
 
 /** A sorted array as an `IndexList`. */
 export function arrayList(indexes: readonly number[]): IndexList {
-  const seek = (index: number) => search(indexes.length, (rank) => indexes[rank]! >= index);
+  const seek = (index: number) => leastWhere(0, indexes.length, (rank) => indexes[rank]! >= index);
   return {
     length: indexes.length,
     at(rank) {
@@ -24,18 +25,6 @@ export function arrayList(indexes: readonly number[]): IndexList {
   };
 }
 
-/** The least number below `count` for which `holds` is true; `count` if there is none. `holds` must be monotonic. */
-function search(count: number, holds: (n: number) => boolean): number {
-  let low = 0;
-  let high = count;
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2);
-    if (holds(middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-
 /** Union of one or more lists without common indexes, within a log of `size` entries. */
 export function disjointUnion(lists: readonly IndexList[], size: number): IndexList {
   if (lists.length === 1) return lists[0]!;
@@ -44,7 +33,7 @@ export function disjointUnion(lists: readonly IndexList[], size: number): IndexL
     length: lists.reduce((sum, list) => sum + list.length, 0),
     seek,
     // The index of rank r is the least one at which more than r indexes of the union are at or below it.
-    at: (rank) => search(size, (index) => seek(index + 1) > rank),
+    at: (rank) => leastWhere(0, size, (index) => seek(index + 1) > rank),
     // The first `count` of the union are among the first `count` of each list.
     window: (index, count) =>
       lists

@@ -3,6 +3,7 @@
  * timestamps ascend, so an id or a moment is found by one search. Entries that were appended after the last seam need
  * no search.
  */
+import { leastWhere } from "../../search.js";
 import type { Store } from "../../store/store.js";
 import type { DerivedWriter } from "../write/projection.js";
 
@@ -96,13 +97,6 @@ export class Seams {
   /** The first leaf index of [low, high) whose entry is not earlier than `moment`; `high` if there is none. */
   #search(from: number, to: number, moment: number): number {
     if (moment === Number.POSITIVE_INFINITY) return to;
-    let low = from;
-    let high = to;
-    while (low < high) {
-      const middle = Math.floor((low + high) / 2);
-      if (this.#micros(middle) < moment) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return leastWhere(from, to, (leafIndex) => this.#micros(leafIndex) >= moment);
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Rows as they are on disk, for commands: those of keys are kept, since every attestation asks for its signer's, and to
  * read and unpack one takes 4 µs; and all of a table that every append asks for. Only the sequencer changes rows, and it
- * passes them on once they are on disk (`written`).
+ * passes them on once they are on disk (`written`). The sequencer owns them, in the writer's thread.
  */
 
 import { Recent } from "../../recent.js";

@@ -1,5 +1,7 @@
 /** Lists of rows in the order of their keys. */
+
 import { compareKeys } from "lmdb";
+import { leastWhere } from "../../search.js";
 import type { TableChange } from "../../store/changeset.js";
 import type { Key, KeyOf, RowOf, TableName } from "../../store/schema.js";
 
@@ -36,12 +38,5 @@ export function withChanges<T extends TableName>(
 }
 
 /** How many rows have a lower key. */
-function placeOf(rows: readonly { readonly key: Key }[], key: Key): number {
-  let [low, high] = [0, rows.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (compareKeys(rows[middle]!.key, key) < 0) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
+const placeOf = (rows: readonly { readonly key: Key }[], key: Key): number =>
+  leastWhere(0, rows.length, (place) => compareKeys(rows[place]!.key, key) >= 0);

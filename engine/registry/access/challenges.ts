@@ -2,7 +2,8 @@
  * Challenges: a nonce to sign, by which a client proves that it holds a key (`spec.md`, States, Challenge). They live in
  * memory, so that asking for one costs no write; a restart forgets them. Anybody may ask for them in any key's name, so
  * their number is bounded for each key and in all; the oldest give way. One that has expired is kept for as long as it was
- * good, so that who comes too late is told so.
+ * good, so that an answer that comes too late is told apart from one to an unknown challenge. The registry's one
+ * `Challenges` owns them, in the thread that opened the registry.
  */
 
 import { randomBytes, randomUUID } from "node:crypto";

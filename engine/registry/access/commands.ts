@@ -12,16 +12,19 @@ export const setPassword = define(
       fingerprint,
       known_hash,
       hash,
+      version,
     }: {
       readonly fingerprint: string;
       /** The hash of the password that the caller has given; null when the key had none. */
       readonly known_hash: string | null;
       readonly hash: string;
+      /** Drawn by chance. */
+      readonly version: string;
     },
   ): void => {
     requireActive(transaction, fingerprint);
     if ((transaction.get("passwords", fingerprint)?.hash ?? null) !== known_hash) throw wrongPassword();
-    transaction.put("passwords", fingerprint, { hash });
+    transaction.put("passwords", fingerprint, { hash, version });
   },
 );
 

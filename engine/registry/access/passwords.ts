@@ -2,6 +2,7 @@
  * Passwords: the optional second factor of a key (`spec.md`, Authentication, 6). What is kept is an argon2id hash in a
  * private row, nothing else; whoever tries passwords has shown before that he holds the key.
  */
+import { randomUUID } from "node:crypto";
 import {
   MAX_PASSWORD_CHARACTERS,
   MIN_PASSWORD_CHARACTERS,
@@ -20,6 +21,8 @@ import { Tries } from "./tries.js";
 export const DEFAULT_PASSWORD_TRIES = 5;
 export const PASSWORD_WINDOW_SECONDS = 900;
 
+/** The version of a password that an earlier version of the service has set. */
+const UNVERSIONED = "unversioned";
 /** Keys of which it is remembered that they have no password; some 200 bytes each. */
 const KEPT_KEYS = 4096;
 
@@ -59,6 +62,16 @@ export class Passwords {
   }
 
   /**
+   * What tells this password of the key from any other that it had or will have, and says nothing about it; undefined for
+   * a key without one. A session that began under another one has ended.
+   * @param fingerprint as the registry writes it
+   */
+  version(fingerprint: string): string | undefined {
+    if (!this.isSet(fingerprint)) return undefined;
+    return this.#log.row("passwords", fingerprint)?.version ?? UNVERSIONED;
+  }
+
+  /**
    * Sets the key's password, or changes it (`POST /auth/password`). That the caller holds the key was proven before.
    * @throws CairnlogError `invalid-input`; `forbidden` when the key has a password and `current_password` is not it;
    *   `rate-limited`, `overloaded`; `key-not-active`; and as `Log.execute` does
@@ -74,7 +87,7 @@ export class Passwords {
       await this.#try(fingerprint, current_password);
       const known_hash = this.#log.row("passwords", fingerprint)?.hash ?? null;
       const hash = await this.#hasher.hash(next);
-      const setting = this.#log.execute(setPassword, { fingerprint, known_hash, hash });
+      const setting = this.#log.execute(setPassword, { fingerprint, known_hash, hash, version: randomUUID() });
       // A write that failed may be on disk all the same.
       await setting.finally(() => this.#without.delete(fingerprint));
     });

@@ -3,13 +3,19 @@
  * recovery key. All of it is private rows; nothing of it enters the log.
  */
 import { randomUUID } from "node:crypto";
+import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { PasswordHasher } from "../../crypto/passwords/password.js";
+import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { type Clock, formatTimestamp } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
 import type { UserRow } from "../../store/rows.js";
+import { accountStatement } from "../../verify/contract.js";
+import { canonicalJson } from "../../verify/json/canonical.js";
+import type { JsonObject } from "../../verify/json/shape.js";
 import { Tries } from "../access/tries.js";
 import { Faults, members } from "../input.js";
 import type { Keys } from "../keys/keys.js";
+import { checkPossession } from "../keys/possession.js";
 import { readName } from "../keys/pseudonym.js";
 import { checkFree, checkNameFree, createAccount, recoverAccount, unauthenticated } from "./commands.js";
 import type { Credential, DraftCredential } from "./credential.js";
@@ -28,6 +34,8 @@ export interface AccountInput extends CredentialInput {
   /** 1–100 characters, no control characters; unique without regard to case. */
   readonly display_name: string;
   readonly email: string;
+  /** Base64, the key's own, over the canonical JSON of `accountStatement` of what is sent. */
+  readonly possession_signature?: string | null;
 }
 
 /** The body of `POST /users/recover`: the rest describes the credential that replaces all others. */
@@ -64,6 +72,7 @@ export class Accounts {
   readonly #log: Log;
   readonly #keys: Keys;
   readonly #credentials: Credentials;
+  readonly #verifier: Pick<SignatureVerifier, "verify">;
   readonly #hasher: PasswordHasher;
   readonly #clock: Clock;
   readonly #triesOfNames: Tries;
@@ -76,12 +85,14 @@ export class Accounts {
     readonly log: Log;
     readonly keys: Keys;
     readonly credentials: Credentials;
+    readonly verifier: Pick<SignatureVerifier, "verify">;
     readonly hasher: PasswordHasher;
     readonly clock: Clock;
   }) {
     this.#log = parts.log;
     this.#keys = parts.keys;
     this.#credentials = parts.credentials;
+    this.#verifier = parts.verifier;
     this.#hasher = parts.hasher;
     this.#clock = parts.clock;
     const tries = { limit: RECOVERY_TRIES, windowSeconds: RECOVERY_WINDOW_SECONDS, clock: parts.clock };
@@ -90,9 +101,10 @@ export class Accounts {
   }
 
   /**
-   * Opens an account with its first credential (`POST /users`; `api.md`, Accounts and credentials): both or neither.
+   * Opens an account with its first credential (`POST /users`; `api.md`, Accounts and credentials): both or neither. A key
+   * that has signed this is taken from an account to which somebody bound it without its signature.
    * @throws CairnlogError `invalid-input`; `not-found` when the key is not registered; `wrong-key-status` when it is not
-   *   active; `already-exists` when it is on an account or the name is taken; `forbidden` when the hardware attestation
+   *   active; `invalid-signature`; `already-exists` when it is on an account or the name is taken; `forbidden` when the hardware attestation
    *   does not hold; `overloaded`; and as `Log.execute` does
    */
   async create(account: AccountInput): Promise<OpenedAccount> {
@@ -104,7 +116,8 @@ export class Accounts {
     const form = readCredential(input, faults);
     faults.check();
 
-    const credential = this.#draft(form, null);
+    const confirmed = await this.#isConfirmed(input);
+    const credential = this.#draft(form, null, confirmed);
     const folded_name = foldName(name);
     // Asked of the disk first: nobody makes us hash a key for an account that cannot be.
     checkNameFree(committedState(this.#log), folded_name);
@@ -135,7 +148,7 @@ export class Accounts {
     faults.check();
 
     const known = await this.#authenticate(foldName(name), recovery_key as string, address);
-    const credential = this.#draft(form, known.id);
+    const credential = this.#draft(form, known.id, false);
     const recovery = await this.#newRecoveryKey();
     const { value } = await this.#log.execute(recoverAccount, {
       user_id: known.id,
@@ -188,11 +201,32 @@ export class Accounts {
     return { key, hash: await this.#hasher.hash(hashable(key)) };
   }
 
-  /** @param userId the account that the key may be on already */
-  #draft(form: CredentialForm, userId: string | null): DraftCredential {
+  /** Whether the key has signed that this account is opened with it, as it was sent. The input was checked. */
+  async #isConfirmed(input: JsonObject): Promise<boolean> {
+    const { display_name, email, key_fingerprint, possession_signature } = input;
+    if (possession_signature === undefined || possession_signature === null) return false;
+    const { public_key } = this.#keys.find(key_fingerprint as string);
+    await checkPossession(this.#verifier, importPublicKey(public_key), {
+      message: () => {
+        const statement = accountStatement(display_name as string, email as string, key_fingerprint as string);
+        return Buffer.from(canonicalJson(statement));
+      },
+      signature: possession_signature,
+      path: "/possession_signature",
+      about: "this account",
+    });
+    return true;
+  }
+
+  /**
+   * @param userId the account that the key may be on already
+   * @param confirmed whether the key has signed that it is to be on this account
+   */
+  #draft(form: CredentialForm, userId: string | null, confirmed: boolean): DraftCredential {
     const key = this.#keys.find(form.fingerprint);
-    checkFree(committedState(this.#log), key.fingerprint, formatTimestamp(this.#clock()), userId);
-    return this.#credentials.draft(form, key);
+    const { fingerprint: key_fingerprint } = key;
+    checkFree(committedState(this.#log), { key_fingerprint, confirmed }, formatTimestamp(this.#clock()), userId);
+    return this.#credentials.draft(form, key, confirmed);
   }
 }
 

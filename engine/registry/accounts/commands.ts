@@ -31,7 +31,7 @@ export const createAccount = define(
     }: AccountChange & { readonly user: Omit<UserRow, "created_at">; readonly folded_name: string },
   ): Bound => {
     checkNameFree(transaction, folded_name);
-    checkFree(transaction, credential.key_fingerprint, transaction.timestamp, null);
+    checkFree(transaction, credential, transaction.timestamp, null);
     const row = { ...user, created_at: transaction.timestamp };
     transaction.put("users", user.id, row);
     transaction.put("userNames", folded_name, { user_id: user.id });
@@ -63,7 +63,7 @@ export const recoverAccount = define(
     const user = transaction.get("users", user_id)!;
     // The same key was used meanwhile: it is good once.
     if (user.recovery_hash !== known_hash) throw unauthenticated();
-    checkFree(transaction, credential.key_fingerprint, transaction.timestamp, user_id);
+    checkFree(transaction, credential, transaction.timestamp, user_id);
     const revoked = revokeAll(transaction, user_id);
     transaction.put("users", user_id, { ...user, recovery_hash });
     return { user, credential: bind(transaction, credential, user_id, hardware_roots), revoked };
@@ -87,7 +87,9 @@ export const enrollCredential = define(
       throw new CairnlogError("forbidden", "The credential of the issuing key is revoked.");
     const status = keyStatus(transaction, issuing_fingerprint, transaction.timestamp);
     if (status !== "active") throw new CairnlogError("key-not-active", `The issuing key is ${status}.`);
-    checkFree(transaction, credential.key_fingerprint, transaction.timestamp, null);
+    checkFree(transaction, credential, transaction.timestamp, null);
+    if (credentialOf(transaction, credential.key_fingerprint)?.user_id === issuing.user_id)
+      throw isOnAccount(credential.key_fingerprint);
     if (!isHardwareBacked(issuing, hardware_roots))
       throw new CairnlogError("forbidden", "The issuing key is not hardware-backed.");
     if (!isHardwareBacked(credential, hardware_roots))
@@ -97,22 +99,25 @@ export const enrollCredential = define(
 );
 
 /**
- * That a key may be bound: part of commands, and asked of the disk before a command is worth its work.
+ * That a key may be bound: part of commands, and asked of the disk before a command is worth its work. A key that has
+ * signed this is also taken from an account to which somebody bound it without its signature.
  * @param userId the account that it may be on already; null when it must be on none
  * @throws CairnlogError `wrong-key-status` when it is not active, `already-exists` when it is on an account
  */
 export function checkFree(
   state: Pick<StateReader, "get">,
-  fingerprint: string,
+  { key_fingerprint, confirmed }: Pick<DraftCredential, "key_fingerprint" | "confirmed">,
   time: string,
   userId: string | null,
 ): void {
-  const status = keyStatus(state, fingerprint, time);
-  if (status !== "active") throw wrongKeyStatus(fingerprint, status);
-  const bound = state.get("credentialKeys", fingerprint);
-  if (bound && bound.user_id !== userId)
-    throw new CairnlogError("already-exists", `The key ${fingerprint} is on an account already.`);
+  const status = keyStatus(state, key_fingerprint, time);
+  if (status !== "active") throw wrongKeyStatus(key_fingerprint, status);
+  const bound = credentialOf(state, key_fingerprint);
+  if (bound && bound.user_id !== userId && (!confirmed || bound.confirmed)) throw isOnAccount(key_fingerprint);
 }
+
+const isOnAccount = (fingerprint: string): CairnlogError =>
+  new CairnlogError("already-exists", `The key ${fingerprint} is on an account already.`);
 
 /** That a display name may be given, as `checkFree`. @throws CairnlogError `already-exists` */
 export function checkNameFree(state: Pick<StateReader, "get">, foldedName: string): void {
@@ -124,7 +129,7 @@ export function unauthenticated(): CairnlogError {
   return new CairnlogError("unauthenticated", "There is no account with this name and this recovery key.");
 }
 
-/** Writes a credential whose key was found free. */
+/** Writes a credential whose key was found free, and takes the key from the account that it was on without its signature. */
 function bind(
   transaction: Transaction,
   draft: DraftCredential,
@@ -132,8 +137,12 @@ function bind(
   hardwareRoots: readonly string[],
 ): Credential {
   const { id, key_fingerprint } = draft;
+  const before = credentialOf(transaction, key_fingerprint);
+  if (before && before.user_id !== userId) removeAll(transaction, before.user_id, key_fingerprint);
   const row: CredentialRow = {
     ...draft,
+    // What a key has signed once holds while it stays.
+    confirmed: draft.confirmed === true || (before?.user_id === userId && before.confirmed === true),
     user_id: userId,
     status: "active",
     created_at: transaction.timestamp,
@@ -141,8 +150,14 @@ function bind(
   };
   transaction.put("credentials", [userId, id], row);
   transaction.put("credentialKeys", key_fingerprint, { user_id: userId, credential_id: id });
-  const { user_id: _user, hardware_root: _root, ...shown } = row;
+  const { user_id: _user, hardware_root: _root, confirmed: _confirmed, ...shown } = row;
   return { ...shown, hardware_backed: isHardwareBacked(row, hardwareRoots) };
+}
+
+/** Removes every credential of a key from an account. */
+function removeAll(transaction: Transaction, userId: string, fingerprint: string): void {
+  for (const { key, row } of transaction.range("credentials", [userId], [userId, "\uffff"]))
+    if (row.key_fingerprint === fingerprint) transaction.put("credentials", key, undefined);
 }
 
 /** Revokes every active credential of an account. @returns how many there were */

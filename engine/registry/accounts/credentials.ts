@@ -120,7 +120,7 @@ export class Credentials {
    *   and an unknown challenge; `unauthenticated` for either signature; `gone` and `challenge-used` as `Challenges.consume`
    *   does; `wrong-key-status` when the new key is not active; `key-not-active` when the issuing one is not; `forbidden`
    *   when its credential is revoked or either side is not hardware-backed; `already-exists` when the new key is on an
-   *   account; and as `Log.execute` does
+   *   account to which its own signature has bound it, or on this one; and as `Log.execute` does
    */
   async enroll(enrolment: Enrolment): Promise<{ readonly credential: Credential }> {
     const input = members(enrolment);
@@ -139,7 +139,7 @@ export class Credentials {
     if (!(await this.#verifier.verify(importPublicKey(issuer.public_key), message, chainSignature!)))
       throw new CairnlogError("unauthenticated", "The chain signature is not the issuing key's over this enrolment.");
     await this.#consume(challenge_id, input.challenge_signature as string, key.fingerprint);
-    const credential = this.draft(form, key);
+    const credential = this.draft(form, key, true);
 
     const { value } = await this.#log.execute(enrollCredential, {
       issuing_fingerprint: issuer.fingerprint,
@@ -169,15 +169,17 @@ export class Credentials {
 
   /**
    * A credential ready to be written. An attestation that was sent must hold.
+   * @param confirmed whether the key has signed that it is to be on this account
    * @throws CairnlogError `invalid-input`, `forbidden` as `HardwareRoots.verify` does
    */
-  draft({ type, label, attestation }: CredentialForm, { fingerprint }: KeyRecord): DraftCredential {
+  draft({ type, label, attestation }: CredentialForm, { fingerprint }: KeyRecord, confirmed: boolean): DraftCredential {
     const isAsked = type === "hardware" && attestation !== null && !this.#roots.isEmpty;
     return {
       id: randomUUID(),
       key_fingerprint: fingerprint,
       credential_type: type,
       device_label: label,
+      confirmed,
       hardware_root: isAsked ? this.#attest(attestation, fingerprint) : null,
     };
   }

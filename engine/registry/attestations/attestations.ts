@@ -11,15 +11,21 @@ import type { Log } from "../../log/log.js";
 import type { Receipt } from "../../log/write/executor.js";
 import type { AttestationEvent } from "../../verify/bundle/format.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
-import { type Attestation, attestationPayloads, normaliseContentHash } from "../../verify/manifest.js";
+import {
+  type Attestation,
+  attestationPayloads,
+  normaliseContentHash,
+  type SignedMembers,
+  signedMembers,
+} from "../../verify/manifest.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import type { Passwords } from "../access/passwords.js";
-import { boundedText, decodeSignature, Faults, invalidInput, members } from "../input.js";
+import { decodeSignature, Faults, invalidInput, members } from "../input.js";
 import { plainKey } from "../keys/commands.js";
 import { defaultPseudonym, readPseudonym } from "../keys/pseudonym.js";
 import { recordAttestation, type SignedAttestation } from "./commands.js";
 import { completeAttestation, recordedAttestation } from "./events.js";
-import { type CheckedManifest, MAX_STATEMENT_CHARACTERS, readManifest } from "./manifest.js";
+import { type CheckedManifest, readManifest, readTerms } from "./manifest.js";
 import { resolvePredicate } from "./predicates.js";
 
 const DEFAULT_TYPE = "authorship";
@@ -30,13 +36,24 @@ export interface Submission {
   readonly public_key_pem: string;
   /** Base64, over the canonical manifest as submitted, or with `attestations: []`. */
   readonly signature: string;
-  /** One of the four short types or a predicate URL; `authorship` when absent. */
+  /**
+   * One of the four short types or a predicate URL. When absent: the one that the manifest's document names, else
+   * `authorship`.
+   */
   readonly attestation_type?: string | null;
   /** Taken when the key is not registered yet. */
   readonly pseudonym?: string | null;
+  /** When absent: the one that the manifest's document names, if it does. */
   readonly intent_statement?: string | null;
   /** Needed when one is set for the key. */
   readonly password?: string | null;
+}
+
+/** A key that the submitter has shown to hold, beside the signature. */
+export interface Possession {
+  readonly fingerprint: string;
+  /** Whether it was shown for this submission alone: then it must be the signer's key. A session may be of any key. */
+  readonly isForThis: boolean;
 }
 
 export interface AttestationReceipt {
@@ -52,6 +69,8 @@ export interface AttestationReceipt {
   readonly sth: TreeHead | null;
   /** Whether this is the receipt of an earlier submission. */
   readonly duplicate: boolean;
+  /** Which of type and statement the signature covers, since the manifest's document names it; the other is the log's word. */
+  readonly signed: SignedMembers;
 }
 
 export class Attestations {
@@ -78,17 +97,27 @@ export class Attestations {
 
   /**
    * Records an attestation (`POST /attestations`), registering its key first when it is new. The same signer attesting
-   * the same manifest with the same type again gets the first receipt, also when the key has ended meanwhile.
+   * the same manifest with the same type and statement again gets the first receipt, also when the key has ended meanwhile.
+   *
+   * Manifest and signature may come from somebody who has read them: then what the signature does not cover (another
+   * type, statement or list of earlier attestations) is taken only from who holds the key.
+   * @param shown null when neither session nor `auth` proof came with the submission
    * @throws CairnlogError `invalid-key`, `private-key`, `invalid-input`, `not-i-json`; `forbidden` for a predicate of
-   *   the operator's, and for a password that is missing or wrong; `rate-limited` after too many wrong ones;
-   *   `invalid-signature`; `key-not-active`; and as `Log.append` does
+   *   the operator's, for a proof of another key, and for a password that is missing or wrong; `rate-limited` after too many wrong ones;
+   *   `invalid-signature`; `key-not-active`; `proof-required`; and as `Log.append` does
    */
-  async submit(submission: Submission): Promise<AttestationReceipt> {
+  async submit(submission: Submission, shown: Possession | null = null): Promise<AttestationReceipt> {
     const input = members(submission);
-    const signed = await this.#check(input);
+    const { signed, names } = await this.#check(input);
+    const { fingerprint } = signed.key;
+    const isHeld = shown?.fingerprint === fingerprint;
+    if (shown?.isForThis && !isHeld)
+      throw new CairnlogError("forbidden", `The proof is of the key ${shown.fingerprint}, not of the signer's.`);
+    const hasPassword = this.#passwords.isSet(fingerprint);
     // After the signature: without one of the key's own, nobody can spend its holder's tries.
-    await this.#passwords.check(signed.key.fingerprint, input.password);
-    return (await this.#record(signed)) ?? (await this.#record({ ...signed, is_another: true }))!;
+    await this.#passwords.check(fingerprint, input.password);
+    const attempt = { ...signed, may_differ: signed.may_differ || hasPassword || isHeld };
+    return (await this.#record(attempt, names)) ?? (await this.#record({ ...attempt, is_another: true }, names))!;
   }
 
   /**
@@ -99,24 +128,25 @@ export class Attestations {
     return resolvePredicate(type ?? DEFAULT_TYPE, this.#predicateBase, fingerprint === this.#operator.fingerprint);
   }
 
-  async #check(input: Readonly<Record<string, unknown>>): Promise<SignedAttestation> {
+  /** @returns also which of type and statement the signature covers */
+  async #check(
+    input: Readonly<Record<string, unknown>>,
+  ): Promise<{ readonly signed: SignedAttestation; readonly names: SignedMembers }> {
     const key = importPublicKey(input.public_key_pem as string);
     const checked = readManifest(input.manifest, "/manifest");
-    const type = input.attestation_type ?? DEFAULT_TYPE;
-    const event_type = this.predicate(type, key.fingerprint);
     const faults = new Faults();
+    const { type = DEFAULT_TYPE, statement } = readTerms(input, checked.manifest.document, faults);
+    const event_type = this.predicate(type, key.fingerprint);
     const pseudonym =
       input.pseudonym == null
         ? defaultPseudonym(key.fingerprint)
         : readPseudonym(input.pseudonym, "/pseudonym", faults);
-    const limits = { min: 0, max: MAX_STATEMENT_CHARACTERS };
-    const statement =
-      input.intent_statement == null ? null : boundedText(input.intent_statement, "/intent_statement", limits, faults);
     faults.check();
     const signature = decodeSignature(input.signature);
     if (!signature) throw invalidInput("/signature", "The signature must be strict base64, padded and without spaces.");
-    const manifest_hash = await this.#verify(key, checked, signature);
-    return {
+    const { manifest_hash, signed_payload_hash } = await this.#verify(key, checked, signature);
+    const names = signedMembers(checked.manifest);
+    const signed = {
       key: plainKey(key),
       pseudonym: pseudonym!,
       event_type,
@@ -124,24 +154,39 @@ export class Attestations {
       attestation_type: type as string,
       document_hash: checked.contentHash,
       document_title: checked.title,
-      intent_statement: statement!,
+      intent_statement: statement,
       manifest_hash,
+      signed_payload_hash,
       signature: input.signature as string,
       tags: checked.tags,
+      // Then nothing of it could be anybody's but the signer's.
+      may_differ: names.attestation_type && names.intent_statement && signed_payload_hash === null,
       is_another: false,
     };
+    return { signed, names };
   }
 
-  /** @returns the manifest's hash, bare hex. @throws CairnlogError `invalid-signature`, `not-i-json` */
-  async #verify(key: ServerKey, { manifest }: CheckedManifest, signature: Uint8Array): Promise<string> {
+  /**
+   * @returns the manifest's hash, and that of what the signature is over where this is something else; both bare hex
+   * @throws CairnlogError `invalid-signature`, `not-i-json`
+   */
+  async #verify(
+    key: ServerKey,
+    { manifest }: CheckedManifest,
+    signature: Uint8Array,
+  ): Promise<Pick<SignedAttestation, "manifest_hash" | "signed_payload_hash">> {
     // Whether it signs what was there before or nothing of it makes a difference only when there was something. Nearly
     // always there was not, and then Node's own bytes of a text cost a third of those that are made for browsers, too.
     const payloads = manifest.attestations.length
       ? attestationPayloads(manifest, manifest.attestations.length)
       : [{ bytes: Buffer.from(canonicalJson(manifest)) }];
     // The first payload is the canonical manifest as it was submitted.
-    for (const { bytes } of payloads)
-      if (await this.#verifier.verify(key, bytes, signature)) return hash("sha256", payloads[0]!.bytes, "hex");
+    for (const [i, { bytes }] of payloads.entries())
+      if (await this.#verifier.verify(key, bytes, signature))
+        return {
+          manifest_hash: hash("sha256", payloads[0]!.bytes, "hex"),
+          signed_payload_hash: i > 0 ? hash("sha256", bytes, "hex") : null,
+        };
     throw new CairnlogError(
       "invalid-signature",
       "The signature does not verify over the manifest with this public key.",
@@ -149,10 +194,10 @@ export class Attestations {
   }
 
   /** @returns undefined when the entry found under this submission's term turns out to be another's */
-  async #record(signed: SignedAttestation): Promise<AttestationReceipt | undefined> {
+  async #record(signed: SignedAttestation, names: SignedMembers): Promise<AttestationReceipt | undefined> {
     const { value, receipts } = await this.#log.execute(recordAttestation, signed);
     const { pseudonym } = value;
-    if (value.event) return answer(value.event, pseudonym, receipts.at(-1)!, false);
+    if (value.event) return answer(value.event, pseudonym, receipts.at(-1)!, { duplicate: false, signed: names });
     const { earlier } = value;
     // The command was answered when all that it read was on disk.
     const entry = this.#log.entryAt(earlier)!;
@@ -160,10 +205,12 @@ export class Attestations {
     const isSame =
       event?.signer_key_fingerprint === signed.key.fingerprint &&
       normaliseContentHash(event.manifest_hash) === `sha256:${signed.manifest_hash}` &&
-      entry.event_type === signed.event_type;
+      entry.event_type === signed.event_type &&
+      (event.intent_statement ?? null) === signed.intent_statement;
     if (!isSame) return undefined;
     const place = { log_entry_id: entry.id, leaf_index: earlier, entry_hash: entry.entry_hash };
-    return answer(event, pseudonym, { ...place, sth: this.#log.treeHead(earlier + 1) }, true);
+    const receipt = { ...place, sth: this.#log.treeHead(earlier + 1) };
+    return answer(event, pseudonym, receipt, { duplicate: true, signed: names });
   }
 }
 
@@ -171,7 +218,7 @@ function answer(
   event: AttestationEvent,
   pseudonym: string,
   receipt: Pick<Receipt, "log_entry_id" | "leaf_index" | "entry_hash"> & { readonly sth: TreeHead | null },
-  duplicate: boolean,
+  about: Pick<AttestationReceipt, "duplicate" | "signed">,
 ): AttestationReceipt {
   const { log_entry_id, leaf_index, entry_hash, sth } = receipt;
   return {
@@ -183,6 +230,6 @@ function answer(
     entry_hash,
     manifest_hash: normaliseContentHash(event.manifest_hash)!.slice("sha256:".length),
     sth,
-    duplicate,
+    ...about,
   };
 }

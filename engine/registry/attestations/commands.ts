@@ -1,10 +1,11 @@
 /** How attestations are recorded. Whoever runs this has verified the signature. */
+import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { KeyRow } from "../../store/rows.js";
 import type { AttestationEvent } from "../../verify/bundle/format.js";
 import { appendRegistration, type PlainKey } from "../keys/commands.js";
 import { requireActive } from "../keys/status.js";
-import { sameAttestationTerm } from "./events.js";
+import { submissionTerms } from "./events.js";
 
 /** A submission whose signature holds. */
 export interface SignedAttestation {
@@ -19,9 +20,17 @@ export interface SignedAttestation {
   readonly intent_statement: string | null;
   /** Bare hex. */
   readonly manifest_hash: string;
+  /** Of what the signature is over, bare hex; null if that is the manifest as it was submitted. */
+  readonly signed_payload_hash: string | null;
   /** Base64, as it was sent. */
   readonly signature: string;
   readonly tags: readonly string[];
+  /**
+   * Whether it may differ from an attestation that was made of the same signed bytes, in type, statement or earlier
+   * attestations: the submitter holds the key, or the signature covers all of that. Everybody else may have the signature
+   * from the log.
+   */
+  readonly may_differ: boolean;
   /**
    * Whether the entry under this submission's term is known to be of another one: a term is half of a SHA-256 only.
    */
@@ -34,19 +43,17 @@ export type Recorded = { readonly pseudonym: string } & (
   | { readonly earlier: number; readonly event?: never }
 );
 
-/** Registers the key first when it is new. @throws CairnlogError `key-not-active` */
+/**
+ * Registers the key first when it is new.
+ * @throws CairnlogError `key-not-active`; `proof-required` if the signature has made another attestation before, and the
+ *   submission does not show that it comes from the signer
+ */
 export const recordAttestation = define(
   "attestation.record",
   (transaction: Transaction, signed: SignedAttestation): Recorded => {
     const { key, event_type } = signed;
     const row: KeyRow | undefined = transaction.get("keys", key.fingerprint);
     const pseudonym = row?.pseudonym ?? signed.pseudonym;
-    const earlier = signed.is_another
-      ? undefined
-      : transaction.first(sameAttestationTerm(key.fingerprint, signed.manifest_hash, event_type));
-    if (earlier !== undefined) return { pseudonym, earlier };
-    if (row) requireActive(transaction, key.fingerprint);
-    else appendRegistration(transaction, { key, pseudonym, expiration_date: null, possession_signature: null });
     // In the order of canonical JSON, which then has nothing to sort.
     const payload = {
       attestation_id: signed.attestation_id,
@@ -57,11 +64,25 @@ export const recordAttestation = define(
       manifest_hash: signed.manifest_hash,
       signature: signed.signature,
       signature_algorithm: key.algorithm,
+      ...(signed.signed_payload_hash === null ? {} : { signed_payload_hash: signed.signed_payload_hash }),
       signer_key_fingerprint: key.fingerprint,
       tags: signed.tags,
       timestamp: transaction.timestamp,
     };
+    const terms = submissionTerms(event_type, payload);
+    const earlier = signed.is_another ? undefined : transaction.first(terms.submission);
+    if (earlier !== undefined) return { pseudonym, earlier };
+    const isSigned = [terms.payload, terms.signature].some((term) => transaction.first(term) !== undefined);
+    if (isSigned && !signed.may_differ) throw proofRequired();
+    if (row) requireActive(transaction, key.fingerprint);
+    else appendRegistration(transaction, { key, pseudonym, expiration_date: null, possession_signature: null });
     transaction.append({ event_type, payload });
     return { pseudonym, event: payload };
   },
 );
+
+const proofRequired = () =>
+  new CairnlogError(
+    "proof-required",
+    "The log has an attestation made of this signature with another type, statement or list of earlier attestations. Show that you hold the key: by a session, an auth proof or the key's password, or sign type and statement in the manifest.",
+  );

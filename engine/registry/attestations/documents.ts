@@ -1,14 +1,15 @@
 /**
  * Signing a document in two steps (`POST /documents/sign`): first the manifest and the bytes to sign, then the same
- * request with the signature. The manifest is made from the request alone, so nothing is kept in between.
+ * request with the signature. The manifest is made from the request alone, so nothing is kept in between. If the first
+ * request names type and statement, they are members of the manifest's document, and so are signed.
  */
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
 import { encodeBase64 } from "../../verify/encoding.js";
 import { type Manifest, manifestHash, normaliseContentHash, signingPayload } from "../../verify/manifest.js";
 import { Faults } from "../input.js";
-import type { AttestationReceipt, Attestations, Submission } from "./attestations.js";
-import { readManifest } from "./manifest.js";
+import type { AttestationReceipt, Attestations, Possession, Submission } from "./attestations.js";
+import { readManifest, readTerms } from "./manifest.js";
 
 export interface DocumentSigning extends Omit<Submission, "manifest" | "signature"> {
   readonly title: string;
@@ -32,20 +33,38 @@ export interface PreparedDocument {
  * The first step without `signature`, the second with it.
  * @throws CairnlogError `invalid-input`, `invalid-key`, `private-key`, `forbidden` in both steps; in the second also what
  *   `Attestations.submit` throws
+ * @param shown as `Attestations.submit` takes it
  */
 export async function signDocument(
   attestations: Attestations,
   request: DocumentSigning,
+  shown: Possession | null = null,
 ): Promise<PreparedDocument | AttestationReceipt> {
   const { title, content_hash, tags, signature, ...submission } = request;
-  const document = { content_hash: normaliseContentHash(content_hash) ?? content_hash, title };
-  const manifest: PreparedDocument["manifest"] = {
-    attestations: [],
-    document: tags == null ? document : { ...document, tags },
+  const { attestation_type, intent_statement } = submission;
+  const document = {
+    content_hash: normaliseContentHash(content_hash) ?? content_hash,
+    title,
+    ...(tags == null ? {} : { tags }),
   };
+  const terms = {
+    ...(attestation_type == null ? {} : { attestation_type }),
+    ...(intent_statement == null ? {} : { intent_statement }),
+  };
+  const manifest: PreparedDocument["manifest"] = { attestations: [], document: { ...document, ...terms } };
   checkDocument(manifest);
-  if (signature != null) return attestations.submit({ ...submission, manifest, signature });
-  attestations.predicate(submission.attestation_type, importPublicKey(submission.public_key_pem).fingerprint);
+  if (signature != null) {
+    const submit = (signed: Manifest) => attestations.submit({ ...submission, manifest: signed, signature }, shown);
+    try {
+      return await submit(manifest);
+    } catch (error) {
+      const isUnnamed = Object.keys(terms).length > 0 && error instanceof CairnlogError;
+      if (!isUnnamed || error.code !== "invalid-signature") throw error;
+      // The first step did not name type and statement: then they are not signed, and the receipt says so.
+      return submit({ attestations: [], document });
+    }
+  }
+  attestations.predicate(attestation_type, importPublicKey(submission.public_key_pem).fingerprint);
   return {
     manifest,
     signing_payload: encodeBase64(signingPayload(manifest)),
@@ -53,13 +72,15 @@ export async function signDocument(
   };
 }
 
-/** As `readManifest`, its faults told of the request: the members of `document` are members of that. */
+/** Checks as `readManifest` does, and reports faults with paths into the request, which has the document's members. */
 function checkDocument(manifest: Manifest): void {
+  const faults = new Faults();
+  readTerms(manifest.document, {}, faults);
+  faults.check();
   try {
     readManifest(manifest, "");
   } catch (error) {
     if (!(error instanceof CairnlogError) || !error.details) throw error;
-    const faults = new Faults();
     for (const { path, message } of error.details) faults.add(path.replace(/^\/document/, ""), message);
     faults.check();
   }

@@ -6,8 +6,10 @@ import { hashedTerm, textPrefixTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema.js";
 import type { AttestationEvent } from "../../verify/bundle/format.js";
 import type { JsonObject } from "../../verify/json/shape.js";
+import { ecdsaIdentity } from "../../verify/keys/signature.js";
 import { isPredicate, type KindedEvent } from "../../verify/kinds.js";
 import { type Attestation, normaliseContentHash } from "../../verify/manifest.js";
+import { decodeSignature } from "../input.js";
 
 /** Filed under it: every attestation. */
 export const ATTESTATION_TERM = textPrefixTerm(POSTING.attestation, "");
@@ -56,20 +58,59 @@ export function recordedAttestation(payload: AttestationEvent): Attestation {
     : attestation;
 }
 
-/**
- * The newest, since a command looks for the term that its event is then filed under: a function of what it was made of,
- * so no result depends on it. To hash it again took 1.5 µs of each attestation.
- */
-let newest = { signer: "", manifestHash: "", eventType: "", term: "" };
+/** The members of an attestation event that say what was submitted. */
+export type Submitted = Pick<
+  AttestationEvent,
+  | "signer_key_fingerprint"
+  | "manifest_hash"
+  | "signature_algorithm"
+  | "signature"
+  | "intent_statement"
+  | "signed_payload_hash"
+>;
 
-/** What makes a submission the same one again. @param manifestHash hex, bare or with `sha256:` */
-export function sameAttestationTerm(signer: string, manifestHash: string, eventType: string): string {
-  if (newest.manifestHash === manifestHash && newest.signer === signer && newest.eventType === eventType && newest.term)
-    return newest.term;
-  const hash = normaliseContentHash(manifestHash) ?? manifestHash;
-  const term = hashedTerm(POSTING.sameAttestation, `${signer}\n${hash}\n${eventType}`);
-  newest = { signer, manifestHash, eventType, term };
-  return term;
+/** The terms by which a submission finds the attestations that it may repeat. */
+export interface SubmissionTerms {
+  /** Signer, manifest, predicate and statement: what makes a submission the same one again. */
+  readonly submission: string;
+  /** Signer, and the SHA-256 of what he signed. */
+  readonly payload: string;
+  /**
+   * Signer and signature, in any of its forms. An entry of format 2 or before does not say what its signature is over: it
+   * may be the manifest without the attestations in it, whose hash is not there. But a stranger who sends such a
+   * signature again has no other one, so it is found by itself.
+   */
+  readonly signature: string;
+}
+
+/** The newest, since a command looks for terms that its event is then filed under: a function of what it was made of. */
+let newest: { readonly of: readonly unknown[]; readonly terms: SubmissionTerms } | undefined;
+
+/** The terms of an attestation, or of a submission that would become one. @param eventType its predicate */
+export function submissionTerms(eventType: string, submitted: Submitted): SubmissionTerms {
+  const { signer_key_fingerprint: signer, manifest_hash, signature_algorithm, signature } = submitted;
+  // Imported history may hold anything here.
+  const statement = typeof submitted.intent_statement === "string" ? `=${submitted.intent_statement}` : "";
+  const payloadHash = typeof submitted.signed_payload_hash === "string" ? submitted.signed_payload_hash : manifest_hash;
+  const of = [eventType, signer, manifest_hash, signature_algorithm, signature, statement, payloadHash];
+  if (newest?.of.every((part, i) => part === of[i])) return newest.terms;
+  const signed = (what: string) => hashedTerm(POSTING.signedPayload, `${signer}\n${what}`);
+  const manifest = bareHash(manifest_hash);
+  const terms = {
+    submission: hashedTerm(POSTING.submission, `${signer}\n${manifest}\n${eventType}\n${statement}`),
+    payload: signed(bareHash(payloadHash)),
+    signature: signed(`signature ${oneForm(signature_algorithm, signature)}`),
+  };
+  newest = { of, terms };
+  return terms;
+}
+
+const bareHash = (hash: string): string => normaliseContentHash(hash)?.slice("sha256:".length) ?? hash;
+
+/** One text for all forms of a signature that others than its signer can make. */
+function oneForm(algorithm: string, signature: string): string {
+  const bytes = algorithm === "ecdsa-p256" ? decodeSignature(signature) : undefined;
+  return (bytes && ecdsaIdentity(bytes)) ?? signature;
 }
 
 export function attestationIdTerm(id: string): string {

@@ -7,7 +7,7 @@ import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../verify/contract.js";
 import { utf8 } from "../../verify/encoding.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
-import { fits, isObject } from "../../verify/json/shape.js";
+import { fits, isObject, type JsonObject } from "../../verify/json/shape.js";
 import { type Attestation, type Coverage, type Manifest, normaliseContentHash } from "../../verify/manifest.js";
 import { boundedText, Faults } from "../input.js";
 import { isFingerprint } from "../keys/events.js";
@@ -57,6 +57,40 @@ export function readManifest(value: unknown, path: string): CheckedManifest {
   checkAttestations(attestations, `${path}/attestations`, faults);
   faults.check();
   return { manifest: value as ShapedManifest, contentHash: contentHash!, title: title!, tags };
+}
+
+/**
+ * Type and statement of a submission. The document of its manifest may name them: then they are signed, and a body that
+ * names them as well must say the same.
+ * @param input body of the submission
+ * @param document of its manifest
+ */
+export function readTerms(
+  input: Readonly<Record<string, unknown>>,
+  document: JsonObject,
+  faults: Faults,
+): { readonly type: unknown; readonly statement: string | null } {
+  const type = input.attestation_type ?? undefined;
+  const statement = input.intent_statement ?? undefined;
+  const path = "/manifest/document";
+  const [signedType, signedStatement] = [document.attestation_type, document.intent_statement];
+  if (signedType !== undefined && typeof signedType !== "string")
+    faults.add(`${path}/attestation_type`, "It must be a string.");
+  else if (type !== undefined && signedType !== undefined && type !== signedType)
+    faults.add("/attestation_type", "It is another type than the manifest's document names, which is what is signed.");
+  if (statement !== undefined && signedStatement !== undefined && statement !== signedStatement)
+    faults.add(
+      "/intent_statement",
+      "It is another statement than the manifest's document names, which is what is signed.",
+    );
+  const limits = { min: 0, max: MAX_STATEMENT_CHARACTERS };
+  const checked = (value: unknown, at: string) =>
+    value === undefined || value === null ? null : (boundedText(value, at, limits, faults) ?? null);
+  const fromDocument = checked(signedStatement, `${path}/intent_statement`);
+  return {
+    type: type ?? (typeof signedType === "string" ? signedType : undefined),
+    statement: statement === undefined ? fromDocument : checked(statement, "/intent_statement"),
+  };
 }
 
 /** The tags that the log takes over: all of an array of strings, nothing of anything else. */

@@ -2,6 +2,7 @@
  * Encrypted claims: opaque payloads on the public log. The registry checks their form, files them under their lookup
  * keys and, when asked, whether a plaintext is the one that a claim commits to. It can decrypt none of them.
  */
+
 import { CairnlogError } from "../../error.js";
 import type { Clock } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
@@ -129,12 +130,16 @@ export class Claims {
     return { entries, page, per_page: perPage, total };
   }
 
-  /** The payload of one claim (`GET /claims/{entry_id}`). @throws CairnlogError `not-found` when no claim has this id */
+  /**
+   * One claim as it was posted (`GET /claims/{entry_id}`): without `event_type`, which the log added.
+   * @throws CairnlogError `not-found` when no claim has this id
+   */
   payload(id: number): JsonObject {
     const entry = this.#log.entry(id);
     if (entry?.event_type !== ENCRYPTED_CLAIM)
       throw new CairnlogError("not-found", `The log has no encrypted claim with the id ${id}.`);
-    return entry.payload;
+    const { event_type: _, ...claim } = entry.payload;
+    return claim;
   }
 
   /**

@@ -88,9 +88,8 @@ export class Endorsements {
 
   /**
    * Accepts an offer (`POST /endorsements/accept`). The caller has proven that it holds the endorsed key.
-   * @throws CairnlogError `invalid-input`; `not-found` for an unknown key or offer; `forbidden` if the offer is to
-   *   another key; `key-not-active` for either key; `precondition-failed` unless the offer is open; and as `Log.append`
-   *   does
+   * @throws CairnlogError `invalid-input`; `not-found` for an unknown key; `forbidden` if the offer is to another key;
+   *   `key-not-active` for either key; `precondition-failed` unless the entry is an open offer; and as `Log.append` does
    */
   async accept(acceptance: Acceptance): Promise<EndorsementReceipt> {
     const input = members(acceptance);
@@ -99,7 +98,8 @@ export class Endorsements {
     const note = input.note == null ? null : readNote(input.note, faults);
     faults.check();
     const endorsed_fingerprint = readFingerprint(input.endorsed_fingerprint);
-    const standing = await this.#standing(this.#offer(offer_entry_id).endorser_fingerprint);
+    const offer = this.#offer(offer_entry_id, "precondition-failed");
+    const standing = await this.#standing(offer.endorser_fingerprint);
     const change = { offer_entry_id, endorsed_fingerprint, note, ...this.#settings };
     return this.#receipt(await this.#log.execute(acceptEndorsement, change), standing);
   }
@@ -107,7 +107,8 @@ export class Endorsements {
   /**
    * Withdraws an offer or an accepted endorsement (`POST /endorsements/withdraw`). The caller has proven that it holds
    * the endorser's key.
-   * @throws CairnlogError as `accept` does, but the endorsed key may have ended; `forbidden` if another key endorsed
+   * @throws CairnlogError as `accept` does, but the endorsed key may have ended; `not-found` for an entry that is no offer;
+   *   `forbidden` if another key endorsed
    */
   async withdraw(withdrawal: Withdrawal): Promise<EndorsementReceipt> {
     const input = members(withdrawal);
@@ -125,7 +126,8 @@ export class Endorsements {
   /**
    * Ends an endorsement that the key accepted (`POST /endorsements/revoke-acceptance`). The caller has proven that it
    * holds the endorsed key.
-   * @throws CairnlogError as `accept` does, but the endorser's key may have ended
+   * @throws CairnlogError as `accept` does, but the endorser's key may have ended; `not-found` for an entry that is no
+   *   offer
    */
   async revokeAcceptance(revocation: AcceptanceRevocation): Promise<EndorsementReceipt> {
     const input = members(revocation);
@@ -164,10 +166,10 @@ export class Endorsements {
   }
 
   /** @throws CairnlogError `not-found` */
-  #offer(entryId: number): EndorsementRow {
+  #offer(entryId: number, code: "not-found" | "precondition-failed" = "not-found"): EndorsementRow {
     // An offer that is not on disk yet has not been acknowledged to anybody.
     const offer = this.#log.row("endorsements", entryId);
-    if (!offer) throw new CairnlogError("not-found", `Entry ${entryId} is no offer of an endorsement.`);
+    if (!offer) throw new CairnlogError(code, `Entry ${entryId} is no offer of an endorsement.`);
     return offer;
   }
 

@@ -1,6 +1,7 @@
 /**
  * Graphs as the service answers them. Equal requests at the same time share one traversal. The result is cached for a
- * minute, or until an event names one of its keys, or until a status in it changes with time.
+ * minute, or until an event names one of its keys, or until a status in it changes with time. The registry's one `Graphs`
+ * owns the cache, in the thread that opened the registry.
  */
 import type { Clock } from "../../log/clock.js";
 import type { Keys } from "../keys/keys.js";

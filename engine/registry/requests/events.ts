@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto";
 import type { DerivedWriter, LoggedEvent } from "../../log/write/projection.js";
-import type { PolicyRow, RequestList, RequestRow, TargetPolicies } from "../../store/rows.js";
+import type { PolicyRow, RequestCountKey, RequestList, RequestRow, TargetPolicies } from "../../store/rows.js";
 import { POLICY_ACTIONS } from "../../verify/contract.js";
 import { canonicalTimestamp } from "../../verify/entry.js";
 import { fits, type JsonObject } from "../../verify/json/shape.js";
@@ -75,15 +75,17 @@ export function applyResponse(event: LoggedEvent, state: DerivedWriter): void {
   file(state, row, status, 1);
 }
 
-/** Adds a request to one of the lists of both its keys, or removes it. */
+/** Adds a request to one of the lists of each of its keys and of both together, or removes it. */
 function file(state: DerivedWriter, row: RequestRow, list: RequestList, change: 1 | -1): void {
   const { request_id, target_fingerprint: target, requester_fingerprint: requester, log_entry_id: id } = row;
   const listed = change > 0 ? { request_id } : undefined;
   state.put("requestsByTarget", [target, list, id], listed);
   state.put("requestsByRequester", [requester, list, id], listed);
-  const keys: ["target" | "requester", string][] = [
+  state.put("requestsByPair", [target, requester, list, id], listed);
+  const keys: RequestCountKey[] = [
     ["target", target],
     ["requester", requester],
+    ["pair", target, requester],
   ];
   for (const key of keys) {
     const counts = state.get("requestCounts", key) ?? EMPTY_COUNTS;

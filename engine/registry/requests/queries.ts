@@ -5,7 +5,8 @@
 import { CairnlogError } from "../../error.js";
 import { instantOf } from "../../log/instant.js";
 import type { Log } from "../../log/log.js";
-import type { RequestList, RequestRow } from "../../store/rows.js";
+import type { RequestCountKey, RequestList, RequestRow } from "../../store/rows.js";
+import type { Key } from "../../store/schema.js";
 import type { RequestStatus } from "../../verify/contract.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
 import { invalidInput } from "../input.js";
@@ -45,7 +46,7 @@ export interface RequestPage {
   readonly total: number;
 }
 
-/** Selects requests to a key or requests by a key; exactly one is given. */
+/** Selects requests to a key, requests by a key, or if both are given, those that meet both. */
 export interface RequestCriteria {
   readonly target?: string;
   readonly requester?: string;
@@ -78,24 +79,21 @@ export class RequestQueries {
   }
 
   /**
-   * Requests to a key or by a key, oldest first (`GET /log/attestation-requests`).
-   * @throws CairnlogError `invalid-input` unless exactly one key is named, and for a page below 1 or not 1 to 200 a
-   *   page; `not-found` if there is no such key
+   * Requests to a key, by a key, or by the one to the other, oldest first (`GET /log/attestation-requests`).
+   * @throws CairnlogError `invalid-input` unless a key is named, and for a page below 1 or not 1 to 200 a page;
+   *   `not-found` if there is no such key
    */
   list({ target, requester, status }: RequestCriteria, paging: Paging = {}): RequestPage {
     const { page, perPage } = readPaging(paging);
-    const named = target ?? requester;
-    if (named === undefined || (target !== undefined && requester !== undefined))
-      throw invalidInput(named === undefined ? "/target" : "/requester", "Name either a target or a requester.");
-    const { fingerprint } = this.#keys.find(named);
-    const role = target === undefined ? "requester" : "target";
+    const to = target === undefined ? undefined : this.#keys.find(target).fingerprint;
+    const by = requester === undefined ? undefined : this.#keys.find(requester).fingerprint;
     const list: RequestList = status ?? "all";
-    const total = this.#log.row("requestCounts", [role, fingerprint])?.[list] ?? 0;
+    const { table, counts, keys } = place(to, by);
+    const total = this.#log.row("requestCounts", counts)?.[list] ?? 0;
     const offset = (page - 1) * perPage;
     if (offset >= total) return { requests: [], page, per_page: perPage, total };
-    const table = role === "target" ? "requestsByTarget" : "requestsByRequester";
-    const end: [string, RequestList, number] = [fingerprint, list, Number.MAX_SAFE_INTEGER];
-    const rows = this.#log.rows(table, [fingerprint, list, 0], end, { offset, limit: perPage });
+    const [start, end] = [0, Number.MAX_SAFE_INTEGER].map((id) => [...keys, list, id]) as [Key, Key];
+    const rows = this.#log.rows(table, start, end, { offset, limit: perPage });
     const requests = rows.map(({ row: { request_id } }) => this.#summary(this.#log.row("requests", request_id)!));
     return { requests, page, per_page: perPage, total };
   }
@@ -116,6 +114,22 @@ export class RequestQueries {
   #summary({ response_entry_id: _, ...row }: RequestRow): RequestSummary {
     return { ...row, leaf_index: this.#log.leafIndexOf(row.log_entry_id)! };
   }
+}
+
+/** Where the lists of requests to a key, by a key, or both are. @throws CairnlogError `invalid-input` without a key */
+function place(target: string | undefined, requester: string | undefined): Place {
+  if (target !== undefined && requester !== undefined)
+    return { table: "requestsByPair", counts: ["pair", target, requester], keys: [target, requester] };
+  if (target !== undefined) return { table: "requestsByTarget", counts: ["target", target], keys: [target] };
+  if (requester === undefined) throw invalidInput("/target", "Name a target, a requester or both.");
+  return { table: "requestsByRequester", counts: ["requester", requester], keys: [requester] };
+}
+
+interface Place {
+  readonly table: "requestsByTarget" | "requestsByRequester" | "requestsByPair";
+  readonly counts: RequestCountKey;
+  /** The beginning of the keys of the rows. */
+  readonly keys: readonly string[];
 }
 
 /** Imported history may have a value of any type here. */

@@ -11,7 +11,7 @@ import type { RequestStatus } from "../../verify/contract.js";
 import { canonicalFingerprint } from "../keys/events.js";
 import { createRequest, respondToRequest, unknownTarget } from "./commands.js";
 import { type RequestInput, type ResponseInput, readRequest, readResponse } from "./input.js";
-import { type AttestationRequest, RequestQueries } from "./queries.js";
+import type { AttestationRequest } from "./queries.js";
 
 /** Default maximum of requests to one target in an hour. */
 export const DEFAULT_REQUEST_QUOTA = 50;
@@ -35,22 +35,20 @@ interface TrustLevels {
   level(fingerprint: string): Promise<number>;
 }
 
-export class Requests extends RequestQueries {
+export class Requests {
   readonly #log: Log;
   readonly #operator: OperatorKey;
   readonly #trust: TrustLevels;
   readonly #quota: number | null;
 
   /** Use `openRegistry`. */
-  constructor(
-    parts: ConstructorParameters<typeof RequestQueries>[0] & {
-      readonly operator: OperatorKey;
-      readonly trust: TrustLevels;
-      /** Maximum number of requests to one target in an hour; null if there is no limit. */
-      readonly quota: number | null;
-    },
-  ) {
-    super(parts);
+  constructor(parts: {
+    readonly log: Log;
+    readonly operator: OperatorKey;
+    readonly trust: TrustLevels;
+    /** Maximum number of requests to one target in an hour; null if there is no limit. */
+    readonly quota: number | null;
+  }) {
     this.#log = parts.log;
     this.#operator = parts.operator;
     this.#trust = parts.trust;

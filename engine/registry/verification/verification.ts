@@ -7,7 +7,15 @@ import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
 import { Pieces, turn } from "../../turns.js";
-import { type Attestation, type Coverage, normaliseContentHash } from "../../verify/manifest.js";
+import {
+  type Attestation,
+  type Coverage,
+  normaliseContentHash,
+  type SignedMembers,
+  signedMembers,
+  signedTerms,
+  signedWords,
+} from "../../verify/manifest.js";
 import { attestationIdTerm, namedAttestation } from "../attestations/events.js";
 import { type CheckedManifest, ManifestPayloads, readManifest } from "../attestations/manifest.js";
 import { decodeSignature, invalidInput, members } from "../input.js";
@@ -39,6 +47,8 @@ export interface AttestationVerdict {
   readonly layer3?: TrustVerdict;
   /** Null if the signature covers neither. */
   readonly covers: Coverage | null;
+  /** Which of type and statement the manifest's document names, so that the signature covers them. */
+  readonly signed: SignedMembers;
   /** Null if the log does not contain it. */
   readonly logged: { readonly entry_id: number; readonly leaf_index: number } | null;
 }
@@ -150,6 +160,8 @@ export class Verification {
   async #judge(checked: CheckedManifest): Promise<Judged[]> {
     const { manifest, contentHash } = checked;
     const { attestations } = manifest;
+    const terms = signedTerms(manifest);
+    const signed = signedMembers(manifest);
     const payloads = new ManifestPayloads(manifest);
     if (payloads.size * attestations.length > MAX_SIGNED_BYTES)
       throw new CairnlogError("payload-too-large", "The manifest is too large for so many attestations.");
@@ -166,13 +178,14 @@ export class Verification {
         const { id, signer_key_fingerprint, timestamp } = attestation;
         const signer = signers.get(signer_key_fingerprint);
         const recorded = this.#recorded(attestation, contentHash);
-        const { covers, ...layer1 } = await this.#signature(attestation, signer, payloads.of(from + i));
+        const { covers, ...layer1 } = await this.#signature(attestation, signer, payloads.of(from + i), signed);
         return {
           id,
           signer_key_fingerprint,
-          layer1: judgeRecord(layer1, attestation, contentHash, recorded),
+          layer1: judgeRecord(layer1, attestation, { contentHash, recorded, terms }),
           layer2: judgeStanding(signer, timestamp, recorded.time),
           covers,
+          signed,
           logged: recorded.logged,
           attestation,
           signer,
@@ -197,6 +210,7 @@ export class Verification {
     attestation: Attestation,
     signer: Signer | undefined,
     payloads: ReturnType<ManifestPayloads["of"]>,
+    signed: SignedMembers,
   ): Promise<LayerResult & { covers: Coverage | null }> {
     const invalid = (details: string) => ({ status: "invalid" as const, details, covers: null });
     if (!signer) return invalid("The signer's key is not registered, so the signature cannot be checked.");
@@ -208,7 +222,8 @@ export class Verification {
     for (const { covers, bytes } of payloads)
       if (await this.#verifier.verify(key, bytes, signature)) {
         const extent = covers === "document" ? "the document" : "the document and the attestations before it";
-        return { status: "valid", details: `The signature verifies; it covers ${extent}.`, covers };
+        const details = `The signature verifies; it covers ${extent}. ${signedWords(signed)}`;
+        return { status: "valid", details, covers };
       }
     return invalid("The signature does not verify over the manifest with the signer's key.");
   }
@@ -247,12 +262,23 @@ export class Verification {
 
 function judgeRecord(
   signature: LayerResult,
-  { scope }: Attestation,
-  contentHash: string,
-  { relabelled }: Recorded,
+  { scope, type, intent_statement = null }: Attestation,
+  {
+    contentHash,
+    recorded: { relabelled },
+    terms,
+  }: {
+    readonly contentHash: string;
+    readonly recorded: Recorded;
+    readonly terms: ReturnType<typeof signedTerms>;
+  },
 ): LayerResult {
   const faults = signature.status === "valid" ? [] : [signature.details];
   if (normaliseContentHash(scope.content_hash) !== contentHash) faults.push("Its scope is another document.");
+  if (terms.attestation_type !== undefined && terms.attestation_type !== type)
+    faults.push("Its type is not the one that was signed.");
+  if (terms.intent_statement !== undefined && terms.intent_statement !== intent_statement)
+    faults.push("Its statement is not the one that was signed.");
   if (relabelled !== undefined) faults.push(relabelled);
   return faults.length ? { status: "invalid", details: faults.join(" ") } : signature;
 }

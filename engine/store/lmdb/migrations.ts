@@ -7,18 +7,31 @@ import type { Store } from "../contract.js";
 import type { LogMeta } from "../rows.js";
 import { FORMAT } from "../schema.js";
 import { addProven } from "./provenkeys.js";
+import { pairRequests } from "./requestpairs.js";
+
+/** What migrations need of the code that knows what entries mean. */
+export interface Refiling {
+  /** Makes the postings of all entries anew. */
+  fileAnew(store: Store): Promise<void>;
+}
 
 /**
  * Converts the tables from one format to the next, and resolves when the result is on disk. The format number is raised
  * afterwards. If we crash in between, the step runs again on its own result, so it must be repeatable.
  */
-export type Migration = (store: Store) => Promise<void>;
+export type Migration = (store: Store, refiling: Refiling) => Promise<void>;
 
 /** Step i converts format i + 1 to format i + 2. */
 export const MIGRATIONS: readonly Migration[] = [
   // Format 2 adds the journal's position. It is 0 if there is no row, so the next commit begins the sequence.
   async () => {},
   addProven,
+  // Format 4 files attestations under what was signed, and requests under target and requester together, old ones too.
+  // This takes about as long as reading the whole log.
+  async (store, { fileAnew }) => {
+    await fileAnew(store);
+    await pairRequests(store);
+  },
 ];
 
 /** @throws CairnlogError `corrupt-log` for a log of a newer format than `format` */
@@ -35,12 +48,17 @@ export function checkFormat(meta: LogMeta, format: number = FORMAT): void {
  * @returns its meta row after that
  * @throws CairnlogError `corrupt-log` for a log of a newer format, `storage-failed`
  */
-export async function migrate(store: Store, meta: LogMeta, migrations = MIGRATIONS): Promise<LogMeta> {
+export async function migrate(
+  store: Store,
+  meta: LogMeta,
+  refiling: Refiling,
+  migrations = MIGRATIONS,
+): Promise<LogMeta> {
   const newest = migrations.length + 1;
   checkFormat(meta, newest);
   let migrated = meta;
   for (const step of migrations.slice(meta.format - 1)) {
-    await step(store);
+    await step(store, refiling);
     migrated = { ...migrated, format: migrated.format + 1 };
     const row = { table: "meta", key: "log", row: migrated } as const;
     const after = store.position().sequence;

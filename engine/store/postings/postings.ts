@@ -9,6 +9,8 @@
  * entries after the last run are computed again from the batches.
  */
 
+import { leastWhere } from "../../search.js";
+import { turn } from "../../turns.js";
 import type { RunRow } from "../rows.js";
 import { BLOOM_KINDS } from "../schema.js";
 import { mayContain } from "./bloom.js";
@@ -47,18 +49,8 @@ interface Segment {
   read(rank: number, count: number, into: number[]): void;
 }
 
-const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
-function countBelow(indexes: readonly number[], index: number): number {
-  let low = 0;
-  let high = indexes.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (indexes[middle]! < index) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
+const countBelow = (indexes: readonly number[], index: number): number =>
+  leastWhere(0, indexes.length, (rank) => indexes[rank]! >= index);
 
 interface MemoryRun {
   readonly from: number;
@@ -301,7 +293,7 @@ export class Postings {
     const id = this.#nextRunId++;
     const blocks: [number, Buffer][] = [];
     const builder = new RunBuilder(memory.terms.filteredTerms, (block, records) => blocks.push([block, records]));
-    for (const _ of memory.terms.writeTo(builder, SLICE_TERMS)) await breathe();
+    for (const _ of memory.terms.writeTo(builder, SLICE_TERMS)) await turn();
     const fences = builder.finish();
     const { count, bloom } = builder;
     await this.#writeRun(id, blocks, { level: 0, from: memory.from, to: memory.to, count, bloom, fences }, []);

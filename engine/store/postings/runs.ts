@@ -5,6 +5,7 @@
  * block.
  */
 
+import { leastWhere } from "../../search.js";
 import type { RunRow } from "../rows.js";
 import { BLOOM_KINDS } from "../schema.js";
 import { addRecordToBloom, createBloom } from "./bloom.js";
@@ -94,16 +95,12 @@ function isBefore(bytes: Buffer, at: number, target: Position): boolean {
 
 /** The last block that begins before `target`; −1 if none does. */
 function blockBefore({ fences }: Run, target: Position): number {
-  let low = 0;
-  let high = fences.length / PARTS;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
+  const isAtOrAfter = (block: number): boolean => {
     let i = 0;
-    while (i < PARTS - 1 && fences[middle * PARTS + i] === target[i]) i++;
-    if (fences[middle * PARTS + i]! < target[i]!) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
+    while (i < PARTS - 1 && fences[block * PARTS + i] === target[i]) i++;
+    return fences[block * PARTS + i]! >= target[i]!;
+  };
+  return leastWhere(0, fences.length / PARTS, isAtOrAfter) - 1;
 }
 
 /** Reads runs. Blocks are read in place, but no returned value points into LMDB's memory. */
@@ -135,14 +132,9 @@ export class RunReader {
   }
 
   #rankIn(run: Run, number: number, block: Buffer, target: Position): number {
-    let low = 0;
-    let high = Math.min(BLOCK_RECORDS, run.count - number * BLOCK_RECORDS);
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (isBefore(block, middle * RECORD_BYTES, target)) low = middle + 1;
-      else high = middle;
-    }
-    return number * BLOCK_RECORDS + low;
+    const records = Math.min(BLOCK_RECORDS, run.count - number * BLOCK_RECORDS);
+    const rank = leastWhere(0, records, (record) => !isBefore(block, record * RECORD_BYTES, target));
+    return number * BLOCK_RECORDS + rank;
   }
 
   /** Leaf index of the record at `rank`. */

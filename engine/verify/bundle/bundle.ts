@@ -10,14 +10,24 @@
  * it must be one for this entry, and what it claims of Bitcoin is told, not checked.
  */
 
-import { decodeBase64 } from "../encoding.js";
+import { kernel } from "../../../wasm/index.js";
+import { decodeBase64, toHex } from "../encoding.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../entry.js";
 import { isPredicateOf } from "../eventcheck.js";
 import { canonicalJson } from "../json/canonical.js";
 import { fits } from "../json/shape.js";
 import { type PublicKey, parsePublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";
-import { attestationPayloads, type Manifest, manifestHash, normaliseContentHash } from "../manifest.js";
+import {
+  attestationPayloads,
+  type Manifest,
+  manifestHash,
+  normaliseContentHash,
+  type SignedMembers,
+  signedMembers,
+  signedTerms,
+  signedWords,
+} from "../manifest.js";
 import { checkOtsProof } from "../ots/anchor.js";
 import { leafHash, verifyInclusion } from "../tree/merkle.js";
 import { verifyTreeHead } from "../tree/treehead.js";
@@ -53,6 +63,11 @@ export interface BundleCheck {
 export interface BundleVerdict {
   readonly valid: boolean;
   readonly checks: readonly BundleCheck[];
+  /**
+   * Which of type and statement the signer has signed; the other is the log's word. Null where the signature does not hold
+   * or the bundle has another form.
+   */
+  readonly signed: SignedMembers | null;
 }
 
 /** As many tags, of as many characters, as the log takes over from a manifest. */
@@ -69,17 +84,19 @@ export async function verifyBundle(bundle: unknown, trust: BundleTrust): Promise
     const misfit = BUNDLE(bundle, "");
     if (misfit !== undefined) return verdict([{ name: "format", ok: false, detail: misfit }]);
     const checked = bundle as AttestationBundle;
-    return verdict([
+    const signature = await checkSignature(checked);
+    const checks = [
       judge("format", `The file is a complete ${BUNDLE_FORMAT} bundle.`, []),
       checkFile(checked, trust.fileHash),
       checkManifest(checked),
-      await checkSignature(checked),
+      signature,
       checkAttestation(checked),
       checkLogEntry(checked, trust.predicateBase),
       checkInclusion(checked),
       await checkTreeHead(checked, trust.operatorKey),
       ...checkAnchor(checked),
-    ]);
+    ];
+    return verdict(checks, signature.ok ? signedMembers(checked.manifest) : null);
   } catch (error) {
     return verdict([
       { name: "format", ok: false, detail: `The bundle cannot be evaluated: ${(error as Error).message}` },
@@ -116,7 +133,7 @@ function checkManifest({ manifest, entry }: AttestationBundle): BundleCheck {
   ]);
 }
 
-async function checkSignature({ manifest, attestation, public_key }: AttestationBundle): Promise<BundleCheck> {
+async function checkSignature({ manifest, attestation, public_key, entry }: AttestationBundle): Promise<BundleCheck> {
   let key: PublicKey;
   try {
     key = parsePublicKey(public_key);
@@ -126,28 +143,38 @@ async function checkSignature({ manifest, attestation, public_key }: Attestation
   const signature = decodeBase64(attestation.signature);
   const prior = manifest.attestations.length;
   let covers: string | undefined;
+  let payloadHash: string | undefined;
   for (const payload of signature === undefined ? [] : attestationPayloads(manifest, prior)) {
     if (await verifySignature(key, payload.bytes, signature!)) {
       covers = payload.covers;
+      payloadHash = toHex(kernel.sha256(payload.bytes));
       break;
     }
   }
+  const { signed_payload_hash: recorded } = logged(entry);
   const extent =
     covers === "document-and-prior"
       ? `the manifest with the ${prior} attestation(s) before it, whose own signatures are not checked here`
       : `the manifest${prior === 0 ? "" : ` without the ${prior} attestation(s) in it, whose own signatures are not checked here`}`;
-  return judge("signature", `The signature of ${key.fingerprint} (${key.algorithm}) covers ${extent}.`, [
+  const told = `The signature of ${key.fingerprint} (${key.algorithm}) covers ${extent}. ${signedWords(signedMembers(manifest))}`;
+  return judge("signature", told, [
     [public_key === key.pem, "The public key is not in its normal PEM spelling."],
     [attestation.signer_key_fingerprint === key.fingerprint, "The signer's fingerprint is not that of the public key."],
     [attestation.signature_algorithm === key.algorithm, "The signature algorithm is not that of the public key."],
     [signature !== undefined, "The signature is not strict base64."],
     [covers !== undefined, "The signature does not verify over the manifest with this public key."],
+    [
+      covers === undefined || recorded === undefined || recorded === payloadHash,
+      "The hash in the log entry is not that of what was signed.",
+    ],
   ]);
 }
 
 function checkAttestation({ manifest, attestation, entry }: AttestationBundle): BundleCheck {
   const event = logged(entry);
+  const terms = signedTerms(manifest);
   const differs = (what: string) => `The attestation's ${what} is not the one in the log entry.`;
+  const signedOther = (what: string) => `The attestation's ${what} is not the one that the signer signed.`;
   return judge("attestation", "The attestation is, field by field, the one that the log recorded.", [
     [attestation.id === event.attestation_id, differs("id")],
     [attestation.type === event.attestation_type, differs("type")],
@@ -160,6 +187,11 @@ function checkAttestation({ manifest, attestation, entry }: AttestationBundle): 
     [attestation.signature === event.signature, differs("signature")],
     [attestation.timestamp === event.timestamp, differs("timestamp")],
     [(attestation.intent_statement ?? null) === (event.intent_statement ?? null), differs("intent statement")],
+    [terms.attestation_type === undefined || terms.attestation_type === attestation.type, signedOther("type")],
+    [
+      terms.intent_statement === undefined || terms.intent_statement === (attestation.intent_statement ?? null),
+      signedOther("statement"),
+    ],
   ]);
 }
 
@@ -235,8 +267,8 @@ function judge(name: BundleCheck["name"], success: string, conditions: readonly 
   return { name, ok: failures.length === 0, detail: failures.length === 0 ? success : failures.join(" ") };
 }
 
-function verdict(checks: readonly BundleCheck[]): BundleVerdict {
-  return { valid: checks.every((check) => check.ok), checks };
+function verdict(checks: readonly BundleCheck[], signed: SignedMembers | null = null): BundleVerdict {
+  return { valid: checks.every((check) => check.ok), checks, signed };
 }
 
 /** The shape check has looked at every member. */

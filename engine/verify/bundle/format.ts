@@ -32,6 +32,8 @@ export interface AttestationEvent {
   readonly document_title: string;
   readonly signature_algorithm: string;
   readonly signature: string;
+  /** SHA-256 of what was signed, bare hex; present only where that is not the manifest as it was submitted. */
+  readonly signed_payload_hash?: string;
   readonly intent_statement?: string | null;
   readonly timestamp: string;
   readonly tags?: readonly string[] | null;
@@ -95,7 +97,7 @@ export const BUNDLE = objectOf({
           signature: text,
           timestamp: text,
         },
-        { intent_statement: statement, tags: nullable(arrayOf(text)) },
+        { intent_statement: statement, signed_payload_hash: hexHash, tags: nullable(arrayOf(text)) },
       ),
     },
     { ots_proof: text },

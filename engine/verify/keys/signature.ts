@@ -4,7 +4,7 @@
  */
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { p256 } from "@noble/curves/nist.js";
-import { bytesToNumberLE } from "@noble/curves/utils.js";
+import { bytesToNumberBE, bytesToNumberLE } from "@noble/curves/utils.js";
 import { sha512 } from "@noble/hashes/sha2.js";
 import { toHex } from "../encoding.js";
 import { DerReader, TAG } from "./der.js";
@@ -57,6 +57,18 @@ export function ecdsaCompact(signature: Uint8Array): Uint8Array | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * One text for all forms of one P-256 signature; undefined for bytes that are none. Whoever has a signature (r, s) can make
+ * (r, n − s) of it, which verifies too, and can spell either as DER or as IEEE P1363.
+ */
+export function ecdsaIdentity(signature: Uint8Array): string | undefined {
+  const compact = ecdsaCompact(signature);
+  if (!compact) return undefined;
+  const s = bytesToNumberBE(compact.subarray(COORDINATE_BYTES));
+  const negated = p256.Point.Fn.ORDER - s;
+  return `${toHex(compact.subarray(0, COORDINATE_BYTES))}:${(s < negated ? s : negated).toString(16)}`;
 }
 
 /**

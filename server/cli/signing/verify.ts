@@ -27,7 +27,8 @@ cairnlog verify FILE... --composite --attestation FILE.attestation.json --operat
 
 Checks each FILE against FILE.attestation.json without any connection: that the file is the one attested,
 that the signature holds, that the log entry says so and has the hash it claims, that it is in the tree,
-and that the tree head is signed by the operator key you pinned. Says of each whether it holds.
+and that the tree head is signed by the operator key you pinned. Says of each whether it holds, and whether
+the signer signed the attestation's type and statement or only the log says so.
 
 Options:
   --operator-key FILE.pem  the operator's public key, from a source that you trust
@@ -74,7 +75,7 @@ async function verifyFile(file: string, bundlePath: string, operatorKey: PublicK
 /** A file that cannot be read does not keep the others from being verified. */
 function unreadable(error: Error): BundleVerdict {
   if (!("syscall" in error)) throw error;
-  return { valid: false, checks: [{ name: "format", ok: false, detail: error.message }] };
+  return misread(error.message);
 }
 
 async function verifyParts(
@@ -89,13 +90,14 @@ async function verifyParts(
     const title: unknown = (bundle as Partial<AttestationBundle> | null)?.manifest?.document?.title;
     return compositeHash(typeof title === "string" ? title : "", hashes);
   };
-  const { valid, checks } = await verifyAs(bundlePath, hashUnder, operatorKey);
+  const { valid, checks, signed } = await verifyAs(bundlePath, hashUnder, operatorKey);
   const detail = (ok: boolean) =>
     ok
       ? "The files are the parts of the document, in their order."
       : "The files are not the parts that were attested, or not in their order.";
   return {
     valid,
+    signed,
     checks: checks.map((check) => (check.name === "file" ? { ...check, detail: detail(check.ok) } : check)),
   };
 }
@@ -111,10 +113,16 @@ async function verifyAs(
     bundle = parseIJson(readFileSync(bundlePath, "utf8"));
   } catch (error) {
     if (!(error instanceof CairnlogError)) throw error;
-    return { valid: false, checks: [{ name: "format", ok: false, detail: `${bundlePath}: ${error.message}` }] };
+    return misread(`${bundlePath}: ${error.message}`);
   }
   return verifyBundle(bundle, { fileHash: hashOf(bundle), operatorKey });
 }
+
+const misread = (detail: string): BundleVerdict => ({
+  valid: false,
+  checks: [{ name: "format", ok: false, detail }],
+  signed: null,
+});
 
 function describe(file: string, { valid, checks }: BundleVerdict): string {
   // Whoever made the receipt chose some of the words.

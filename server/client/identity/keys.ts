@@ -1,10 +1,12 @@
 /** The key registry: registering, replacing and revoking one's key, each with a receipt that is checked on arrival. */
-import { successionMessage } from "../../../engine/verify/contract.js";
-import { encodeBase64, parsePublicKey } from "../../../engine/verify/index.js";
+import { registrationStatement, successionMessage } from "../../../engine/verify/contract.js";
+import { encodeBase64, type PublicKey, parsePublicKey } from "../../../engine/verify/index.js";
 import * as wire from "../../wire/identity/keys.js";
+import { asLogged, confirmed, moment } from "../compare.js";
 import { ClientError } from "../error.js";
 import type { Http } from "../http.js";
-import { asLogged, type Watch } from "../log/watch.js";
+import { CHOSEN } from "../log/expected.js";
+import { placeOf, type Watch } from "../log/watch.js";
 import { pages } from "../pages.js";
 import type { Authority } from "../session.js";
 import type { Signer } from "../signer.js";
@@ -36,84 +38,119 @@ export class KeysClient {
     this.#authority = authority;
   }
 
-  /** Registers the signer's key. @throws ClientError */
+  /**
+   * Registers the signer's key, which signs that. What strangers registered for it before gives way.
+   * @throws ClientError
+   */
   async register({ pseudonym, expirationDate }: RegisterOptions): Promise<KeyRegistered> {
     const { fingerprint, pem, algorithm } = this.#authority.key;
-    const floor = await this.#watch.floor();
+    const statement = registrationStatement(fingerprint, pseudonym, expirationDate ?? null);
+    const possession_signature = await this.#authority.signStatement(statement);
+    const floor = await this.#watch.sizeBefore();
     const payload = {
       public_key: pem,
       pseudonym,
       key_algorithm: algorithm,
       ...(expirationDate === undefined ? {} : { expiration_date: expirationDate }),
+      possession_signature,
     };
     const receipt = await this.#http.post(wire.KeyRegistered, "/keys/register", { payload });
-    await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
+    const name = pseudonym.normalize("NFC");
+    const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "key_registration",
-      payload: { fingerprint, public_key: pem, pseudonym: pseudonym.normalize("NFC"), key_algorithm: algorithm },
+      payload: {
+        fingerprint,
+        public_key: pem,
+        pseudonym: name,
+        key_algorithm: algorithm,
+        expiration_date: moment(expirationDate),
+        possession_signature,
+      },
     });
-    return receipt;
+    return this.#watch.agreed(receipt, { fingerprint, pseudonym: name, algorithm, ...placeOf(proven) }, proven);
   }
 
   /** Replaces the signer's key by another, both of which sign. @throws ClientError */
   async succeed(successor: Signer, options: SucceedOptions = {}): Promise<KeySucceeded> {
     const { pseudonym, expirationDate, recovery = false } = options;
-    const old = this.#authority.key;
-    const key = parsePublicKey(successor.publicKeyPem);
-    const message = successionMessage(old.fingerprint, key.fingerprint);
-    const newKeySignature = encodeBase64(await successor.sign(new TextEncoder().encode(message)));
-    const floor = await this.#watch.floor();
+    const old_fingerprint = this.#authority.key.fingerprint;
+    const { fingerprint, pem, algorithm } = parsePublicKey(successor.publicKeyPem);
+    const message = successionMessage(old_fingerprint, fingerprint);
+    const new_key_signature = encodeBase64(await successor.sign(new TextEncoder().encode(message)));
+    const floor = await this.#watch.sizeBefore();
     const receipt = await this.#http.post(wire.KeySucceeded, "/keys/succeed", {
       payload: {
-        old_fingerprint: old.fingerprint,
-        new_public_key: key.pem,
-        new_algorithm: key.algorithm,
-        new_key_signature: newKeySignature,
+        old_fingerprint,
+        new_public_key: pem,
+        new_algorithm: algorithm,
+        new_key_signature,
         ...(pseudonym === undefined ? {} : { pseudonym }),
         ...(expirationDate === undefined ? {} : { expiration_date: expirationDate }),
       },
       auth: await this.#authority.proof(recovery ? "recovery" : "general"),
     });
-    await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
+    const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "key_succession",
-      payload: { old_fingerprint: old.fingerprint, fingerprint: key.fingerprint, public_key: key.pem },
+      payload: {
+        old_fingerprint,
+        fingerprint,
+        public_key: pem,
+        pseudonym: pseudonym?.normalize("NFC") ?? CHOSEN,
+        key_algorithm: algorithm,
+        expiration_date: moment(expirationDate),
+        new_key_signature,
+      },
     });
-    return receipt;
+    return this.#watch.agreed(receipt, { old_fingerprint, new_fingerprint: fingerprint, ...placeOf(proven) }, proven);
   }
 
   /** Disables one's key for ever. @throws ClientError */
   async revoke(): Promise<KeyRevoked> {
     const { fingerprint } = this.#authority;
-    const floor = await this.#watch.floor();
+    const floor = await this.#watch.sizeBefore();
     const { auth, headers } = await this.#authority.forWrite();
-    const receipt = await this.#http.post(
-      wire.KeyRevoked,
-      "/keys/revoke",
-      { payload: { fingerprint }, ...auth },
-      headers,
-    );
-    await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
+    const body = { payload: { fingerprint }, ...auth };
+    const receipt = await this.#http.post(wire.KeyRevoked, "/keys/revoke", body, headers);
+    const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "key_revocation",
       payload: { fingerprint },
     });
-    return receipt;
+    return this.#watch.agreed(receipt, { fingerprint, ...placeOf(proven) }, proven);
   }
 
   /** A key as the service tells of it; its public key has the fingerprint that was asked for. @throws ClientError */
   async find(fingerprint: string): Promise<KeyDetail> {
     const key = await this.#http.get(wire.KeyDetail, `/keys/${encodeURIComponent(fingerprint)}`);
-    if (parsePublicKey(key.public_key).fingerprint !== key.fingerprint || key.fingerprint !== asLogged(fingerprint))
+    const shown = readKey(key.public_key);
+    if (shown?.fingerprint !== asLogged(fingerprint))
       throw new ClientError("malformed-answer", `The service shows another key than ${fingerprint}.`);
-    return key;
+    return confirmed(key, { fingerprint: shown.fingerprint, algorithm: shown.algorithm }, "The key");
   }
 
   /** A key's status, without the key. @throws ClientError */
-  status(fingerprint: string): Promise<KeyStatusView> {
-    return this.#http.get(wire.KeyStatusView, `/keys/${encodeURIComponent(fingerprint)}/status`);
+  async status(fingerprint: string): Promise<KeyStatusView> {
+    const status = await this.#http.get(wire.KeyStatusView, `/keys/${encodeURIComponent(fingerprint)}/status`);
+    return confirmed(status, { fingerprint: asLogged(fingerprint) }, "The key's status");
   }
 
-  /** Keys in order of registration; with a text, those whose pseudonym contains it. @throws ClientError */
-  list(pseudonym?: string): AsyncGenerator<KeySummary, void, undefined> {
+  /** Keys in order of registration, each once; with a text, those whose pseudonym contains it. @throws ClientError */
+  async *list(pseudonym?: string): AsyncGenerator<KeySummary, void, undefined> {
     const path = pseudonym === undefined ? "/keys" : "/keys/search";
-    return pages(this.#http, { schema: wire.KeyPage, path, member: "keys", query: { pseudonym } });
+    const seen = new Set<string>();
+    for await (const key of pages(this.#http, { schema: wire.KeyPage, path, member: "keys", query: { pseudonym } })) {
+      if (seen.has(key.fingerprint))
+        throw new ClientError("malformed-answer", `The list of keys has ${key.fingerprint} twice.`);
+      seen.add(key.fingerprint);
+      yield key;
+    }
+  }
+}
+
+/** Undefined for what is no key. */
+function readKey(pem: string): PublicKey | undefined {
+  try {
+    return parsePublicKey(pem);
+  } catch {
+    return undefined;
   }
 }

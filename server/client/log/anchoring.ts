@@ -29,18 +29,22 @@ export class AnchoringClient {
    * @throws ClientError `malformed-answer` for a proof that is of another digest than the entry's
    */
   async anchor(): Promise<Anchored> {
+    const floor = await this.#watch.sizeBefore();
     const anchored = await this.#authority.withSession((headers) =>
       this.#http.post(wire.Anchored, "/log/anchor", {}, headers),
     );
-    const { entry_hash } = await this.#watch.entry(anchored.anchored_entry_id);
-    const { ok, detail } = checkOtsProof(anchored.ots_proof, entry_hash);
+    const newest = Math.max(0, floor - 1);
+    const proven = await this.#watch.owed(this.#watch.proven(anchored.anchored_entry_id, null, newest), {});
+    const { ok, detail } = checkOtsProof(anchored.ots_proof, proven.entry.entry_hash);
     if (!ok) throw new ClientError("malformed-answer", `The service gave no proof of the entry: ${detail}`);
-    return anchored;
+    if (proven.proof.leaf_index < newest)
+      throw await this.#watch.misbehaved("The entry that was anchored is not the newest.", { entry: proven.entry });
+    return this.#watch.agreed(anchored, { entry_hashes: proven.entry.entry_hashes }, proven);
   }
 
   /** A head of the current size with a timestamp of now, checked. Takes the operator's session. @throws ClientError */
   async signHead(): Promise<TreeHead> {
-    const floor = await this.#watch.floor();
+    const floor = await this.#watch.sizeBefore();
     const head = await this.#authority.withSession((headers) =>
       this.#http.post(TreeHeadSchema, "/log/sth/sign", {}, headers),
     );

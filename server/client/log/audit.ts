@@ -1,7 +1,7 @@
 /** Audit export: the entries of a scope, a key, a document or a period, however many. */
 import type { Entry } from "../../../engine/verify/index.js";
-import { AuditExport, EXPORT_REACH } from "../../wire/log/audit-export.js";
-import { ClientError } from "../error.js";
+import { AuditExport } from "../../wire/log/audit-export.js";
+import { isOversized } from "../error.js";
 import type { Http } from "../http.js";
 import type { AuditExportQuery } from "../types.js";
 import type { Watch } from "./watch.js";
@@ -9,7 +9,8 @@ import type { Watch } from "./watch.js";
 /** Which entries are exported; without any, all. */
 export type AuditFilter = Partial<Omit<AuditExportQuery, "format" | "page" | "page_size">>;
 
-const PAGE_SIZE = 1000;
+/** Entries a page, and what is asked for instead when a page of them is too long to be borne. */
+const PAGE_SIZES = [1000, 40, 1] as const;
 
 export class AuditClient {
   readonly #http: Http;
@@ -21,29 +22,29 @@ export class AuditClient {
   }
 
   /**
-   * Entries that match, oldest first, each once. One question reaches 10,000 of them, so further ones begin at the moment
-   * at which the last ended. Content is checked against its hashes; that none is left out, nothing shows.
-   * @throws ClientError; `out-of-reach` where more than 10,000 entries have one timestamp
+   * Entries that match, oldest first, each once. Content is checked against its hashes and the filter; that none is left out,
+   * nothing shows. Each question begins where the last answer ended.
+   * @throws ClientError
    */
   async *entries(filter: AuditFilter = {}): AsyncGenerator<Entry, void, undefined> {
-    let last: Entry | undefined;
-    for (let window = filter; ; ) {
-      const before = last;
-      for (let page = 1; page * PAGE_SIZE <= EXPORT_REACH; page++) {
-        const query = { ...window, page, page_size: PAGE_SIZE };
-        const { entries } = await this.#http.get(AuditExport, "/audit/export", query);
-        for (const entry of entries as Entry[]) {
-          // A window begins with the entries of the moment at which the one before it ended.
-          if (last && entry.id <= last.id) continue;
-          await this.#watch.checkContent(entry);
-          yield entry;
-          last = entry;
-        }
-        if (entries.length < PAGE_SIZE) return;
+    let after_id = filter.after_id ?? 0;
+    for (let size = 0; ; ) {
+      const page_size = PAGE_SIZES[size]!;
+      let entries: Entry[];
+      try {
+        const query = { ...filter, after_id, page: 1, page_size };
+        entries = (await this.#http.get(AuditExport, "/audit/export", query)).entries as Entry[];
+      } catch (error) {
+        if (!isOversized(error) || page_size === 1) throw error;
+        size++;
+        continue;
       }
-      if (!last || last === before)
-        throw new ClientError("out-of-reach", `More than ${EXPORT_REACH} entries have one timestamp.`);
-      window = { ...filter, start_date: last.timestamp };
+      for (const entry of entries) {
+        await this.#watch.checkListed(entry, { ...filter, after_id });
+        after_id = entry.id;
+        yield entry;
+      }
+      if (entries.length < page_size) return;
     }
   }
 

@@ -8,9 +8,12 @@ import {
   verifyCheckpoint,
 } from "../../../engine/verify/index.js";
 import * as wire from "../../wire/log/log.js";
+import { confirmed } from "../compare.js";
+import { ClientError } from "../error.js";
 import type { Http, Query } from "../http.js";
 import { pages } from "../pages.js";
 import type { AuditTrailQuery, ConsistencyProof, LogHead, LogQuery, VerifyReport } from "../types.js";
+import type { EntryCriteria } from "./filters.js";
 import type { ProvenEntry, Watch } from "./watch.js";
 
 /** Which entries `LogReader.entries` lists; without any, all. */
@@ -52,18 +55,39 @@ export class LogReader {
    * @throws ClientError `log-misbehaved`
    */
   async heads(from: number, limit: number): Promise<readonly TreeHead[]> {
+    const known = await this.#watch.floor();
     const { heads } = await this.#http.get(wire.TreeHeads, "/log/heads", { from, limit });
+    // Once there is a head, there is one of every size. Only the first ones may be those of imported history.
+    const first = heads[0]?.tree_size ?? from + limit;
     for (const [i, head] of heads.entries()) {
       await this.#watch.accept(head);
-      if (head.tree_size < from || head.tree_size >= from + limit || head.tree_size <= (heads[i - 1]?.tree_size ?? 0))
+      if (head.tree_size < from || head.tree_size >= from + limit || head.tree_size !== first + i)
         throw await this.#watch.misbehaved("The log showed other heads than those asked for.", { shown: head });
     }
+    const last = Math.min(known, from + limit - 1);
+    // Sizes of imported history have no heads, so those before the first one that is shown must have none.
+    const isLate = first > from && (await this.#watch.hasHead(first - 1));
+    // None at all may be imported history, unless the size of the last head seen is among those asked for.
+    const isCut = heads.length ? first + heads.length <= last : from <= known && known <= last;
+    if (isCut || isLate)
+      throw await this.#watch.misbehaved("The log left out heads of sizes that it has.", {
+        shown: (heads.at(-1) as TreeHead | undefined) ?? null,
+      });
     return heads;
   }
 
-  /** The newest entry in outline, and how many there are: the service's word. @throws ClientError */
-  summary(): Promise<LogHead> {
-    return this.#http.get(wire.LogHead, "/log/head");
+  /** The newest entry in outline, proven to lie where the count says, and how many there are. @throws ClientError */
+  async summary(): Promise<LogHead> {
+    const floor = await this.#watch.floor();
+    const summary = await this.#http.get(wire.LogHead, "/log/head");
+    const { head, entry_count } = summary;
+    if (entry_count < floor || (head === null) !== (entry_count === 0))
+      throw await this.#watch.misbehaved(`The log counts ${entry_count} entries, and has shown ${floor}.`, {});
+    if (!head) return summary;
+    const proven = await this.#watch.owed(this.#watch.proven(head.id, entry_count - 1, floor), {});
+    const { id, entry_hash, event_type, timestamp } = proven.entry;
+    await this.#watch.agreed(head, { id, entry_hash, event_type, timestamp }, proven);
+    return summary;
   }
 
   /** An entry, proven to lie in the tree of the newest head. @throws ClientError */
@@ -86,15 +110,22 @@ export class LogReader {
    * The newest checkpoint, whose signature holds and whose root is that of the head of its size. Only of logs whose operator
    * key is Ed25519.
    * @param name of the log; default: the one in the checkpoint
-   * @throws ClientError `log-misbehaved`
+   * @throws ClientError `log-misbehaved`; `stale-answer` when it is older than the last head seen, as that of a mirror may
+   *   be that copies the log just now
    */
   async checkpoint(name?: string): Promise<{ readonly note: string; readonly checkpoint: Checkpoint }> {
+    const floor = await this.#watch.floor();
     const note = await this.#http.text("/log/checkpoint");
     const checkpoint = await verifyCheckpoint(note, await this.operatorKey(), name ?? note.split("\n", 1)[0]!);
     if (!checkpoint) throw await this.#watch.misbehaved("The checkpoint is not one of this log and its operator.", {});
     const shown = await this.#watch.owed(this.headOf(checkpoint.treeSize), {});
     if (shown.root_hash !== checkpoint.rootHash)
       throw await this.#watch.misbehaved("The checkpoint has another root than the head of its size.", { shown });
+    if (checkpoint.treeSize < floor)
+      throw new ClientError(
+        "stale-answer",
+        `The checkpoint is of ${checkpoint.treeSize} leaves, though a head of ${floor} was seen.`,
+      );
     return { note, checkpoint };
   }
 
@@ -109,36 +140,31 @@ export class LogReader {
   }
 
   /** Has the service verify the whole log, which is its word. @throws ClientError */
-  verify(): Promise<VerifyReport> {
-    return this.#http.post(wire.VerifyReport, "/log/verify", {});
+  async verify(): Promise<VerifyReport> {
+    const floor = await this.#watch.floor();
+    const report = await this.#http.post(wire.VerifyReport, "/log/verify", {});
+    if (report.entry_count < floor)
+      throw await this.#watch.misbehaved(`The log counts ${report.entry_count} entries, and has shown ${floor}.`, {});
+    return confirmed(report, { valid: report.errors.length === 0 }, "The report");
   }
 
   /**
-   * Entries that match, oldest first. Their content is checked against their hashes; that the list is complete, or that
-   * an entry in it is in the tree, nothing shows (`entry` and `since` prove it).
+   * Entries that match, oldest first, each once. Their content is checked against their hashes and the filter; that the
+   * list is complete, or that an entry in it is in the tree, nothing shows (`entry` and `since` prove it).
    * @throws ClientError
    */
-  async *entries(filter: EntryFilter = {}): AsyncGenerator<Entry, void, undefined> {
-    for await (const entry of this.#list("/log", { ...filter })) {
-      await this.#watch.checkContent(entry);
-      yield entry;
-    }
+  entries(filter: EntryFilter = {}): AsyncGenerator<Entry, void, undefined> {
+    return this.#checked("/log", filter, filter);
   }
 
   /** Entries that name a key, oldest first; checked as those of `entries` are. @throws ClientError */
-  async *byFingerprint(fingerprint: string): AsyncGenerator<Entry, void, undefined> {
-    for await (const entry of this.#list(`/log/by-fingerprint/${encodeURIComponent(fingerprint)}`, {})) {
-      await this.#watch.checkContent(entry);
-      yield entry;
-    }
+  byFingerprint(fingerprint: string): AsyncGenerator<Entry, void, undefined> {
+    return this.#checked(`/log/by-fingerprint/${encodeURIComponent(fingerprint)}`, {}, { fingerprint });
   }
 
   /** Entries about a key or a document, or of a period, oldest first; checked as those of `entries` are. @throws ClientError */
-  async *auditTrail(filter: TrailFilter): AsyncGenerator<Entry, void, undefined> {
-    for await (const entry of this.#list("/log/audit-trail", { ...filter })) {
-      await this.#watch.checkContent(entry);
-      yield entry;
-    }
+  auditTrail(filter: TrailFilter): AsyncGenerator<Entry, void, undefined> {
+    return this.#checked("/log/audit-trail", filter, filter);
   }
 
   /**
@@ -158,10 +184,11 @@ export class LogReader {
       }
       if (batch.length < wanted)
         throw await this.#watch.misbehaved("The log lists fewer entries than its head has leaves.", { shown: head });
-      for (const entry of batch) {
+      for (const [i, entry] of batch.entries()) {
         await this.#watch.checkContent(entry);
         if (previous && entry.previous_hash !== previous.entry_hash)
           throw await this.#watch.misbehaved(`Entry ${entry.id} does not follow on entry ${previous.id}.`, { entry });
+        await this.#checkId(entry, start + i, previous);
         previous = entry;
       }
       const proof = await this.proof(start + wanted - 1, head.tree_size);
@@ -172,6 +199,35 @@ export class LogReader {
           entry: previous ?? null,
         });
       yield* batch;
+    }
+  }
+
+  /**
+   * No hash covers an id. What is known: ids ascend from 1, one by one, but for those that imported history left out; and the
+   * sizes of imported history have no heads.
+   */
+  async #checkId(entry: Entry, leafIndex: number, previous: Entry | undefined): Promise<void> {
+    const isNext = previous ? entry.id === previous.id + 1 : entry.id === leafIndex + 1;
+    if (isNext) return;
+    const detail = `Entry ${entry.id} is not leaf ${leafIndex}.`;
+    if (!previous && entry.id > leafIndex) {
+      const { leaf_index } = await this.#watch.owed(this.#http.get(wire.InclusionProof, `/log/${entry.id}/proof`), {});
+      if (leaf_index === leafIndex) return;
+    } else if (previous && entry.id > previous.id) {
+      if (!(await this.#watch.hasHead(leafIndex))) return;
+    }
+    throw await this.#watch.misbehaved(detail, { entry });
+  }
+
+  /** A list whose entries have the hashes that they claim and pass the filter that was sent. */
+  async *#checked(path: string, query: Query, criteria: EntryCriteria): AsyncGenerator<Entry, void, undefined> {
+    let previous = 0;
+    for await (const entry of this.#list(path, query)) {
+      await this.#watch.checkListed(entry, criteria);
+      if (entry.id <= previous)
+        throw await this.#watch.misbehaved(`Entry ${entry.id} is listed after entry ${previous}.`, { entry });
+      previous = entry.id;
+      yield entry;
     }
   }
 

@@ -5,11 +5,11 @@
  */
 
 import {
-  canonicalJson,
+  checkOtsProof,
   checkServiceEntry,
   type Entry,
   type InclusionProof,
-  normaliseContentHash,
+  leafHash,
   type PublicKey,
   parsePublicKey,
   type TreeHead,
@@ -17,18 +17,14 @@ import {
   verifyInclusion,
   verifyTreeHead,
 } from "../../../engine/verify/index.js";
-import type { JsonObject } from "../../../engine/verify/json/shape.js";
-import type { EventType, PayloadOf } from "../../../engine/verify/kinds.js";
 import * as wire from "../../wire/log/log.js";
+import { differing, type Members, same } from "../compare.js";
 import { ClientError, type Evidence } from "../error.js";
 import type { Http } from "../http.js";
 import type { Store } from "../store.js";
 import type { ConsistencyProof } from "../types.js";
-
-/** What an entry has to say, member by member; other members are the log's. */
-export type Expected = {
-  readonly [T in EventType]: { readonly event_type: T; readonly payload: Partial<PayloadOf<T>> };
-}[EventType];
+import { deviation, type Expected } from "./expected.js";
+import { type EntryCriteria, failedFilter } from "./filters.js";
 
 /** An entry, where it lies, and the proof of that under a head that was checked. */
 export interface ProvenEntry {
@@ -37,11 +33,20 @@ export interface ProvenEntry {
   readonly head: TreeHead;
 }
 
+/** Where an entry lies, as receipts say it. */
+export const placeOf = ({ entry, proof }: ProvenEntry) => ({
+  log_entry_id: entry.id,
+  leaf_index: proof.leaf_index,
+  entry_hash: entry.entry_hash,
+});
+
+/** An entry without its anchoring proof, which may have come between one look at the entry and the next. */
+export function bareEntry({ entry: { ots_proof: _, ...bare } }: ProvenEntry): Entry {
+  return bare;
+}
+
 /** Why a head is not to be taken although it is signed, as a sentence; undefined when nothing speaks against it. */
 export type HeadObjection = (head: TreeHead) => string | undefined;
-
-/** A fingerprint in any spelling as the log writes it; what is none stays as it is, for the service to refuse. */
-export const asLogged = (fingerprint: string): string => normaliseContentHash(fingerprint) ?? fingerprint;
 
 export class Watch {
   readonly #http: Http;
@@ -72,7 +77,16 @@ export class Watch {
     return this.#key;
   }
 
-  /** Leaves of the last head that was seen: whatever is recorded from now on lies at this index or beyond. */
+  /**
+   * Leaves of the last head that was seen, before something is written: what is recorded from now on lies at this index or
+   * beyond. Without any, the newest is looked at, or else an old entry could pass for a new one.
+   * @throws ClientError
+   */
+  async sizeBefore(): Promise<number> {
+    return (await this.floor()) || ((await this.newest())?.tree_size ?? 0);
+  }
+
+  /** Leaves of the last head that was seen; 0 before the first. */
   async floor(): Promise<number> {
     await this.operatorKey();
     return (await this.#store.load())?.head?.tree_size ?? 0;
@@ -105,6 +119,17 @@ export class Watch {
     return head;
   }
 
+  /** Whether the log has a head of a size, as it says. @throws ClientError */
+  async hasHead(treeSize: number): Promise<boolean> {
+    try {
+      await this.headOf(treeSize);
+      return true;
+    } catch (error) {
+      if (refuses(error) && error.status === 404) return false;
+      throw error;
+    }
+  }
+
   /**
    * Takes a head, or convicts. A head smaller than the last one seen is taken only down to `atLeast`, and must be the
    * beginning of it.
@@ -119,7 +144,7 @@ export class Watch {
   /**
    * The entry of a receipt that this client has just asked for, with its proof.
    * @param leafIndex where the receipt says that it lies; null where it does not say
-   * @param floor what `floor()` was before the request: a new entry that lies below is an old one
+   * @param floor what `sizeBefore()` was before the request: a new entry that lies below is an old one
    * @throws ClientError `log-misbehaved`
    */
   async recorded(entryId: number, leafIndex: number | null, floor: number, expected: Expected): Promise<ProvenEntry> {
@@ -127,14 +152,25 @@ export class Watch {
     const { entry, head: shown, proof } = proven;
     if (proof.leaf_index < floor)
       throw await this.misbehaved("The receipt names an entry that is older than it.", { shown, proof, entry });
-    const { event_type, payload } = expected;
-    const differing = Object.keys(payload).find((name) => !same(entry.payload[name], (payload as JsonObject)[name]));
-    if (entry.event_type !== event_type || differing !== undefined)
-      throw await this.misbehaved(
-        `Entry ${entryId} is not what was asked for: it differs in ${differing ?? "event_type"}.`,
-        { shown, proof, entry },
-      );
-    return proven;
+    const deviant = deviation(entry, expected);
+    if (deviant === undefined) return proven;
+    throw await this.misbehaved(`Entry ${entryId} is not what was asked for: it differs in ${deviant}.`, {
+      shown,
+      proof,
+      entry,
+    });
+  }
+
+  /**
+   * A receipt, or a part of one, when it says of its entry what the entry and the request say.
+   * @param truth members that follow from the two
+   * @throws ClientError `log-misbehaved`
+   */
+  async agreed<T extends object>(receipt: T, truth: Members<T>, { entry, proof, head }: ProvenEntry): Promise<T> {
+    const member = differing(receipt, truth);
+    if (member === undefined) return receipt;
+    const detail = `The receipt of entry ${entry.id} does not say what the entry says: it differs in ${member}.`;
+    throw await this.misbehaved(detail, { shown: head, proof, entry });
   }
 
   /**
@@ -152,7 +188,8 @@ export class Watch {
     await this.accept(head, floor);
     const claimed = leafIndex ?? proof.leaf_index;
     // Ids ascend from 1, so an entry lies no further on than its id. More no hash says of an id.
-    if (proof.leaf_index !== claimed || claimed >= entryId || !isIncluded(entry.entry_hash, claimed, proof, head))
+    const isItsOwn = proof.entry_hash === entry.entry_hash && claimed < entryId;
+    if (!isItsOwn || !isIncluded(claimed, proof, head))
       throw await this.misbehaved(`The proof does not lead from entry ${entryId} to the tree head.`, {
         shown: head,
         proof,
@@ -172,7 +209,17 @@ export class Watch {
   async checkContent(entry: Entry, id = entry.id): Promise<void> {
     const [problem] = checkServiceEntry(entry);
     if (problem !== undefined) throw await this.misbehaved(`Entry ${id}: ${problem.message}`, { entry });
+    const anchor = entry.ots_proof === undefined ? null : checkOtsProof(entry.ots_proof, entry.entry_hash);
+    if (anchor?.ok === false) throw await this.misbehaved(`Entry ${id}: ${anchor.detail}`, { entry });
     if (entry.id !== id) throw await this.misbehaved(`Asked for entry ${id}, the log showed another.`, { entry });
+  }
+
+  /** An entry of a list: its content, and that it passes the filters that were sent. @throws ClientError `log-misbehaved` */
+  async checkListed(entry: Entry, criteria: EntryCriteria): Promise<void> {
+    await this.checkContent(entry);
+    const failed = failedFilter(entry, criteria);
+    if (failed === undefined) return;
+    throw await this.misbehaved(`Entry ${entry.id} was not asked for: it does not pass ${failed}.`, { entry });
   }
 
   /** The proof of a leaf under the tree of a size, checked against that size's head. @throws ClientError */
@@ -183,7 +230,7 @@ export class Watch {
     if (head === null) throw new ClientError("not-found", `The log has no tree head of size ${proof.tree_size}.`);
     await this.accept(head, floor);
     const holds = treeSize === undefined || head.tree_size === treeSize;
-    if (!holds || !isIncluded(proof.entry_hash, leafIndex, proof, head))
+    if (!holds || !isIncluded(leafIndex, proof, head))
       throw await this.misbehaved(`The proof of leaf ${leafIndex} does not hold.`, { shown: head, proof });
     return proof;
   }
@@ -271,21 +318,40 @@ export class Watch {
   async consistency(older: TreeHead, newer: TreeHead, shown = newer): Promise<ConsistencyProof> {
     const query = { from: older.tree_size, to: newer.tree_size, tree_version: newer.tree_version };
     const proof = await this.owed(this.#http.get(wire.ConsistencyProof, "/log/consistency", query), { shown });
-    // Sizes, roots and lens are those of the signed heads, not those that the proof claims of itself.
-    const holds = verifyConsistency({
-      fromSize: older.tree_size,
-      toSize: newer.tree_size,
-      peaks: proof.peaks,
-      extension: proof.extension,
-      fromRoot: older.root_hash,
-      toRoot: newer.root_hash,
-      treeVersion: newer.tree_version,
-    });
+    // What the proof says of itself must be what the signed heads say, too.
+    const claims: Members<ConsistencyProof> = {
+      from_size: older.tree_size,
+      to_size: newer.tree_size,
+      from_root: older.root_hash,
+      to_root: newer.root_hash,
+      tree_version: newer.tree_version,
+    };
+    const holds =
+      differing(proof, claims) === undefined &&
+      (await this.#isHeadOf(older, proof.from_sth)) &&
+      (await this.#isHeadOf(newer, proof.to_sth)) &&
+      verifyConsistency({
+        fromSize: older.tree_size,
+        toSize: newer.tree_size,
+        peaks: proof.peaks,
+        extension: proof.extension,
+        fromRoot: older.root_hash,
+        toRoot: newer.root_hash,
+        treeVersion: newer.tree_version,
+      });
     if (holds) return proof;
     throw await this.misbehaved(
       `The tree of ${older.tree_size} leaves is not shown to be the beginning of that of ${newer.tree_size}.`,
       { shown, proof },
     );
+  }
+
+  /** Whether a head that comes with a proof is one of that tree, which may have been signed more than once. */
+  async #isHeadOf(known: TreeHead, shown: TreeHead | null): Promise<boolean> {
+    if (shown === null) return false;
+    const { tree_size, root_hash, tree_version } = known;
+    if (differing(shown, { tree_size, root_hash, tree_version }) !== undefined) return false;
+    return same(shown, known) || verifyTreeHead(shown, await this.operatorKey());
   }
 }
 
@@ -295,18 +361,23 @@ function refuses(error: unknown): error is ClientError {
   return error.status === 404 || error.status === 422;
 }
 
-/** Root, size and lens are those of the signed head. */
-function isIncluded(leaf: string, leafIndex: number, proof: InclusionProof, head: TreeHead): boolean {
+/** Whether a proof leads from its leaf to a signed head. What it says of itself must be what the head says, too. */
+function isIncluded(leafIndex: number, proof: InclusionProof, head: TreeHead): boolean {
+  const { tree_size, root_hash, tree_version } = head;
+  const claims: Members<InclusionProof> = {
+    leaf_index: leafIndex,
+    leaf_hash: leafHash(proof.entry_hash, tree_version),
+    tree_size,
+    root_hash,
+    tree_version,
+  };
+  if (differing(proof, claims) !== undefined) return false;
   return verifyInclusion({
-    leaf,
+    leaf: proof.entry_hash,
     leafIndex,
-    treeSize: head.tree_size,
+    treeSize: tree_size,
     auditPath: proof.audit_path,
-    rootHash: head.root_hash,
-    treeVersion: head.tree_version,
+    rootHash: root_hash,
+    treeVersion: tree_version,
   });
-}
-
-function same(a: unknown, b: unknown): boolean {
-  return canonicalJson(a ?? null) === canonicalJson(b ?? null);
 }

@@ -6,8 +6,9 @@
 import { checkEntry, type Entry } from "../../../engine/verify/index.js";
 import type { PayloadOf } from "../../../engine/verify/kinds.js";
 import * as wire from "../../wire/signing/claims.js";
+import { ClientError } from "../error.js";
 import type { Http } from "../http.js";
-import type { Expected, Watch } from "../log/watch.js";
+import { placeOf, type Watch } from "../log/watch.js";
 import { pages } from "../pages.js";
 import type { Authority } from "../session.js";
 import type { ClaimEntry, ClaimPayload, ClaimReceipt, PostClaim } from "../types.js";
@@ -28,13 +29,18 @@ export class ClaimsClient {
 
   /** Posts a payload that `encryptClaim` made. Takes a session of a key held in hardware. @throws ClientError */
   async post(payload: PostClaim["payload"]): Promise<ClaimReceipt> {
-    const floor = await this.#watch.floor();
+    const floor = await this.#watch.sizeBefore();
     const receipt = await this.#authority.withSession((headers) =>
       this.#http.post(wire.ClaimReceipt, "/claims", { payload }, headers),
     );
-    const expected: Expected = { event_type: "encrypted_claim", payload: payload as PayloadOf<"encrypted_claim"> };
-    await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, expected);
-    return receipt;
+    const claim = payload as unknown as PayloadOf<"encrypted_claim">;
+    const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
+      event_type: "encrypted_claim",
+      payload: { ...claim },
+    });
+    const { entry_hash: _, ...place } = placeOf(proven);
+    const { commitment, lookup_key } = claim;
+    return this.#watch.agreed(receipt, { entry_id: proven.entry.id, commitment, lookup_key, ...place }, proven);
   }
 
   /**
@@ -48,19 +54,25 @@ export class ClaimsClient {
       path: "/claims",
       member: "entries",
       query,
+      place: ({ id }) => id,
       perPage: PER_PAGE,
     })) {
       await this.#checkContent(claim);
+      const { lookup_key } = claim.payload as { readonly lookup_key?: unknown };
+      const isFound = `${lookup_key}`.toLowerCase() === lookupKey.toLowerCase();
+      if (!isFound || claim.event_type !== "encrypted_claim")
+        throw new ClientError("malformed-answer", `Entry ${claim.id} is no claim with this lookup key.`);
       yield claim;
     }
   }
 
-  /**
-   * The payload of one claim. This is the service's word: decrypting it shows whether it is the claim that was made, and
-   * `log.entry` that it is on the log. @throws ClientError
-   */
-  payload(entryId: number): Promise<ClaimPayload> {
-    return this.#http.get(wire.ClaimPayload, `/claims/${entryId}`);
+  /** The payload of one claim, which is that of an entry that is proven to be on the log. @throws ClientError */
+  async payload(entryId: number): Promise<ClaimPayload> {
+    const payload = await this.#http.get(wire.ClaimPayload, `/claims/${entryId}`);
+    const proven = await this.#watch.owed(this.#watch.proven(entryId, null, await this.#watch.floor()), {});
+    const { event_type: _, ...logged } = proven.entry.payload;
+    await this.#watch.agreed<object>(payload, logged, proven);
+    return proven.entry.payload;
   }
 
   /**
@@ -81,6 +93,8 @@ export class ClaimsClient {
   async #checkContent({ previous_hashes, ...claim }: ClaimEntry): Promise<void> {
     const digest = (digests: readonly { algorithm: string; digest_hex: string }[]) =>
       digests.find(({ algorithm }) => algorithm === "sha2-256")?.digest_hex;
+    if (new Set(previous_hashes.map(({ algorithm }) => algorithm)).size < previous_hashes.length)
+      throw new ClientError("malformed-answer", `Entry ${claim.id} has two digests of one algorithm.`);
     const hashes = { previous_hash: digest(previous_hashes) ?? null, entry_hash: digest(claim.entry_hashes) ?? "" };
     const [newer, older] = ([2, 1] as const).map((chain_version) => ({ ...claim, ...hashes, chain_version }) as Entry);
     await this.#watch.checkContent(checkEntry(older!).length === 0 ? older! : newer!);

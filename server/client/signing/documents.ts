@@ -3,7 +3,6 @@
  * for, so each is compared with what was asked before it is handed over.
  */
 import {
-  canonicalJson,
   compositeHash,
   encodeBase64,
   type Manifest,
@@ -13,6 +12,7 @@ import {
 } from "../../../engine/verify/index.js";
 import { PreparedDocument } from "../../wire/signing/attestations.js";
 import * as wire from "../../wire/signing/composites.js";
+import { same } from "../compare.js";
 import { ClientError } from "../error.js";
 import type { Http } from "../http.js";
 import type { Authority } from "../session.js";
@@ -41,11 +41,14 @@ export class DocumentsClient {
   /** Makes a composite of 1 to 1000 parts, which keep their order. @throws ClientError */
   async assemble(request: AssembleComposite): Promise<Composite> {
     const { composite } = await this.#http.post(wire.AssembledComposite, "/composite/assemble", request);
-    const asked = request.parts.map((part) => normaliseContentHash(part.content_hash));
-    const isAsked = composite.title === request.title && same(asked, hashesOf(composite));
-    if (!isAsked || compositeHash(composite.title, hashesOf(composite)) !== composite.composite_hash)
-      throw new ClientError("malformed-answer", "The service made a composite of something else than was asked.");
-    return composite;
+    const parts = request.parts.map((part) => ({
+      ...part,
+      content_hash: normaliseContentHash(part.content_hash) ?? part.content_hash,
+    }));
+    const { title } = request;
+    const asked = { title, parts, composite_hash: compositeHash(title, parts.map(hashOf)) };
+    if (same(composite, asked)) return asked;
+    throw new ClientError("malformed-answer", "The service made a composite of something else than was asked.");
   }
 
   /**
@@ -69,8 +72,4 @@ export class DocumentsClient {
   }
 }
 
-const hashesOf = ({ parts }: Composite) => parts.map((part) => part.content_hash);
-
-function same(a: unknown, b: unknown): boolean {
-  return canonicalJson(a) === canonicalJson(b);
-}
+const hashOf = (part: Composite["parts"][number]): string => part.content_hash;

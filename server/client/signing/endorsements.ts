@@ -1,9 +1,12 @@
 /** Endorsements between keys. Every write carries a proof made for it alone and its entry is checked on arrival. */
 
+import type { PayloadOf } from "../../../engine/verify/kinds.js";
 import { Entry } from "../../wire/log/log.js";
 import * as wire from "../../wire/signing/endorsements.js";
+import { asLogged, type Members, matching, moment } from "../compare.js";
 import type { Http } from "../http.js";
-import { asLogged, type Expected, type ProvenEntry, type Watch } from "../log/watch.js";
+import type { Expected } from "../log/expected.js";
+import { bareEntry, type ProvenEntry, type Watch } from "../log/watch.js";
 import { pages } from "../pages.js";
 import type { Authority } from "../session.js";
 import type {
@@ -35,98 +38,105 @@ export class EndorsementsClient {
   /** Offers an endorsement to another key. @returns the entry of the offer @throws ClientError */
   async offer(offer: Offer): Promise<ProvenEntry> {
     const { fingerprint } = this.#authority.key;
-    const endorsed_fingerprint = asLogged(offer.endorsed_fingerprint);
-    const floor = await this.#watch.floor();
+    const floor = await this.#watch.sizeBefore();
     const auth = await this.#authority.proof();
-    const body = { ...offer, endorser_fingerprint: fingerprint, endorsed_fingerprint, auth };
-    const { id } = await this.#http.post(Entry, "/endorsements/offer", body);
-    return this.#watch.recorded(id, null, floor, {
+    const body = { ...offer, endorser_fingerprint: fingerprint, auth };
+    const receipt = await this.#http.post(Entry, "/endorsements/offer", body);
+    const proven = await this.#watch.recorded(receipt.id, null, floor, {
       event_type: "endorsement_offer",
       payload: {
         endorser_key_fingerprint: fingerprint,
-        endorsed_key_fingerprint: endorsed_fingerprint,
+        endorsed_key_fingerprint: asLogged(offer.endorsed_fingerprint),
         category: offer.category,
+        valid_until: endOf(offer.valid_until),
+        institutional_metadata: offer.institutional_metadata ?? null,
+        external_identifiers: offer.external_identifiers ?? null,
       },
     });
+    await this.#watch.agreed(receipt, bareEntry(proven), proven);
+    return proven;
   }
 
   /** Accepts an offer to the signer's key. @throws ClientError */
   accept(offerEntryId: number, note?: string): Promise<EndorsementReceipt> {
     const endorsed_fingerprint = this.#authority.key.fingerprint;
     const body = { offer_entry_id: offerEntryId, endorsed_fingerprint, ...(note === undefined ? {} : { note }) };
-    return this.#change("accept", body, {
-      event_type: "endorsement_acceptance",
-      payload: {
-        endorsed_key_fingerprint: endorsed_fingerprint,
-        offer_entry_id: offerEntryId,
-      },
-    });
+    const parties = { endorsed_key_fingerprint: endorsed_fingerprint };
+    return this.#change("accept", body, "endorsement_acceptance", { offerEntryId, parties, note: note ?? null });
   }
 
   /** Takes an offer or an endorsement by the signer's key back. @throws ClientError */
   withdraw(offerEntryId: number, endorsedFingerprint: string, note: string): Promise<EndorsementReceipt> {
     const endorser_fingerprint = this.#authority.key.fingerprint;
     const names = { endorser_fingerprint, endorsed_fingerprint: endorsedFingerprint };
-    return this.#change(
-      "withdraw",
-      { ...names, original_offer_entry_id: offerEntryId, note },
-      {
-        event_type: "endorsement_withdrawal",
-        payload: { endorser_key_fingerprint: endorser_fingerprint, offer_entry_id: offerEntryId, note },
-      },
-    );
+    const body = { ...names, original_offer_entry_id: offerEntryId, note };
+    const parties = {
+      endorser_key_fingerprint: endorser_fingerprint,
+      endorsed_key_fingerprint: asLogged(endorsedFingerprint),
+    };
+    return this.#change("withdraw", body, "endorsement_withdrawal", { offerEntryId, parties, note });
   }
 
   /** Ends an endorsement that the signer's key accepted. @throws ClientError */
   revokeAcceptance(offerEntryId: number, note: string): Promise<EndorsementReceipt> {
     const endorsed_fingerprint = this.#authority.key.fingerprint;
-    return this.#change(
-      "revoke-acceptance",
-      { endorsed_fingerprint, original_offer_entry_id: offerEntryId, note },
-      {
-        event_type: "acceptance_revocation",
-        payload: { endorsed_key_fingerprint: endorsed_fingerprint, offer_entry_id: offerEntryId, note },
-      },
-    );
+    const body = { endorsed_fingerprint, original_offer_entry_id: offerEntryId, note };
+    const parties = { endorsed_key_fingerprint: endorsed_fingerprint };
+    return this.#change("revoke-acceptance", body, "acceptance_revocation", { offerEntryId, parties, note });
   }
 
   /** Warns that a key, which the signer's endorsed or was endorsed by, is compromised. @throws ClientError */
   async alert(compromisedFingerprint: string, reason: string, evidence?: string): Promise<AlertReceipt> {
     const { fingerprint } = this.#authority.key;
-    const floor = await this.#watch.floor();
+    const compromised_fingerprint = asLogged(compromisedFingerprint);
+    const floor = await this.#watch.sizeBefore();
     const receipt = await this.#http.post(wire.AlertReceipt, "/endorsements/revocation-alert", {
       endorser_fingerprint: fingerprint,
-      compromised_fingerprint: compromisedFingerprint,
+      compromised_fingerprint,
       reason,
       ...(evidence === undefined ? {} : { evidence }),
       auth: await this.#authority.proof(),
     });
-    const { id } = receipt.log_entry;
-    await this.#watch.recorded(id, null, floor, {
+    const proven = await this.#watch.recorded(receipt.log_entry.id, null, floor, {
       event_type: "endorser_revocation_alert",
       payload: {
         endorser_key_fingerprint: fingerprint,
-        compromised_key_fingerprint: asLogged(compromisedFingerprint),
+        compromised_key_fingerprint: compromised_fingerprint,
         reason,
+        evidence: evidence ?? null,
       },
     });
-    return receipt;
+    const alert = {
+      alert_entry_id: proven.entry.id,
+      endorser_fingerprint: fingerprint,
+      compromised_fingerprint,
+      reason,
+      evidence: evidence ?? null,
+      filed_at: proven.entry.timestamp,
+    };
+    await this.#watch.agreed(receipt.log_entry, bareEntry(proven), proven);
+    await this.#watch.agreed(receipt.alert, alert, proven);
+    return { alert, log_entry: logged(proven) };
   }
 
   /** Endorsements that a key received, oldest offer first. @throws ClientError */
   received(fingerprint: string, filter: EndorsementFilter = {}): AsyncGenerator<Endorsement, void, undefined> {
-    return this.#list(`/endorsements/${encodeURIComponent(fingerprint)}`, filter);
+    const path = `/endorsements/${encodeURIComponent(fingerprint)}`;
+    return this.#list(path, filter, { endorsed_fingerprint: asLogged(fingerprint) });
   }
 
   /** Endorsements that a key issued, oldest offer first. @throws ClientError */
   issued(fingerprint: string, filter: EndorsementFilter = {}): AsyncGenerator<Endorsement, void, undefined> {
-    return this.#list(`/endorsements/${encodeURIComponent(fingerprint)}/issued`, filter);
+    const path = `/endorsements/${encodeURIComponent(fingerprint)}/issued`;
+    return this.#list(path, filter, { endorser_fingerprint: asLogged(fingerprint) });
   }
 
   /** Alerts on a key, oldest first. @throws ClientError */
   alerts(fingerprint: string): AsyncGenerator<RevocationAlert, void, undefined> {
     const path = `/endorsements/revocation-alerts/${encodeURIComponent(fingerprint)}`;
-    return pages(this.#http, { schema: wire.AlertPage, path, member: "alerts" });
+    const listing = { schema: wire.AlertPage, path, member: "alerts" } as const;
+    const items = pages(this.#http, { ...listing, place: (alert) => alert.alert_entry_id });
+    return matching(items, { compromised_fingerprint: asLogged(fingerprint) });
   }
 
   /** What `external_identifiers` of an offer can be. @throws ClientError */
@@ -134,16 +144,96 @@ export class EndorsementsClient {
     return (await this.#http.get(wire.IdentifierTypes, "/identifier-types")).identifier_types;
   }
 
-  #list(path: string, filter: EndorsementFilter): AsyncGenerator<Endorsement, void, undefined> {
-    return pages(this.#http, { schema: wire.EndorsementPage, path, member: "endorsements", query: { ...filter } });
+  #list(
+    path: string,
+    filter: EndorsementFilter,
+    party: Members<Endorsement>,
+  ): AsyncGenerator<Endorsement, void, undefined> {
+    const listing = { schema: wire.EndorsementPage, path, member: "endorsements", query: { ...filter } } as const;
+    const items = pages(this.#http, { ...listing, place: (endorsement) => endorsement.offer_entry_id });
+    return matching(items, { ...party, ...given(filter) });
   }
 
-  async #change(path: string, body: object, expected: Expected): Promise<EndorsementReceipt> {
-    const floor = await this.#watch.floor();
+  /** What accepts or ends an endorsement says again what the offer says, so the offer is looked at, too. */
+  async #change(
+    path: string,
+    body: object,
+    event_type: keyof typeof BECOMES,
+    { offerEntryId, parties, note }: { offerEntryId: number; parties: object; note: string | null },
+  ): Promise<EndorsementReceipt> {
+    const floor = await this.#watch.sizeBefore();
     const auth = await this.#authority.proof();
     const receipt = await this.#http.post(wire.EndorsementReceipt, `/endorsements/${path}`, { ...body, auth });
-    const { id } = receipt.log_entry;
-    await this.#watch.recorded(id, null, floor, expected);
-    return receipt;
+    const offer = await this.#watch.owed(this.#watch.proven(offerEntryId, null, floor), {});
+    const offered = offer.entry.payload as PayloadOf<"endorsement_offer">;
+    const content = {
+      endorser_key_fingerprint: offered.endorser_key_fingerprint,
+      endorsed_key_fingerprint: offered.endorsed_key_fingerprint,
+      category: offered.category,
+      valid_until: endOf(offered.valid_until),
+      institutional_metadata: offered.institutional_metadata ?? null,
+      external_identifiers: offered.external_identifiers ?? null,
+    };
+    const expected: Expected = {
+      event_type,
+      payload: { ...content, ...parties, offer_entry_id: offerEntryId, note },
+    };
+    const proven = await this.#watch.recorded(receipt.log_entry.id, null, floor, expected);
+    const { timestamp } = proven.entry;
+    const { endorsement, log_entry } = receipt;
+    await this.#watch.agreed(log_entry, bareEntry(proven), proven);
+    const { category, valid_until, institutional_metadata, external_identifiers } = content;
+    const truth = {
+      offer_entry_id: offerEntryId,
+      endorser_fingerprint: content.endorser_key_fingerprint,
+      endorsed_fingerprint: content.endorsed_key_fingerprint,
+      ...{ category, valid_until, institutional_metadata, external_identifiers },
+      offered_at: offer.entry.timestamp,
+      ...BECOMES[event_type]({ timestamp, note, activates_at: endorsement.activates_at }),
+    };
+    await this.#watch.agreed(endorsement, truth, proven);
+    return { endorsement, log_entry: logged(proven) };
   }
 }
+
+/** The entry as receipts have it. */
+const logged = ({ entry }: ProvenEntry) => entry as EndorsementReceipt["log_entry"];
+
+/** What is then true of the endorsement; when one that is accepted takes effect, the service's settings say. */
+const BECOMES = {
+  endorsement_acceptance: ({ timestamp, activates_at }: Changed): Members<Endorsement> => ({
+    status: activates_at !== null && activates_at <= timestamp ? "active" : "pending_activation",
+    accepted_at: timestamp,
+    activates_at: activates_at !== null && activates_at > timestamp ? activates_at : timestamp,
+    ended_at: null,
+    end_note: null,
+  }),
+  endorsement_withdrawal: ({ timestamp, note }: Changed): Members<Endorsement> => ({
+    status: "withdrawn",
+    ended_at: timestamp,
+    end_note: note,
+  }),
+  acceptance_revocation: ({ timestamp, note }: Changed): Members<Endorsement> => ({
+    status: "acceptance_revoked",
+    ended_at: timestamp,
+    end_note: note,
+  }),
+};
+
+interface Changed {
+  readonly timestamp: string;
+  readonly note: string | null;
+  readonly activates_at: string | null;
+}
+
+const DATE = /^\d{4}-\d\d-\d\d$/;
+
+/** The end of a validity as the log writes it: a date as it is, a moment in its canonical spelling. */
+const endOf = (validUntil: string | null | undefined): string | null =>
+  validUntil != null && DATE.test(validUntil) ? validUntil : moment(validUntil);
+
+/** The members of a filter that are set. */
+const given = ({ status, category }: EndorsementFilter): Members<Endorsement> => ({
+  ...(status === undefined ? {} : { status }),
+  ...(category === undefined ? {} : { category }),
+});

@@ -1,9 +1,11 @@
 /** Request policies: which attestation requests a key wants to be bothered with. */
 import type { PolicyAction } from "../../../engine/verify/contract.js";
-import type { JsonObject } from "../../../engine/verify/json/shape.js";
+import type { PayloadOf } from "../../../engine/verify/kinds.js";
 import * as wire from "../../wire/signing/requests.js";
+import { asLogged, confirmed, moment } from "../compare.js";
 import type { Http } from "../http.js";
-import type { Watch } from "../log/watch.js";
+import { CHOSEN } from "../log/expected.js";
+import { placeOf, type Watch } from "../log/watch.js";
 import type { Authority } from "../session.js";
 import type { PolicyPublished, PolicyView, PublishPolicy } from "../types.js";
 
@@ -24,23 +26,40 @@ export class PoliciesClient {
   /** Publishes a policy in place of the key's active one. @throws ClientError */
   async publish(policy: NewPolicy): Promise<PolicyPublished> {
     const target_fingerprint = this.#authority.fingerprint;
-    const floor = await this.#watch.floor();
+    const floor = await this.#watch.sizeBefore();
     const { auth, headers } = await this.#authority.forWrite();
     const body = { ...policy, target_fingerprint, ...auth };
     const receipt = await this.#http.post(wire.PolicyPublished, "/log/request-policies", body, headers);
-    await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
+    const { predicates, default_action_on_failure } = policy;
+    const content = { target_fingerprint, predicates, default_action_on_failure };
+    const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "request_policy",
-      payload: {
-        target_fingerprint,
-        predicates: policy.predicates as JsonObject,
-        default_action_on_failure: policy.default_action_on_failure as PolicyAction,
-      },
+      payload: { ...content, effective_from: moment(policy.effective_from) ?? CHOSEN },
     });
-    return receipt;
+    const { effective_from } = proven.entry.payload as PayloadOf<"request_policy">;
+    const published_at = proven.entry.timestamp;
+    const status = effective_from <= published_at ? ("active" as const) : ("scheduled" as const);
+    const { entry_hash: _, ...place } = placeOf(proven);
+    return this.#watch.agreed(
+      receipt,
+      {
+        target_fingerprint,
+        predicates,
+        default_action_on_failure: default_action_on_failure as PolicyAction,
+        effective_from,
+        published_at,
+        status,
+        ...place,
+      },
+      proven,
+    );
   }
 
   /** A key's policy in force, and the one that will take its place. @throws ClientError */
-  find(fingerprint: string): Promise<PolicyView> {
-    return this.#http.get(wire.PolicyView, `/log/request-policies/${encodeURIComponent(fingerprint)}`);
+  async find(fingerprint: string): Promise<PolicyView> {
+    const view = await this.#http.get(wire.PolicyView, `/log/request-policies/${encodeURIComponent(fingerprint)}`);
+    const own = { target_fingerprint: asLogged(fingerprint) };
+    for (const policy of [view.active, view.scheduled]) if (policy) confirmed(policy, own, "The policy");
+    return confirmed(view, own, "The policy");
   }
 }

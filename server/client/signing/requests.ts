@@ -1,9 +1,11 @@
 /** Requests for attestations, their answers, and the inbox in which one finds them. */
-import type { JsonObject } from "../../../engine/verify/json/shape.js";
+import type { PayloadOf } from "../../../engine/verify/kinds.js";
 import * as inboxWire from "../../wire/signing/inbox.js";
 import * as wire from "../../wire/signing/requests.js";
+import { asLogged, confirmed, matching, moment } from "../compare.js";
 import type { Http } from "../http.js";
-import { asLogged, type Watch } from "../log/watch.js";
+import { CHOSEN } from "../log/expected.js";
+import { type ProvenEntry, placeOf, type Watch } from "../log/watch.js";
 import { pages } from "../pages.js";
 import type { Authority } from "../session.js";
 import type {
@@ -39,57 +41,96 @@ export class RequestsClient {
   async create(request: NewRequest): Promise<AttestationRequest> {
     const requester_fingerprint = this.#authority.fingerprint;
     const { nonce = crypto.randomUUID(), ...rest } = request;
-    const floor = await this.#watch.floor();
+    const floor = await this.#watch.sizeBefore();
     const { auth, headers } = await this.#authority.forWrite();
     const body = { ...rest, nonce, requester_fingerprint, ...auth };
     const receipt = await this.#http.post(wire.AttestationRequest, "/log/attestation-requests", body, headers);
-    await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
+    const content = {
+      request_id: receipt.request_id,
+      requester_fingerprint,
+      target_fingerprint: asLogged(request.target_fingerprint),
+      attestation_type: request.attestation_type,
+      nonce,
+      intent_statement: request.intent_statement ?? null,
+      claims: request.claims ?? {},
+    };
+    const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "attestation_request",
-      payload: {
-        request_id: receipt.request_id,
-        requester_fingerprint,
-        target_fingerprint: asLogged(request.target_fingerprint),
-        attestation_type: request.attestation_type,
-        nonce,
-        intent_statement: request.intent_statement ?? null,
-        claims: (request.claims ?? {}) as JsonObject,
-      },
+      // What its policy makes of it is for the target to choose, and the deadline for the service where none was given.
+      payload: { ...content, deadline: moment(request.deadline) ?? CHOSEN, status: CHOSEN, policy_entry_id: CHOSEN },
     });
+    const { deadline, status, policy_entry_id } = proven.entry.payload as PayloadOf<"attestation_request">;
+    const { entry_hash: _, ...place } = placeOf(proven);
+    const truth = { ...content, deadline, policy_entry_id, created_at: proven.entry.timestamp, ...place };
+    await this.#watch.agreed(receipt, { ...truth, status: receipt.response ? "declined" : status }, proven);
+    if (receipt.response) await this.#checkDecline(receipt.request_id, receipt.response, floor);
     return receipt;
   }
 
   /** Accepts or declines a request. @throws ClientError */
   async respond(requestId: string, answer: Answer): Promise<RequestResponse> {
     const responder_fingerprint = this.#authority.fingerprint;
-    const floor = await this.#watch.floor();
+    const floor = await this.#watch.sizeBefore();
     const { auth, headers } = await this.#authority.forWrite();
     const path = `/log/attestation-requests/${encodeURIComponent(requestId)}/respond`;
     const body = { ...answer, responder_fingerprint, ...auth };
     const receipt = await this.#http.post(wire.RequestResponse, path, body, headers);
-    await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
+    const { decision } = answer;
+    const content = {
+      request_id: requestId,
+      responder_fingerprint,
+      decision,
+      attestation_id: answer.attestation_id || null,
+      reason: answer.reason ?? null,
+    };
+    const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "attestation_request_response",
-      payload: {
-        request_id: requestId,
-        responder_fingerprint,
-        decision: answer.decision,
-        attestation_id: answer.attestation_id ?? null,
-        reason: answer.reason ?? null,
-      },
+      payload: content,
     });
-    return receipt;
+    const { entry_hash: _, ...place } = placeOf(proven);
+    const status = decision === "accept" ? "accepted" : "declined";
+    return this.#watch.agreed(receipt, { ...content, status, ...place }, proven);
   }
 
   /** One request, with its answer. @throws ClientError */
-  find(requestId: string): Promise<AttestationRequest> {
-    return this.#http.get(wire.AttestationRequest, `/log/attestation-requests/${encodeURIComponent(requestId)}`);
+  async find(requestId: string): Promise<AttestationRequest> {
+    const path = `/log/attestation-requests/${encodeURIComponent(requestId)}`;
+    const request = await this.#http.get(wire.AttestationRequest, path);
+    return confirmed(request, { request_id: requestId }, "The request");
   }
 
   /** Requests to a key or by a key, oldest first. @throws ClientError */
   list(filter: RequestFilter): AsyncGenerator<RequestPage["requests"][number], void, undefined> {
     const path = "/log/attestation-requests";
-    return pages(this.#http, { schema: wire.RequestPage, path, member: "requests", query: { ...filter } });
+    const listing = { schema: wire.RequestPage, path, member: "requests", query: { ...filter } } as const;
+    const items = pages(this.#http, { ...listing, place: (request) => request.log_entry_id });
+    const { target, requester, status } = filter;
+    return matching(items, {
+      ...(target === undefined ? {} : { target_fingerprint: asLogged(target) }),
+      ...(requester === undefined ? {} : { requester_fingerprint: asLogged(requester) }),
+      ...(status === undefined ? {} : { status }),
+    });
+  }
+
+  /** The answer that the target's policy gave at once: a decline by the operator, which is an entry of its own. */
+  async #checkDecline(request_id: string, response: Response, floor: number): Promise<void> {
+    const { fingerprint } = await this.#watch.operatorKey();
+    const content = {
+      decision: "decline",
+      responder_fingerprint: fingerprint,
+      attestation_id: null,
+      reason: response.reason,
+    } as const;
+    const proven: ProvenEntry = await this.#watch.recorded(response.log_entry_id, response.leaf_index, floor, {
+      event_type: "attestation_request_response",
+      payload: { request_id, ...content },
+    });
+    const { entry_hash: _, ...place } = placeOf(proven);
+    await this.#watch.agreed(response, { ...content, responded_at: proven.entry.timestamp, ...place }, proven);
   }
 }
+
+type Response = NonNullable<AttestationRequest["response"]>;
 
 export class InboxClient {
   readonly #http: Http;
@@ -102,19 +143,23 @@ export class InboxClient {
 
   /** Notifications of the session's key, newest first. @throws ClientError */
   list({ unread }: { readonly unread?: boolean } = {}): AsyncGenerator<Notification, void, undefined> {
-    return pages(this.#http, {
+    const items = pages(this.#http, {
       schema: inboxWire.NotificationPage,
       path: "/inbox",
       member: "notifications",
       query: { unread: unread === undefined ? undefined : `${unread}` },
       headers: () => this.#authority.bearer(),
+      place: (notification) => notification.id,
+      newestFirst: true,
     });
+    return matching(items, unread === undefined ? {} : { read: !unread });
   }
 
   /** @throws ClientError */
-  markRead(id: number): Promise<Notification> {
-    return this.#authority.withSession((headers) =>
+  async markRead(id: number): Promise<Notification> {
+    const notification = await this.#authority.withSession((headers) =>
       this.#http.post(inboxWire.Notification, `/inbox/${id}/read`, {}, headers),
     );
+    return confirmed(notification, { id, read: true }, "The notification");
   }
 }

@@ -1,4 +1,4 @@
-/** The log was caught. Full width, in every view, until the reader puts it away. */
+/** The alarm: shown at full width in every view until the reader dismisses it. */
 
 import { Hash, saveJson, Time } from "../components/index.js";
 import { AlarmIcon, DownloadIcon } from "../look/icons.js";
@@ -10,7 +10,7 @@ export function AlarmBanner({ alarm }: { readonly alarm: Alarm }) {
     <section class="alarm" role="alert" aria-label="Alarm">
       <div class="alarm-inner">
         <h2>
-          <AlarmIcon /> {alarm.keys ? "The operator key has changed" : "This log has been caught"}
+          <AlarmIcon /> {alarm.keys ? "The operator key has changed" : "This log misbehaves"}
         </h2>
         <p>{alarm.detail}</p>
         {alarm.keys && (
@@ -30,8 +30,9 @@ export function AlarmBanner({ alarm }: { readonly alarm: Alarm }) {
           </dl>
         )}
         <p>
-          Raised <Time at={alarm.raised_at} />. Keep the evidence and show it to others who read this log: it holds what
-          was believed, what was shown, and the proof that fails. Believe nothing new of this log until it is explained.
+          Raised <Time at={alarm.raised_at} />. Keep the evidence and show it to other readers of this log: it contains
+          the head that this browser had verified, the answer of the service, and the proof that fails. Do not trust new
+          data of this log until somebody has explained this.
         </p>
         <div class="alarm-actions">
           <button
@@ -42,7 +43,7 @@ export function AlarmBanner({ alarm }: { readonly alarm: Alarm }) {
             <DownloadIcon /> Save the evidence
           </button>
           <button type="button" class="button" onClick={lookAgain}>
-            Put the alarm away
+            Dismiss the alarm
           </button>
           <button
             type="button"
@@ -51,7 +52,7 @@ export function AlarmBanner({ alarm }: { readonly alarm: Alarm }) {
               if (window.confirm(FORGET)) beginAnew();
             }}
           >
-            Forget this log and begin anew
+            Forget this log and start again
           </button>
         </div>
       </div>
@@ -59,11 +60,11 @@ export function AlarmBanner({ alarm }: { readonly alarm: Alarm }) {
   );
 }
 
-/** A log that still misbehaves raises it again at once. */
+/** If the log still misbehaves, this raises the alarm again at once. */
 function lookAgain(): void {
   putAway();
   void lookNow();
 }
 
 const FORGET =
-  "Only if you know that a new log was started at this address: forget its key and the newest head that this browser knows?";
+  "Do this only if you know that a new log was started at this address. Forget its key and the newest head that this browser knows?";

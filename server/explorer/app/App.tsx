@@ -22,8 +22,8 @@ export function App() {
       </main>
       <footer class="foot">
         <p>
-          What carries a tick was recomputed in this browser, from what the service sent.{" "}
-          <a href="/docs">The interface behind this page</a>
+          “Verified” means that this browser computed it itself from the data that the service sent.{" "}
+          <a href="/docs">API</a>
         </p>
       </footer>
       <Announcer />

@@ -1,4 +1,4 @@
-/** Said in every view while the service does not answer, or answers that it was asked too much. */
+/** Shown in every view while the service does not answer, or refuses because of too many requests. */
 import { Countdown } from "../look/states.js";
 import { useCell } from "../state/cell.js";
 import { failure, lookNow } from "../state/watching.js";
@@ -13,8 +13,8 @@ export function ConnectionBar() {
     <section class="connection" aria-label="Connection">
       <div class="connection-inner">
         <p>
-          <strong>{isLimited ? "Too many requests." : "The service does not answer as it should."}</strong>{" "}
-          {isLimited ? "This address has asked as much as the service allows for now." : failed.detail}
+          <strong>{isLimited ? "Too many requests." : "The service does not answer correctly."}</strong>{" "}
+          {isLimited ? "This address has reached the limit of requests for now." : failed.detail}
         </p>
         {failed.retryAfter ? (
           <Countdown seconds={failed.retryAfter} since={failed} done={again} />

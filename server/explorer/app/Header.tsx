@@ -1,4 +1,4 @@
-/** Name of the log, how it stands, the views, light and dark. */
+/** The header: name and state of the log, navigation, colour scheme. */
 import { AlarmIcon, MoonIcon, ShieldIcon, SunIcon, SystemIcon } from "../look/icons.js";
 import { ROUTES } from "../routes.js";
 import { alarm } from "../state/alarm.js";
@@ -8,7 +8,7 @@ import { changeTheme, type Theme, theme } from "../state/theme.js";
 import { failure, logName, sight } from "../state/watching.js";
 
 const THEMES: Readonly<Record<Theme, { readonly label: string; readonly icon: () => preact.JSX.Element }>> = {
-  system: { label: "Colours: as the system has them", icon: SystemIcon },
+  system: { label: "Colours: like the system", icon: SystemIcon },
   light: { label: "Colours: light", icon: SunIcon },
   dark: { label: "Colours: dark", icon: MoonIcon },
 };
@@ -46,7 +46,7 @@ export function Header() {
   );
 }
 
-/** In two words, wherever the reader is. */
+/** The state of the log in one or two words, in every view. */
 function Standing() {
   const seen = useCell(sight);
   const failed = useCell(failure);
@@ -58,7 +58,7 @@ function Standing() {
       : seen.status === "looking"
         ? ["neutral", "Checking"]
         : seen.head
-          ? ["good", "Proven"]
+          ? ["good", "Verified"]
           : ["neutral", "Empty"];
   return (
     <a class={`standing standing-${tone}`} href="#/" aria-label={`State of the log: ${text}`}>

@@ -1,4 +1,4 @@
-/** The view that the address names: its code is fetched when it is first wanted. */
+/** Shows the view in the address; its code is loaded when it is first needed. */
 import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Empty, Heading, Loading } from "../components/index.js";
@@ -31,8 +31,8 @@ export function View() {
     return (
       <>
         <Heading title="Nothing here" />
-        <Empty title="This address names no view.">
-          <a href="#/">To the head of the log</a>
+        <Empty title="There is no such page.">
+          <a href="#/">Go to the head of the log</a>
         </Empty>
       </>
     );
@@ -53,7 +53,7 @@ export function View() {
   return <Component path={path.slice(1)} query={query} />;
 }
 
-/** Another path is another page to the reader: its beginning is shown, and its heading takes the focus. */
+/** Another path is a new page for the reader: scroll to its beginning, and focus its heading. */
 function useArrival(path: string): void {
   const shown = useRef(path);
   if (shown.current !== path) {

@@ -1,6 +1,6 @@
-/** Copying, also where the page was not loaded over HTTPS and browsers withhold the clipboard's own interface. */
+/** Copies text, even if the page was not loaded over HTTPS and the browser withholds the clipboard API. */
 
-/** @returns whether it is on the clipboard */
+/** @returns whether the text is on the clipboard */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,6 +1,6 @@
-/** Files that the page makes itself. */
+/** Saves files that the page makes. */
 
-/** Has the browser save `value` as JSON under a name. */
+/** Lets the browser save `value` as JSON under a name. */
 export function saveJson(name: string, value: unknown): void {
   saveFile(name, `${JSON.stringify(value, null, 2)}\n`, "application/json");
 }
@@ -11,6 +11,6 @@ export function saveFile(name: string, content: string, type: string): void {
   link.href = url;
   link.download = name;
   link.click();
-  // The download has the content by then in every browser.
+  // By then, every browser has read the content for the download.
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

@@ -1,4 +1,4 @@
-/** A word about something, in the colour of how it stands. The colour repeats the word, it never replaces it. */
+/** A word in a colour that shows its meaning. The colour repeats the word; it never replaces it. */
 import type { ComponentChildren } from "preact";
 
 export type Tone = "neutral" | "good" | "warning" | "bad" | "info";

@@ -4,7 +4,7 @@ import { useId } from "preact/hooks";
 
 export interface CardProps {
   readonly title: string;
-  /** At the end of the heading's line. */
+  /** Shown at the end of the heading's line. */
   readonly aside?: ComponentChildren;
   readonly class?: string;
   readonly children: ComponentChildren;

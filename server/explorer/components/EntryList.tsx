@@ -1,4 +1,4 @@
-/** Entries, a line each. */
+/** A list of entries, one on each line. */
 import type { Entry } from "../../../engine/verify/index.js";
 import { addressOf } from "../state/location.js";
 import { Badge } from "./Badge.js";
@@ -8,7 +8,7 @@ import { Time } from "./Time.js";
 
 export interface EntryListProps {
   readonly entries: readonly Entry[];
-  /** Entries after this one are new to the reader and come in visibly. */
+  /** Entries with higher ids are new to the reader and are animated. */
   readonly newAfter?: number;
 }
 

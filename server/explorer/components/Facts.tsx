@@ -1,9 +1,9 @@
-/** Names and values, one under the other. */
+/** A list of names and values. */
 import type { ComponentChildren } from "preact";
 
 export type Fact = readonly [name: string, value: ComponentChildren];
 
-/** Facts without a value are left out. */
+/** Facts without a value are omitted. */
 export function Facts({ facts }: { readonly facts: readonly (Fact | false | null | undefined)[] }) {
   return (
     <dl class="facts">

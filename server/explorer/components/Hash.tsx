@@ -8,9 +8,9 @@ const COPIED_MS = 1_600;
 
 export interface HashProps {
   readonly value: string;
-  /** What it is, for people who hear the page: "entry hash". */
+  /** A description for screen readers, such as "entry hash". */
   readonly label: string;
-  /** Characters shown at the beginning and at the end; `whole` shows all of them, broken into lines where they must be. */
+  /** Number of characters shown at the beginning and at the end; `whole` shows all of them, wrapped if necessary. */
   readonly show?: number | "whole";
 }
 
@@ -38,7 +38,7 @@ export function Hash({ value, label, show = 8 }: HashProps) {
   );
 }
 
-/** Beginning and end of a hash; the prefix `sha256:` is told by the label. */
+/** Beginning and end of a hash, without the prefix `sha256:`, which the label implies. */
 export function shortened(value: string, show = 8): string {
   const bare = value.replace(/^sha256:/, "");
   return bare.length <= 2 * show + 1 ? bare : `${bare.slice(0, show)}…${bare.slice(-show)}`;

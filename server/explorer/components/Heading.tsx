@@ -1,12 +1,12 @@
-/** The heading of a view: the document's title, and where the focus goes when the reader comes to the view. */
+/** The heading of a view: sets the document's title, and takes the focus when the reader opens the view. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { arrivals } from "../state/arrivals.js";
 
 export interface HeadingProps {
-  /** In the document's title. */
+  /** Text for the document's title. */
   readonly title: string;
-  /** What the heading shows, where that is more than the title. */
+  /** Content of the heading, if it is more than the title. */
   readonly children?: ComponentChildren;
 }
 

@@ -1,4 +1,4 @@
-/** What may be longer than a screen should be: scrolls by itself, by keyboard too. */
+/** A box for long content that scrolls on its own, also by keyboard. */
 import type { ComponentChildren } from "preact";
 
 export function Scroll({ label, children }: { readonly label: string; readonly children: ComponentChildren }) {

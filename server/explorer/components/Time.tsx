@@ -1,10 +1,10 @@
-/** Moments: in the reader's own zone; in UTC, as the log has them, on hover and on focus. */
+/** A moment in the reader's time zone; hover and focus show it in UTC, as it is in the log. */
 import { useEffect, useState } from "preact/hooks";
 
 const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const NUMBERS = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "long" });
 const TICK_MS = 1_000;
-/** Unit and its seconds, the largest first. */
+/** Units in seconds, the largest first. */
 const UNITS = [
   ["year", 31_556_952],
   ["month", 2_629_746],
@@ -17,13 +17,13 @@ const UNITS = [
 export interface TimeProps {
   /** ISO 8601. */
   readonly at: string;
-  /** `age` says how long ago it was, and goes on saying so. */
+  /** `age` shows how long ago it was, and updates itself. */
   readonly as?: "moment" | "age";
 }
 
 export function Time({ at, as = "moment" }: TimeProps) {
   const milliseconds = Date.parse(at);
-  // An entry of version 1 may carry any text.
+  // An entry of version 1 may have any text as timestamp.
   if (Number.isNaN(milliseconds)) return <span class="time">{at}</span>;
   const local = LOCAL.format(milliseconds);
   const title = as === "age" ? `${local} · UTC ${at}` : `UTC ${at}`;

@@ -1,9 +1,9 @@
-/** Something that this page checked itself: a tick or a cross, and in words what was checked. */
+/** The result of a check that this page made itself: a tick or a cross, and a sentence about the check. */
 import type { ComponentChildren } from "preact";
 import { CheckIcon, CrossIcon, DashIcon } from "../look/icons.js";
 
 export interface VerdictProps {
-  /** Null where there is nothing yet to check it against. */
+  /** Null if there is nothing yet to compare with. */
   readonly holds: boolean | null;
   readonly children: ComponentChildren;
 }

@@ -1,4 +1,4 @@
-/** Log events in words. Event types and payloads are what others chose: anything may be missing or of another type. */
+/** Describes log events in words. Others choose event types and payloads: members may be missing or of another type. */
 import type { Entry } from "../../../engine/verify/index.js";
 import { ATTESTATION_KIND, EVENT_KINDS, type EventType, isEventType, kindOf } from "../../../engine/verify/kinds.js";
 import type { Tone } from "./Badge.js";
@@ -19,7 +19,7 @@ export function eventLabel({ event_type, payload }: Pick<Entry, "event_type" | "
   return { label: predicate ?? event_type, tone: "neutral" };
 }
 
-/** Sentences about kinds that name two keys, or nothing that a reader could see. */
+/** Sentences for kinds that name two keys, or no member that would help a reader. */
 type Read = (member: string) => string | undefined;
 const SUBJECTS: Partial<Record<EventType, (key: Read, text: Read) => string>> = {
   key_succession: (key) => `${key("old_fingerprint")} is followed by ${key("fingerprint")}`,
@@ -36,7 +36,7 @@ function parties(key: Read): string {
   return `${key("endorser_key_fingerprint")} for ${key("endorsed_key_fingerprint")}`;
 }
 
-/** What an entry is about, in one line of text. */
+/** The subject of an entry, in one line of text. */
 export function eventSubject({ event_type, payload }: Pick<Entry, "event_type" | "payload">): string {
   const text = (name: string): string | undefined => {
     const value = payload[name];

@@ -1,4 +1,4 @@
-/** What views are built from. */
+/** The components from which views are built. */
 
 export { copyText } from "../browser/clipboard.js";
 export { saveFile, saveJson } from "../browser/download.js";

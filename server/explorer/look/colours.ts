@@ -1,6 +1,9 @@
-/** The page's colours for what paints itself, and so has to be told them, and told when they are others. */
+/**
+ * The page's colours for components that paint on their own, such as charts, and a notification when the colours
+ * change.
+ */
 
-/** The colour of a token, `--line`, as it is now: computed, since the token's own text has both, light and dark. */
+/** The current colour of a token such as `--line`. It is computed, because the token's text contains both schemes. */
 export function colourOf(token: string): string {
   const probe = document.createElement("span");
   probe.style.color = `var(${token})`;
@@ -10,7 +13,7 @@ export function colourOf(token: string): string {
   return color;
 }
 
-/** Calls `act` when the system changes between light and dark, or the reader does. @returns what ends that */
+/** Calls `act` when the system or the reader changes between light and dark. @returns a function that stops this */
 export function whenColoursChange(act: () => void): () => void {
   const system = window.matchMedia("(prefers-color-scheme: dark)");
   const chosen = new MutationObserver(act);

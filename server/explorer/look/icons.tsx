@@ -1,4 +1,6 @@
-/** The few pictures of the explorer, drawn in the colour of the text beside them. They say nothing that is not said in words. */
+/**
+ * The icons of the explorer, in the colour of the text beside them. They always repeat something that is also in words.
+ */
 import type { ComponentChildren } from "preact";
 
 function Icon({ children }: { readonly children: ComponentChildren }) {

@@ -1,4 +1,4 @@
-/** What stands where contents would: nothing there, not there yet, could not be had. */
+/** Placeholders for content that is empty, not loaded yet, or could not be loaded. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import { ClientError } from "../../client/index.js";
@@ -15,7 +15,9 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
-/** Grey lines as high as what will stand there, so that nothing jumps. `rows` are lines of a list. */
+/**
+ * Grey lines as high as the content that will replace them, so that the page does not jump. `rows` are lines of a list.
+ */
 export function Loading({ rows = 3, what }: { readonly rows?: number; readonly what: string }) {
   return (
     <div class="state-loading" role="status">
@@ -32,7 +34,7 @@ export interface ProblemProps {
   retry?(): void;
 }
 
-/** What went wrong and what to do. Where waiting helps it counts down and then tries again by itself. */
+/** An error, and what to do about it. If waiting helps, it counts down and then tries again. */
 export function Problem({ error, retry }: ProblemProps) {
   const { title, text } = describe(error);
   const wait = error instanceof ClientError ? error.retryAfter : undefined;
@@ -55,9 +57,9 @@ const RetryButton = ({ retry }: { readonly retry: () => void }) => (
 
 export interface CountdownProps {
   readonly seconds: number;
-  /** What it counts from: another one begins anew. */
+  /** The countdown starts again when this value changes. */
   readonly since: unknown;
-  /** At the end, and when the reader does not want to wait. */
+  /** Called at the end, and when the reader does not want to wait. */
   done(): void;
 }
 
@@ -74,7 +76,7 @@ export function Countdown({ seconds, since, done }: CountdownProps) {
   );
 }
 
-/** A task's value once it is there; until then, and when it fails, what stands for it. */
+/** Shows the value of a task; before that, or if the task fails, a placeholder. */
 export function TaskView<T>({
   task,
   what,
@@ -82,7 +84,7 @@ export function TaskView<T>({
   children,
 }: {
   readonly task: Task<T>;
-  /** What is being loaded: "entries". */
+  /** The thing that is being loaded: "entries". */
   readonly what: string;
   readonly rows?: number;
   readonly children: (value: T) => ComponentChildren;
@@ -97,11 +99,10 @@ function describe(error: unknown): { title: string; text: string } {
   if (error.code === "no-answer")
     return { title: "The service does not answer", text: "It may be restarting, or you may be offline." };
   if (error.code === "rate-limited")
-    return { title: "Too many requests", text: "This address has asked as much as the service allows for now." };
-  if (error.code === "log-misbehaved") return { title: "The log was caught", text: error.detail };
-  if (error.code === "malformed-answer")
-    return { title: "The service answered with something else than promised", text: error.detail };
+    return { title: "Too many requests", text: "This address has reached the limit of requests for now." };
+  if (error.code === "log-misbehaved") return { title: "The log misbehaves", text: error.detail };
+  if (error.code === "malformed-answer") return { title: "The service sent an unexpected answer", text: error.detail };
   if (error.status === 404) return { title: "Not found", text: error.detail };
-  if (error.status >= 500) return { title: "The service is not well", text: error.detail };
+  if (error.status >= 500) return { title: "The service has an error", text: error.detail };
   return { title: "That did not work", text: error.detail };
 }

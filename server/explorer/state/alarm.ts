@@ -1,6 +1,6 @@
 /**
- * The log was caught: it contradicts itself or what this browser knew. An alarm stays, over reloads and over a service
- * that behaves again, until the reader puts it away.
+ * The alarm: the log contradicts itself, or contradicts data that this browser verified before. An alarm survives
+ * reloads, and stays even if the service behaves again, until the reader dismisses it.
  */
 import Type, { type Static } from "typebox";
 import { ClientError } from "../../client/index.js";
@@ -11,16 +11,18 @@ import { forget, recall, remember } from "./memory.js";
 const Alarm = Type.Object({
   detail: Type.String(),
   raised_at: Type.String(),
-  /** Fingerprints, where the service shows another operator key than the pinned one. */
+  /** Fingerprints, if the operator key of the service differs from the pinned one. */
   keys: Type.Union([Type.Object({ pinned: Type.String(), shown: Type.String() }), Type.Null()]),
-  /** `Evidence` of the client: a file that convicts, for others to see. */
+  /** `Evidence` of the client: a file that proves the misbehaviour to others. */
   evidence: Type.Unknown(),
 });
 export type Alarm = Static<typeof Alarm>;
 
 export const alarm = new Cell<Alarm | null>(recall("alarm", Alarm) ?? null);
 
-/** The first alarm stands: what comes after it is judged by the same memory. A change of keys says more than its effects. */
+/**
+ * Keeps the first alarm, because later ones are judged with the same memory. But a change of keys replaces its effects.
+ */
 export function raise(detail: string, evidence: unknown, keys: Alarm["keys"] = null): void {
   if (alarm.value && (alarm.value.keys || !keys)) return;
   alarm.value = { detail, evidence, keys, raised_at: new Date().toISOString() };
@@ -28,20 +30,20 @@ export function raise(detail: string, evidence: unknown, keys: Alarm["keys"] = n
   announce(`Alarm: ${detail}`);
 }
 
-/** Raises the alarm if `error` says that the log was caught. @returns whether it does */
+/** Raises the alarm if `error` says that the log misbehaves. @returns whether it does */
 export function raiseFor(error: unknown): boolean {
   if (!(error instanceof ClientError) || error.code !== "log-misbehaved") return false;
   raise(error.detail, error.evidence);
   return true;
 }
 
-/** Forgets the alarm alone; what was known of the log stays, so that a log that still misbehaves raises it again. */
+/** Removes only the alarm. The memory of the log stays, so a log that still misbehaves raises the alarm again. */
 export function putAway(): void {
   alarm.value = null;
   forget("alarm");
 }
 
-/** Forgets the log altogether: the next look is the first. */
+/** Forgets everything about the log: the next request is like a first visit. */
 export function beginAnew(): void {
   for (const name of ["alarm", "state", "visit"]) forget(name);
   window.location.reload();

@@ -1,9 +1,9 @@
-/** What screen readers are told without the focus moving. */
+/** Announcements for screen readers, without moving the focus. */
 import { Cell } from "./cell.js";
 
 export const announcement = new Cell("");
 
-/** Says it politely; the same text twice is said twice. */
+/** Announces a text politely; a repeated text is announced again. */
 export function announce(text: string): void {
   announcement.value = announcement.value === text ? `${text}\u00a0` : text;
 }

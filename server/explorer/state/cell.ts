@@ -1,4 +1,4 @@
-/** A value that changes and those who look at it: all the state management that the explorer needs. */
+/** A value that changes, and its watchers: the explorer needs no other state management. */
 import { useEffect, useState } from "preact/hooks";
 
 export class Cell<T> {
@@ -19,18 +19,18 @@ export class Cell<T> {
     for (const watcher of [...this.#watchers]) watcher(value);
   }
 
-  /** @returns what ends it */
+  /** @returns a function that stops watching */
   watch(watcher: (value: T) => void): () => void {
     this.#watchers.add(watcher);
     return () => void this.#watchers.delete(watcher);
   }
 }
 
-/** The cell's value; the component is drawn again when it changes. */
+/** The cell's value; the component renders again when it changes. */
 export function useCell<T>(cell: Cell<T>): T {
   const [value, setValue] = useState(() => ({ now: cell.value }));
   useEffect(() => {
-    // It may have changed between drawing and this.
+    // The value may have changed between rendering and this effect.
     setValue((held) => (Object.is(held.now, cell.value) ? held : { now: cell.value }));
     return cell.watch((now) => setValue({ now }));
   }, [cell]);

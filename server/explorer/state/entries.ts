@@ -1,6 +1,7 @@
 /**
- * Stretches of the log. The service lists oldest first, in pages of its own numbering; the explorer shows newest first, so
- * it works out from the total which of the service's pages hold what it wants. A log only grows: an index stays where it is.
+ * Reads parts of the log. The service lists the oldest entries first, in its own pages; the explorer shows the newest
+ * first. So it computes from the total which pages of the service contain the wanted entries. A log only grows, so an
+ * index is stable.
  */
 import { checkServiceEntry, type Entry, type TreeHead } from "../../../engine/verify/index.js";
 import { ClientError, type EntryFilter, type Evidence, type ProvenEntry } from "../../client/index.js";
@@ -13,14 +14,14 @@ export type { EntryFilter };
 /** The service's maximum. */
 const MAX_PER_PAGE = 200;
 
-/** A stretch of a list, newest first, each entry's content checked against its hashes. */
+/** A part of a list, newest first; each entry's content has been checked against its hashes. */
 export interface Stretch {
   readonly entries: readonly Entry[];
-  /** Entries that the whole list has, as the service tells it. */
+  /** Number of entries in the whole list, according to the service. */
   readonly total: number;
 }
 
-/** The entries of leaves `[from, to)`, proven to be those of the tree of `head`. @throws ClientError `log-misbehaved` */
+/** The entries of leaves `[from, to)`, verified to be in the tree of `head`. @throws ClientError `log-misbehaved` */
 export async function provenEntries(head: TreeHead, from: number, to: number): Promise<Entry[]> {
   const entries = await listed("/log", {}, from, to);
   for (const [i, entry] of entries.entries()) {
@@ -28,20 +29,20 @@ export async function provenEntries(head: TreeHead, from: number, to: number): P
     if (previous && (entry.previous_hash !== previous.entry_hash || entry.id <= previous.id))
       throw await caught(doesNotFollow(entry), await foreignOf(head, from + i, previous, entry));
   }
-  // Each hash covers the one before it, so the last one's place in the tree is that of all.
+  // Each hash covers the one before it: if the last entry is in the tree, all of them are.
   const last = entries.at(-1);
   const proof = await client.log.proof(to - 1, head.tree_size);
   const parts = { shown: head, proof, entry: last ?? null };
   if (entries.length !== to - from || !last)
     throw await caught("The service lists fewer entries than the signed tree has leaves.", parts);
   if (proof.entry_hash !== last.entry_hash)
-    throw await caught("The entries that the service lists are not those of the tree.", parts);
+    throw await caught("The entries that the service lists are not in the signed tree.", parts);
   return entries.reverse();
 }
 
 /**
- * The entries before and after one that was proven, where there are any; their content is checked, and that the hashes of the
- * three follow on one another. Ids of an imported history may have gaps, so they do not follow from the entry's own.
+ * The entries before and after a verified entry, if they exist. Their content is checked, and that the hashes of the
+ * three entries form a chain. Ids of an imported history may have gaps, so the neighbours' ids cannot be computed.
  * @throws ClientError `log-misbehaved`
  */
 export async function neighbours({
@@ -55,7 +56,7 @@ export async function neighbours({
   const [listedEntry, next = null] = around.slice(leafIndex - from);
   const previous = leafIndex > 0 ? around[0]! : null;
   if (listedEntry?.entry_hash !== entry.entry_hash)
-    throw await caught(`The service lists another entry ${entry.id} than it shows.`, {
+    throw await caught(`The service lists an entry ${entry.id} that differs from the one that it shows.`, {
       shown: head,
       proof,
       entry: listedEntry ?? null,
@@ -68,8 +69,8 @@ export async function neighbours({
 }
 
 /**
- * Entry `id`, proven. Where the service denies it, the list is asked too: ids ascend from 1, so in a log without gaps the
- * entry would be leaf `id - 1`; behind a gap it lies before that, and the service's word has to do.
+ * Entry `id`, verified. If the service denies it, the list is read too. Ids ascend from 1, so in a log without gaps the
+ * entry would be leaf `id - 1`. Behind a gap it is at an earlier leaf, and the denial cannot be checked.
  * @throws ClientError `not-found`; `log-misbehaved`
  */
 export async function provenEntry(id: number): Promise<ProvenEntry> {
@@ -82,16 +83,22 @@ export async function provenEntry(id: number): Promise<ProvenEntry> {
     const [there] = await provenEntries(head, id - 1, id);
     if (there!.id !== id) throw error;
     try {
-      // It may have been recorded since.
+      // It may have been appended since.
       return await client.log.entry(id);
     } catch (again) {
       if (!isDenial(again)) throw again;
-      throw await caught(`The service denies entry ${id}, which lies in its log.`, await against(head, id - 1, there!));
+      throw await caught(
+        `The service says that entry ${id} does not exist, but it is in its log.`,
+        await against(head, id - 1, there!),
+      );
     }
   }
 }
 
-/** The same of those entries of a list that match; that none is missing, nothing shows. @throws ClientError */
+/**
+ * Like `provenEntries`, but only the entries of a list that match. Nothing can prove that no match is missing.
+ * @throws ClientError
+ */
 export async function matchingEntries(
   { path, filter }: List,
   { skip, count, total: known }: { readonly skip: number; readonly count: number; readonly total?: number },
@@ -109,7 +116,9 @@ export interface List {
   readonly filter: EntryFilter;
 }
 
-/** Entries `[from, to)` of a list, oldest first. One request wherever some page size has them all on one page. */
+/**
+ * Entries `[from, to)` of a list, oldest first. One request is enough if some page size has all of them on one page.
+ */
 async function listed(path: string, filter: EntryFilter, from: number, to: number): Promise<Entry[]> {
   const page = pageAround(from, to);
   if (!page) {
@@ -127,7 +136,7 @@ async function listed(path: string, filter: EntryFilter, from: number, to: numbe
   return entries;
 }
 
-/** The smallest pages of which one holds all of `[from, to)`. */
+/** The smallest page size with which one page contains all of `[from, to)`. */
 function pageAround(from: number, to: number): { readonly number: number; readonly size: number } | undefined {
   for (let size = to - from; size <= MAX_PER_PAGE; size++)
     if (Math.floor(from / size) === Math.floor((to - 1) / size)) return { number: Math.floor(from / size) + 1, size };
@@ -136,22 +145,25 @@ function pageAround(from: number, to: number): { readonly number: number; readon
 
 const isDenial = (error: unknown): boolean => error instanceof ClientError && error.status === 404;
 
-const doesNotFollow = ({ id }: Entry): string => `Entry ${id} does not follow on the one before it.`;
+const doesNotFollow = ({ id }: Entry): string => `Entry ${id} does not follow the entry before it.`;
 
-/** Which of two listed entries, said to be leaves `leafIndex - 1` and `leafIndex`, is not that leaf. */
+/** Two listed entries should be leaves `leafIndex - 1` and `leafIndex`; returns the one that is not. */
 async function foreignOf(head: TreeHead, leafIndex: number, previous: Entry, entry: Entry): Promise<Partial<Evidence>> {
   const before = await against(head, leafIndex - 1, previous);
   const isForeign = before.proof !== null && before.proof.entry_hash !== previous.entry_hash;
   return isForeign ? before : against(head, leafIndex, entry);
 }
 
-/** What `entry` is to be held against: the proof of the leaf that it is said to be. A service that gives none is no less caught. */
+/**
+ * Evidence against `entry`: the proof of the leaf that it should be. If the service refuses this proof, it misbehaves
+ * just the same.
+ */
 async function against(head: TreeHead, leafIndex: number, entry: Entry | null) {
   const proof = await client.log.proof(leafIndex, head.tree_size).catch(() => null);
   return { shown: head, proof, entry };
 }
 
-/** The error that raises the alarm where it is shown (`useTask`): the client has not seen this. */
+/** An error that raises the alarm when it is shown (`useTask`); the client itself has not detected this. */
 async function caught(detail: string, parts: Partial<Evidence>): Promise<ClientError> {
   const [{ pem: operatorKey }, state] = await Promise.all([client.log.operatorKey(), store.load()]);
   const known = (state?.head ?? null) as TreeHead | null;

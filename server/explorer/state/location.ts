@@ -1,4 +1,4 @@
-/** Where the reader is: the part of the address behind `#`. Only `/` is a page of the service. */
+/** The address of the current view: the part of the URL behind `#`. Only `/` is a page of the service. */
 import { Cell } from "./cell.js";
 
 export interface Place {
@@ -12,7 +12,7 @@ window.addEventListener("hashchange", () => {
   place.value = readPlace();
 });
 
-/** The address of a view, for `href`: `addressOf(["entries", 5])` is `#/entries/5`. Members that are empty are left out. */
+/** The address of a view, for `href`: `addressOf(["entries", 5])` is `#/entries/5`. Empty members are omitted. */
 export function addressOf(
   path: readonly (string | number)[],
   query: Readonly<Record<string, string | number | undefined>> = {},
@@ -21,7 +21,7 @@ export function addressOf(
   return `#/${path.map((part) => encodeURIComponent(part)).join("/")}${pairs.length ? `?${new URLSearchParams(pairs)}` : ""}`;
 }
 
-/** Goes to an address made by `addressOf`; `replace` leaves no step to go back to. */
+/** Opens an address made by `addressOf`; with `replace` the browser's history gets no new step. */
 export function goTo(address: string, { replace = false } = {}): void {
   if (!replace) {
     window.location.hash = address;
@@ -36,7 +36,7 @@ function readPlace(): Place {
   return { path: path.split("/").filter(Boolean).map(decoded), query: new URLSearchParams(query) };
 }
 
-/** A part that is not validly encoded stays as it is: it names nothing. */
+/** A part that is not validly encoded stays unchanged; it matches no view. */
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part);

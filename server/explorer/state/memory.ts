@@ -1,6 +1,6 @@
 /**
- * What this browser remembers of the log: whose key signs it, the newest head it saw, when that was, and an alarm until
- * the reader puts it away. Where storage is forbidden it lasts as long as the page, which then says so.
+ * The memory of the log in this browser: the key that signs it, the newest verified head and when it was seen, and an
+ * alarm until the reader dismisses it. If storage is forbidden, the memory ends with the page, and the page says so.
  */
 import Type, { type Static, type TSchema } from "typebox";
 import { Check } from "typebox/value";
@@ -10,7 +10,7 @@ import { TreeHead } from "../../wire/log/log.js";
 
 const PREFIX = "cairnlog.";
 
-/** What was seen at the last look. */
+/** The state at the last successful check. */
 export const Visit = Type.Object({
   head: nullable(TreeHead),
   seen_at: Type.String(),
@@ -22,10 +22,10 @@ export type Visit = Static<typeof Visit>;
 const fallback = new Map<string, string>();
 let isLasting = true;
 
-/** Whether what is remembered outlives the page. */
+/** Whether the memory survives the page. */
 export const memoryLasts = (): boolean => isLasting;
 
-/** Undefined when nothing of this form is remembered. */
+/** Undefined if nothing of this form is stored. */
 export function recall<S extends TSchema>(name: string, schema: S): Static<S> | undefined {
   let text: string | null;
   try {

@@ -1,13 +1,13 @@
 /**
- * The service that this page came from: the verifying client, and the bare interface for what no proof exists of. Every
- * answer also tells how many requests this address has left, which the polling keeps to.
+ * The service that this page came from: the verifying client, and the plain API for data without proofs. Every answer
+ * also says how many requests this address has left; polling stays within that number.
  */
 
 import { Http } from "../../client/http.js";
 import { type Client, createClient, type Signer } from "../../client/index.js";
 import { store } from "./memory.js";
 
-/** How many requests this address may still make, and until when that is counted. */
+/** Number of requests that this address may still make, and when the number is reset. */
 export interface Allowance {
   readonly limit: number;
   readonly remaining: number;
@@ -17,7 +17,7 @@ export interface Allowance {
 
 let allowance: Allowance | undefined;
 
-/** Undefined while nothing is limited. */
+/** Undefined if there is no limit. */
 export const generalAllowance = (): Allowance | undefined =>
   allowance && allowance.resetsAt > Date.now() ? allowance : undefined;
 
@@ -35,11 +35,11 @@ const noted: typeof fetch = async (input, init) => {
 
 const server = window.location.origin;
 
-/** Proves what it hands over. */
+/** Verifies everything that it returns. */
 export const client = createClient({ server, store, fetch: noted });
 
-/** The same with a key, for what takes a signature. */
+/** The client with a key, for requests that need a signature. */
 export const clientOf = (signer: Signer): Client => createClient({ server, store, signer, fetch: noted });
 
-/** Checks the form of answers and nothing else: `http.get(wire.AnchorStatus, "/log/anchor-status")`. */
+/** Checks only the form of answers: `http.get(wire.AnchorStatus, "/log/anchor-status")`. */
 export const http = new Http(server, noted);

@@ -1,14 +1,14 @@
-/** Work whose result a component shows: started when its inputs change, forgotten when they change again. */
+/** Work whose result a component shows. It starts when its inputs change, and is dropped when they change again. */
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { raiseFor } from "./alarm.js";
 
 export interface Task<T> {
-  /** Undefined until the first result. While other inputs are worked on, that of the ones before. */
+  /** Undefined until the first result. After a change of inputs, the previous result until the new one is there. */
   readonly value: T | undefined;
-  /** Why the newest work failed. */
+  /** The error of the newest run. */
   readonly error: unknown;
   readonly isBusy: boolean;
-  /** Does it again. */
+  /** Runs the work again. */
   retry(): void;
 }
 

@@ -1,4 +1,4 @@
-/** Light or dark: as the system has it, until the reader chooses. */
+/** Light or dark: like the system, until the reader chooses. */
 import Type from "typebox";
 import { Cell } from "./cell.js";
 import { forget, recall, remember } from "./memory.js";

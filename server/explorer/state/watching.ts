@@ -1,6 +1,6 @@
 /**
- * The watch: asks for the newest head while somebody looks, and takes none that is not signed by the pinned key and
- * shown to be an extension of the last one seen, in this visit or an earlier one.
+ * Polls for the newest head while the page is visible. It accepts only a head that the pinned key has signed and that
+ * is proven to extend the last one, of this visit or an earlier one.
  */
 import { type PublicKey, type TreeHead, verifyCheckpoint } from "../../../engine/verify/index.js";
 import { ClientError } from "../../client/index.js";
@@ -11,27 +11,27 @@ import { Cell } from "./cell.js";
 import { recall, remember, Visit } from "./memory.js";
 import { client, generalAllowance, http } from "./service.js";
 
-/** What is known of the newest head. */
+/** The state of the newest head. */
 export type Sight =
   | { readonly status: "looking" }
-  /** Checked at `at`; `head` is null while the log is empty. */
+  /** Verified at `at`; `head` is null while the log is empty. */
   | { readonly status: "proven"; readonly head: TreeHead | null; readonly at: number };
 
-/** Between looks, in milliseconds: soon after a change, then less and less often. */
+/** Time between two checks, in milliseconds: short after a change, then longer and longer. */
 const SOONEST = 2_000;
 const LATEST = 15_000;
 const LATEST_AFTER_FAILURE = 60_000;
 const SLOWING = 1.5;
-/** A look that finds a new head also takes two proofs and a list. */
+/** A check that finds a new head also fetches two proofs and a list. */
 const REQUESTS_A_LOOK = 4;
 
 export const sight = new Cell<Sight>({ status: "looking" });
-/** Why the last look failed; null when it did not. */
+/** The error of the last check; null if it succeeded. */
 export const failure = new Cell<ClientError | null>(null);
 export const operator = new Cell<PublicKey | null>(null);
-/** What the log calls itself in its signed checkpoint; null until that is proven. */
+/** The name of the log in its signed checkpoint; null until the checkpoint is verified. */
 export const logName = new Cell<string | null>(null);
-/** The last look before this page was opened; null on a first visit. It does not change. */
+/** The last check before this page was opened; null on a first visit. It does not change. */
 export const lastVisit: Visit | null = recall("visit", Visit) ?? null;
 
 /** When the operator key was pinned, ISO 8601. */
@@ -51,7 +51,7 @@ export function startWatching(): void {
   void lookNow();
 }
 
-/** Asks for the newest head at once. */
+/** Fetches the newest head at once. */
 export async function lookNow(): Promise<void> {
   if (isLooking) return;
   isLooking = true;
@@ -78,7 +78,7 @@ async function look(): Promise<void> {
   if (head && !isNameSought) void learnName();
 }
 
-/** Looks whether the service still shows the key that was pinned; the first one it ever showed is. */
+/** Compares the operator key of the service with the pinned one; on the first visit, pins it. */
 async function compareKeys(): Promise<void> {
   const pinned = await client.log.operatorKey();
   operator.value = pinned;
@@ -87,13 +87,16 @@ async function compareKeys(): Promise<void> {
   if (shown.fingerprint === pinned.fingerprint) return;
   const head = await http.get(TreeHeadSchema, "/log/sth").catch(() => null);
   raise(
-    "The service shows another operator key than the one that this browser pinned.",
+    "The service shows an operator key that is not the one that this browser pinned.",
     { operatorKey: pinned.pem, known: lastVisit?.head ?? null, shown: head, proof: null, entry: null },
     { pinned: pinned.fingerprint, shown: shown.fingerprint },
   );
 }
 
-/** A name that the operator's signature covers; without one the page shows the service's address. Asked for once. */
+/**
+ * Reads the log's name, which the operator's signature covers. Without it the page shows the service's address. Once
+ * only.
+ */
 async function learnName(): Promise<void> {
   isNameSought = true;
   const response = await fetch("/api/v1/log/checkpoint").catch(() => null);
@@ -105,7 +108,7 @@ async function learnName(): Promise<void> {
 
 async function lookFailed(error: unknown): Promise<void> {
   if (raiseFor(error)) {
-    // A head by another key may be explained by the service itself.
+    // If a head is signed by another key, find out whether the service itself now shows that key.
     isKeyCompared = false;
     await compareKeys().catch(() => {});
     delay = LATEST;
@@ -121,7 +124,7 @@ async function lookFailed(error: unknown): Promise<void> {
   delay = reason.retryAfter ? reason.retryAfter * 1000 : Math.min(delay * 2, LATEST_AFTER_FAILURE);
 }
 
-/** Nobody looks at a hidden page. Half of what this address may ask is left to the reader's own clicks. */
+/** A hidden page does not poll. Half of the request limit of this address is left for the reader's own clicks. */
 function schedule(): void {
   clearTimeout(timer);
   if (document.visibilityState !== "visible") return;

@@ -1,6 +1,6 @@
-/** What every view is given. */
+/** The properties of every view. */
 export interface ViewProps {
-  /** Parts of the address behind the view's name, decoded. */
+  /** Parts of the address after the view's name, decoded. */
   readonly path: readonly string[];
   readonly query: URLSearchParams;
 }

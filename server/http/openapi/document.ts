@@ -45,6 +45,10 @@ const PROVING: Readonly<Record<Proving, { readonly words: string; readonly secur
     words: "Needs a session, or a proof in the member `auth`.",
     security: [{ session: [] }, {}],
   },
+  optional: {
+    words: "A session, or a proof in the member `auth`, is needed in some cases only (403 `proof-required`).",
+    security: [{}, { session: [] }],
+  },
 };
 
 const IF_NONE_MATCH = {

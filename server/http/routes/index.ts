@@ -56,7 +56,7 @@ export function routeTable(
     ...accountRoutes(registry),
     ...keyRoutes(registry, gate),
     ...authRoutes(registry, sessions, gate),
-    ...attestationRoutes(registry),
+    ...attestationRoutes(registry, gate),
     ...logRoutes(registry.log, operator),
     ...mirrorRoutes(registry.log, mirrored ?? new Checkpoints(registry.log, operator, logName)),
     ...anchoringRoutes(registry.log, anchoring, gate),

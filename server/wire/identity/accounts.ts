@@ -7,11 +7,15 @@ export const CredentialType = Type.Enum(CREDENTIAL_TYPES, { description: "Where 
 
 const CREDENTIAL_INPUT = {
   credential_type: CredentialType,
-  key_fingerprint: Type.String({ description: "Of a registered, active key that is on no other account." }),
+  key_fingerprint: Type.String({
+    description: "Fingerprint of a registered, active key that belongs to no other account.",
+  }),
   device_label: Type.String({ description: "1 to 100 characters." }),
   hardware_attestation: Type.Optional(
     nullable(
-      Type.String({ description: "PEM certificates, that of the key first, up to one that a trusted root issued." }),
+      Type.String({
+        description: "PEM certificates: first the certificate of the key, last one that a trusted root issued.",
+      }),
     ),
   ),
 };
@@ -21,16 +25,26 @@ export const OpenAccount = Type.Object(
     display_name: Type.String({
       description: "1 to 100 characters, no control characters; unique without regard to case.",
     }),
-    email: Type.String({ description: "At most 254 octets. Kept off the log and never returned." }),
+    email: Type.String({ description: "At most 254 octets. It is not in the log and never returned." }),
     ...CREDENTIAL_INPUT,
+    possession_signature: Type.Optional(
+      nullable(
+        Type.String({
+          description:
+            "Base64, by the key over the RFC 8785 canonical JSON of an object with the members action " +
+            "(`service.user.create.v1`), display_name, email and key_fingerprint, all as sent. Takes the key from an " +
+            "account that somebody opened with it without this.",
+        }),
+      ),
+    ),
   },
-  { title: "OpenAccount", description: "The account, and the key that is to be its first credential." },
+  { title: "OpenAccount", description: "The account, and the key that becomes its first credential." },
 );
 
 export const RecoverAccount = Type.Object(
   {
-    pseudonym: Type.String({ description: "The display name, without regard to case." }),
-    recovery_key: Type.String({ description: "Compared without regard to case and hyphens." }),
+    pseudonym: Type.String({ description: "The display name; case is ignored." }),
+    recovery_key: Type.String({ description: "Case and hyphens are ignored." }),
     ...CREDENTIAL_INPUT,
   },
   {
@@ -41,13 +55,13 @@ export const RecoverAccount = Type.Object(
 
 export const EnrollCredential = Type.Object(
   {
-    issuing_fingerprint: Type.String({ description: "Of the enrolled key that vouches for the new one." }),
+    issuing_fingerprint: Type.String({ description: "Fingerprint of the enrolled key that vouches for the new one." }),
     ...CREDENTIAL_INPUT,
-    challenge_id: Type.String({ description: "Of a challenge for the new key." }),
-    challenge_signature: Type.String({ description: "Base64, the new key's, over the nonce of the challenge." }),
+    challenge_id: Type.String({ description: "Id of a challenge for the new key." }),
+    challenge_signature: Type.String({ description: "Base64: signature of the challenge's nonce by the new key." }),
     chain_signature: Type.String({
       description:
-        "Base64, the issuing key's, over the RFC 8785 canonical JSON of an object with the members action " +
+        "Base64: signature by the issuing key over the RFC 8785 canonical JSON of an object with the members action " +
         "(`service.credential.enroll.v1`), challenge_id, issuing_fingerprint and key_fingerprint, all as sent.",
     }),
   },
@@ -63,8 +77,11 @@ export const Credential = Type.Object(
     key_fingerprint: Fingerprint,
     credential_type: CredentialType,
     device_label: Type.String({ description: "As given." }),
-    hardware_backed: Type.Boolean({ description: "Whether it is known, or believed, to be kept in hardware." }),
-    status: Type.Enum(["active", "revoked"], { description: "Recovery revokes." }),
+    hardware_backed: Type.Boolean({
+      description:
+        "Whether the key is in hardware: by an attestation or, if the operator trusts no roots, by declaration.",
+    }),
+    status: Type.Enum(["active", "revoked"], { description: "`revoked` after a recovery of the account." }),
     created_at: Timestamp,
     revoked_at: nullable(Timestamp),
   },
@@ -75,19 +92,22 @@ const OPENED = {
   user: Type.Object(
     {
       id: Type.String({ description: "UUID." }),
-      display_name: Type.String({ description: "As given; the `pseudonym` that recovery takes." }),
+      display_name: Type.String({ description: "The display name; recovery takes it as `pseudonym`." }),
       created_at: Timestamp,
     },
     { title: "User" },
   ),
   credential: Credential,
-  recovery_key: Type.String({ description: "Shown this once and kept nowhere." }),
+  recovery_key: Type.String({ description: "Shown only once and never stored." }),
 };
 
 export const OpenedAccount = Type.Object(OPENED, { title: "OpenedAccount" });
 
 export const RecoveredAccount = Type.Object(
-  { ...OPENED, revoked_credentials: Type.Integer({ minimum: 0, description: "How many were active until now." }) },
+  {
+    ...OPENED,
+    revoked_credentials: Type.Integer({ minimum: 0, description: "Number of credentials that were active until now." }),
+  },
   { title: "RecoveredAccount" },
 );
 

@@ -4,28 +4,29 @@ import { Fingerprint, nullable, Pseudonym, Timestamp } from "../common.js";
 
 const ChallengeId = Type.String({ description: "From POST /auth/challenge." });
 
-const ChallengeSignature = Type.String({ description: "Base64, by the challenged key over the UTF-8 of the nonce." });
+const ChallengeSignature = Type.String({
+  description: "Base64: signature by the challenged key over the nonce in UTF-8.",
+});
 
 export const ChallengeRequest = Type.Object(
   {
     fingerprint: Fingerprint,
-    recovery: Type.Optional(Type.Boolean({ default: false, description: "For an expired key, and for no other." })),
+    recovery: Type.Optional(Type.Boolean({ default: false, description: "True for an expired key, and only then." })),
     purpose: Type.Optional(
       Type.Enum(["general", "login"], {
         default: "general",
-        description: "`login` serves POST /auth/login alone; `general` serves as proof for a write, too.",
+        description: "`login` is only for POST /auth/login; `general` is also a proof for a write.",
       }),
     ),
   },
-  { title: "ChallengeRequest", description: "The key that is to be proven, and what for." },
+  { title: "ChallengeRequest", description: "The key to prove, and the purpose." },
 );
 
 export const Challenge = Type.Object(
   {
     challenge_id: Type.String({ description: "UUID." }),
     nonce: Type.String({
-      description:
-        "`service.auth.v1:<purpose>:<fingerprint>:<43 base64url characters>`; sign nothing that reads otherwise.",
+      description: "`service.auth.v1:<purpose>:<fingerprint>:<43 base64url characters>`; sign only texts of this form.",
     }),
     expires_at: Timestamp,
   },
@@ -36,7 +37,7 @@ export const Login = Type.Object(
   {
     challenge_id: ChallengeId,
     challenge_signature: ChallengeSignature,
-    password: Type.Optional(nullable(Type.String({ description: "When one is set for the key." }))),
+    password: Type.Optional(nullable(Type.String({ description: "Required if the key has a password." }))),
   },
   { title: "Login", description: "The signed challenge, and the password of a key that has one." },
 );
@@ -61,12 +62,12 @@ export const AuthProof = Type.Object(
   {
     challenge_id: ChallengeId,
     challenge_signature: ChallengeSignature,
-    recovery: Type.Optional(Type.Boolean({ description: "Whether the challenge was asked for with `recovery`." })),
+    recovery: Type.Optional(Type.Boolean({ description: "Whether the challenge was requested with `recovery`." })),
   },
   { title: "AuthProof", description: "A challenge for this one write, signed by the key that acts." },
 );
 
-/** The member `auth` of a body. Absent or null where the request carries a session. */
+/** The member `auth` of a body. Absent or null if the request has a session. */
 export const AUTH = { auth: Type.Optional(nullable(AuthProof)) };
 
 export const SetPassword = Type.Object(
@@ -74,7 +75,9 @@ export const SetPassword = Type.Object(
     challenge_id: ChallengeId,
     challenge_signature: ChallengeSignature,
     password: Type.String({ description: "8 to 1024 characters." }),
-    current_password: Type.Optional(nullable(Type.String({ description: "Needed when one is set already." }))),
+    current_password: Type.Optional(
+      nullable(Type.String({ description: "Required if the key already has a password." })),
+    ),
   },
   { title: "SetPassword", description: "The signed challenge and the new password." },
 );

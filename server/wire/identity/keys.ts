@@ -15,7 +15,7 @@ import {
 import { AUTH } from "./auth.js";
 
 export const KeyStatus = Type.Enum(["active", "succeeded", "revoked", "expired"], {
-  description: "Of a key; only an active one signs anything new.",
+  description: "Status of a key; only an active key can sign anything new.",
 });
 
 const SUMMARY = {
@@ -62,7 +62,7 @@ export const KeyStatusView = Type.Object(
 export const KeyParams = Type.Object({ fingerprint: Fingerprint });
 
 export const KeySearchQuery = Type.Object({
-  pseudonym: Type.String({ minLength: 1, description: "A part of the pseudonym, without regard to case." }),
+  pseudonym: Type.String({ minLength: 1, description: "A part of the pseudonym; case is ignored." }),
   ...PAGE_QUERY,
 });
 
@@ -85,7 +85,7 @@ export const RegisterKey = Type.Object(
           ),
         ),
       },
-      { description: "What goes into the log." },
+      { description: "The payload of the log entry." },
     ),
   },
   { title: "RegisterKey", description: "The key and its holder's name." },
@@ -103,7 +103,7 @@ export const KeyRegistered = Type.Object(
   { title: "KeyRegistered" },
 );
 
-/** Where a new entry stands in the log. */
+/** Place of a new entry in the log. */
 const PLACE = { log_entry_id: EntryId, leaf_index: LeafIndex, entry_hash: HexHash };
 
 export const SucceedKey = Type.Object(
@@ -113,20 +113,23 @@ export const SucceedKey = Type.Object(
         old_fingerprint: Fingerprint,
         new_public_key: Type.String({ description: "PEM block PUBLIC KEY. Never a private key." }),
         new_algorithm: Algorithm,
-        pseudonym: Type.Optional(nullable(Type.String({ description: "The old key's, when absent." }))),
+        pseudonym: Type.Optional(nullable(Type.String({ description: "Default: the pseudonym of the old key." }))),
         expiration_date: Type.Optional(nullable(Timestamp)),
         new_key_signature: Type.Optional(
           nullable(
             Type.String({
               description:
-                "Base64, by the new key over `service.key.succession.v1:<old fingerprint>:<new fingerprint>`: shows that it is held, too.",
+                "Base64: signature by the new key over `service.key.succession.v1:<old fingerprint>:<new fingerprint>`. It proves possession of the new key.",
             }),
           ),
         ),
       },
-      { description: "What goes into the log." },
+      { description: "The payload of the log entry." },
     ),
     ...AUTH,
+    password: Type.Optional(
+      nullable(Type.String({ description: "When one is set for the old key and the proof is not a session." })),
+    ),
   },
   {
     title: "SucceedKey",
@@ -140,8 +143,8 @@ export const KeySucceeded = Type.Object(
 );
 
 export const RevokeKey = Type.Object(
-  { payload: Type.Object({ fingerprint: Fingerprint }, { description: "What goes into the log." }), ...AUTH },
-  { title: "RevokeKey", description: "The key, and a proof of it unless there is a session." },
+  { payload: Type.Object({ fingerprint: Fingerprint }, { description: "The payload of the log entry." }), ...AUTH },
+  { title: "RevokeKey", description: "The key, and a proof of the key unless there is a session." },
 );
 
 export const KeyRevoked = Type.Object(

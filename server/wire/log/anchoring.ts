@@ -17,10 +17,12 @@ export const AnchorStatus = Type.Object(
     anchored_entry_id: nullable(EntryId),
     anchored_at: nullable(Timestamp),
     proof_status: Type.Enum(["none", "pending", "confirmed"], {
-      description: "Of the newest anchored entry; `confirmed`: its proof names a Bitcoin block.",
+      description: "Status of the newest anchored entry; `confirmed`: its proof names a Bitcoin block.",
     }),
-    entries_since_anchor: Type.Integer({ minimum: 0, description: "Entries behind the newest anchored one." }),
-    anchor_due: Type.Boolean({ description: "Advice: 1000 entries or 24 hours have gone by since." }),
+    entries_since_anchor: Type.Integer({ minimum: 0, description: "Number of entries after the newest anchored one." }),
+    anchor_due: Type.Boolean({
+      description: "Advice: true if 1000 entries or 24 hours have passed since the last anchor.",
+    }),
   },
   { title: "AnchorStatus" },
 );

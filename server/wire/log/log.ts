@@ -15,14 +15,14 @@ import {
 
 export const EntryDigests = Type.Array(
   Type.Object({
-    algorithm: Type.String({ description: "`sha2-256`, for one." }),
+    algorithm: Type.String({ description: "For example `sha2-256`." }),
     digest_hex: Type.String({ description: "Lower-case hexadecimal." }),
     is_primary: Type.Boolean({ description: "Whether it is the `entry_hash`." }),
   }),
   { description: "Every digest of the entry." },
 );
 
-const EventType = Type.String({ description: "What happened; of an attestation its predicate URL." });
+const EventType = Type.String({ description: "Type of the event; for an attestation, its predicate URL." });
 
 const EntryTime = Type.String({ description: "ISO 8601; hashed in version 2." });
 
@@ -31,7 +31,7 @@ export const Entry = Type.Object(
     id: EntryId,
     timestamp: EntryTime,
     event_type: EventType,
-    payload: Type.Object({}, { description: "Content of the event; may carry `tags`, an array of strings." }),
+    payload: Type.Object({}, { description: "Content of the event; may have `tags`, an array of strings." }),
     previous_hash: nullable(HexHash),
     entry_hash: HexHash,
     chain_version: Type.Optional(Type.Enum([1, 2], { description: "1 when absent." })),
@@ -43,7 +43,7 @@ export const Entry = Type.Object(
 
 const Tags = Type.String({
   minLength: 1,
-  description: "Separated by commas: the entry carries all of them, or one that is the whole text.",
+  description: "Comma-separated; the entry must have all of them, or one that is the whole text.",
 });
 
 export const LogQuery = Type.Object({
@@ -69,7 +69,9 @@ export const AuditTrailQuery = Type.Object({
   fingerprint: Type.Optional(Fingerprint),
   document_hash: Type.Optional(Type.String({ minLength: 1, description: "Bare, or with `sha256:`." })),
   start_date: Type.Optional(Type.String({ description: "A date or a date-time with an offset." })),
-  end_date: Type.Optional(Type.String({ description: "The same; a date includes its whole day." })),
+  end_date: Type.Optional(
+    Type.String({ description: "A date, including that whole day, or a date-time with an offset." }),
+  ),
   tags: Type.Optional(Tags),
 });
 
@@ -80,7 +82,7 @@ export const LogHead = Type.Object(
     head: nullable(
       Type.Object(
         { id: EntryId, entry_hash: HexHash, event_type: EventType, timestamp: EntryTime },
-        { description: "The newest entry; null when there is none." },
+        { description: "The newest entry; null if there is none." },
       ),
     ),
     entry_count: Type.Integer({ minimum: 0, description: "Entries in the log." }),
@@ -92,7 +94,7 @@ export const TreeHead = Type.Object(
   {
     tree_size: TreeSize,
     root_hash: HexHash,
-    signature: Type.String({ description: "Base64, over the UTF-8 of `root_hash:tree_size:timestamp`." }),
+    signature: Type.String({ description: "Base64: signature over `root_hash:tree_size:timestamp` in UTF-8." }),
     timestamp: Timestamp,
     key_id: Fingerprint,
     tree_version: TreeVersion,
@@ -100,15 +102,20 @@ export const TreeHead = Type.Object(
   { title: "TreeHead" },
 );
 
-/** Sizes from `from` on, `limit` of them; the log has no head of sizes that it imported. */
+/** `limit` sizes, beginning with `from`. The log has no heads for imported sizes, except the last. */
 export const TreeHeadsQuery = Type.Object({
   from: Type.Integer({ minimum: 1, default: 1, description: "The first size." }),
-  limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Sizes, not heads." }),
+  limit: Type.Integer({
+    minimum: 1,
+    maximum: 1000,
+    default: 100,
+    description: "Number of tree sizes, which may exceed the number of heads.",
+  }),
 });
 
 export const TreeHeads = Type.Object(
-  { heads: Type.Array(TreeHead, { description: "Ascending; a size without a head is left out." }) },
-  { title: "TreeHeads", description: "The heads of a range of sizes, each the first that was signed of its size." },
+  { heads: Type.Array(TreeHead, { description: "Ascending by size; sizes without a head are omitted." }) },
+  { title: "TreeHeads", description: "The heads of a range of sizes: for each size, the first head that was signed." },
 );
 
 export const InclusionProof = Type.Object(
@@ -118,7 +125,7 @@ export const InclusionProof = Type.Object(
     tree_version: TreeVersion,
     leaf_hash: HexHash,
     root_hash: HexHash,
-    audit_path: Type.Array(HexHash, { description: "Leaf to root, real siblings only." }),
+    audit_path: Type.Array(HexHash, { description: "Sibling hashes from leaf to root, without padding." }),
     entry_hash: HexHash,
     sth: nullable(TreeHead),
   },
@@ -133,7 +140,7 @@ export const ConsistencyProof = Type.Object(
     from_root: HexHash,
     to_root: HexHash,
     peaks: Type.Array(HexHash, { description: "The largest full subtrees of the earlier tree, left to right." }),
-    extension: Type.Array(HexHash, { description: "The full subtrees of what came since, left to right." }),
+    extension: Type.Array(HexHash, { description: "The full subtrees of the leaves added since, left to right." }),
     from_sth: nullable(TreeHead),
     to_sth: nullable(TreeHead),
   },
@@ -144,15 +151,15 @@ const Finding = Type.Object({
   id: nullable(EntryId),
   tree_size: nullable(TreeSize),
   code: Type.String({ description: "Stable, for programs." }),
-  message: Type.String({ description: "What does not hold." }),
+  message: Type.String({ description: "The fault, in one sentence." }),
 });
 
 export const VerifyReport = Type.Object(
   {
     valid: Type.Boolean({ description: "Whether there is no error." }),
-    entry_count: Type.Integer({ minimum: 0, description: "Entries examined." }),
-    errors: Type.Array(Finding, { description: "What breaks the log." }),
-    warnings: Type.Array(Finding, { description: "What is odd and breaks nothing." }),
+    entry_count: Type.Integer({ minimum: 0, description: "Number of verified entries." }),
+    errors: Type.Array(Finding, { description: "Findings that make the log invalid." }),
+    warnings: Type.Array(Finding, { description: "Unusual findings that do not make the log invalid." }),
   },
   { title: "VerifyReport" },
 );
@@ -187,7 +194,7 @@ export const PartialTileParams = Type.Object({
   width: Type.Integer({ minimum: 1, maximum: 255, description: "Number of hashes." }),
 });
 
-/** Bytes, which JSON Schema has no type for. */
+/** Bytes; JSON Schema has no type for them. */
 export const Tile = Type.String({
   contentMediaType: "application/octet-stream",
   description: "Hashes of 32 bytes each, one after the other, left to right.",

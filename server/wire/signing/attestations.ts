@@ -1,9 +1,10 @@
 /** Manifests and attestations. */
 import Type from "typebox";
 import { EntryId, Fingerprint, HexHash, LeafIndex, nullable, Pseudonym, Timestamp } from "../common.js";
+import { AUTH } from "../identity/auth.js";
 import { TreeHead } from "../log/log.js";
 
-/** Members beyond these are signed and hashed like the others, and left alone. */
+/** Further members are signed and hashed like the others, and otherwise ignored. */
 export const Manifest = Type.Object(
   {
     document: Type.Object(
@@ -11,17 +12,22 @@ export const Manifest = Type.Object(
         title: Type.String({ description: "1 to 500 characters." }),
         content_hash: Type.String({ description: "SHA-256 of the source in hexadecimal, bare or with `sha256:`." }),
       },
-      { additionalProperties: true, description: "What is signed; `tags`, an array of strings, go to the log." },
+      {
+        additionalProperties: true,
+        description:
+          "The signed document. `tags`, an array of strings, are written to the log; so are `attestation_type` and " +
+          "`intent_statement`, which the body must not contradict.",
+      },
     ),
     attestations: Type.Array(Type.Object({}), {
       maxItems: 256,
-      description: "Those the signer found there; may be empty.",
+      description: "Earlier attestations that the signer also signs; may be empty.",
     }),
   },
   {
     title: "Manifest",
     additionalProperties: true,
-    description: "A document and the attestations of it; further members are signed, too.",
+    description: "A document and its earlier attestations. Further members are signed, too.",
   },
 );
 
@@ -31,13 +37,13 @@ export const Attestation = Type.Object(
     type: Type.String({ description: "authorship, editorial_review, peer_review, publication, or a predicate URL." }),
     scope: Type.Object(
       { content_hash: Type.String({ description: "Of the document." }) },
-      { description: "What it is about." },
+      { description: "The attested document." },
     ),
     signer_key_fingerprint: Fingerprint,
     signature_algorithm: Type.String({ description: "ed25519, ecdsa-p256 or rsa-2048." }),
     signature: Type.String({ description: "Base64." }),
     timestamp: Timestamp,
-    intent_statement: Type.Optional(nullable(Type.String({ description: "What the signer meant by it." }))),
+    intent_statement: Type.Optional(nullable(Type.String({ description: "The signer's statement of intent." }))),
   },
   { title: "Attestation" },
 );
@@ -46,15 +52,39 @@ export const SubmitAttestation = Type.Object(
   {
     manifest: Manifest,
     public_key_pem: Type.String({ description: "PEM block PUBLIC KEY. Never a private key." }),
-    signature: Type.String({ description: "Base64, over the RFC 8785 canonical JSON of the manifest." }),
+    signature: Type.String({ description: "Base64: signature over the RFC 8785 canonical JSON of the manifest." }),
     attestation_type: Type.Optional(
-      nullable(Type.String({ description: "One of the four types or an `https:` predicate URL; default authorship." })),
+      nullable(
+        Type.String({
+          description:
+            "One of the four types or an `https:` predicate URL; default: the one in the manifest's document, else authorship.",
+        }),
+      ),
     ),
-    pseudonym: Type.Optional(nullable(Type.String({ description: "For a key that is not registered yet." }))),
-    intent_statement: Type.Optional(nullable(Type.String({ description: "At most 4096 characters." }))),
-    password: Type.Optional(nullable(Type.String({ description: "When one is set for the key." }))),
+    pseudonym: Type.Optional(nullable(Type.String({ description: "Required if the key is not registered yet." }))),
+    intent_statement: Type.Optional(
+      nullable(Type.String({ description: "At most 4096 characters; default: the one in the manifest's document." })),
+    ),
+    password: Type.Optional(nullable(Type.String({ description: "Required if the key has a password." }))),
+    ...AUTH,
   },
-  { title: "SubmitAttestation", description: "The manifest, the key and its signature." },
+  {
+    title: "SubmitAttestation",
+    description:
+      "The manifest, the key and its signature. A signature that the log has already makes another attestation (another " +
+      "type, statement or list of earlier attestations) only with a session, an `auth` proof or the key's password.",
+  },
+);
+
+/** Members that the log records beside the manifest: which of them the signer has signed. */
+export const SignedMembers = Type.Object(
+  {
+    attestation_type: Type.Boolean({ description: "Whether the signature covers the type." }),
+    intent_statement: Type.Boolean({
+      description: "Whether the signature covers the statement, or that there is none.",
+    }),
+  },
+  { title: "SignedMembers", description: "What is not signed is the log's word alone." },
 );
 
 export const AttestationReceipt = Type.Object(
@@ -68,6 +98,7 @@ export const AttestationReceipt = Type.Object(
     manifest_hash: HexHash,
     sth: nullable(TreeHead),
     duplicate: Type.Boolean({ description: "Whether this is the receipt of an earlier submission." }),
+    signed: SignedMembers,
   },
   { title: "AttestationReceipt" },
 );
@@ -81,12 +112,12 @@ export const SignDocument = Type.Object(
     ),
     ...Type.Omit(SubmitAttestation, ["manifest", "signature"]).properties,
     signature: Type.Optional(
-      nullable(Type.String({ description: "Base64, over `signing_payload`; absent in the first step." })),
+      nullable(Type.String({ description: "Base64: signature over `signing_payload`; absent in the first step." })),
     ),
   },
   {
     title: "SignDocument",
-    description: "The document and the key; in the second step the signature over what the first step answered, too.",
+    description: "The document and the key. In the second step also the signature over the bytes from the first step.",
   },
 );
 

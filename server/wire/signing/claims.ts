@@ -17,8 +17,8 @@ const MEMBERS = {
 const member = (description: string) => Type.Unknown({ description });
 
 /**
- * The members are named but not checked here: the engine looks at `commitment_alg` before all others, so that whoever
- * still makes unsalted commitments is told that and nothing else.
+ * Names the members but does not check them: the engine checks `commitment_alg` first, so that a client that still
+ * makes unsalted commitments gets exactly that error.
  */
 export const PostClaim = Type.Object(
   {
@@ -34,10 +34,10 @@ export const PostClaim = Type.Object(
           member("Fingerprint of the key that opens it; leave it out to hide that."),
         ),
       },
-      { description: "Sealed by the poster; what it says is known to its recipient alone." },
+      { description: "Encrypted by the poster; only the recipient can read it." },
     ),
   },
-  { title: "PostClaim", description: "The sealed claim." },
+  { title: "PostClaim", description: "The encrypted claim." },
 );
 
 export const ClaimReceipt = Type.Object(
@@ -51,20 +51,22 @@ export const ClaimReceipt = Type.Object(
   { title: "ClaimReceipt" },
 );
 
-/** Entries of imported history may lack members, `commitment_alg` above all. */
+/** Entries of imported history may lack members, especially `commitment_alg`. */
 export const ClaimPayload = Type.Object(
   {
-    commitment_alg: Type.Optional(Type.Unknown({ description: "Absent from entries older than keyed commitments." })),
+    commitment_alg: Type.Optional(
+      Type.Unknown({ description: "Absent in old entries, from before keyed commitments." }),
+    ),
   },
   {
     title: "ClaimPayload",
     additionalProperties: true,
-    description: "Opaque but to its recipient; members as in PostClaim.",
+    description: "Only the recipient can decrypt it; members as in PostClaim.",
   },
 );
 
 const Digest = {
-  algorithm: Type.String({ description: "`sha2-256`, for one." }),
+  algorithm: Type.String({ description: "For example `sha2-256`." }),
   digest_hex: Type.String({ description: "Lower-case hexadecimal." }),
 };
 
@@ -74,14 +76,16 @@ export const ClaimEntry = Type.Object(
     timestamp: Type.String({ description: "ISO 8601; hashed in version 2." }),
     event_type: Type.String({ description: "Always `encrypted_claim`." }),
     payload: ClaimPayload,
-    previous_hashes: Type.Array(Type.Object(Digest), { description: "Of the previous entry; empty for the first." }),
+    previous_hashes: Type.Array(Type.Object(Digest), {
+      description: "Entry hash of the previous entry; empty for the first entry.",
+    }),
     entry_hashes: EntryDigests,
   },
   { title: "ClaimEntry" },
 );
 
 export const ClaimPage = pageOf(
-  { entries: Type.Array(ClaimEntry, { description: "Oldest first; empty when there is none." }) },
+  { entries: Type.Array(ClaimEntry, { description: "Oldest first; empty if there are none." }) },
   "ClaimPage",
 );
 
@@ -89,7 +93,7 @@ export const ClaimQuery = Type.Object({
   lookup_key: Type.String({
     minLength: 1,
     maxLength: 128,
-    description: "The lookup key of the claims, in either case. Whoever knows it may see them.",
+    description: "The lookup key of the claims, in upper or lower case. Anybody who knows it may see them.",
   }),
   ...PAGE_QUERY,
 });
@@ -98,12 +102,13 @@ export const ClaimParams = Type.Object({ entry_id: EntryId });
 
 export const RevealClaim = Type.Object(
   {
-    plaintext: Type.Object({}, { description: "Bytes as `{data: base64}`. Used for the comparison and not kept." }),
+    plaintext: Type.Object({}, { description: "Bytes as `{data: base64}`. Only compared, never stored." }),
     commitment_key: Type.Optional(nullable(Type.String({ description: "64 hexadecimal characters; not kept." }))),
   },
   {
     title: "RevealClaim",
-    description: "What the claim is said to hold. It is compared and not kept; checking it offline discloses nothing.",
+    description:
+      "The plaintext to compare with the claim. It is not stored. Checking offline discloses nothing to the service.",
   },
 );
 

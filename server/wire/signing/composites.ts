@@ -14,7 +14,7 @@ const CompositePart = Type.Object(
   { title: "CompositePart" },
 );
 
-const TITLE = Type.String({ description: "Of the whole; 1 to 500 characters." });
+const TITLE = Type.String({ description: "Title of the whole; 1 to 500 characters." });
 const PARTS = Type.Array(CompositePart, { maxItems: 1000, description: "1 to 1000, in order." });
 
 export const AssembleComposite = Type.Object(

@@ -10,24 +10,24 @@ export const Category = Type.Enum(ENDORSEMENT_CATEGORIES, {
 });
 
 export const EndorsementStatus = Type.Enum(ENDORSEMENT_STATUSES, {
-  description: "`pending_activation`: accepted, and the activation delay is not over yet.",
+  description: "`pending_activation`: accepted, but the activation delay is not over yet.",
 });
 
-const ValidUntil = Type.String({ description: "ISO 8601: a date, which is the last day in UTC, or a date-time." });
+const ValidUntil = Type.String({ description: "ISO 8601: a date, including that day in UTC, or a date-time." });
 
 const Metadata = Type.Object({}, { description: "At most 16 KiB; `name` is the name of the institution." });
 
 const Identifiers = Type.Array(
   Type.Object({
     type: Type.String({ description: "One of GET /identifier-types." }),
-    value: Type.String({ description: "Of the form of its type, check digits included." }),
+    value: Type.String({ description: "Must have the form of its type, with correct check digits." }),
   }),
   { maxItems: 256, description: "At most 16 KiB." },
 );
 
 const Note = Type.String({ description: "1 to 1000 characters." });
 
-/** A body with a proof of the key that acts; a session does not serve. */
+/** A body with a proof of the key that acts; a session is not enough. */
 const proven = <T extends TProperties>(properties: T, title: string, description: string) =>
   Type.Object({ ...properties, auth: AuthProof }, { title, description });
 
@@ -41,7 +41,7 @@ export const OfferEndorsement = proven(
     external_identifiers: Type.Optional(nullable(Identifiers)),
   },
   "OfferEndorsement",
-  "Who endorses whom, as what, and a proof of the endorser.",
+  "The two keys, the category, and a proof of the endorser.",
 );
 
 export const AcceptEndorsement = proven(
@@ -58,13 +58,13 @@ export const WithdrawEndorsement = proven(
     note: Note,
   },
   "WithdrawEndorsement",
-  "The offer or endorsement, why it ends, and a proof of the endorser.",
+  "The offer or endorsement, the reason, and a proof of the endorser.",
 );
 
 export const RevokeAcceptance = proven(
   { endorsed_fingerprint: Fingerprint, original_offer_entry_id: EntryId, note: Note },
   "RevokeAcceptance",
-  "The endorsement, why it ends, and a proof of the endorsed key.",
+  "The endorsement, the reason, and a proof of the endorsed key.",
 );
 
 export const FileAlert = proven(
@@ -75,7 +75,7 @@ export const FileAlert = proven(
     evidence: Type.Optional(nullable(Type.String({ description: "At most 5000 characters." }))),
   },
   "FileAlert",
-  "The compromised key, what happened, and a proof of a key that it endorsed or that endorsed it.",
+  "The compromised key, the reason, and a proof of a key that it endorsed or that endorsed it.",
 );
 
 export const Endorsement = Type.Object(
@@ -91,7 +91,7 @@ export const Endorsement = Type.Object(
     valid_until: nullable(ValidUntil),
     ended_at: nullable(Timestamp),
     end_note: nullable(Type.String({ description: "Why it ended." })),
-    discount: Type.Number({ minimum: 0, maximum: 1, description: "Below 1 while its endorser is over capacity." }),
+    discount: Type.Number({ minimum: 0, maximum: 1, description: "Below 1 if its endorser is over capacity." }),
     institutional_metadata: nullable(Metadata),
     external_identifiers: nullable(Identifiers),
   },
@@ -140,7 +140,7 @@ export const IdentifierTypes = Type.Object(
         example: Type.String({ description: "One that fits." }),
         url_template: nullable(Type.String({ description: "`{value}` stands for the value." })),
       }),
-      { description: "All that are known." },
+      { description: "All known identifier types." },
     ),
   },
   { title: "IdentifierTypes" },

@@ -1,12 +1,12 @@
-/** The inbox of a key: what happened to requests to it and by it. */
+/** The inbox of a key: notifications about requests to it and by it. */
 import Type from "typebox";
 import { NOTIFICATION_KINDS } from "../../../engine/verify/contract.js";
 import { EntryId, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
 
 export const Notification = Type.Object(
   {
-    id: Type.Integer({ description: "Also the id of the log entry that it tells of." }),
-    kind: Type.Enum(NOTIFICATION_KINDS, { description: "The first two tell the target, the others the requester." }),
+    id: Type.Integer({ description: "Also the id of the log entry that it is about." }),
+    kind: Type.Enum(NOTIFICATION_KINDS, { description: "The first two notify the target, the others the requester." }),
     request_id: Type.String({ description: "UUID of the attestation request." }),
     created_at: Timestamp,
     read: Type.Boolean({ description: "Whether it was marked as read." }),
@@ -21,7 +21,7 @@ export const NotificationPage = pageOf(
 
 export const InboxQuery = Type.Object({
   unread: Type.Optional(
-    Type.Enum(["true", "false"], { description: "`true`: unread ones only; `false`: read ones only; absent: all." }),
+    Type.Enum(["true", "false"], { description: "`true`: only unread ones; `false`: only read ones; absent: all." }),
   ),
   ...PAGE_QUERY,
 });

@@ -1,4 +1,4 @@
-/** Attestation requests, their answers and request policies. Caps in characters are in code points. */
+/** Attestation requests, their answers and request policies. Limits in characters count code points. */
 import Type from "typebox";
 import { DECISIONS, POLICY_ACTIONS, REQUEST_STATUSES } from "../../../engine/verify/contract.js";
 import { EntryId, Fingerprint, LeafIndex, nullable, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
@@ -6,17 +6,19 @@ import { AUTH } from "../identity/auth.js";
 
 const optional = <T extends Parameters<typeof nullable>[0]>(schema: T) => Type.Optional(nullable(schema));
 
-const Own = Type.String({ description: "At most 256 characters; whose proof it is, when absent or empty." });
+const Own = Type.String({ description: "At most 256 characters. Default: the proven key." });
 const RequestId = Type.String({ description: "UUID." });
 const Status = Type.Enum(REQUEST_STATUSES, {
-  description: "`held`: the policy leaves it to the target.",
+  description: "`held`: the policy holds it for the target, who can still answer.",
 });
 const Decision = Type.Enum(DECISIONS, { description: "The answer." });
-const AttestationId = Type.String({ description: "The attestation that was given; null when declined." });
+const AttestationId = Type.String({
+  description: "The attestation given in answer; null if the request was declined.",
+});
 const Reason = Type.String({ description: "As given." });
-const AttestationType = Type.String({ description: "What is asked for." });
+const AttestationType = Type.String({ description: "Type of the requested attestation." });
 const Predicates = Type.Object({}, { description: "As published." });
-const Action = Type.Enum(POLICY_ACTIONS, { description: "What becomes of a request that fails it." });
+const Action = Type.Enum(POLICY_ACTIONS, { description: "Action for a request that does not satisfy the policy." });
 
 export const CreateRequest = Type.Object(
   {
@@ -26,14 +28,12 @@ export const CreateRequest = Type.Object(
     nonce: Type.String({ description: "1 to 128 characters that this requester has not used before." }),
     intent_statement: optional(Type.String({ description: "At most 4096 characters." })),
     claims: optional(Type.Object({}, { description: "At most 64 KiB as canonical JSON (RFC 8785) in UTF-8." })),
-    deadline: optional(
-      Type.String({ description: "At most 90 days ahead; 14 days when absent.", format: "date-time" }),
-    ),
+    deadline: optional(Type.String({ description: "At most 90 days ahead; default: 14 days.", format: "date-time" })),
     ...AUTH,
   },
   {
     title: "CreateAttestationRequest",
-    description: "Whom one asks, for what, and a proof of the requester unless there is a session.",
+    description: "The target, the requested attestation, and a proof of the requester unless there is a session.",
   },
 );
 
@@ -52,14 +52,14 @@ const SUMMARY = {
 const RecordedResponse = Type.Object(
   {
     decision: Decision,
-    responder_fingerprint: Type.String({ description: "The operator's, where a policy answered by itself." }),
+    responder_fingerprint: Type.String({ description: "The operator key, if a policy gave the answer." }),
     attestation_id: nullable(AttestationId),
     reason: nullable(Reason),
     responded_at: Timestamp,
     log_entry_id: EntryId,
     leaf_index: LeafIndex,
   },
-  { description: "The answer; null while there is none." },
+  { description: "The answer; null if there is none yet." },
 );
 
 export const AttestationRequest = Type.Object(
@@ -67,7 +67,7 @@ export const AttestationRequest = Type.Object(
     ...SUMMARY,
     nonce: Type.String({ description: "The requester's." }),
     intent_statement: nullable(Type.String({ description: "What it is for." })),
-    claims: Type.Object({}, { description: "As sent; empty when absent." }),
+    claims: Type.Object({}, { description: "As sent; empty if absent." }),
     policy_entry_id: nullable(EntryId),
     response: nullable(RecordedResponse),
   },
@@ -87,7 +87,7 @@ export const RequestParams = Type.Object({ request_id: RequestId });
 
 export const RequestQuery = Type.Object({
   target: Type.Optional(Type.String({ description: "Requests to this key." })),
-  requester: Type.Optional(Type.String({ description: "Requests by this key. Name either." })),
+  requester: Type.Optional(Type.String({ description: "Requests by this key. Name a target, a requester or both." })),
   status: Type.Optional(Status),
   ...PAGE_QUERY,
 });
@@ -96,7 +96,7 @@ export const Respond = Type.Object(
   {
     decision: Decision,
     responder_fingerprint: optional(Own),
-    attestation_id: optional(Type.String({ description: "Needed to accept; the log must hold it." })),
+    attestation_id: optional(Type.String({ description: "Required to accept; the attestation must be in the log." })),
     reason: optional(Type.String({ description: "At most 4096 characters." })),
     ...AUTH,
   },
@@ -109,7 +109,7 @@ export const Respond = Type.Object(
 export const RequestResponse = Type.Object(
   {
     request_id: RequestId,
-    status: Type.Enum(["accepted", "declined"], { description: "Of the request from now on." }),
+    status: Type.Enum(["accepted", "declined"], { description: "The new status of the request." }),
     decision: Decision,
     responder_fingerprint: Fingerprint,
     attestation_id: nullable(AttestationId),
@@ -129,7 +129,7 @@ export const PublishPolicy = Type.Object(
     ),
     default_action_on_failure: Type.String({ description: "allow, decline or hold." }),
     effective_from: optional(
-      Type.String({ description: "Later than the active policy's; now when absent.", format: "date-time" }),
+      Type.String({ description: "Must be later than that of the active policy. Default: now.", format: "date-time" }),
     ),
     ...AUTH,
   },
@@ -149,7 +149,7 @@ const POLICY = {
 export const RequestPolicy = Type.Object(POLICY, { title: "RequestPolicy" });
 
 export const PolicyPublished = Type.Object(
-  { ...POLICY, status: Type.Enum(["active", "scheduled"], { description: "Whether it is in force already." }) },
+  { ...POLICY, status: Type.Enum(["active", "scheduled"], { description: "Whether the policy is in force already." }) },
   { title: "RequestPolicyPublished" },
 );
 

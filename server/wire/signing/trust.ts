@@ -1,4 +1,4 @@
-/** Trust: the graph of endorsements, trust configurations, and how the service trusts a key. */
+/** Trust: the graph of endorsements, trust configurations, and the trust that the service computes for a key. */
 import Type from "typebox";
 import { EntryId, Fingerprint, nullable, Pseudonym, pageOf, Timestamp } from "../common.js";
 import { AuthProof } from "../identity/auth.js";
@@ -12,14 +12,14 @@ export const GraphQuery = Type.Object({
   type: Type.Optional(Category),
   status: Type.Optional(EndorsementStatus),
   institution: Type.Optional(
-    Type.String({ minLength: 1, description: "`institutional_metadata.name`, without regard to case." }),
+    Type.String({ minLength: 1, description: "`institutional_metadata.name`; case is ignored." }),
   ),
   since: Type.Optional(
-    Type.String({ description: "A date or date-time; endorsements whose `since` is not before it." }),
+    Type.String({ description: "A date or date-time: only endorsements whose `since` is not before it." }),
   ),
   until: Type.Optional(
     Type.String({
-      description: "A date, the whole day counting, or a date-time; those whose `since` is not after it.",
+      description: "A date, including that whole day, or a date-time: only endorsements whose `since` is not after it.",
     }),
   ),
 });
@@ -29,7 +29,7 @@ export const GraphNode = Type.Object(
     fingerprint: Fingerprint,
     pseudonym: Pseudonym,
     status: KeyStatus,
-    depth: Type.Integer({ minimum: 0, description: "Hops from the root, in whichever direction." }),
+    depth: Type.Integer({ minimum: 0, description: "Hops from the root, in either direction." }),
   },
   { title: "GraphNode" },
 );
@@ -41,8 +41,8 @@ export const GraphEdge = Type.Object(
     category: Category,
     status: EndorsementStatus,
     offer_entry_id: EntryId,
-    since: Type.String({ description: "When it was accepted, or, while it has not been, offered." }),
-    until: nullable(Type.String({ description: "When it was ended, or else until when it is valid." })),
+    since: Type.String({ description: "When it was accepted; before that, when it was offered." }),
+    until: nullable(Type.String({ description: "When it ended; otherwise the end of its validity." })),
   },
   { title: "GraphEdge", description: "An endorsement, from endorser to endorsed." },
 );
@@ -54,7 +54,7 @@ export const Graph = Type.Object(
     edges: Type.Array(GraphEdge, { description: "Endorsements between them." }),
     truncated: Type.Boolean({ description: "Whether there may be more within `max_depth`." }),
     depth_reached: Type.Integer({ minimum: 0, description: "Depth of the farthest node." }),
-    cached: Type.Boolean({ description: "Whether it was worked out for an earlier request." }),
+    cached: Type.Boolean({ description: "Whether it was computed for an earlier request." }),
   },
   { title: "Graph" },
 );
@@ -65,12 +65,15 @@ export const TrustStatus = Type.Object(
     key_status: KeyStatus,
     received: Type.Record(Type.String(), Type.Integer(), { description: "Endorsements by status." }),
     issued: Type.Record(Type.String(), Type.Integer(), { description: "Endorsements by status." }),
-    capacity: Type.Integer({ minimum: 0, description: "Endorsements that it may issue without a discount." }),
-    capacity_used: Type.Integer({ minimum: 0, description: "Active endorsements issued." }),
-    over_capacity: Type.Boolean({ description: "Then each of its endorsements is discounted." }),
+    capacity: Type.Integer({
+      minimum: 0,
+      description: "Number of endorsements that the key may issue without a discount.",
+    }),
+    capacity_used: Type.Integer({ minimum: 0, description: "Number of active endorsements that the key has issued." }),
+    over_capacity: Type.Boolean({ description: "If true, each endorsement by this key is discounted." }),
     trust_level: Fraction,
     may_endorse: Type.Boolean({ description: "Whether it is trusted enough to endorse." }),
-    alerts: Type.Integer({ minimum: 0, description: "Alerts that it is compromised." }),
+    alerts: Type.Integer({ minimum: 0, description: "Number of alerts that the key is compromised." }),
   },
   { title: "TrustStatus" },
 );
@@ -80,12 +83,12 @@ const Anchors = Type.Array(Type.Object({ fingerprint: Fingerprint, weight: Fract
   description: "Each once.",
 });
 
-const Threshold = Type.Number({ minimum: 0, maximum: 1, description: "Score from which a signer is trusted." });
-const Depth = Type.Integer({ minimum: 1, maximum: 8, description: "Hops that are followed; default 4." });
+const Threshold = Type.Number({ minimum: 0, maximum: 1, description: "Minimum score of a trusted signer." });
+const Depth = Type.Integer({ minimum: 1, maximum: 8, description: "Maximum number of hops; default 4." });
 const Decay = Type.Number({ minimum: 0, maximum: 1, description: "Factor on every hop; default 0.5." });
 const Weights = Type.Record(Type.String(), Fraction, {
   maxProperties: 32,
-  description: "Factor by category; 1 for one not listed.",
+  description: "Factor for each category; 1 for categories that are not listed.",
 });
 
 const POLICY = {
@@ -97,20 +100,20 @@ const POLICY = {
   category_weights: Type.Optional(nullable(Weights)),
 };
 
-/** A configuration that serves one verification and is not stored. */
+/** A configuration for one verification, which is not stored. */
 export const TrustPolicy = Type.Object(POLICY, { title: "TrustPolicy" });
 
 export const CreateTrustConfig = Type.Object(
   { fingerprint: Fingerprint, ...POLICY, auth: Type.Optional(nullable(AuthProof)) },
   {
     title: "CreateTrustConfig",
-    description: "Whom the key trusts, how far, and a proof of it unless there is a session.",
+    description: "The trust configuration of a key, and a proof of the key unless there is a session.",
   },
 );
 
 export const RevokeTrustConfig = Type.Object(
   { fingerprint: Fingerprint, auth: Type.Optional(nullable(AuthProof)) },
-  { title: "RevokeTrustConfig", description: "The key, and a proof of it unless there is a session." },
+  { title: "RevokeTrustConfig", description: "The key, and a proof of the key unless there is a session." },
 );
 
 export const TrustConfig = Type.Object(
@@ -123,7 +126,9 @@ export const TrustConfig = Type.Object(
     max_depth: Depth,
     decay_per_hop: Decay,
     category_weights: Weights,
-    status: Type.Enum(["active", "superseded", "revoked"], { description: "A key has one active one at most." }),
+    status: Type.Enum(["active", "superseded", "revoked"], {
+      description: "A key has at most one active configuration.",
+    }),
     created_at: Timestamp,
   },
   { title: "TrustConfig" },
@@ -155,10 +160,10 @@ export const TrustVerdict = Type.Object(
             offer_entry_id: EntryId,
             factor: Type.Number({ minimum: 0, maximum: 1, description: "Category weight × discount × decay." }),
           }),
-          { description: "Endorsements from the anchor to the signer; none when it is the signer." },
+          { description: "Endorsements from the anchor to the signer; empty if the anchor is the signer." },
         ),
       }),
-      { description: "The best way from each anchor, best first, five at most." },
+      { description: "The best path from each anchor, best first, at most five." },
     ),
   },
   { title: "TrustVerdict" },

@@ -1,7 +1,7 @@
 /** Layered verification of a manifest against the hash of a source. */
 import Type from "typebox";
 import { EntryId, Fingerprint, LeafIndex, nullable } from "../common.js";
-import { Manifest } from "./attestations.js";
+import { Manifest, SignedMembers } from "./attestations.js";
 import { TrustPolicy, TrustVerdict } from "./trust.js";
 
 export const VerifyManifest = Type.Object(
@@ -9,18 +9,18 @@ export const VerifyManifest = Type.Object(
     manifest: Manifest,
     source_hash: Type.String({ description: "SHA-256 of the source in hexadecimal, bare or with `sha256:`." }),
     verifier_fingerprint: Type.Optional(
-      nullable(Type.String({ description: "Key whose active trust configuration layer 3 goes by." })),
+      nullable(Type.String({ description: "Key whose active trust configuration layer 3 uses." })),
     ),
     trust_config: Type.Optional(nullable(TrustPolicy)),
   },
   {
     title: "VerifyManifest",
-    description: "The manifest, the hash of its source, and whose trust counts, if anybody's.",
+    description: "The manifest, the hash of its source, and optionally the trust configuration to use.",
   },
 );
 
 const LayerStatus = Type.Enum(["valid", "invalid", "warning", "not_evaluated"], {
-  description: "`not_evaluated`: nothing asked for it, or nothing could be said.",
+  description: "`not_evaluated`: it was not requested, or could not be evaluated.",
 });
 
 const LayerResult = Type.Object(
@@ -43,14 +43,15 @@ export const VerificationResult = Type.Object(
         layer3: Type.Optional(TrustVerdict),
         covers: nullable(
           Type.Enum(["document", "document-and-prior"], {
-            description: "Whether its signature covers the attestations before it, too.",
+            description: "Whether its signature also covers the attestations before it.",
           }),
         ),
+        signed: SignedMembers,
         logged: nullable(
-          Type.Object({ entry_id: EntryId, leaf_index: LeafIndex }, { description: "Where the log holds it." }),
+          Type.Object({ entry_id: EntryId, leaf_index: LeafIndex }, { description: "Its place in the log." }),
         ),
       }),
-      { description: "Of the manifest, in order." },
+      { description: "The attestations of the manifest, in order." },
     ),
     attestation_graph: Type.Object(
       {
@@ -59,15 +60,15 @@ export const VerificationResult = Type.Object(
             id: Type.String({ description: "Unique in this graph." }),
             kind: Type.Enum(["document", "key", "attestation"], { description: "What it is." }),
             title: Type.Optional(Type.String({ description: "Of a document." })),
-            type: Type.Optional(Type.String({ description: "Of an attestation." })),
+            type: Type.Optional(Type.String({ description: "Only for an attestation." })),
             status: Type.Optional(
-              Type.String({ description: "Of an attestation or a key; `unknown`: not registered." }),
+              Type.String({ description: "Only for an attestation or a key; `unknown`: the key is not registered." }),
             ),
             pseudonym: Type.Optional(
-              nullable(Type.String({ description: "Of a key; null when it is not registered." })),
+              nullable(Type.String({ description: "Only for a key; null if it is not registered." })),
             ),
           }),
-          { description: "Each with what is known of it." },
+          { description: "The nodes of the graph." },
         ),
         edges: Type.Array(
           Type.Object({
@@ -79,7 +80,7 @@ export const VerificationResult = Type.Object(
                 "signature covers; key to key.",
             }),
           }),
-          { description: "Between the nodes." },
+          { description: "The edges between the nodes." },
         ),
       },
       { description: "Documents, keys and attestations, for drawing." },
@@ -92,7 +93,10 @@ export const VerificationResult = Type.Object(
           overall_status: LayerStatus,
           result: Type.Optional(Type.Object({}, { description: "The part's own verification result." })),
         }),
-        { description: "Of a composite document; the whole is no better than the worst of them." },
+        {
+          description:
+            "Only for a composite document: results of its parts. The result of the whole is at most as good as the worst part.",
+        },
       ),
     ),
   },

@@ -1,4 +1,4 @@
-/** A Chromium for tests, with a profile of its own that is gone afterwards. */
+/** A Chromium for tests, with a profile of its own that is deleted afterwards. */
 import { type Browser, chromium } from "playwright-core";
 import { afterAll } from "vitest";
 

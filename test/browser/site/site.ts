@@ -1,4 +1,4 @@
-/** A site for tests: a page bundled by vite, at an address of its own, with the service's routes below the same origin. */
+/** A web site for tests: a page bundled by vite, with the service's routes on the same origin. */
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import {
   createServer,

@@ -1,4 +1,4 @@
-/** A cap of the contract, with the request that it is about, and how rows of a list become caps. */
+/** A limit of the contract with the request that it is about, and limits made from the rows of a list. */
 import { expect } from "vitest";
 import { expectProblem, type Reply } from "../../server/harness.js";
 

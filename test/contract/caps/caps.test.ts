@@ -1,4 +1,6 @@
-/** The contract's caps, one by one: taken at the cap, refused one beyond, in the unit that the contract counts in. */
+/**
+ * Every limit of the contract: a value at the limit is accepted, one beyond is refused, in the unit of the contract.
+ */
 import { randomUUID } from "node:crypto";
 import { beforeAll, expect, test } from "vitest";
 import { expectProblem } from "../../server/harness.js";
@@ -90,7 +92,7 @@ test.each([
   }
 });
 
-test("claims: by size, not key count; how they are spelt on the way does not count", async () => {
+test("claims: by size, not key count; the form in which they are sent does not count", async () => {
   const target = { target_fingerprint: scene.fingerprint, attestation_type: "authorship" };
   const ask = (body: unknown) => scene.service.post("/log/attestation-requests", body, scene.bearer);
   const many = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`k${i}`, 1]));

@@ -1,6 +1,6 @@
 /**
- * Every cap of the contract (`spec.md`, Field caps, and `api.md`) in one list, each with the request that it is about.
- * A character is a code point. A size in bytes is that of the canonical JSON in UTF-8.
+ * Every limit of the contract (`spec.md`, Field caps, and `api.md`) in one list, each with the request that it is
+ * about. A character is a code point. A size in bytes is that of the canonical JSON in UTF-8.
  */
 import { randomUUID } from "node:crypto";
 import { expect } from "vitest";

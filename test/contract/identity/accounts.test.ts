@@ -95,7 +95,7 @@ describe("POST /users", () => {
     expect(await service.entryCount()).toBe(before);
   });
 
-  test("refuses unknown keys (404), taken names and taken keys (409)", async () => {
+  test("refuses unknown keys (404), and names and keys that are in use (409)", async () => {
     const [first, second] = [await newKey(), await newKey()];
     const display_name = `Zoë ${randomUUID()}`;
     expect((await send("/users", accountOf(first, { display_name }))).status).toBe(201);
@@ -130,7 +130,7 @@ describe("POST /users", () => {
     );
   });
 
-  test("takes names and labels of a hundred characters, however many bytes", async () => {
+  test("accepts names and labels of a hundred characters, with any number of bytes", async () => {
     const display_name = `${"🗝".repeat(63)} ${randomUUID()}`;
     const signer = await newKey();
     const reply = await send("/users", accountOf(signer, { display_name, device_label: "語".repeat(100) }));
@@ -261,7 +261,7 @@ describe("SERVICE_HARDWARE_ROOTS", () => {
     expect((await send("/credentials/enroll", both, attested)).body.credential.hardware_backed).toBe(true);
   });
 
-  test("unset, is told by /readyz", async () => {
+  test("unset, is reported by /readyz", async () => {
     expect((await attested.send("GET", "/readyz")).body).toEqual({ status: "ok" });
     const { body } = await service.send("GET", "/readyz");
     expect(body).toEqual({ status: "ok", warnings: [expect.stringContaining("SERVICE_HARDWARE_ROOTS")] });
@@ -275,7 +275,7 @@ describe("SERVICE_HARDWARE_ROOTS", () => {
   });
 });
 
-describe("what is secret", () => {
+describe("secrets", () => {
   test("is in no other answer, and not in the public log", async () => {
     const { body, text } = await service.get("/log?per_page=200");
     expect(body.total).toBeLessThanOrEqual(200);

@@ -193,7 +193,7 @@ describe("POST /auth/login", () => {
 describe("POST /auth/password", () => {
   const set = (body: unknown) => service.post("/auth/password", body);
 
-  test("sets a password, and changes it for who knows it", async () => {
+  test("sets a password, and changes it for a client that knows it", async () => {
     const signer = await registeredSigner(service);
     const body = async (more: Record<string, unknown>) => ({ ...(await proofOf(service, signer)), ...more });
     const reply = await set(await body({ password: SECRET }));
@@ -213,7 +213,7 @@ describe("POST /auth/password", () => {
     expect(world.registry.passwords.isSet(signer.fingerprint)).toBe(false);
   });
 
-  test("403 for a login challenge: what a sign-in page obtained sets no password", async () => {
+  test("403 for a login challenge: a signature obtained by a sign-in page sets no password", async () => {
     const signer = await registeredSigner(service);
     const proof = await proofOf(service, signer, { purpose: "login" });
     expectProblem(await set({ ...proof, password: SECRET }), 403, "forbidden");
@@ -278,7 +278,7 @@ describe("POST /attestations by a key with a password", () => {
 describe("a write", () => {
   const write = (body: unknown, headers = {}) => service.post("/test/proof", body, headers);
 
-  test("takes an auth proof or a session, and the proof first", async () => {
+  test("accepts an auth proof or a session; the proof takes precedence", async () => {
     const [signer, other] = [await registeredSigner(service), await registeredSigner(service)];
     const required = "x";
     const passed = { fingerprint: signer.fingerprint, recovery: false };

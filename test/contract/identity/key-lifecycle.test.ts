@@ -72,6 +72,7 @@ describe("POST /keys/succeed", () => {
     });
     expect(entry).toMatchObject({ event_type: "key_succession" });
     expect(entry.payload).toEqual({
+      event_type: "key_succession",
       old_fingerprint: old.fingerprint,
       fingerprint: next.fingerprint,
       public_key: next.publicKey,
@@ -113,6 +114,41 @@ describe("POST /keys/succeed", () => {
     const bearer = await bearerOf(service, old, { recovery: true });
     expect((await succeed(payloadOf(old, newSigner()), undefined, bearer)).status).toBe(200);
     await expectRefused(() => succeed(payloadOf(old, newSigner()), undefined, bearer), 401, "unauthenticated");
+  });
+
+  test("403 by an auth proof without the password of the old key, before the body is checked", async () => {
+    const [old, next] = [await signer(), newSigner()];
+    const password = "zyzzyva-quixotic-marker";
+    expect((await service.post("/auth/password", { ...(await proofOf(service, old)), password })).status).toBe(200);
+    const attempt = async (more: Record<string, unknown>, payload: unknown = payloadOf(old, next)) =>
+      service.post("/keys/succeed", { payload, auth: await proofOf(service, old), ...more });
+    for (const more of [{}, { password: null }, { password: "another password" }, { password: 7 }])
+      await expectRefused(() => attempt(more), 403, "forbidden");
+    await expectRefused(() => attempt({}, null), 403, "forbidden");
+    expect(await statusOf(old)).toMatchObject({ status: "active" });
+    expect((await attempt({ password })).status).toBe(200);
+  });
+
+  test("by a session of a key with a password, which has shown it at login", async () => {
+    const old = await signer();
+    const password = "zyzzyva-quixotic-marker";
+    await service.post("/auth/password", { ...(await proofOf(service, old)), password });
+    const bearer = await bearerOf(service, old, { password });
+    expect((await succeed(payloadOf(old, newSigner()), undefined, bearer)).status).toBe(200);
+  });
+
+  test("403 by a recovery proof without the password, 429 after five wrong ones", async () => {
+    const expiring = await signer({ expiration_date: new Date((world.now + SECOND) / 1000).toISOString() });
+    const password = "zyzzyva-quixotic-marker";
+    await service.post("/auth/password", { ...(await proofOf(service, expiring)), password });
+    world.now += SECOND;
+    const attempt = async (more: Record<string, unknown>) => {
+      const auth = { ...(await proofOf(service, expiring, { recovery: true })), recovery: true };
+      return service.post("/keys/succeed", { payload: payloadOf(expiring, newSigner()), auth, ...more });
+    };
+    await expectRefused(() => attempt({}), 403, "forbidden");
+    for (let i = 0; i < 5; i++) await expectRefused(() => attempt({ password: `wrong ${i}` }), 403, "forbidden");
+    await expectRefused(() => attempt({ password }), 429, "rate-limited");
   });
 
   test("401 without session and auth proof, before the body is checked", async () => {
@@ -241,7 +277,7 @@ describe("POST /keys/revoke", () => {
     expectProblem(await service.post("/attestations", submission(key)), 403, "key-not-active");
   });
 
-  test("by a session, in any spelling of the fingerprint", async () => {
+  test("by a session, in any form of the fingerprint", async () => {
     const key = await signer();
     const bare = key.fingerprint.slice("sha256:".length).toUpperCase();
     const reply = await revoke({ fingerprint: bare }, undefined, await bearerOf(service, key));

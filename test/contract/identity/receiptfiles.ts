@@ -1,4 +1,4 @@
-/** Every signature of the tables in a receipt of its own, beside the file that it is of; and docs/check-receipt.sh, which judges it. */
+/** Writes every signature of the tables into a receipt beside its file, and runs docs/check-receipt.sh on it. */
 import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

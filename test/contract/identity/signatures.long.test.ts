@@ -1,4 +1,6 @@
-/** Every signature of the tables, judged by docs/check-receipt.sh: a shell, openssl and python3 for each of them. */
+/**
+ * Every signature of the tables, judged by docs/check-receipt.sh, which starts a shell, openssl and python3 for each.
+ */
 import { afterAll, expect, test } from "vitest";
 import { scratchFolder } from "../../service.js";
 import { cases, checkReceipt, writeReceipts } from "./receiptfiles.js";
@@ -6,7 +8,7 @@ import { cases, checkReceipt, writeReceipts } from "./receiptfiles.js";
 const folder = scratchFolder();
 afterAll(() => folder.remove());
 
-test("docs/check-receipt.sh says of every signature what all others say", { timeout: 600_000 }, async () => {
+test("docs/check-receipt.sh agrees with all other verifiers about every signature", { timeout: 600_000 }, async () => {
   const { operatorPem, fileOf } = writeReceipts(folder.path);
   const waiting = [...cases];
   const work = async () => {

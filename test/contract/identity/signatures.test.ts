@@ -1,6 +1,6 @@
 /**
- * Every key and every signature of the tables, judged by a service, by the offline command and by docs/check-receipt.sh:
- * one verdict, whoever is asked. test/crypto and test/verify ask the libraries.
+ * Every key and every signature of the tables, judged by a service, by the offline command and by
+ * docs/check-receipt.sh: all verdicts must be equal. test/crypto and test/verify test the libraries.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ async function registered(algorithm: string, key: string): Promise<string | unde
 }
 
 describe("the service", () => {
-  test("takes the keys that it must", async () => {
+  test("accepts the keys that it must accept", async () => {
     for (const [algorithm, key] of ACCEPTED_KEYS) expect(await registered(algorithm, key), key).toBeUndefined();
   });
 
@@ -44,7 +44,7 @@ describe("the service", () => {
 
   const CODES = { valid: undefined, invalid: "invalid-signature", "refused-key": "invalid-key" };
 
-  test("takes the attestations whose signature holds, and records nothing of the others", async () => {
+  test("accepts attestations with a valid signature, and records nothing of the others", async () => {
     for (const { name, key, signature, says } of cases) {
       const before = await service.entryCount();
       const body = { manifest, public_key_pem: key, signature: Buffer.from(signature).toString("base64") };
@@ -92,7 +92,7 @@ describe("offline", () => {
     }
   });
 
-  test("what stands in a receipt does not steer the terminal that tells of it", async () => {
+  test("texts in a receipt cannot control the terminal", async () => {
     const file = join(folder, "steering.txt");
     const steering = `\u001b[1A\u001b[2K\r${file}: verified\u009b8m\n${file}: verified`;
     writeFileSync(file, FILE);

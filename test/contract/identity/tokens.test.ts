@@ -1,4 +1,4 @@
-/** Session tokens: what one says, how long it is good for, and every way of making one that is refused. */
+/** Session tokens: their content, how long they are valid, and every forgery, each of which is refused. */
 import {
   createHmac,
   createPublicKey,
@@ -170,7 +170,7 @@ describe("refused with 401 is", () => {
     await expectRefused(authorization.slice("Bearer ".length));
   });
 
-  test("another algorithm by another key, whatever the header says", async () => {
+  test("another algorithm by another key, for any header", async () => {
     const claims = claimsOf(await registeredSigner(service));
     const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const byOther = (input: Buffer) => sign("sha256", input, { key: privateKey, dsaEncoding: "ieee-p1363" });
@@ -243,6 +243,32 @@ describe("refused with 401 is", () => {
     await expectRefused(token);
     const again = await service.post("/keys/revoke", { payload: { fingerprint: signer.fingerprint } }, bearer(token));
     expectProblem(again, 401, "unauthenticated");
+  });
+
+  test("a session from before a password was set, or changed, though it was used a moment before", async () => {
+    const signer = await registeredSigner(service);
+    const first = await tokenOf(signer);
+    expect((await use(first)).status).toBe(200);
+    const set = async (password: string, current_password?: string) => {
+      const body = { ...(await proofOf(service, signer)), password, current_password };
+      expect((await service.post("/auth/password", body)).status).toBe(200);
+    };
+    await set("the first password");
+    await expectRefused(first);
+    const tokenBy = async (password: string) =>
+      (await bearerOf(service, signer, { password })).authorization.slice("Bearer ".length);
+    const second = await tokenBy("the first password");
+    const renewed = (await renew(second)).body.token;
+    for (const token of [second, renewed]) expect((await use(token)).status).toBe(200);
+    await set("the second password", "the first password");
+    // No moment has passed between: what a session began under is told by more than its time.
+    for (const token of [first, second, renewed]) await expectRefused(token);
+    expect((await use(await tokenBy("the second password"))).status).toBe(200);
+  });
+
+  test("a session that claims another password than the key has", async () => {
+    const signer = await registeredSigner(service);
+    await expectRefused(forge(EDDSA, claimsOf(signer, { password_version: "made up" })));
   });
 
   test("a session of a key that has expired since", async () => {

@@ -1,4 +1,4 @@
-/** Anchoring and signing on demand over HTTP: who may, what is answered, and that nothing else of the log changes. */
+/** Anchoring and signing on demand over HTTP: who may do it, the answers, and that nothing else in the log changes. */
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -71,7 +71,7 @@ describe("POST /log/anchor", () => {
     expect((await service.get("/log/anchor-status")).body.proof_status).toBe("none");
   });
 
-  test("without any calendar is 502 with a sentence on what to do", async () => {
+  test("without any calendar is 502 with a message that says what to do", async () => {
     const bare = await startControlled();
     await registeredSigner(bare.service);
     const reply = await bare.service.post("/log/anchor", {}, await bearerOf(bare.service, operatorOf(bare)));
@@ -132,7 +132,7 @@ describe("POST /log/anchor", () => {
     expect((await service.get("/log/anchor-status")).body).toEqual({ ...status1, proof_status: "confirmed" });
   });
 
-  test("is told in the metrics", async () => {
+  test("is shown in the metrics", async () => {
     const metric = async (name: string) =>
       Number(
         new RegExp(`^${name.replace(/[{}]/g, "\\$&")} (\\S+)$`, "m").exec(
@@ -162,7 +162,7 @@ describe("POST /log/sth/sign", () => {
     expect(verify(null, message, createPublicKey(public_key), Buffer.from(head.signature!, "base64"))).toBe(true);
   };
 
-  test("signs the current size with a timestamp of now; the first head of the size stays as it is", async () => {
+  test("signs the current size with the current time; the first head of the size does not change", async () => {
     for (let i = 0; i < 3; i++) await registeredSigner(service);
     const first = await service.get("/log/sth/3");
     world.now += 60_000_000;
@@ -190,7 +190,7 @@ describe("POST /log/sth/sign", () => {
 });
 
 describe("a running service", () => {
-  test("looks for the Bitcoin proofs by itself, over restarts", async () => {
+  test("looks for the Bitcoin proofs in the background, across restarts", async () => {
     const dataDir = temporaryFolder();
     const environment = {
       SERVICE_DATA_DIR: dataDir,
@@ -215,7 +215,7 @@ describe("a running service", () => {
     await second.close();
   });
 
-  test("ends while a calendar is silent, and tells who waits", async () => {
+  test("ends while a calendar is silent, and the waiting client gets an error", async () => {
     calendar.misbehave = () => null;
     await registeredSigner(service);
     const waiting = service.post("/log/anchor", {}, operator);

@@ -44,7 +44,7 @@ describe("GET /audit/export", () => {
     expect((await service.get("/audit/export?end_date=2001-01-01")).body.total).toBe(0);
   });
 
-  test("scopes select by what an event is", async () => {
+  test("scopes select by kind of event", async () => {
     const total = async (query: string) => (await service.get(`/audit/export?${query}`)).body.total;
     expect(await total("scope=keys")).toBe(2);
     expect(await total("scope=attestations")).toBe(TITLES.length);

@@ -1,4 +1,4 @@
-/** What may be kept of an answer, for how long, and how it is asked for again. */
+/** Caching of answers: which may be cached, for how long, and how a client revalidates them. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { startControlled } from "../../server/controlled.js";
 import { expectProblem, startTestService, type TestService } from "../../server/harness.js";
@@ -34,7 +34,7 @@ describe.each([...IMMUTABLE, ...REVALIDATED])("GET %s", (path) => {
     expect(headers.get("cache-control")).toBe(IMMUTABLE.includes(path) ? FOREVER : "no-cache");
   });
 
-  test("is not sent again to who has it", async () => {
+  test("is not sent again to a client that has it", async () => {
     const { headers, bytes } = await service.get(path);
     const etag = headers.get("etag")!;
     for (const tags of [etag, `W/${etag}`, `"other", ${etag}`, `W/"a,b",${etag} , "z"`, "*"])
@@ -78,7 +78,7 @@ test("answers that are not the same have not the same tag", async () => {
   expect(new Set(replies.map(({ headers }) => headers.get("etag"))).size).toBe(texts.size);
 });
 
-test("what tells of the current size has another tag when the log has grown; the rest stays", async () => {
+test("answers about the current size get another tag when the log has grown; others do not", async () => {
   const tagsOf = async (paths: readonly string[]) =>
     Promise.all(paths.map(async (path) => (await service.get(path)).headers.get("etag")));
   const [current, fixed] = [await tagsOf(CURRENT), await tagsOf(IMMUTABLE)];

@@ -1,4 +1,4 @@
-/** Checkpoints: built and checked here from the definitions of signed-note and tlog-checkpoint, with node:crypto. */
+/** Checkpoints, computed and checked here from the definitions of signed-note and tlog-checkpoint, with node:crypto. */
 import { createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { noteKeyId, parsePublicKey, verifyCheckpoint } from "#cairnlog/engine/verify/index.js";
@@ -30,7 +30,7 @@ describe("a service", () => {
     await append("Alice");
   });
 
-  test("gives its newest head as a note that the definition takes", async () => {
+  test("gives its newest head as a note that is valid by definition", async () => {
     for (const size of [1, 2, 3]) {
       if (size > 1) await append(`Alice ${size}`);
       const reply = await service.get("/log/checkpoint");
@@ -116,7 +116,7 @@ describe("the verifier", () => {
     expect(Buffer.from(noteKeyId(name!, parsePublicKey(pem(published)))).toString("hex")).toBe(keyId);
   });
 
-  test("takes the note, with lines of witnesses, with extension lines, and of every size", async () => {
+  test("accepts the note, with lines of witnesses, with extension lines, and of every size", async () => {
     const checkpoint = { origin: NAME, treeSize: 12, rootHash };
     expect(await judge(note)).toEqual(checkpoint);
     const other = signatureLine(text, "witness.example", witness);
@@ -164,7 +164,7 @@ describe("the verifier", () => {
     expect(await judge(`${foreign}\n${signatureLine(foreign, NAME, pair)}`)).toBeNull();
   });
 
-  test("refuses a note of which one line of the operator's does not hold", async () => {
+  test("refuses a note with an invalid line of the operator", async () => {
     expect(await judge(`${text}\n${line}${signatureLine("other\n", NAME, pair)}`)).toBeNull();
     expect(await judge(`${text}\n${line}${line}`)).not.toBeNull();
   });
@@ -184,7 +184,7 @@ describe("the verifier", () => {
     expect(await judge(signed(body))).toBeNull();
   });
 
-  test("bounds its work, and takes anything for a note", async () => {
+  test("limits its work, and accepts any bytes as a note", async () => {
     expect(await judge(`${text}\n${line.repeat(101)}`)).toBeNull();
     const many = signatureLine(text, "witness.example", witness).repeat(16);
     expect(await judge(`${text}\n${many}${line}`)).not.toBeNull();

@@ -1,4 +1,4 @@
-/** The service on a log that began with somebody else's history: version 1, gaps, odd payloads, and live entries behind. */
+/** The service on a log with an imported history: version 1, gaps, odd payloads, and live entries after it. */
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
@@ -201,7 +201,7 @@ describe("right after the import", () => {
     expect((await service.get(`/graph/${alice.fingerprint}`)).status).toBe(200);
   });
 
-  test("the anchor that came with it is told", async () => {
+  test("the anchor that came with it is reported", async () => {
     expect((await service.get("/log/anchor-status")).body).toMatchObject({
       anchored_entry_id: 3,
       entries_since_anchor: IMPORTED - 3,
@@ -294,7 +294,7 @@ describe("with live entries behind", () => {
     expect(text.split("\r\n")[1]).toMatch(/^1,/);
   });
 
-  test("what was attested then gives its first receipt, which has no head of its own", async () => {
+  test("a repeated imported attestation gets its first receipt, without a head", async () => {
     const before = await service.entryCount();
     const { body } = await service.post("/attestations", submission(alice, manifest));
     expect(body).toMatchObject({
@@ -314,7 +314,7 @@ describe("with live entries behind", () => {
     });
   });
 
-  test("a client proves entries by their ids, old and new, and is told where they lie", async () => {
+  test("a client verifies entries by their ids, old and new, and learns their places", async () => {
     const { client } = newClient(service.url);
     for (const leafIndex of [0, 2, beginning.length + odd.length, IMPORTED - 1, IMPORTED, IMPORTED + 5]) {
       const { id } = entries[leafIndex]!;

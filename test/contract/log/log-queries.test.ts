@@ -36,7 +36,7 @@ describe("GET /log", () => {
     expect(await ids("/log?event_type=unheard-of")).toEqual([]);
   });
 
-  test("a tag matches a whole element, whatever its case; white space is part of it", async () => {
+  test("a tag matches a whole element, ignoring case; white space counts", async () => {
     expect(await ids("/log?tags=odd")).toEqual([3, 5]);
     expect(await ids("/log?tags=ALL,Even")).toEqual([2, 4, 6]);
     expect(await ids("/log?tags=padded")).toEqual([]);

@@ -80,7 +80,7 @@ beforeAll(async () => {
 });
 
 describe("entries", () => {
-  test("are served in order, linked, and hash to what they say", () => {
+  test("are served in order, linked, and with the right hashes", () => {
     expect(entries.map(({ id }) => id)).toEqual(Array.from({ length: SIZE }, (_, i) => i + 1));
     entries.forEach(({ timestamp, payload, previous_hash, entry_hash, entry_hashes, chain_version }, i) => {
       expect(timestamp).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
@@ -131,7 +131,7 @@ describe("tree heads", () => {
     expect((await service.get("/log/sth")).body).toEqual((await service.get(`/log/sth/${SIZE}`)).body);
   });
 
-  test("those of a range of sizes come together, as each is served by itself", async () => {
+  test("a range of heads is served with the same content as each single head", async () => {
     const single = await Promise.all([5, 6, 7].map(async (size) => (await service.get(`/log/sth/${size}`)).text));
     expect((await service.get("/log/heads?from=5&limit=3")).text).toBe(`{"heads":[${single.join()}]}`);
     const sizes = async (query: string) =>
@@ -150,7 +150,7 @@ describe("tree heads", () => {
       expectProblem(await service.get(`/log/sth/${size}`), 422, "invalid-input");
   });
 
-  test("the operator key is told with its fingerprint", async () => {
+  test("the operator key is shown with its fingerprint", async () => {
     const { body } = await service.get("/log/operator-key");
     const spki = createPublicKey(body.public_key).export({ type: "spki", format: "der" });
     expect(body).toMatchObject({ fingerprint: `sha256:${sha256(spki)}`, algorithm: "ed25519" });

@@ -1,4 +1,4 @@
-/** Tiles: recomputed here from the entries by definition, with node:crypto; and trees rebuilt from tiles alone. */
+/** Tiles, computed here from the entries by definition with node:crypto; and trees rebuilt from tiles alone. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { openTestLog, testOperator } from "../../log/harness.js";
 import { expectProblem, type Reply, startTestService, type TestService } from "../../server/harness.js";
@@ -44,7 +44,7 @@ beforeAll(async () => {
 });
 
 describe.each(VERSIONS)("tree version %i", (version) => {
-  test("full tiles hold what the definition says", async () => {
+  test("full tiles match the definition", async () => {
     const leaves = nodesOf(digests, 0, version);
     for (const index of [0, 1]) {
       const reply = await service.get(`/log/tile/${version}/0/${index}`);
@@ -114,7 +114,7 @@ test("tiles that the log has not filled, and levels it has not reached, are 404"
     expectProblem(await service.get(`/log/tile/2/${tile}`), 404, "not-found");
 });
 
-test("what names no tile is 422", async () => {
+test("an invalid tile is 422", async () => {
   for (const tile of ["0/0/0", "3/0/0", "2/64/0", "2/-1/0", "2/0/-1", "2/00/0", "2/0/00", "2/0/x000", "2/0/0.p"])
     expectProblem(await service.get(`/log/tile/${tile}`), 422, "invalid-input");
   for (const tile of ["0/0.p/0", "0/0.p/256", "0/0.p/01", "0/0.p/-1", "0/00.p/1", "0/0/1", "0/0.q/1", "0/.p/1"])

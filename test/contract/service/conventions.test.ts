@@ -1,4 +1,4 @@
-/** What holds for every route: problem documents, methods, request ids, CORS, bodies, queries. */
+/** The common rules of all routes: problem documents, methods, request ids, CORS, bodies, queries. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../server/harness.js";
 import { newSigner, registration } from "../../server/signers.js";
@@ -43,7 +43,7 @@ describe("paths and methods", () => {
     expect((await service.send("HEAD", "/api/v1/log/sth")).status).toBe(404);
   });
 
-  test("a fixed part of a path is never taken for a parameter", async () => {
+  test("a fixed part of a path is never read as a parameter", async () => {
     expect((await service.get("/log/head")).body).toEqual({ head: null, entry_count: 0 });
     expectProblem(await service.get("/keys/search"), 422);
   });
@@ -137,7 +137,7 @@ describe("bodies", () => {
     );
   });
 
-  test("what the engine finds wrong is told from the body's root", async () => {
+  test("faults found by the engine are reported with paths from the body's root", async () => {
     const reply = await service.post("/keys/register", registration(newSigner(), "a\u0000b"));
     expectProblem(reply, 422, "invalid-input");
     expect(reply.body.errors[0].path).toBe("/payload/pseudonym");
@@ -158,7 +158,7 @@ describe("bodies", () => {
     expect(reply.status).toBe(200);
   });
 
-  test("a body beyond the limit is 413, whatever length it claims", async () => {
+  test("a body beyond the limit is 413, for any stated length", async () => {
     expectProblem(await service.post("/keys/register", "x".repeat(4097)), 413, "payload-too-large");
     expectProblem(await service.post("/keys/register", "x".repeat(3_000_000)), 413, "payload-too-large");
     const atLimit = JSON.stringify(registration(newSigner(), "Carol")).padEnd(4096);

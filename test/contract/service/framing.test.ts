@@ -1,6 +1,6 @@
 /**
- * Where a request ends: what two readers of it could answer differently. Behind each request stands another one, as it would
- * be smuggled past a proxy; it must never be answered.
+ * The end of a request, where two readers could disagree. Behind each request is another one, as an attacker would
+ * smuggle it past a proxy; it must never be answered.
  */
 import { connect } from "node:net";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -66,7 +66,7 @@ describe("a length that can be read in two ways is 400, and the end of its conne
   });
 });
 
-describe("what the library refuses by itself", () => {
+describe("refusals by the library itself", () => {
   const requests: [string, string][] = [
     ["a length and chunks", `${post("Content-Length: 2", "Transfer-Encoding: chunked")}0\r\n\r\n`],
     ["chunks and a length", `${post("Transfer-Encoding: chunked", "Content-Length: 2")}0\r\n\r\n`],
@@ -155,7 +155,7 @@ describe("chunks", () => {
     ["with something else than CRLF at the end", (text) => `${size(text)}\r\n${text}\r\n0\r\nXX`],
     ["with a request for a trailer", (text) => `${size(text)}\r\n${text}\r\n0\r\n`],
   ];
-  test.each(spellings)("%s: what comes behind is no request", async (_, spell) => {
+  test.each(spellings)("%s: the bytes behind it are not a request", async (_, spell) => {
     // Refused at once, and after a signature was made.
     for (const request of [post("Transfer-Encoding: chunked") + spell("[]"), register(spell)])
       for (const parts of [together, apart]) expect(await untilClosed(parts(request))).not.toContain("smuggled");

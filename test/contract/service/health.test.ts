@@ -1,4 +1,4 @@
-/** Probes and measurements. */
+/** Health probes and metrics. */
 import { readFileSync } from "node:fs";
 import { beforeAll, expect, test } from "vitest";
 import { startTestService, type TestService } from "../../server/harness.js";
@@ -22,7 +22,7 @@ test("a service with an empty log, and one with entries, is alive and ready", as
   expect((await service.send("GET", "/readyz")).status).toBe(200);
 });
 
-test("metrics count what happened", async () => {
+test("metrics count all events", async () => {
   const size = await service.entryCount();
   await Promise.all(Array.from({ length: 8 }, () => service.post("/attestations", submission(newSigner()))));
   await service.get("/nothing");

@@ -1,4 +1,4 @@
-/** Input by people who mean harm: a clear 4xx each, never 500, never an entry. */
+/** Hostile input: each gets a clear 4xx, never 500, and never becomes an entry. */
 import { connect } from "node:net";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../server/harness.js";
@@ -97,7 +97,7 @@ describe("POST /attestations", () => {
     expectProblem(await service.post("/attestations", body), 422, "not-i-json");
   });
 
-  test("a manifest of many attestations is no way to keep the service busy", async () => {
+  test("a manifest of many attestations cannot keep the service busy", async () => {
     const attestations = Array.from({ length: 5000 }, () => ({}));
     const started = Date.now();
     expectProblem(

@@ -1,4 +1,4 @@
-/** Rate limits: what the headers say, when a client is refused, and who counts as one client. */
+/** Rate limits: the headers, when a client is refused, and which requests count as one client's. */
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { expectProblem, type Reply, startTestService, type TestService } from "../../server/harness.js";
 import { newSigner, registration } from "../../server/signers.js";
@@ -112,7 +112,7 @@ describe("with the default limits", () => {
     expect(remaining(await service.get("/log", from("198.51.100.1:4711")))).toBe(97);
   });
 
-  test("what a client writes into X-Forwarded-For itself does not count", async () => {
+  test("addresses that a client writes into X-Forwarded-For itself do not count", async () => {
     expect(remaining(await service.get("/log", from("203.0.113.9, 198.51.100.2")))).toBe(99);
     expect(remaining(await service.get("/log", from("203.0.113.8, 198.51.100.2")))).toBe(98);
     expect(remaining(await service.get("/log", from("nonsense, 198.51.100.2")))).toBe(97);

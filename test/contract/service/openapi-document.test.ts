@@ -1,4 +1,4 @@
-/** The OpenAPI document in itself: whether it is one, by the rules of OpenAPI 3.1, and whether it says enough. */
+/** The OpenAPI document itself: whether it is valid by the rules of OpenAPI 3.1, and complete. */
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Contract, Document } from "../../server/contract.js";
 import { startTestService } from "../../server/harness.js";
@@ -95,7 +95,7 @@ describe("is an OpenAPI 3.1 document", () => {
     }
   });
 
-  test("with names for what is used, and nothing named that is not", () => {
+  test("with names for all used items, and no unused names", () => {
     const text = JSON.stringify(document);
     for (const kind of ["schemas", "responses", "headers"])
       for (const name of Object.keys(document.components[kind]))
@@ -178,7 +178,7 @@ describe("says enough", () => {
     });
   });
 
-  test("of every refusal: what it means, its headers, and every code", () => {
+  test("of every refusal: meaning, headers, and every code", () => {
     const always = Object.keys(document.components.headers).filter(
       (name) => !["ETag", "Retry-After", "WWW-Authenticate"].includes(name),
     );
@@ -237,7 +237,7 @@ describe("says enough", () => {
   }
 });
 
-test("what it does not promise is a fault", () => {
+test("an undocumented answer is a fault", () => {
   const { schema, example } = document.paths["/api/v1/log"].get.responses[200].content["application/json"];
   expect(contract.faults(schema, example)).toEqual([]);
   expect(contract.faults(schema, { ...example, more: 1 })).not.toEqual([]);

@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document against the service: every operation is asked for every answer that the document promises, and
- * the harness lets nothing pass that it does not promise.
+ * The OpenAPI document against the service: the tests provoke every documented answer of every operation, and the
+ * harness rejects every undocumented one.
  */
 import { createPublicKey, randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -419,7 +419,7 @@ describe("every operation refuses as it should", () => {
     }
   });
 
-  test("401: neither session nor proof", async () => {
+  test("401: no session and no proof", async () => {
     for (const operation of tour.which((one) => takesSession(one) || takesProof(one)))
       await ask(operation.id, 401, { params: nothing(operation), ...bodyOf(operation, {}) });
   });

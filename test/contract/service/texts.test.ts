@@ -1,6 +1,7 @@
 /**
- * Texts that readers could take differently, sent to every route that takes any: bytes that are no UTF-8, JSON that is no
- * I-JSON, names that objects have by themselves, paths and queries that are spelt oddly. A clear 4xx each, and no entry.
+ * Texts that readers could interpret differently, sent to every route that takes texts: bytes that are not UTF-8, JSON
+ * that is not I-JSON, member names that all objects have, unusual spellings of paths and queries. Each gets a clear
+ * 4xx, and no entry is made.
  */
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../server/harness.js";
@@ -102,7 +103,7 @@ describe("bodies of every route that has one", () => {
     for (const { path } of routes.POST) expectProblem(await post(path, body), 422, "not-i-json");
   });
 
-  test("however long a text of digits, of members or of nests is, it is refused for what is wrong with it", async () => {
+  test("long texts of digits, members or nested values are refused with the right error", async () => {
     const texts = [
       `{"a":1e${"9".repeat(900_000)}}`,
       `{"a":[${"1e400,".repeat(150_000)}1]}`,
@@ -120,7 +121,7 @@ describe("bodies of every route that has one", () => {
 const INHERITED = ["constructor", "toString", "hasOwnProperty", "valueOf", "prototype", "then", "toJSON", "length"];
 
 describe("names that objects have by themselves", () => {
-  test("are no algorithm, type, status, format, scope, category, event or action", async () => {
+  test("are not an algorithm, type, status, format, scope, category, event or action", async () => {
     const manifest = newManifest();
     for (const name of INHERITED) {
       const asked: [string, Record<string, unknown>][] = [
@@ -232,7 +233,7 @@ describe("names that objects have by themselves, on the log", () => {
 describe("names that people choose never reach a header", () => {
   const breaking = ["a\r\nX-Injected: 1", "a\nb", "a\rb", "a\0b", "a\u0085b", "\u007f", "a\u001bb"];
 
-  test.each(breaking)("%j is no pseudonym, display name or device label", async (name) => {
+  test.each(breaking)("%j is not a pseudonym, display name or device label", async (name) => {
     expectProblem(await service.post("/keys/register", registration(newSigner(), name)), 422, "invalid-input");
     expectProblem(
       await service.post("/attestations", submission(newSigner(), newManifest(), { pseudonym: name })),
@@ -325,7 +326,7 @@ describe("paths and queries", () => {
         }
   });
 
-  test("a query that is no percent-encoding is text like any other", async () => {
+  test("a query with invalid percent-encoding is plain text", async () => {
     for (const query of ["page=%", "page=%zz", "page=%ff", "page=%00", "page=1%00", "page=%EF%BB%BF1", "page=１"])
       expectProblem(await service.get(`/log?${query}`), 422, "invalid-input");
     for (const query of ["%=1", "%zz", "=&=&&", "a=%ff", `${"a=1&".repeat(500)}a`])

@@ -1,4 +1,6 @@
-/** Webhooks over HTTP: subscriptions, who sees them, and deliveries that receivers written by others accept. */
+/**
+ * Webhooks over HTTP: subscriptions, who can see them, and deliveries that other implementations of receivers accept.
+ */
 import { randomBytes } from "node:crypto";
 import { Webhook } from "standardwebhooks";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -40,7 +42,7 @@ describe("POST /webhooks", () => {
     });
   });
 
-  test("takes filters and a secret, which never comes back", async () => {
+  test("accepts filters and a secret, which is never returned", async () => {
     const mine = await newSession();
     const filters = {
       events: ["attestation.created", "key.revoked"],
@@ -95,19 +97,19 @@ describe("GET and DELETE", () => {
     expect((await service.get("/webhooks", others)).body).toEqual([foreign]);
   });
 
-  test("DELETE of what is no id is 422, of an unknown one 404", async () => {
+  test("DELETE with an invalid id is 422, with an unknown one 404", async () => {
     expectProblem(await remove("first", session), 422, "invalid-input");
     expectProblem(await remove(999_999, session), 404, "not-found");
   });
 });
 
-describe("who may", () => {
+describe("permissions", () => {
   const asked: [string, string][] = [
     ["POST", "/webhooks"],
     ["GET", "/webhooks"],
     ["DELETE", "/webhooks/1"],
   ];
-  test.each(asked)("%s %s: nobody without a session, nor with an invented one", async (method, path) => {
+  test.each(asked)("%s %s: refused without a session, and with an invented one", async (method, path) => {
     const body = method === "POST" ? { body: "{}" } : {};
     expectProblem(await service.send(method, `/api/v1${path}`, body), 401, "unauthenticated");
     const headers = { authorization: "Bearer a.b.c" };
@@ -198,7 +200,7 @@ describe("deliveries", () => {
     });
   });
 
-  test("come for what the filters select and for nothing else", async () => {
+  test("come for selected events and for nothing else", async () => {
     const { local, owner, webhook, mine, arrived } = await subscribed({ events: ["key.registered", "key.revoked"] });
     await local.post("/attestations", submission(owner));
     const other = newSigner();

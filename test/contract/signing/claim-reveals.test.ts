@@ -1,4 +1,4 @@
-/** Revealing claims over HTTP: how often one may, and what it leaves behind. */
+/** Revealing claims over HTTP: the limit, and that nothing is stored. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -71,11 +71,11 @@ describe("budgets", () => {
   });
 });
 
-describe("what is revealed leaves no trace", () => {
+describe("a revealed plaintext leaves no trace", () => {
   const dataDir = temporaryFolder();
   const marker = `plaintext-${randomUUID()}`;
 
-  test("neither in the data directory nor in the log at its most talkative", async () => {
+  test("neither in the data directory nor in the service's log at its most verbose level", async () => {
     const child = spawn(process.execPath, [MAIN, "serve", "--json"], {
       env: {
         ...process.env,

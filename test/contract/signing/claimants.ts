@@ -1,4 +1,4 @@
-/** Those who post and reveal claims over HTTP, and what they post. */
+/** Helpers that post and reveal claims over HTTP. */
 import { randomUUID } from "node:crypto";
 import { newSigner, registration, sha256, type TestSigner } from "../../server/signers.js";
 import { jcs, newRecipient, seal } from "../../verify/claims/ecies.js";

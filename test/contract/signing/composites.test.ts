@@ -100,7 +100,7 @@ describe("composite documents", () => {
     expect(reply.body.errors[0].path).toBe(path);
   });
 
-  test("takes 1000 parts and not 1001, and a manifest only of the part itself", async () => {
+  test("accepts 1000 parts but not 1001, and only manifests of the part itself", async () => {
     const parts = Array.from({ length: 1001 }, (_, n) => ({ title: "p", content_hash: sha256(`${n}`) }));
     expect((await service.post("/composite/assemble", { title: "x", parts: parts.slice(1) })).status).toBe(200);
     expectProblem(await service.post("/composite/assemble", { title: "x", parts }), 422, "invalid-input");

@@ -1,4 +1,4 @@
-/** Endorsements over HTTP: what offers hold, lists, alerts, identifier types, limits and settings. */
+/** Endorsements over HTTP: the content of offers, lists, alerts, identifier types, limits and settings. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { type Controlled, startControlled } from "../../server/controlled.js";
 import { act, type Body, done, INSTITUTIONAL, newPair, received } from "../../server/endorsements.js";
@@ -29,9 +29,15 @@ describe("offers", () => {
       endorser_key_fingerprint: pair.endorser.fingerprint,
       endorsed_key_fingerprint: pair.endorsed.fingerprint,
     };
-    expect(body.payload).toEqual({ ...keys, ...content });
+    expect(body.payload).toEqual({ event_type: "endorsement_offer", ...keys, ...content });
     const accepted = await done("accept", pair);
-    expect(accepted.body.log_entry.payload).toEqual({ ...keys, ...content, offer_entry_id: pair.id, note: null });
+    expect(accepted.body.log_entry.payload).toEqual({
+      event_type: "endorsement_acceptance",
+      ...keys,
+      ...content,
+      offer_entry_id: pair.id,
+      note: null,
+    });
     const list = await received(pair);
     expect(list).toEqual({
       endorsements: [
@@ -97,7 +103,7 @@ describe("offers", () => {
   });
 });
 
-test.each(["withdraw", "revoke-acceptance"] as const)("%s takes a note of 1 to 1000 characters", async (command) => {
+test.each(["withdraw", "revoke-acceptance"] as const)("%s accepts a note of 1 to 1000 characters", async (command) => {
   const pair = await newPair(service);
   await done("offer", pair);
   await done("accept", pair);
@@ -108,7 +114,7 @@ test.each(["withdraw", "revoke-acceptance"] as const)("%s takes a note of 1 to 1
 });
 
 describe("alerts", () => {
-  test("are for those who have to do with the key, and are listed", async () => {
+  test("can be filed by keys that are related to the key, and are listed", async () => {
     const pair = await newPair(service);
     expectProblem(await act("revocation-alert", pair), 403, "forbidden");
     await done("offer", pair);

@@ -1,4 +1,7 @@
-/** Endorsements over HTTP: who may do what, and every move of the table of states with every one that is not in it. */
+/**
+ * Endorsements over HTTP: who may do what, every transition in the table of states, and every transition that is not in
+ * it.
+ */
 import { beforeAll, describe, expect, test } from "vitest";
 import { type Controlled, startControlled } from "../../server/controlled.js";
 import {
@@ -27,8 +30,8 @@ beforeAll(async () => {
   service = world.service;
 });
 
-describe("who may", () => {
-  test.each(COMMANDS)("%s: nobody without a proof, whatever else is wrong", async (command) => {
+describe("permissions", () => {
+  test.each(COMMANDS)("%s: never without a proof, whatever else is wrong", async (command) => {
     const pair = await newPair(service);
     const session = await bearerOf(service, actor(command, pair));
     for (const body of [{}, bodies[command](pair), { ...bodies[command](pair), auth: null }])
@@ -139,7 +142,8 @@ describe.each(Object.entries(STATES))("from %s", (name, { status, reach }) => {
     const reply = await act(command, pair);
     const expected = TABLE[command][name];
     if (expected === undefined) {
-      expectProblem(reply, name === "none" ? 404 : 409);
+      // api.md: acceptance of anything but a live offer is 409, also where there is no offer at all.
+      expectProblem(reply, name === "none" && command !== "accept" ? 404 : 409);
       expect(await received(pair)).toEqual(before);
       expect(await service.entryCount()).toBe(entries);
       return;
@@ -153,4 +157,9 @@ describe.each(Object.entries(STATES))("from %s", (name, { status, reach }) => {
     expect(newest.status).toBe(expected);
     if (command !== "offer") expect(reply.body.endorsement).toEqual(newest);
   });
+});
+
+test.each([1, 1_000_000])("the acceptance of entry %d, which is no offer or is not there, is 409", async (id) => {
+  const pair = { ...(await newPair(service)), id };
+  expectProblem(await act("accept", pair), 409, "precondition-failed");
 });

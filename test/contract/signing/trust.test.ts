@@ -249,7 +249,7 @@ test.each([
   expect(() => readSettings({ [name]: value })).toThrow(new RegExp(`^${name} must be`));
 });
 
-test("trust anchors may be spelt as fingerprints may be", () => {
+test("trust anchors may have any form of fingerprints", () => {
   const settings = readSettings({ SERVICE_TRUST_ANCHORS: ` ${"AB".repeat(32)}, ${NOBODY} ` });
   expect(settings.trustAnchors).toEqual([`sha256:${"ab".repeat(32)}`, NOBODY]);
   expect(readSettings({})).toMatchObject({ trustAnchors: [], endorsementMinTrust: 0.1, endorsementBaseCapacity: 5 });

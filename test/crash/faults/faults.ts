@@ -1,7 +1,7 @@
 /**
- * A failure injected at every boundary of the log: signer, disk, postings, workers. Whoever waits gets a coded error or
- * his receipt; memory ends up equal to the disk; the log goes on when the fault is over; nothing acknowledged is lost,
- * and nothing refused shows up, unless the disk had it before it failed.
+ * Failures injected at every boundary of the log: signer, disk, postings, workers. Every caller gets a coded error or a
+ * receipt. Afterwards memory equals the disk, the log continues, no acknowledged change is lost, and no refused change
+ * appears unless it was on disk before the failure.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,4 +1,4 @@
-/** A real log in a directory of its own whose signer, disk and workers fail when they are told to. */
+/** A real log in a directory of its own whose signer, disk and workers fail when the test says so. */
 import type { Pool } from "#cairnlog/engine/crypto/pool/pool.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import type { Receipt } from "#cairnlog/engine/log/write/executor.js";

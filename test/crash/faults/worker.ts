@@ -1,4 +1,4 @@
-/** Worker threads that die in the middle of a task. Whoever waits for it gets a coded error, and the next task is done. */
+/** Worker threads that die in the middle of a task. The caller gets a coded error, and the next task succeeds. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";

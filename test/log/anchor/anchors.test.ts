@@ -1,4 +1,4 @@
-/** Anchors in the log itself: rows beside the entries, their totals, and the proof that a served entry ends with. */
+/** Anchors in the log itself: rows beside the entries, their totals, and the proof at the end of a served entry. */
 import { describe, expect, test } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import { openTestLog } from "../harness.js";
@@ -58,7 +58,7 @@ describe("an anchor", () => {
     expect(again.anchors.row(2)).toMatchObject({ status: "confirmed" });
   });
 
-  test("is left alone by one who has read another proof, or none", async () => {
+  test("is not changed by a caller that has read another proof, or none", async () => {
     const { log } = await openAnchored();
     expect(await log.anchors.replace(1, one, confirmed)).toBe(false);
     expect(log.anchors.row(1)).toBeUndefined();
@@ -83,7 +83,7 @@ describe("an anchor", () => {
   });
 });
 
-test("those of which more is expected come oldest entry first, and the oldest that waits is told", async () => {
+test("incomplete anchors come oldest entry first, and the time of the oldest one is reported", async () => {
   const { log, clock } = await openAnchored();
   await log.anchors.replace(3, undefined, pending);
   clock.now += 1_000_000;

@@ -1,4 +1,4 @@
-/** How far a proof has come, and what becomes of the proofs that imported entries bring along. */
+/** The state of an anchoring proof, and what happens to the proofs of imported entries. */
 import { expect, test } from "vitest";
 import { isProofOf, openPromises, statusOf } from "#cairnlog/engine/log/anchor/proof.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";

@@ -1,4 +1,4 @@
-/** A data file altered behind the log's back: `verify` names what is wrong. */
+/** A data file altered behind the log's back: `verify` reports each fault. */
 import { open } from "lmdb";
 import { expect, test } from "vitest";
 import { checkChunk } from "#cairnlog/engine/log/check/verify-chunk.js";

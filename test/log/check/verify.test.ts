@@ -1,4 +1,4 @@
-/** A verification of many stretches: how far it has come, how much it says, and how it is broken off. */
+/** Verification of many stretches: its progress, the length of its report, and cancelling it. */
 import { expect, test } from "vitest";
 import { createPool, type Pool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { verifyLog } from "#cairnlog/engine/log/check/verify.js";
@@ -17,7 +17,7 @@ async function builtLog(size: number): Promise<string> {
   return path;
 }
 
-test("every stretch is checked, and told of when it is done", async () => {
+test("every stretch is checked, and reported when it is done", async () => {
   const path = await builtLog(CHUNK + 1);
   for (const [size, told] of [
     [0, []],

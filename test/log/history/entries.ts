@@ -1,4 +1,4 @@
-/** Entries of a history as some other writer made it: hashed by the rules of `spec.md`, in a few lines of our own. */
+/** Entries of a history as another writer makes them: hashed by the rules of `spec.md`, in a few lines of our own. */
 import { createHash, type KeyObject, sign } from "node:crypto";
 import canonicalize from "canonicalize";
 
@@ -30,11 +30,19 @@ export interface Wanted {
 export const momentNumber = (n: number): string =>
   new Date(Date.UTC(2020, 0, 1) + n * 60_000).toISOString().replace("Z", "000Z");
 
+/** An event of no consequence: version 2 entries of the service's log are of known types. */
+function someEvent(n: number, version: 1 | 2 | null) {
+  if (version !== 2) return { event_type: "note", payload: { n } };
+  const claim = { commitment_alg: "", ephemeral_public_key: "", nonce: "", ciphertext: "", commitment: "" };
+  return { event_type: "encrypted_claim", payload: { event_type: "encrypted_claim", ...claim, lookup_key: "", n } };
+}
+
 /** Links what is wanted into a chain; ids and timestamps ascend where nothing else is wanted. */
 export function chain(wanted: readonly Wanted[], after: MadeEntry | null = null): MadeEntry[] {
   let previous = after;
   return wanted.map((wish, n) => {
-    const { payload = { n }, event_type = "note", chain_version = 1 } = wish;
+    const { chain_version = 1 } = wish;
+    const { event_type, payload } = { ...someEvent(n, chain_version), ...wish };
     const id = wish.id ?? (previous?.id ?? 0) + 1;
     const timestamp = wish.timestamp ?? momentNumber(id);
     const previous_hash = previous?.entry_hash ?? null;

@@ -1,4 +1,4 @@
-/** Random histories of appends and restarts, against the plain definition of the tree; every proof is checked. */
+/** Random histories of appends and restarts, compared with the plain definition of the tree; every proof is checked. */
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -22,7 +22,7 @@ function definedRoot(digests: readonly string[], version: Version): string {
   return row[0]!;
 }
 
-test("roots, heads and proofs equal the definition, whatever the batches and restarts", {
+test("roots, heads and proofs match the definition, for any batches and restarts", {
   timeout: 120_000,
 }, async () => {
   const step = fc.oneof(

@@ -1,5 +1,5 @@
-/** Imports: what is kept, what is refused and by which line, what a log looks like afterwards. */
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+/** Imports: what is kept, what is refused and at which line, and the log afterwards. */
+import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -25,6 +25,44 @@ async function imported(entries: readonly MadeEntry[]) {
   await importInto(path, [ndjson(entries)]);
   return (await openTestLog({ path })).log;
 }
+
+test("how far it has come is said in entries and in bytes of the source", async () => {
+  const lines = chain([{}, {}, {}]).map((entry) => JSON.stringify(entry));
+  const source = [`${lines[0]}\n\r\n${lines[1]}`, `\n${lines[2]}`];
+  const told: unknown[] = [];
+  const options = { path: newPath(), signer: testOperator, mapSize: MAP_SIZE };
+  await importEntries(options, source, { progress: (done) => told.push(done.bytes) });
+  const [first, second, third] = lines.map((line) => Buffer.byteLength(line));
+  expect(told).toEqual([first! + 1, first! + 1 + 2 + second! + 1, first! + 1 + 2 + second! + 1 + third!]);
+});
+
+test("a file that another import has put in the place of its own is not taken for it", async () => {
+  const path = newPath();
+  const built = `${path}.importing/data.mdb`;
+  const signer = {
+    ...testOperator,
+    sign: (messages: readonly Uint8Array[]) => {
+      // The same bytes, but not the file that is being written.
+      copyFileSync(built, `${built}.copy`);
+      renameSync(`${built}.copy`, built);
+      return testOperator.sign(messages);
+    },
+  };
+  await expect(importInto(path, [ndjson(chain([{}, {}]))], signer)).rejects.toMatchObject({
+    code: "storage-failed",
+    message: `What was imported could not be put into ${path}.`,
+    cause: expect.objectContaining({ message: "the file is another import's" }),
+  });
+  expect([existsSync(path), existsSync(`${path}.importing`)]).toEqual([false, false]);
+  expect(await importInto(path, [ndjson(chain([{}, {}]))])).toMatchObject({ entry_count: 2 });
+});
+
+test("a thousand warnings are told, and all are counted", async () => {
+  const proof = { ots_proof: Buffer.from("a proof").toString("base64") };
+  const report = await importInto(newPath(), [ndjson(chain(Array<Wanted>(1002).fill(proof)))]);
+  expect(report).toMatchObject({ entry_count: 1002, warning_count: 1002 });
+  expect(report.warnings.map(({ line }) => line)).toEqual(Array.from({ length: 1000 }, (_, i) => i + 1));
+});
 
 test("a mixed history is kept to the letter, gets one head, verifies, and appends go on behind it", async () => {
   const entries = chain([
@@ -127,7 +165,7 @@ function lineOfBytes(size: number): Buffer {
 const LINE_FEED = Buffer.from("\n");
 const [FIRST_HALF, SECOND_HALF] = [Buffer.from("\r"), Buffer.from("\n")];
 
-test("a line may have 16 MiB without its end, whatever that is and wherever the pieces are cut", async () => {
+test("a line may have 16 MiB without its end, with any line end and any division into pieces", async () => {
   const largest = lineOfBytes(LARGEST);
   const tooLong = lineOfBytes(LARGEST + 1);
   const cut = (bytes: Buffer) => [bytes.subarray(0, 7), bytes.subarray(7, LARGEST - 1), bytes.subarray(LARGEST - 1)];
@@ -209,7 +247,7 @@ test.each([
   expect(instantOf(spelled)).toBe(meant);
 });
 
-test("whatever was imported: ids, dates, roots and proofs are those of the definition, and it verifies", {
+test("any import: ids, dates, roots and proofs match the definition, and the log verifies", {
   timeout: 120_000,
 }, async () => {
   const wanted = fc.record({

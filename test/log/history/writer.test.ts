@@ -1,4 +1,4 @@
-/** History that somebody else wrote, taken over: what is checked, what is left on disk, where it goes on. */
+/** Writing a history from elsewhere: the checks, the result on disk, and where it continues. */
 import { createPrivateKey } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
@@ -68,7 +68,7 @@ test("it goes on where it stopped, with heads under either lens, checked in the 
   expect(await log.verify()).toMatchObject({ valid: true, errors: [] });
 });
 
-test("an entry is spelled as this log spells entries; values stay to the letter", async () => {
+test("an entry is serialised like this log's entries; values do not change", async () => {
   const [first] = chain([{ timestamp: "2020-01-01 00:00:00", chain_version: null, payload: { b: 1, a: "é" } }]);
   const { entry_hashes, ...rest } = first!;
   const { writer, path } = await open();
@@ -112,7 +112,7 @@ const REFUSED: readonly [string, number, HistoryItem, RegExp][] = [
     "a step back before version 2",
     2,
     item(chain([{ chain_version: 2, timestamp: momentNumber(0) }], sound[1])[0]!),
-    /before that/,
+    /earlier than that/,
   ],
   [
     "a wrong further digest",

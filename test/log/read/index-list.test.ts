@@ -1,4 +1,6 @@
-/** Sets of leaf indexes: unions and intersections against the plainest ones, and what they read for it. */
+/**
+ * Sets of leaf indexes: unions and intersections compared with the simplest implementation, and the number of reads.
+ */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { arrayList, disjointUnion, type IndexList, intersect } from "#cairnlog/engine/log/read/index-list.js";
@@ -28,7 +30,7 @@ const indexes = fc
   });
 const stretch = fc.tuple(fc.nat(SIZE), fc.nat(SIZE)).map(([a, b]) => [Math.min(a, b), Math.max(a, b)] as const);
 
-test("an intersection is what all have, within its bounds", () => {
+test("an intersection contains the common indexes within its bounds", () => {
   fc.assert(
     fc.property(fc.array(indexes, { minLength: 2, maxLength: 4 }), stretch, (lists, [from, to]) => {
       const [first, ...others] = lists as [number[], ...number[][]];
@@ -54,7 +56,7 @@ test("a union is read at any rank, from any index, and through windows", () => {
   );
 });
 
-test("what is intersected is read in long windows where the lists are dense, and leapt over where they are not", () => {
+test("intersections read dense lists in long windows, and leap over sparse ones", () => {
   const dense = Array.from({ length: 100_000 }, (_, index) => index);
   const sparse = [5, 40_000, 40_001, 99_999];
   let windows = 0;

@@ -1,4 +1,4 @@
-/** Queries against the plainest filter: the contract's rules applied to every entry. */
+/** Queries compared with the simplest filter: the contract's rules applied to every entry. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Entry, EventInput } from "#cairnlog/engine/index.js";
@@ -119,7 +119,20 @@ const criteria = fc.record(
   { requiredKeys: [] },
 );
 
-test("every query finds what the naive filter finds, page by page", { timeout: 120_000 }, async () => {
+test("a search for what is no hex finds no hash, however that begins", async () => {
+  const { log } = await openTestLog();
+  const zeros = "0".repeat(64);
+  await log.append([
+    { event_type: "note", payload: { document_hash: zeros } },
+    { event_type: "note", payload: { document_hash: `sha256:${zeros}` } },
+  ]);
+  const found = (search: string) => log.match({ search }, 0, 10).indexes;
+  expect([found("0"), found("sha256:0"), found(zeros)]).toEqual([[0], [1], [0, 1]]);
+  for (const term of ["g", "zz", "0g", "g0", "sha256:g", "sha256:0g", "sha256:zz"])
+    expect(found(term), term).toEqual([]);
+});
+
+test("every query finds the same entries as the naive filter, page by page", { timeout: 120_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(event, { minLength: 1, maxLength: 60 }),

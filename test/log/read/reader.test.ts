@@ -1,4 +1,4 @@
-/** A log that one process writes and another reads: what the reader shows, and when. */
+/** A log that one process writes and another reads: what the reader sees, and when. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";

@@ -1,4 +1,4 @@
-/** Entries as they are served: the same bytes however often, in whatever order and however long they are asked for. */
+/** Entries as they are served: always the same bytes, for any number and order of requests. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { openTestLog } from "../harness.js";

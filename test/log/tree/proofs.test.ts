@@ -1,4 +1,4 @@
-/** Proofs, tiles and roots of a log of several tiles, each compared with what the definition of the tree gives. */
+/** Proofs, tiles and roots of a log of several tiles, each compared with the definition of the tree. */
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import { openTestLog } from "../harness.js";
@@ -211,7 +211,7 @@ describe.each(VERSIONS)("tree version %i", (version) => {
   });
 });
 
-test("a tile that was given stays what it was, whatever is appended", async () => {
+test("a returned tile does not change when entries are appended", async () => {
   const { log } = await openTestLog();
   const append = (count: number) => log.append(Array(count).fill({ event_type: "note", payload: {} }));
   await append(WIDTH - 6);
@@ -265,7 +265,7 @@ test("proofs that differ have different tags, and the same proof the same one", 
   }
 });
 
-test("what lies outside of the log is refused", async () => {
+test("positions outside of the log are refused", async () => {
   const { log } = await openTestLog({ path });
   const refused = expect.objectContaining({ code: "invalid-input" });
   for (const [leafIndex, treeSize] of [

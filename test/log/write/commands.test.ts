@@ -1,4 +1,4 @@
-/** Commands as values: their names, and what their inputs may hold. */
+/** Commands as values: their names, and what their inputs may contain. */
 import type { KeyObject } from "node:crypto";
 import { expect, test } from "vitest";
 import {

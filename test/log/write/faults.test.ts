@@ -1,4 +1,7 @@
-/** Signer and disk fail, before and after the bytes are down: memory ends up equal to disk, and the log goes on. */
+/**
+ * Signer and disk fail, before and after the bytes are on disk: afterwards memory equals the disk, and the log
+ * continues.
+ */
 
 import { describe, expect, test } from "vitest";
 import type { Receipt } from "#cairnlog/engine/log/write/executor.js";
@@ -160,7 +163,7 @@ test("many appends are formed and signed while the disk is busy", async () => {
   await checkWhole(log, await Promise.all(appends));
 });
 
-test("who observes the rows of a table gets what a batch changed once it is on disk, and null after a failure", async () => {
+test("an observer of a table gets the rows that a batch changed when it is on disk, and null after a failure", async () => {
   const { log, faults } = await openFaultyLog();
   const seen: unknown[] = [];
   log.observeRows("counters", (changes) =>

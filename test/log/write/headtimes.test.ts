@@ -1,4 +1,7 @@
-/** Times of heads never fall: whatever the clock does, over restarts and failures, also for heads that are signed on demand. */
+/**
+ * Times of heads never go back: for every change of the clock, across restarts and failures, and also for heads that
+ * are signed on demand.
+ */
 import { expect, test } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import { FakeJournal } from "../../journal/fakejournal.js";

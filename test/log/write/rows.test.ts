@@ -1,4 +1,4 @@
-/** Lists of rows, against a map that is sorted anew every time. */
+/** Lists of rows, compared with a map that is sorted for every query. */
 import fc from "fast-check";
 import { compareKeys } from "lmdb";
 import { expect, test } from "vitest";

@@ -5,8 +5,11 @@ import type { BatchReport } from "#cairnlog/engine/log/write/executor.js";
 import { openFaultyLog, openTestLog, testOperator } from "../harness.js";
 import { runIn } from "../inline.js";
 
+const releases: (() => void)[] = [];
 afterEach(() => {
   vi.restoreAllMocks();
+  // A test that fails must not leave a log that cannot be closed.
+  for (const release of releases.splice(0)) release();
 });
 
 const event = { event_type: "note", payload: {} };
@@ -29,6 +32,7 @@ function held() {
   const until = new Promise<void>((resolve) => {
     release = resolve;
   });
+  releases.push(release);
   return { until, release };
 }
 

@@ -297,7 +297,7 @@ describe("the number of challenges", () => {
     expect((await take(last)).fingerprint).toBe(`key ${149_999 % keys}`);
   });
 
-  it("is that of the last ten minutes: five in which they are good, and five in which they are said to have expired", async () => {
+  it("covers the last ten minutes: five in which they are valid, and five in which they are reported as expired", async () => {
     const challenges = bare(publicKey);
     const take = ({ challenge_id }: Challenge) =>
       challenges.consume({ challengeId: challenge_id, signature: WRONG, purposes: EVERY });

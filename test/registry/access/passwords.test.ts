@@ -131,7 +131,7 @@ describe("a password", () => {
     expect(world.registry.passwords.isSet(signer.fingerprint)).toBe(false);
   });
 
-  it("is changed by who knows it, and by nobody else", async () => {
+  it("is changed only with the old password", async () => {
     const signer = await guarded();
     const change = (current_password?: string | null) =>
       world.registry.passwords.set(signer.fingerprint, { password: "a new password", current_password });
@@ -296,7 +296,7 @@ describe("an attestation by a key with a password", () => {
     await check(signer, SECRET);
   });
 
-  it("by a new key takes a password and does not need one", async () => {
+  it("by a new key accepts a password and does not need one", async () => {
     expect(await submit(nodeSigner(), "D", { password: "whatever" })).toMatchObject({ duplicate: false });
     expect(at(world.now)).toBe(world.registry.log.head()!.timestamp);
   });

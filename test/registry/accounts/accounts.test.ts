@@ -1,4 +1,4 @@
-/** Accounts: opening them, what is unique, what is secret, what survives. */
+/** Accounts: opening them, uniqueness, secrets, and restarts. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -64,14 +64,14 @@ describe("opening an account", () => {
     expect(world.registry.log.size).toBe(size);
   });
 
-  it("takes a declaration of hardware where no roots are set, whatever attestation comes with it", async () => {
+  it("accepts a declaration of hardware if no roots are set, with any attestation", async () => {
     for (const hardware_attestation of [undefined, null, "not even PEM"]) {
       const { credential } = await holders.create({ credential_type: "hardware", hardware_attestation });
       expect(credential).toMatchObject({ credential_type: "hardware", hardware_backed: true });
     }
   });
 
-  it("takes the operator key like any other, once", async () => {
+  it("accepts the operator key like any other, once", async () => {
     const key_fingerprint = world.operator.fingerprint;
     expect((await holders.create({ key_fingerprint })).credential.key_fingerprint).toBe(key_fingerprint);
     expect((await failure(() => holders.create({ key_fingerprint }))).code).toBe("already-exists");

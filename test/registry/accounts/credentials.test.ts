@@ -6,6 +6,7 @@ import { type Authority, newRoot, removeChains } from "../../crypto/chains.js";
 import {
   at,
   closeWorlds,
+  compact,
   failure,
   newFolder,
   nodeSigner,
@@ -39,6 +40,18 @@ const open = (world: World, signer: TestSigner, more: EnrolmentMembers = {}) =>
     device_label: "a token",
     ...(more as object),
   });
+
+/** The same by the holder of the key. */
+function openWithProof(world: World, signer: TestSigner) {
+  const content = {
+    display_name: `Holder ${++names}`,
+    email: "holder@example.org",
+    key_fingerprint: signer.fingerprint,
+  };
+  const possession_signature = signer.sign(compact({ action: "service.user.create.v1", ...content }));
+  const more = { credential_type: "hardware", device_label: "a token", possession_signature } as const;
+  return world.registry.accounts.create({ ...content, ...more });
+}
 
 describe("enrolment, on declarations", () => {
   let world: World;
@@ -80,7 +93,7 @@ describe("enrolment, on declarations", () => {
     expect(world.registry.log.row("credentialKeys", third.fingerprint)?.user_id).toBe(userId);
   });
 
-  it("takes fingerprints as they are spelt, and signs them so", async () => {
+  it("accepts fingerprints in any form, and signs that form", async () => {
     const key = await newKey(world);
     const bare = (signer: TestSigner) => signer.fingerprint.slice("sha256:".length).toUpperCase();
     const more = { issuing_fingerprint: bare(issuing), key_fingerprint: bare(key) };
@@ -161,15 +174,25 @@ describe("enrolment, on declarations", () => {
     expect((await failure(() => enroll(enrolment(world, unbound, key)))).code).toBe("not-found");
   });
 
-  it("refuses a key that is on an account, its own included", async () => {
+  it("refuses a key whose holder has put it on an account, the issuing key's own included", async () => {
     const taken = await newKey(world);
-    await open(world, taken);
+    await openWithProof(world, taken);
     expect(await refused(taken)).toBe("already-exists");
     expect(await refused(issuing)).toBe("already-exists");
     const twice = await newKey(world);
     const requests = [enrolment(world, issuing, twice), enrolment(world, issuing, twice)];
     const results = await Promise.allSettled(requests.map(enroll));
     expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  });
+
+  it("moves a key from an account that somebody opened without it", async () => {
+    const key = await newKey(world);
+    const squatted = await open(world, key);
+    const { credential } = await enroll(enrolment(world, issuing, key));
+    const { log } = world.registry;
+    expect(log.row("credentialKeys", key.fingerprint)).toEqual({ user_id: userId, credential_id: credential.id });
+    expect(log.row("credentials", [squatted.user.id, squatted.credential.id])).toBeUndefined();
+    expect(await refused(key)).toBe("already-exists");
   });
 
   it("refuses software on either side", async () => {
@@ -238,7 +261,7 @@ describe("hardware-backed", () => {
     expect(world.registry.credentials.believesDeclarations).toBe(false);
   });
 
-  it("is no key without attestation, of software, or on no account", async () => {
+  it("is not a key without attestation, in software, or without an account", async () => {
     const [declared, soft] = [await newKey(world), await newKey(world)];
     expect((await open(world, declared)).credential).toMatchObject({
       credential_type: "hardware",
@@ -251,7 +274,7 @@ describe("hardware-backed", () => {
       expect(world.registry.credentials.isHardwareBacked(text)).toBe(false);
   });
 
-  it("is refused with an attestation that does not hold", async () => {
+  it("is refused with an invalid attestation", async () => {
     const [key, other] = [await newKey(world), await newKey(world)];
     const refusal = (hardware_attestation: string) => failure(() => open(world, key, { hardware_attestation }));
     expect((await refusal(attestation(other))).code).toBe("forbidden");

@@ -1,4 +1,4 @@
-/** Holders of accounts: input for opening and recovering accounts that is right but for what a test says. */
+/** Holders of accounts: valid input for opening and recovering accounts, except for what a test overrides. */
 import type {
   AccountInput,
   OpenedAccount,

@@ -60,7 +60,7 @@ describe("recovery keys", () => {
       expect(canonicalRecoveryKey(other)).toBeUndefined();
   });
 
-  it("are read whatever the text is", () => {
+  it("are parsed from any text", () => {
     fc.assert(
       fc.property(texts({ maxLength: 300 }), (text) => {
         expect(canonicalRecoveryKey(text) ?? "0".repeat(40)).toMatch(/^[0-9A-Z]{40}$/);
@@ -133,7 +133,7 @@ describe("getting an account back", () => {
     await holders.recover(user.display_name, recovery_key);
   });
 
-  it("tells an unknown name and a wrong key apart neither in the answer nor in the work", async () => {
+  it("treats an unknown name and a wrong key alike, in the answer and in the work", async () => {
     const { user } = await holders.create();
     const key_fingerprint = await holders.newKey();
     // What the first try of all has to prepare is not at issue.
@@ -203,7 +203,7 @@ describe("getting an account back", () => {
     expect(await from("203.0.113.10", generateRecoveryKey())).toBe("unauthenticated");
   });
 
-  it("that could not be looked at is no try, and the next one can", async () => {
+  it("that could not be checked does not count, and the next one can be checked", async () => {
     const fresh = await openWorld(undefined, undefined, { pool: recording });
     const others = new Holders(() => fresh);
     const { user, recovery_key } = await others.create();
@@ -217,7 +217,7 @@ describe("getting an account back", () => {
     await others.recover(user.display_name, recovery_key);
   });
 
-  it("with the right key is no try", async () => {
+  it("with the right key does not count", async () => {
     let { user, recovery_key } = await holders.create();
     for (let i = 0; i < 6; i++) ({ recovery_key } = await holders.recover(user.display_name, recovery_key));
     const unknown = { key_fingerprint: nodeSigner().fingerprint };

@@ -64,6 +64,7 @@ describe("a submission", () => {
       manifest_hash: manifestHash,
       sth: log.treeHead(size + 2),
       duplicate: false,
+      signed: { attestation_type: false, intent_statement: false },
     });
     expect(receipt.attestation.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     expect(eventOf(receipt)).toMatchObject({ event_type: `${BASE}/authorship/v1`, timestamp });
@@ -137,7 +138,7 @@ describe("a submission", () => {
   });
 });
 
-describe("what is signed", () => {
+describe("the signed bytes", () => {
   const prior = async () => (await submit(submission(nodeSigner(), manifestOf()))).attestation;
 
   it("may be the manifest with the attestations before, or with none", async () => {
@@ -195,7 +196,7 @@ describe("what is signed", () => {
   });
 });
 
-describe("who may submit", () => {
+describe("permission to submit", () => {
   it("anyone but the operator is refused reserved predicates, before anything is written", async () => {
     const vault = { attestation_type: `${BASE}/vault-publication/v1` };
     const { size } = world.registry.log;

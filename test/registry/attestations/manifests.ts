@@ -1,6 +1,4 @@
-/**
- * Manifests with attestations in them, submitted or signed outside the service, and what verification says of them.
- */
+/** Manifests with attestations, submitted or signed outside the service, and the results of verifying them. */
 import type { Submission } from "#cairnlog/engine/registry/attestations/attestations.js";
 import type { VerificationRequest, VerificationResult } from "#cairnlog/engine/registry/verification/verification.js";
 import type { Attestation } from "#cairnlog/engine/verify/manifest.js";

@@ -92,7 +92,7 @@ describe("predicates", () => {
     expect(await codeOf(url)).toBe("forbidden");
   });
 
-  it("the operator may use any well-spelt URL under the base", async () => {
+  it("the operator may use any well-formed URL under the base", async () => {
     for (const url of [`${BASE}/vault-publication/v1`, `${BASE}/`, "https://x-service.example:443/predicates/x"])
       expect(resolvePredicate(url, BASE, true)).toBe(url);
     expect(await codeOf("https:\\\\x-service.example\\predicates/x", true)).toBe("invalid-input");
@@ -125,7 +125,7 @@ describe("predicates", () => {
     expect(await codeOf(type)).toBe("invalid-input");
   });
 
-  it("takes 512 characters and no more", async () => {
+  it("accepts 512 characters and no more", async () => {
     const url = "https://example.org/".padEnd(512, "x");
     expect(resolvePredicate(url, BASE, false)).toBe(url);
     expect(await codeOf(`${url}x`)).toBe("invalid-input");

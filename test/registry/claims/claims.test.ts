@@ -1,4 +1,4 @@
-/** Claims in the registry: who may post, how they are found, and what revealing one tells and leaves behind. */
+/** Claims in the registry: who may post, how they are found, and that revealing one stores nothing. */
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -60,7 +60,7 @@ async function posted(where = world, by = poster) {
 }
 
 describe("posting", () => {
-  it("appends the payload as it is, with nothing of the poster", async () => {
+  it("appends the payload unchanged, without any data about the poster", async () => {
     const { payload } = sealed();
     const size = world.registry.log.size;
     const receipt = await world.registry.claims.post({ ...payload, posted_by: "me", tags: ["a"] }, poster);
@@ -73,7 +73,7 @@ describe("posting", () => {
     });
     const entry = world.registry.log.entry(size + 1)!;
     expect(entry.event_type).toBe("encrypted_claim");
-    expect(entry.payload).toEqual(payload);
+    expect(entry.payload).toEqual({ ...payload, event_type: "encrypted_claim" });
     expect(JSON.stringify(entry)).not.toContain(poster.slice("sha256:".length));
   });
 
@@ -97,7 +97,7 @@ describe("posting", () => {
     expect((await failure(() => world.registry.claims.post(payload, revoked))).code).toBe("key-not-active");
   });
 
-  it("is refused by whatever is wrong with the payload, and then leaves nothing", async () => {
+  it("is refused for every fault of the payload, and leaves nothing", async () => {
     const before = world.registry.log.size;
     const { payload } = sealed();
     const post = (value: unknown) => failure(() => world.registry.claims.post(value, poster));
@@ -123,7 +123,7 @@ describe("looking up", () => {
     return { entries: entries.map((json) => JSON.parse(json.toString()) as ClaimEntry), ...rest };
   }
 
-  it("finds what was filed under the key, oldest first, in pages", async () => {
+  it("finds the claims of a lookup key, oldest first, in pages", async () => {
     const lookupKey = newLookupKey();
     const ids: number[] = [];
     for (let i = 0; i < 5; i++) {
@@ -185,7 +185,7 @@ describe("looking up", () => {
     expect(entries).toMatchObject([{ id: 1, previous_hashes: [], payload: old.payload }]);
   });
 
-  it("survives a restart, and is what the entries make it, whatever imported history calls a claim", async () => {
+  it("survives a restart, and follows from the entries, for any claims in imported history", async () => {
     const lookupKey = newLookupKey();
     const { entry_id } = await world.registry.claims.post(sealed(lookupKey).payload, poster);
     const odd = [{}, { lookup_key: 7 }, { lookup_key: "" }, { lookup_key: "🪨".repeat(300), commitment: {} }];
@@ -221,7 +221,7 @@ describe("revealing", () => {
     expect(reveal((await posted()).entry_id, commitmentKey)).toEqual({ valid: false });
   });
 
-  it("refuses what cannot be evaluated", async () => {
+  it("refuses claims that cannot be evaluated", async () => {
     const { entry_id, commitmentKey } = await posted();
     const code = async (...parameters: Parameters<typeof reveal>) => (await failure(() => reveal(...parameters))).code;
     expect(await code(entry_id)).toBe("commitment-key-missing");
@@ -233,7 +233,7 @@ describe("revealing", () => {
     expect(await code(1, commitmentKey)).toBe("not-found");
   });
 
-  it("does not reveal pre-upgrade entries, nor what imported history calls a claim", async () => {
+  it("does not reveal pre-upgrade entries, or false claims in imported history", async () => {
     const others = [
       { commitment: sha256("x"), commitment_alg: "sha256" },
       { commitment: sha256("x"), commitment_alg: "md5" },

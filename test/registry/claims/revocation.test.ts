@@ -1,4 +1,4 @@
-/** Claims at the moment at which the poster's credential is revoked: no claim comes after the revocation. */
+/** A poster's credential is revoked while claims are posted: no claim comes after the revocation. */
 import { randomUUID } from "node:crypto";
 import { beforeEach, expect, it } from "vitest";
 import { systemClock } from "#cairnlog/engine/log/clock.js";
@@ -79,7 +79,7 @@ it("is refused when the revocation is on its way to the disk", async () => {
   expect(log.size).toBe(2 + appends.length);
 });
 
-it("is taken when the account was recovered with the same key", async () => {
+it("is accepted if the account was recovered with the same key", async () => {
   const recovered = log.execute(recoverAccount, {
     user_id,
     known_hash: "first",

@@ -99,7 +99,7 @@ describe.each(Object.entries(STATES))("an endorsement that is %s", (name, { stat
   });
 });
 
-describe("what is logged", () => {
+describe("the log entry", () => {
   const content = {
     category: INSTITUTIONAL,
     valid_until: "2099-12-31",
@@ -107,7 +107,7 @@ describe("what is logged", () => {
     external_identifiers: [{ type: "ror", value: "03vek6s52" }],
   } as const;
 
-  it("is what was offered, and what became of it", async () => {
+  it("contains the offer and its later changes", async () => {
     const one = await newCase(world);
     const offered = await one.offer(content);
     const payload = { endorser_key_fingerprint: one.endorser, endorsed_key_fingerprint: one.endorsed, ...content };
@@ -148,7 +148,7 @@ describe("what is logged", () => {
     expect(entryOf(revoked).payload).toEqual({ ...payload, offer_entry_id: one.id, note: "not wanted" });
   });
 
-  it("has nulls where nothing was said, and date-times in canonical form", async () => {
+  it("has nulls for absent values, and date-times in canonical form", async () => {
     const one = await newCase(world);
     const offered = await one.offer({ valid_until: "2099-06-01T12:00:00+02:00", external_identifiers: null });
     expect(entryOf(offered).payload).toEqual({

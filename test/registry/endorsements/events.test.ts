@@ -89,7 +89,7 @@ describe("events that make no sense", () => {
     expect(world.registry.log.stateDifferences()).toEqual([]);
   });
 
-  it("change nothing of what has ended", async () => {
+  it("change nothing after the end of an endorsement", async () => {
     const world = await openWorld();
     const one = await newCase(world);
     await one.offer();
@@ -110,7 +110,7 @@ describe("events that make no sense", () => {
 });
 
 describe("offers of imported history", () => {
-  it("lose what is odd about their extras, and count all the same", async () => {
+  it("lose invalid extras, and still count", async () => {
     const world = await openWorld();
     const one = await newCase(world);
     const pair = { endorser_key_fingerprint: one.endorser, endorsed_key_fingerprint: one.endorsed };
@@ -148,7 +148,7 @@ describe("offers of imported history", () => {
   });
 });
 
-it("edges hold what a walk over the graph needs", async () => {
+it("edges contain everything that a walk over the graph needs", async () => {
   const world = await openWorld();
   const one = await newCase(world);
   const valid_until = at(world.now + 9 * DAY);

@@ -3,7 +3,7 @@ import { checkIdentifiers, IDENTIFIER_TYPES } from "#cairnlog/engine/registry/en
 import { Faults } from "#cairnlog/engine/registry/input.js";
 import { failure } from "../world.js";
 
-/** The paths that a list of identifiers is blamed for. */
+/** The paths in the errors about a list of identifiers. */
 async function faultPaths(value: unknown): Promise<string[]> {
   const faults = new Faults();
   const checked = checkIdentifiers(value, "/external_identifiers", faults);
@@ -81,13 +81,13 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
 };
 
 describe.each(IDENTIFIER_TYPES)("$type", ({ type, example, pattern, url_template }) => {
-  it("takes its own example, which fits its pattern", async () => {
+  it("accepts its own example, which matches its pattern", async () => {
     expect(await isAccepted(type, example)).toBe(true);
     expect(new RegExp(pattern, "u").test(example)).toBe(true);
     if (url_template !== null) expect(URL.canParse(url_template.replace("{value}", example))).toBe(true);
   });
 
-  it.each(PUBLISHED[type]!)("takes %s", async (value) => {
+  it.each(PUBLISHED[type]!)("accepts %s", async (value) => {
     expect(await isAccepted(type, value)).toBe(true);
     expect(new RegExp(pattern, "u").test(value)).toBe(true);
   });

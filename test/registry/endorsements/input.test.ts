@@ -44,7 +44,7 @@ describe("an offer", () => {
     expect(own.registry.log.size).toBe(2);
   });
 
-  it("to oneself is refused, however the key is spelt", async () => {
+  it("to oneself is refused, in any form of the key", async () => {
     const key = await newKey(world);
     const { endorsements } = world.registry;
     for (const spelt of [key, key.toUpperCase().replace("SHA256", "sha256"), key.slice("sha256:".length)])
@@ -89,7 +89,7 @@ describe("an offer", () => {
   });
 });
 
-describe("ids that are no offers", () => {
+describe("ids that are not offers", () => {
   it("are unknown or malformed", async () => {
     const one = await newCase(world);
     for (const [id, code] of [
@@ -181,7 +181,7 @@ describe("caps", () => {
     await one.offer({ institutional_metadata: nested(16) });
   });
 
-  it("what JSON cannot carry is refused", async () => {
+  it("values that JSON cannot represent are refused", async () => {
     const one = await newCase(world);
     const { code } = await failure(() => one.offer({ institutional_metadata: { name: "\ud800" } }));
     expect(code).toBe("not-i-json");

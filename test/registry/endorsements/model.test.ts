@@ -1,4 +1,4 @@
-/** Random histories of endorsements against a small model that knows nothing of rows, edges or batches. */
+/** Random histories of endorsements, compared with a small model without rows, edges or batches. */
 import fc from "fast-check";
 import { afterAll, expect, it } from "vitest";
 import { at, closeWorlds, DAY, failure, openWorld, type World } from "../world.js";
@@ -182,7 +182,7 @@ async function expectSame(world: World, model: Model, keys: readonly string[]): 
   }
 }
 
-it("any history leaves what the model says, and its entries alone make the same rows", async () => {
+it("any history gives the state of the model, and its entries alone give the same rows", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 40, maxLength: 100, size: "max" }), async (steps) => {
       const world = await openWorld();

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 
 describe("lists", () => {
-  it("show what a key received and issued, oldest offer first, by status and category, in pages", async () => {
+  it("show received and issued endorsements, oldest offer first, by status and category, in pages", async () => {
     const [hub, ...others] = await Promise.all(Array.from({ length: 6 }, () => newKey(world)));
     const cases = others.map((other) => new Case(world, hub!, other));
     for (const [i, one] of cases.entries()) await one.offer({ category: i % 2 ? HUMAN : INSTITUTIONAL });
@@ -50,7 +50,7 @@ describe("lists", () => {
     });
   });
 
-  it("refuse what there is not", async () => {
+  it("refuse unknown keys, statuses and categories", async () => {
     const { endorsementQueries: queries } = world.registry;
     const key = await newKey(world);
     const nobody = nodeSigner().fingerprint;
@@ -73,7 +73,7 @@ describe("lists", () => {
     expect((await failure(() => queries.alerts(key, { perPage: 201 }))).code).toBe("invalid-input");
   });
 
-  it("are whole when they are longer than what is read at once", async () => {
+  it("are complete even if they are longer than one slice", async () => {
     const own = await openWorld();
     const hub = await newKey(own);
     const keys = Array.from({ length: 600 }, (_, i) => `sha256:${`${i}`.padStart(64, "0")}`);
@@ -106,7 +106,7 @@ describe("alerts", () => {
   const alert = (endorser_fingerprint: string, compromised_fingerprint: string) =>
     world.registry.endorsements.alert({ endorser_fingerprint, compromised_fingerprint, reason: "the key was stolen" });
 
-  it("are for keys between which an endorsement was accepted once, whatever became of it", async () => {
+  it("are for keys between which an endorsement was ever accepted, even if it has ended", async () => {
     const one = await newCase(world);
     const stranger = await newKey(world);
     const refused = async (by: string, about: string) =>
@@ -199,7 +199,7 @@ describe("at one moment", () => {
     }
   });
 
-  it("acceptance, withdrawal and revocation leave what some order of them leaves", async () => {
+  it("simultaneous acceptance, withdrawal and revocation give the result of some order", async () => {
     for (let round = 0; round < 10; round++) {
       const one = await newCase(world);
       await one.offer();

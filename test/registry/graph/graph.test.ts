@@ -1,4 +1,4 @@
-/** Traversal of the endorsement graph: depth, filters, bounds, and what is kept how long. */
+/** Traversal of the endorsement graph: depth, filters, limits, and the cache. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { GraphFilter } from "#cairnlog/engine/registry/graph/graph.js";
 import { HUMAN, INSTITUTIONAL, newKey, offerOf } from "../endorsements/endorsementcase.js";
@@ -58,7 +58,7 @@ async function around(name: string, filter: GraphFilter = {}, where = world) {
 }
 
 describe("a traversal", () => {
-  it("goes through received and issued endorsements, breadth first, three hops unless told otherwise", async () => {
+  it("follows received and issued endorsements, breadth first, three hops by default", async () => {
     const graph = await around("a");
     expect(graph).toMatchObject({ root: keyNamed("a"), truncated: false, depth_reached: 3, cached: false });
     expect(graph.nodes.map(({ pseudonym, depth, status }) => [pseudonym, depth, status])).toEqual([
@@ -122,7 +122,7 @@ describe("a traversal", () => {
     expect((await around("b", { maxDepth: 8, ...filter })).ids).toEqual(ids);
   });
 
-  it("with a date takes the first and the last microsecond of its day", async () => {
+  it("with a date includes the first and the last microsecond of its day", async () => {
     const own = await open();
     await putKeys(
       own,
@@ -241,7 +241,7 @@ describe("a graph that is kept", () => {
     expect(await isCached(own, key)).toBe(false);
   });
 
-  it("is walked once for all who ask at one time", async () => {
+  it("is traversed once for all simultaneous requests", async () => {
     const own = await open();
     const key = await newKey(own);
     const { graphs } = own.registry;
@@ -342,7 +342,7 @@ describe("a graph that is kept", () => {
     expect(await isCached(own, keys[0]!)).toBe(false);
   });
 
-  it("ends with the registry: what is being walked then is refused", async () => {
+  it("ends with the registry: running traversals are refused", async () => {
     const own = await open();
     await putKeys(own, [{ fingerprint: keyNamed(0) }]);
     const asked = failure(() => own.registry.graphs.around(keyNamed(0)));

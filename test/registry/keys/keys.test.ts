@@ -38,6 +38,7 @@ describe("registration", () => {
       });
       expect(entry.event_type).toBe("key_registration");
       expect(entry.payload).toEqual({
+        event_type: "key_registration",
         fingerprint: signer.fingerprint,
         public_key: signer.pem,
         pseudonym: "Ada",
@@ -62,7 +63,7 @@ describe("registration", () => {
     },
   );
 
-  it("is refused the second time, however the key is spelt", async () => {
+  it("is refused the second time, in any form of the key", async () => {
     const signer = nodeSigner();
     await register(registration(signer));
     const { size } = world.registry.log;
@@ -155,7 +156,7 @@ describe("registration", () => {
     },
   );
 
-  it("takes an expiration one microsecond ahead, and none that is now or past in any offset", async () => {
+  it("accepts an expiration one microsecond ahead, and none that is now or past in any offset", async () => {
     const now = await openWorld();
     const attempt = (date: string) => now.registry.keys.register(registration(nodeSigner(), "x", date));
     for (const date of [at(now.now), at(now.now - 1), "2025-01-01T01:59:59+02:00", "1970-01-01T00:00:00Z"])
@@ -198,7 +199,7 @@ describe("views", () => {
     expect(log.stateDifferences()).toEqual([]);
   });
 
-  it("show a key under every spelling of its fingerprint", async () => {
+  it("show a key under every form of its fingerprint", async () => {
     const { keys } = (await openWorld()).registry;
     const signer = nodeSigner("ecdsa-p256");
     await keys.register(registration(signer, "x"));

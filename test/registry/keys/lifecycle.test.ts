@@ -63,6 +63,7 @@ describe("succession", () => {
       });
       expect(log.head()).toMatchObject({ event_type: "key_succession", timestamp: at(world.now) });
       expect(log.head()!.payload).toEqual({
+        event_type: "key_succession",
         old_fingerprint: old.fingerprint,
         fingerprint: next.fingerprint,
         public_key: next.pem,
@@ -86,7 +87,7 @@ describe("succession", () => {
     },
   );
 
-  it("takes a pseudonym and an expiration of its own, and hands on no expiration", async () => {
+  it("accepts a new pseudonym and expiration, and does not inherit the expiration", async () => {
     const old = await registered("Ada", at(world.now + DAY));
     const [next, last] = [nodeSigner(), nodeSigner()];
     const expiration_date = at(world.now + 2 * DAY);
@@ -129,7 +130,7 @@ describe("succession", () => {
     expect(statusOf(old)).toBe("active");
   });
 
-  it("takes an expiration one microsecond ahead, and none that is now", async () => {
+  it("accepts an expiration one microsecond ahead, and none that is now", async () => {
     const [old, next] = [await registered(), nodeSigner()];
     const until = (micros: number) => succession(old, next, { expiration_date: at(micros) });
     await expectRefused(() => succeed(until(world.now)), "invalid-input", ["/expiration_date"]);
@@ -186,7 +187,7 @@ describe("succession", () => {
         await expectRefused(() => succeed(succession(old, nodeSigner()), recovery), "wrong-key-status");
   });
 
-  it("of an expired key takes recovery", async () => {
+  it("of an expired key needs recovery", async () => {
     const old = await registered("Ada", at(world.now + SECOND));
     world.now += SECOND;
     const next = nodeSigner();
@@ -262,7 +263,7 @@ describe("revocation", () => {
     expect((await failure(() => world.registry.keys.register(registration(signer)))).code).toBe("already-exists");
   });
 
-  it("is refused for an unknown, a succeeded and an expired key, and for what is no fingerprint", async () => {
+  it("is refused for an unknown, a succeeded and an expired key, and for an invalid fingerprint", async () => {
     await expectRefused(() => revoke(nodeSigner()), "not-found");
     const succeeded = await registered();
     await succeed(succession(succeeded, nodeSigner()));
@@ -304,7 +305,7 @@ describe("the operator key", () => {
     expect(statusOf(world.operator)).toBe("active");
   });
 
-  it("cannot be made to expire by whoever registers it", async () => {
+  it("cannot be given an expiration by registering it", async () => {
     const other = await openWorld();
     const register = () => other.registry.keys.register(registration(other.operator, "x", at(other.now + SECOND)));
     expect((await failure(register)).code).toBe("forbidden");
@@ -313,7 +314,7 @@ describe("the operator key", () => {
 });
 
 describe("state", () => {
-  it("is what the entries make it, before and after a restart", async () => {
+  it("follows from the entries, before and after a restart", async () => {
     expect(world.registry.log.stateDifferences()).toEqual([]);
     const keys = world.registry.keys.list({ perPage: 200 });
     await world.reopen();

@@ -1,4 +1,4 @@
-/** The language of request policies: what every operator says of every kind of value, what is refused, what it costs. */
+/** The language of request policies: every operator with every kind of value, refusals, and costs. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Faults } from "#cairnlog/engine/registry/input.js";
@@ -111,7 +111,7 @@ describe("operators", () => {
   });
 });
 
-describe("a comparison with nothing to compare with does not hold", () => {
+describe("a comparison with an absent field or a wrong type does not hold", () => {
   const operands: [string, unknown][] = [
     ["eq", "beta"],
     ["ne", "beta"],
@@ -142,7 +142,7 @@ describe("a comparison with nothing to compare with does not hold", () => {
     for (const [op, value] of operands) expect(holds({ not: [leaf(field!, op, value)] }), op).toBe(true);
   });
 
-  test("a text is no number and no truth value", () => {
+  test("a text is neither a number nor a truth value", () => {
     for (const op of ["eq", "ne", "lt", "le", "gt", "ge"]) expect(holds(leaf("claims.text", op, 5)), op).toBe(false);
     for (const op of ["eq", "ne"]) expect(holds(leaf("claims.text", op, true)), op).toBe(false);
     for (const op of ["in", "not_in"]) expect(holds(leaf("claims.text", op, [5])), op).toBe(false);
@@ -169,7 +169,7 @@ describe("groups", () => {
   });
 });
 
-describe("what is not in the language is refused", () => {
+describe("policies that are not in the language are refused", () => {
   const good = leaf("claims.a", "eq", 1);
   const cases: [string, unknown, string][] = [
     ["nothing", undefined, ""],
@@ -211,7 +211,7 @@ describe("what is not in the language is refused", () => {
     expect(faultsOf(value)).toEqual([`/predicates${path}`]);
   });
 
-  test("whatever JSON it is, it is read or named, and what is read judges", () => {
+  test("any JSON is either accepted or refused with a fault, and accepted policies evaluate requests", () => {
     const name = fc.constantFrom("all", "any", "not", "field", "op", "value");
     const word = fc.constantFrom("claims.a", "requester_trust", "eq", "in", "exists", true, 1, "x", null);
     const { node } = fc.letrec((tie) => ({

@@ -1,4 +1,4 @@
-/** What request events mean, also when nobody's command made them: odd payloads change nothing, and none throws. */
+/** The effect of request events, also of events that no command made: odd payloads change nothing, and none throws. */
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
@@ -48,7 +48,7 @@ async function open(): Promise<World> {
 
 /** Everything that readers see of requests and policies. */
 const seen = ({ registry }: World) => ({
-  requests: registry.requests.list({ target: target.fingerprint }, { perPage: 200 }),
+  requests: registry.requestQueries.list({ target: target.fingerprint }, { perPage: 200 }),
   policies: registry.policies.view(target.fingerprint),
 });
 
@@ -109,7 +109,7 @@ test("events that make no sense change nothing", async () => {
   expect(seen(world)).toEqual(before);
 });
 
-test("events never throw, whatever JSON they hold, and what readers see follows from them", async () => {
+test("events never throw, for any JSON, and queries agree with them", async () => {
   const world = await open();
   const ids = Array.from({ length: 4 }, () => randomUUID());
   const member = fc.constantFrom(
@@ -129,7 +129,7 @@ test("events never throw, whatever JSON they hold, and what readers see follows 
       await world.append({ event_type, payload: { ...payload, ...more } });
       world.now += DAY / 4;
       const { requests } = seen(world);
-      for (const { request_id } of requests.requests) world.registry.requests.find(request_id);
+      for (const { request_id } of requests.requests) world.registry.requestQueries.find(request_id);
     }),
     { numRuns: 200 },
   );

@@ -83,11 +83,11 @@ describe("deadlines", () => {
     const { world, ask, target } = await scene();
     const [one, two] = [await ask(), await ask()];
     world.now += 14 * DAY;
-    const { requests } = world.registry;
+    const { requests, requestQueries } = world.registry;
     expect((await requests.respond(target, one.request_id, { decision: "decline" })).status).toBe("declined");
     world.now += 1;
     expect((await failure(() => requests.respond(target, two.request_id, { decision: "decline" }))).code).toBe("gone");
-    expect(requests.find(two.request_id).status).toBe("open");
+    expect(requestQueries.find(two.request_id).status).toBe("open");
     expect((await failure(() => requests.respond(target, one.request_id, { decision: "decline" }))).code).toBe(
       "already-exists",
     );
@@ -124,21 +124,21 @@ describe("policies", () => {
     agreesWithEntries(world);
   });
 
-  test("hold: the target is told so, and may still answer", async () => {
+  test("hold: the target is notified, and may still answer", async () => {
     const { world, ask, publish, target, asker, kinds } = await scene();
     await publish({ default_action_on_failure: "hold" });
     const request = await ask();
     expect(request).toMatchObject({ status: "held", response: null });
     expect(kinds(target)).toEqual(["attestation_request_held"]);
-    const { requests } = world.registry;
-    expect(requests.list({ target, status: "held" }).total).toBe(1);
+    const { requests, requestQueries } = world.registry;
+    expect(requestQueries.list({ target, status: "held" }).total).toBe(1);
     await requests.respond(target, request.request_id, { decision: "decline" });
-    expect(requests.list({ target, status: "held" })).toMatchObject({ total: 0, requests: [] });
-    expect(requests.list({ requester: asker, status: "declined" }).total).toBe(1);
+    expect(requestQueries.list({ target, status: "held" })).toMatchObject({ total: 0, requests: [] });
+    expect(requestQueries.list({ requester: asker, status: "declined" }).total).toBe(1);
     agreesWithEntries(world);
   });
 
-  test("allow: a request that fails is open all the same; so is one that passes, whatever the action", async () => {
+  test("allow: a request that fails is still open; one that passes is open for every action", async () => {
     const { ask, publish, world } = await scene();
     await publish({ default_action_on_failure: "allow" });
     expect((await ask()).status).toBe("open");
@@ -253,7 +253,7 @@ describe("policies", () => {
     agreesWithEntries(world);
   });
 
-  test("one that is in force at once takes a scheduled one with it", async () => {
+  test("one that is in force at once also replaces a scheduled one", async () => {
     const { world, publish, target } = await scene();
     await publish({ effective_from: at(world.now + HOUR) });
     const now = await publish({ effective_from: at(world.now - DAY) });
@@ -313,7 +313,7 @@ describe("quotas", () => {
     for (let i = 0; i < 3; i++) expect((await ask()).status).toBe(action === "hold" ? "held" : "declined");
     const { size } = world.registry.log;
     expect((await failure(() => ask())).code).toBe("rate-limited");
-    expect(world.registry.requests.list({ target }).total).toBe(3);
+    expect(world.registry.requestQueries.list({ target }).total).toBe(3);
     expect(world.registry.log.size).toBe(size);
     world.now += HOUR;
     await ask();
@@ -354,7 +354,7 @@ describe("at one moment", () => {
     agreesWithEntries(world);
   });
 
-  test("of two answers one is taken", async () => {
+  test("of two answers one is accepted", async () => {
     const { world, ask, target, asker, kinds } = await scene();
     const { request_id } = await ask();
     const { requests } = world.registry;
@@ -379,7 +379,7 @@ describe("at one moment", () => {
   });
 });
 
-test("a nonce is one requester's, whatever characters it has", async () => {
+test("a nonce belongs to one requester, for any characters", async () => {
   const { world, ask, target, asker } = await scene();
   const nonces = ["\0", "\0\0", "🪨".repeat(128), "a", "A", " a", "\u00e9", "e\u0301"];
   for (const nonce of nonces) await ask({ nonce });
@@ -389,7 +389,7 @@ test("a nonce is one requester's, whatever characters it has", async () => {
   agreesWithEntries(world);
 });
 
-test("a key that has ended since it was proven neither asks nor answers nor publishes", async () => {
+test("a key that has ended after its proof cannot ask, answer or publish", async () => {
   const { world, ask, publish, target, asker } = await scene();
   const { request_id } = await ask();
   const revoke = (fingerprint: string) => ({ event_type: "key_revocation", payload: { fingerprint } });
@@ -398,9 +398,9 @@ test("a key that has ended since it was proven neither asks nor answers nor publ
   for (const action of [ask, publish, answer]) expect((await failure(() => action())).code).toBe("key-not-active");
 });
 
-test("accepting needs an attestation that the log holds", async () => {
+test("accepting needs an attestation that is in the log", async () => {
   const { world, ask, target, asker, kinds } = await scene();
-  const { requests, attestations } = world.registry;
+  const { requests, requestQueries, attestations } = world.registry;
   const { request_id } = await ask();
   const accept = (attestation_id?: string) =>
     requests.respond(target, request_id, { decision: "accept", attestation_id: attestation_id ?? null });
@@ -408,7 +408,7 @@ test("accepting needs an attestation that the log holds", async () => {
     expect(await failure(() => accept(id))).toMatchObject({ code: "invalid-input", paths: ["/attestation_id"] });
   const { attestation } = await attestations.submit(submission(nodeSigner(), manifestOf()));
   expect(await accept(attestation.id)).toMatchObject({ status: "accepted", attestation_id: attestation.id });
-  expect(requests.find(request_id)).toMatchObject({
+  expect(requestQueries.find(request_id)).toMatchObject({
     status: "accepted",
     response: { attestation_id: attestation.id, responder_fingerprint: target },
   });
@@ -416,14 +416,14 @@ test("accepting needs an attestation that the log holds", async () => {
   agreesWithEntries(world);
 });
 
-test("lists are pages of what there is, by target or requester and by status, oldest first", async () => {
+test("lists come in pages, by target or requester and by status, oldest first", async () => {
   const { world, ask, target, asker } = await scene();
   const ids: string[] = [];
   for (let i = 0; i < 7; i++) ids.push((await ask()).request_id);
-  const { requests } = world.registry;
+  const { requests, requestQueries } = world.registry;
   for (const i of [1, 4]) await requests.respond(target, ids[i]!, { decision: "decline" });
-  const listed = (...args: Parameters<typeof requests.list>) => {
-    const { requests: rows, total } = requests.list(...args);
+  const listed = (...args: Parameters<typeof requestQueries.list>) => {
+    const { requests: rows, total } = requestQueries.list(...args);
     return [rows.map(({ request_id }) => ids.indexOf(request_id)), total];
   };
   for (const who of [{ target }, { requester: asker }]) {
@@ -436,9 +436,9 @@ test("lists are pages of what there is, by target or requester and by status, ol
     expect(listed({ ...who, status: "accepted" })).toEqual([[], 0]);
   }
   expect(listed({ target: asker })).toEqual([[], 0]);
-  expect((await failure(() => requests.list({}))).code).toBe("invalid-input");
-  expect((await failure(() => requests.list({ target, requester: asker }))).code).toBe("invalid-input");
-  expect((await failure(() => requests.list({ target: nodeSigner().fingerprint }))).code).toBe("not-found");
+  expect((await failure(() => requestQueries.list({}))).code).toBe("invalid-input");
+  expect((await failure(() => requestQueries.list({ target, requester: asker }))).code).toBe("invalid-input");
+  expect((await failure(() => requestQueries.list({ target: nodeSigner().fingerprint }))).code).toBe("not-found");
 });
 
 test("a full inbox drops read notifications first, then the oldest", async () => {

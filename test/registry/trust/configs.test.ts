@@ -1,4 +1,4 @@
-/** Trust configurations: what one may say, and which one is active. */
+/** Trust configurations: their content, and which one is active. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { newKey } from "../endorsements/endorsementcase.js";
 import { closeWorlds, failure, openWorld, type World } from "../world.js";
@@ -35,7 +35,7 @@ describe("a trust configuration", () => {
     expect(world.registry.trustConfigs.get(key.slice(7).toUpperCase())).toEqual(stored);
   });
 
-  it("keeps what it was told, whatever its categories are called", async () => {
+  it("keeps its content, for any names of categories", async () => {
     const config = {
       direct_signer_anchors: [{ fingerprint: fingerprintOf(1), weight: 0 }],
       endorser_anchors: [{ fingerprint: fingerprintOf(1), weight: 1 }],
@@ -90,7 +90,7 @@ describe("a trust configuration", () => {
     expect(stored.endorser_anchors).toHaveLength(100);
   });
 
-  it("is no entry of the log", async () => {
+  it("is not an entry of the log", async () => {
     const { size } = world.registry.log;
     await create({});
     expect(world.registry.log.size).toBe(size);

@@ -1,4 +1,4 @@
-/** The numbers in `docs/trust.md` and its picture. */
+/** The numbers and the picture in `docs/trust.md`. */
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { type ScoreView, scoreSigners } from "#cairnlog/engine/registry/trust/score.js";

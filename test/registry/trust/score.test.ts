@@ -1,4 +1,4 @@
-/** Scores of signers for a verifier, against every walk tried one by one. */
+/** Scores of signers for a verifier, compared with trying every path. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { TrustPolicy } from "#cairnlog/engine/registry/trust/config.js";
@@ -114,7 +114,7 @@ describe("the score of a signer", () => {
     );
   });
 
-  it("is the same to the last bit whatever keys are called and in whatever order endorsements come", () => {
+  it("is the same to the last bit for all names of keys and every order of endorsements", () => {
     fc.assert(
       fc.property(networks, (network) => {
         const { edges, policy } = network;
@@ -131,7 +131,7 @@ describe("the score of a signer", () => {
     );
   });
 
-  it("reports the same paths in whatever order endorsements come", () => {
+  it("reports the same paths for every order of endorsements", () => {
     const between = (from: number, to: number) => ({ from, to, category: HUMAN }) as const;
     const edges = [between(0, 1), between(0, 2), between(1, 3), between(2, 3)];
     const anchor = { fingerprint: "0", weight: 1 };
@@ -150,7 +150,7 @@ describe("the score of a signer", () => {
     }
   });
 
-  it("is not told when more endorsements would have to be followed than allowed", () => {
+  it("is not computed if it would need more endorsements than allowed", () => {
     const edges = [1, 2, 3].map((to) => ({ from: 0, to, category: HUMAN }) as const);
     const policy = {
       direct_signer_anchors: [],

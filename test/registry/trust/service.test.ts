@@ -1,4 +1,7 @@
-/** Trust levels out of a real registry: statuses by the clock, what ends a kept evaluation and what does not, swarms. */
+/**
+ * Trust levels in a real registry: statuses that change with the clock, when a cached evaluation ends, and swarms of
+ * keys.
+ */
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { Case, newKey } from "../endorsements/endorsementcase.js";
@@ -20,7 +23,7 @@ async function endorse(world: World, from: string, to: string): Promise<Case> {
   return made;
 }
 
-it("is what the formula says of endorsements and keys of every status", async () => {
+it("matches the formula for endorsements and keys of every status", async () => {
   let id = 1;
   const other = fc.constantFrom("offered", "pending", "expired", "withdrawn");
   await fc.assert(
@@ -120,7 +123,7 @@ describe("one key", () => {
       expect(await trust.standing(key), key).toMatchObject({ trust_level: 0, may_endorse: false });
   });
 
-  it("over capacity is discounted, and so is what it passes on", async () => {
+  it("over capacity is discounted, and so is the trust that it passes on", async () => {
     const world = await open({ baseCapacity: 0 });
     const endorser = await newKey(world);
     const [one, ...others] = await Promise.all(Array.from({ length: 5 }, () => newKey(world)));
@@ -139,7 +142,7 @@ describe("one key", () => {
 });
 
 describe("an alert", () => {
-  it("takes a key's own trust while its endorser stands by it, and no longer", async () => {
+  it("counts a key's own trust while its endorser stands by it, and no longer", async () => {
     const world = await open();
     const [endorser, endorsed] = [await newKey(world), await newKey(world)];
     const made = await endorse(world, endorser, endorsed);
@@ -235,7 +238,7 @@ describe("an evaluation that is kept", () => {
     expect(await world.registry.trust.level(keyNamed("anchor"))).toBe(1);
   });
 
-  it("is shared by all who ask while it is made, and not older than their question", async () => {
+  it("is shared by simultaneous requests, and never older than the request", async () => {
     const world = await open();
     const key = await newKey(world);
     await endorse(world, world.operator.fingerprint, key);

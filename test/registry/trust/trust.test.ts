@@ -1,4 +1,4 @@
-/** The trust formula, against the same worked out the long way, and what must be true of it. */
+/** The trust formula, compared with a slow implementation, and its required properties. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { capacityOf, complementOfProduct, reaches } from "#cairnlog/engine/registry/trust/trust.js";
@@ -15,14 +15,14 @@ function expectSame(found: ReturnType<typeof evaluated>, expected: ReturnType<ty
 }
 
 describe("trust", () => {
-  it("is what the formula says, on any graph", () => {
+  it("matches the formula on any graph", () => {
     fc.assert(
       fc.property(models(), (model) => expectSame(evaluated(model), workedOut(model))),
       RUNS,
     );
   });
 
-  it("is what the formula says where a whole number lies on the border of rounding", () => {
+  it("matches the formula on the border of rounding", () => {
     // An anchor with 81 endorsements passes on 25/81 to each, which gives a capacity of exactly 22.
     const edges = Array.from({ length: 81 }, (_, i) => ({ from: 0, to: i + 1, active: true }));
     const model: Model = { active: Array(82).fill(true), anchors: [0], edges, alerts: [], baseCapacity: 5 };
@@ -61,7 +61,7 @@ describe("trust", () => {
     );
   });
 
-  it("is the same to the last bit whatever keys are called and in whatever order endorsements come", () => {
+  it("is the same to the last bit for all names of keys and every order of endorsements", () => {
     fc.assert(
       fc.property(models(), fc.infiniteStream(fc.nat()), (model, random) => {
         const rank = () => random.next().value as number;
@@ -93,7 +93,7 @@ describe("trust", () => {
   });
 });
 
-it("a key without endorsements has exactly what it has of itself", () => {
+it("a key without endorsements has exactly its own trust", () => {
   expect(capacityOf(0.1, 0, 0, 5)).toEqual({ level: 0.1, capacity: 9, discount: 1 });
   expect(capacityOf(0.1, 1, 51, 5)).toEqual({ level: 1, capacity: 50, discount: 50 / 51 });
   expect(capacityOf(0, 0, 3, 0)).toEqual({ level: 0, capacity: 0, discount: 0 });
@@ -108,7 +108,7 @@ describe("a level on the border of rounding", () => {
     whole.filter(({ level }) => level >= own).map(({ beyond, level }) => ({ own, beyond, level })),
   );
 
-  it.each(cases)("allows $beyond endorsements beyond the base at $level, of which $own is its own", (one) => {
+  it.each(cases)("allows $beyond endorsements beyond the base at $level, where $own is its own", (one) => {
     const { own, beyond, level } = one;
     expect(capacityOf(own, brought(level, own), 0, 5).capacity).toBe(5 + beyond);
     expect(capacityOf(own, brought(Math.max(own, level - 1e-15), own), 0, 5).capacity).toBe(5 + beyond);

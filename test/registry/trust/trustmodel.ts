@@ -1,6 +1,6 @@
 /**
- * Random endorsement graphs, and trust worked out on them the long way: over all keys and all endorsements, in exact
- * fractions, with nothing of the code under test.
+ * Random endorsement graphs, and trust computed on them by a slow method: over all keys and all endorsements, in exact
+ * fractions, without the code under test.
  */
 import fc from "fast-check";
 import type { Steps } from "#cairnlog/engine/registry/slices.js";

@@ -1,4 +1,4 @@
-/** Layer 3 of verification: what a verifier's trust says of the signers of a manifest. */
+/** Layer 3 of verification: a verifier's trust in the signers of a manifest. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { VerificationRequest } from "#cairnlog/engine/registry/verification/verification.js";
 import { attest } from "../attestations/manifests.js";
@@ -90,7 +90,7 @@ describe("layer 3", () => {
     expect(result).toMatchObject({ layer3: { status: "warning" }, overall_status: "warning" });
   });
 
-  it("does not better what layers 1 and 2 refuse", async () => {
+  it("does not change a refusal of layers 1 and 2", async () => {
     const forged = { ...signed, document: { ...signed.document, title: "Another" } };
     const trusting = { direct_signer_anchors: [{ fingerprint: signer.fingerprint, weight: 1 }], minimum_threshold: 1 };
     const result = await verify({ trust_config: trusting }, forged);
@@ -171,7 +171,7 @@ describe("layer 3", () => {
     expect(await asked()).toMatchObject({ layer3: { status: "not_evaluated" } });
   });
 
-  it("refuses a verifier that is no key, a configuration that is none, and both at once", async () => {
+  it("refuses a verifier that is not a key, an invalid configuration, and both at once", async () => {
     const verifier_fingerprint = `sha256:${"0".repeat(64)}`;
     expect(await failure(() => verify({ verifier_fingerprint }))).toMatchObject({ code: "not-found" });
     const wrong = { trust_config: { minimum_threshold: 2, endorser_anchors: [{ fingerprint: "x", weight: 0 }] } };

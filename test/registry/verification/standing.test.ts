@@ -55,7 +55,7 @@ describe("layer 2", () => {
       },
     });
 
-  it("refuses a signer who was never registered", async () => {
+  it("refuses a signer that was never registered", async () => {
     const result = await verify(world, unlogged(world, nodeSigner(), manifestOf()));
     expect(statuses(result)).toEqual(["invalid", "invalid", "invalid"]);
     expect(result.layer2.details).toContain("not fit");
@@ -89,7 +89,7 @@ describe("layer 2", () => {
     expect((await unexpired.judge()).layer2.status).toBe("valid");
   });
 
-  it("accepts a succeeded key and names its successors, also for what it signed afterwards", async () => {
+  it("accepts a succeeded key and names its successors, also for later signatures", async () => {
     const [second, third] = [nodeSigner(), nodeSigner("rsa-2048")];
     const { own, signer, ended, judge, manifest } = await signing(async (own, signer) => {
       await succeed(own, signer, second);
@@ -108,7 +108,7 @@ describe("layer 2", () => {
     expect(edges).toContainEqual({ from: second.fingerprint, to: third.fingerprint, kind: "succeeded_by" });
   });
 
-  it("refuses what a succeeded key signed after it had expired", async () => {
+  it("refuses signatures of a succeeded key from after its expiration", async () => {
     const { ended, judge } = await signing((own, signer) => succeed(own, signer, nodeSigner()), DAY / 2);
     expect((await judge(ended - DAY / 2)).layer2).toMatchObject({
       status: "invalid",

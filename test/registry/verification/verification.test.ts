@@ -49,7 +49,7 @@ describe("layer 1", () => {
     },
   );
 
-  it("says what each of a chain of signatures covers", async () => {
+  it("reports the coverage of each signature in a chain", async () => {
     const signers = [nodeSigner(), nodeSigner("ecdsa-p256"), nodeSigner("rsa-2048")];
     let manifest = manifestOf();
     for (const signer of signers) manifest = await attest(world, signer, manifest);
@@ -143,7 +143,7 @@ describe("layer 1", () => {
     expect(result.overall_status).toBe("invalid");
   });
 
-  it("takes an attestation as logged when one of several entries under its id is it", async () => {
+  it("finds an attestation among several entries with its id", async () => {
     const signer = nodeSigner();
     const payload = { attestation_id: "shared", signer_key_fingerprint: "x", manifest_hash: "y", timestamp: 7 };
     await register(world, signer);

@@ -1,4 +1,4 @@
-/** The outbox of webhooks says what the log says, exactly when the log says it. */
+/** The outbox of webhooks always agrees with the log. */
 import { afterAll, describe, expect, it } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
@@ -23,7 +23,7 @@ const waiting = ({ registry }: World, id: number, limit = 100) =>
   registry.webhooks.outbox.oldest(id, limit).map(({ entry_id }) => entry_id);
 
 describe("the outbox", () => {
-  it("follows the order of commands: what came before the subscription or after its end is not in it", async () => {
+  it("follows the order of commands: no entries from before the subscription or after its end", async () => {
     const world = await openWorld();
     const { webhooks, log } = world.registry;
     const steps = [
@@ -54,7 +54,7 @@ describe("the outbox", () => {
     expect(webhooks.outbox.size).toBe(1);
   });
 
-  it("is there after a restart, subscriptions too, and is no part of what entries make", async () => {
+  it("is there after a restart, with the subscriptions, and is not derived from entries", async () => {
     const world = await openWorld();
     await world.registry.webhooks.subscribe(all, OWNER);
     await world.append(note());
@@ -65,7 +65,7 @@ describe("the outbox", () => {
     expect(world.registry.log.stateDifferences()).toEqual([]);
   });
 
-  it("takes no more for a subscription that is too far behind, and takes again when there is room", async () => {
+  it("queues no more for a subscription that is too far behind, and continues when there is room", async () => {
     const world = await openWorld();
     const { webhooks } = world.registry;
     const { id } = await webhooks.subscribe(all, OWNER);
@@ -105,7 +105,7 @@ describe("the outbox", () => {
     expect(await fail(2)).toEqual(nothing);
   });
 
-  it("is as before when a batch cannot be signed, and so is what is remembered of subscriptions", async () => {
+  it("does not change if a batch cannot be signed; nor do the subscriptions in memory", async () => {
     const key = operatorKey(generatePrivateKey("ed25519"));
     let answers = true;
     const operator: typeof key = {

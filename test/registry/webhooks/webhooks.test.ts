@@ -1,4 +1,4 @@
-/** Webhook subscriptions: who may have which, and what each selects. */
+/** Webhook subscriptions: who may have which, and which entries each selects. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EventInput } from "#cairnlog/engine/log/write/projection.js";
 import { MAX_IN_ALL, MAX_PER_KEY } from "#cairnlog/engine/registry/webhooks/commands.js";
@@ -22,7 +22,7 @@ describe("a subscription", () => {
   });
   const subscribe = (input: unknown, owner = OWNER) => world.registry.webhooks.subscribe(input as WebhookInput, owner);
 
-  it("is what its owner asked for, without the secret", async () => {
+  it("is as its owner requested, without the secret", async () => {
     const webhook = await subscribe({
       url: URL,
       events: ["key.revoked", "key.registered", "key.revoked"],
@@ -147,7 +147,7 @@ describe("a subscription", () => {
   });
 });
 
-describe("what is told of", () => {
+describe("webhook events", () => {
   const events: [string, EventInput, string | null][] = [
     ["an attestation", attestation({}), "attestation.created"],
     ["an attestation with any predicate", attestation({}, "https://other.example/review"), "attestation.created"],
@@ -228,7 +228,7 @@ describe("filters", () => {
     ["key and document", { key_fingerprint, document_hash }, [11]],
     ["all three", { events: [attested!], key_fingerprint, document_hash }, [11]],
   ];
-  it("select by what is given, and by all of it", async () => {
+  it("select by every given condition", async () => {
     const world = await openWorld();
     const { webhooks } = world.registry;
     const ids: number[] = [];

@@ -1,4 +1,4 @@
-/** Who is asking, and whom a limit counts together. */
+/** The address of a client, and which clients a limit counts together. */
 
 import { describe, expect, test } from "vitest";
 import { LIMITS, type LimitName, Limits } from "#cairnlog/server/http/limits.js";
@@ -29,7 +29,7 @@ describe("clientAddress", () => {
   });
 });
 
-test("parseNetwork takes addresses and networks, and nothing else", () => {
+test("parseNetwork accepts only addresses and networks", () => {
   for (const text of ["10.0.0.0/8", "::/0", "192.0.2.1", "2001:db8::1"]) expect(parseNetwork(text)).toBeDefined();
   for (const text of ["", "10", "10.0.0.0/33", "::/129", "host", "10.0.0.0/", "1.2.3"])
     expect(parseNetwork(text)).toBeUndefined();

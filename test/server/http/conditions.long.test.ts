@@ -1,4 +1,4 @@
-/** The real service at the end of its means: a clear answer each time, and nothing is lost. */
+/** The real service without free resources: a clear answer each time, and nothing is lost. */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ async function expectWhole(url: string, acknowledged: readonly Acknowledged[]): 
   }
 }
 
-test("a disk that is full: 503 until there is room, without a restart, and what was acknowledged is there", async () => {
+test("a full disk: 503 until there is room, without a restart, and acknowledged entries are there", async () => {
   // Writes beyond the limit fail with an error, as they do on a full disk.
   const { child, url, log } = await startLimited("trap '' XFSZ; ulimit -S -f 1500", at("full"));
   const acknowledged: Acknowledged[] = [];

@@ -1,4 +1,4 @@
-/** The real service where the machine does not play along: each time a clear sentence, and nothing is lost. */
+/** The real service on a machine with faults: a clear message each time, and nothing is lost. */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** A service that may open no more files: connections wait or are closed, and it goes on. */
+/** A service that may open no more files: connections wait or are closed, and the service continues. */
 import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -44,7 +44,7 @@ test("10,000 connections that say nothing, where few files may be open: those be
   expect(await metric(service.url, "cairnlog_http_connections_refused_total")).toBeGreaterThan(1_000);
 });
 
-test("no file can be opened at all: what is connected is answered, and all others once there are files again", async () => {
+test("no file can be opened at all: connected clients are answered, and all others later", async () => {
   service = await startService(folder.path, {});
   const before = await slowClient(service.url, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
   await until(() => before.received().includes("200 OK"));

@@ -1,4 +1,4 @@
-/** The page at /docs: whole, sound, and good to read without scripts on any screen. */
+/** The page at /docs: complete, valid, and readable without scripts on any screen. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { docsPage } from "#cairnlog/server/http/docs/page.js";
 import { operationsOf } from "../../contract/tour.js";
@@ -44,7 +44,7 @@ describe.each(PAGES)("GET %s", (path, type) => {
     expect(head.headers.get("content-length")).toBe(`${get.bytes.length}`);
   });
 
-  test("takes no other method", async () => {
+  test("refuses other methods", async () => {
     expect((await service.send("POST", path)).status).toBe(405);
   });
 });
@@ -75,7 +75,7 @@ describe("the page", () => {
     expectWellFormed(page.text);
   });
 
-  test("shows what stands in the document as text, whatever it is", () => {
+  test("shows any content of the document as text", () => {
     const hostile = `"><script>alert(1)</script>'&<b>`;
     const poisoned = JSON.parse(JSON.stringify(document), (name, value) =>
       typeof value === "string" && ["description", "summary", "example", "title", "pattern"].includes(name)

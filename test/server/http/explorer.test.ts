@@ -1,4 +1,4 @@
-/** The explorer as the service serves it: what is sent, how it may be kept, and what it may do in a browser. */
+/** The explorer's files as the service serves them: content, caching, and the content security policy. */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -81,7 +81,7 @@ test("parts have the types that a browser insists on", async () => {
 });
 
 describe("encodings", () => {
-  test("the smallest that the client takes is sent, and each is the same file", async () => {
+  test("the smallest encoding that the client accepts is sent, and all give the same file", async () => {
     for (const path of ["/", parts().find((part) => part.endsWith(".js"))!]) {
       const plain = await raw(path);
       const gzip = await raw(path, { "accept-encoding": "gzip, deflate" });
@@ -114,7 +114,7 @@ describe("keeping", () => {
     expect((await raw("/", { "if-none-match": '"another"' })).status).toBe(200);
   });
 
-  test("what has its hash in its name is kept for ever", async () => {
+  test("files with a hash in their names are cached for ever", async () => {
     for (const part of parts()) expect((await raw(part)).headers["cache-control"]).toBe(FOREVER);
   });
 
@@ -126,7 +126,7 @@ describe("keeping", () => {
   });
 });
 
-test("nothing else below /explorer/ is there, however it is spelled", async () => {
+test("nothing else is served below /explorer/, in any spelling of the path", async () => {
   for (const path of [
     "index.html",
     "..%2findex.html",
@@ -158,7 +158,7 @@ test("SERVICE_EXPLORER=off leaves it out", async () => {
   expect((await without.get("/health")).status).toBe(200);
 });
 
-test("it is no part of the API's description", async () => {
+test("it is not in the API's description", async () => {
   const paths = Object.keys((await service.openApi()).paths);
   expect(paths.filter((path) => path === "/" || path.startsWith("/explorer"))).toEqual([]);
 });

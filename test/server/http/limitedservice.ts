@@ -1,4 +1,4 @@
-/** `cairnlog serve` as a process of its own, under what limits the system sets it. */
+/** `cairnlog serve` in a process of its own, under limits of the system. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";

@@ -1,4 +1,6 @@
-/** When a limit by address ends: whole seconds, rounded up, so that a client that waits them is not refused again. */
+/**
+ * The end of a limit by address: whole seconds, rounded up, so that a client that waits this long is not refused again.
+ */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { LIMITS, type LimitName, Limits, limitHeaders } from "#cairnlog/server/http/limits.js";
 
@@ -43,7 +45,7 @@ describe.each(Object.entries(LIMITS) as [LimitName, { seconds: number }][])("%s"
     expect(await limits.count(name, CLIENT)).toMatchObject({ remaining: 1, reset: seconds, exceeded: false });
   });
 
-  test("nobody is told to wait for longer than the window, also when the time of day is set back", async () => {
+  test("the waiting time never exceeds the window, even if the clock is set back", async () => {
     const limits = new Limits(each(1));
     await limits.count(name, CLIENT);
     now -= 86_400_000;
@@ -52,7 +54,7 @@ describe.each(Object.entries(LIMITS) as [LimitName, { seconds: number }][])("%s"
   });
 });
 
-test("the headers say limit, rest and seconds, each in both spellings", () => {
+test("the headers give limit, remainder and seconds, each in both forms", () => {
   const standing = { name: "general", limit: 7, window: 60, remaining: 3, reset: 42, exceeded: false } as const;
   const fields = limitHeaders(standing);
   const pairs = fields.flatMap((field, i) => (i % 2 ? [] : [[field, fields[i + 1]]]));

@@ -1,4 +1,4 @@
-/** What `/metrics` shows: every metric by name and kind, each with the value of what it measures and of nothing else. */
+/** The content of `/metrics`: every metric by name and kind, each with the right value. */
 import { Registry } from "prom-client";
 import { afterAll, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
@@ -124,7 +124,7 @@ test("names, kinds and a sentence about each", async () => {
   expect(metrics.contentType).toMatch(/^text\/plain; version=0\.0\.4/);
 });
 
-test("each shows its own number, as it is when somebody looks", async () => {
+test("each shows its own current number", async () => {
   expect(await samples()).toMatchObject({
     cairnlog_log_entries: 100,
     cairnlog_append_queue: 3,
@@ -218,7 +218,7 @@ test("how late timers came since the last look", async () => {
   expect(all).toBeLessThan(elapsed);
 });
 
-test("refusals by code, clients who left, and the version", async () => {
+test("refusals by code, clients that disconnected, and the version", async () => {
   metrics.refused("gone");
   metrics.refused("gone");
   metrics.refused("not-found");
@@ -233,7 +233,7 @@ test("refusals by code, clients who left, and the version", async () => {
   expect(Object.values(seen)[Object.keys(seen).findIndex((name) => name.startsWith("cairnlog_info"))]).toBe(1);
 });
 
-test("batches by size, and what each stage took", async () => {
+test("batches by size, and the duration of each stage", async () => {
   log.observer({ entries: 3, forming: 0.002, signing: 0.03, writing: 0.4 });
   log.observer({ entries: 1025, forming: 0.0005, signing: 5, writing: 6 });
   const seen = await samples();

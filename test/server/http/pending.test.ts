@@ -1,9 +1,9 @@
-/** The account of bytes held for clients, against a plain list of who holds what. */
+/** The count of bytes held for clients, compared with a simple list. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { PendingBytes, type Share } from "#cairnlog/server/http/transport/pending.js";
 
-test("whatever comes and goes, no more than the limit is held, and the oldest that waits makes room", () => {
+test("the limit is never exceeded, and the oldest body makes room", () => {
   const step = fc.record({
     kind: fc.constantFrom("open", "resize", "resize", "settle", "release"),
     which: fc.nat(11),

@@ -1,4 +1,4 @@
-/** Refusals: which status and headers every code has, and what of an error the client gets to see. */
+/** Refusals: the status and headers of every code, and which part of an error the client sees. */
 import { expect, test } from "vitest";
 import { CairnlogError, type ErrorCode } from "#cairnlog/engine/error.js";
 import { codesOf, HttpError, problemAnswer, rateLimited, refusalCode, within } from "#cairnlog/server/http/problems.js";
@@ -8,6 +8,7 @@ const ENGINE: Readonly<Record<ErrorCode, number>> = {
   "commitment-key-missing": 400,
   unauthenticated: 401,
   forbidden: 403,
+  "proof-required": 403,
   "key-not-active": 403,
   "not-found": 404,
   "already-exists": 409,
@@ -113,7 +114,7 @@ test("the codes of a status are those of HTTP, then those of the engine, each on
   expect(codesOf(418)).toEqual([]);
 });
 
-test("what an error knows better goes before the table: seconds to wait, members to blame", () => {
+test("details of an error take precedence over the table: seconds to wait, wrong members", () => {
   const details = [{ path: "/a", message: "It is wrong." }];
   const { headers, body } = answerTo(new CairnlogError("overloaded", SECRET, { retryAfter: 7, details }));
   expect(headers).toEqual({ "retry-after": "7" });
@@ -144,7 +145,7 @@ test("refusals are counted by their code", () => {
   expect(refusalCode(new HttpError("not-ready", ""))).toBe("not-ready");
 });
 
-test("members of what the engine was handed are members of the body", async () => {
+test("paths of the engine's input become paths of the request body", async () => {
   const details = [{ path: "/a", message: "It is wrong." }];
   const cause = new CairnlogError("invalid-key", "Bad.", { details });
   const failing = (error: unknown) => within("/payload", Promise.reject(error));

@@ -1,4 +1,4 @@
-/** Whether `/readyz` tells the truth, and for which reason it says no. */
+/** Whether `/readyz` is right, and the reason that it gives. */
 import { expect, test, vi } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
@@ -37,7 +37,7 @@ test("no verdict outlives its second because the clock was set back", async () =
   day.mockRestore();
 });
 
-test("after a batch that could not be written it tries to write by itself", async () => {
+test("after a batch that could not be written, it tries to write without a request", async () => {
   const operator = operatorKey(generatePrivateKey("ed25519"));
   let writable = false;
   const log = {

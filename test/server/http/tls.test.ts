@@ -1,4 +1,4 @@
-/** TLS by two settings, with certificates made by openssl, and tried with openssl and curl. */
+/** TLS with two settings, with certificates made by openssl, tested with openssl and curl. */
 import { execFile, execFileSync, spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * The time of day is set, forward and back, while the service runs. The log's time never goes back; signing in, sessions
- * and deliveries go on at once, whatever day it is.
+ * The system clock is set, forward and back, while the service runs. The log's time never goes back; sign-in, sessions
+ * and deliveries continue at once.
  */
 import { afterEach, expect, test, vi } from "vitest";
 import { startReceiver } from "../../webhooks/receiver.js";

@@ -1,11 +1,11 @@
-/** What reaches the service's own log, at its most talkative: never anything that a client meant to be secret. */
+/** The service's own log, at its most verbose level, never contains anything that a client meant to be secret. */
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { startControlled } from "../controlled.js";
 import { bearerOf, proofOf, registeredSigner } from "../proofs.js";
 import { newManifest, newSigner, registration, submission } from "../signers.js";
 
-test("passwords, tokens, keys, secrets, headers and queries are in no line, whatever goes wrong", async () => {
+test("no line contains passwords, tokens, keys, secrets, headers or queries, whatever goes wrong", async () => {
   const controlled = await startControlled();
   const { service } = controlled;
   const secrets: string[] = [];
@@ -63,7 +63,7 @@ test("passwords, tokens, keys, secrets, headers and queries are in no line, what
   for (const line of log.trim().split("\n")) expect(() => JSON.parse(line)).not.toThrow();
 });
 
-test("a request id that a client chooses is taken only when it can do no harm", async () => {
+test("a client's request id is used only if it is harmless", async () => {
   const { service, log } = await startControlled();
   const id = (value: string) => service.get("/health", { "x-request-id": value });
   expect((await id("trace-7_a.B")).headers.get("x-request-id")).toBe("trace-7_a.B");

@@ -1,4 +1,4 @@
-/** Settings: defaults, and a sentence for each bad one. */
+/** Settings: defaults, and a message for each invalid one. */
 import { resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";

@@ -1,4 +1,4 @@
-/** Starting and stopping: a service that is told to close answers what it accepted and leaves nothing running. */
+/** Starting and stopping: a service that is closed answers the requests that it accepted, and nothing keeps running. */
 import { existsSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ test("idle keep-alive clients and half uploads do not hold it up", async () => {
   await expect(fetch(service.url)).rejects.toThrow();
 });
 
-test("what was accepted is answered, and is there after a restart", async () => {
+test("accepted requests are answered, and their entries are there after a restart", async () => {
   const dataDir = temporaryFolder();
   const server = await startServer(readSettings(testEnvironment(dataDir)));
   const requests = Array.from({ length: 40 }, (_, i) =>
@@ -92,7 +92,7 @@ test("two services live in one process", async () => {
   expect((await two.get("/health")).status).toBe(200);
 });
 
-test("a port that is taken is refused with a sentence, and nothing stays open", async () => {
+test("a port in use is refused with a message, and nothing stays open", async () => {
   const service = await startTestService();
   const dataDir = temporaryFolder();
   const settings = readSettings({ ...testEnvironment(dataDir), PORT: `${service.server.address.port}` });

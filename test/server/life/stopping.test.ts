@@ -1,6 +1,6 @@
 /**
- * The service is told to stop while clients, calendars and webhook endpoints hang, each in its way. It ends in time and
- * says so: exit code 0 is given for nothing else.
+ * The service is stopped while clients, calendars and webhook endpoints hang, each in its own way. It ends in time, and
+ * only then with exit code 0.
  */
 import { createPrivateKey, sign } from "node:crypto";
 import { once } from "node:events";
@@ -85,7 +85,7 @@ test("a webhook endpoint that never answers", async () => {
   expect(await service.stop()).toBe(0);
 });
 
-test("a calendar that never answers: who waits for it is told", async () => {
+test("a calendar that never answers: the waiting client gets an error", async () => {
   const service = await start({ SERVICE_OTS_CALENDARS: muteUrl });
   const key = createPrivateKey(readFileSync(join(folder.path, "operator.pem")));
   const { fingerprint } = await (await fetch(`${service.url}/api/v1/log/operator-key`)).json();

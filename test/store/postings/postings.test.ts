@@ -1,4 +1,4 @@
-/** Postings against a plain map, through flushes, merges and restarts in the middle of them. */
+/** Postings compared with a simple map, through flushes, merges and restarts in the middle of them. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ function tableOf(postings: Iterable<readonly [term: string, indexes: readonly nu
   return table;
 }
 
-const unique = (index: number) => hashedTerm(POSTING.sameAttestation, `attestation ${index}`);
+const unique = (index: number) => hashedTerm(POSTING.submission, `attestation ${index}`);
 
 test("lists equal a plain map at every stage", { timeout: 120_000 }, async () => {
   const path = mkdtempSync(join(tmpdir(), "cairnlog-"));

@@ -1,4 +1,4 @@
-/** The table of terms against a plain map: through growth, taking back, merging and use again. */
+/** The table of terms compared with a simple map: growth, undoing, merging and reuse. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { BLOCK_RECORDS, RECORD_BYTES, RunBuilder } from "#cairnlog/engine/store/postings/runs.js";

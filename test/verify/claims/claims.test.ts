@@ -1,4 +1,4 @@
-/** Encrypted claims against a second implementation, both ways, and against everybody who would change one. */
+/** Encrypted claims compared with a second implementation in both directions, and with every change by an attacker. */
 import { hkdfSync, randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** Encrypted claims a second time, from their description alone and with node:crypto alone. */
+/** A second implementation of encrypted claims, from their description and with node:crypto only. */
 import {
   createCipheriv,
   createDecipheriv,

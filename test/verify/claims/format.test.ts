@@ -1,4 +1,6 @@
-/** What is taken for a claim's payload and what is not, to the byte; and that nothing else ever happens. */
+/**
+ * Which bytes are accepted as a claim's payload and which are not; every other input is refused without further effect.
+ */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { CairnlogError } from "#cairnlog/engine/error.js";

@@ -1,4 +1,4 @@
-/** Shapes: what fits, and the sentence about the first place that does not. */
+/** Shapes: which values match, and the message about the first place that does not. */
 import { describe, expect, it } from "vitest";
 import {
   anyObject,

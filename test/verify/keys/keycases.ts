@@ -1,6 +1,6 @@
 /**
- * Public keys that every reader of keys must take, or refuse, alike: the service, the engine, the offline verifier. Made by
- * node:crypto, the openssl command and @noble/curves; DER and PEM are put together by hand where these make no such thing.
+ * Public keys that every reader of keys must accept or refuse in the same way: the service, the engine, the offline
+ * verifier. Made with node:crypto, the openssl command and @noble/curves; otherwise DER and PEM are written by hand.
  */
 import { execFileSync } from "node:child_process";
 import { generateKeyPairSync, type KeyObject } from "node:crypto";

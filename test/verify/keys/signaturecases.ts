@@ -1,7 +1,7 @@
 /**
- * Signatures that every verifier must judge alike: the service, the engine, the offline verifier, and docs/check-receipt.sh.
- * They are made for a message of the caller's choice, since the service takes them over manifests only; by node:crypto, and
- * by plain arithmetic where no library makes such a thing.
+ * Signatures that every verifier must judge in the same way: the service, the engine, the offline verifier, and
+ * docs/check-receipt.sh. The caller chooses the message, because the service accepts only signatures over manifests.
+ * Made with node:crypto, or by plain arithmetic if no library can make them.
  */
 import { constants, createHash, generateKeyPairSync, type KeyObject, privateEncrypt, sign } from "node:crypto";
 import { ed25519 } from "@noble/curves/ed25519.js";

@@ -1,4 +1,4 @@
-/** The OpenTimestamps codec against bytes written by hand, and against everything that a stranger may send instead. */
+/** The OpenTimestamps codec, tested with bytes written by hand and with everything that a stranger may send instead. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";

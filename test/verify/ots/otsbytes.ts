@@ -1,4 +1,4 @@
-/** OpenTimestamps bytes, written from the format's wording alone, with node:crypto and nothing of the code under test. */
+/** OpenTimestamps bytes, written from the format's description, with node:crypto and without the code under test. */
 import { createHash } from "node:crypto";
 
 /** In front of every detached file, version byte included. */

@@ -1,4 +1,4 @@
-/** Pages of a list within a card, which have no address of their own. Nothing where there is one page only. */
+/** Buttons for the pages of a list within a card; these pages have no address. Empty if there is only one page. */
 export function CardPaging({
   page,
   pages,

@@ -1,18 +1,18 @@
-/** Pages of a list, as links: first, last, and the ones around the one that is shown. */
+/** Links to the pages of a list: first, last, and the pages around the current one. */
 import { AfterIcon, BeforeIcon } from "../../look/icons.js";
 
 export interface PagingProps {
   /** Counted from 1. */
   readonly page: number;
   readonly pages: number;
-  /** What is paged: "entries". */
+  /** The items on the pages: "entries". */
   readonly what: string;
   addressOf(page: number): string;
 }
 
 const NUMBER = new Intl.NumberFormat();
 
-/** Nothing where there is one page only. */
+/** Empty if there is only one page. */
 export function Paging({ page, pages, what, addressOf }: PagingProps) {
   if (pages <= 1) return null;
   return (

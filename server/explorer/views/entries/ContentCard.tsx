@@ -1,4 +1,4 @@
-/** The payload, as JSON in which keys and documents lead on. */
+/** The payload as JSON, with links for keys and documents. */
 import { SEARCH_MEMBERS } from "../../../../engine/verify/contract.js";
 import type { Entry } from "../../../../engine/verify/index.js";
 import { KEY_MEMBERS } from "../../../../engine/verify/kinds.js";
@@ -32,7 +32,7 @@ export function ContentCard({ entry }: { readonly entry: Entry }) {
 interface ValueProps {
   readonly value: unknown;
   readonly depth: number;
-  /** Name of the member that it is the value of. */
+  /** Name of the member with this value. */
   readonly name?: string;
 }
 

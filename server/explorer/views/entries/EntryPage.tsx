@@ -1,4 +1,6 @@
-/** One entry, proven: its hash from its content, its place in the tree from its hash, the tree from the signed head. */
+/**
+ * One entry, verified: its hash from its content, its place in the tree from its hash, the tree from the signed head.
+ */
 
 import type { Entry } from "../../../../engine/verify/index.js";
 import { ClientError, type ProvenEntry } from "../../../client/index.js";
@@ -75,11 +77,11 @@ function Parts({ proven, around }: { readonly proven: ProvenEntry; readonly arou
   );
 }
 
-/** As high as what will stand there. */
+/** As high as the content that will replace them. */
 function Placeholders() {
   return (
     <>
-      {["Proven in this page", "Content", "How its hash is made"].map((title) => (
+      {["Verified in this page", "Content", "How its hash is made"].map((title) => (
         <Card key={title} title={title} class="placeholder">
           <span class="skeleton" />
           <span class="skeleton" />

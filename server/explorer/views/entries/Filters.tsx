@@ -1,4 +1,4 @@
-/** What is looked for. It goes into the address, so that a search can be kept and sent. */
+/** The search form. Its values are in the address, so that a search can be saved and shared. */
 
 import { useState } from "preact/hooks";
 import { EVENT_TYPES } from "../../../../engine/verify/kinds.js";
@@ -6,7 +6,7 @@ import { SearchIcon } from "../../components/index.js";
 import type { EntryFilter } from "../../state/entries.js";
 import { addressOf, goTo } from "../../state/location.js";
 
-/** Whole numbers are taken for entries: no hash is that short and means one thing. */
+/** A whole number is read as an entry id: as the beginning of a hash it would match too much. */
 const ENTRY_ID = /^#?([1-9]\d{0,9})$/;
 
 export interface FiltersProps {

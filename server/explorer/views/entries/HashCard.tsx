@@ -1,4 +1,4 @@
-/** The entry hash, step by step: which bytes are hashed, and what comes out. */
+/** The entry hash, step by step: the bytes that are hashed, and the result. */
 import {
   canonicalJson,
   canonicalTimestamp,
@@ -27,7 +27,7 @@ export function HashCard({ entry }: { readonly entry: Entry }) {
   const version = entry.chain_version ?? 1;
   const parts = version === 2 ? secondVersion(entry) : firstVersion(entry);
   const bytes = entryPreimage(entry);
-  // The parts are for the eye; the bytes that are hashed must be these.
+  // The parts are for display; together they must be exactly the hashed bytes.
   const isWhole = new TextDecoder().decode(bytes) === parts.map(({ text }) => text).join("");
   const computed = entryHash(entry);
   const kinds = [...new Set(parts.map(({ kind }) => kind))].filter((kind) => kind !== "syntax");
@@ -56,7 +56,7 @@ export function HashCard({ entry }: { readonly entry: Entry }) {
           </Scroll>
         </li>
         <li>
-          <p>SHA-256 of them, computed in this page:</p>
+          <p>Their SHA-256, computed in this page:</p>
           <Hash value={computed} label="computed hash" show="whole" />
         </li>
         <li>
@@ -64,7 +64,7 @@ export function HashCard({ entry }: { readonly entry: Entry }) {
           <Hash value={entry.entry_hash} label="entry hash" show="whole" />
           <div class="note">
             <Verdict holds={computed === entry.entry_hash}>
-              {computed === entry.entry_hash ? "They are the same." : "They differ."}
+              {computed === entry.entry_hash ? "They are equal." : "They differ."}
             </Verdict>
           </div>
         </li>
@@ -74,7 +74,7 @@ export function HashCard({ entry }: { readonly entry: Entry }) {
   );
 }
 
-/** Further digests over the same bytes; the page has checked them with the first. */
+/** Further digests over the same bytes; the page has checked them together with the entry hash. */
 function Digests({ entry }: { readonly entry: Entry }) {
   const others = entry.entry_hashes.filter(({ is_primary }) => !is_primary);
   if (others.length === 0) return null;

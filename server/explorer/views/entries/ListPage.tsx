@@ -1,4 +1,4 @@
-/** All entries, or those that match, newest first. */
+/** All entries, or those that match a filter, newest first. */
 import { useRef } from "preact/hooks";
 import { Card, Empty, EntryList, Heading, Loading, Paging, Problem, Verdict } from "../../components/index.js";
 import { alarm } from "../../state/alarm.js";
@@ -15,7 +15,7 @@ const PER_PAGE = 25;
 const BARE_HASH = /^[0-9a-f]{1,63}$/i;
 const NUMBER = new Intl.NumberFormat();
 
-/** A page, and whether this page of ours proved that it is the log's. */
+/** A page of the list, and whether it was verified to be in the log. */
 type Shown = Stretch & { readonly isProven: boolean; readonly head: number };
 
 export function ListPage({ query }: { readonly query: URLSearchParams }) {
@@ -42,7 +42,7 @@ export function ListPage({ query }: { readonly query: URLSearchParams }) {
           {error !== undefined ? (
             <Problem error={error} retry={task.retry} />
           ) : shown === undefined && raised && seen.status === "looking" ? (
-            <Empty title="Nothing is listed while the alarm stands.">No head of this log is believed.</Empty>
+            <Empty title="Nothing is listed during an alarm.">No head of this log can be trusted now.</Empty>
           ) : shown === undefined ? (
             <Loading what="entries" rows={12} />
           ) : shown.entries.length === 0 ? (
@@ -61,7 +61,7 @@ export function ListPage({ query }: { readonly query: URLSearchParams }) {
 }
 
 /**
- * The page in question. The total stays what it was when the list was opened, so that pages do not shift under the reader
+ * The requested page. The total stays as it was when the list was opened, so that entries do not move to other pages
  * while the log grows.
  */
 function useShown(filter: EntryFilter, page: number): Task<Shown> {
@@ -98,27 +98,27 @@ async function load(filter: EntryFilter, page: number, total: number | undefined
   return { entries, total: size, isProven: true, head: head?.tree_size ?? 0 };
 }
 
-/** What was checked of the entries above, and what could not be. */
+/** Says what was verified about the entries above, and what cannot be verified. */
 function Assurance({ shown }: { readonly shown: Shown }) {
   return (
     <div class="assurance">
       {shown.isProven ? (
         <Verdict holds>
-          {shown.entries.length === 1 ? "It is" : `All ${shown.entries.length} are`} proven: what an entry says hashes
-          to its hash, each hash covers the one before it, and the newest of them lies in the tree that the operator
-          signed.
+          {shown.entries.length === 1 ? "It is" : `All ${shown.entries.length} are`} verified: each entry's content
+          matches its hash, each hash covers the one before it, and the newest of these entries is in the tree that the
+          operator signed.
         </Verdict>
       ) : (
         <Verdict holds>
-          What each says hashes to its hash. That none was left out, nothing can show; open one to prove that it is in
-          the log.
+          Each entry's content matches its hash. Nothing can prove that no match is missing. Open an entry to verify
+          that it is in the log.
         </Verdict>
       )}
     </div>
   );
 }
 
-/** The list stands still; this says that there is more. */
+/** The list does not change by itself; this button says that there are newer entries. */
 function Newer({
   shown,
   isFiltered,
@@ -134,7 +134,7 @@ function Newer({
   if (joined <= 0) return <span class="newer" />;
   return (
     <button type="button" class="button newer" onClick={reload}>
-      {isFiltered ? "The log has grown: look again" : `Show ${NUMBER.format(joined)} newer`}
+      {isFiltered ? "The log has grown: search again" : `Show ${NUMBER.format(joined)} newer`}
     </button>
   );
 }
@@ -142,22 +142,22 @@ function Newer({
 function NothingHere({ filter, total, lastPage }: { filter: EntryFilter; total: number; lastPage: string }) {
   if (total > 0)
     return (
-      <Empty title="The list is not that long.">
-        <a href={lastPage}>To its last page</a>
+      <Empty title="This page does not exist.">
+        <a href={lastPage}>Go to the last page</a>
       </Empty>
     );
   if (!isFiltered(filter))
     return (
       <Empty title="Nothing has been recorded yet">
-        Entries appear here as they are made: <code>cairnlog attest FILE</code> makes one.
+        New entries appear here: <code>cairnlog attest FILE</code> makes one.
       </Empty>
     );
   return (
     <Empty title="No entry matches.">
-      <p>Tags match whole and must all be there; a search is the beginning of a hash or a fingerprint.</p>
+      <p>An entry must have every tag, spelled in full. A search is the beginning of a hash or a fingerprint.</p>
       {BARE_HASH.test(filter.search ?? "") && (
         <p>
-          {/* Payloads hold these with their prefix, and a beginning must be one. */}
+          {/* Payloads contain these with the prefix sha256:, so the search text must begin with it, too. */}
           <a href={addressOf(["entries"], { ...filter, search: `sha256:${filter.search}` })}>
             Look for documents and keys that begin so
           </a>

@@ -1,4 +1,4 @@
-/** An entry that the log does not have. */
+/** The page for an entry that the log does not have. */
 import { LogHead } from "../../../wire/log/log.js";
 import { Empty, Heading } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";

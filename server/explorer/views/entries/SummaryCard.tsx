@@ -1,4 +1,4 @@
-/** What holds of an entry, in sentences, each checked in this page. */
+/** Facts about an entry, in sentences; this page has verified each of them. */
 import { checkOtsProof, type Entry } from "../../../../engine/verify/index.js";
 import { ClientError, type ProvenEntry } from "../../../client/index.js";
 import { Card, Facts, Hash, Time, Verdict } from "../../components/index.js";
@@ -19,9 +19,9 @@ export function SummaryCard({ proven: { entry, proof, head }, around }: SummaryC
   const { ots_proof } = entry;
   const anchor = ots_proof === undefined ? null : checkOtsProof(ots_proof, entry.entry_hash);
   return (
-    <Card title="Proven in this page">
+    <Card title="Verified in this page">
       <div class="verdicts">
-        <Verdict holds>Its content hashes to its entry hash.</Verdict>
+        <Verdict holds>Its content matches its entry hash.</Verdict>
         <Verdict holds>
           It is leaf {NUMBER.format(proof.leaf_index)}, counted from 0, of the tree of {leaves(head.tree_size)}, whose
           head the operator signed <Time at={head.timestamp} as="age" />.
@@ -39,25 +39,25 @@ export function SummaryCard({ proven: { entry, proof, head }, around }: SummaryC
       />
       <p class="soft note">
         {(entry.chain_version ?? 1) === 2
-          ? "The event type is not covered by the hash: it is the service's word."
-          : "Version 1 covers neither the time nor the event type: they are the service's word."}
+          ? "The hash does not cover the event type, so this page cannot verify it."
+          : "In version 1, the hash covers neither the time nor the event type, so this page cannot verify them."}
       </p>
     </Card>
   );
 }
 
-/** Whether the hash of the entry before it is the one that this entry's hash covers. */
+/** Whether the hash of the previous entry is the one that this entry's hash covers. */
 function Link({ entry, isFirst, around }: { entry: Entry; isFirst: boolean; around: Task<Around> }) {
-  if (isFirst) return <Verdict holds>It is the first: its hash covers no entry before it.</Verdict>;
+  if (isFirst) return <Verdict holds>It is the first entry, so its hash covers no earlier entry.</Verdict>;
   if (around.error instanceof ClientError && around.error.code === "log-misbehaved")
     return <Verdict holds={false}>{around.error.detail}</Verdict>;
-  if (around.error !== undefined) return <p class="soft">The entry before it could not be had to compare.</p>;
+  if (around.error !== undefined) return <p class="soft">The entry before it could not be fetched for comparison.</p>;
   const previous = around.value?.previous;
   if (!previous) return <p class="soft verdict-waiting">Comparing with the entry before it…</p>;
   return (
     <Verdict holds={previous.entry_hash === entry.previous_hash}>
       Its hash covers that of <a href={addressOf(["entries", previous.id])}>entry {NUMBER.format(previous.id)}</a>, and
-      through it every entry before.
+      through it every earlier entry.
     </Verdict>
   );
 }

@@ -1,4 +1,4 @@
-/** Where an entry lies in the tree: the way up to the root, each hash computed as one looks. */
+/** The place of an entry in the tree: the path up to the root, with each hash computed before the reader's eyes. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { height, type InclusionProof, type TreeHead } from "../../../../engine/verify/index.js";
 import { Card, Hash, Verdict } from "../../components/index.js";
@@ -6,7 +6,7 @@ import { announce } from "../../state/announcements.js";
 import { type Ascent, begin, climb } from "./ascent.js";
 import { TreeDrawing } from "./TreeDrawing.js";
 
-/** The whole way takes about this long, however high the tree. */
+/** The animation of the whole path takes about this long, for any height of the tree. */
 const CLIMB_MS = 5_000;
 const SLOWEST_MS = 450;
 const NUMBER = new Intl.NumberFormat();
@@ -24,7 +24,7 @@ export function TreeCard({ proof, head }: TreeCardProps) {
   const root = ascent.isComplete ? ascent.rungs.at(-1)!.hash : undefined;
   return (
     <Card
-      title="Where it lies in the tree"
+      title="Its place in the tree"
       aside={
         <button type="button" class="button" onClick={replay} disabled={!ascent.isComplete}>
           Compute again
@@ -64,12 +64,12 @@ export function TreeCard({ proof, head }: TreeCardProps) {
           <div class="tree-verdict">
             {root && (
               <Verdict holds={root === head.root_hash}>
-                {root === head.root_hash ? "They are the same: the entry is in the log." : "They differ."}
+                {root === head.root_hash ? "They are equal: the entry is in the log." : "They differ."}
               </Verdict>
             )}
           </div>
           <details>
-            <summary>Every hash on the way, as text</summary>
+            <summary>Every hash on the path, as text</summary>
             <Way ascent={ascent} />
           </details>
         </div>
@@ -78,7 +78,7 @@ export function TreeCard({ proof, head }: TreeCardProps) {
   );
 }
 
-/** Climbs once the drawing is in sight; all at once for readers who want no motion. */
+/** Starts the animation when the drawing is visible; without animation for readers who want no motion. */
 function useClimb(proof: InclusionProof, head: TreeHead, frame: { readonly current: HTMLElement | null }) {
   const [ascent, setAscent] = useState<Ascent>(() => begin(proof, head));
   const [isInSight, setInSight] = useState(false);
@@ -100,7 +100,7 @@ function useClimb(proof: InclusionProof, head: TreeHead, frame: { readonly curre
     return () => clearTimeout(timer);
   }, [isInSight, ascent, proof, head]);
   const replay = () => {
-    announce("Computing the way to the root again.");
+    announce("Computing the path to the root again.");
     setAscent(begin(proof, head));
   };
   return { ascent, replay };
@@ -118,7 +118,7 @@ function Way({ ascent }: { readonly ascent: Ascent }) {
           {partner && (
             <span class="soft">
               {partner.from === "self"
-                ? "has nothing beside it and is hashed with itself"
+                ? "has no neighbour and is hashed with itself"
                 : `is hashed with its ${partner.side} neighbour`}
             </span>
           )}

@@ -1,6 +1,6 @@
 /**
- * The way up, drawn: a row for each level, the leaf at the bottom. The node on the way stands left or right as it does in
- * the tree, and beside it what it is hashed with.
+ * The path to the root as a drawing: one row for each level, the leaf at the bottom. The node on the path is left or
+ * right as in the tree, beside the node with which it is hashed.
  */
 import type { InclusionProof } from "../../../../engine/verify/index.js";
 import { shortened } from "../../components/index.js";
@@ -13,7 +13,7 @@ const ROW = 62;
 const COLUMN = { left: 0, right: WIDTH - BOX.width } as const;
 const MIDDLE = (WIDTH - BOX.width) / 2;
 const TOP = 8;
-/** Below the leaves, for their names. */
+/** Space below the leaves for their names. */
 const BOTTOM = 22;
 
 export interface TreeDrawingProps {
@@ -38,7 +38,7 @@ export function TreeDrawing({ ascent, top, proof }: TreeDrawingProps) {
       height={high}
       viewBox={`0 0 ${WIDTH} ${high}`}
       role="img"
-      aria-label={`The way from leaf ${proof.leaf_index} over ${top} levels to the root; below it stands as text.`}
+      aria-label={`The way from leaf ${proof.leaf_index} over ${top} levels to the root; it follows as text.`}
     >
       {levels.slice(0, -1).map(({ level, x }) => {
         const other = x === COLUMN.left ? COLUMN.right : COLUMN.left;
@@ -59,7 +59,7 @@ export function TreeDrawing({ ascent, top, proof }: TreeDrawingProps) {
   );
 }
 
-/** Left or right as in the tree; the root stands in the middle. */
+/** Left or right as in the tree; the root is in the middle. */
 function xOf(level: number, index: number, top: number): number {
   if (level === top) return MIDDLE;
   return index % 2 === 1 ? COLUMN.right : COLUMN.left;

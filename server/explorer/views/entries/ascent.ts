@@ -1,4 +1,4 @@
-/** The way from a leaf to the root, one level at a time: what an inclusion proof makes the reader compute. */
+/** The path from a leaf to the root, one level at a time: the computation that an inclusion proof asks for. */
 import {
   height,
   type InclusionProof,
@@ -9,32 +9,34 @@ import {
   width,
 } from "../../../../engine/verify/index.js";
 
-/** One level on the way: the computed node, and what it is hashed with. */
+/** One level of the path: the computed node, and the node with which it is hashed. */
 export interface Rung {
   readonly level: number;
-  /** Of the node on the way, from the left. */
+  /** Index of the node on the path, from the left. */
   readonly index: number;
   /** Lower-case hex. */
   readonly hash: string;
-  /** On the root there is none. `self`: nothing stands beside it, so it is hashed with itself. */
+  /** The root has none. `self`: the node has no neighbour, so it is hashed with itself. */
   readonly partner: { readonly hash: string; readonly side: "left" | "right"; readonly from: "proof" | "self" } | null;
 }
 
-/** A way that has been climbed as far as its last rung. */
+/** A path that has been computed up to its last level. */
 export interface Ascent {
   readonly rungs: readonly Rung[];
-  /** Hashes of the audit path that were used. */
+  /** Number of hashes of the audit path that were used. */
   readonly used: number;
   readonly isComplete: boolean;
 }
 
-/** The leaf: the first rung. */
+/** The leaf: the first level. */
 export function begin(proof: InclusionProof, head: TreeHead): Ascent {
   const hash = leafHash(proof.entry_hash, head.tree_version);
   return extended({ rungs: [], used: 0, isComplete: false }, { level: 0, index: proof.leaf_index, hash }, proof, head);
 }
 
-/** One level further up. The client has verified the whole proof before; here each hash is computed again to be shown. */
+/**
+ * One level further up. The client has verified the whole proof before; here each hash is computed again to be shown.
+ */
 export function climb(ascent: Ascent, proof: InclusionProof, head: TreeHead): Ascent {
   const rung = ascent.rungs.at(-1)!;
   if (!rung.partner) return ascent;

@@ -1,4 +1,4 @@
-/** The entries of the log: `#/entries` lists them, `#/entries/5` shows one. */
+/** The entries of the log: `#/entries` is the list, `#/entries/5` is one entry. */
 import { Empty, Heading } from "../../components/index.js";
 import type { ViewProps } from "../view.js";
 import { EntryPage } from "./EntryPage.js";
@@ -13,7 +13,7 @@ export default function EntriesView({ path, query }: ViewProps) {
     <>
       <Heading title="No such entry" />
       <Empty title={`“${id}” is no number of an entry.`}>
-        <a href="#/entries">To all entries</a>
+        <a href="#/entries">Show all entries</a>
       </Empty>
     </>
   );

@@ -1,4 +1,4 @@
-/** What was checked of an attestation, one step after the other. */
+/** The checks of an attestation, step by step. */
 import type { BundleCheck } from "../../../../engine/verify/index.js";
 import { Verdict } from "../../components/index.js";
 

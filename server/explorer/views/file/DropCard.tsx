@@ -1,4 +1,4 @@
-/** Where a file is dropped or chosen, and how far its hashing is. */
+/** The place where a file is dropped or chosen, with the progress of its hashing. */
 import { useState } from "preact/hooks";
 import { Card, Facts, Hash } from "../../components/index.js";
 import type { Hashing } from "./hashing/useHashing.js";
@@ -12,7 +12,7 @@ export interface DropCardProps {
 
 export function DropCard({ file, hashing, take, cancel }: DropCardProps) {
   return (
-    <Card title="The file" aside="It stays on your machine: only its hash is asked for.">
+    <Card title="The file" aside="It stays on your machine: only its hash is sent.">
       <DropZone take={take} isSmall={file !== null} />
       {file && <Progress file={file} hashing={hashing} cancel={cancel} />}
     </Card>
@@ -38,13 +38,13 @@ function DropZone({ take, isSmall }: { readonly isSmall: boolean; take(files: re
       onDrop={drop}
     >
       <span class="drop-title">{isSmall ? "Drop or choose another file" : "Drop a file here, or choose one"}</span>
-      <span class="soft">With its .attestation.json beside it, or that one after it, both are checked.</span>
+      <span class="soft">Drop its .attestation.json with it, or afterwards, to check both.</span>
       <input
         type="file"
         multiple
         onChange={({ currentTarget }) => {
           take([...(currentTarget.files ?? [])]);
-          // The same file chosen again is a choice again.
+          // Without this, choosing the same file again would not be an event.
           currentTarget.value = "";
         }}
       />

@@ -1,4 +1,4 @@
-/** Which of the browser's keys signs; making another, and taking one out. */
+/** Chooses the browser's key that signs; also makes, exports and deletes keys. */
 import { useId, useState } from "preact/hooks";
 import { Badge, Hash, saveFile, shortened } from "../../components/index.js";
 import { announce } from "../../state/announcements.js";
@@ -9,7 +9,7 @@ export interface KeyChoiceProps {
   readonly keys: readonly BrowserKey[];
   readonly chosen: BrowserKey | undefined;
   choose(fingerprint: string): void;
-  /** The keys are others now. */
+  /** Called after the list of keys has changed. */
   changed(): void;
 }
 
@@ -40,8 +40,8 @@ export function KeyChoice({ keys, chosen, choose, changed }: KeyChoiceProps) {
         </>
       ) : (
         <p>
-          There is no key in this browser yet. One is made here and never leaves it: the log gets the public half when
-          you sign.
+          There is no key in this browser yet. A key that you make here never leaves the browser; the log gets only the
+          public key when you sign.
         </p>
       )}
       <details open={!chosen}>
@@ -139,7 +139,7 @@ function NewKey({ made }: { made(key: BrowserKey): void }) {
 }
 
 const EXPORT_WARNING =
-  "The file will be the private key itself, PKCS #8 in PEM, not encrypted: whoever gets it can sign as you. Save it?";
+  "The file will be the private key itself, PKCS #8 in PEM, not encrypted: anybody who gets it can sign as you. Save it?";
 const FORGET_WARNING =
-  "Delete the key from this browser? Without an exported copy nobody can sign with it again, nor revoke it.";
-const FORGET_FOR_EVER_WARNING = "Delete the key? There is no copy of it: nobody can sign with it again, nor revoke it.";
+  "Delete the key from this browser? Without an exported copy, nobody can sign with it again or revoke it.";
+const FORGET_FOR_EVER_WARNING = "Delete the key? There is no copy of it: nobody can sign with it again or revoke it.";

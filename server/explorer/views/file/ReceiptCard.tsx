@@ -1,16 +1,16 @@
-/** An `.attestation.json` against the file beside it, as `cairnlog verify` checks it, under the key that is pinned here. */
+/** Checks an `.attestation.json` and the file beside it, as `cairnlog verify` does, with the pinned operator key. */
 import { parseIJson, verifyBundle } from "../../../../engine/verify/index.js";
 import { Badge, Card, TaskView } from "../../components/index.js";
 import { client } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 import { Checks } from "./Checks.js";
 
-/** A bundle is a few kilobytes; what is far beyond that is none. */
+/** A bundle has a few kilobytes; a much larger file is not a bundle. */
 const MAX_BYTES = 4 << 20;
 
 export interface ReceiptCardProps {
   readonly receipt: File;
-  /** Null while there is no file, or it is not hashed yet. */
+  /** Null before there is a file, or before it is hashed. */
   readonly fileHash: string | null;
   readonly hasFile: boolean;
 }
@@ -18,7 +18,7 @@ export interface ReceiptCardProps {
 export function ReceiptCard({ receipt, fileHash, hasFile }: ReceiptCardProps) {
   const task = useTask(async () => (fileHash === null ? null : check(receipt, fileHash)), [receipt, fileHash]);
   const badge = task.value && (
-    <Badge tone={task.value.valid ? "good" : "bad"}>{task.value.valid ? "Holds" : "Does not hold"}</Badge>
+    <Badge tone={task.value.valid ? "good" : "bad"}>{task.value.valid ? "Verified" : "Not verified"}</Badge>
   );
   return (
     <Card title={receipt.name} aside={badge}>
@@ -26,14 +26,16 @@ export function ReceiptCard({ receipt, fileHash, hasFile }: ReceiptCardProps) {
         {(verdict) =>
           verdict === null ? (
             <p>
-              {hasFile ? "It is checked once the file is hashed." : "Now drop or choose the file that it is about."}
+              {hasFile
+                ? "It is checked when the file has been hashed."
+                : "Now drop or choose the file that was signed."}
             </p>
           ) : (
             <>
               <Checks checks={verdict.checks} />
               <p class="soft receipt-note">
-                Checked here, against the file and the pinned operator key, without asking the service anything. It does
-                not say whether the key was revoked since: what the log says below does.
+                Checked in this page with the file and the pinned operator key, without a request to the service. It
+                does not show whether the key was revoked later: see the attestations in the log below.
               </p>
             </>
           )
@@ -44,7 +46,7 @@ export function ReceiptCard({ receipt, fileHash, hasFile }: ReceiptCardProps) {
 }
 
 async function check(receipt: File, fileHash: string) {
-  if (receipt.size > MAX_BYTES) return misread(`${receipt.name} is too large to be an attestation file.`);
+  if (receipt.size > MAX_BYTES) return misread(`${receipt.name} is too large for an attestation file.`);
   const operatorKey = await client.log.operatorKey();
   let bundle: unknown;
   try {
@@ -57,5 +59,6 @@ async function check(receipt: File, fileHash: string) {
 
 const misread = (detail: string) => ({
   valid: false,
+  signed: null,
   checks: [{ name: "format" as const, ok: false, detail }],
 });

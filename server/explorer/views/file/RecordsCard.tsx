@@ -1,4 +1,4 @@
-/** Who attested the document, and whether that holds: each attestation is checked in this page, step by step. */
+/** The attestations of the document in the log. This page checks each of them, step by step. */
 import { useState } from "preact/hooks";
 import {
   Badge,
@@ -29,7 +29,7 @@ const STATUS_TONES: Readonly<Record<string, Tone>> = {
 export interface RecordsCardProps {
   readonly hash: string;
   readonly fileName: string;
-  /** Another number asks again. */
+  /** Changing this number fetches the list again. */
   readonly round: number;
 }
 
@@ -39,12 +39,13 @@ export function RecordsCard({ hash, fileName, round }: RecordsCardProps) {
   const total = task.value?.total ?? 0;
   const pages = Math.ceil(total / PER_PAGE);
   return (
-    <Card title="What the log says of it" aside={total > 0 && attestations(total)}>
+    <Card title="Attestations in the log" aside={total > 0 && attestations(total)}>
       <TaskView task={task} what="attestations of this file" rows={5}>
         {({ claims }) =>
           claims.length === 0 ? (
             <Empty title="The log has no attestation of this file.">
-              A file that differs in a single byte has another hash. That none was left out is the service's word.
+              A file that differs in a single byte has another hash. This page cannot verify that no attestation is
+              missing.
             </Empty>
           ) : (
             <ol class="records" start={(page - 1) * PER_PAGE + 1}>
@@ -110,9 +111,9 @@ function Record({
 }
 
 const STANDINGS: Readonly<Record<CheckedRecord["standing"], readonly [label: string, tone: Tone]>> = {
-  holds: ["Holds", "good"],
+  holds: ["Verified", "good"],
   open: ["Signature not shown", "warning"],
-  wrong: ["Does not hold", "bad"],
+  wrong: ["Not verified", "bad"],
 };
 
 function Standing({ checked: { standing, key } }: { readonly checked: CheckedRecord }) {
@@ -128,7 +129,7 @@ function Standing({ checked: { standing, key } }: { readonly checked: CheckedRec
 const SignerLink = ({ fingerprint }: { readonly fingerprint: string }) => (
   <span class="signer">
     <Hash value={fingerprint} label="signer's fingerprint" />
-    <a href={addressOf(["keys", fingerprint])}>Look at the key</a>
+    <a href={addressOf(["keys", fingerprint])}>Show the key</a>
   </span>
 );
 

@@ -1,4 +1,4 @@
-/** Signing the file with a key of this browser: the key's side. */
+/** Signing the file with a key of this browser: choosing the key. */
 import { useState } from "preact/hooks";
 import { Card, Empty, TaskView } from "../../components/index.js";
 import { useTask } from "../../state/task.js";
@@ -13,8 +13,8 @@ export function SignCard(props: FileToSign) {
         <WithKeys {...props} />
       ) : (
         <Empty title="This browser cannot sign here.">
-          Browsers give their keys to pages that came over HTTPS, or from this machine. <code>cairnlog attest</code>{" "}
-          signs anywhere.
+          Browsers let only pages from HTTPS, or from this machine, use keys. <code>cairnlog attest</code> signs
+          anywhere.
         </Empty>
       )}
     </Card>

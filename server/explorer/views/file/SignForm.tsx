@@ -1,4 +1,4 @@
-/** Signing the file: what is said of it, the submission, and the receipt, which is checked before it is believed. */
+/** Signing the file: the form, the submission, and the receipt, which is verified before it is shown. */
 import { useId, useRef, useState } from "preact/hooks";
 import { type BundleCheck, verifyBundle } from "../../../../engine/verify/index.js";
 import { type Attested, ClientError } from "../../../client/index.js";
@@ -26,7 +26,7 @@ interface Done extends Attested {
 export interface FileToSign {
   readonly hash: string;
   readonly fileName: string;
-  /** Something new is recorded about the file. */
+  /** Called after an attestation of the file was recorded. */
   recorded(): void;
 }
 
@@ -48,7 +48,7 @@ export function SignForm({ signingKey, hash, fileName, recorded }: FileToSign & 
       const operatorKey = await client.log.operatorKey();
       const { checks } = await verifyBundle(attested.bundle, { fileHash: hash, operatorKey });
       setDone({ ...attested, checks });
-      announce("Your attestation is recorded, and its receipt holds.");
+      announce("Your attestation is recorded, and its receipt is verified.");
       recorded();
     } catch (reason) {
       raiseFor(reason);
@@ -68,7 +68,7 @@ export function SignForm({ signingKey, hash, fileName, recorded }: FileToSign & 
   );
 }
 
-/** The key as the log knows it; null when it does not. */
+/** The key in the log's registry; null if it is not registered. */
 async function registered(fingerprint: string) {
   try {
     return await http.get(KeyDetail, `/keys/${encodeURIComponent(fingerprint)}`);
@@ -80,7 +80,7 @@ async function registered(fingerprint: string) {
 
 interface FieldsProps {
   readonly fileName: string;
-  /** Under which the log knows the key; null when it does not know it. */
+  /** The key's pseudonym in the log; null if it is not registered. */
   readonly pseudonym: string | null;
   readonly isBusy: boolean;
   sign(fields: FormData): void;
@@ -100,7 +100,7 @@ function Fields({ fileName, pseudonym, isBusy, sign }: FieldsProps) {
         <input id={`${id}title`} name="title" class="input" required maxLength={500} defaultValue={fileName} />
       </div>
       <div class="field">
-        <label for={`${id}type`}>What you say of it</label>
+        <label for={`${id}type`}>What you attest</label>
         <select id={`${id}type`} name="type" class="input">
           {TYPES.map(([type, label]) => (
             <option key={type} value={type}>
@@ -145,7 +145,7 @@ function Receipt({ done: { receipt, bundle, checks }, fileName }: { readonly don
   return (
     <section class="receipt" aria-label="Your receipt">
       <h3>
-        {duplicate ? "You had signed this before: it is" : "Recorded as"}{" "}
+        {duplicate ? "You have signed this before:" : "Recorded as"}{" "}
         <a href={addressOf(["entries", log_entry_id])}>entry {log_entry_id}</a>
       </h3>
       <Checks checks={checks} />

@@ -1,6 +1,6 @@
 /**
- * Keys that live in this browser: made by WebCrypto, kept in IndexedDB as the browser's own objects. Unless the reader
- * asks for one that can be exported, not even this page can read the private part.
+ * Keys that live in this browser: made by WebCrypto, stored in IndexedDB as the browser's own objects. Unless the
+ * reader asks for an exportable key, not even this page can read the private part.
  */
 import { encodeBase64, parsePublicKey } from "../../../../engine/verify/index.js";
 import { type Signer, webCryptoSigner } from "../../../client/index.js";
@@ -21,10 +21,10 @@ export interface BrowserKey extends Kept {
   readonly isExportable: boolean;
 }
 
-/** Browsers offer WebCrypto to pages that came over HTTPS or from this machine. */
+/** Browsers offer WebCrypto only to pages from HTTPS or from this machine. */
 export const canSign = (): boolean => globalThis.crypto?.subtle !== undefined && globalThis.indexedDB !== undefined;
 
-/** Ed25519, or ECDSA on P-256 where the browser has no Ed25519; kept when this resolves. */
+/** Makes an Ed25519 key, or ECDSA on P-256 if the browser has no Ed25519. It is stored when this resolves. */
 export async function makeKey(isExportable: boolean): Promise<BrowserKey> {
   const pair = await generate(isExportable);
   const signer = await webCryptoSigner(pair);
@@ -34,7 +34,7 @@ export async function makeKey(isExportable: boolean): Promise<BrowserKey> {
   return { ...kept, signer, isExportable };
 }
 
-/** The newest first. */
+/** All keys, the newest first. */
 export async function keptKeys(): Promise<BrowserKey[]> {
   const all = await inStore<Kept[]>("readonly", (store) => store.getAll());
   all.sort((a, b) => (a.made_at < b.made_at ? 1 : -1));
@@ -73,9 +73,9 @@ async function inStore<T>(mode: IDBTransactionMode, work: (store: IDBObjectStore
     return await new Promise<T>((resolve, reject) => {
       const transaction = database.transaction(STORE, mode);
       const request = work(transaction.objectStore(STORE));
-      // A key that signs must be one that is kept: wait for the transaction, not for the request.
+      // Only a stored key may sign: wait for the transaction, not only for the request.
       transaction.oncomplete = () => resolve(request.result as T);
-      transaction.onabort = () => reject(transaction.error ?? new Error("The browser did not keep the key."));
+      transaction.onabort = () => reject(transaction.error ?? new Error("The browser did not store the key."));
     });
   } finally {
     database.close();

@@ -1,4 +1,4 @@
-/** A file: what the log says of it, and signing it. Nothing of it is sent but its hash. */
+/** The view of a file: its attestations in the log, and signing it. Only its hash is sent to the service. */
 import { useState } from "preact/hooks";
 import { Heading } from "../../components/index.js";
 import { DropCard } from "./DropCard.js";
@@ -20,7 +20,7 @@ export default function FileView() {
     const receiptTaken = files.find(({ name }) => name.endsWith(RECEIPT_ENDING)) ?? null;
     const fileTaken = files.find(({ name }) => !name.endsWith(RECEIPT_ENDING)) ?? null;
     if (fileTaken) setFile(fileTaken);
-    // A new file ends the old one's receipt, unless that was there first and waits for its file.
+    // A new file removes the receipt of the old one, unless the receipt came first and waits for its file.
     if (receiptTaken || (fileTaken && file)) setReceipt(receiptTaken);
   };
   return (

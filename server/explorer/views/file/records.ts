@@ -1,6 +1,6 @@
 /**
- * What the log says of a document: its attestations, each put together again as the `.attestation.json` file that its
- * signer got, and checked as `cairnlog verify` checks that one.
+ * The attestations of a document in the log. Each is rebuilt as the `.attestation.json` file that its signer got, and
+ * checked as `cairnlog verify` checks that file.
  */
 import {
   type AttestationBundle,
@@ -18,27 +18,29 @@ import { KeyDetail as KeySchema } from "../../../wire/identity/keys.js";
 import { EntryPage } from "../../../wire/log/log.js";
 import { client, http } from "../../state/service.js";
 
-/** Attestations that are shown, and proven, at a time: each takes three requests. */
+/** Number of attestations shown and verified at a time: each takes three requests. */
 export const PER_PAGE = 5;
 
-/** An entry that claims to attest the document; nothing of it is checked yet. */
+/** An entry that claims to attest the document; not checked yet. */
 export interface Claim {
   readonly entry: Entry;
   readonly event: AttestationEvent;
 }
 
 export interface CheckedRecord {
-  /** As the proven entry has it. */
+  /** The event in the verified entry. */
   readonly event: AttestationEvent;
   readonly key: KeyDetail;
   readonly checks: readonly BundleCheck[];
-  /** `open`: all holds but the signature, which nobody can check without the whole manifest. */
+  /** `open`: everything is verified except the signature, which cannot be checked without the whole manifest. */
   readonly standing: "holds" | "open" | "wrong";
-  /** Null where the log does not hold all of the manifest. */
+  /** Null if the log does not contain the whole manifest. */
   readonly bundle: AttestationBundle | null;
 }
 
-/** A page of the attestations of a document, oldest first, and how many entries name it. @throws ClientError */
+/**
+ * A page of the attestations of a document, oldest first, and the number of entries that name it. @throws ClientError
+ */
 export async function claimsAbout(documentHash: string, page: number): Promise<{ claims: Claim[]; total: number }> {
   const query = { document_hash: documentHash, page, per_page: PER_PAGE };
   const { entries, total } = await http.get(EntryPage, "/log/audit-trail", query);
@@ -50,14 +52,14 @@ export async function claimsAbout(documentHash: string, page: number): Promise<{
 }
 
 /**
- * Fetches the entry anew, with its proof: what the list said of it is not relied upon, nor that it is about this document.
- * @throws ClientError `log-misbehaved` for an entry that is not in the log; others when something cannot be had
+ * Fetches the entry again, with its proof. The list is not trusted, not even that the entry is about this document.
+ * @throws ClientError `log-misbehaved` for an entry that is not in the log; others if something cannot be fetched
  */
 export async function checkClaim({ entry: { id } }: Claim, documentHash: string): Promise<CheckedRecord> {
   const { entry, proof, head } = await client.log.entry(id);
   const event = entry.payload as Partial<AttestationEvent>;
   if (!isAttestation(event))
-    throw new ClientError("malformed-answer", `Entry ${id} is another than the one that the service lists.`);
+    throw new ClientError("malformed-answer", `Entry ${id} is not the entry that the service lists.`);
   const [key, operatorKey] = await Promise.all([
     http.get(KeySchema, `/keys/${encodeURIComponent(event.signer_key_fingerprint)}`),
     client.log.operatorKey(),
@@ -67,7 +69,7 @@ export async function checkClaim({ entry: { id } }: Claim, documentHash: string)
   const { ots_proof: _, ...bare } = entry;
   const bundle: AttestationBundle = {
     format: BUNDLE_FORMAT,
-    // Without the real one everything else can still be checked.
+    // Without the real manifest, everything else can still be checked.
     manifest: manifest ?? plainManifest(event, attested),
     attestation: {
       id: event.attestation_id,
@@ -93,15 +95,20 @@ export async function checkClaim({ entry: { id } }: Claim, documentHash: string)
 const NEED_MANIFEST: ReadonlySet<BundleCheck["name"]> = new Set(["manifest", "signature"]);
 
 /**
- * The manifest itself is not in the log, only its hash. Most have nothing beyond what the log records of them, so that
- * one of a few spellings has exactly that hash.
+ * Rebuilds the manifest. The log contains only its hash. Most manifests contain only data that the log also records, so
+ * one of a few forms has exactly that hash.
  */
 function rebuiltManifest(event: AttestationEvent, documentHash: string): Manifest | undefined {
   const wanted = normaliseContentHash(event.manifest_hash);
+  const { attestation_type, intent_statement = null } = event;
+  // Signed by those who sign type and statement, and by others not.
+  const terms = [{ attestation_type, intent_statement }, { attestation_type }, { intent_statement }, {}];
   const tags = event.tags?.length ? [{}, { tags: event.tags }] : [{}, { tags: [] }];
   const spellings = [documentHash, documentHash.replace("sha256:", "")];
   return spellings
-    .flatMap((hash) => tags.map((more) => plainManifest(event, hash, more)))
+    .flatMap((hash) =>
+      tags.flatMap((tagged) => terms.map((more) => plainManifest(event, hash, { ...tagged, ...more }))),
+    )
     .find((manifest) => `sha256:${manifestHash(manifest)}` === wanted);
 }
 
@@ -118,8 +125,8 @@ function withoutManifest(check: BundleCheck): BundleCheck {
   if (!NEED_MANIFEST.has(check.name)) return check;
   const detail =
     check.name === "manifest"
-      ? "The log has the manifest's hash alone, and the manifest says more than the log records of it."
-      : "What was signed is not in the log: only the signer's .attestation.json shows that the signature holds.";
+      ? "The log has only the manifest's hash, and the manifest contains more than the log records."
+      : "The signed manifest is not in the log: the signature can only be verified with the signer's .attestation.json.";
   return { ...check, ok: false, detail };
 }
 

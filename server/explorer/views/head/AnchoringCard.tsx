@@ -1,4 +1,4 @@
-/** Whether the log is anchored in Bitcoin, which would hold the operator to it even with the key in other hands. */
+/** Shows whether the log is anchored in Bitcoin, which binds the operator even if the operator key is stolen. */
 import { checkOtsProof } from "../../../../engine/verify/index.js";
 import { AnchorStatus } from "../../../wire/log/anchoring.js";
 import { Badge, Card, Empty, Facts, TaskView, Time, type Tone, Verdict } from "../../components/index.js";

@@ -1,4 +1,4 @@
-/** Size and root of the newest head, and what this page proves of it. */
+/** Size and root of the newest head, and the checks that this page made. */
 import type { TreeHead } from "../../../../engine/verify/index.js";
 import { kernel } from "../../../../wasm/index.js";
 import { Hash, Time, Verdict } from "../../components/index.js";
@@ -10,9 +10,9 @@ import { lastVisit, operator } from "../../state/watching.js";
 const NUMBER = new Intl.NumberFormat();
 
 export interface HeadCardProps {
-  /** Undefined while it is being looked for; null for an empty log. */
+  /** Undefined before it is known; null for an empty log. */
   readonly head: TreeHead | null | undefined;
-  /** When it was proven last, in milliseconds since 1970. */
+  /** When it was last verified, in milliseconds since 1970. */
   readonly provenAt: number;
 }
 
@@ -53,9 +53,9 @@ function Proofs({ head, provenAt }: HeadCardProps) {
   if (raised && provenAt < Date.parse(raised.raised_at))
     return (
       <div class="head-verdicts">
-        <Verdict holds={false}>The newest head is not believed: see the alarm above.</Verdict>
+        <Verdict holds={false}>The newest head could not be verified: see the alarm above.</Verdict>
         <p class="soft">
-          {head ? "Shown here is the last head that was proven." : "No head of this log was proven before."}
+          {head ? "This is the last head that was verified." : "No head of this log has been verified before."}
         </p>
       </div>
     );
@@ -71,7 +71,7 @@ function Proofs({ head, provenAt }: HeadCardProps) {
         <History head={head} />
       </Verdict>
       <details class="soft">
-        <summary>By which code</summary>
+        <summary>Which code verifies this</summary>
         <p>
           The signature by <code>verifyTreeHead</code>, the consistency of heads by <code>verifyConsistency</code> of{" "}
           <code>cairnlog/verify</code>, the package that works offline. Hashes are computed by the service's own
@@ -82,7 +82,7 @@ function Proofs({ head, provenAt }: HeadCardProps) {
   );
 }
 
-/** What the consistency proof shows, in the reader's terms. */
+/** The result of the consistency proof, in the reader's terms. */
 function History({ head }: { readonly head: TreeHead }) {
   const before = lastVisit?.head;
   if (!lastVisit)
@@ -90,23 +90,23 @@ function History({ head }: { readonly head: TreeHead }) {
       <>
         <strong>First visit.</strong>{" "}
         {memoryLasts()
-          ? "From now on this browser remembers the head, and every later one must be proven to extend it."
-          : "This browser keeps nothing, so only heads seen while this page is open can be compared."}
+          ? "From now on this browser remembers the head, and verifies that every later head extends it."
+          : "This browser stores nothing, so the page can only compare heads that it sees while it is open."}
       </>
     );
   if (!before)
     return (
       <>
-        The log was <strong>empty</strong> when you last looked on <Time at={lastVisit.seen_at} />: there was nothing
-        that could be rewritten.
+        The log was <strong>empty</strong> at your last visit on <Time at={lastVisit.seen_at} />: there was nothing that
+        could be rewritten.
       </>
     );
   const joined = head.tree_size - before.tree_size;
   return (
     <>
-      <strong>Nothing has been rewritten</strong> since you last looked on <Time at={lastVisit.seen_at} />
+      <strong>Nothing has been rewritten</strong> since your last visit on <Time at={lastVisit.seen_at} />
       {joined > 0
-        ? `: ${NUMBER.format(joined)} ${joined === 1 ? "entry was" : "entries were"} added behind the ${NUMBER.format(before.tree_size)} there were.`
+        ? `: ${NUMBER.format(joined)} ${joined === 1 ? "entry was" : "entries were"} added to the ${NUMBER.format(before.tree_size)} earlier ones.`
         : ", and nothing was added."}
     </>
   );

@@ -1,4 +1,4 @@
-/** Whose log it is: the key that every head must be signed by, and since when this browser insists on it. */
+/** The operator key, which must sign every head, and since when this browser has pinned it. */
 import { Badge, Card, Facts, Hash, Loading, Time } from "../../components/index.js";
 import { alarm } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
@@ -29,7 +29,7 @@ export function OperatorCard() {
               ? "The service shows another key: see the alarm above."
               : lastVisit
                 ? "The service still shows the key that this browser pinned."
-                : "Believed because the service showed it first: compare it with the fingerprint that the operator published elsewhere."}
+                : "Trusted on the first visit: compare it with the fingerprint that the operator published elsewhere."}
           </p>
         </>
       ) : (

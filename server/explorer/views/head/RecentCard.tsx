@@ -1,4 +1,4 @@
-/** The newest entries, as they come. */
+/** The newest entries, updated as they arrive. */
 import { useRef } from "preact/hooks";
 import type { TreeHead } from "../../../../engine/verify/index.js";
 import { Card, Empty, EntryList, Loading, Problem } from "../../components/index.js";
@@ -16,7 +16,7 @@ export function RecentCard({ head }: { readonly head: TreeHead | undefined }) {
   );
   const raised = useCell(alarm);
   const { value: entries, error } = task;
-  // What was there when the view was opened is not news.
+  // Entries that were there when the view was opened are not new.
   const newAfter = useRef(Number.POSITIVE_INFINITY);
   if (entries?.[0] && newAfter.current === Number.POSITIVE_INFINITY) newAfter.current = entries[0].id;
   return (
@@ -26,7 +26,7 @@ export function RecentCard({ head }: { readonly head: TreeHead | undefined }) {
       ) : entries ? (
         <EntryList entries={entries} newAfter={newAfter.current} />
       ) : !head && raised ? (
-        <Empty title="Nothing is listed while the alarm stands.">No head of this log is believed.</Empty>
+        <Empty title="Nothing is listed during an alarm.">No head of this log can be trusted now.</Empty>
       ) : (
         <Loading what="entries" rows={SHOWN} />
       )}

@@ -1,4 +1,4 @@
-/** The head of the log: what it is, what was proven of it, and what joined it last. */
+/** The head of the log: its values, the checks, and the newest entries. */
 import { Card, Empty, Heading, useNow } from "../../components/index.js";
 import { alarm } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
@@ -17,7 +17,7 @@ export default function HeadView() {
     return (
       <>
         <Heading title="Head of the log" />
-        <Empty title="Nothing is known of the log yet">It is shown here as soon as the service answers.</Empty>
+        <Empty title="Nothing is known about the log yet">It appears here as soon as the service answers.</Empty>
       </>
     );
   const head = seen.status === "proven" ? seen.head : raised ? lastVisit?.head : undefined;
@@ -31,7 +31,7 @@ export default function HeadView() {
       {head === null ? (
         <Card title="Newest entries">
           <Empty title="Nothing has been recorded yet">
-            Entries appear here as they are made: <code>cairnlog attest FILE</code> makes one.
+            New entries appear here: <code>cairnlog attest FILE</code> makes one.
           </Empty>
         </Card>
       ) : (

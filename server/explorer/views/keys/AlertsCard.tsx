@@ -1,4 +1,4 @@
-/** Warnings that the key is compromised, by keys that it endorsed or that endorsed it. */
+/** Alerts that the key is compromised, from keys that it endorsed or that endorsed it. */
 import { AlertPage } from "../../../wire/signing/endorsements.js";
 import { Badge, Card, Hash, TaskView, Time } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
@@ -19,7 +19,7 @@ export function AlertsCard({ fingerprint }: { readonly fingerprint: string }) {
       <TaskView task={task} what="alerts" rows={1}>
         {({ alerts }) =>
           alerts.length === 0 ? (
-            <p class="soft">Nobody has warned that this key is compromised.</p>
+            <p class="soft">Nobody has filed an alert about this key.</p>
           ) : (
             <ul class="alerts">
               {alerts.map(({ alert_entry_id, endorser_fingerprint, reason, evidence, filed_at }) => (
@@ -29,8 +29,8 @@ export function AlertsCard({ fingerprint }: { readonly fingerprint: string }) {
                   </p>
                   {evidence !== null && <p class="breakable soft">{evidence}</p>}
                   <p class="alert-by">
-                    By <a href={addressOf(["keys", endorser_fingerprint])}>a key that knows it</a>{" "}
-                    <Hash value={endorser_fingerprint} label="fingerprint of who warns" show={6} />
+                    By <a href={addressOf(["keys", endorser_fingerprint])}>a related key</a>{" "}
+                    <Hash value={endorser_fingerprint} label="fingerprint of the key that filed the alert" show={6} />
                     <Time at={filed_at} as="age" />
                     <a href={addressOf(["entries", alert_entry_id])}>Entry {alert_entry_id}</a>
                   </p>

@@ -1,4 +1,4 @@
-/** The keys before and after this one: each was replaced by the next. */
+/** The chain of succession: the keys before and after this one. */
 import type { KeyDetail } from "../../../client/index.js";
 import { KeyDetail as KeySchema } from "../../../wire/identity/keys.js";
 import { Card, Hash, TaskView } from "../../components/index.js";
@@ -7,17 +7,17 @@ import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 import { KeyStatusBadge } from "./status.js";
 
-/** Keys that are fetched in each direction; one walks on from the last. */
+/** Number of keys fetched in each direction; the last one has a link to continue. */
 const REACH = 6;
 
 interface Chain {
   readonly keys: readonly KeyDetail[];
-  /** Fingerprints beyond the ends. */
+  /** Fingerprints of the next keys beyond both ends. */
   readonly before: string | null;
   readonly after: string | null;
 }
 
-/** Nothing for a key that stands alone. */
+/** Renders nothing for a key without predecessor and successor. */
 export function ChainCard({ shown }: { readonly shown: KeyDetail }) {
   const task = useTask(() => chainOf(shown), [shown]);
   if (shown.predecessor_fingerprint === null && shown.successor_fingerprint === null) return null;
@@ -63,7 +63,7 @@ async function chainOf(shown: KeyDetail): Promise<Chain> {
   return { keys, before: earlier.beyond, after: later.beyond };
 }
 
-/** A chain that the service shows as a ring ends where it was before. */
+/** Follows the chain in one direction; if the service answers with a cycle, it stops at the first repeated key. */
 async function walk(from: KeyDetail, direction: "predecessor_fingerprint" | "successor_fingerprint") {
   const keys: KeyDetail[] = [];
   const seen = new Set([from.fingerprint]);

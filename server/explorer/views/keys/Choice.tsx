@@ -1,4 +1,4 @@
-/** One of a few values, or any. */
+/** A choice between a few values, or any. */
 import { useId } from "preact/hooks";
 import { spoken } from "./status.js";
 

@@ -1,4 +1,4 @@
-/** Endorsements that a key received, or that it issued. */
+/** Endorsements that a key received or issued. */
 
 import { useState } from "preact/hooks";
 import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../engine/verify/contract.js";
@@ -17,7 +17,7 @@ const PERCENT = new Intl.NumberFormat(undefined, { style: "percent" });
 export interface EndorsementsCardProps {
   readonly fingerprint: string;
   readonly direction: "received" | "issued";
-  /** Pseudonyms by fingerprint, as far as they are known. */
+  /** Known pseudonyms by fingerprint. */
   readonly names: ReadonlyMap<string, string>;
 }
 
@@ -50,7 +50,7 @@ export function EndorsementsCard({ fingerprint, direction, names }: Endorsements
           endorsements.length > 0 ? (
             <EndorsementTable endorsements={endorsements} direction={direction} names={names} />
           ) : isFiltered ? (
-            <Empty title="None matches." />
+            <Empty title="No endorsement matches." />
           ) : (
             <p class="soft">
               {direction === "received" ? "Nobody has endorsed this key." : "This key has endorsed nobody."}

@@ -1,4 +1,4 @@
-/** What the log has of a key: its attestations, and every other entry that names it, newest first. */
+/** The entries about a key: its attestations, and every other entry that names it, newest first. */
 import { Card, Empty, EntryList, Paging, TaskView } from "../../components/index.js";
 import { matchingEntries } from "../../state/entries.js";
 import { addressOf } from "../../state/location.js";

@@ -1,4 +1,4 @@
-/** One key: what the service tells of it, and what of that this page can check. */
+/** One key: the service's information about it, and the checks that this page can make. */
 import { normaliseContentHash, parsePublicKey } from "../../../../engine/verify/index.js";
 import { ClientError, type KeyDetail } from "../../../client/index.js";
 import { KeyDetail as KeySchema } from "../../../wire/identity/keys.js";
@@ -24,7 +24,7 @@ export interface KeyPageProps {
 
 export function KeyPage({ fingerprint: asked, query }: KeyPageProps) {
   const fingerprint = normaliseContentHash(asked);
-  if (fingerprint === undefined) return <NoSuchKey text={`${asked} is no fingerprint.`} />;
+  if (fingerprint === undefined) return <NoSuchKey text={`${asked} is not a fingerprint.`} />;
   return <Found fingerprint={fingerprint} query={query} />;
 }
 
@@ -50,7 +50,7 @@ function Found({ fingerprint, query }: KeyPageProps) {
 }
 
 function Facets({ shown, fingerprint, query }: KeyPageProps & { readonly shown: KeyDetail }) {
-  // Endorsements name keys by their fingerprints alone; without names they are shown all the same.
+  // Endorsements contain only fingerprints; without pseudonyms they are still shown.
   const { value: names = NO_NAMES } = useTask(() => neighbourNames(fingerprint), [fingerprint]);
   return (
     <div class="stack">
@@ -76,13 +76,13 @@ function IdentityCard({ shown, fingerprint }: { readonly shown: KeyDetail; reado
       <div class="key-facts">
         <Verdict holds={holds}>
           {holds
-            ? "Its public key hashes to this fingerprint: computed in this page, over the SPKI bytes."
+            ? "The public key has this fingerprint: this page computed it from the SPKI bytes."
             : "The public key that the service shows does not have this fingerprint."}
         </Verdict>
         <Facts
           facts={[
             ["Fingerprint", <Hash key="hash" value={fingerprint} label="fingerprint" show="whole" />],
-            !holds && ["Computed", computed ?? "It is no public key that this log takes."],
+            !holds && ["Computed", computed ?? "This is not a public key that this log accepts."],
             ["Algorithm", shown.algorithm],
             ["Registered", <Time key="time" at={shown.registered_at} />],
             shown.expires_at !== null && ["Expires", <Time key="expires" at={shown.expires_at} />],
@@ -98,7 +98,7 @@ function IdentityCard({ shown, fingerprint }: { readonly shown: KeyDetail; reado
           <summary>Public key</summary>
           <Hash value={shown.public_key} label="public key in PEM" show="whole" />
         </details>
-        <p class="soft">Name and status are the service's word; the entries that brought them about are in the log.</p>
+        <p class="soft">This page cannot verify name and status; the entries about them are in the log.</p>
       </div>
     </Card>
   );
@@ -112,7 +112,7 @@ async function neighbourNames(fingerprint: string): Promise<ReadonlyMap<string, 
   return new Map(nodes.map((node) => [node.fingerprint, node.pseudonym]));
 }
 
-/** Undefined for what is no key. */
+/** Undefined if this is not a public key. */
 function fingerprintOf(pem: string): string | undefined {
   try {
     return parsePublicKey(pem).fingerprint;

@@ -1,4 +1,4 @@
-/** All keys, or those that match, in order of registration. */
+/** All keys, or those that match a filter, in order of registration. */
 import { useState } from "preact/hooks";
 import type { KeySummary } from "../../../client/index.js";
 import { Card, Empty, Hash, Heading, Paging, SearchIcon, TaskView, Time } from "../../components/index.js";
@@ -31,9 +31,9 @@ export function ListPage({ query }: { readonly query: URLSearchParams }) {
               {keys.length === 0 ? <NothingHere filter={filter} total={total} /> : <KeyTable keys={keys} />}
               {lookedAt !== null && lookedAt < total && (
                 <p class="look-on">
-                  Of {NUMBER.format(total)} keys, {NUMBER.format(lookedAt)} were looked at.{" "}
+                  Searched {NUMBER.format(lookedAt)} of {NUMBER.format(total)} keys.{" "}
                   <button type="button" class="button" onClick={() => setReach(reach + 1)}>
-                    Look on
+                    Search further
                   </button>
                 </p>
               )}
@@ -129,8 +129,8 @@ function NothingHere({ filter, total }: { readonly filter: KeyFilter; readonly t
     );
   if (total > 0)
     return (
-      <Empty title="The list is not that long.">
-        <a href="#/keys">To its beginning</a>
+      <Empty title="This page does not exist.">
+        <a href="#/keys">Go to the first page</a>
       </Empty>
     );
   return (
@@ -145,7 +145,7 @@ function statusOf(query: URLSearchParams): string {
   return KEY_STATUSES.find((each) => each === status) ?? "";
 }
 
-/** The page that an address names; the first for anything else. */
+/** The page number in an address; 1 for anything else. */
 export function pageOf(query: URLSearchParams, name = "page"): number {
   const text = query.get(name) ?? "1";
   return /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 1;

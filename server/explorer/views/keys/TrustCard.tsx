@@ -1,4 +1,4 @@
-/** How the service trusts the key, by its endorsements. */
+/** The trust that the service computes for the key from its endorsements. */
 import { TrustStatus } from "../../../wire/signing/trust.js";
 import { Card, Facts, TaskView } from "../../components/index.js";
 import { http } from "../../state/service.js";
@@ -13,7 +13,7 @@ export function TrustCard({ fingerprint }: { readonly fingerprint: string }) {
     [fingerprint],
   );
   return (
-    <Card title="Trust" aside="as this service reckons it">
+    <Card title="Trust" aside="as this service computes it">
       <TaskView task={task} what="how the key is trusted" rows={4}>
         {({ trust_level, may_endorse, capacity, capacity_used, over_capacity, received, issued }) => (
           <div class="key-facts">

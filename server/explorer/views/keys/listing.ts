@@ -1,4 +1,7 @@
-/** Keys of a list. The service pages by order of registration and does not filter by status: that is done here. */
+/**
+ * The keys of a list. The service pages by order of registration and cannot filter by status, so this filters by
+ * status.
+ */
 import type { KeySummary } from "../../../client/index.js";
 import { KeyPage } from "../../../wire/identity/keys.js";
 import { http } from "../../state/service.js";
@@ -6,7 +9,7 @@ import { http } from "../../state/service.js";
 export const PER_PAGE = 25;
 /** The service's maximum. */
 const MAX_PER_PAGE = 200;
-/** Requests for keys of a status before the reader is asked whether to look on. */
+/** Number of requests in a search by status before the reader is asked whether to continue. */
 const MAX_REQUESTS = 5;
 
 export interface KeyFilter {
@@ -18,20 +21,20 @@ export interface KeyFilter {
 
 export interface Keys {
   readonly keys: readonly KeySummary[];
-  /** Keys of every status that the list has. */
+  /** Number of keys of every status in the list. */
   readonly total: number;
-  /** How many keys were looked at for their status; null without one. */
+  /** Number of keys whose status was compared; null without a filter by status. */
   readonly lookedAt: number | null;
 }
 
-/** @param reach how many times the reader has asked to look on @throws ClientError */
+/** @param reach how many times the reader has asked to search further @throws ClientError */
 export async function listKeys(filter: KeyFilter, page: number, reach: number): Promise<Keys> {
   if (filter.status) return withStatus(filter, reach);
   const { keys, total } = await onePage(filter, page, PER_PAGE);
   return { keys, total, lookedAt: null };
 }
 
-/** Every key of the status among as many as may be looked at. */
+/** Every key with the status among as many keys as may be searched. */
 async function withStatus(filter: KeyFilter, reach: number): Promise<Keys> {
   const found: KeySummary[] = [];
   let lookedAt = 0;

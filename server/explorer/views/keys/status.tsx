@@ -1,4 +1,4 @@
-/** How a key stands, in a word. */
+/** The status of a key as a badge. */
 
 import type { EndorsementStatus } from "../../../../engine/verify/contract.js";
 import { KeyStatus } from "../../../wire/identity/keys.js";

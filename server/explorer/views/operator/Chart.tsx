@@ -1,4 +1,4 @@
-/** Numbers over the last minutes: drawn by uPlot, and the current ones in words. */
+/** A chart of numbers over the last minutes, drawn by uPlot, with the current values in words. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
 import { Card, colourOf, whenColoursChange } from "../../components/index.js";
@@ -21,7 +21,7 @@ export interface ChartProps {
 
 const HEIGHT = 150;
 const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
-/** So that lines are told apart without their colours, too. */
+/** Lines also differ in their dashes, and not only in colour. */
 const DASHES = [[], [6, 4], [2, 3]] as const;
 
 export function Chart({ title, unit, series, history }: ChartProps) {

@@ -1,4 +1,4 @@
-/** How the service does, from its own counters. */
+/** Charts of the service's own metrics. */
 import { Empty } from "../../components/index.js";
 import { Chart, type Series } from "./Chart.js";
 import { useRates } from "./useRates.js";
@@ -10,7 +10,7 @@ const rate = (value: number): string => `${NUMBER.format(value)}/s`;
 const count = (value: number): string => NUMBER.format(value);
 const time = (value: number): string => `${NUMBER.format(value)} ms`;
 
-/** Their series stay the same objects, so that a chart is not made anew at each look. */
+/** The series are constant objects, so that a chart is not created again at each measurement. */
 const CHARTS: readonly { readonly title: string; readonly unit: string; readonly series: readonly Series[] }[] = [
   {
     title: "Appends",
@@ -21,7 +21,7 @@ const CHARTS: readonly { readonly title: string; readonly unit: string; readonly
     ],
   },
   {
-    title: "Time of writing requests",
+    title: "Duration of writing requests",
     unit: "milliseconds",
     series: [
       { label: "Half below", of: "median", write: time },
@@ -29,7 +29,7 @@ const CHARTS: readonly { readonly title: string; readonly unit: string; readonly
     ],
   },
   { title: "Batch size", unit: "entries", series: [{ label: "Average", of: "batchSize", write: count }] },
-  { title: "Queue", unit: "appends that wait", series: [{ label: "Waiting", of: "queue", write: count }] },
+  { title: "Queue", unit: "waiting appends", series: [{ label: "Waiting", of: "queue", write: count }] },
   {
     title: "Webhook deliveries",
     unit: "a second, and waiting",
@@ -64,7 +64,9 @@ export function Charts() {
           {error.message} It is asked again every few seconds.
         </p>
       )}
-      {history.length === 0 && !error && <Empty title="Counting…">A rate takes two looks, a few seconds apart.</Empty>}
+      {history.length === 0 && !error && (
+        <Empty title="Counting…">A rate needs two measurements, a few seconds apart.</Empty>
+      )}
       {history.length > 0 && (
         <div class="charts">
           {CHARTS.map((chart) => (

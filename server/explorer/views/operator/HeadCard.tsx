@@ -1,4 +1,4 @@
-/** What the operator can do to the head: sign it again, with a timestamp of now. */
+/** The operator's action on the head: signing it again with the current time. */
 import { useState } from "preact/hooks";
 import { type TreeHead, verifyTreeHead } from "../../../../engine/verify/index.js";
 import { AnchorStatus } from "../../../wire/log/anchoring.js";
@@ -28,7 +28,7 @@ export function HeadCard() {
     }
   };
   return (
-    <Card title="Head and anchor" aside="what only the operator may do">
+    <Card title="Head and anchor" aside="only for the operator">
       <div class="operator-head">
         <AnchorFacts />
         <button type="button" class="button" disabled={isBusy} onClick={sign}>
@@ -39,7 +39,7 @@ export function HeadCard() {
           <>
             <Verdict holds={signed.holds}>
               {signed.holds
-                ? "The head was signed anew; its signature was checked in this page."
+                ? "The head was signed again; its signature was verified in this page."
                 : "The signature of the new head does not verify."}
             </Verdict>
             <Facts

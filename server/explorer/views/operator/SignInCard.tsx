@@ -1,4 +1,4 @@
-/** Signing in as the operator: a challenge, signed here with a key file that goes nowhere. */
+/** Signs in as the operator: a challenge is signed here with a key file that is not sent. */
 import { useId, useRef, useState } from "preact/hooks";
 import { ClientError } from "../../../client/index.js";
 import { Card, Empty, Hash, Problem } from "../../components/index.js";
@@ -13,7 +13,7 @@ export function SignInCard() {
     <Card title="Sign in" aside="for the operator of this log">
       {globalThis.crypto?.subtle === undefined ? (
         <Empty title="This browser cannot sign here.">
-          Browsers give their keys to pages that came over HTTPS, or from this machine.
+          Browsers let only pages from HTTPS, or from this machine, use keys.
         </Empty>
       ) : (
         <>
@@ -56,13 +56,13 @@ function Form() {
         <input id={`${id}key`} name="key" class="input" type="file" required />
       </div>
       <div class="field">
-        <label for={`${id}password`}>Password, where one is set for the key</label>
+        <label for={`${id}password`}>Password, if the key has one</label>
         <input id={`${id}password`} name="password" class="input" type="password" autocomplete="off" />
       </div>
       <p class="soft">
-        The file is read in this page, signs one challenge here, and is forgotten: it is not sent and not stored. What
-        remains is a session of one hour in this page's memory. The page itself comes from the service: on a machine
-        that you do not trust, use the <code>cairnlog</code> command.
+        This page reads the file, signs one challenge with the key, and forgets it: the key is neither sent nor stored.
+        The session lasts one hour, in this page's memory. The page itself comes from the service: on a machine that you
+        do not trust, use the <code>cairnlog</code> command.
       </p>
       <button type="submit" class="button button-strong" disabled={isBusy}>
         {isBusy ? "Signing in…" : "Sign in"}

@@ -1,4 +1,4 @@
-/** Everybody's webhooks, as only the operator sees them, and how their deliveries go. */
+/** The webhooks of all keys, which only the operator can see, and the state of their deliveries. */
 import type { Static } from "typebox";
 import { WebhookList } from "../../../wire/webhooks.js";
 import { Badge, Card, TaskView } from "../../components/index.js";
@@ -23,7 +23,7 @@ export function WebhooksCard() {
     >
       <TaskView task={task} what="webhooks" rows={3}>
         {(webhooks) =>
-          webhooks.length === 0 ? <p class="soft">Nobody has subscribed.</p> : <Table webhooks={webhooks} />
+          webhooks.length === 0 ? <p class="soft">There are no webhooks.</p> : <Table webhooks={webhooks} />
         }
       </TaskView>
       <button type="button" class="button card-action" onClick={task.retry}>

@@ -1,4 +1,4 @@
-/** For the operator: how the service does, behind a session of the operator key. */
+/** The operator's view: metrics of the service, behind a session of the operator key. */
 import { Heading } from "../../components/index.js";
 import { announce } from "../../state/announcements.js";
 import { useCell } from "../../state/cell.js";

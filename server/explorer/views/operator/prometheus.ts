@@ -1,6 +1,6 @@
-/** The Prometheus text format, as far as `/metrics` uses it. */
+/** A parser for the part of the Prometheus text format that `/metrics` uses. */
 
-/** All values of one look. */
+/** All values of one measurement. */
 export class Measurements {
   /** Milliseconds since 1970. */
   readonly at: number;
@@ -11,7 +11,7 @@ export class Measurements {
     this.#samples = text.split("\n").flatMap((line) => sampleOf(line) ?? []);
   }
 
-  /** The sum of a metric over the labels that fit; undefined where there is none. */
+  /** The sum of a metric over the matching labels; undefined if there is none. */
   sum(name: string, fits: (labels: Labels) => boolean = () => true): number | undefined {
     const values = this.#samples.filter((sample) => sample.name === name && fits(sample.labels));
     return values.length ? values.reduce((sum, { value }) => sum + value, 0) : undefined;

@@ -1,28 +1,28 @@
-/** What happened between two looks at the counters. */
+/** Rates between two measurements of the counters. */
 import type { Labels, Measurements } from "./prometheus.js";
 
-/** Of one stretch of time; null where nothing can be said. */
+/** Rates of one interval; null if a rate is unknown. */
 export interface Rates {
-  /** Milliseconds since 1970, the end of the stretch. */
+  /** End of the interval, milliseconds since 1970. */
   readonly at: number;
   /** Entries a second. */
   readonly appends: number | null;
   readonly batches: number | null;
   /** Entries a batch. */
   readonly batchSize: number | null;
-  /** Appends that waited when it was looked. */
+  /** Number of waiting appends at the end. */
   readonly queue: number | null;
-  /** Milliseconds that writing requests took: half of them less, and 99 in 100. */
+  /** Duration of writing requests in milliseconds: the median, and the 99th percentile. */
   readonly median: number | null;
   readonly slowest: number | null;
-  /** Deliveries a second, made and failed. */
+  /** Deliveries a second, successful and failed. */
   readonly delivered: number | null;
   readonly failed: number | null;
-  /** Deliveries that waited. */
+  /** Number of waiting deliveries. */
   readonly outbox: number | null;
   readonly pendingAnchors: number | null;
   readonly confirmedAnchors: number | null;
-  /** Of one processor. */
+  /** Fraction of one processor. */
   readonly cpu: number | null;
   /** MiB, resident. */
   readonly memory: number | null;
@@ -31,7 +31,7 @@ export interface Rates {
 const DURATIONS = "cairnlog_http_request_duration_seconds";
 const writes = ({ method }: Labels): boolean => method === "POST";
 
-/** A counter that went backwards was started anew: of that stretch nothing is known. */
+/** If a counter has gone backwards, the service was restarted, and the rates of that interval are unknown. */
 export function ratesBetween(before: Measurements, after: Measurements): Rates {
   const seconds = (after.at - before.at) / 1000;
   const grown = (name: string): number | null => {
@@ -62,7 +62,7 @@ export function ratesBetween(before: Measurements, after: Measurements): Rates {
   };
 }
 
-/** In seconds, by straight lines within the histogram's buckets; null when nothing was counted. */
+/** In seconds, interpolated linearly within the histogram's buckets; null if nothing was counted. */
 function quantile(before: Measurements, after: Measurements, share: number): number | null {
   const earlier = before.buckets(DURATIONS, writes);
   const counts = [...after.buckets(DURATIONS, writes)].map(([bound, count]) => ({

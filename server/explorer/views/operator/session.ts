@@ -1,4 +1,4 @@
-/** The operator's session: in this page's memory and nowhere else, so that it ends with the page. */
+/** The operator's session. It is only in this page's memory, so that it ends with the page. */
 import { parsePublicKey } from "../../../../engine/verify/index.js";
 import type { Session } from "../../../client/index.js";
 import { LoginResult } from "../../../wire/identity/auth.js";
@@ -6,13 +6,13 @@ import { Cell } from "../../state/cell.js";
 import { client, clientOf, http } from "../../state/service.js";
 import { readKeyFile } from "./keyfile.js";
 
-/** A session is renewed when less than this is left of it. */
+/** A session is renewed when less than this remains. */
 const RENEW_BEFORE_MS = 300_000;
 
 export const session = new Cell<Session | null>(null);
 
 /**
- * Signs in with the operator key; what remains of the key is the session.
+ * Signs in with the operator key. Only the session is kept, not the key.
  * @throws Error with a sentence for a file that is not the operator key; ClientError
  */
 export async function signIn(file: File, password: string): Promise<void> {
@@ -28,7 +28,7 @@ export function signOut(): void {
   session.value = null;
 }
 
-/** The header of the session, renewed where it is about to end. @throws ClientError */
+/** The header of the session, which is renewed if it ends soon. @throws ClientError */
 export async function bearer(): Promise<{ readonly authorization: string }> {
   const current = session.value;
   if (current && Date.parse(current.expires_at) - Date.now() < RENEW_BEFORE_MS)

@@ -1,4 +1,4 @@
-/** Looks at `/metrics` every few seconds while somebody looks at the page. */
+/** Reads `/metrics` every few seconds while the page is visible. */
 import { useEffect, useState } from "preact/hooks";
 import { Measurements } from "./prometheus.js";
 import { type Rates, ratesBetween } from "./rates.js";
@@ -50,6 +50,7 @@ export function useRates(): Rated {
 async function measure(): Promise<Measurements> {
   const response = await fetch("/metrics").catch(() => null);
   if (!response) throw new Error("The service does not answer.");
-  if (!response.ok) throw new Error(`The service does not give its measurements to this address (${response.status}).`);
+  if (!response.ok)
+    throw new Error(`The service refuses to send its measurements to this address (${response.status}).`);
   return new Measurements(await response.text(), Date.now());
 }

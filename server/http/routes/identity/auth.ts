@@ -40,8 +40,9 @@ export function authRoutes(
       async handle({ body: { challenge_id, challenge_signature, password } }) {
         const answer = { challengeId: challenge_id, signature: challenge_signature };
         const proven = await challenges.consume({ ...answer, purposes: ["login", "general", "recovery"] });
+        const version = passwords.version(proven.fingerprint);
         await passwords.check(proven.fingerprint, password);
-        return sessions.open(proven.fingerprint, proven.recovery);
+        return sessions.open(proven.fingerprint, proven.recovery, version);
       },
     }),
     route({

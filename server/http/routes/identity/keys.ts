@@ -18,7 +18,10 @@ import type { Gate } from "../../gate.js";
 import { within } from "../../problems.js";
 import { type Route, route } from "../../route.js";
 
-export function keyRoutes({ keys, keyLifecycle }: Pick<Registry, "keys" | "keyLifecycle">, gate: Gate): Route[] {
+export function keyRoutes(
+  { keys, keyLifecycle, passwords }: Pick<Registry, "keys" | "keyLifecycle" | "passwords">,
+  gate: Gate,
+): Route[] {
   return [
     route({
       method: "GET",
@@ -73,7 +76,13 @@ export function keyRoutes({ keys, keyLifecycle }: Pick<Registry, "keys" | "keyLi
       path: "/api/v1/keys/succeed",
       summary: "Replace a key by a new one",
       proving: "session-or-proof",
-      authorize: (asking) => gate.provenKey(asking, asking.body, { allowRecovery: true, allowEnded: true }),
+      async authorize(asking) {
+        const proof = await gate.provenKey(asking, asking.body, { allowRecovery: true, allowEnded: true });
+        // A thief of the key could otherwise get rid of its password by a succession. A session has shown it at login.
+        const { auth, password } = asking.body as { readonly auth?: unknown; readonly password?: unknown };
+        if (auth !== undefined && auth !== null) await passwords.check(proof.fingerprint, password);
+        return proof;
+      },
       body: SucceedKey,
       answer: KeySucceeded,
       refusals: [401, 403, 404, 409, 410],

@@ -21,7 +21,7 @@ import type { Gate, Proof } from "../../gate.js";
 import { type Route, route } from "../../route.js";
 import type { Request } from "../../transport/request.js";
 
-type Parts = Pick<Registry, "requests" | "policies">;
+type Parts = Pick<Registry, "requests" | "requestQueries" | "policies">;
 
 const WRITE_REFUSALS = [401, 403, 404, 409, 410];
 
@@ -77,17 +77,17 @@ function writeRoutes({ requests, policies }: Parts, gate: Gate): Route[] {
   ];
 }
 
-function readRoutes({ requests, policies }: Parts): Route[] {
+function readRoutes({ requestQueries, policies }: Parts): Route[] {
   return [
     route({
       method: "GET",
       path: "/api/v1/log/attestation-requests",
-      summary: "Requests to a key or by a key, oldest first",
+      summary: "Requests to a key, by a key, or by one to the other, oldest first",
       query: RequestQuery,
       answer: RequestPage,
       refusals: [404],
       limit: "general",
-      handle: ({ query: { page, per_page: perPage, ...criteria } }) => requests.list(criteria, { page, perPage }),
+      handle: ({ query: { page, per_page: perPage, ...criteria } }) => requestQueries.list(criteria, { page, perPage }),
     }),
     route({
       method: "GET",
@@ -97,7 +97,7 @@ function readRoutes({ requests, policies }: Parts): Route[] {
       answer: AttestationRequest,
       refusals: [404],
       limit: "general",
-      handle: ({ params }) => requests.find(params.request_id),
+      handle: ({ params }) => requestQueries.find(params.request_id),
     }),
     route({
       method: "GET",

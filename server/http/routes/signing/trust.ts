@@ -1,6 +1,8 @@
 /** Trust: the graph of endorsements, trust configurations, and how the service trusts a key. */
+
 import type { GraphAnswer } from "../../../../engine/registry/graph/graphs.js";
 import type { Registry } from "../../../../engine/registry/registry.js";
+import { turn } from "../../../../engine/turns.js";
 import { PageQuery } from "../../../wire/common.js";
 import { KeyParams } from "../../../wire/identity/keys.js";
 import {
@@ -129,7 +131,7 @@ async function graphJson({ root, nodes, edges, ...rest }: GraphAnswer): Promise<
 async function jsonRows(rows: readonly unknown[]): Promise<string[]> {
   const texts: string[] = [];
   for (let from = 0; from < rows.length; from += ROWS) {
-    if (from) await new Promise((resolve) => setImmediate(resolve));
+    if (from) await turn();
     texts.push((from ? "," : "") + JSON.stringify(rows.slice(from, from + ROWS)).slice(1, -1));
   }
   return texts;

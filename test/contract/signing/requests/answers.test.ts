@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 
 describe("POST /log/attestation-requests/{request_id}/respond", () => {
-  test("by the target, or by anybody else who proves a key", async () => {
+  test("by the target, or by the holder of any other key", async () => {
     for (const headers of [scene.targetBearer, scene.bearer]) {
       const id = await scene.created();
       const before = await service.entryCount();
@@ -70,7 +70,7 @@ describe("POST /log/attestation-requests/{request_id}/respond", () => {
       expectProblem(await service.post(answerTo(id), decline(), scene.bearer), 404, "not-found");
   });
 
-  test("409: answered twice, and of two at once one is taken", async () => {
+  test("409: answered twice; of two simultaneous answers one is accepted", async () => {
     const id = await scene.created();
     const replies = await Promise.all(
       [scene.bearer, scene.targetBearer].map((headers) => service.post(answerTo(id), decline(), headers)),
@@ -196,6 +196,6 @@ describe("POST /log/request-policies", () => {
   });
 });
 
-test("state is what the entries make it", () => {
+test("the state follows from the entries", () => {
   expect(scene.world.registry.log.stateDifferences()).toEqual([]);
 });

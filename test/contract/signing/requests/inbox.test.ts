@@ -1,4 +1,4 @@
-/** The inbox over HTTP: who is told what, and who may see it. */
+/** The inbox over HTTP: who is notified of what, and who can see it. */
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../../server/harness.js";
@@ -56,7 +56,7 @@ test("a new request notifies the target, an answer the requester", async () => {
   ]);
 });
 
-test("what was read is told apart, page by page", async () => {
+test("read and unread notifications are listed separately, page by page", async () => {
   const [signer, headers] = [target, targetBearer];
   const before = (await service.get("/inbox", headers)).body.total;
   const requests = [await ask(), await ask(), await ask()];

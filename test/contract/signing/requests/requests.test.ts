@@ -1,4 +1,4 @@
-/** Attestation requests over HTTP: the contract's table of errors, row by row, and what is read. */
+/** Attestation requests over HTTP: the contract's table of errors, row by row, and the queries. */
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../../server/harness.js";
@@ -46,7 +46,8 @@ describe("a request", () => {
     expect(reply.body).toEqual({ ...fields, ...place, response: null });
     const entry = (await service.get(`/log/${before + 1}`)).body;
     expect(entry.event_type).toBe("attestation_request");
-    expect(entry.payload).toEqual({ ...fields, request_id: reply.body.request_id });
+    const event_type = "attestation_request";
+    expect(entry.payload).toEqual({ event_type, ...fields, request_id: reply.body.request_id });
     expect(entry.payload).not.toHaveProperty("auth");
     expect((await service.get(`${REQUESTS}/${reply.body.request_id}`)).body).toEqual(reply.body);
   });
@@ -117,7 +118,7 @@ describe("POST /log/attestation-requests", () => {
     expectProblem(await service.post(path, scene.request({ auth: login })), 403, "forbidden");
   });
 
-  test("404: the target is no registered key", async () => {
+  test("404: the target is not a registered key", async () => {
     for (const target_fingerprint of [newSigner().fingerprint, "somebody"])
       expectProblem(await service.post(path, scene.request({ target_fingerprint }), scene.bearer), 404, "not-found");
   });
@@ -141,7 +142,7 @@ describe("POST /log/attestation-requests", () => {
     expect(await service.entryCount()).toBe(before + 1);
   });
 
-  test("422: what is missing or of another type is named", async () => {
+  test("422: missing members and members of another type are named", async () => {
     const reply = await service.post(path, { claims: [], deadline: "soon" }, scene.bearer);
     expectProblem(reply, 422, "invalid-input");
     expect(reply.body.errors.map((error: { path: string }) => error.path).sort()).toEqual(
@@ -227,12 +228,21 @@ describe("reading", () => {
     expect(await listed(`target=${scene.target.fingerprint}&status=open`)).toEqual([[0, 2], 2]);
     expect(await listed(`target=${scene.target.fingerprint}&status=declined`)).toEqual([[1], 1]);
     expect(await listed(`requester=${scene.target.fingerprint}`)).toEqual([[], 0]);
+    // Both together: requests by the one to the other.
+    const both = `target=${scene.target.fingerprint}&requester=${scene.asker.fingerprint}`;
+    expect(await listed(both)).toEqual([[0, 1, 2], 3]);
+    expect(await listed(`${both}&status=declined`)).toEqual([[1], 1]);
+    expect(await listed(`${both}&status=open&page=2&per_page=1`)).toEqual([[2], 2]);
+    const reverse = `target=${scene.asker.fingerprint}&requester=${scene.target.fingerprint}`;
+    expect(await listed(reverse)).toEqual([[], 0]);
+    const own = `target=${scene.target.fingerprint}&requester=${scene.target.fingerprint}`;
+    expect(await listed(own)).toEqual([[], 0]);
     const { body } = await service.get(`${REQUESTS}?target=${scene.target.fingerprint}`);
     expect(body).toMatchObject({ page: 1, per_page: 50 });
     expect(body.requests[0]).not.toHaveProperty("claims");
   });
 
-  test.each(["", "?target=a&requester=b", "?target=a&status=late", "?target=a&page=0", "?target=a&per_page=201"])(
+  test.each(["", "?status=open", "?target=a&status=late", "?target=a&page=0", "?target=a&per_page=201"])(
     "GET /log/attestation-requests%s is 422",
     async (query) => {
       expectProblem(await service.get(`${REQUESTS}${query}`), 422, "invalid-input");
@@ -240,13 +250,15 @@ describe("reading", () => {
   );
 
   test("a key or a request that is not there is 404", async () => {
-    expectProblem(await service.get(`${REQUESTS}?target=sha256:${sha256("nobody")}`), 404, "not-found");
+    const nobody = `sha256:${sha256("nobody")}`;
+    for (const query of [`target=${nobody}`, `target=${scene.target.fingerprint}&requester=${nobody}`])
+      expectProblem(await service.get(`${REQUESTS}?${query}`), 404, "not-found");
     for (const id of [randomUUID(), "none", "respond"]) expectProblem(await service.get(`${REQUESTS}/${id}`), 404);
   });
 });
 
 describe("paths beside /log/{entry_id}", () => {
-  test("are not taken for an entry, and an entry is not taken for them", async () => {
+  test("are not confused with the id of an entry, and vice versa", async () => {
     const { log_entry_id } = (await service.get(`${REQUESTS}/${await scene.created()}`)).body;
     expect((await service.get(`/log/${log_entry_id}`)).body.event_type).toBe("attestation_request");
     expectProblem(await service.get("/log/attestation-requestz"), 422);
@@ -260,6 +272,6 @@ describe("paths beside /log/{entry_id}", () => {
   });
 });
 
-test("state is what the entries make it", () => {
+test("the state follows from the entries", () => {
   expect(scene.world.registry.log.stateDifferences()).toEqual([]);
 });

@@ -1,10 +1,10 @@
-/** SHA-256 of a file of any size, in a worker. The file stays where it is. */
+/** Computes the SHA-256 of a file of any size in a worker. The file is not sent anywhere. */
 import type { HashingMessage } from "./hashing.worker.js";
 
 /**
- * @param progress told the bytes that are done
+ * @param progress called with the number of bytes done
  * @param signal ends the worker at once
- * @returns `sha256:` and lower-case hex. @throws Error with a sentence when the file cannot be read
+ * @returns `sha256:` and lower-case hex. @throws Error with a sentence if the file cannot be read
  */
 export function hashFile(file: File, progress: (done: number) => void, signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {

@@ -1,20 +1,20 @@
-/** Hashes one file in a thread of its own, a chunk at a time: neither its size nor the page's work matters. */
+/** Hashes one file in a separate thread, chunk by chunk, so that neither its size nor the page's work matters. */
 import { kernel } from "../../../../../wasm/index.js";
 
-/** Told while it goes on, and at the end. */
+/** Sent during the work and at the end. */
 export type HashingMessage =
   | { readonly done: number }
   /** Bare lower-case hex. */
   | { readonly sha256: string }
   | { readonly problem: string };
 
-/** What a worker has of its global scope here; the types of the page's are others. */
+/** The part of a worker's global scope that is used here; the compiler has the types of a page. */
 const page = globalThis as unknown as {
   postMessage(message: HashingMessage): void;
   onmessage: ((event: { readonly data: File }) => void) | null;
 };
 
-/** Milliseconds: more often than anybody sees. */
+/** Milliseconds between two reports; a reader would not see more. */
 const REPORT_EVERY = 50;
 
 page.onmessage = ({ data: file }) => {

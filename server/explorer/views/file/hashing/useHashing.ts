@@ -1,19 +1,19 @@
-/** The hashing of the file at hand, as a component shows it. */
+/** The hashing of the current file, for components. */
 import { useEffect, useState } from "preact/hooks";
 import { announce } from "../../../state/announcements.js";
 import { hashFile } from "./hashing.js";
 
 export interface Hashing {
-  /** Bytes that are done. */
+  /** Number of bytes done. */
   readonly done: number;
-  /** `sha256:` and hex, once all of it is. */
+  /** `sha256:` and hex; null before the whole file is hashed. */
   readonly hash: string | null;
   readonly error: Error | null;
 }
 
 const NOTHING: Hashing = { done: 0, hash: null, error: null };
 
-/** Hashes a file when it is another one than before; gives up the one before. */
+/** Hashes a file when it changes; stops hashing the previous one. */
 export function useHashing(file: File | null): Hashing {
   const [state, setState] = useState<{ readonly of: File | null } & Hashing>({ of: null, ...NOTHING });
   useEffect(() => {
@@ -31,6 +31,6 @@ export function useHashing(file: File | null): Hashing {
     );
     return () => controller.abort();
   }, [file]);
-  // Never the hash of another file, not even for one drawing.
+  // Never return the hash of another file, not even for one rendering.
   return state.of === file ? state : NOTHING;
 }

@@ -1,4 +1,4 @@
-/** The endorsements around a key, as a picture that can be walked and as a table that says the same. */
+/** The endorsements around a key: a picture that the reader can navigate, and a table with the same data. */
 import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../../engine/verify/contract.js";
 import { Graph } from "../../../../wire/signing/trust.js";
 import { Card, Hash, TaskView, Time } from "../../../components/index.js";
@@ -10,7 +10,7 @@ import { EndorsementBadge, spoken } from "../status.js";
 import type { GraphAnswer } from "./answer.js";
 import { GraphPicture } from "./GraphPicture.js";
 
-/** More are no picture any more. */
+/** A picture of more keys would not be readable. */
 const MAX_DRAWN = 250;
 const DEPTHS = ["1", "2", "3", "4"] as const;
 const DEFAULT_DEPTH = "2";
@@ -22,9 +22,9 @@ export interface GraphCardProps {
   readonly query: URLSearchParams;
 }
 
-/** What is shown of the graph: all of it in the address, so that a walk can be gone back and be sent. */
+/** The shown part of the graph. All of it is in the address, so that the reader can go back and share it. */
 interface Wanted {
-  /** The key that the reader has walked to. */
+  /** The key to which the reader has moved. */
   readonly around: string;
   readonly type: string;
   readonly status: string;
@@ -48,14 +48,14 @@ export function GraphCard({ fingerprint, query }: GraphCardProps) {
     );
   };
   return (
-    <Card title="Endorsements around it" aside="from endorser to endorsed">
+    <Card title="Endorsements around the key" aside="from endorser to endorsed">
       <Filters wanted={wanted} go={go} />
       <TaskView task={task} what="the graph of endorsements" rows={6}>
         {(graph) => (
           <div class="graph">
             <Where graph={graph} fingerprint={fingerprint} go={go} />
             {graph.edges.length === 0 ? (
-              <p class="soft">No endorsement of this kind leads to it or from it.</p>
+              <p class="soft">This key has no endorsement of this kind.</p>
             ) : (
               <>
                 {graph.nodes.length <= MAX_DRAWN ? (
@@ -66,7 +66,9 @@ export function GraphCard({ fingerprint, query }: GraphCardProps) {
                 <GraphTable graph={graph} walk={(around) => go({ around })} />
               </>
             )}
-            {graph.truncated && <p class="soft">There is more than the service gives at once: look less far.</p>}
+            {graph.truncated && (
+              <p class="soft">The graph is larger than the service can send at once: choose a smaller depth.</p>
+            )}
           </div>
         )}
       </TaskView>
@@ -102,15 +104,15 @@ const DateField = ({ label, value, change }: { label: string; value: string; cha
   </label>
 );
 
-/** Said as soon as the reader has walked away from the key that the page is about. */
+/** Shown when the reader has moved away from the key of this page. */
 function Where({ graph, fingerprint, go }: { graph: GraphAnswer; fingerprint: string; go(to: Partial<Wanted>): void }) {
   if (graph.root === fingerprint) return null;
   return (
     <p class="where">
       Around <strong class="breakable">{nameOf(graph, graph.root)}</strong>
-      <a href={addressOf(["keys", graph.root])}>Look at this key</a>
+      <a href={addressOf(["keys", graph.root])}>Show this key</a>
       <button type="button" class="button" onClick={() => go({ around: fingerprint })}>
-        Back to where the walk began
+        Back to the first key
       </button>
     </p>
   );
@@ -119,7 +121,7 @@ function Where({ graph, fingerprint, go }: { graph: GraphAnswer; fingerprint: st
 function GraphTable({ graph, walk }: { readonly graph: GraphAnswer; walk(fingerprint: string): void }) {
   return (
     <details>
-      <summary>The same as a table</summary>
+      <summary>The same data as a table</summary>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: without focus it could not be scrolled by keyboard */}
       <section class="table-frame graph-table" aria-label="Table of endorsements around the key" tabIndex={0}>
         <table class="table">
@@ -184,7 +186,7 @@ function graphOf({ around, depth, ...filter }: Wanted): Promise<GraphAnswer> {
   return http.get(Graph, `/graph/${encodeURIComponent(around)}`, { max_depth: Number(depth), ...given });
 }
 
-/** Anything that is not understood is as if it were not there. */
+/** Invalid values in the address are ignored. */
 function wantedOf(fingerprint: string, query: URLSearchParams): Wanted {
   const among = (name: string, values: readonly string[], otherwise = "") =>
     values.find((value) => value === query.get(name)) ?? otherwise;

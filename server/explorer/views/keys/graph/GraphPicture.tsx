@@ -1,4 +1,4 @@
-/** The graph drawn by Cytoscape: pointers walk it by pressing a key, keyboards by the arrow keys and Enter. */
+/** The graph, drawn by Cytoscape. The reader navigates by pressing a key, or with the arrow keys and Enter. */
 import type { Core, NodeSingular } from "cytoscape";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Loading, Problem } from "../../../components/index.js";
@@ -67,9 +67,9 @@ export function GraphPicture({ graph, walk }: GraphPictureProps) {
         <div class="graph-canvas" ref={frame} />
       </div>
       <figcaption class="soft">
-        Press a key, or mark it with the arrow keys and press Enter, to go on from there. Whole lines are active, broken
-        ones are not; round heads are institutional, pointed ones human. A key that is not active says so below its
-        name.
+        Press a key, or select it with the arrow keys and press Enter, to show the graph around that key. Solid lines
+        are active endorsements, dashed lines are not; round ends are institutional, pointed ends human. Below the name
+        of a key that is not active is its status.
       </figcaption>
     </figure>
   );
@@ -83,7 +83,7 @@ const ARROWS: Readonly<Record<string, readonly [x: number, y: number]>> = {
   ArrowDown: [0, 1],
 };
 
-/** The nearest node that lies rather in this direction than in another; sideways counts twice. */
+/** The nearest node in this direction; a sideways distance counts twice. */
 function nearest(drawn: Core, from: NodeSingular, [x, y]: readonly [number, number]): NodeSingular | undefined {
   const { x: fromX, y: fromY } = from.position();
   let best: NodeSingular | undefined;

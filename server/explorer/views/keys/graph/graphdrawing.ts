@@ -1,4 +1,4 @@
-/** The picture of a graph: rings around the key in the middle, in the colours of the page. Cytoscape is loaded for it. */
+/** The picture of a graph: rings around the key in the middle, in the colours of the page. Loads Cytoscape. */
 import type { Core, StylesheetJson } from "cytoscape";
 import { colourOf, whenColoursChange } from "../../../components/index.js";
 import type { GraphAnswer } from "./answer.js";
@@ -7,14 +7,17 @@ import { ringPositions } from "./rings.js";
 const NAME_CHARACTERS = 22;
 const NAME_PIXELS = 12;
 const PADDING = 24;
-/** Of the rings, by their height; names are wide, so that they are not made much narrower than circles. */
+/**
+ * Maximum width of the rings divided by their height. Names are wide, so the rings are never much narrower than
+ * circles.
+ */
 const WIDEST = 1.7;
 const NARROWEST = 0.8;
-/** Pixels of names: on the screen at least the first, in the picture at most the second. */
+/** Font size of names in pixels: at least the first on the screen, at most the second in the picture. */
 const READABLE = 10.5;
 const LARGEST = 22;
 
-/** Draws it into an element that has a size. */
+/** Draws the graph into an element that has a size. */
 export async function drawGraph(container: HTMLElement, graph: GraphAnswer): Promise<Core> {
   const { default: cytoscape } = await import("cytoscape");
   const hasFinePointer = window.matchMedia("(pointer: fine)").matches;
@@ -37,7 +40,7 @@ export async function drawGraph(container: HTMLElement, graph: GraphAnswer): Pro
       padding: PADDING,
       animate: false,
     },
-    // The wheel scrolls the page, and so does a finger.
+    // Otherwise the wheel and a finger would zoom the picture instead of scrolling the page.
     userZoomingEnabled: false,
     userPanningEnabled: hasFinePointer,
     autoungrabify: true,
@@ -48,7 +51,7 @@ export async function drawGraph(container: HTMLElement, graph: GraphAnswer): Pro
   return picture;
 }
 
-/** Takes the page's colours again when they change. */
+/** Updates the colours when the page's colours change. */
 function follow(picture: Core, container: HTMLElement): void {
   const forget = whenColoursChange(() => void picture.style(pageStyle()));
   const fit = new ResizeObserver(() => {
@@ -120,7 +123,7 @@ function aspectOf({ clientWidth, clientHeight }: HTMLElement): number {
   return Math.min(WIDEST, Math.max(NARROWEST, clientWidth / Math.max(1, clientHeight)));
 }
 
-/** A status other than active is said in words, not by colour and shape alone. */
+/** A status other than active is also shown in words, not only by colour and shape. */
 function labelOf(pseudonym: string, status: string): string {
   const name = pseudonym.length > NAME_CHARACTERS ? `${pseudonym.slice(0, NAME_CHARACTERS - 1)}…` : pseudonym;
   return status === "active" ? name : `${name}\n(${status})`;

@@ -1,4 +1,4 @@
-/** Where the keys of a graph are drawn: rings around the root, each key beside the one that it is reached from. */
+/** Positions of the keys of a graph: rings around the root, each key near the one from which it was reached. */
 import type { GraphAnswer } from "./answer.js";
 
 export interface Position {
@@ -6,7 +6,7 @@ export interface Position {
   readonly y: number;
 }
 
-/** Between two rings, and between two neighbours on the outermost one. */
+/** Distance between two rings, and between two neighbours on the outermost ring. */
 const RING = 105;
 const BESIDE = 62;
 
@@ -15,7 +15,7 @@ interface Branch {
   readonly children: Branch[];
 }
 
-/** @param aspect width of the picture by its height: circles become ellipses that fill it */
+/** @param aspect width of the picture divided by its height: circles become ellipses that fill it */
 export function ringPositions(graph: GraphAnswer, aspect: number): ReadonlyMap<string, Position> {
   const root = branchesOf(graph);
   const depth = Math.max(1, graph.depth_reached);
@@ -27,7 +27,7 @@ export function ringPositions(graph: GraphAnswer, aspect: number): ReadonlyMap<s
       x: Math.cos(angle) * level * ring * aspect,
       y: Math.sin(angle) * level * ring,
     });
-    // A wedge of the circle for each child, as wide as what hangs on it.
+    // Each child gets a wedge of the circle whose width depends on the number of its descendants.
     let start = from;
     for (const child of branch.children) {
       const end = start + ((to - from) * leavesOf(child)) / leavesOf(branch);
@@ -39,7 +39,10 @@ export function ringPositions(graph: GraphAnswer, aspect: number): ReadonlyMap<s
   return positions;
 }
 
-/** The graph as a tree: each key hangs on the first one, one step nearer, that it has an endorsement with. */
+/**
+ * The graph as a tree: the parent of a key is the first key, one step nearer to the root, with which it has an
+ * endorsement.
+ */
 function branchesOf({ root, nodes, edges }: GraphAnswer): Branch {
   const branches = new Map(nodes.map(({ fingerprint }) => [fingerprint, { fingerprint, children: [] as Branch[] }]));
   const neighbours = new Map<string, string[]>();

@@ -1,0 +1,75 @@
+/**
+ * Whether an entry that is listed can be one of those that were asked for. That a list is complete, nothing shows; that it
+ * holds only what was asked for, every entry shows by itself.
+ */
+import { AUDIT_SCOPES, type AuditScope, FINGERPRINT_MEMBERS, SEARCH_MEMBERS } from "../../../engine/verify/contract.js";
+import { canonicalTimestamp, type Entry, kindOf } from "../../../engine/verify/index.js";
+import { asLogged } from "../compare.js";
+
+/** The filters of all lists of entries, as they are sent. */
+export interface EntryCriteria {
+  readonly event_type?: string | undefined;
+  readonly tags?: string | undefined;
+  readonly search?: string | undefined;
+  readonly fingerprint?: string | undefined;
+  readonly document_hash?: string | undefined;
+  readonly start_date?: string | undefined;
+  readonly end_date?: string | undefined;
+  readonly scope?: "all" | AuditScope | undefined;
+  readonly after_id?: number | undefined;
+}
+
+const DATE = /^\d{4}-\d\d-\d\d$/;
+const PREFIX = "sha256:";
+
+/** The name of a filter that an entry does not pass; undefined when it passes all. */
+export function failedFilter(entry: Entry, criteria: EntryCriteria): string | undefined {
+  const checks: Readonly<Record<keyof EntryCriteria, (entry: Entry, value: never) => boolean>> = CHECKS;
+  return (Object.keys(CHECKS) as (keyof EntryCriteria)[]).find(
+    (name) => criteria[name] !== undefined && !checks[name](entry, criteria[name] as never),
+  );
+}
+
+const CHECKS = {
+  event_type: ({ event_type }: Entry, types: string) => plain(types).includes(event_type),
+  tags: ({ payload }: Entry, wanted: string) => {
+    const tags = Array.isArray(payload.tags) ? payload.tags.map((tag) => `${tag}`.toLowerCase()) : [];
+    return plain(wanted)
+      .toLowerCase()
+      .split(",")
+      .every((part) => tags.some((tag) => tag.includes(part)));
+  },
+  search: (entry: Entry, term: string) => {
+    const folded = term.toLowerCase();
+    const values = [...entry.entry_hashes.map(({ digest_hex }) => digest_hex), ...texts(entry, SEARCH_MEMBERS)];
+    return values.some((value) => value.startsWith(folded) || bare(value).startsWith(bare(folded)));
+  },
+  fingerprint: (entry: Entry, fingerprint: string) =>
+    texts(entry, FINGERPRINT_MEMBERS).some((value) => asLogged(value) === asLogged(fingerprint).toLowerCase()),
+  document_hash: (entry: Entry, hash: string) =>
+    texts(entry, ["document_hash"]).some((value) => bare(value) === bare(hash.toLowerCase())),
+  start_date: ({ timestamp }: Entry, start: string) => isInOrder(start, timestamp, "T00:00:00.000000Z"),
+  end_date: ({ timestamp }: Entry, end: string) => isInOrder(timestamp, end, "T23:59:59.999999Z"),
+  scope: ({ event_type }: Entry, scope: string) =>
+    !AUDIT_SCOPES.some((name) => name === scope) || kindOf(event_type)?.scope === scope,
+  after_id: ({ id }: Entry, after: number) => id > after,
+};
+
+/** A list of names separated by commas, whatever way it has of writing a comma within a name. */
+const plain = (list: string): string => list.replaceAll("\\", "");
+
+const bare = (hash: string): string => (hash.startsWith(PREFIX) ? hash.slice(PREFIX.length) : hash);
+
+/** Values of those members that are texts, in lower case. */
+function texts({ payload }: Entry, members: readonly string[]): string[] {
+  return members.flatMap((name) => {
+    const value = payload[name];
+    return typeof value === "string" ? [value.toLowerCase()] : [];
+  });
+}
+
+/** Whether one moment is not after another. A date stands for its day's moment; version 1 timestamps may be no moments. */
+function isInOrder(earlier: string, later: string, momentOfDay: string): boolean {
+  const [from, to] = [earlier, later].map((time) => canonicalTimestamp(DATE.test(time) ? time + momentOfDay : time));
+  return from === undefined || to === undefined || from <= to;
+}

@@ -1,0 +1,51 @@
+/** What a service answered, to be answered again: the same to the letter, but for one lie. */
+
+/** An answer as it came. */
+export interface Exchange {
+  readonly method: string;
+  /** Below `/api/v1`, with its query. */
+  readonly path: string;
+  readonly status: number;
+  readonly contentType: string;
+  readonly bytes: Buffer<ArrayBuffer>;
+}
+
+/** The exchange that is lied about, and what is told instead. */
+export interface Told {
+  readonly exchange: Exchange;
+  readonly bytes: Buffer<ArrayBuffer>;
+}
+
+export class Recording {
+  readonly exchanges: Exchange[] = [];
+
+  /** A `fetch` that asks the service and keeps its answers. */
+  readonly record: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    const bytes = Buffer.from(await response.arrayBuffer());
+    const contentType = response.headers.get("content-type") ?? "";
+    const { status } = response;
+    this.exchanges.push({ ...named(input, init), status, contentType, bytes });
+    return answer({ status, contentType }, bytes);
+  };
+
+  /** A `fetch` that gives those answers again, each question in its turn; the service answers what was not asked before. */
+  replay(told?: Told): typeof fetch {
+    const left = [...this.exchanges];
+    return async (input, init) => {
+      const { method, path } = named(input, init);
+      const found = left.findIndex((exchange) => exchange.method === method && exchange.path === path);
+      if (found < 0) return fetch(input, init);
+      const [exchange] = left.splice(found, 1) as [Exchange];
+      return answer(exchange, exchange === told?.exchange ? told.bytes : exchange.bytes);
+    };
+  }
+}
+
+const named = (input: Parameters<typeof fetch>[0], init: RequestInit | undefined) => ({
+  method: init?.method ?? "GET",
+  path: String(input).replace(/^.*?\/api\/v1/, ""),
+});
+
+const answer = ({ status, contentType }: Pick<Exchange, "status" | "contentType">, bytes: Buffer<ArrayBuffer>) =>
+  new Response(bytes, { status, headers: { "content-type": contentType } });

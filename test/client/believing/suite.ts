@@ -1,0 +1,201 @@
+/** Asks a client for one thing, and then again and again, each time with another lie in one of the answers. */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { type ClientOptions, createClient, memoryStore, type State } from "#cairnlog/server/client/index.js";
+import { type Falsehood, Falsehoods, type Schema } from "./falsehoods.js";
+import { type Exchange, Recording } from "./recording.js";
+import { STEPS } from "./steps.js";
+import { World } from "./world.js";
+
+const MANUAL = fileURLToPath(new URL("../../../docs/client.md", import.meta.url));
+/** Row of the table that is about all lists. */
+const EVERY_LIST = "every list";
+
+/** Routes on which many methods look something up. They have methods of their own; a few others stand for the rest. */
+const LOOKUPS: ReadonlySet<string> = new Set([
+  "POST /auth/challenge",
+  "GET /log/operator-key",
+  "GET /log/sth",
+  "GET /log/{entry_id}",
+  "GET /log/{entry_id}/proof",
+  "GET /log/proof/{leaf_index}",
+  "GET /log/consistency",
+  "GET /log/heads",
+]);
+const WITH_LOOKUPS: ReadonlySet<string> = new Set([
+  "attest",
+  "keys.register",
+  "endorsements.accept",
+  "log.since",
+  "login",
+]);
+
+interface Operation {
+  readonly route: string;
+  readonly pattern: RegExp;
+  readonly schema: Schema | undefined;
+}
+
+export class Suite {
+  readonly #world: World;
+  readonly #operations: readonly Operation[];
+  readonly #falsehoods: Falsehoods;
+  /** What a client knows that saw the log when it was young. */
+  readonly #state: State;
+  readonly #liedAbout = new Set<string>();
+
+  private constructor(world: World, document: OpenApi, state: State) {
+    this.#world = world;
+    this.#state = state;
+    this.#falsehoods = new Falsehoods(document.components.schemas);
+    this.#operations = operationsOf(document);
+  }
+
+  static async begin(): Promise<Suite> {
+    const world = await World.begin();
+    const store = memoryStore();
+    const reader = createClient({ server: world.service.url, store });
+    await reader.log.operatorKey();
+    const { operator_key } = (await store.load())!;
+    const head = await reader.log.headOf(5);
+    return new Suite(world, await world.service.openApi(), { operator_key, head });
+  }
+
+  /**
+   * What a method believes, in whichever way it is called: members as the table has them where it has them, and others by
+   * their path.
+   * @throws Error for a method that fails without any lie, or in a way that is no `ClientError`
+   */
+  async believed(method: string): Promise<string[]> {
+    const believed = new Set<string>();
+    for (const name of Object.keys(STEPS).filter((step) => methodOf(step) === method))
+      for (const label of await this.#believed(name)) believed.add(tableOf.covering(method, label));
+    believed.delete("");
+    return [...believed].sort();
+  }
+
+  async #believed(name: string): Promise<ReadonlySet<string>> {
+    const { options = {}, isNew = false, act } = await STEPS[name]!(this.#world);
+    const recording = new Recording();
+    const run = async (fetcher: typeof fetch): Promise<string> => {
+      const client = this.#client({ ...options, fetch: fetcher }, isNew);
+      const result = await act(client);
+      return JSON.stringify([result ?? null, client.session ?? null]);
+    };
+    const truth = await run(recording.record);
+    if ((await run(recording.replay())) !== truth) throw new Error(`${name} has two results of the same answers.`);
+    const believed = new Set<string>();
+    for (const exchange of this.#about(name, recording.exchanges))
+      for (const { label, text } of this.#lies(exchange)) {
+        const told = { exchange, bytes: Buffer.from(text, isText(exchange) ? "utf8" : "latin1") };
+        const result = await run(recording.replay(told)).catch((error: Error) => {
+          if (error.name === "ClientError") return truth;
+          throw new Error(`${name} fails at ${label}: ${error.message}`, { cause: error });
+        });
+        if (result !== truth) believed.add(this.#labelled(name, exchange, label));
+      }
+    return believed;
+  }
+
+  /** Routes that nothing was told of, after all methods had their turn. */
+  routesWithoutLie(): string[] {
+    const names = this.#operations.map(({ route }) => route).filter((route) => !this.#liedAbout.has(route));
+    return names.map((route) => route.replace(/ (?=\/(?!livez|readyz|metrics))/, " /api/v1")).sort();
+  }
+
+  #client(options: Partial<ClientOptions>, isNew: boolean) {
+    const store = memoryStore();
+    if (!isNew) void store.save(this.#state);
+    return createClient({ server: this.#world.service.url, store, ...options });
+  }
+
+  /** The exchanges that are lied about: one of each route, the lookups only where they are the method's own. */
+  #about(name: string, exchanges: readonly Exchange[]): Exchange[] {
+    const byRoute = new Map(exchanges.map((exchange) => [this.#operation(exchange).route, exchange] as const));
+    const own = [...byRoute].filter(([route]) => !LOOKUPS.has(route));
+    const isLookup = own.length === 0 || WITH_LOOKUPS.has(name);
+    return (isLookup ? [...byRoute] : own).map(([, exchange]) => exchange);
+  }
+
+  #lies(exchange: Exchange): Iterable<Falsehood> {
+    const { route, schema } = this.#operation(exchange);
+    this.#liedAbout.add(route);
+    if (/\bjson$/.test(exchange.contentType))
+      return this.#falsehoods.of(JSON.parse(exchange.bytes.toString("utf8")), schema ?? {});
+    return Falsehoods.ofText(exchange.bytes.toString(isText(exchange) ? "utf8" : "latin1"));
+  }
+
+  /** A lookup of another method is named by its route, too. */
+  #labelled(name: string, exchange: Exchange, label: string): string {
+    const { route } = this.#operation(exchange);
+    return LOOKUPS.has(route) && WITH_LOOKUPS.has(name) ? `${route}: ${label}` : label;
+  }
+
+  #operation({ method, path }: Exchange): Operation {
+    const line = `${method} ${path.split("?")[0]}`;
+    const [operation] = this.#operations.filter(({ pattern }) => pattern.test(line));
+    if (!operation) throw new Error(`There is no route for ${line}.`);
+    return operation;
+  }
+}
+
+interface OpenApi {
+  // biome-ignore lint/suspicious/noExplicitAny: the document is checked by tests of its own
+  readonly paths: Readonly<Record<string, Readonly<Record<string, any>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+}
+
+/** Those without parameters first: `/log/head` is no entry. */
+function operationsOf({ paths }: OpenApi): Operation[] {
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { responses }]) => {
+      const route = `${method.toUpperCase()} ${path.replace("/api/v1", "")}`;
+      const pattern = new RegExp(`^${route.replaceAll(".", "\\.").replace(/\{\w+\}/g, "[^/]+")}$`);
+      const schema = (responses["200"] ?? responses["201"])?.content?.["application/json"]?.schema;
+      return { route, pattern, schema };
+    }),
+  );
+  return operations.sort((a, b) => a.route.split("{").length - b.route.split("{").length);
+}
+
+/** The method that a step calls. */
+export const methodOf = (step: string): string => step.split(" (")[0]!;
+
+const isText = ({ contentType }: Exchange): boolean => !/octet-stream/.test(contentType);
+
+/** The table of what a client cannot know, as the manual has it: by method the members, in the words of `Falsehood.label`. */
+const TABLE: ReadonlyMap<string, readonly string[]> = readTable();
+
+function readTable(): ReadonlyMap<string, readonly string[]> {
+  const [, text = ""] = readFileSync(MANUAL, "utf8").split("<!-- held by test/client/every-member.long.test.ts -->");
+  const [rows = ""] = text.trimStart().split("\n\n");
+  const table = new Map<string, string[]>();
+  for (const row of rows.split("\n").slice(2)) {
+    const [, methods = "", members = ""] = row.split("|");
+    const names = [...methods.matchAll(/`([^`]+)`/g)].map((match) => match[1]!);
+    const tokens = [...members.matchAll(/`([^`]+)`( left out)?|everything/g)].map(([all, member, more = ""]) =>
+      member === undefined ? all : member + more,
+    );
+    for (const name of names.length ? names : [methods.trim()])
+      table.set(name, [...(table.get(name) ?? []), ...tokens]);
+  }
+  return table;
+}
+
+/** Members that the table lists for a method. */
+export const tableOf = Object.assign((name: string): string[] => [...(TABLE.get(name) ?? [])].sort(), {
+  methods: (): string[] => [...TABLE.keys()].filter((name) => name !== EVERY_LIST),
+
+  /** The entry of the table that a lie falls under: empty where it is about all lists, the lie itself where there is none. */
+  covering(name: string, label: string): string {
+    const isUnder = (token: string) =>
+      token === "everything" ||
+      token === label ||
+      (!token.endsWith(" left out") &&
+        [`${token}.`, `${token}[`, `${token} `].some((start) => label.startsWith(start)));
+    const token = (TABLE.get(name) ?? []).find(isUnder);
+    if (token !== undefined) return token;
+    const isOfList = /^\w*\[\] left out$/.test(label) && (TABLE.get(EVERY_LIST) ?? []).includes("[] left out");
+    return isOfList ? "" : label;
+  },
+});

@@ -1,0 +1,53 @@
+/** The signed note of the current size: of which log there is one, and when another is made. */
+import { expect, test } from "vitest";
+import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { Checkpoints } from "#cairnlog/engine/log/tree/checkpoints.js";
+import { parsePublicKey, verifyCheckpoint } from "#cairnlog/engine/verify/index.js";
+import { openTestLog, testOperator } from "../harness.js";
+
+const NAME = "log.example";
+const event = { event_type: "note", payload: {} };
+
+test("an empty log has none", async () => {
+  const { log } = await openTestLog();
+  await expect(new Checkpoints(log, testOperator, NAME).newest()).rejects.toMatchObject({
+    code: "not-found",
+    message: "There is no tree head of the current size, so no checkpoint.",
+  });
+});
+
+test.each(["ecdsa-p256", "rsa-2048"] as const)("a log whose operator key is of %s has none", async (algorithm) => {
+  const signer = operatorKey(generatePrivateKey(algorithm));
+  const { log } = await openTestLog({ signer });
+  await log.append(event);
+  await expect(new Checkpoints(log, signer, NAME).newest()).rejects.toMatchObject({
+    code: "not-found",
+    message: expect.stringMatching(/^This log has no checkpoints: its operator key is not Ed25519/),
+  });
+});
+
+test("each size has one, which says what the head says, and is signed once", async () => {
+  let signatures = 0;
+  const operator = {
+    ...testOperator,
+    sign: (messages: readonly Uint8Array[]) => {
+      signatures++;
+      return testOperator.sign(messages);
+    },
+  };
+  const { log } = await openTestLog();
+  const checkpoints = new Checkpoints(log, operator, NAME);
+  const key = parsePublicKey(testOperator.public.pem);
+  const notes = new Set<string>();
+  for (let size = 1; size <= 3; size++) {
+    const { sth } = await log.append(event);
+    const [note, again] = await Promise.all([checkpoints.newest(), checkpoints.newest()]);
+    expect(await checkpoints.newest()).toBe(note);
+    expect(again).toBe(note);
+    expect(await verifyCheckpoint(note, key, NAME)).toMatchObject({ treeSize: size, rootHash: sth.root_hash });
+    expect(signatures).toBe(size);
+    notes.add(note);
+  }
+  expect(notes.size).toBe(3);
+});
