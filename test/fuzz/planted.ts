@@ -7,7 +7,7 @@ export const SERVICE_FAULTS: readonly PlantedFault[] = [
     file: "server/http/extent.js",
     text: "if (deepest > MAX_LEVELS)",
     replacement:
-      "if (deepest > 1) for (const end = performance.now() + 120; performance.now() < end; );\n    if (deepest > MAX_LEVELS)",
+      "if (deepest > 1) for (const end = process.cpuUsage().user + 250_000; process.cpuUsage().user < end; );\n    if (deepest > MAX_LEVELS)",
   },
   {
     name: "throws a TypeError on a member __proto__",
