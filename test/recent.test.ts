@@ -4,7 +4,7 @@ import { Recent } from "#cairnlog/engine/recent.js";
 
 const LIMIT = 4;
 
-/** What it must be: keys in the order of their last use. */
+/** The model: keys in the order of their last use. */
 class Model {
   keys: string[] = [];
 

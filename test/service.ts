@@ -24,7 +24,7 @@ export interface RunningService {
 }
 
 export interface ServiceOptions {
-  /** The command to run: that of another build. */
+  /** The command to run, if it is that of another build. */
   readonly main?: string;
   /** Put before `node`: a program that runs it under limits, or looks over its shoulder. */
   readonly wrapper?: readonly string[];

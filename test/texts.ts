@@ -7,13 +7,13 @@ import fc from "fast-check";
 
 /** Backslash and quotation mark, often, and the letters that escapes are made of. */
 const ESCAPES = [...'\\\\\\\\""""/\'ubfnrt0123dDeE'];
-/** Those that JSON must escape, and others that a careless writer or reader takes for something else. */
+/** Characters that JSON must escape, and others that careless code misreads. */
 const CONTROLS = [
   ...Array.from({ length: 0x20 }, (_, code) => String.fromCharCode(code)),
   ..."\x7f\x80\x9f\u2028\u2029",
 ];
 
-/** Well-formed texts: of ASCII alone, of control characters, of what escapes are made of, and of anything. */
+/** Well-formed texts: of ASCII only, of control characters, of the characters in escapes, and of all characters. */
 export function texts(length: { minLength?: number; maxLength?: number } = {}): fc.Arbitrary<string> {
   const of = (unit: NonNullable<fc.StringConstraints["unit"]>) => fc.string({ ...length, unit });
   return fc.oneof(

@@ -22,7 +22,7 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 60_000 } },
-    // What is tested is what ships: the compiled files, loaded by Node itself.
+    // The tests run the files that ship: the compiled ones, loaded by Node itself.
     server: { deps: { external: [/\/dist\//] } },
   },
 });

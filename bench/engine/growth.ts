@@ -74,7 +74,7 @@ async function probe(task: ProbeTask): Promise<Probe> {
 const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 export const suite: Suite = {
-  summary: `growing from ${SMALL.toLocaleString("en")} to ${LARGE.toLocaleString("en")} entries: what becomes dearer`,
+  summary: `growing from ${SMALL.toLocaleString("en")} to ${LARGE.toLocaleString("en")} entries: which costs grow`,
   async run({ entries = LARGE }) {
     const folder = mkdtempSync(join(tmpdir(), "cairnlog-bench-"));
     const [warmUp, small, large] = [join(folder, "warm-up"), join(folder, "small"), join(folder, "large")];

@@ -83,7 +83,8 @@ async function run(requests: readonly Buffer[], prepared: Prepare, { rate }: Sta
       const number = next++;
       let due = performance.now();
       if (rate !== undefined) {
-        // Open loop: what is late counts as late from when it was due, not from when somebody found time to send it.
+        // Open loop: the delay is counted from the planned time of the request, not from the time when it was really
+        // sent.
         due = started + (1000 * number) / rate;
         const wait = due - performance.now();
         if (wait > 0) await sleep(wait, undefined, { signal: stopped.signal }).catch(() => {});
@@ -117,12 +118,12 @@ process.on("message", async (order: Order) => {
     prepared = { order, requests: prepare(order) };
     await tell({ kind: "ready" });
   } else if (prepared) {
-    // A channel that is closed too soon drops what it has not sent.
+    // A channel that is closed too soon drops messages that are not sent yet.
     await tell(await run(prepared.requests, prepared.order, order));
     process.disconnect();
   }
 });
-// Ctrl-C reaches the whole group of processes; the parent says what is to be done about it.
+// Ctrl-C reaches the whole group of processes; the parent decides what happens.
 process.on("SIGINT", () => {});
 // Without the parent there is nobody to work for.
 process.on("disconnect", () => process.exit());

@@ -16,8 +16,8 @@ const MAX_CHARACTERS = 64 * 1024;
 const BLOCK = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----/g;
 
 /**
- * The subject of the certificate that a YubiKey carries for itself. Those made until 2018 lack the CA flag (RFC 5280
- * §4.2.1.9), though they certify the keys that were made in the device.
+ * The subject of the certificate of a YubiKey itself. YubiKeys made until 2018 lack the CA flag (RFC 5280 §4.2.1.9),
+ * although this certificate certifies the keys that were made in the device.
  */
 const DEVICE_SUBJECT = "CN=Yubico PIV Attestation";
 /** The object identifier of the extension basicConstraints, in DER. */
@@ -45,8 +45,8 @@ export class HardwareRoots {
   /**
    * Checks that `attestation` proves `key` to be held in hardware (`api.md`, Accounts and credentials): its first
    * certificate is for exactly this key, each one was issued by the next, the last one by one of the roots, all are
-   * valid at `now`, and all except the first are CAs or the device certificate of an old YubiKey. The whole text may come from an attacker; no other errors are
-   * thrown than the ones below.
+   * valid at `now`, and all except the first are CAs or the device certificate of an old YubiKey. The whole text may
+   * come from an attacker; no other errors are thrown than the ones below.
    * @param attestation PEM blocks CERTIFICATE and nothing else, leaf first; the root may be included
    * @param now milliseconds since the epoch
    * @returns the id of the root that the chain leads to
@@ -144,8 +144,9 @@ function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): bool
 }
 
 /**
- * Whether the certificate is that of an old YubiKey. Nobody but its issuer decides on its subject. Without that condition
- * the holder of a certified key, which signs anything, could pass for a device and certify keys outside of hardware.
+ * Whether this is the certificate of an old YubiKey. Only the issuer decides on its subject. Without this condition,
+ * the holder of a certified key, which can sign anything, could pretend to be a device and certify keys outside of
+ * hardware.
  */
 const isOldDevice = ({ subject, raw }: X509Certificate): boolean =>
   subject === DEVICE_SUBJECT && !raw.includes(BASIC_CONSTRAINTS);

@@ -1,6 +1,6 @@
 /**
- * Who may read a data directory: its owner alone. It holds addresses, secrets of webhooks and salted hashes, which are in
- * no entry of the log. Whatever the umask is, folders are made 0700 and files 0600.
+ * Makes a data directory readable by its owner alone. It holds addresses, secrets of webhooks and salted hashes, which
+ * are in no entry of the log. With any umask, folders are made with mode 0700 and files with 0600.
  */
 import { chmodSync, lstatSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -11,15 +11,15 @@ const PRIVATE_FOLDER = 0o700;
 const PERMISSIONS = 0o777;
 
 /**
- * Makes a folder for its owner alone, or takes from others what they may do there. Folders above it that are missing are
- * made as the umask says. If we crash in between, others can look into a folder that is still empty.
+ * Makes a folder that only its owner may use, or removes the permissions of others. Missing folders above it are made
+ * with the umask. If we crash in between, others can look into a folder that is still empty.
  */
 export function makePrivateFolder(path: string): void {
   mkdirSync(path, { recursive: true });
   setMode(path, PRIVATE_FOLDER);
 }
 
-/** Makes a folder, and takes from others what they may do with the files that are in it already. */
+/** Makes a folder, and removes the permissions of others on the folder and on the files that are already in it. */
 export function closeToOthers(path: string): void {
   makePrivateFolder(path);
   for (const name of readdirSync(path)) {
@@ -30,7 +30,7 @@ export function closeToOthers(path: string): void {
   }
 }
 
-/** What is of another owner, such as a volume that was lent to this process, is left as that owner wants it. */
+/** Files of another owner, such as a volume that was lent to this process, are not changed. */
 function setMode(path: string, mode: number): void {
   const found = lstatSync(path);
   const isOwn = process.getuid?.() === found.uid || process.getuid?.() === 0;

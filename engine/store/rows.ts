@@ -26,7 +26,10 @@ export interface KeyRow {
   readonly predecessor_fingerprint: string | null;
   /** The time when the status ceased to be `active`; null while it is. */
   readonly ended_at: string | null;
-  /** Whether an entry took a signature of the key itself. Until then, whoever proves to hold the key may register it anew. */
+  /**
+   * Whether an entry contains a signature by the key itself. Until then, anybody who proves possession may register it
+   * again.
+   */
   readonly proven: boolean;
 }
 

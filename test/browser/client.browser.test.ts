@@ -13,7 +13,7 @@ import { newSigner } from "../server/signers.js";
 import { openBrowser } from "./site/chromium.js";
 import { bundlePage, startSite } from "./site/site.js";
 
-/** What `client-page.js` defines. */
+/** The definitions of `client-page.js`. */
 declare const signing: (algorithm: string) => Promise<Signing>;
 declare const beingLiedTo: () => Promise<unknown>;
 declare const fromElsewhere: (server: string) => Promise<unknown>;
@@ -27,7 +27,7 @@ interface Signing extends Attested {
 }
 
 const dataDir = temporaryFolder();
-/** What went wrong in the page without anybody seeing it. */
+/** Unnoticed errors in the page. */
 const complaints: string[] = [];
 let service: TestService;
 let page: Page;
@@ -55,7 +55,7 @@ test.each(["ecdsa-p256", "ed25519"])(
     // One digit of one hash.
     expect(refused.valid).toBe(false);
     expect(refused.checks.filter((check) => !check.ok).map((check) => check.name)).toEqual(["inclusion"]);
-    // What the page found is what anybody finds.
+    // Everybody gets the same result as the page.
     const operatorKey = parsePublicKey(readFileSync(join(dataDir, "operator.pub.pem"), "utf8"));
     const fileHash = bundle.manifest.document.content_hash;
     expect(await verifyBundle(bundle, { fileHash, operatorKey })).toMatchObject({ valid: true });

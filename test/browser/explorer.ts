@@ -13,7 +13,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 /** A reader: cookies, storage and cache of his own. */
 export class Reader {
   readonly context: BrowserContext;
-  /** What went wrong in pages without anybody seeing it; refusals of the service are not wrong. */
+  /** Unnoticed errors in pages; refusals of the service are not errors. */
   readonly complaints: string[] = [];
 
   private constructor(context: BrowserContext) {

@@ -178,7 +178,7 @@ describe("a log that was rewritten", () => {
     } as const;
     expect(verifyConsistency({ ...claim, peaks, extension })).toBe(false);
 
-    // Neither another page nor a service that behaves again takes it away; the reader does.
+    // It stays on other pages, and if the service behaves again; only the reader dismisses it.
     await page.context().unroute("**/api/v1/**");
     await page.reload();
     await alarm.waitFor();

@@ -208,7 +208,7 @@ describe("the graph", () => {
     return cells.map((row) => row.join(" | ")).sort();
   };
 
-  /** Until what was changed is on the screen. */
+  /** Waits until the change is on the screen. */
   const drawn = (page: Page) =>
     page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 

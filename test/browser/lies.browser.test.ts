@@ -30,7 +30,7 @@ const append = ({ server }: TestService, artifact: string, count = COUNT) =>
   );
 
 let honest: TestService;
-/** Of the same operator key and the same size, with other contents. */
+/** A log of the same operator key and size with other contents. */
 let twin: TestService;
 beforeAll(async () => {
   const [one, other] = [temporaryFolder(), temporaryFolder()];
@@ -268,7 +268,7 @@ describe("about a list", () => {
     const evidence = await evidenceOf(page, words);
     const proof = evidence.proof as InclusionProof;
     expect(await holds(evidence, proof)).toBe(true);
-    // What was listed where the tree has another entry.
+    // The listed entry, at a place where the tree has another one.
     expect(evidence.entry!.entry_hash).not.toBe(proof.entry_hash);
     await expectNoTick(page);
     expect(await page.locator(".entry").count()).toBe(0);

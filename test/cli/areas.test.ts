@@ -23,7 +23,7 @@ beforeAll(async () => {
   });
 });
 
-/** What a command prints, which must end well. */
+/** The output of a command that must succeed. */
 async function run(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await command(...args);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -32,7 +32,7 @@ async function run(...args: string[]): Promise<string> {
 
 const command = (...args: string[]) => cairnlog([...args, "--server", service.url, "--state", at("state")]);
 
-/** The same as JSON. */
+/** The output of a command as JSON. */
 const answer = async (...args: string[]) => JSON.parse(await run(...args, "--json"));
 
 /** A key that is registered: its file and its fingerprint. */

@@ -30,7 +30,7 @@ beforeAll(async () => {
   expect(run).toEqual({ code: 0, stdout: "", stderr: "" });
 });
 
-/** Encrypts to Bob under the shared secret; otherwise as it is called. */
+/** Encrypts to Bob under the shared secret, with the given options. */
 function claim(action: string, ...args: string[]) {
   const own = action === "encrypt" ? ["--to", at("bob.pub.pem"), "--lookup-secret", at("secret.bin")] : [];
   return cairnlog(["claim", action, ...own, ...args]);

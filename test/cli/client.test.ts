@@ -22,7 +22,7 @@ beforeAll(async () => {
 /** Runs a command against the service, with state that the test's own commands share. */
 const run = (...args: string[]) => cairnlog([...args, "--server", service.url, "--state", at("state")]);
 
-/** The same, which must be done; its answer. */
+/** Runs a command that must succeed; returns its answer. */
 async function answer(...args: string[]) {
   const { code, stdout, stderr } = await run(...args, "--json");
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });

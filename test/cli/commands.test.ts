@@ -120,7 +120,7 @@ describe("completion", () => {
     script = (await cairnlog(["completion", "bash"])).stdout;
   });
 
-  /** What bash offers for the last of these words. */
+  /** The completions that bash offers for the last of these words. */
   async function offered(...words: string[]): Promise<string[]> {
     const line = words.map((word) => `'${word}'`).join(" ");
     const ask = `COMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _cairnlog; printf '%s\\n' "\${COMPREPLY[@]}"`;

@@ -26,7 +26,7 @@ afterAll(async () => {
   await pool.close();
 });
 
-/** Ways to damage a directory, by what they damage. */
+/** Ways to damage a directory, by the damaged part. */
 const damage = {
   derived: (dataDir: string) => tamper(dataDir, (table) => table("keys").put("planted\u001b[2J", {})),
   private: (dataDir: string) => tamper(dataDir, (table) => table("inboxes").put("planted", { count: 2 })),
@@ -78,7 +78,7 @@ describe("fsck", () => {
     expect(run).toMatchObject({ code: rebuilt, stderr: "" });
     const report = JSON.parse(run.stdout);
     expect(report).toMatchObject({ ok: rebuilt === 0, rebuilt: isRebuilt });
-    // Only what follows from the entries is mended.
+    // Only data derived from the entries is repaired.
     expect((await fsck(dataDir)).code).toBe(rebuilt);
   });
 

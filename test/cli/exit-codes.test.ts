@@ -81,7 +81,7 @@ const OPEN_ACTIONS: typeof ACTIONS = [
 const BY_SESSION =
   /^(revoke|request|respond|inbox|policy publish|trust (create|revoke)|anchor now|claim post|webhook)\b/;
 
-/** What is said of an argument that is not there. */
+/** The message about a missing argument. */
 const WANTING = /is missing|name one|name at least one|must be a whole number|say what|say --yes/;
 
 /** Exit code and sentence of a command line that fails: nothing on stdout, no stack trace. */

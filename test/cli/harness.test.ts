@@ -1,4 +1,4 @@
-/** What is printed in this process goes to the command that prints it, and to nobody else's place. */
+/** Output in this process goes to the command that printed it, and to no other. */
 import { expect, test } from "vitest";
 import { begin, divertOutput } from "./harness.js";
 

@@ -22,7 +22,7 @@ export class Running {
     return this.#output.stdout;
   }
 
-  /** Takes what it prints. */
+  /** Receives its output. */
   print(stream: Stream, text: string): void {
     this.#output[stream] += text;
     this.#events.emit("printed");

@@ -96,7 +96,7 @@ describe("restore", () => {
     );
     const other = withKey();
     expect(await restore(other, ...published, "--may-fork")).toMatchObject({ code: 0 });
-    // What the directory itself knows to be published counts as well.
+    // The head that the directory itself stores as published counts as well.
     const third = withKey();
     writeFileSync(join(third, "published.json"), JSON.stringify(await headOf(longer)));
     expect(await restore(third)).toMatchObject({ code: 1, stdout: "" });

@@ -1,4 +1,4 @@
-/** What a service answers does not steer the terminal, fill the memory, or keep a command going for ever. */
+/** Answers of a service cannot control the terminal, fill the memory, or keep a command running for ever. */
 import { readFileSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,5 +1,7 @@
 /** Clients for tests: signers made with node:crypto, and helpers for the client's errors. */
 import { sign } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "vitest";
 import {
   type ClientError,
@@ -18,6 +20,13 @@ export function asSigner({ publicKey, algorithm, privateKey }: TestSigner): Sign
     algorithm,
     sign: async (bytes) => new Uint8Array(sign(digest, bytes, privateKey)),
   };
+}
+
+/** The operator of the service with this data directory. */
+export function operatorSigner(dataDir: string): Signer {
+  const read = (name: string) => readFileSync(join(dataDir, name), "utf8");
+  const signs = async (bytes: Uint8Array) => new Uint8Array(sign(null, bytes, read("operator.pem")));
+  return { publicKeyPem: read("operator.pub.pem"), algorithm: "ed25519", sign: signs };
 }
 
 /** A client with a key of its own, not registered yet. */

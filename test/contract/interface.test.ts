@@ -114,7 +114,7 @@ const WHO: Readonly<Record<string, string>> = {
   "Needs a proof in the member `auth`; a session does not serve.": "proof",
   "Needs a signed challenge in the body.": "challenge",
 };
-/** What tools make of it: OpenAPI has no word for a proof in the body. */
+/** For tools: OpenAPI cannot describe a proof in the body. */
 const SECURITY: Readonly<Record<string, readonly object[]>> = {
   session: [{ session: [] }],
   operator: [{ session: [] }],
@@ -206,7 +206,7 @@ test.each(lines.map((line) => [`${line.method} ${line.path}`, line] as const))("
   const reply = await service.send(method, path.replace(/\{\w+\}/g, "1"), init);
   const name = limit === "none" ? "general" : limit;
   expect(reply.headers.get("ratelimit-policy")).toBe(`"${name}";${LIMITS[name]}`);
-  // Who needs a session or a proof and has neither is told so before anything else.
+  // A missing session or proof is reported before any other error.
   if (["session", "operator", "proof", "session or proof"].includes(who)) expect(reply.status).toBe(401);
   else expect(reply.status).not.toBe(401);
 });

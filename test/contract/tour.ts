@@ -17,7 +17,7 @@ export interface Operation {
   readonly definition: Document;
 }
 
-/** Every operation of a document but those that are there for tests. */
+/** Every operation of a document, except those for tests. */
 export function operationsOf(document: Document): Operation[] {
   return Object.entries<Document>(document.paths)
     .filter(([path]) => !path.startsWith("/api/v1/test/"))
@@ -50,7 +50,7 @@ export class Tour {
     return tour;
   }
 
-  /** Notes what a service answers from now on. */
+  /** Records the answers of a service from now on. */
   async follow(service: TestService): Promise<void> {
     const contract = await service.contract();
     service.watch = (method, path, _, { status }) => {

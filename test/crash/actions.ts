@@ -16,10 +16,10 @@ const REMEMBERED = 500;
 
 const recipient = newRecipient();
 
-/** What workers share over all rounds. */
+/** The state that workers share over all rounds. */
 export interface Scene {
   readonly ledger: Ledger;
-  /** The key whose attestations the webhook is told of. */
+  /** The key whose attestations the webhook receives. */
   readonly watched: TestSigner;
   readonly submitted: { readonly body: object; readonly receipt: Receipt }[];
   readonly hookUrl: string;
@@ -32,7 +32,7 @@ export interface Actor {
   readonly token: string;
 }
 
-/** What an action works with. */
+/** The input of an action. */
 export interface Work {
   readonly scene: Scene;
   readonly ledger: Ledger;
@@ -76,7 +76,7 @@ export async function openAccount(
   return { body, user, credential, recovery_key };
 }
 
-/** Attests with `body`, and takes down what is answered. */
+/** Attests with `body`, and records the answer. */
 async function attest({ scene, ledger, service }: Work, body: ReturnType<typeof submission>, path = "/attestations") {
   const receipt = await service.send(path, body);
   const { content_hash: document_hash } = body.manifest.document;
@@ -234,7 +234,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     }
   },
 
-  // What it changes is how Alice answers: from now on every request to her is declined at once.
+  // It changes how Alice answers: from now on every request to her is declined at once.
   publishPolicy: async ({ ledger, service, alice, bob }) => {
     const policy = { predicates: { any: [] }, default_action_on_failure: "decline" };
     const { fingerprint: target_fingerprint } = alice.signer;

@@ -23,7 +23,7 @@ const ALL: [string, string] = ["", "~"];
 
 const json = (value: unknown): string => JSON.stringify(value);
 
-/** What a reader of the log remembers from one crash to the next. */
+/** The data that a reader of the log remembers from one crash to the next. */
 export class Memory {
   /** Entry hash and head of every leaf that was ever seen on disk. */
   readonly #seen: string[] = [];
@@ -137,7 +137,7 @@ function differences(receipt: Acknowledged, entry: Entry | undefined, head: Tree
   return problems;
 }
 
-/** Private rows that were acknowledged, and the rest of what belongs to them. */
+/** Acknowledged private rows, and the rows that belong to them. */
 function checkRows({ log }: Registry, ledger: Ledger): string[] {
   const problems: string[] = [];
   for (const { table, key, row } of ledger.rows) {
@@ -154,7 +154,7 @@ function checkRows({ log }: Registry, ledger: Ledger): string[] {
   return problems;
 }
 
-/** Nothing was forgotten on the way: what the endpoint has not taken waits for it still. */
+/** Nothing was lost: deliveries that the endpoint has not received still wait for it. */
 function checkDeliveries({ log }: Registry, { webhook, told, delivered }: Ledger): string[] {
   if (webhook === null) return [];
   const lost = told.filter((id) => !delivered.has(id) && !log.row("outbox", [webhook, id]));

@@ -2,10 +2,10 @@
 import type { TestSigner } from "../server/signers.js";
 import type { Ledger } from "./ledger.js";
 
-/** The service is gone, or going: what was asked may have happened or not. */
+/** The service is gone or stopping: the request may or may not have been executed. */
 export class CutOff extends Error {}
 
-/** The service answered, and not what it should have. */
+/** The service gave a wrong answer. */
 export class WrongAnswer extends Error {}
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
@@ -21,7 +21,7 @@ export interface Expectation {
 export class Connection {
   readonly url: string;
   readonly #ledger: Ledger;
-  /** Set when the service was told to stop: from then on it may refuse. */
+  /** Set when the service is asked to stop: from then on it may refuse. */
   isStopping = false;
   answered = 0;
 

@@ -24,18 +24,18 @@ export interface RowFact {
 
 export class Ledger {
   readonly entries: Acknowledged[] = [];
-  /** Values of payload members that belong to what was refused: they must be nowhere in the log. */
+  /** Values of payload members of refused requests: they must be nowhere in the log. */
   readonly refused = new Set<string>();
   readonly #rows = new Map<string, RowFact>();
   /** Id of the standing subscription; null until there is one. */
   webhook: number | null = null;
-  /** Acknowledged entries that its endpoint must be told of. */
+  /** Acknowledged entries that must be delivered to its endpoint. */
   readonly told: number[] = [];
   readonly delivered: ReadonlySet<number>;
   /** Writes that were acknowledged, by route. */
   readonly writes = new Map<string, number>();
 
-  /** @param delivered entries of which the endpoint has taken a delivery, each there before that is answered */
+  /** @param delivered entries that the endpoint has received, each recorded before the answer */
   constructor(delivered: ReadonlySet<number> = new Set()) {
     this.delivered = delivered;
   }

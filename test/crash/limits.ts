@@ -29,7 +29,7 @@ async function withService(
   const ledger = new Ledger();
   const problems: string[] = [];
   const options = { main: mainOf(dist), wrapper: underLimit(limit) };
-  // What it says of itself on the way is expected.
+  // Its log lines on the way are expected.
   const service = await startService(folder.path, { LOG_LEVEL: "silent" }, options);
   try {
     await scenario(service, ledger, problems);

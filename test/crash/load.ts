@@ -51,7 +51,7 @@ export class Crew {
     this.#pairs.fill(undefined);
   }
 
-  /** Works until the service is cut off. @throws what a worker found wrong */
+  /** Works until the service is cut off. @throws the fault that a worker found */
   async work(service: Connection, random: Random): Promise<void> {
     await Promise.all(this.#pairs.map((_, worker) => this.#workAlone(worker, service, random.fork())));
   }

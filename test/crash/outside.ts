@@ -9,7 +9,7 @@ const PATIENCE_MS = 5_000;
 
 export class Outside {
   readonly #server = createServer((request, response) => void this.#serve(request, response));
-  /** Entries of which a delivery was taken. */
+  /** Entries whose delivery was received. */
   readonly delivered = new Set<number>();
   /**
    * Whether deliveries are answered at once. Otherwise they wait, usually until the service is gone, but never for the ten
@@ -51,7 +51,7 @@ export class Outside {
     }
   }
 
-  /** As an OpenTimestamps calendar answers a digest: what it will do, and where to ask for it. */
+  /** The answer of an OpenTimestamps calendar to a digest: a promise, and the address to ask later. */
   #promise(digest: Buffer): Buffer {
     const salted = prepend(hash("sha256", digest).subarray(0, 8));
     return hex(salted, "08", "00", pending(this.url));

@@ -171,7 +171,7 @@ class Crash {
     return startService(this.#dataDir, environment, { main, ...(started && { started }) });
   }
 
-  /** A connection, with what only the first start makes. */
+  /** A connection; the first one also creates the data that is made only once. */
   async #prepare(service: RunningService): Promise<Connection> {
     const connection = new Connection(service.url, this.#ledger);
     if (this.#scene.operator) return connection;

@@ -35,7 +35,7 @@ test(`${ROUNDS} rounds of SIGKILL between append and delivery lose none`, { time
   const receiver = await startReceiver();
   const start = () => startService(folder.path, { SERVICE_WEBHOOK_ALLOW_PRIVATE: "on" });
   const acknowledged = new Set<number>();
-  /** Entries of which the receiver has said that it has them. */
+  /** Entries that the receiver has acknowledged. */
   const taken = new Set<number>();
   for (let round = 0; round < ROUNDS; round++) {
     const service = await start();
@@ -63,7 +63,7 @@ test(`${ROUNDS} rounds of SIGKILL between append and delivery lose none`, { time
     response.writeHead(204).end();
   };
   const service = await start();
-  // An append after the crashes takes its place behind what they left.
+  // An append after the crashes follows the entries that they left.
   const last = await post<{ log_entry_id: number }>(service, "/attestations", submission(newSigner()));
   acknowledged.add(last.log_entry_id);
   const missing = () => [...acknowledged].filter((id) => !taken.has(id));

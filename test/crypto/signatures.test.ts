@@ -18,14 +18,14 @@ const cases = signatureCases(message);
 const called = (name: string): SignatureCase => cases.find((one) => one.name === name)!;
 const good = called("Ed25519, as it should be");
 
-/** What both verifiers say of a signature, which must be the same. */
+/** The verdict of both verifiers, which must agree. */
 async function verdict(key: string, data: Uint8Array, signature: Uint8Array): Promise<boolean> {
   const portable = await verifySignature(parsePublicKey(key), data, signature);
   expect(verifySync(importPublicKey(key), data, signature)).toBe(portable);
   return portable;
 }
 
-/** What OpenSSL says by itself, as its command does in docs/check-receipt.sh. */
+/** The verdict of OpenSSL alone, as in docs/check-receipt.sh. */
 function opensslSays({ algorithm, key, signature }: Omit<SignatureCase, "name" | "says">, data = message): boolean {
   if (algorithm === "ed25519") return verify(null, data, opensslKey(key), signature);
   const isCompact = algorithm === "ecdsa-p256" && signature.length === 64;

@@ -3,12 +3,12 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Input } from "./wire.js";
 
-/** `test/fuzz/corpus`, wherever this file was compiled to. */
+/** `test/fuzz/corpus`, independent of where this file was compiled to. */
 const FOLDER = join(import.meta.dirname.replace(/test[\\/]build[\\/]/, ""), "corpus");
 
 /** An input of the service, or of a parser; bytes in base64. */
 export interface Kept {
-  /** What it is about, or what it did when it was found. */
+  /** Its subject, or its effect when it was found. */
   readonly note: string;
   readonly target: string;
   readonly request?: Omit<Input, "body">;

@@ -75,7 +75,9 @@ export class Inputs {
     return input.body && random.chance(0.1) ? inChunks(input, random) : input;
   }
 
-  /** A request of this operation as an honest client sends it; what the schema leaves open may still be refused. */
+  /**
+   * A request of this operation from an honest client; it may still be refused for reasons that the schema leaves open.
+   */
   async plain(operation: Operation, random: Random): Promise<Input> {
     const { method, path, document } = operation;
     const world = this.#world;
@@ -182,7 +184,7 @@ export class Inputs {
   }
 }
 
-/** The same request with its body in chunks, or in something like it. */
+/** This request with its body in chunks, or in broken chunks. */
 function inChunks({ body, headers, ...rest }: Input, random: Random): Input {
   const pieces: Buffer[] = [];
   for (let at = 0; at < body!.length; ) {

@@ -184,7 +184,7 @@ export function mutateText(text: string, random: Random): string {
     case 4:
       return text.toUpperCase();
     case 5: {
-      // A part of it so often that whatever is not linear shows.
+      // A part of it repeated so often that non-linear time becomes visible.
       const part = text.slice(at, at + 1 + random.below(12)) || "a";
       return text.slice(0, at) + part.repeat(random.pick([10, 100, 5_000])).slice(0, 50_000) + text.slice(at);
     }

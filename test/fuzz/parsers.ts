@@ -36,7 +36,7 @@ const disagree = (what: string, ...verdicts: unknown[]): string =>
 const isCoded = (error: unknown): boolean =>
   (error as Error).name === "CairnlogError" || typeof (error as { status?: unknown }).status === "number";
 
-/** What `action` gives, or undefined where it refuses with a coded error. */
+/** The result of `action`, or undefined if it refuses with a coded error. */
 function attempt<T>(action: () => T): T | undefined {
   try {
     return action();
@@ -112,7 +112,7 @@ export async function loadTargets(dist: string): Promise<Target[]> {
   const operator = verify.parsePublicKey(ed.publicKey);
   const message = Buffer.from("cairn");
   const digest = Buffer.from(sha256("cairn"), "hex");
-  // The same signature with an S that is not reduced.
+  // This signature with an S that is not reduced.
   const reduced = Buffer.from(ed.sign(message), "base64");
   const unreduced = Buffer.concat([
     reduced.subarray(0, 32),

@@ -8,7 +8,7 @@ import { canonical, newManifest, newSigner, registration, sha256, submission } f
 import { newRecipient, seal } from "../verify/claims/ecies.js";
 import type { Actor, World } from "./world.js";
 
-/** Parts of a request; what is absent is left to the schema. */
+/** Parts of a request; absent parts are generated from the schema. */
 export interface Valid {
   readonly body?: unknown;
   /** Parameters of the path and of the query. */

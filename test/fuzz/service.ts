@@ -1,6 +1,6 @@
 /**
- * Fuzzing of a real service: every request is answered in time, as the OpenAPI document says and never with 500; none holds
- * the event loop for long, memory stays bounded, and at the end the log verifies.
+ * Fuzzing of a real service: every request is answered in time, as the OpenAPI document says and never with 500; no request
+ * holds the event loop for long, memory stays bounded, and at the end the log verifies.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -46,7 +46,7 @@ export interface ServiceFuzzReport {
   inputs: number;
   /** Answers by status. */
   readonly statuses: Record<number, number>;
-  /** Operations that answered with success, and those that never did. */
+  /** Operations that succeeded at least once, and those that never did. */
   readonly reached: Set<string>;
   unreached: readonly string[];
   readonly findings: Finding[];
@@ -54,13 +54,13 @@ export interface ServiceFuzzReport {
   heldMs: number;
 }
 
-/** What is wrong with an answer; null when nothing is. */
+/** The fault of an answer; null if there is none. */
 export function judge(world: World, input: Input, output: Output): string | null {
   const { method, path } = input;
   const name = `${method} ${path.slice(0, 200)}`;
   const { status, head, headers, body } = output;
   if (status === -1 || (status === 0 && isPlain(input))) return `${name} was not answered`;
-  // What is not HTTP is refused by the library below, by an answer of its own or none at all.
+  // The library refuses bytes that are not HTTP, with an answer of its own or none.
   const isHttp =
     /^[A-Z]+$/.test(method) && /^\/[\x21-\x7e]*$/.test(path) && method !== "BREW" && head.includes("x-request-id");
   if (!isHttp) return status === 500 ? `${name} answered 500` : null;
@@ -68,7 +68,7 @@ export function judge(world: World, input: Input, output: Output): string | null
   if (headers.has("x-injected")) return `${name}: a header was injected`;
   if (!SANE_ID.test(headers.get("x-request-id") ?? ""))
     return `${name} has the request id ${headers.get("x-request-id")}`;
-  // Of the connection rather than of the operation, so in no document of that.
+  // This belongs to the connection and not to the operation, so it is not in the document.
   if (status === 400 && body.includes('"code":"ambiguous-length"')) return null;
   const mediaType = headers.get("content-type") ?? "";
   if (!/^application\/(problem\+)?json$/.test(mediaType) || method === "HEAD" || !body.length) return null;
@@ -168,7 +168,7 @@ class ServiceFuzz {
         progress?.(report.inputs);
       }
     };
-    // In the first third caches fill and the heap finds its size; what comes later must not exceed that by much.
+    // In the first third caches fill and the heap finds its size; later samples must not exceed that by much.
     const measure = async () => {
       const resident = await this.#memory();
       const growth = resident - settled;
@@ -187,7 +187,7 @@ class ServiceFuzz {
     await this.#checkHealth();
   }
 
-  /** Every operation, until it has answered with success once: what is never reached is not fuzzed. */
+  /** Every operation until it has succeeded once: code that is never reached is not fuzzed. */
   async #reach(inputs: Inputs, random: Random): Promise<void> {
     const { reached } = this.#report;
     for (const operation of inputs.operations)

@@ -100,7 +100,7 @@ export class World {
     for (let n = 0; n < TILE_WIDTH; n += AT_ONCE) await Promise.all(Array.from({ length: AT_ONCE }, attest));
   }
 
-  /** What members and parameters of a name may hold so that the request goes far. */
+  /** Values for members and parameters by name with which a request gets far. */
   readonly hints: Hints = (name) => {
     if (/fingerprint$/.test(name) || name === "requester" || name === "target")
       return this.actors.map(({ signer }) => signer.fingerprint);
@@ -147,14 +147,14 @@ export class World {
     return values[name]?.filter((value) => value !== undefined);
   };
 
-  /** What makes a request of an operation valid that a schema is not enough for; undefined where it is. */
+  /** The parts of a valid request that a schema cannot describe; undefined if the schema is enough. */
   async valid(operation: string, random: Random): Promise<Valid | undefined> {
     const actor = random.pick(this.actors);
     try {
       return await SCENES[operation]?.(this, actor, random);
     } catch (error) {
       if (!(error instanceof WrongAnswer)) throw error;
-      // Earlier requests may have ended its key, or used up what it may have.
+      // Earlier requests may have ended its key, or used up its quota.
       for (const one of this.actors) await this.proof(one);
       return undefined;
     }

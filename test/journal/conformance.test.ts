@@ -12,7 +12,7 @@ import { type Faults, openFaultyLog, openTestLog } from "../log/harness.js";
 import { runIn } from "../log/inline.js";
 import { FakeJournal, type JournalFate } from "./fakejournal.js";
 
-/** What fails, and what may be there of a commit that failed. */
+/** Failures, and whether the failed commit may be on disk. */
 interface Failure {
   readonly name: string;
   readonly journal: boolean;
@@ -133,7 +133,7 @@ describe.each(FAILURES)("$name", ({ journal: isElsewhere, plan, isKept }) => {
     const load = new Load(log, 3);
     await load.run(4, 150);
     expect(load.failed.size).toBeGreaterThan(0);
-    // What comes late takes the place of the next record, which is refused.
+    // A late record takes the place of the next one, which is refused.
     const last = new Load(log, 1000);
     for (let tries = 0; tries < 3 && !last.acknowledged.size; tries++) await last.run(1, 4);
     expect(last.acknowledged.size).toBeGreaterThan(0);

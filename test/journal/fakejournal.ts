@@ -3,7 +3,7 @@ import type { Decided, Journal } from "#cairnlog/engine/journal/journal.js";
 import { decodeRecord, encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
 import type { JournalPosition } from "#cairnlog/engine/store/position.js";
 
-/** What becomes of a record, and of the answer. */
+/** The fate of a record and of the answer. */
 export type JournalFate =
   | "works"
   | "refuses"
@@ -12,11 +12,11 @@ export type JournalFate =
   | "loses both";
 
 export class FakeJournal implements Journal {
-  /** What is decided, in order. */
+  /** The decided records, in order. */
   readonly records: Buffer[] = [];
-  /** What happens to the next records, in order; beyond it all are decided. */
+  /** The fates of the next records, in order; later ones are decided. */
   plan: JournalFate[] = [];
-  /** How many times it did not do what it was asked for. */
+  /** How many times it failed on purpose. */
   injected = 0;
   #late: Buffer | undefined;
 
@@ -32,7 +32,7 @@ export class FakeJournal implements Journal {
     return recordHash(bytes);
   }
 
-  /** What was on its way when the answer was lost is there before what is proposed next. */
+  /** A record whose answer was lost is there before the next one is proposed. */
   #arrive(): void {
     if (this.#late) this.records.push(this.#late);
     this.#late = undefined;

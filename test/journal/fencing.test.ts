@@ -26,7 +26,7 @@ async function withStore<T>(path: string, look: (store: Store) => T | Promise<T>
 
 const positionOf = (path: string) => withStore(path, (store) => store.position());
 
-/** Writes what a version that knows no position would: rows and batches by themselves. */
+/** Writes like a version without positions: only rows and batches. */
 async function writeBeside(path: string, table: string, key: string | number, value: unknown): Promise<void> {
   const env = open({ path, maxDbs: 50, mapSize: 2 ** 30 });
   const isBytes = value instanceof Uint8Array;
@@ -48,7 +48,7 @@ test("a commit of rows alone is refused when another writer has committed since"
   expect(await count(first)).toMatchObject({ value: 1 });
   await expect(count(second)).rejects.toEqual(OTHER_WRITER);
   expect(first.row("counters", "webhook")).toEqual({ last: 1 });
-  // Having read what the other wrote, it goes on from there.
+  // It has read the other's commits, and continues after them.
   expect(await count(second)).toMatchObject({ value: 2 });
   await expect(first.append(event(0))).rejects.toEqual(OTHER_WRITER);
   expect(first.size).toBe(0);

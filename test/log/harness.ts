@@ -70,7 +70,7 @@ export async function openFaultyLog(
 /** Makes commits fail, before or after the disk has them. */
 export class Faults {
   readonly store: Store;
-  /** What happens to the next commits, in order; beyond it they work. */
+  /** The fates of the next commits, in order; later ones succeed. */
   plan: ("works" | "not persisted" | "persisted anyway")[] = [];
   /** Commits wait for it. */
   hold: Promise<void> = Promise.resolve();
@@ -95,6 +95,6 @@ export class Faults {
     });
   }
 
-  /** Called before the end of the log is read, as it is when the log begins and after each failure. */
+  /** Called before the end of the log is read: at the start and after each failure. */
   beforeReading(): void {}
 }

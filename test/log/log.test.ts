@@ -219,7 +219,7 @@ describe("opening", () => {
     await first.append(event(1));
     await expect(second.append(event(2))).rejects.toEqual(failsWith("storage-failed"));
     expect(first.entry(1)!.payload).toEqual({ n: 1 });
-    // Having read what the other wrote, it continues there.
+    // It has read the other's commits, and continues after them.
     expect((await second.append(event(3))).leaf_index).toBe(1);
     await expect(first.append(event(4))).rejects.toEqual(failsWith("storage-failed"));
     expect((await first.verify()).valid).toBe(true);

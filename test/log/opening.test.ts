@@ -1,4 +1,4 @@
-/** What is refused when a log is opened, with the sentence that says what to do, and what a refusal leaves behind. */
+/** Refusals when a log is opened: the messages say what to do, and nothing is left behind. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

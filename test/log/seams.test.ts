@@ -67,7 +67,7 @@ describe("a date range over a seam", () => {
     expect(between(5, 6)).toEqual([[8, 9]]);
     expect(between(50, 51)).toEqual([[11, 12]]);
     expect(between(51, 99)).toEqual([]);
-    // What touches is one.
+    // Adjacent stretches are one.
     expect(between(5, 51)).toEqual([[0, 12]]);
     expect(between(10, 46)).toEqual([
       [0, 8],

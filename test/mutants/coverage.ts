@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 import type { Mutant } from "./generate.js";
 import type { Sandbox } from "./sandbox.js";
 
-/** What a test file executes of one compiled file. */
+/** The parts of one compiled file that a test file executes. */
 interface Executed {
   /** Hash of the compiled file when this was measured. */
   readonly hash: string;
@@ -193,7 +193,7 @@ function executedBy(folder: string, dist: string): Record<string, Executed> {
       }
       const executed = marks.get(built)!;
       const once = new Uint8Array(executed.length);
-      // Outer ranges first: what is nested says more.
+      // Outer ranges first: nested ranges are more precise.
       const ranges = functions.flatMap((item) => item.ranges);
       ranges.sort((a, b) => a.startOffset - b.startOffset || b.endOffset - a.endOffset);
       for (const { startOffset, endOffset, count } of ranges) once.fill(count > 0 ? 1 : 0, startOffset, endOffset);

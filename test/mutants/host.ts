@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { createVitest, type Reporter, type TestModule } from "vitest/node";
 
-/** What the parent asks for. */
+/** The orders of the parent. */
 export interface Request {
   /** Below the sandbox, in this order; the first failure ends the run. */
   readonly files: readonly string[];
@@ -14,7 +14,7 @@ export interface Request {
 }
 
 export interface Answer {
-  /** The test that failed first, or what else went wrong; null when every test passed. */
+  /** The first failed test, or another error; null if every test passed. */
   readonly failed: string | null;
   /** Whether that test only took too long. */
   readonly isLate: boolean;

@@ -62,7 +62,7 @@ const count = wholeNumber("sample", options.sample, Number.POSITIVE_INFINITY);
 const budgetMs = wholeNumber("budget", options.budget, 60) * 1000;
 const workers = Math.max(1, wholeNumber("workers", options.workers, 1));
 
-/** Lower than what people wait for. */
+/** A lower priority than interactive work. */
 const PRIORITY = 10;
 const MEASUREMENTS = join(root, "node_modules", ".cache", "mutants", "coverage.json");
 const ACCEPTED = join(root, "test", "mutants", "equivalent");
@@ -81,7 +81,7 @@ function named(): ReadonlySet<string> | null {
   return new Set(verdicts.filter(isOpen).map(({ mutant }) => mutant.id));
 }
 
-/** What was asked for, as source paths. */
+/** The requested files, as source paths. */
 function asked(ids: ReadonlySet<string> | null): string[] {
   const places = positionals.map((path) => path.replace(/^\.\//, "").replace(/\/$/, ""));
   places.push(...[...(ids ?? [])].map((id) => id.split(":")[0]!));
@@ -118,7 +118,7 @@ function chosen(folders: readonly string[], ids: ReadonlySet<string> | null): Mu
   return [...new Map(all.map((mutant) => [mutant.id, mutant])).values()];
 }
 
-/** Measures what is not known yet of these compiled files; those near to them first. */
+/** Measures what is not known yet about these compiled files; nearby test files first. */
 async function measure(coverage: Coverage, tests: readonly string[], targets: readonly string[]): Promise<void> {
   const areas = new Set(targets.map((built) => dirname(built).split("/").at(-1)!));
   const isNear = (test: string) => (test.split("/").some((part) => areas.has(part)) ? 0 : 1);

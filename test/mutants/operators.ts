@@ -5,7 +5,7 @@ export type Node = ESTree.Node;
 
 /** A wrong text for a range of the code. */
 export interface Edit {
-  /** What sort of fault it is, e.g. `drop-right`. */
+  /** The kind of fault, e.g. `drop-right`. */
   readonly kind: string;
   readonly start: number;
   readonly end: number;
@@ -60,7 +60,7 @@ const LEFT_OUT = new Set(
 const PROSE_MEMBERS = new Set(["description", "title", "summary", "detail", "details", "message", "help", "hint"]);
 /** How long something waits; a test that could tell 5000 ms from 5001 would depend on the machine. */
 const DURATION = /(_MS|_TIMEOUT|_INTERVAL|_PATIENCE)$|timeout|interval/i;
-/** Calls that report what happens. */
+/** Calls that only report events. */
 const REPORTING = /(^console|[lL]ogger)\.\w+$|^progress\.\w+$|\.unref$/;
 
 type Callable = ESTree.Function | ESTree.ArrowFunctionExpression;

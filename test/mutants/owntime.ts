@@ -36,7 +36,7 @@ export class OwnTime {
     const { cpuMs, isRunnable } = sampleOf(this.#group);
     const now = Date.now();
     const wallMs = now - this.#at;
-    // What ended since then takes its share with it.
+    // Processes that have ended since then no longer count.
     const usedMs = Math.max(0, cpuMs - this.#cpuMs);
     this.#ms += isRunnable ? Math.min(wallMs, usedMs) : wallMs;
     this.#at = now;
@@ -65,7 +65,7 @@ function sampleOf(group: number): Sample {
   for (const pid of members(group)) {
     const fields = fieldsOf(`/proc/${pid}/stat`);
     if (!fields) continue;
-    // Of the process itself, and of its children that have ended.
+    // The time of the process itself and of its ended children.
     for (const field of fields.slice(11, 15)) ticks += Number(field);
     const threads = unlessGone(() => readdirSync(`/proc/${pid}/task`)) ?? [];
     for (const thread of threads) isRunnable ||= fieldsOf(`/proc/${pid}/task/${thread}/stat`)?.[0] === "R";
@@ -73,7 +73,7 @@ function sampleOf(group: number): Sample {
   return { cpuMs: ticks * TICK_MS, isRunnable };
 }
 
-/** What follows the name, from the state on; null when it has ended. */
+/** The fields after the name, beginning with the state; null if the process has ended. */
 function fieldsOf(path: string): string[] | null {
   const text = unlessGone(() => readFileSync(path, "utf8"));
   return text === null ? null : text.slice(text.lastIndexOf(")") + 2).split(" ");

@@ -36,9 +36,9 @@ const oneLine = (text: string) => {
   return line.length > LONGEST ? `${line.slice(0, LONGEST - 3)}...` : line || "(nothing)";
 };
 
-/** A mutant as it is listed: where, what, and the line of the source. */
+/** A mutant in the list: place, change, and line of the source. */
 export function describeMutant({ id, original, replacement, source }: Mutant): string {
-  // Of a long text only what follows the part that stays is told.
+  // Of a long text, only the part after the unchanged beginning is shown.
   let same = original.length > LONGEST ? 0 : Number.NEGATIVE_INFINITY;
   while (same >= 0 && same < replacement.length && original[same] === replacement[same]) same++;
   const [before, after] =
@@ -49,7 +49,7 @@ export function describeMutant({ id, original, replacement, source }: Mutant): s
 /** Whether somebody has to look at it: nothing noticed the fault. */
 export const isOpen = ({ state }: Verdict): boolean => state === "survived" || state === "uncovered";
 
-/** What a reader has to look at, one text for each. */
+/** The mutants that a reader has to look at, one text for each. */
 export function openVerdicts(verdicts: readonly Verdict[]): string[] {
   return verdicts.filter(isOpen).map(({ mutant, state, shown, left }) => {
     const tests =

@@ -18,10 +18,10 @@ import { type Mutant, planted } from "./generate.js";
 import type { Answer, Request } from "./host.js";
 import { members, OwnTime } from "./owntime.js";
 
-/** What a run of test files came to. */
+/** The result of a run of test files. */
 export interface Run {
   readonly outcome: "passed" | "failed" | "timeout";
-  /** Name of the test that failed first, or what else went wrong. */
+  /** Name of the first failed test, or another error. */
   readonly by: string | null;
   /** Without the time in which it waited for a processor. */
   readonly ms: number;
@@ -94,7 +94,7 @@ export class Sandbox {
     } finally {
       time.stop();
       signal?.removeEventListener("abort", stop);
-      // What a test that failed left running.
+      // Processes that a failed test left running.
       if (this.#host) for (const pid of members(host.pid!)) if (pid !== host.pid) endProcess(pid);
       rmSync(this.#scratch, { recursive: true, force: true, maxRetries: 3 });
       mkdirSync(this.#scratch);
@@ -106,10 +106,10 @@ export class Sandbox {
     if (this.#host) return this.#host;
     const host = fork(HOST, [this.folder], {
       cwd: this.folder,
-      // What vitest keeps for itself goes with the sandbox.
+      // The cache of vitest is removed with the sandbox.
       env: { ...process.env, TMPDIR: this.folder },
       stdio: ["ignore", "ignore", "inherit", "ipc"],
-      // A group of its own: whatever the tests started ends with it.
+      // A process group of its own: everything that the tests started ends with it.
       detached: true,
     });
     this.#host = host;
@@ -128,7 +128,7 @@ export class Sandbox {
   }
 }
 
-/** What the host says next; null when it ends instead. */
+/** The next message of the host; null if it ends. */
 function nextAnswer(host: ChildProcess): Promise<Answer | null> {
   return new Promise((resolve) => {
     const settle = (answer: Answer | null) => {
@@ -148,7 +148,7 @@ function endProcess(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch (error) {
-    // It ended by itself.
+    // It ended on its own.
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
 }

@@ -17,7 +17,7 @@ export default mergeConfig(
     test: {
       sequence: { sequencer: AsGiven },
       fileParallelism: false,
-      // What is executed is counted by process.
+      // Coverage is recorded by process.
       isolate: true,
       bail: 1,
       // The runner has limits of its own, for which waiting on a busy machine does not count.

@@ -47,7 +47,7 @@ const MEMBERS = [
   ...["request_id", "requester_fingerprint", "target_fingerprint", "attestation_type", "deadline", "claims", "status"],
   ...["predicates", "default_action_on_failure", "effective_from", "decision", "responder_fingerprint"],
 ];
-/** What a line of history can hold: a member of the name `__proto__` is refused before any of this. */
+/** Possible lines of history; a member named `__proto__` is refused earlier. */
 const readable = jsonValues().filter((value) => !JSON.stringify(value).includes('"__proto__":'));
 const payload = fc.dictionary(fc.constantFrom(...MEMBERS), fc.oneof({ weight: 4, arbitrary: plausible }, readable), {
   maxKeys: MEMBERS.length,

@@ -21,7 +21,7 @@ const waits = (seconds: number) => [
   [seconds * SECOND - 1, 1],
 ];
 
-/** The seconds that a refusal names, which must be those of its sentence. */
+/** The seconds of a refusal, which must agree with its message. */
 function named(refusal: unknown, about: string): number {
   if (!(refusal instanceof CairnlogError)) throw refusal;
   const { code, retryAfter, message } = refusal;

@@ -4,7 +4,7 @@ import { type ParseArgsConfig, parseArgs } from "node:util";
 type Options = NonNullable<ParseArgsConfig["options"]>;
 type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T; strict: true }>>["values"];
 
-/** Reads the options of `process.argv`; `--help` and what is not understood end the process. */
+/** Reads the options of `process.argv`; `--help` and wrong usage end the process. */
 export function readCommand<const T extends Options>(help: string, options: T): Values<T> {
   return read(help, options, false).values;
 }

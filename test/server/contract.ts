@@ -57,13 +57,13 @@ export class Contract {
     if (body !== undefined) this.#expectFits(promised.content[type!].schema, body, said);
   }
 
-  /** What `schema` finds wrong with a value, members that it does not name included. */
+  /** The faults of a value by `schema`, including undocumented members. */
   faults(schema: Document, value: unknown): unknown[] {
     const key = JSON.stringify(schema);
     if (!this.#checks.has(key))
       this.#checks.set(key, Compile({ ...closed(schema), components: { schemas: this.#schemas } }));
     const check = this.#checks.get(key)!;
-    // The compiled check is fast; what lists the faults looks every reference up anew.
+    // The compiled check is fast; the list of faults resolves every reference again.
     return check.Check(value) ? [] : check.Errors(value)[1];
   }
 

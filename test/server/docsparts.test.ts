@@ -9,7 +9,7 @@ type Schema = Parameters<typeof typeOf>[0];
 type Place = Parameters<typeof operationHtml>[0];
 type Document = Parameters<typeof docsPage>[0];
 
-/** What people read: words apart by one blank, whatever elements they stand in. */
+/** The visible text: words separated by one space, without their elements. */
 const read = (page: string): string =>
   page
     .replace(/<wbr>/g, "")

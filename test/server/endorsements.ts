@@ -14,7 +14,7 @@ export async function write(service: TestService, path: string, signer: TestSign
   return service.post(`/endorsements/${path}`, { ...body, auth: await proofOf(service, signer) });
 }
 
-/** Two keys and what they can ask for. */
+/** Two keys and the requests that they can make. */
 export interface Pair {
   readonly service: TestService;
   readonly endorser: TestSigner;
@@ -25,7 +25,7 @@ export interface Pair {
 export async function newPair(service: TestService): Promise<Pair> {
   return { service, endorser: await registeredSigner(service), endorsed: await registeredSigner(service), id: 1 };
 }
-/** What each command says. */
+/** The body of each command. */
 export const bodies = {
   offer: ({ endorser, endorsed }: Pair) => ({
     endorser_fingerprint: endorser.fingerprint,
@@ -52,7 +52,7 @@ export const bodies = {
 };
 export type Command = keyof typeof bodies;
 export const COMMANDS = Object.keys(bodies) as Command[];
-/** Which of the two keys gives the command. */
+/** The key that gives the command. */
 export const actor = (command: Command, pair: Pair) =>
   command === "accept" || command === "revoke-acceptance" ? pair.endorsed : pair.endorser;
 
@@ -62,7 +62,7 @@ export async function act(command: Command, pair: Pair, more: Body = {}): Promis
   if (command === "offer" && reply.status === 200) pair.id = reply.body.id;
   return reply;
 }
-/** The same, which must succeed. */
+/** Sends a command that must succeed. */
 export async function done(command: Command, pair: Pair, more: Body = {}): Promise<Reply> {
   const reply = await act(command, pair, more);
   expect(reply.status, reply.text).toBe(200);

@@ -49,7 +49,7 @@ export interface Reply {
 export class TestService {
   readonly server: RunningServer;
   #contract: Promise<Contract> | null = null;
-  /** Is told of every request and its answer. */
+  /** Called with every request and its answer. */
   watch: ((method: string, path: string, init: RequestInit, reply: Reply) => void) | null = null;
 
   constructor(server: RunningServer) {
@@ -71,7 +71,7 @@ export class TestService {
     return this.send("POST", `/api/v1${path}`, { body: content as BodyInit, headers });
   }
 
-  /** Any request. The answer must be what the OpenAPI document promises. */
+  /** Any request. The answer must match the OpenAPI document. */
   async send(method: string, path: string, init: RequestInit = {}): Promise<Reply> {
     const response = await fetch(this.url + path, { method, ...init });
     const bytes = Buffer.from(await response.arrayBuffer());

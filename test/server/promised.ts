@@ -22,7 +22,7 @@ export function resolved(document: Document, part: Document): Document {
 
 const compiled = new WeakMap<object, ReturnType<typeof Compile>>();
 
-/** A sentence about what is wrong with a JSON answer; null when it is as promised. */
+/** A sentence about the fault of a JSON answer; null if it matches the document. */
 export function brokenPromise(
   document: Document,
   method: string,

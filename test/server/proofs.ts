@@ -11,7 +11,7 @@ export interface ChallengeOptions {
   readonly purpose?: string;
 }
 
-/** What a client knows of a challenge. */
+/** The parts of a challenge that a client knows. */
 export interface Challenge {
   readonly challenge_id: string;
   readonly nonce: string;
@@ -58,7 +58,7 @@ export async function bearerOf(
   return { authorization: `Bearer ${reply.body.token}` };
 }
 
-/** The same signer, signing with the openssl command. */
+/** This signer, signing with the openssl command. */
 export function byOpenssl(signer: TestSigner): TestSigner {
   const folder = temporaryFolder();
   const file = (name: string) => join(folder, name);

@@ -4,7 +4,7 @@ import type { Log } from "#cairnlog/engine/log/log.js";
 
 export interface SlowClient {
   readonly socket: Socket;
-  /** What has come, as latin1. */
+  /** The received bytes, as latin1. */
   received(): string;
   /** Resolves when the connection has ended, however. */
   readonly closed: Promise<void>;

@@ -18,7 +18,7 @@ export interface Sample {
   readonly perSecond: number;
 }
 
-/** Of a stretch, the part that is left out: caches fill and the heap finds its size. */
+/** The part of an interval that is ignored: caches fill and the heap finds its size. */
 const WARM_UP = 1 / 3;
 
 /** By how much the line through `points` rises from its beginning to its end. */

@@ -13,7 +13,7 @@ import { type RunningService, scratchFolder, startService } from "../service.js"
 import { drifts, type Sample } from "./drift.js";
 
 const WORKERS = 16;
-/** Of what the service was measured to take. */
+/** Fraction of the measured capacity of the service. */
 const SHARE = 0.7;
 const CAPACITY_SECONDS = 10;
 const SAMPLES = 240;
@@ -42,7 +42,7 @@ export interface SoakReport {
   readonly problems: string[];
 }
 
-/** Keeps some receipts: those of hours would take more memory than the service. */
+/** Keeps only some receipts: all receipts of hours would take more memory than the service. */
 class SamplingLedger extends Ledger {
   #added = 0;
 
@@ -51,7 +51,7 @@ class SamplingLedger extends Ledger {
   }
 }
 
-/** Sends no more than `rate` requests a second, and takes the time of each. */
+/** Sends at most `rate` requests a second, and measures each. */
 class PacedConnection extends Connection {
   readonly #pace: Pace;
 
@@ -78,7 +78,7 @@ class Pace {
 
   async turn(): Promise<void> {
     const now = performance.now();
-    // What could not be sent in time is not made up for: the load is steady.
+    // Requests that could not be sent in time are not sent later: the load is steady.
     this.#next = Math.max(now, this.#next + 1000 / this.rate);
     if (this.#next > now) await sleep(this.#next - now);
     this.requests++;
@@ -159,7 +159,7 @@ export async function soak({ seed, seconds, restarts: planned, progress, signal 
   return report;
 }
 
-/** What Linux says of the process, and what the clients saw since the last sample. */
+/** The process by Linux, and the clients' measurements since the last sample. */
 function takeSample(
   service: RunningService,
   dataDir: string,

@@ -24,7 +24,7 @@ function fakePeaks(size: number, seed: number): Buffer {
   return digests(1e9 + seed * 64, popcount(size));
 }
 
-/** What `extend` should give, one leaf at a time. */
+/** The expected result of `extend`, one leaf at a time. */
 function expectedExtension(size: number, peaks: Buffer, leaves: Buffer, version: TreeVersion) {
   const tree = new PeakTree(size, split(peaks), version);
   const complete: CompleteNode[] = [];

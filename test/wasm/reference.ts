@@ -104,7 +104,7 @@ export class PeakTree {
   }
 }
 
-/** The same bytes as a view that begins at an odd offset of a larger buffer. */
+/** These bytes as a view that begins at an odd offset of a larger buffer. */
 export function unaligned(bytes: Uint8Array): Uint8Array {
   const room = new Uint8Array(bytes.length + 8).fill(0xa5);
   room.set(bytes, 3);

@@ -1,7 +1,7 @@
 // SHA-256 compression (FIPS 180-4, 6.2.2) of independent messages, one in each 32-bit lane of a vector: a group of
 // four, or two groups in turns. First a block's whole schedule, then its rounds.
 //
-// Two groups fill the vector units: a round of theirs is in the fewest instructions, 34, whatever waits for what. One
+// Two groups fill the vector units: a round uses the fewest instructions, 34, regardless of their latencies. One
 // group waits for its own results: its rounds are in 36, but the next e comes sooner.
 //
 // What was found by measuring (AMD Zen 3 at 3.24 GHz, V8 11.3; fastest of many, ns a node of version 1, two groups):
@@ -45,7 +45,7 @@ const SLOTS: usize = memory.data(2 * 8 * 16, 16);
 @inline function bigSigma0(x: v128): v128 { return xor3(rotate(x, 2), rotate(x, 13), rotate(x, 22)); }
 // @ts-ignore: decorator
 @inline function bigSigma1(x: v128): v128 { return xor3(rotate(x, 6), rotate(x, 11), rotate(x, 25)); }
-/** Three rotations and their xor, every shift into what is there. */
+/** Three rotations and their xor. */
 // @ts-ignore: decorator
 @inline function chain(x: v128, l: i32, m: i32, n: i32): v128 {
   return xor3(xor3(rotate(x, l), right(x, m), left(x, 32 - m)), right(x, n), left(x, 32 - n));

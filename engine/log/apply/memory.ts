@@ -1,6 +1,6 @@
 /**
- * What a thread keeps in memory of a log: the right edge of its trees, and what the newest entries are found by as long as no
- * run of postings on disk holds it. In the writer's thread it runs ahead of the disk while batches are on their way.
+ * A thread's memory of a log: the right edge of its trees, and the postings of the newest entries that are not in a run
+ * on disk yet. In the writer's thread it is ahead of the disk while batches are on their way.
  */
 import type { StoreReader } from "../../store/contract.js";
 import { Postings } from "../../store/postings/postings.js";
@@ -16,7 +16,7 @@ export class LogMemory {
   readonly #projection: Projection;
 
   /**
-   * To be restored before anything else.
+   * Call `restore` before any other method.
    * @param isReader another thread or process writes the log
    */
   constructor(store: StoreReader, projection: Projection, isReader = false) {
@@ -26,7 +26,7 @@ export class LogMemory {
     this.postings = new Postings(store.postings, isReader);
   }
 
-  /** Becomes what the disk says. */
+  /** Reads the state from disk again. */
   restore(): void {
     this.frontier.restore();
     catchUp(this.postings, this.#entries, this.frontier.size, this.#projection);

@@ -19,8 +19,8 @@ export interface Signer {
   /** The keys that succeeded it, first successor first. */
   readonly successors: readonly KeyRecord[];
   /**
-   * How the chain ends: `whole` at a key that was not succeeded; `unconfirmed` at a key whose named successor was registered
-   * anew by its own holder, who so disowned the link; `broken` where a row is missing.
+   * How the chain ends: `whole` at a key that was not succeeded; `unconfirmed` at a key whose named successor was
+   * registered again by its own holder, who thereby denied the link; `broken` if a row is missing.
    */
   readonly chain: "whole" | "unconfirmed" | "broken";
 }

@@ -9,9 +9,9 @@ const CHUNK = 1_000;
 const FINGERPRINT_LENGTH = "sha256:".length + 64;
 
 /**
- * Gives every row of a key its `proven`, as a rebuild would: true for keys that acted after they came. No entry of an
- * older format carries a signature of possession. If we crash in between, the next run goes over all of it again, and what
- * was written stays right.
+ * Gives every row of a key its `proven`, as a rebuild would: true for keys that acted after they were registered. No
+ * entry of an older format has a signature of possession. If we crash in between, the next run starts from the
+ * beginning, and the rows that were already written are right.
  */
 export async function addProven(store: Store): Promise<void> {
   let changed = new Map<string, KeyRow>();

@@ -4,7 +4,7 @@
  */
 import { renameSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
-import type { AttestationBundle, Manifest } from "../../../engine/verify/index.js";
+import { type AttestationBundle, type Manifest, signedWords } from "../../../engine/verify/index.js";
 import { CONNECTION_HELP, CONNECTION_OPTIONS, report, withClient } from "../connection.js";
 import { readSecret } from "../identity/secrets.js";
 import { readObject } from "../objects.js";
@@ -30,7 +30,8 @@ and writes FILE.attestation.json beside the file. The file itself is not sent.
 Options:
   --key KEY.pem            your private key; it stays here
   --type TYPE              authorship (default), editorial_review, peer_review, publication, or an https: predicate
-  --manifest               each FILE is a manifest (JSON) to be signed as it is, with the attestations that are in it
+  --manifest               each FILE is a manifest (JSON) to be signed, with the attestations that are in it; type and
+                           statement are signed, too, unless the signatures of such attestations cover the document
   --title TITLE            title of the document (default: the file's name)
   --pseudonym NAME         your display name, if the log does not know the key yet
   --intent TEXT            a statement of intent, for everybody to read
@@ -56,11 +57,12 @@ Example:
         const attested = await client.attest(subject, { type, pseudonym, intent, password });
         const bundlePath = writeBundle(file, attested.bundle);
         const { receipt } = attested;
-        const { log_entry_id, duplicate } = receipt;
+        const { log_entry_id, duplicate, signed } = receipt;
+        const isSigned = signed.attestation_type && signed.intent_statement;
         report(
           values,
-          { file, bundle: bundlePath, log_entry_id, duplicate },
-          `${file}: entry ${log_entry_id}${duplicate ? " (recorded before)" : ""}, ${bundlePath}`,
+          { file, bundle: bundlePath, log_entry_id, duplicate, signed },
+          `${file}: entry ${log_entry_id}${duplicate ? " (recorded before)" : ""}, ${bundlePath}${isSigned ? "" : `. ${signedWords(signed)}`}`,
         );
       }
     });

@@ -25,25 +25,25 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_metrics: {
     answer:
-      '# HELP cairnlog_http_requests_total Requests answered.\n# TYPE cairnlog_http_requests_total counter\ncairnlog_http_requests_total{method="GET",route="/api/v1/openapi.json",status="200"} 1\ncairnlog_http_requests_total{method="GET",route="/api/v1/log/sth",status="404"} 1\ncairnlog_http_requests_total{method="GET",route="/api/v1/log/checkpoint",status="404"} 1\ncairnlog_http_requests_total{method="POST",route="/api/v1/auth/challenge",status="200"} 2',
+      '# HELP cairnlog_refusals_total Requests refused, by the code of the problem document.\n# TYPE cairnlog_refusals_total counter\ncairnlog_refusals_total{code="not-found"} 2\ncairnlog_refusals_total{code="precondition-failed"} 2\n\n# HELP cairnlog_http_aborted_total Requests whose client left before the answer was sent.',
   },
   post_users: {
     body: {
       display_name: "Ada Lovelace",
       email: "ada@example.org",
       credential_type: "hardware",
-      key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "60a259f5-fcca-4292-84a8-06ad107730e9",
+        id: "db89f108-dde8-4cc8-9e2e-f2aa13ea5e96",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "679cea48-1e2c-410b-b6d2-77f9ba29aacd",
-        key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+        id: "2044b8e9-e430-4fe9-a146-50a936a85170",
+        key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -51,26 +51,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "170FQ-W2RZD-EF19J-HV0V3-EHX52-ZCD31-VF9ZK-5SW09",
+      recovery_key: "HK666-Y0MVS-KWM67-Q439H-MF3QY-QJ9XZ-YZYGF-2EG1D",
     },
   },
   post_users_recover: {
     body: {
       pseudonym: "Ada Lovelace",
-      recovery_key: "170FQ-W2RZD-EF19J-HV0V3-EHX52-ZCD31-VF9ZK-5SW09",
+      recovery_key: "HK666-Y0MVS-KWM67-Q439H-MF3QY-QJ9XZ-YZYGF-2EG1D",
       credential_type: "hardware",
-      key_fingerprint: "sha256:a6ab0e0df0c95b8e0613601e983b380b8df0c11aef5c59ac756666d3654c3484",
+      key_fingerprint: "sha256:9fea8a4e021b43d21f3e0b83e5663be0a8d19896142560a0ed0e1f802a31d60b",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "60a259f5-fcca-4292-84a8-06ad107730e9",
+        id: "db89f108-dde8-4cc8-9e2e-f2aa13ea5e96",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "ca0e3d5a-ea62-4000-b34d-f4d1d81c1f0b",
-        key_fingerprint: "sha256:a6ab0e0df0c95b8e0613601e983b380b8df0c11aef5c59ac756666d3654c3484",
+        id: "33e667f7-ff3f-4634-8539-706349c26d98",
+        key_fingerprint: "sha256:9fea8a4e021b43d21f3e0b83e5663be0a8d19896142560a0ed0e1f802a31d60b",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -78,24 +78,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "12MF4-CV678-ZY9TW-5BH70-EWEZ8-KF2GW-WA4PC-68WE2",
+      recovery_key: "TBC9Y-J5ZX6-TZQSZ-DB5QR-P55KT-FECXA-AC46W-EC2DR",
       revoked_credentials: 2,
     },
   },
   post_credentials_enroll: {
     body: {
-      challenge_id: "08b0095f-89a7-404b-9234-9ee4d7cd4a8f",
-      issuing_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
-      key_fingerprint: "sha256:3884491f1d62fbb793c1efe2cbda32eabd3f5e4c65d9647f712d3cdd892b575c",
+      challenge_id: "d189d6bb-1c07-4524-ba1f-b62e52a1a51b",
+      issuing_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      key_fingerprint: "sha256:db78dabf5506df6ce759e36c8c2aeb911e41a2f491e9b9e20830036111536b82",
       credential_type: "hardware",
       device_label: "Second security key",
-      challenge_signature: "QkJlqWfIv7MZfPebbTrUCaTDm/Tg5OWxSXPaLGGiJbgDD3Ehvh1UPITlaUpJ5c4WtUEKtPW18kzFSQXq29IzBw==",
-      chain_signature: "ZvfeewISCjiEvClLLKReedFCUy5f82DZZF0l1g6/ymkl/xwrdv6TDyxgY4gGR252NItkVeZfOKWcmkMANBl3Dg==",
+      challenge_signature: "x9LrajFD/J/FWKkDMqKtODjsNcFhSk8FqSe890zBS0MeXb+JuRusWeHgAtt3FYIet6MWQ+6xFeY5mlTay5mWBQ==",
+      chain_signature: "UfSJXG21G3Ep87rMGyX+a0ipO6RGsrm6X3vO5+13p5BkarTemoLOZIW0LhwQXQnnEBKAv2OPFIqW9EYp0vYzAQ==",
     },
     answer: {
       credential: {
-        id: "676c1e03-7860-488c-bbee-7a8ab82c565d",
-        key_fingerprint: "sha256:3884491f1d62fbb793c1efe2cbda32eabd3f5e4c65d9647f712d3cdd892b575c",
+        id: "8fab79de-56d1-4150-aee7-528257e9cc6c",
+        key_fingerprint: "sha256:db78dabf5506df6ce759e36c8c2aeb911e41a2f491e9b9e20830036111536b82",
         credential_type: "hardware",
         device_label: "Second security key",
         status: "active",
@@ -110,7 +110,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+          fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -118,7 +118,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           expires_at: null,
         },
         {
-          fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+          fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
           pseudonym: "Grace",
           algorithm: "ecdsa-p256",
           status: "active",
@@ -136,7 +136,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+          fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -150,11 +150,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint: {
-    params: { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519" },
+    params: { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3" },
     answer: {
-      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAEqFUePWEihwZY340iJ7Bgrhup8owEXWUE2mojHL6sgc=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY5muwmFyzQtqMxk71xcVAV8OcW10uGLGFAGQMtv3TBA=\n-----END PUBLIC KEY-----\n",
       pseudonym: "Ada",
       algorithm: "ed25519",
       status: "active",
@@ -163,12 +163,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       log_entry_id: 1,
       successor_fingerprint: null,
       predecessor_fingerprint: null,
+      proven: false,
     },
   },
   get_keys_fingerprint_status: {
-    params: { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519" },
+    params: { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3" },
     answer: {
-      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
       status: "active",
       expires_at: null,
       successor_fingerprint: null,
@@ -178,75 +179,75 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     body: {
       payload: {
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAEqFUePWEihwZY340iJ7Bgrhup8owEXWUE2mojHL6sgc=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY5muwmFyzQtqMxk71xcVAV8OcW10uGLGFAGQMtv3TBA=\n-----END PUBLIC KEY-----\n",
         pseudonym: "Ada",
         key_algorithm: "ed25519",
       },
     },
     answer: {
-      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
       pseudonym: "Ada",
       algorithm: "ed25519",
       log_entry_id: 1,
       leaf_index: 0,
-      entry_hash: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
+      entry_hash: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
     },
   },
   post_keys_succeed: {
     body: {
       payload: {
-        old_fingerprint: "sha256:0ee240a78dd1178b4f8bab22bd29be18aadede429c3f046349b9ea24fcc655fb",
+        old_fingerprint: "sha256:244c3a185e631391ad369626fc34e480f14c8ab905c627d4119956716f9bb500",
         new_public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAA7z1UgJzBEj0PXcFY4kJM5YLnyIw2xBiXQANhUKS+R8=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAyYD+D2u/mPNI0izuJGGWWFNoZBwf/GS2s2/BuVVkJCg=\n-----END PUBLIC KEY-----\n",
         new_algorithm: "ed25519",
       },
       auth: {
-        challenge_id: "40f3f146-3cc2-496f-bb64-ec152453e63b",
-        challenge_signature: "i4Aou7drSKtlwifs2XNg3kjbPTvsyE72rTjjWsGds5FbLG6z4GR4FC8FYy6TFRM6HxDbzT9eHKv/3CbkR3lbCg==",
+        challenge_id: "c5f0309f-bad4-47f2-a5fc-a0849f041aae",
+        challenge_signature: "jW9E9wD0C83XfYweECKbtAGTs4arPsOAdFlm6eamrpFtoObgaYggFExQ4j7+73HqM4V0Sre4DEgqxbdTtFimAg==",
       },
     },
     answer: {
-      old_fingerprint: "sha256:0ee240a78dd1178b4f8bab22bd29be18aadede429c3f046349b9ea24fcc655fb",
-      new_fingerprint: "sha256:8159ba42f1bec3521bd02776947ca61b6c17105da98b9399c70c19f1fd24807e",
+      old_fingerprint: "sha256:244c3a185e631391ad369626fc34e480f14c8ab905c627d4119956716f9bb500",
+      new_fingerprint: "sha256:5268d72626b9408c31a33bcdadfc517ed0465b353f5c5131910036224709ea7e",
       log_entry_id: 5,
       leaf_index: 4,
-      entry_hash: "6f0eda552ef654788a737329c1e2f4d7ac1a03e29bac8bdd3fc271c6dee37a6c",
+      entry_hash: "e298f5545e4aa6387add8d6bd97c58948b864dc4126c7b7839e014e05e70f46f",
     },
   },
   post_keys_revoke: {
     body: {
-      payload: { fingerprint: "sha256:8159ba42f1bec3521bd02776947ca61b6c17105da98b9399c70c19f1fd24807e" },
+      payload: { fingerprint: "sha256:5268d72626b9408c31a33bcdadfc517ed0465b353f5c5131910036224709ea7e" },
       auth: {
-        challenge_id: "37e04e37-8486-4c50-9dd2-f72b62c716e4",
-        challenge_signature: "8WWIP7BBaFUI/WTEgtQLf2lzqd7lCVVDHVCvC+BsVepF6K4lKMwm1deeGjQHX05Z56h6hz2jyGiPCp7PHMuHBQ==",
+        challenge_id: "99dbc150-1190-4845-b789-02fb7db82a2f",
+        challenge_signature: "N1NZIkqlbqoItG5ZYsKtwOUkOdw3LqkVnFCrQ41exOJFDCpoFoB3I3Lwgiaq9sQAmyf5H4fKR3Ba1yyK8c55CQ==",
       },
     },
     answer: {
-      fingerprint: "sha256:8159ba42f1bec3521bd02776947ca61b6c17105da98b9399c70c19f1fd24807e",
+      fingerprint: "sha256:5268d72626b9408c31a33bcdadfc517ed0465b353f5c5131910036224709ea7e",
       status: "revoked",
       log_entry_id: 6,
       leaf_index: 5,
-      entry_hash: "69470bc74aef4d8361928133fd76639f5ccf9c6da081e164de1b09e2a260ee8e",
+      entry_hash: "159a85110f55012a823c6df8f74a1ef37e9c44b581213b47d0e222f26f8031ae",
     },
   },
   post_auth_challenge: {
-    body: { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", purpose: "login" },
+    body: { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", purpose: "login" },
     answer: {
-      challenge_id: "3b4c00b7-1950-439b-9610-457209a91c89",
+      challenge_id: "8b0660cd-dc8e-4597-a1eb-59aa88cfb6e3",
       nonce:
-        "service.auth.v1:login:sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519:B0h69ZFQgLrE6Wa5gRpvGNVJJUNeU6Q1U8NA8is9hqk",
+        "service.auth.v1:login:sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3:tD8ydbUcKLZxWYPXsrcz6zyfJBNZYIPDMZgDg4mMXVI",
       expires_at: "2025-01-01T00:05:00.000000Z",
     },
   },
   post_auth_login: {
     body: {
-      challenge_id: "3b4c00b7-1950-439b-9610-457209a91c89",
-      challenge_signature: "PnYUOn/xb5jmAUG+uSYmNzeR6nq0Sc/jLxmXus+gXSYBQZ9HDQfwmubjtm3KE8v0oauow3XY9IUIKYWGDM9mBw==",
+      challenge_id: "8b0660cd-dc8e-4597-a1eb-59aa88cfb6e3",
+      challenge_signature: "opw+VyTfH1lYagMToAKayjbW3tTcg30DStqifs0l0ok/MqsNhxJQSQttCh1cME+2gr2CXeReysITesdDeegyAQ==",
     },
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZTc0ZDI0OWY1M2Q3Y2Y2MzdjMDBkNjA4YWJmMmMyY2Y2ZTQzMGEwYzMxOGJjYzcxYzVlMjNhYjVlNjg2OGY3YSIsInN1YiI6InNoYTI1Njo2NmNmNzhhOWU5ZGMxNzZjMDFjMGNkODgzNDg0ZmVlNzFmYWFkZmI5ZmFkNWUwNjE3MDc3NDBkYmI5NzcwNTE5IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjU1M2YxMzI2LTQ3NWMtNDlmMC1iMmRiLTZkMGQ3MjYzNmU4YSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.OtOQGI0wfoo7XSfV7lbf5MXycBNWu7jxcfBLBqs8ihoqsYw-iPzp4NScEgkfVHSLrOrfzMPQ3uTO11eOldYfBw",
-      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6NTQxNDg0Y2RjNjU3M2FhMzY3NDAwNGJhZjVkN2ZhYmNjMmJhYjhkMDRlMTc2ZGY5ZjYxNmEzZjdiY2I5YjJhZCIsInN1YiI6InNoYTI1NjpmMmNjNDY3YWRjODg2ZDAxYzMwNGU3ODEyNjUwYTQwZTEyNWQ3MmE4YThjOGRhMmM4ZTZlNWU4ZDQ4MmVmMmMzIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjNkMDZjZmMwLTQ1N2QtNGE5OS1hYTYzLTUyYjllOTM5ODE1OSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.p8a169cuTxIw9w0ytY5V_C1l5zI0LmS-uSXxcuVgsIF8P431kXYBCt8W0UO1kZgfVa3yqhniTMRrZ_luumUtDQ",
+      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -254,20 +255,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_renew: {
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZTc0ZDI0OWY1M2Q3Y2Y2MzdjMDBkNjA4YWJmMmMyY2Y2ZTQzMGEwYzMxOGJjYzcxYzVlMjNhYjVlNjg2OGY3YSIsInN1YiI6InNoYTI1Njo2NmNmNzhhOWU5ZGMxNzZjMDFjMGNkODgzNDg0ZmVlNzFmYWFkZmI5ZmFkNWUwNjE3MDc3NDBkYmI5NzcwNTE5IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjM0Y2VlZDM2LTQ0NjQtNDY4My1iMzFhLTdiMDkwZTQzMGI2MSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.GptSn_3CCzEd7xeSaW2Yhh70crElCvaVjxS2_MLXJi5Dx3gywvfS5rjfRLKqmDZJC_hVv-xFT3aJYBJyIj9QCQ",
-      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6NTQxNDg0Y2RjNjU3M2FhMzY3NDAwNGJhZjVkN2ZhYmNjMmJhYjhkMDRlMTc2ZGY5ZjYxNmEzZjdiY2I5YjJhZCIsInN1YiI6InNoYTI1NjpmMmNjNDY3YWRjODg2ZDAxYzMwNGU3ODEyNjUwYTQwZTEyNWQ3MmE4YThjOGRhMmM4ZTZlNWU4ZDQ4MmVmMmMzIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6Ijc1YWVjZGZmLTgwM2YtNDFkMC04MzUxLWU3ODk0NDdiODcyNSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.KgVi7fKxqLTiiC-gakSpgYPav4i3F6fLYKPpMxBpjd2-jjy_PlKLyku9YCQ5mCWda9txzqVEwMVdv5BJzPViDA",
+      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
   },
   post_auth_password: {
     body: {
-      challenge_id: "99487111-fadd-4529-b91b-c06e6c2d09d4",
-      challenge_signature: "19RU8CG1Xe7Ro4yeOZGg23s4RVdtcrBqqzEzWGH09/L1zZhGKo6gl8tXfdBunEN3I3sF0cTKjC1P1qgYvqYCBw==",
+      challenge_id: "473aeea1-0ccf-4e21-9597-a32d8304ed67",
+      challenge_signature: "70kxYTG6p6LQOSZLZLT0dsbx9ogsygFPCwuMM+oJcfWVlOOJ7VGU9+qusvC0PKifXewhM+lc93c9KyKuZGNpBw==",
       password: "correct horse battery",
     },
     answer: {
-      fingerprint: "sha256:09c0f1d4476a751392ff1712aad4bec64f4d784a93c18bdf2e17619ec399cda4",
+      fingerprint: "sha256:537d07d6575a548f44d7fea26cba6b5dfc252466d9257adadca1769110d122da",
       password_set: true,
     },
   },
@@ -282,36 +283,37 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         attestations: [],
       },
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAEqFUePWEihwZY340iJ7Bgrhup8owEXWUE2mojHL6sgc=\n-----END PUBLIC KEY-----\n",
-      signature: "j0CeyQsWs0dFZwWxK/Zg7SglQz22K04KTBNnfTXMQ8AAsTUqyqOP/dakb1tZRpKrws/Zkeql2+HW6Eh6mfmDDA==",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY5muwmFyzQtqMxk71xcVAV8OcW10uGLGFAGQMtv3TBA=\n-----END PUBLIC KEY-----\n",
+      signature: "dpWZLIN8RCewaCu2nDbMwRN3c3C1LYafymtiheivLsa00jRObLtny267KDKnlWvQfZwuQeUo5bCtxlfUbCbeBg==",
       intent_statement: "I wrote it.",
     },
     answer: {
       attestation: {
-        id: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
+        id: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
         type: "authorship",
         scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-        signer_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+        signer_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
         signature_algorithm: "ed25519",
-        signature: "j0CeyQsWs0dFZwWxK/Zg7SglQz22K04KTBNnfTXMQ8AAsTUqyqOP/dakb1tZRpKrws/Zkeql2+HW6Eh6mfmDDA==",
+        signature: "dpWZLIN8RCewaCu2nDbMwRN3c3C1LYafymtiheivLsa00jRObLtny267KDKnlWvQfZwuQeUo5bCtxlfUbCbeBg==",
         timestamp: "2025-01-01T00:06:00.000000Z",
         intent_statement: "I wrote it.",
       },
-      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
       pseudonym: "Ada",
       log_entry_id: 13,
       leaf_index: 12,
-      entry_hash: "1ba6c1f3d896b97d7239b2e2587b33f939d9f21af5a63e984b0934fd8a53354f",
+      entry_hash: "38772b5e0cc53059979fbb4d51199026657a95462003be8f1fe85c1fdbb0c5c8",
       manifest_hash: "38f0c85d6331fd79023d1cd40a3908b665272ec2077277686ac55af17b1b6494",
       sth: {
         tree_size: 13,
-        root_hash: "d0dee6499c028fa4ced3d1e8a7fbd4b852f1a200154023a6ab3ace290b1e684b",
-        signature: "XV4Fu3Ssie7SeHQn+LOhaHKDYwfocaTpfnNXg3cVgpupgkTRvq7kavKOGKFl2RzBudJNKBQSeltKr1URGSdCCw==",
+        root_hash: "a75f5fb6046b3f0f928d15d809f382bb42c2270130fd13abea25b978264b20ec",
+        signature: "qqPB2FUIm8UWiI0hVQriPUt5vQRFUJEEc1ekZtrfl5rIKXJ6h3cTcKFndrg/jUm8JU2MA1GORQXDhmvjOmWFBg==",
         timestamp: "2025-01-01T00:06:00.000000Z",
-        key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
+        key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
         tree_version: 2,
       },
       duplicate: false,
+      signed: { attestation_type: false, intent_statement: false },
     },
   },
   post_documents_sign: {
@@ -320,7 +322,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
       tags: ["report"],
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEnhpuwuBy6xwak9XfZI36lH3xhJ4O\nLULqNY012uux8SJ2TTGlUyxdHWVMJviKS1M9BfSrjWC0gzlJh8zdUkhmYw==\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE6zW/faVnfsOQm2t5nfQJJaGP+Sp5\nU6D83Nf11jFIud3OrcomSx8UCUCLujPYwHbCdb9Db5BOKq6YLb6lpjemlg==\n-----END PUBLIC KEY-----\n",
       attestation_type: "editorial_review",
     },
     answer: {
@@ -330,18 +332,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
           title: "Annual report",
           tags: ["report"],
+          attestation_type: "editorial_review",
         },
       },
       signing_payload:
-        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsInRhZ3MiOlsicmVwb3J0Il0sInRpdGxlIjoiQW5udWFsIHJlcG9ydCJ9fQ==",
-      manifest_hash: "38f0c85d6331fd79023d1cd40a3908b665272ec2077277686ac55af17b1b6494",
+        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJhdHRlc3RhdGlvbl90eXBlIjoiZWRpdG9yaWFsX3JldmlldyIsImNvbnRlbnRfaGFzaCI6InNoYTI1Njo0OTg2M2NjODhjNzFkZTY2MjkyYTlmNWYyYjkzMmQxZGYwYzFlZDEwMWVjMmI5Nzg4MGRlMWExMTMzNzA5ODEwIiwidGFncyI6WyJyZXBvcnQiXSwidGl0bGUiOiJBbm51YWwgcmVwb3J0In19",
+      manifest_hash: "07a3a261f09eccfd842bc0cc3b0f4d6489cff455701b173ccae85104b6b55285",
     },
   },
   get_log_head: {
     answer: {
       head: {
         id: 14,
-        entry_hash: "a6a194da02d462bfe4b3c6c55bd6bc61b378a6cd2586edd40d6b544267c27640",
+        entry_hash: "35d3041884ac1729acf4ec7ce4650ac314bebe336380cdfc603fa8195c94eaf1",
         event_type: "https://x-service.example/predicates/authorship/v1",
         timestamp: "2025-01-01T00:06:00.000000Z",
       },
@@ -355,20 +358,22 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       timestamp: "2025-01-01T00:00:00.000000Z",
       event_type: "key_registration",
       payload: {
+        event_type: "key_registration",
         expiration_date: null,
-        fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+        fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
         key_algorithm: "ed25519",
+        possession_signature: null,
         pseudonym: "Ada",
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAEqFUePWEihwZY340iJ7Bgrhup8owEXWUE2mojHL6sgc=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY5muwmFyzQtqMxk71xcVAV8OcW10uGLGFAGQMtv3TBA=\n-----END PUBLIC KEY-----\n",
       },
       previous_hash: null,
-      entry_hash: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
+      entry_hash: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
+          digest_hex: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
           is_primary: true,
         },
       ],
@@ -377,10 +382,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_log_sth: {
     answer: {
       tree_size: 14,
-      root_hash: "003e5fa6005d0cd1b88f19eb66c904666545d68f76af49d2c3f2530430734856",
-      signature: "6fnE9/6Fz5WNOdreLxxREQjeJpXtsRAfrpIJS9KvG4IQcLzsGboL4a31FSYd8EJbwS816mWzek5e/ExLG6PmAQ==",
+      root_hash: "cb8d1c956a8ebb3e9da0aefc8be3df2a750102fbdff9a8dc37131f0e8412512e",
+      signature: "hi0R4QPSlSXXpePjIJp7qCyOm03ApMEtG12LPQlSrL/5tZ3FQoTuO2HIDOtWMxJ70xuJo/UbgJzAUPQttS0gDw==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
+      key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
       tree_version: 2,
     },
   },
@@ -388,10 +393,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     params: { tree_size: 3 },
     answer: {
       tree_size: 3,
-      root_hash: "c41de7190098d0fec4988e6e1c5ae23a6ef56208a96530d482b6052de5b69cb2",
-      signature: "kzM5tLt1dpVzaTVn9q1TvghkLPtSJVHdTsYaERwpFpWr+p+mszEETmPEApRMbQtyrO07jMR6sFk/4inPQ992Dw==",
+      root_hash: "8821135d4f39f99f4d070ab20ef958a0017ee2aebaa6bf65d4eecc8ac8a47900",
+      signature: "XabmJr/6CHgBpdZ7APy/TOus5ihZxYKQX+oWGJFYEGnQTkjjHPuXWRZXdb37+y8rfR5e5zEoCgFz+F3YTCLpAQ==",
       timestamp: "2025-01-01T00:00:00.000000Z",
-      key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
+      key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
       tree_version: 2,
     },
   },
@@ -401,10 +406,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       heads: [
         {
           tree_size: 3,
-          root_hash: "c41de7190098d0fec4988e6e1c5ae23a6ef56208a96530d482b6052de5b69cb2",
-          signature: "kzM5tLt1dpVzaTVn9q1TvghkLPtSJVHdTsYaERwpFpWr+p+mszEETmPEApRMbQtyrO07jMR6sFk/4inPQ992Dw==",
+          root_hash: "8821135d4f39f99f4d070ab20ef958a0017ee2aebaa6bf65d4eecc8ac8a47900",
+          signature: "XabmJr/6CHgBpdZ7APy/TOus5ihZxYKQX+oWGJFYEGnQTkjjHPuXWRZXdb37+y8rfR5e5zEoCgFz+F3YTCLpAQ==",
           timestamp: "2025-01-01T00:00:00.000000Z",
-          key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
+          key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
           tree_version: 2,
         },
       ],
@@ -417,20 +422,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "7e2c3fd9a1c890860585e65760fd7b46933cc3978c01d7770ebd43c02164dace",
-      root_hash: "1b992151f4c059fa82194bddb9e222a6915df8b7c969ab0d57886c9687b40b4d",
+      leaf_hash: "6ba70199a0e68c6d7083de4fe7286a6349318ae763040d158d58e33d9e844a2e",
+      root_hash: "d53b4034d5f5e4ae523be2644b877f80f83394fa57d4172d79d534bac8a041a1",
       audit_path: [
-        "500376989b4a456a9adbd9f182b8e3a06b3f22c00d87e6ae17632db2087cc1ab",
-        "17e1cbc5064aecfe53dcb7aa8a5412abb6dfb4d7d42e507c1408efb65a038e91",
-        "76cbc9099426b2d7927ce7c8fc9a5f02d3344285dbe56b0baf3bc5a0ae02c205",
+        "834001b27e9a9209c7e466f0b3f63c7974eb3dedc33aa6856d86dfe979f0b0e4",
+        "9f7cac73b04b806e59d4c1061e252fe4cbc34dde9ec98d43d911be990dac81ca",
+        "0e6a76318e2149e0666aed185aa1b6f588cb8cb5d705268d3fa0f8561b193f2a",
       ],
-      entry_hash: "e4d81428b7179b62f61c3a38a0ecf401bedd7a4de8d5436b91b1477a6bfff324",
+      entry_hash: "3030adb59fecbeab43ee1f3284c63d4b79464ae70a660775a8c13e11c7cf7e86",
       sth: {
         tree_size: 5,
-        root_hash: "1b992151f4c059fa82194bddb9e222a6915df8b7c969ab0d57886c9687b40b4d",
-        signature: "qZIPkVT3/qaemzFmueEElOL7JDeIPPBcCcTpcTNV4jgij5Rq4JWTg1XJdUrxBVJC7VywT+iQVQjt/yJKmEHTBg==",
+        root_hash: "d53b4034d5f5e4ae523be2644b877f80f83394fa57d4172d79d534bac8a041a1",
+        signature: "TaJUukaTJ8Xch0S5bFbK0nONuCqeuvxh1l0yfHYDRG1NCt8qNBaBizCGdTGvWxx7asn5PX66n6Qzh8uqwBrxAA==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
+        key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
         tree_version: 2,
       },
     },
@@ -442,20 +447,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "7e2c3fd9a1c890860585e65760fd7b46933cc3978c01d7770ebd43c02164dace",
-      root_hash: "1b992151f4c059fa82194bddb9e222a6915df8b7c969ab0d57886c9687b40b4d",
+      leaf_hash: "6ba70199a0e68c6d7083de4fe7286a6349318ae763040d158d58e33d9e844a2e",
+      root_hash: "d53b4034d5f5e4ae523be2644b877f80f83394fa57d4172d79d534bac8a041a1",
       audit_path: [
-        "500376989b4a456a9adbd9f182b8e3a06b3f22c00d87e6ae17632db2087cc1ab",
-        "17e1cbc5064aecfe53dcb7aa8a5412abb6dfb4d7d42e507c1408efb65a038e91",
-        "76cbc9099426b2d7927ce7c8fc9a5f02d3344285dbe56b0baf3bc5a0ae02c205",
+        "834001b27e9a9209c7e466f0b3f63c7974eb3dedc33aa6856d86dfe979f0b0e4",
+        "9f7cac73b04b806e59d4c1061e252fe4cbc34dde9ec98d43d911be990dac81ca",
+        "0e6a76318e2149e0666aed185aa1b6f588cb8cb5d705268d3fa0f8561b193f2a",
       ],
-      entry_hash: "e4d81428b7179b62f61c3a38a0ecf401bedd7a4de8d5436b91b1477a6bfff324",
+      entry_hash: "3030adb59fecbeab43ee1f3284c63d4b79464ae70a660775a8c13e11c7cf7e86",
       sth: {
         tree_size: 5,
-        root_hash: "1b992151f4c059fa82194bddb9e222a6915df8b7c969ab0d57886c9687b40b4d",
-        signature: "qZIPkVT3/qaemzFmueEElOL7JDeIPPBcCcTpcTNV4jgij5Rq4JWTg1XJdUrxBVJC7VywT+iQVQjt/yJKmEHTBg==",
+        root_hash: "d53b4034d5f5e4ae523be2644b877f80f83394fa57d4172d79d534bac8a041a1",
+        signature: "TaJUukaTJ8Xch0S5bFbK0nONuCqeuvxh1l0yfHYDRG1NCt8qNBaBizCGdTGvWxx7asn5PX66n6Qzh8uqwBrxAA==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
+        key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
         tree_version: 2,
       },
     },
@@ -466,30 +471,30 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       from_size: 3,
       to_size: 6,
       tree_version: 2,
-      from_root: "c41de7190098d0fec4988e6e1c5ae23a6ef56208a96530d482b6052de5b69cb2",
-      to_root: "7550208c2602ca1ecda8703bb04175eec396033125965ce47c45151a44e4d87a",
+      from_root: "8821135d4f39f99f4d070ab20ef958a0017ee2aebaa6bf65d4eecc8ac8a47900",
+      to_root: "d1fa3cbf80622dc3bc52df169aa4b48067e082982f910f93695425922e94c242",
       peaks: [
-        "17e1cbc5064aecfe53dcb7aa8a5412abb6dfb4d7d42e507c1408efb65a038e91",
-        "7e2c3fd9a1c890860585e65760fd7b46933cc3978c01d7770ebd43c02164dace",
+        "9f7cac73b04b806e59d4c1061e252fe4cbc34dde9ec98d43d911be990dac81ca",
+        "6ba70199a0e68c6d7083de4fe7286a6349318ae763040d158d58e33d9e844a2e",
       ],
       extension: [
-        "500376989b4a456a9adbd9f182b8e3a06b3f22c00d87e6ae17632db2087cc1ab",
-        "8cb56959b72968806a2cdb6eacdcbad3a4b97613563261dea250f0c3957524af",
+        "834001b27e9a9209c7e466f0b3f63c7974eb3dedc33aa6856d86dfe979f0b0e4",
+        "bccc1771c5f07fc39e6f3eccadb0a63ccf3ec58ac6dca7a5bdf84c24fe82eca7",
       ],
       from_sth: {
         tree_size: 3,
-        root_hash: "c41de7190098d0fec4988e6e1c5ae23a6ef56208a96530d482b6052de5b69cb2",
-        signature: "kzM5tLt1dpVzaTVn9q1TvghkLPtSJVHdTsYaERwpFpWr+p+mszEETmPEApRMbQtyrO07jMR6sFk/4inPQ992Dw==",
+        root_hash: "8821135d4f39f99f4d070ab20ef958a0017ee2aebaa6bf65d4eecc8ac8a47900",
+        signature: "XabmJr/6CHgBpdZ7APy/TOus5ihZxYKQX+oWGJFYEGnQTkjjHPuXWRZXdb37+y8rfR5e5zEoCgFz+F3YTCLpAQ==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
+        key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
         tree_version: 2,
       },
       to_sth: {
         tree_size: 6,
-        root_hash: "7550208c2602ca1ecda8703bb04175eec396033125965ce47c45151a44e4d87a",
-        signature: "KufkBzi6oZyZvI1b+WBBysZHIbzzMk57bNAToxkV8PBD+5LdBujp1QeAsQ8wfA4IYvOgzMP8Uenf3CatRr7JDA==",
+        root_hash: "d1fa3cbf80622dc3bc52df169aa4b48067e082982f910f93695425922e94c242",
+        signature: "s6YaF065BpS6iN6bu+v/rbYu0uOsPurIcjqTxB1CQ+g8RbyxRTeiNHuvDRxdejX8VgyjNqOZgkh5glBrRkK2CA==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
+        key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
         tree_version: 2,
       },
     },
@@ -497,15 +502,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_verify: { answer: { valid: true, entry_count: 14, errors: [], warnings: [] } },
   get_log_operator_key: {
     answer: {
-      fingerprint: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
+      fingerprint: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
       algorithm: "ed25519",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAoVI+NDmJTxjhQnUhUBTN/IgvBobEcTNrvhTmaxkQuXs=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAyUIA9n0AkJz4PEStaRp9IE5Gn3vo25KjHUVy/Kh6JMg=\n-----END PUBLIC KEY-----\n",
     },
   },
   get_log_checkpoint: {
     answer:
-      "cairnlog/e74d249f53d7cf63\n14\nAD5fpgBdDNG4jxnrZskEZmVF1o92r0nSw/JTBDBzSFY=\n\n— cairnlog/e74d249f53d7cf63 Z8xUnXtN98gz3SOJQxIo4vfyKmNc2CUGRJtqj+whmYfSj0K6S0hA9rulRZ5LzDWtWGXdCT1MifrSw9t6+g1b/Vd7swg=\n",
+      "cairnlog/541484cdc6573aa3\n14\ny40clWqOuz6doK78i+PfKnUBAvvf+ajcNxMfDoQSUS4=\n\n— cairnlog/541484cdc6573aa3 xdtfHMePjVyUNeAczWPWQvsLpK0Ow00/xKE0x+1TeMWn/2qiH5FVmZWZKBh9ZyeQpvMti+JPdGj4w5vJeVMfLrw8NwY=\n",
   },
   get_log_tile_version_level_index: { params: { version: 2, level: 0, index: 0 } },
   get_log_tile_version_level_index_p_width: { params: { version: 2, level: 0, index_p: "1.p", width: 4 } },
@@ -515,12 +520,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "a6a194da02d462bfe4b3c6c55bd6bc61b378a6cd2586edd40d6b544267c27640",
+          digest_hex: "35d3041884ac1729acf4ec7ce4650ac314bebe336380cdfc603fa8195c94eaf1",
           is_primary: true,
         },
       ],
       ots_proof:
-        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIpqGU2gLUYr/ks8bFW9a8YbN4ps0lhu3UDWtUQmfCdkDwEGXNCt0IlNoF4k7xWZ+oRloI8QRlAAAA8AjHwRzRdAw+RQCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
+        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEINdMEGISsFyms9Ox85GUKwxS+vjNjgM38YD+oGVyU6vHwELBGop8iJnsbhzMRB6Lu6OUI8QRlAAAA8AjnZw/lXtjT9ACD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
     },
   },
   get_log_anchor_status: {
@@ -535,10 +540,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_sth_sign: {
     answer: {
       tree_size: 14,
-      root_hash: "003e5fa6005d0cd1b88f19eb66c904666545d68f76af49d2c3f2530430734856",
-      signature: "6fnE9/6Fz5WNOdreLxxREQjeJpXtsRAfrpIJS9KvG4IQcLzsGboL4a31FSYd8EJbwS816mWzek5e/ExLG6PmAQ==",
+      root_hash: "cb8d1c956a8ebb3e9da0aefc8be3df2a750102fbdff9a8dc37131f0e8412512e",
+      signature: "hi0R4QPSlSXXpePjIJp7qCyOm03ApMEtG12LPQlSrL/5tZ3FQoTuO2HIDOtWMxJ70xuJo/UbgJzAUPQttS0gDw==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:e74d249f53d7cf637c00d608abf2c2cf6e430a0c318bcc71c5e23ab5e6868f7a",
+      key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
       tree_version: 2,
     },
   },
@@ -551,20 +556,22 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-01T00:00:00.000000Z",
           event_type: "key_registration",
           payload: {
+            event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+            fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
             key_algorithm: "ed25519",
+            possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAEqFUePWEihwZY340iJ7Bgrhup8owEXWUE2mojHL6sgc=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY5muwmFyzQtqMxk71xcVAV8OcW10uGLGFAGQMtv3TBA=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
+          entry_hash: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
+              digest_hex: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
               is_primary: true,
             },
           ],
@@ -576,7 +583,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_by_fingerprint_fingerprint: {
-    params: { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519" },
+    params: { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3" },
     query: { per_page: 1 },
     answer: {
       entries: [
@@ -585,20 +592,22 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-01T00:00:00.000000Z",
           event_type: "key_registration",
           payload: {
+            event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+            fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
             key_algorithm: "ed25519",
+            possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAEqFUePWEihwZY340iJ7Bgrhup8owEXWUE2mojHL6sgc=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY5muwmFyzQtqMxk71xcVAV8OcW10uGLGFAGQMtv3TBA=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
+          entry_hash: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
+              digest_hex: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
               is_primary: true,
             },
           ],
@@ -611,7 +620,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_audit_trail: {
     query: {
-      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
       start_date: "2025-01-01",
       per_page: 1,
     },
@@ -622,20 +631,22 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-01T00:00:00.000000Z",
           event_type: "key_registration",
           payload: {
+            event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+            fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
             key_algorithm: "ed25519",
+            possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAEqFUePWEihwZY340iJ7Bgrhup8owEXWUE2mojHL6sgc=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY5muwmFyzQtqMxk71xcVAV8OcW10uGLGFAGQMtv3TBA=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
+          entry_hash: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "73c9472836405365a725a8b51bd02967ab05dd28c391187b4a257f3d4fcff0d2",
+              digest_hex: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
               is_primary: true,
             },
           ],
@@ -648,15 +659,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_offer: {
     body: {
-      endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
-      endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+      endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
       category: "x-service:institutional_endorsement",
       valid_until: "2027-01-01",
       institutional_metadata: { name: "University of Example" },
       external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
       auth: {
-        challenge_id: "40babd4a-31f3-4a00-ae29-284b96eb5aac",
-        challenge_signature: "GB/N/AWQ9bC/nHBttY1Gp27X9TSunsZhgUa23WOJEK1787eWNlOOWl6H0wzENPQC0up0Jc/BCl0dkZekOtxIDQ==",
+        challenge_id: "26822d14-be4d-41f2-8dce-f8bd4a9d192d",
+        challenge_signature: "xMIHX4PvaHOY0Kl7kHKl3thn42LiZKnhrp/joDydqcnuPnCCRH3d/VQ4F9UnazbqepdYQTRMl6JHQ4evf6e6Ag==",
       },
     },
     answer: {
@@ -665,19 +676,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       event_type: "endorsement_offer",
       payload: {
         category: "x-service:institutional_endorsement",
-        endorsed_key_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
-        endorser_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+        endorsed_key_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+        endorser_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+        event_type: "endorsement_offer",
         external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
         institutional_metadata: { name: "University of Example" },
         valid_until: "2027-01-01",
       },
-      previous_hash: "0f17293cad528607ecf855e97e369e1fe8ff3a91128513346de5a11bced20ec5",
-      entry_hash: "0fb467a1a1e7317032cf32af2443ff7e22f1da902dae1046411577d63a8f518f",
+      previous_hash: "f9f6b39a8feb1ace896ff9da0b8c39154f655eaca040eae986613fc3893c8dce",
+      entry_hash: "e3288c4f434d5599bb9c4d77495b1be6e88d56b8b76f082cfce3e2e9628c105a",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "0fb467a1a1e7317032cf32af2443ff7e22f1da902dae1046411577d63a8f518f",
+          digest_hex: "e3288c4f434d5599bb9c4d77495b1be6e88d56b8b76f082cfce3e2e9628c105a",
           is_primary: true,
         },
       ],
@@ -686,18 +698,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_endorsements_accept: {
     body: {
       offer_entry_id: 275,
-      endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+      endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
       auth: {
-        challenge_id: "30183775-80fb-4144-ab78-af244b5ad241",
+        challenge_id: "4719da2e-de84-49d4-a811-13cb6c7f325a",
         challenge_signature:
-          "MEQCIAfN86B+6ZmCh2WYCKeCN+QrFspfsyAJTrT/uX4gvfQqAiADCxT+1mouxwMt5FbwoOa5sY96zLOxejZgmW/FaZQpgA==",
+          "MEUCIQCLBN1MYtTNPhEI/IaqCr99AWFRVb9QGe2TQAqgPVXdtgIgKVv56FTBIPXGRK9T9KPEG6iy/lS36qIx+c2DW9OGHdE=",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 275,
-        endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
-        endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+        endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+        endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
         category: "x-service:institutional_endorsement",
         status: "pending_activation",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -716,21 +728,22 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_acceptance",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
-          endorser_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+          endorsed_key_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+          endorser_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          event_type: "endorsement_acceptance",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
           note: null,
           offer_entry_id: 275,
           valid_until: "2027-01-01",
         },
-        previous_hash: "0fb467a1a1e7317032cf32af2443ff7e22f1da902dae1046411577d63a8f518f",
-        entry_hash: "f6c6d027046ac86681f07f3df43b1703cf620c51812aaca1cd07f68af607455d",
+        previous_hash: "e3288c4f434d5599bb9c4d77495b1be6e88d56b8b76f082cfce3e2e9628c105a",
+        entry_hash: "792fb83f634c9af827715cb6d143daf792e8691acc9d4a488c79f64fa1e72566",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "f6c6d027046ac86681f07f3df43b1703cf620c51812aaca1cd07f68af607455d",
+            digest_hex: "792fb83f634c9af827715cb6d143daf792e8691acc9d4a488c79f64fa1e72566",
             is_primary: true,
           },
         ],
@@ -739,20 +752,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_withdraw: {
     body: {
-      endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
-      endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+      endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
       original_offer_entry_id: 280,
       note: "A mistake.",
       auth: {
-        challenge_id: "039b828e-092e-4063-8784-43f4fac359b2",
-        challenge_signature: "pI+dpegMJOpAapI9UUDYhI8xM02IIBV789aVMiDBSJVBRpdfiYbwnrTZR/sV7HbSSBQN3BkNyDfhHnJch8nKDA==",
+        challenge_id: "01fe36ee-feeb-4060-b727-027564638a7f",
+        challenge_signature: "wXuwQuQ2QIC/BvcioWVkWjlQmLVY2trmHui0NhY80Tco1k6A/YE1BPRShahwXdgBh5SApl4H5gnxvLqywnERDQ==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 280,
-        endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
-        endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+        endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+        endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
         category: "x-service:human_attestation",
         status: "withdrawn",
         offered_at: "2025-01-02T00:07:00.000000Z",
@@ -771,21 +784,22 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_withdrawal",
         payload: {
           category: "x-service:human_attestation",
-          endorsed_key_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
-          endorser_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+          endorsed_key_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+          endorser_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          event_type: "endorsement_withdrawal",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
           note: "A mistake.",
           offer_entry_id: 280,
           valid_until: "2027-01-01",
         },
-        previous_hash: "f8b8f764b57792b1ea0c7edd363d930a21ba9742f01b55ca59bbc2ef8e6ecb05",
-        entry_hash: "d3eb70ae95419e1a433ab308139c517293461cf7db33e71825e7778aca75076a",
+        previous_hash: "2fd993e4353181ef3bc04d9bab7ff2f3f407ff05923c64ea90b4718cbf95bc33",
+        entry_hash: "8ac53721e2d9b8ec0b7887d49c45ac5bd57c562bdaaa9ffecf4a3e6a30d4eeca",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "d3eb70ae95419e1a433ab308139c517293461cf7db33e71825e7778aca75076a",
+            digest_hex: "8ac53721e2d9b8ec0b7887d49c45ac5bd57c562bdaaa9ffecf4a3e6a30d4eeca",
             is_primary: true,
           },
         ],
@@ -794,20 +808,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revoke_acceptance: {
     body: {
-      endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+      endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
       original_offer_entry_id: 275,
       note: "We no longer work together.",
       auth: {
-        challenge_id: "07b80b34-47d9-4d98-a0f9-7cedb055eefd",
+        challenge_id: "484cfd78-aa38-4d2a-89c9-9c5df53283c7",
         challenge_signature:
-          "MEQCIEW2/1n9xAF2RBkzlWfu4YAm2Wcm04ZxIwF0jySHhXDPAiBmmpcSYC0IjdtIZeB92sGMeZ6fAPsw/ubgSvZldZtRJA==",
+          "MEUCIESVCbCHODjF9KKv4GoKMQI8VcEd9TGtGPtL2aq20WrSAiEAvHfwU59wYiE6qWZB9ybPuIALs6kA2Pw+EFJwOPcB7iA=",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 275,
-        endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
-        endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+        endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+        endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
         category: "x-service:institutional_endorsement",
         status: "acceptance_revoked",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -826,21 +840,22 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "acceptance_revocation",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
-          endorser_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+          endorsed_key_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+          endorser_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          event_type: "acceptance_revocation",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
           note: "We no longer work together.",
           offer_entry_id: 275,
           valid_until: "2027-01-01",
         },
-        previous_hash: "dac101b50ae60689c6800a54fa7563f649c2e40d9d3c496c404ae3751c579ec5",
-        entry_hash: "805cbaea16b026c60ee022e8c9f288f43f2c65816d8446060657205ec2686935",
+        previous_hash: "f4b69b0cd739946d1e8853ee65a51df30f979934673a521bb79b2f272eb669be",
+        entry_hash: "4fb2d5983a011b286b4f8589e52f82986dad72c3cd146a9b3484d111a232f416",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "805cbaea16b026c60ee022e8c9f288f43f2c65816d8446060657205ec2686935",
+            digest_hex: "4fb2d5983a011b286b4f8589e52f82986dad72c3cd146a9b3484d111a232f416",
             is_primary: true,
           },
         ],
@@ -849,19 +864,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revocation_alert: {
     body: {
-      endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
-      compromised_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+      endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      compromised_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
       reason: "The laptop with the key was stolen.",
       auth: {
-        challenge_id: "d1c9edc5-45a9-492c-90bc-bca22f36cb6c",
-        challenge_signature: "NDkr7zoMwpNqEZhGvK7B8FTeweVrIYTHZ78TcaTK6VJGVB5XINsHFlN/9x5H1FQV0xTadU1Ea4zv9uTNz0kTBg==",
+        challenge_id: "0e1d6eda-3262-496b-9ed8-279cf7642c09",
+        challenge_signature: "yqRT9GBfn8ZBrw5atvxnO1Esbi5+my5ZS9b0Lqcacrbud0TDaEUCMacZQmqblP3XU3wvCTEp8jVfjv+KwVtfCQ==",
       },
     },
     answer: {
       alert: {
         alert_entry_id: 278,
-        compromised_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
-        endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+        compromised_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+        endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
         reason: "The laptop with the key was stolen.",
         evidence: null,
         filed_at: "2025-01-02T00:07:00.000000Z",
@@ -871,18 +886,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         timestamp: "2025-01-02T00:07:00.000000Z",
         event_type: "endorser_revocation_alert",
         payload: {
-          compromised_key_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
-          endorser_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+          compromised_key_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+          endorser_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          event_type: "endorser_revocation_alert",
           evidence: null,
           reason: "The laptop with the key was stolen.",
         },
-        previous_hash: "ed7cd06f5a6c9e04ea154d72a3afa87d891c8a2e3ff9528a01a8319f9784b621",
-        entry_hash: "dac101b50ae60689c6800a54fa7563f649c2e40d9d3c496c404ae3751c579ec5",
+        previous_hash: "85c5e819ce1159a2fe02ba941f70df52c8fae9a2b808ac399eb8ce73ca9b3080",
+        entry_hash: "f4b69b0cd739946d1e8853ee65a51df30f979934673a521bb79b2f272eb669be",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "dac101b50ae60689c6800a54fa7563f649c2e40d9d3c496c404ae3751c579ec5",
+            digest_hex: "f4b69b0cd739946d1e8853ee65a51df30f979934673a521bb79b2f272eb669be",
             is_primary: true,
           },
         ],
@@ -890,13 +906,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint: {
-    params: { fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521" },
+    params: { fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 275,
-          endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
-          endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+          endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -916,14 +932,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_issued: {
-    params: { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519" },
+    params: { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3" },
     query: { status: "active" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 275,
-          endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
-          endorsed_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+          endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -943,13 +959,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_revocation_alerts_fingerprint: {
-    params: { fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521" },
+    params: { fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7" },
     answer: {
       alerts: [
         {
           alert_entry_id: 278,
-          compromised_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
-          endorser_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+          compromised_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+          endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
           reason: "The laptop with the key was stolen.",
           evidence: null,
           filed_at: "2025-01-02T00:07:00.000000Z",
@@ -981,19 +997,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_graph_fingerprint: {
-    params: { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519" },
+    params: { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3" },
     query: { max_depth: 2 },
     answer: {
-      root: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      root: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
       nodes: [
         {
-          fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+          fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
           pseudonym: "Ada",
           status: "active",
           depth: 0,
         },
         {
-          fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+          fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
           pseudonym: "Grace",
           status: "active",
           depth: 1,
@@ -1001,8 +1017,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       ],
       edges: [
         {
-          from: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
-          to: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+          from: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          to: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
           category: "x-service:institutional_endorsement",
           status: "active",
           offer_entry_id: 275,
@@ -1016,9 +1032,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_status: {
-    params: { fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521" },
+    params: { fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7" },
     answer: {
-      fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+      fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
       key_status: "active",
       received: { offered: 0, pending_activation: 0, active: 1, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
       issued: { offered: 0, pending_activation: 0, active: 0, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
@@ -1035,14 +1051,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       trust_configs: [
         {
           id: 1,
-          fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+          fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
           category_weights: { "x-service:institutional_endorsement": 0.8 },
           decay_per_hop: 0.5,
           direct_signer_anchors: [
-            { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 1 },
+            { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 1 },
           ],
           endorser_anchors: [
-            { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 0.9 },
+            { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 0.9 },
           ],
           max_depth: 4,
           minimum_threshold: 0.4,
@@ -1057,26 +1073,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_trust_configs: {
     body: {
-      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
       direct_signer_anchors: [
-        { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 1 },
+        { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 0.9 },
+        { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 0.9 },
       ],
       minimum_threshold: 0.4,
       category_weights: { "x-service:institutional_endorsement": 0.8 },
     },
     answer: {
       id: 1,
-      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 1 },
+        { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 0.9 },
+        { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1085,17 +1101,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_trust_configs_fingerprint: {
-    params: { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519" },
+    params: { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3" },
     answer: {
       id: 1,
-      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 1 },
+        { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 0.9 },
+        { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1104,17 +1120,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_trust_configs_revoke: {
-    body: { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519" },
+    body: { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3" },
     answer: {
       id: 1,
-      fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 1 },
+        { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519", weight: 0.9 },
+        { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1132,12 +1148,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
         attestations: [
           {
-            id: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
+            id: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
             type: "authorship",
             scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-            signer_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+            signer_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
             signature_algorithm: "ed25519",
-            signature: "j0CeyQsWs0dFZwWxK/Zg7SglQz22K04KTBNnfTXMQ8AAsTUqyqOP/dakb1tZRpKrws/Zkeql2+HW6Eh6mfmDDA==",
+            signature: "dpWZLIN8RCewaCu2nDbMwRN3c3C1LYafymtiheivLsa00jRObLtny267KDKnlWvQfZwuQeUo5bCtxlfUbCbeBg==",
             timestamp: "2025-01-01T00:06:00.000000Z",
             intent_statement: "I wrote it.",
           },
@@ -1151,11 +1167,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       overall_status: "valid",
       attestations: [
         {
-          id: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
-          signer_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
-          layer1: { status: "valid", details: "The signature verifies; it covers the document." },
+          id: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
+          signer_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          layer1: {
+            status: "valid",
+            details:
+              "The signature verifies; it covers the document. The signer signed neither type nor statement: both are the log's word.",
+          },
           layer2: { status: "valid", details: "The key is active, and was when the attestation was made." },
           covers: "document",
+          signed: { attestation_type: false, intent_statement: false },
           logged: { entry_id: 13, leaf_index: 12 },
         },
       ],
@@ -1166,9 +1187,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             kind: "document",
             title: "Annual report",
           },
-          { id: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1", kind: "attestation", type: "authorship", status: "valid" },
+          { id: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e", kind: "attestation", type: "authorship", status: "valid" },
           {
-            id: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+            id: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
             kind: "key",
             pseudonym: "Ada",
             status: "active",
@@ -1176,12 +1197,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         ],
         edges: [
           {
-            from: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
-            to: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
+            from: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+            to: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
             kind: "signed",
           },
           {
-            from: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
+            from: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
             to: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             kind: "attests",
           },
@@ -1205,12 +1226,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             },
             attestations: [
               {
-                id: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
+                id: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
                 type: "authorship",
                 scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                signer_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+                signer_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
                 signature_algorithm: "ed25519",
-                signature: "j0CeyQsWs0dFZwWxK/Zg7SglQz22K04KTBNnfTXMQ8AAsTUqyqOP/dakb1tZRpKrws/Zkeql2+HW6Eh6mfmDDA==",
+                signature: "dpWZLIN8RCewaCu2nDbMwRN3c3C1LYafymtiheivLsa00jRObLtny267KDKnlWvQfZwuQeUo5bCtxlfUbCbeBg==",
                 timestamp: "2025-01-01T00:06:00.000000Z",
                 intent_statement: "I wrote it.",
               },
@@ -1236,12 +1257,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
+                  id: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+                  signer_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
                   signature_algorithm: "ed25519",
-                  signature: "j0CeyQsWs0dFZwWxK/Zg7SglQz22K04KTBNnfTXMQ8AAsTUqyqOP/dakb1tZRpKrws/Zkeql2+HW6Eh6mfmDDA==",
+                  signature: "dpWZLIN8RCewaCu2nDbMwRN3c3C1LYafymtiheivLsa00jRObLtny267KDKnlWvQfZwuQeUo5bCtxlfUbCbeBg==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1274,12 +1295,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
+                  id: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+                  signer_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
                   signature_algorithm: "ed25519",
-                  signature: "j0CeyQsWs0dFZwWxK/Zg7SglQz22K04KTBNnfTXMQ8AAsTUqyqOP/dakb1tZRpKrws/Zkeql2+HW6Eh6mfmDDA==",
+                  signature: "dpWZLIN8RCewaCu2nDbMwRN3c3C1LYafymtiheivLsa00jRObLtny267KDKnlWvQfZwuQeUo5bCtxlfUbCbeBg==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1312,13 +1333,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
                 },
                 attestations: [
                   {
-                    id: "209fce80-4aad-4f4d-b8db-a5500ba7a3f1",
+                    id: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
                     type: "authorship",
                     scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                    signer_key_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
+                    signer_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
                     signature_algorithm: "ed25519",
                     signature:
-                      "j0CeyQsWs0dFZwWxK/Zg7SglQz22K04KTBNnfTXMQ8AAsTUqyqOP/dakb1tZRpKrws/Zkeql2+HW6Eh6mfmDDA==",
+                      "dpWZLIN8RCewaCu2nDbMwRN3c3C1LYafymtiheivLsa00jRObLtny267KDKnlWvQfZwuQeUo5bCtxlfUbCbeBg==",
                     timestamp: "2025-01-01T00:06:00.000000Z",
                     intent_statement: "I wrote it.",
                   },
@@ -1334,8 +1355,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
       },
       signing_payload:
-        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiIyMDlmY2U4MC00YWFkLTRmNGQtYjhkYi1hNTUwMGJhN2EzZjEiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJqMENleVFzV3MwZEZad1d4Sy9aZzdTZ2xRejIySzA0S1RCTm5mVFhNUThBQXNUVXF5cU9QL2Rha2IxdFpScEtyd3MvWmtlcWwyK0hXNkVoNm1mbUREQT09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OjY2Y2Y3OGE5ZTlkYzE3NmMwMWMwY2Q4ODM0ODRmZWU3MWZhYWRmYjlmYWQ1ZTA2MTcwNzc0MGRiYjk3NzA1MTkiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
-      manifest_hash: "958ad127e496b7ae29cad5a2042f93e5f28a0dfdc0b5762b3b2fe77137a5a745",
+        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiJlMzBmNTkxNi1mNmUzLTQwZTItODBhNS04NmFlN2ZmMTdlMmUiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJkcFdaTElOOFJDZXdhQ3UybkRiTXdSTjNjM0MxTFlhZnltdGloZWl2THNhMDBqUk9iTHRueTI2N0tES25sV3ZRZlp3dVFlVW81YkN0eGxmVWJDYmVCZz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OmYyY2M0NjdhZGM4ODZkMDFjMzA0ZTc4MTI2NTBhNDBlMTI1ZDcyYThhOGM4ZGEyYzhlNmU1ZThkNDgyZWYyYzMiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
+      manifest_hash: "7b52ca29780ce984afafab5598b9d6a0fd600a0677781aa2010ebf4d7bfef929",
     },
   },
   get_audit_export: {
@@ -1347,26 +1368,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-01T00:06:00.000000Z",
           event_type: "https://x-service.example/predicates/editorial-review/v1",
           payload: {
-            attestation_id: "d68e7490-b972-4783-88f9-0b194ef75faf",
+            attestation_id: "dc0f8a9c-75b9-4340-ab10-f718987c6da3",
             attestation_type: "editorial_review",
             document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             document_title: "Annual report",
             intent_statement: null,
-            manifest_hash: "38f0c85d6331fd79023d1cd40a3908b665272ec2077277686ac55af17b1b6494",
+            manifest_hash: "07a3a261f09eccfd842bc0cc3b0f4d6489cff455701b173ccae85104b6b55285",
             signature:
-              "MEUCIAis7va3tlT3moDXsGvrrWWJNBiM/BJ1bebWNNqe8k2RAiEAl+9q3XVfl2BSpfDbfFsVpyhsiCLiK8w4yiUBzqbBceU=",
+              "MEUCIG2fx8fNKYLBmFqqVpFqKRDvHcfP/raHV4/JHu74yLsvAiEA0bAgF3wK18PtE3pCQCJezvZ118CHiHCWBpbfVi7+Fxs=",
             signature_algorithm: "ecdsa-p256",
-            signer_key_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+            signer_key_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
             tags: ["report"],
             timestamp: "2025-01-01T00:06:00.000000Z",
           },
-          previous_hash: "ecf9ea64ee26110421224565762c14ff23fcbe3c1ad0ac1f1949b3d3eeafefa1",
-          entry_hash: "68f5af42a5b9fc4648d53ffa381c5ebc4e9cfbfc05e44d65a1e2fa27a24da136",
+          previous_hash: "0b2f53709329852ebd9fd6390d26cc8bbd79603796cbe9b3cf5a0cd4f51e0ccf",
+          entry_hash: "4c2a858d51bf33a11f687ad81f855134a2e41d8283ae4b467e9da3d5ed789337",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "68f5af42a5b9fc4648d53ffa381c5ebc4e9cfbfc05e44d65a1e2fa27a24da136",
+              digest_hex: "4c2a858d51bf33a11f687ad81f855134a2e41d8283ae4b467e9da3d5ed789337",
               is_primary: true,
             },
           ],
@@ -1383,24 +1404,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         commitment_alg: "hmac-sha256-ecdh-v1",
         ephemeral_public_key:
-          "BD19Yzx68vbdDDGfT7xPRipRKxQKOA6gMa6f0HTqdQFX3l41GB/fE6ZA6C6mXyX/mCDwmgIqpn16XlXBgVik/Fs=",
-        commitment: "584920d67e17743dd4d5f7f2fcb31cdab88479c8cf65c42544e6cfc8d20a12dd",
-        lookup_key: "28430ad960e82c91cfe5e213582d66438b8875014f4a0ffa47ce20d579d45c1f",
-        nonce: "EfH4vmNirKXvJu/N",
-        ciphertext: "Bj2OSu7m+ph8Oc2ArN4ctJH5Iq67I5HM2EkUcxfPN8BmcU5iBM5MjkDjTRE+RMu7PIHx",
-        recipient_fingerprint: "sha256:9dad9366bb1b74cb21fa45e0a3fc11256a0e3df85f3d426de8ddf6a4912cb22e",
+          "BENZR/q0fb/xc140D0P3sQy/FBv64rCqmMWGRUfRvHKtz/ewic+niIFhE3VjSJeiO8qGZoLCSIHnjBUhVBdzU4A=",
+        commitment: "863008f9fd30b1612a0836b2d0b6604fd290481e7a5fd8147b5c47e8b252c7f1",
+        lookup_key: "296c74c5710b3690062653c5f43d77107bbcfd4122f584ac24942877b13d0dbb",
+        nonce: "Kk6x+HhVOIzzrRyS",
+        ciphertext: "WzVvlOrtlat8yMtLWfq7wF2eQeOfeSM/Ooyjcf3RXOuYx3i20xtQk/H4UGIn889hjNi5",
+        recipient_fingerprint: "sha256:83a34c5870a829b49054cef01388c368291e9dfb39e7b0d4d216aca3b4484186",
       },
     },
     answer: {
       entry_id: 286,
-      commitment: "584920d67e17743dd4d5f7f2fcb31cdab88479c8cf65c42544e6cfc8d20a12dd",
-      lookup_key: "28430ad960e82c91cfe5e213582d66438b8875014f4a0ffa47ce20d579d45c1f",
+      commitment: "863008f9fd30b1612a0836b2d0b6604fd290481e7a5fd8147b5c47e8b252c7f1",
+      lookup_key: "296c74c5710b3690062653c5f43d77107bbcfd4122f584ac24942877b13d0dbb",
       leaf_index: 285,
       log_entry_id: 286,
     },
   },
   get_claims: {
-    query: { lookup_key: "28430ad960e82c91cfe5e213582d66438b8875014f4a0ffa47ce20d579d45c1f" },
+    query: { lookup_key: "296c74c5710b3690062653c5f43d77107bbcfd4122f584ac24942877b13d0dbb" },
     answer: {
       entries: [
         {
@@ -1408,22 +1429,23 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-02T00:07:00.000000Z",
           event_type: "encrypted_claim",
           payload: {
-            ciphertext: "Bj2OSu7m+ph8Oc2ArN4ctJH5Iq67I5HM2EkUcxfPN8BmcU5iBM5MjkDjTRE+RMu7PIHx",
-            commitment: "584920d67e17743dd4d5f7f2fcb31cdab88479c8cf65c42544e6cfc8d20a12dd",
+            ciphertext: "WzVvlOrtlat8yMtLWfq7wF2eQeOfeSM/Ooyjcf3RXOuYx3i20xtQk/H4UGIn889hjNi5",
+            commitment: "863008f9fd30b1612a0836b2d0b6604fd290481e7a5fd8147b5c47e8b252c7f1",
             commitment_alg: "hmac-sha256-ecdh-v1",
             ephemeral_public_key:
-              "BD19Yzx68vbdDDGfT7xPRipRKxQKOA6gMa6f0HTqdQFX3l41GB/fE6ZA6C6mXyX/mCDwmgIqpn16XlXBgVik/Fs=",
-            lookup_key: "28430ad960e82c91cfe5e213582d66438b8875014f4a0ffa47ce20d579d45c1f",
-            nonce: "EfH4vmNirKXvJu/N",
-            recipient_fingerprint: "sha256:9dad9366bb1b74cb21fa45e0a3fc11256a0e3df85f3d426de8ddf6a4912cb22e",
+              "BENZR/q0fb/xc140D0P3sQy/FBv64rCqmMWGRUfRvHKtz/ewic+niIFhE3VjSJeiO8qGZoLCSIHnjBUhVBdzU4A=",
+            event_type: "encrypted_claim",
+            lookup_key: "296c74c5710b3690062653c5f43d77107bbcfd4122f584ac24942877b13d0dbb",
+            nonce: "Kk6x+HhVOIzzrRyS",
+            recipient_fingerprint: "sha256:83a34c5870a829b49054cef01388c368291e9dfb39e7b0d4d216aca3b4484186",
           },
           previous_hashes: [
-            { algorithm: "sha2-256", digest_hex: "678b20e1405b3b720f113ed710520ba0fb316b2f18cfc7efce1906eb42a22468" },
+            { algorithm: "sha2-256", digest_hex: "85d92e2750c572aa0b243ef9b34daf15cfef1ddc233224bd817ba6bb1c6e77d8" },
           ],
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "8cd4b0f75a4688a74cf4304e21dec93fda79e0b2a73f33abe7701fc404ad82e2",
+              digest_hex: "728b0518ade7b1972220237b35c5c70505442a63eb69bf5358edc255f5a85089",
               is_primary: true,
             },
           ],
@@ -1437,31 +1459,31 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_claims_entry_id: {
     params: { entry_id: 286 },
     answer: {
-      ciphertext: "Bj2OSu7m+ph8Oc2ArN4ctJH5Iq67I5HM2EkUcxfPN8BmcU5iBM5MjkDjTRE+RMu7PIHx",
-      commitment: "584920d67e17743dd4d5f7f2fcb31cdab88479c8cf65c42544e6cfc8d20a12dd",
+      ciphertext: "WzVvlOrtlat8yMtLWfq7wF2eQeOfeSM/Ooyjcf3RXOuYx3i20xtQk/H4UGIn889hjNi5",
+      commitment: "863008f9fd30b1612a0836b2d0b6604fd290481e7a5fd8147b5c47e8b252c7f1",
       commitment_alg: "hmac-sha256-ecdh-v1",
-      ephemeral_public_key: "BD19Yzx68vbdDDGfT7xPRipRKxQKOA6gMa6f0HTqdQFX3l41GB/fE6ZA6C6mXyX/mCDwmgIqpn16XlXBgVik/Fs=",
-      lookup_key: "28430ad960e82c91cfe5e213582d66438b8875014f4a0ffa47ce20d579d45c1f",
-      nonce: "EfH4vmNirKXvJu/N",
-      recipient_fingerprint: "sha256:9dad9366bb1b74cb21fa45e0a3fc11256a0e3df85f3d426de8ddf6a4912cb22e",
+      ephemeral_public_key: "BENZR/q0fb/xc140D0P3sQy/FBv64rCqmMWGRUfRvHKtz/ewic+niIFhE3VjSJeiO8qGZoLCSIHnjBUhVBdzU4A=",
+      lookup_key: "296c74c5710b3690062653c5f43d77107bbcfd4122f584ac24942877b13d0dbb",
+      nonce: "Kk6x+HhVOIzzrRyS",
+      recipient_fingerprint: "sha256:83a34c5870a829b49054cef01388c368291e9dfb39e7b0d4d216aca3b4484186",
     },
   },
   post_claims_entry_id_reveal: {
     params: { entry_id: 286 },
     body: {
       plaintext: { salary: 52000, name: "Zoë 🪨" },
-      commitment_key: "d840081254c039091963d619f1209c0cf48686a1bc059ce370f7e37b02c1064d",
+      commitment_key: "95d2a359696b22b9bbf10bae4c6414bf0b60c9a0670ce924aca1e78e43d717f5",
     },
     answer: { valid: true },
   },
   get_log_attestation_requests: {
-    query: { target: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521", status: "open" },
+    query: { target: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7", status: "open" },
     answer: {
       requests: [
         {
-          request_id: "9d2fad37-4f9b-49f5-970f-c2b9be1ef48f",
-          requester_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
-          target_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+          request_id: "3f9db1b6-a82b-4c51-8d39-0cf72bb4931e",
+          requester_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          target_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
           attestation_type: "peer_review",
           status: "open",
           deadline: "2025-01-16T00:07:00.000000Z",
@@ -1477,16 +1499,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_attestation_requests: {
     body: {
-      target_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+      target_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
       attestation_type: "peer_review",
       nonce: "request-2025-0001",
       intent_statement: "Please review the annual report.",
       claims: { document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
     },
     answer: {
-      request_id: "9d2fad37-4f9b-49f5-970f-c2b9be1ef48f",
-      requester_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
-      target_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+      request_id: "3f9db1b6-a82b-4c51-8d39-0cf72bb4931e",
+      requester_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      target_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
       attestation_type: "peer_review",
       status: "open",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1501,11 +1523,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_attestation_requests_request_id: {
-    params: { request_id: "9d2fad37-4f9b-49f5-970f-c2b9be1ef48f" },
+    params: { request_id: "3f9db1b6-a82b-4c51-8d39-0cf72bb4931e" },
     answer: {
-      request_id: "9d2fad37-4f9b-49f5-970f-c2b9be1ef48f",
-      requester_fingerprint: "sha256:66cf78a9e9dc176c01c0cd883484fee71faadfb9fad5e061707740dbb9770519",
-      target_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+      request_id: "3f9db1b6-a82b-4c51-8d39-0cf72bb4931e",
+      requester_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      target_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
       attestation_type: "peer_review",
       status: "declined",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1518,7 +1540,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       policy_entry_id: 282,
       response: {
         decision: "decline",
-        responder_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+        responder_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
         attestation_id: null,
         reason: "No time before summer.",
         responded_at: "2025-01-02T00:07:00.000000Z",
@@ -1528,11 +1550,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_request_policies_fingerprint: {
-    params: { fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521" },
+    params: { fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7" },
     answer: {
-      target_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+      target_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
       active: {
-        target_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+        target_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
         predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
         default_action_on_failure: "decline",
         effective_from: "2025-01-02T00:07:00.000000Z",
@@ -1544,12 +1566,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_log_attestation_requests_request_id_respond: {
-    params: { request_id: "9d2fad37-4f9b-49f5-970f-c2b9be1ef48f" },
+    params: { request_id: "3f9db1b6-a82b-4c51-8d39-0cf72bb4931e" },
     body: { decision: "decline", reason: "No time before summer." },
     answer: {
-      request_id: "9d2fad37-4f9b-49f5-970f-c2b9be1ef48f",
+      request_id: "3f9db1b6-a82b-4c51-8d39-0cf72bb4931e",
       status: "declined",
-      responder_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+      responder_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
       decision: "decline",
       attestation_id: null,
       reason: "No time before summer.",
@@ -1559,12 +1581,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_request_policies: {
     body: {
-      target_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+      target_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
     },
     answer: {
-      target_fingerprint: "sha256:3f5ac445dae5325da298036937b02bb023c23dadcf369af68aa3204171675521",
+      target_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
       published_at: "2025-01-02T00:07:00.000000Z",
@@ -1581,7 +1603,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         {
           id: 283,
           kind: "attestation_request",
-          request_id: "9d2fad37-4f9b-49f5-970f-c2b9be1ef48f",
+          request_id: "3f9db1b6-a82b-4c51-8d39-0cf72bb4931e",
           created_at: "2025-01-02T00:07:00.000000Z",
           read: false,
         },
@@ -1596,7 +1618,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       id: 283,
       kind: "attestation_request",
-      request_id: "9d2fad37-4f9b-49f5-970f-c2b9be1ef48f",
+      request_id: "3f9db1b6-a82b-4c51-8d39-0cf72bb4931e",
       created_at: "2025-01-02T00:07:00.000000Z",
       read: true,
     },

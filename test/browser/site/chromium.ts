@@ -2,7 +2,7 @@
 import { type Browser, chromium } from "playwright-core";
 import { afterAll } from "vitest";
 
-/** Debian's, or the one that the environment names. */
+/** Debian's Chromium, or the one in the environment. */
 const EXECUTABLE = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
 /** A root in a container cannot have the sandbox; nothing but the tests' own pages is opened. */

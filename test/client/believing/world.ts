@@ -1,14 +1,12 @@
 /** A service in which something of everything has happened, and clients of some that took part. */
-import { randomUUID, sign } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { randomUUID } from "node:crypto";
 import { encryptClaim } from "#cairnlog/engine/verify/claims/claims.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
 import { type Client, createClient, type Signer } from "#cairnlog/server/client/index.js";
 import { startCalendar } from "../../anchoring/calendar.js";
 import { startTestService, type TestService, temporaryFolder } from "../../server/harness.js";
 import { newManifest, newSigner, sha256 } from "../../server/signers.js";
-import { asSigner, newClient } from "../clients.js";
+import { asSigner, newClient, operatorSigner } from "../clients.js";
 
 export type Somebody = { readonly client: Client; readonly signer: Signer; readonly fingerprint: string };
 
@@ -47,10 +45,7 @@ export class World {
   private constructor(service: TestService, dataDir: string) {
     this.service = service;
     [this.ada, this.bob, this.holder] = [this.somebody(), this.somebody(), this.somebody()];
-    const pem = readFileSync(join(dataDir, "operator.pem"), "utf8");
-    const publicKeyPem = readFileSync(join(dataDir, "operator.pub.pem"), "utf8");
-    const signs = async (bytes: Uint8Array) => new Uint8Array(sign(null, bytes, pem));
-    this.operatorSigner = { publicKeyPem, algorithm: "ed25519", sign: signs };
+    this.operatorSigner = operatorSigner(dataDir);
     this.operator = createClient({ server: service.url, signer: this.operatorSigner });
     this.claim = this.newClaim();
   }

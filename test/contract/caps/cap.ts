@@ -15,7 +15,7 @@ export interface Cap {
   /** Makes a value of this size out of this character. */
   make(size: number, character: string): unknown;
   send(value: unknown): Promise<Reply>;
-  /** Asserts that a value within the cap was taken for what it is. */
+  /** Asserts that a value within the limit was accepted unchanged. */
   taken(reply: Reply, value: unknown): void;
 }
 
@@ -23,7 +23,7 @@ export type Body = Readonly<Record<string, unknown>>;
 type Row = readonly [member: string, min: number, max: number, more?: Partial<Cap>];
 export interface Route {
   readonly name: string;
-  /** Sends a request that is good but for `more`. */
+  /** Sends a request that is valid except for `more`. */
   readonly send: (more: Body) => Promise<Reply>;
   /** Where its members are reported. */
   readonly below?: string;
@@ -76,7 +76,7 @@ function valueOfBytes(size: number, character: string, frame: (text: string) => 
   return frame(filler + "x".repeat(room - Buffer.byteLength(filler)));
 }
 
-/** Sends with what `make` made, which serves again until a request succeeds. */
+/** Sends with a value from `make`, which is reused until a request succeeds. */
 export function reusing<T>(make: () => Promise<T>, send: (made: T, more: Body) => Promise<Reply>): Route["send"] {
   let made: Promise<T> | null = null;
   return async (more) => {

@@ -96,7 +96,7 @@ function requestCaps(scene: CapScene): Cap[] {
 }
 
 function endorsementCaps(scene: CapScene): Cap[] {
-  /** Gives one command between two fresh keys, after those that it needs. */
+  /** Gives one command between two new keys, after the commands that it needs. */
   const command = (name: Command, ...before: Command[]): Route => {
     const ready = async () => {
       const pair = await newPair(scene.service);
@@ -227,7 +227,7 @@ function claimCaps(scene: CapScene): Cap[] {
   const base64 = (size: number) => Buffer.alloc(size, 7).toString("base64");
   return [
     ...texts(claim, ["commitment", 64, 64, hex], ["lookup_key", 32, 128, hex]),
-    // Of the ciphertext 16 bytes are its tag.
+    // 16 bytes of the ciphertext are its tag.
     ...capsOf("bytes", base64, claim, [["ciphertext", 17, 256 * KIB, { asciiOnly: true, taken }]]),
   ];
 }

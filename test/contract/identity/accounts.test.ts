@@ -16,9 +16,9 @@ const RECOVERY_KEY = /^[0-9A-HJKMNP-TV-Z]{5}(-[0-9A-HJKMNP-TV-Z]{5}){7}$/;
 const EMAIL = "ada.private@secret.example";
 
 let service: TestService;
-/** Every answer of the tests, but those that hand out a recovery key. */
+/** Every answer of the tests, except those with a recovery key. */
 const answers: string[] = [];
-/** What nobody but its holder may ever see. */
+/** Secrets that only their holder may ever see. */
 const secrets: string[] = [EMAIL];
 beforeAll(async () => {
   service = await startTestService();

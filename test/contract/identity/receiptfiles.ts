@@ -16,7 +16,7 @@ const manifestOf = (n: number): TestManifest => ({
 });
 const message = messageFor((n) => Buffer.from(canonical(manifestOf(n))));
 
-/** What every case signs. */
+/** The message of every case. */
 export const manifest = JSON.parse(Buffer.from(message).toString()) as TestManifest;
 export const cases = signatureCases(message);
 export const operator = newSigner();
@@ -33,7 +33,7 @@ export function writeReceipts(folder: string): { operatorPem: string; fileOf(one
   return { operatorPem, fileOf };
 }
 
-/** What the script says of the signature in a receipt; `undefined` when it says neither. */
+/** The script's verdict on the signature in a receipt; `undefined` if it gives none. */
 export async function checkReceipt(file: string, operatorPem: string): Promise<"held" | "refused" | undefined> {
   const run = promisify(execFile)("bash", [script, file, operatorPem]);
   const { stdout, stderr } = await run.catch((refused) => refused);

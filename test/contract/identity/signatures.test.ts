@@ -17,7 +17,7 @@ beforeAll(async () => {
   service = await startTestService();
 });
 
-/** What the service says of a key: nothing when it takes it, otherwise the code of the refusal. */
+/** The service's verdict on a key: undefined if it accepts it, otherwise the code of the refusal. */
 async function registered(algorithm: string, key: string): Promise<string | undefined> {
   const payload = { public_key: key, key_algorithm: algorithm, pseudonym: "Mallory" };
   const { body } = await service.post("/keys/register", { payload });

@@ -118,7 +118,7 @@ describe("GET /audit/export", () => {
     expect(last.body).toMatchObject({ total: 10_001, truncated: true });
     expect(last.body.entries.at(-1).id).toBe(10_000);
     expect((await service.get("/audit/export?page_size=1")).body).toMatchObject({ total: 10_001, truncated: true });
-    // What is out of reach comes after the last entry that was reached.
+    // Unreached entries come after the last one that was reached.
     const rest = await service.get("/audit/export?after_id=10000");
     expect(rest.body).toMatchObject({ total: 1, truncated: false, entries: [{ id: 10_001 }] });
   });

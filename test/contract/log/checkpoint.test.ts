@@ -151,7 +151,7 @@ describe("the verifier", () => {
     const checkpoint = { origin: NAME, treeSize: 12, rootHash };
     for (const lines of [odd + line, line + odd]) expect(await judge(`${text}\n${lines}`)).toEqual(checkpoint);
     expect(await judge(`${text}\n${odd}`)).toBeNull();
-    // What is no signature line makes the whole no note.
+    // A line that is not a signature line makes the note invalid.
     expect(await judge(`${text}\n${odd.slice(2)}${line}`)).toBeNull();
   });
 

@@ -112,7 +112,7 @@ const IMPORTED = beginning.length + odd.length + 40;
 let service: TestService;
 let dataDir: string;
 let history: MadeEntry[];
-/** History and what was appended since, as the log lists it. */
+/** The history and later entries, as the log lists them. */
 let entries: MadeEntry[];
 beforeAll(async () => {
   dataDir = temporaryFolder();

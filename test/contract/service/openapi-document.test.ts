@@ -205,7 +205,7 @@ describe("says enough", () => {
         ...["unsupported-commitment", "commitment-key-missing"],
       ],
       401: ["unauthenticated"],
-      403: ["forbidden", "key-not-active"],
+      403: ["forbidden", "proof-required", "key-not-active"],
       404: ["not-found"],
       408: ["request-timeout"],
       409: ["already-exists", "wrong-key-status", "challenge-used", "precondition-failed"],

@@ -117,7 +117,7 @@ describe("bodies of every route that has one", () => {
   });
 });
 
-/** Names that every object answers to by itself. */
+/** Member names that every object inherits. */
 const INHERITED = ["constructor", "toString", "hasOwnProperty", "valueOf", "prototype", "then", "toJSON", "length"];
 
 describe("names that objects have by themselves", () => {

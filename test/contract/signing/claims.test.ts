@@ -18,7 +18,7 @@ import {
 
 let service: TestService;
 const post: Post = (...parts) => service.post(...parts);
-/** Of a key that is hardware-backed. */
+/** The session of a hardware-backed key. */
 let session: Record<string, string>;
 beforeAll(async () => {
   service = await startTestService();

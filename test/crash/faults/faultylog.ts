@@ -32,13 +32,13 @@ export interface FaultCase {
 export type Fate = "not persisted" | "persisted anyway";
 
 export class Faults {
-  /** What happens to the next commits, in order; beyond it they work. */
+  /** The fates of the next commits, in order; later ones succeed. */
   commits: (Fate | "works")[] = [];
-  /** What commits fail with. */
+  /** The error of failing commits. */
   error: () => Error = () => new Error("injected: write failed");
   /** Makes every read of this kind fail. */
   reads = new Set<"get" | "range" | "batchAt" | "lastBatch" | "tile">();
-  /** What happens to the next write of this kind of postings. */
+  /** The fate of the next write of this kind of postings. */
   postings = new Map<keyof PostingTables, Fate>();
   /** Stands in for the operator key while it is set. */
   sign: ((messages: readonly Uint8Array[]) => Promise<readonly Uint8Array[]>) | null = null;
@@ -185,7 +185,7 @@ export class FaultyLog {
     if (!holds) this.problems.push(problem);
   }
 
-  /** Memory says what the disk says, and both say what was acknowledged. */
+  /** Memory equals the disk, and both contain every acknowledged change. */
   async check(when: string, isPersistedAnyway = false): Promise<void> {
     const { log } = this;
     const report = await log.verify();

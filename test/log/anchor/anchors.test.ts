@@ -41,7 +41,7 @@ describe("an anchor", () => {
     expect(log.anchors.oldestPending()).toBe(at(0));
 
     clock.now += 5_000_000;
-    // The same proof again: what changed is the status alone.
+    // The same proof again: only the status changed.
     expect(await log.anchors.replace(2, one, { ...pending, status: "confirmed" })).toBe(true);
     expect(log.anchors.row(2)).toEqual({ proof: one, status: "confirmed", anchored_at: at(0), updated_at: at(0) });
     expect(log.anchors.totals).toEqual({ newest: 2, pending: 0, confirmed: 1 });

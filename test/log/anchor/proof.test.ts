@@ -27,7 +27,7 @@ const [one, two] = [append(hex("01")), append(hex("02"))] as const;
 interface Case {
   readonly tree: Tree;
   readonly status: "pending" | "confirmed";
-  /** What calendars still owe: the message as made from the digest, and who promised. */
+  /** The open promises: the message made from the digest, and the calendars that promised. */
   readonly open: (digest: Buffer) => { message: Buffer; uris: string[] }[];
 }
 
@@ -76,7 +76,7 @@ test("a proof is one of its own digest alone", () => {
   expect(isProofOf(detached(DIGEST, rest), DIGEST)).toBe(true);
   expect(isProofOf(detached(DIGEST, rest), hash("sha256", DIGEST))).toBe(false);
   expect(isProofOf(detached(DIGEST, rest), DIGEST.subarray(1))).toBe(false);
-  // The same bytes, said to be the digest of another kind.
+  // The same bytes, labelled as another kind of digest.
   expect(isProofOf(hex(HEADER, "67", DIGEST, rest), DIGEST)).toBe(false);
   expect(isProofOf(hex(HEADER, "02", DIGEST.subarray(0, 20), rest), DIGEST.subarray(0, 20))).toBe(false);
   for (const bytes of ["", "ff", HEADER]) expect(isProofOf(hex(bytes), DIGEST)).toBe(false);

@@ -37,7 +37,7 @@ function someEvent(n: number, version: 1 | 2 | null) {
   return { event_type: "encrypted_claim", payload: { event_type: "encrypted_claim", ...claim, lookup_key: "", n } };
 }
 
-/** Links what is wanted into a chain; ids and timestamps ascend where nothing else is wanted. */
+/** Links the given entries into a chain; by default ids and timestamps ascend. */
 export function chain(wanted: readonly Wanted[], after: MadeEntry | null = null): MadeEntry[] {
   let previous = after;
   return wanted.map((wish, n) => {
@@ -67,7 +67,7 @@ export function chain(wanted: readonly Wanted[], after: MadeEntry | null = null)
   });
 }
 
-/** Only for what tests write: seconds, an optional fraction, `Z` or `+00:00`. */
+/** Only for timestamps in tests: seconds, an optional fraction, `Z` or `+00:00`. */
 function canonicalUtc(timestamp: string): string {
   const [, seconds, fraction = ""] = /^(.{19})(?:\.(\d{1,6}))?(?:Z|\+00:00)$/.exec(timestamp)!;
   return `${seconds}.${fraction.padEnd(6, "0")}Z`;

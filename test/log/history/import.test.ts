@@ -50,7 +50,7 @@ test("a file that another import has put in the place of its own is not taken fo
   };
   await expect(importInto(path, [ndjson(chain([{}, {}]))], signer)).rejects.toMatchObject({
     code: "storage-failed",
-    message: `What was imported could not be put into ${path}.`,
+    message: `The imported log could not be moved to ${path}.`,
     cause: expect.objectContaining({ message: "the file is another import's" }),
   });
   expect([existsSync(path), existsSync(`${path}.importing`)]).toEqual([false, false]);

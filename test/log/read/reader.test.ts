@@ -61,7 +61,7 @@ test("a reader shows one moment, while runs are written and merged under it, and
     const { size } = log;
     const tail = log.entryJsonAt(size - 1);
     await add(2100);
-    // Between two refreshes nothing moves, whatever becomes of the rows below it.
+    // Between two refreshes nothing changes for the reader, even if rows are replaced on disk.
     expect([log.size, notes(log)]).toEqual([size, size]);
     expect(log.entry(size + 1)).toBeUndefined();
     log.refresh();
@@ -134,7 +134,7 @@ test("without the private key a log can be read, and appends and heads on demand
   expect(log.size).toBe(1);
 });
 
-test("where there is no log, there is nothing to read", async () => {
+test("without a log, opening a reader fails", async () => {
   await expect(openTestReader(`${temporaryFolder()}/none`)).rejects.toMatchObject({ code: "not-found" });
   const path = temporaryFolder();
   await openStore({ path }).close();

@@ -29,7 +29,7 @@ describe.each(["not persisted", "persisted anyway"] as const)("a commit that fai
       const outcomes: PromiseSettledResult<Receipt>[] = [];
       const waves: Promise<unknown>[] = [];
       for (let wave = 0; wave < 6; wave++) {
-        // So many that a batch is formed and signed on top of the one that is being written.
+        // Enough that a batch is formed and signed on top of the one that is being written.
         for (let n = 0; n < 150; n++)
           waves.push(
             log.append(event(n)).then(
@@ -110,7 +110,7 @@ test("refusals wait for the batches they are based on", async () => {
     if (transaction.get("keys", "k")) throw new Error("taken");
   });
   await expect(put).rejects.toMatchObject({ code: "storage-failed" });
-  // It was refused because of a row that never came to be: what it is told is that the disk failed.
+  // It was refused because of a row that never reached the disk, so the error is that of the disk.
   await expect(refused).rejects.toMatchObject({ code: "storage-failed" });
   await expect(runIn(log, (transaction) => transaction.get("keys", "k"))).resolves.toMatchObject({ value: undefined });
 });

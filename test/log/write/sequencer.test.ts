@@ -1,4 +1,4 @@
-/** The moments that commands and heads get, how many commands may wait, what is reported of a batch, and a disk that cannot be read. */
+/** Times of commands and heads, the limit of waiting commands, reports about batches, and an unreadable disk. */
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import type { BatchReport } from "#cairnlog/engine/log/write/executor.js";

@@ -47,7 +47,7 @@ const STATES: Readonly<Record<string, { status: string; reach(one: Case): Promis
   },
 };
 
-/** What each command leads to from each state; missing: refused. */
+/** The new state for each command and state; missing: refused. */
 const TABLE: Readonly<Record<"accept" | "withdraw" | "revoke" | "offer", Readonly<Record<string, string>>>> = {
   accept: { offered: "pending_activation" },
   withdraw: { offered: "withdrawn", "pending activation": "withdrawn", active: "withdrawn" },

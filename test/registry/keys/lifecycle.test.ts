@@ -253,7 +253,7 @@ describe("revocation", () => {
       entry_hash: log.head()!.entry_hash,
     });
     expect(log.head()).toMatchObject({ event_type: "key_revocation", payload: { fingerprint: signer.fingerprint } });
-    expect(log.head()!.payload).toEqual({ fingerprint: signer.fingerprint });
+    expect(log.head()!.payload).toEqual({ event_type: "key_revocation", fingerprint: signer.fingerprint });
     expect(world.registry.keys.find(signer.fingerprint)).toMatchObject({
       status: "revoked",
       ended_at: at(world.now),

@@ -202,7 +202,7 @@ describe("the result", () => {
     expect(result.attestations.map(({ id }) => id)).toEqual(signers.map((_, i) => `a${i}`));
     const forged = await verify(world, changed(manifest, { signature: signers[200]!.sign("x") }, 200));
     expect(forged.attestations.flatMap(({ layer1 }, i) => (layer1.status === "valid" ? [] : [i]))).toEqual(
-      // What was signed after it covered it.
+      // Later signatures covered it.
       Array.from({ length: 56 }, (_, i) => 200 + i),
     );
     const bulky = { ...manifest, extra: "x".repeat(262_144) };

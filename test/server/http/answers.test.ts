@@ -21,7 +21,7 @@ const LARGE_BYTES = Buffer.from(LARGE_TEXT);
 /** As fast-check makes them: anything that JSON can carry, letters of all scripts included. */
 let value: unknown = null;
 
-/** Refusals of these kinds come one by one, in a crowd, and because of who asks. */
+/** These refusals come for single requests, under load, and because of the client. */
 const REFUSED = ["signer-unavailable", "corrupt-log", "overloaded", "closed", "not-found"] as const;
 
 function* breaking(): Generator<Buffer> {
@@ -237,7 +237,7 @@ test("a body is the same in however many parts it comes, and none of it is held 
   expect([server.uploads.pending.held, server.uploads.arriving, server.inFlight]).toEqual([0, 0, 0]);
 });
 
-/** What a server logs from `level` on while it is asked. */
+/** The lines that a server logs from `level` on during requests. */
 async function logged(level: string, ask: (url: string) => Promise<unknown>): Promise<Record<string, unknown>[]> {
   const lines: Record<string, unknown>[] = [];
   const sink = { write: (line: string) => lines.push(JSON.parse(line)) };

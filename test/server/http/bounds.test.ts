@@ -35,7 +35,7 @@ test("thousands of bodies that arrive slowly hold no more than they may, and oth
     clients.push(await slowClient(service.url, postHead(VERIFY, 99_000) + part));
     if (n % 400) continue;
     expect(await metric(service.url, "cairnlog_http_body_bytes")).toBeLessThanOrEqual(limit);
-    // Somebody who sends at once is not refused for those who do not.
+    // A client that sends at once is not refused because of slow ones.
     expect((await service.post("/keys/register", registration(newSigner()))).status).toBe(200);
     expectProblem(await service.post("/verify", { padding: "y".repeat(90_000) }), 422);
   }
@@ -135,7 +135,7 @@ test("a head that is too long: at once 431 and the end of the connection; too ma
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     await client.closed;
-    // What the client goes on sending can take the answer from it.
+    // If the client continues to send, it may lose the answer.
     expect(client.received()).toMatch(/^(HTTP\/1\.1 (431|505) |$)/);
     expect(sent).toBeLessThan(100_000);
   }

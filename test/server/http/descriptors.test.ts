@@ -34,7 +34,7 @@ test("10,000 connections that say nothing, where few files may be open: those be
   for (let n = 0; n < 10_000; n += 100) {
     const some = await Promise.all(Array.from({ length: 100 }, () => slowClient(service.url)));
     clients.push(...some);
-    // The test's own files are limited, too.
+    // The limit also applies to the test's own files.
     clients = clients.filter(({ socket }) => !socket.destroyed);
     for (const { socket } of clients.splice(0, clients.length - 400)) socket.destroy();
   }
@@ -59,7 +59,7 @@ test("no file can be opened at all: connected clients are answered, and all othe
     `POST /api/v1/attestations HTTP/1.1\r\nHost: x\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
   await until(() => before.received().includes('"sth"'));
-  // The limit is on numbers of files, of which some below it may be free.
+  // The limit applies to descriptor numbers; some below it may be free.
   expect(waiting.filter(({ received }) => !received()).length).toBeGreaterThan(40);
   limitFiles(1024);
   await until(() => waiting.every(({ received }) => received().startsWith("HTTP/1.1 200 OK")));

@@ -90,7 +90,7 @@ describe("the page", () => {
   });
 });
 
-/** What may stand there without an end. */
+/** Elements that may be without an end tag. */
 const VOID = new Set(["meta", "link", "wbr", "!doctype"]);
 
 function expectWellFormed(text: string): void {

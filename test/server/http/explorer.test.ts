@@ -31,7 +31,7 @@ beforeAll(async () => {
   page = await (await fetch(`${service.url}/`)).text();
 });
 
-/** Addresses that the page asks for by itself. */
+/** Addresses that the page loads. */
 const parts = () => [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
 
 /** Without `fetch`, which takes encodings off. */

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { MAIN } from "../../service.js";
 
-/** What such a service finds in its environment. */
+/** The environment of such a service. */
 export const environment = (dataDir: string) => ({
   ...process.env,
   PORT: "0",

@@ -50,7 +50,7 @@ test("it speaks TLS 1.2 and 1.3, nothing older and nothing plain, and says https
         at("root.pem"),
         "-verify_return_error",
       ];
-      // Without anything to send it ends by itself.
+      // Without input it ends on its own.
       return spawnSync("openssl", args, { input: "", encoding: "utf8" }).stdout;
     };
     expect(sClient("-tls1_2")).toContain("Verify return code: 0 (ok)");

@@ -16,7 +16,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** From now on the time of day is this far from what it is. */
+/** From now on the clock differs from the real time by this much. */
 function setDay(ahead: number): void {
   vi.spyOn(Date, "now").mockImplementation(() => realNow() + ahead);
 }
@@ -68,7 +68,7 @@ test("a challenge and a session end when the time of day passes their end, and n
   expect((await service.post("/auth/login", late)).status).toBe(410);
   expect((await service.get("/webhooks", bearer)).status).toBe(401);
   expect((await service.post("/auth/login", await proofOf(service, signer))).status).toBe(200);
-  // What was issued a day ahead still serves when the day is set right again.
+  // A token issued a day ahead is still valid when the clock is right again.
   const ahead = await proofOf(service, signer);
   const session = await bearerOf(service, signer);
   setDay(0);

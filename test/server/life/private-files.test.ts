@@ -1,4 +1,4 @@
-/** A data directory is its owner's alone, whatever the umask is and whoever made the files. */
+/** Only its owner can read a data directory, for any umask and any creator of its files. */
 import { chmodSync, lstatSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";

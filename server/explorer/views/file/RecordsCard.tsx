@@ -1,5 +1,6 @@
 /** The attestations of the document in the log. This page checks each of them, step by step. */
 import { useState } from "preact/hooks";
+import { signedWords } from "../../../../engine/verify/index.js";
 import {
   Badge,
   Card,
@@ -85,6 +86,7 @@ function Record({
           ["Title", event.document_title],
           ["Key", <SignerLink key="key" fingerprint={event.signer_key_fingerprint} />],
           event.intent_statement ? ["Statement", event.intent_statement] : null,
+          task.value ? ["Whose words", wordsOf(task.value)] : null,
           [
             "Recorded",
             <>
@@ -109,6 +111,12 @@ function Record({
     </li>
   );
 }
+
+/** Whether the signer says what the attestation's type and statement are, or only the log. */
+const wordsOf = ({ signed }: CheckedRecord): string =>
+  signed
+    ? signedWords(signed)
+    : "Whether the signer signed the type and the statement is not in the log; the .attestation.json shows it.";
 
 const STANDINGS: Readonly<Record<CheckedRecord["standing"], readonly [label: string, tone: Tone]>> = {
   holds: ["Verified", "good"],

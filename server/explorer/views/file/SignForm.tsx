@@ -58,7 +58,7 @@ export function SignForm({ signingKey, hash, fileName, recorded }: FileToSign & 
     }
   };
   if (known.error !== undefined) return <Problem error={known.error} retry={known.retry} />;
-  if (known.value === undefined) return <Loading what="what the log knows of the key" rows={3} />;
+  if (known.value === undefined) return <Loading what="the registration of the key" rows={3} />;
   return (
     <>
       <Fields fileName={fileName} pseudonym={known.value?.pseudonym ?? null} isBusy={isBusy} sign={sign} />

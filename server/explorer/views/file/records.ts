@@ -11,6 +11,7 @@ import {
   type Manifest,
   manifestHash,
   normaliseContentHash,
+  type SignedMembers,
   verifyBundle,
 } from "../../../../engine/verify/index.js";
 import { ClientError, type KeyDetail } from "../../../client/index.js";
@@ -32,6 +33,8 @@ export interface CheckedRecord {
   readonly event: AttestationEvent;
   readonly key: KeyDetail;
   readonly checks: readonly BundleCheck[];
+  /** Which of type and statement the signer signed; null where nobody can tell without the whole manifest. */
+  readonly signed: SignedMembers | null;
   /** `open`: everything is verified except the signature, which cannot be checked without the whole manifest. */
   readonly standing: "holds" | "open" | "wrong";
   /** Null if the log does not contain the whole manifest. */
@@ -86,10 +89,11 @@ export async function checkClaim({ entry: { id } }: Claim, documentHash: string)
     proof,
     tree_head: head,
   };
-  const { checks, valid } = await verifyBundle(bundle, { fileHash: documentHash, operatorKey });
-  if (manifest) return { event, key, checks, standing: valid ? "holds" : "wrong", bundle };
+  const { checks, valid, signed } = await verifyBundle(bundle, { fileHash: documentHash, operatorKey });
+  if (manifest) return { event, key, checks, signed, standing: valid ? "holds" : "wrong", bundle };
   const isOpen = checks.every(({ name, ok }) => ok || NEED_MANIFEST.has(name));
-  return { event, key, checks: checks.map(withoutManifest), standing: isOpen ? "open" : "wrong", bundle: null };
+  const standing = isOpen ? "open" : "wrong";
+  return { event, key, checks: checks.map(withoutManifest), signed: null, standing, bundle: null };
 }
 
 const NEED_MANIFEST: ReadonlySet<BundleCheck["name"]> = new Set(["manifest", "signature"]);

@@ -53,7 +53,7 @@ export function GraphPicture({ graph, walk }: GraphPictureProps) {
     <figure class="graph-figure">
       {typeof state === "object" && <Problem error={state.error} />}
       {state === "loading" && <Loading what="the picture" rows={1} />}
-      {/* It has a focus of its own, and says what is marked: a table beside it says all of it. */}
+      {/* It can take the focus, and announces the selected key. The table beside it has all of its data. */}
       <div
         class="graph-frame"
         role="application"

@@ -1,0 +1,190 @@
+/** True answers to other questions, and lies that hang together: what was said once, or of something else, is not believed. */
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Entry } from "#cairnlog/engine/verify/index.js";
+import { createClient, memoryStore } from "#cairnlog/server/client/index.js";
+import { startCalendar } from "../anchoring/calendar.js";
+import { startTestService, type TestService } from "../server/harness.js";
+import { newManifest } from "../server/signers.js";
+import { all, conviction, failure, newClient, operatorSigner } from "./clients.js";
+import { LyingProxy } from "./proxy.js";
+
+const SIZE = 12;
+let service: TestService;
+let proxy: LyingProxy;
+beforeAll(async () => {
+  service = await startTestService();
+  for (let n = 0; n < SIZE / 2; n++) await newClient(service.url).client.attest(newManifest().document);
+});
+
+/** A client that has seen the newest head, before a service that lies from now on. */
+async function acquainted() {
+  proxy = await LyingProxy.before(service.url);
+  const client = createClient({ server: proxy.url, store: memoryStore() });
+  const head = (await client.log.head())!;
+  return { client, head };
+}
+
+/** Lies about one path; the request's query may be anything. */
+// biome-ignore lint/suspicious/noExplicitAny: lies are told about answers of every shape
+function lieAbout(path: string, change: (answer: any, asked: string) => unknown): void {
+  proxy.lie = (asked, answer) => (asked.split("?")[0] === path ? change(answer, asked) : answer);
+}
+
+const truth = async (path: string) => (await service.get(path)).body;
+
+describe("heads and proofs", () => {
+  test("a checkpoint of before, after a newer head", async () => {
+    const old = (await service.get("/log/checkpoint")).text;
+    await newClient(service.url).client.keys.register({ pseudonym: "Ada" });
+    const { client } = await acquainted();
+    lieAbout("/log/checkpoint", () => old);
+    expect(await failure(client.log.checkpoint())).toMatchObject({ code: "stale-answer" });
+    proxy.repent();
+    await client.log.checkpoint();
+  });
+
+  test.each([
+    ["the first", (heads: object[]) => heads.slice(1)],
+    ["one between", (heads: object[]) => heads.toSpliced(1, 1)],
+    ["the last", (heads: object[]) => heads.slice(0, -1)],
+    ["all", () => []],
+  ])("%s left out of the heads", async (_, change) => {
+    const { client } = await acquainted();
+    lieAbout("/log/heads", ({ heads }) => ({ heads: change(heads) }));
+    await conviction(client.log.heads(SIZE - 3, 100));
+    proxy.repent();
+    expect((await client.log.heads(SIZE - 3, 3)).map(({ tree_size }) => tree_size)).toEqual([9, 10, 11]);
+  });
+
+  test("a proof under the tree of another version", async () => {
+    const other = await truth("/log/proof/3?tree_size=7&tree_version=1");
+    const { client } = await acquainted();
+    lieAbout("/log/proof/3", () => other);
+    await conviction(client.log.proof(3, 7));
+    const { sth } = await truth("/log/proof/3?tree_size=7");
+    lieAbout("/log/proof/3", () => ({ ...other, sth }));
+    await conviction(client.log.proof(3, 7));
+  });
+
+  test("a consistency proof of other sizes, though it holds", async () => {
+    const { client } = await acquainted();
+    for (const [from, to] of [
+      [3, 8],
+      [2, 7],
+      [2, 9],
+    ]) {
+      const other = await truth(`/log/consistency?from=${from}&to=${to}`);
+      lieAbout("/log/consistency", (answer, asked) => (asked.includes("from=2&to=8") ? other : answer));
+      await conviction(client.log.consistency(2, 8));
+    }
+    proxy.repent();
+    expect(await client.log.consistency(2, 8)).toMatchObject({ from_size: 2, to_size: 8 });
+  });
+});
+
+describe("lists of entries", () => {
+  const isList = (change: (entries: Entry[]) => Entry[]) =>
+    lieAbout("/log", (answer) => ({ ...answer, entries: change(answer.entries) }));
+
+  test("ids that are moved, all or from one entry on", async () => {
+    const { client } = await acquainted();
+    for (const from of [0, 1, 5]) {
+      isList((entries) => entries.map((entry, i) => (i < from ? entry : { ...entry, id: entry.id + 1_000 })));
+      await conviction(all(client.log.since(0)));
+      await conviction(all(client.log.since(from)));
+    }
+  });
+
+  test("types that are relabelled", async () => {
+    const { client } = await acquainted();
+    const revoked = newClient(service.url);
+    await revoked.client.keys.register({ pseudonym: "Ada" });
+    await revoked.client.keys.revoke();
+    isList((entries) =>
+      entries.map((entry) => (entry.event_type === "key_revocation" ? { ...entry, event_type: "note" } : entry)),
+    );
+    await conviction(all(client.log.since(0)));
+    await conviction(all(client.log.entries()));
+    expect((await all(newClient(service.url).client.log.since(0))).at(-1)!.event_type).toBe("key_revocation");
+  });
+
+  test("an anchoring proof that is none, or is another entry's", async () => {
+    const calendar = await startCalendar();
+    const other = await startTestService({ SERVICE_OTS_CALENDARS: calendar.url });
+    await newClient(other.url).client.keys.register({ pseudonym: "Ada" });
+    const signer = operatorSigner(other.server.dataDir);
+    const { ots_proof: another } = await createClient({ server: other.url, signer }).anchoring.anchor();
+    const { client } = await acquainted();
+    for (const ots_proof of ["", "AAAA", "no base64", another]) {
+      isList((entries) => entries.map((entry, i) => (i === 2 ? { ...entry, ots_proof } : entry)));
+      await conviction(all(client.log.since(0)));
+      await conviction(all(client.log.entries()));
+    }
+  });
+
+  test("a page that is given again, after the first and for ever", async () => {
+    const long = await startTestService();
+    const { payload } = (await truth("/log/1")) as Entry;
+    await long.server.registry.log.append(
+      Array.from({ length: 450 }, () => ({ event_type: "key_registration", payload })),
+    );
+    const before = await LyingProxy.before(long.url);
+    const client = createClient({ server: before.url });
+    const { entries } = (await long.get("/log?per_page=200")).body;
+    before.lie = (path, answer) => (path.startsWith("/log?") ? { ...answer, entries } : answer);
+    await conviction(all(client.log.since(0)));
+    await conviction(all(client.log.entries()));
+    before.lie = (path, answer) => (path.startsWith("/audit") ? { ...answer, entries } : answer);
+    await conviction(all(client.audit.entries()));
+    before.repent();
+    expect(await all(client.log.since(0))).toHaveLength(450);
+  });
+
+  test("entries by fingerprint that are repeated, or name other keys", async () => {
+    const eve = newClient(service.url);
+    await eve.client.keys.register({ pseudonym: "Eve" });
+    await eve.client.attest(newManifest().document);
+    const { client } = await acquainted();
+    const path = `/log/by-fingerprint/${encodeURIComponent(eve.fingerprint)}`;
+    const foreign = await truth("/log/3");
+    for (const change of [
+      (entries: Entry[]) => [entries[0]!, ...entries],
+      (entries: Entry[]) => [foreign, ...entries],
+      () => [foreign],
+    ]) {
+      lieAbout(path, (answer) => ({ ...answer, entries: change(answer.entries) }));
+      await conviction(all(client.log.byFingerprint(eve.fingerprint)));
+    }
+    proxy.repent();
+    const own = await all(client.log.byFingerprint(eve.fingerprint));
+    expect(own.map(({ event_type }) => event_type.split("/").at(-2) ?? event_type)).toEqual([
+      "key_registration",
+      "authorship",
+    ]);
+  });
+
+  test("entries that do not pass the filter", async () => {
+    const { client } = await acquainted();
+    const [first, second] = [(await truth("/log/1")) as Entry, (await truth("/log/2")) as Entry];
+    const isList = /^\/(?:log|log\/audit-trail|audit\/export)\?/;
+    proxy.lie = (path, answer) => (isList.test(path) ? { ...answer, entries: [first] } : answer);
+    await conviction(all(client.log.entries({ event_type: "key_revocation,key_succession" })));
+    await conviction(all(client.log.entries({ tags: "draft" })));
+    await conviction(all(client.log.entries({ search: second.entry_hash.slice(0, 8) })));
+    await conviction(all(client.log.auditTrail({ document_hash: `${second.payload.document_hash}` })));
+    await conviction(all(client.log.auditTrail({ start_date: "2100-01-01" })));
+    await conviction(all(client.log.auditTrail({ end_date: "2000-01-01" })));
+    await conviction(all(client.audit.entries({ scope: "claims" })));
+    await conviction(all(client.audit.entries({ after_id: 1 })));
+    const passing = [
+      client.log.entries({ event_type: "key_registration,key_succession" }),
+      client.log.entries({ search: first.entry_hash.slice(0, 8).toUpperCase() }),
+      client.log.entries({ search: `${first.payload.fingerprint}` }),
+      client.log.entries({ search: `${first.payload.fingerprint}`.slice(0, 20) }),
+      client.log.auditTrail({ fingerprint: `${first.payload.fingerprint}`.slice("sha256:".length).toUpperCase() }),
+      client.log.auditTrail({ start_date: first.timestamp.slice(0, 10), end_date: first.timestamp.slice(0, 10) }),
+      client.audit.entries({ scope: "keys", start_date: first.timestamp, end_date: first.timestamp }),
+    ];
+    for (const list of passing) expect(await all(list)).toEqual([first]);
+  });
+});
