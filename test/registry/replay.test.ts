@@ -224,6 +224,19 @@ async function tour(world: World): Promise<void> {
   await log.signHead();
 }
 
+/** Records hold these names: one that is changed or taken away makes records unreadable that have it. */
+const NAMES = `
+  account.create account.recover anchor.replace attestation.record claim.post credential.enroll endorsement.accept
+  endorsement.alert endorsement.offer endorsement.revoke-acceptance endorsement.withdraw key.register key.revoke
+  key.succeed log.append log.take-head-time notification.mark-read outbox.clear outbox.settle password.set
+  policy.publish request.create request.respond trust-config.create trust-config.revoke webhook.deactivate
+  webhook.subscribe
+`;
+
+test("every command has the name that it always had", () => {
+  expect(commandNames()).toEqual(expect.arrayContaining(NAMES.trim().split(/\s+/)));
+});
+
 test("the same commands at the same times write the same bytes", async () => {
   const pem = generatePrivateKey("ed25519");
   const [path, again] = [newFolder(), newFolder()];

@@ -11,10 +11,7 @@ const event = { event_type: "note", payload: {} };
 
 test("an empty log has none", async () => {
   const { log } = await openTestLog();
-  await expect(new Checkpoints(log, testOperator, NAME).newest()).rejects.toMatchObject({
-    code: "not-found",
-    message: "There is no tree head of the current size, so no checkpoint.",
-  });
+  await expect(new Checkpoints(log, testOperator, NAME).newest()).rejects.toMatchObject({ code: "not-found" });
 });
 
 test.each(["ecdsa-p256", "rsa-2048"] as const)("a log whose operator key is of %s has none", async (algorithm) => {

@@ -99,6 +99,14 @@ describe.each(Object.entries(STATES))("an endorsement that is %s", (name, { stat
   });
 });
 
+it.each(["withdraw", "revoke"] as const)("has the note on the log with which it ends: %s", async (end) => {
+  const one = await newCase(world);
+  await one.offer();
+  await one.accept();
+  await (end === "withdraw" ? one.withdraw(one.endorser, "We parted.") : one.revoke(one.endorsed, "We parted."));
+  expect([...world.registry.log.entries()].at(-1)!.payload).toMatchObject({ note: "We parted." });
+});
+
 describe("the log entry", () => {
   const content = {
     category: INSTITUTIONAL,

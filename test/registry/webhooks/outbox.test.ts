@@ -71,6 +71,8 @@ describe("the outbox", () => {
     const { id } = await webhooks.subscribe(all, OWNER);
     await world.append(...Array.from({ length: MAX_WAITING + 5 }, () => note()));
     expect(webhooks.outbox.size).toBe(MAX_WAITING);
+    // `docs/webhooks.md` promises that number.
+    expect(MAX_WAITING).toBe(10_000);
     const outcome = { webhookId: id, entryId: 1, attempt: 0, isDelivered: true, at: at(world.now), jitter: 0 };
     // The same outcome twice, as after a write that failed and was there all the same, is one.
     await webhooks.outbox.settle([outcome, outcome]);

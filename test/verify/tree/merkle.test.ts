@@ -175,8 +175,10 @@ describe("shapes", () => {
 
   it("refuse what is no size", () => {
     for (const size of [-1, 1.5, 2 ** 53, Number.NaN]) {
-      expect(() => peakPositions(size)).toThrow(/tree size/);
-      expect(() => width(0, size)).toThrow(/tree size/);
+      for (const ask of [() => peakPositions(size), () => width(0, size)]) {
+        expect(ask).toThrow(/tree size/);
+        expect(ask).toThrow(expect.objectContaining({ code: "invalid-input" }));
+      }
     }
     expect(() => height(0)).toThrow(/no height/);
     expect(() => coverPositions(3, 2)).toThrow(/left to right/);
