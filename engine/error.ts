@@ -9,6 +9,7 @@ export type ErrorCode =
   | "closed"
   | "signer-unavailable"
   | "storage-failed"
+  | "storage-full"
   | "worker-failed"
   | "corrupt-log"
   | "invalid-input"

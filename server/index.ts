@@ -11,7 +11,9 @@ import { PublishedHead } from "../engine/log/published.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph/graph.js";
 import { openRegistry, openRegistryReader, type Registry, type RegistryOptions } from "../engine/registry/registry.js";
 import { closeToOthers, PRIVATE_FILE } from "../engine/store/private.js";
+import { freeBytes } from "../engine/store/room.js";
 import { Anchoring } from "./anchoring/anchoring.js";
+import { checkAfterFailure, recordFailure } from "./failure.js";
 import { HttpServer } from "./http/app.js";
 import { Gate } from "./http/gate.js";
 import { Limits } from "./http/limits.js";
@@ -23,9 +25,9 @@ import { explorerRoutes } from "./http/routes/service/explorer.js";
 import { DECLARATIONS_BELIEVED } from "./http/routes/service/health.js";
 import { Sessions } from "./http/sessions.js";
 import { checkTls, type TlsFiles } from "./http/transport/tls.js";
-import { freeBytes, isReadableByOthers, openFileLimit, possibleConnections } from "./machine.js";
+import { isReadableByOthers, openFileLimit, possibleConnections } from "./machine.js";
 import { MirroredLog, mirroredOperator } from "./mirror.js";
-import { operatorKeyPath, operatorPublicKeyPath, publishedHeadPath, type Settings } from "./settings.js";
+import { failurePath, operatorKeyPath, operatorPublicKeyPath, publishedHeadPath, type Settings } from "./settings.js";
 import { Deliverer } from "./webhooks/deliverer.js";
 import { httpSender } from "./webhooks/send.js";
 
@@ -39,6 +41,11 @@ export interface RunningServer {
   readonly operatorFingerprint: string;
   readonly dataDir: string;
   readonly registry: Registry;
+  /**
+   * Resolves when a write to the log has failed in such a way that this process cannot use the log any more. Then every
+   * request is answered with 503, and the process should end within a second, without `close`.
+   */
+  readonly failed: Promise<CairnlogError>;
   /** Stops listening, answers what was accepted, closes every connection and the log. */
   close(): Promise<void>;
 }
@@ -67,6 +74,7 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
       operator,
       pool,
       predicateBase,
+      minFreeBytes: settings.minFreeBytes,
       hardwareRoots,
       challengeTtlSeconds: settings.challengeTtlSeconds,
       passwordTries: settings.passwordTries,
@@ -81,6 +89,7 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
         cacheSeconds: settings.graphCacheSeconds,
       },
       ...(settings.rateLimits ? {} : { claimReveals: null }),
+      claimBytesPerKey: settings.claimBytesPerKey,
       requestQuota: settings.rateLimits ? settings.requestQuota : null,
       policyQuota: settings.rateLimits ? settings.policyQuota : null,
       webhookAllowPrivate: settings.webhookAllowPrivate,
@@ -88,6 +97,13 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
     const mirror = readOnly ? await openRegistryReader(opening) : null;
     const registry = mirror ?? (await openRegistry(opening));
     opened.push(() => registry.close());
+    if (!readOnly) await checkAfterFailure(failurePath(dataDir), registry.log, logger);
+    const failed = new Promise<CairnlogError>((resolve) => {
+      registry.log.observeFailure((failure) => {
+        recordFailure(failurePath(dataDir), failure, logger);
+        resolve(failure);
+      });
+    });
     if (!readOnly) {
       const published = new PublishedHead(publishedHeadPath(dataDir), registry.log);
       published.check();
@@ -111,7 +127,13 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
     const anchoring = new Anchoring({ log: registry.log, calendars: settings.otsCalendars, logger });
     const access = accessOf(settings, registry, operator);
     const { log } = registry;
-    const readiness = new Readiness({ log, operator, freeBytes: () => freeBytes(dataDir), isReadOnly: readOnly });
+    const readiness = new Readiness({
+      log,
+      operator,
+      freeBytes: () => freeBytes(dataDir),
+      minFreeBytes: settings.minFreeBytes,
+      isReadOnly: readOnly,
+    });
     const watch = { metrics, readiness };
     const logName = settings.logName ?? undefined;
     const routes = [
@@ -136,7 +158,15 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
     const url = `${tls ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
     logger.info({ url, operator: operator.fingerprint, dataDir, entries: registry.log.size }, "listening");
     if (hardwareRoots.isEmpty && !readOnly) logger.warn(DECLARATIONS_BELIEVED);
-    return { address: { host, port }, url, operatorFingerprint: operator.fingerprint, dataDir, registry, close };
+    return {
+      address: { host, port },
+      url,
+      operatorFingerprint: operator.fingerprint,
+      dataDir,
+      registry,
+      failed,
+      close,
+    };
   } catch (error) {
     await close();
     throw error;

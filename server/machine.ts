@@ -1,5 +1,5 @@
-/** What the machine has left of what the service needs: files it may open, room on the disk. */
-import { readdirSync, readFileSync, statfsSync, statSync } from "node:fs";
+/** What the machine has left of what the service needs: files it may open. */
+import { readdirSync, readFileSync, statSync } from "node:fs";
 
 /** Files beside connections: the log, workers, calendars, webhook endpoints. */
 const OTHER_FILES = 128;
@@ -25,12 +25,6 @@ export function openFiles(): number | null {
  */
 export function possibleConnections(wanted: number, limit: number | null = openFileLimit()): number {
   return limit === null ? wanted : Math.max(0, Math.min(wanted, limit - OTHER_FILES));
-}
-
-/** Bytes free on the disk of `path` for this process. */
-export function freeBytes(path: string): number {
-  const { bavail, bsize } = statfsSync(path);
-  return bavail * bsize;
 }
 
 /** Whether others than its owner may read a file. */

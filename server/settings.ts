@@ -2,17 +2,20 @@
  * Every setting of the service in one table: its environment variable, its default, what it means, how it is read
  * (`settingvalues.ts`). Nothing else reads the environment.
  */
+
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { CairnlogError, type ErrorDetail } from "../engine/error.js";
 import { DEFAULT_CHALLENGE_TTL_S } from "../engine/registry/access/challenges.js";
 import { DEFAULT_PASSWORD_TRIES, PASSWORD_WINDOW_SECONDS } from "../engine/registry/access/passwords.js";
+import { DEFAULT_CLAIM_BYTES_PER_KEY } from "../engine/registry/claims/claims.js";
 import { DEFAULT_ACTIVATION_DELAY_S } from "../engine/registry/endorsements/queries.js";
 import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph/graph.js";
 import { DEFAULT_GRAPH_CACHE_S } from "../engine/registry/graph/graphs.js";
 import { DEFAULT_POLICY_QUOTA } from "../engine/registry/requests/policies.js";
 import { DEFAULT_REQUEST_QUOTA } from "../engine/registry/requests/requests.js";
 import { DEFAULT_TRUST_SETTINGS } from "../engine/registry/trust/service.js";
+import { DEFAULT_MIN_FREE_BYTES } from "../engine/store/room.js";
 import { LIMITS, type LimitName } from "./http/limits.js";
 import { LOG_LEVELS } from "./http/observing/logger.js";
 import {
@@ -80,6 +83,12 @@ const TABLE = {
     about: "data directory of the log; created if it does not exist",
     read: (text) => resolve(text),
   } satisfies Setting<string>,
+  minFreeBytes: {
+    name: "SERVICE_MIN_FREE_BYTES",
+    fallback: String(DEFAULT_MIN_FREE_BYTES),
+    about: "free bytes on the disk of the data directory below which appends are refused; reads go on",
+    read: integer(0, 10 ** 15 - 1),
+  },
   readOnly: {
     name: "SERVICE_READ_ONLY",
     fallback: "off",
@@ -136,6 +145,12 @@ const TABLE = {
     fallback: `${DEFAULT_POLICY_QUOTA}`,
     about: "request policies that may be published for one key in 3600 seconds",
     read: integer(1, MAX_COUNT),
+  },
+  claimBytesPerKey: {
+    name: "SERVICE_CLAIM_BYTES_PER_KEY",
+    fallback: `${DEFAULT_CLAIM_BYTES_PER_KEY}`,
+    about: "bytes of encrypted claims that one key may post in 24 hours, whatever SERVICE_RATE_LIMITS says",
+    read: integer(1, Number.MAX_SAFE_INTEGER),
   },
   passwordTries: {
     name: "SERVICE_RATE_LIMIT_PIN",
@@ -326,3 +341,6 @@ export function describeSettings(): { name: string; fallback: string; about: str
     about,
   }));
 }
+
+/** Where a service says why it ended, when its log failed. */
+export const failurePath = (dataDir: string): string => join(dataDir, "failure.json");

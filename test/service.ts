@@ -19,6 +19,8 @@ process.env.XDG_CONFIG_HOME = mkdtempSync(PREFIX);
 export interface RunningService {
   readonly url: string;
   readonly process: ChildProcess;
+  /** Its exit code, or the name of the signal that ended it. */
+  readonly exited: Promise<number | string | null>;
   /** Asks it to stop; resolves to its exit code. */
   stop(): Promise<number | null>;
 }
@@ -54,6 +56,7 @@ export async function startService(
     stdio: ["ignore", "pipe", "inherit"],
   });
   started(child);
+  const exited = once(child, "exit").then(([code, signal]): number | string | null => signal ?? code);
   const listening = once(createInterface({ input: child.stdout! }), "line");
   const ended = once(child, "exit").then(([code, signal]) => {
     throw new Error(`the service ended before it listened: ${signal ?? `exit code ${code}`}`);
@@ -63,6 +66,7 @@ export async function startService(
   return {
     url,
     process: child,
+    exited,
     async stop() {
       const ended = once(child, "exit");
       child.kill("SIGTERM");

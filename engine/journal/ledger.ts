@@ -76,6 +76,8 @@ export class Ledger {
     try {
       await this.#store.commit(changes);
     } catch (cause) {
+      // Nothing was written, and the caller can be told why.
+      if (cause instanceof CairnlogError && cause.code === "storage-full") throw cause;
       throw new CairnlogError("storage-failed", "The data directory could not be written.", { cause });
     }
     this.#position = position;

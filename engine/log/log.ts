@@ -40,6 +40,8 @@ export interface LogOptions {
   readonly queueLimit?: number;
   /** Bytes of address space, and the size the data can grow to. */
   readonly mapSize?: number;
+  /** Free bytes of the disk below which appends are refused with `storage-full`; 64 MiB if absent. */
+  readonly minFreeBytes?: number;
   readonly clock?: Clock;
   /** Decides what is appended; the log's own environment when absent. */
   readonly journal?: Journal;

@@ -57,6 +57,9 @@ export interface ViewParts {
   readonly mapSize?: number | undefined;
 }
 
+/** Entries that `verifyNewest` looks at: eight batches of the largest size. */
+const NEWEST = 4096;
+
 /** Reads of a log. */
 export abstract class LogView implements Pick<Executor, "execute"> {
   readonly #parts: ViewParts;
@@ -121,6 +124,19 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     return this.#size;
   }
 
+  /** Why this process can no longer read or write the log; null while it can. */
+  get failure(): CairnlogError | null {
+    return this.#parts.store.health.failure;
+  }
+
+  /**
+   * Has `observer` called once, when a write has failed in such a way that this process must not use the log any more. Every
+   * read and write then throws `storage-failed`. The process should end; a new one finds what is on disk.
+   */
+  observeFailure(observer: (failure: CairnlogError) => void): void {
+    this.#parts.store.health.observe(observer);
+  }
+
   /** How much room the log takes on disk, and may take. */
   get diskUsage(): StoreUsage {
     return this.#parts.store.usage();
@@ -154,11 +170,14 @@ export abstract class LogView implements Pick<Executor, "execute"> {
 
   /** The leaf index of the entry with this id, or undefined: imported history may leave ids out. */
   leafIndexOf(id: number): number | undefined {
+    this.#parts.store.health.check();
     return this.#seams.leafIndexOf(id, this.#size);
   }
 
   /** The entry at this leaf index as it is served (JSON), not to be written to; or undefined. */
   entryJsonAt(leafIndex: number): Buffer | undefined {
+    // Also for what is beyond the end: after a failure nobody is told that something is not there.
+    this.#parts.store.health.check();
     const json = leafIndex >= 0 && leafIndex < this.#size ? this.#reader.json(leafIndex) : undefined;
     return json && this.anchors.join(leafIndex, json);
   }
@@ -229,6 +248,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
 
   /** The signed head of a tree size (default: the newest), or null where there is none. */
   treeHead(treeSize: number = this.#size): TreeHead | null {
+    this.#parts.store.health.check();
     return (treeSize <= this.#size && this.#reader.head(treeSize)) || null;
   }
 
@@ -329,10 +349,15 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     return this.#verification;
   }
 
-  async #verify(): Promise<VerifyReport> {
+  /** Like `verify`, for the newest entries alone: what the last process may have written when it failed. */
+  verifyNewest(): Promise<VerifyReport> {
+    return this.#verify(Math.max(0, this.#size - NEWEST));
+  }
+
+  async #verify(from = 0): Promise<VerifyReport> {
     const { path, mapSize, operatorKey, projection } = this.#parts;
     const checksEvents = projection.checksEvents === true;
-    const target = { path, size: this.#size, operatorKey, checksEvents };
+    const target = { path, from, size: this.#size, operatorKey, checksEvents };
     const { signal } = this.#closing;
     return verifyLog(this.#pool, mapSize === undefined ? target : { ...target, mapSize }, { signal });
   }

@@ -15,7 +15,7 @@ import { DEFAULT_PASSWORD_TRIES, Passwords } from "./access/passwords.js";
 import { Accounts } from "./accounts/accounts.js";
 import { Credentials } from "./accounts/credentials.js";
 import { Attestations } from "./attestations/attestations.js";
-import { Claims, DEFAULT_CLAIM_REVEALS } from "./claims/claims.js";
+import { Claims, DEFAULT_CLAIM_BYTES_PER_KEY, DEFAULT_CLAIM_REVEALS } from "./claims/claims.js";
 import { Endorsements } from "./endorsements/endorsements.js";
 import { DEFAULT_ACTIVATION_DELAY_S, EndorsementQueries } from "./endorsements/queries.js";
 import { type GraphSettings, Graphs } from "./graph/graphs.js";
@@ -40,12 +40,16 @@ export interface RegistryOptions {
   /** Absolute `https:` URL without trailing slash, under which the operator's predicates live. */
   readonly predicateBase: string;
   readonly queueLimit?: number;
+  /** Free bytes of the disk below which appends are refused; 64 MiB when absent. */
+  readonly minFreeBytes?: number;
   /** Seconds in which a challenge must be answered; 300 when absent. */
   readonly challengeTtlSeconds?: number;
   /** Wrong passwords for one key in 15 minutes; 5 when absent. */
   readonly passwordTries?: number;
   /** Reveals of one claim by one caller in an hour; 30 when absent, null for any number. */
   readonly claimReveals?: number | null;
+  /** Bytes of claims that one key may post in 24 hours; 16 MiB when absent. */
+  readonly claimBytesPerKey?: number;
   /** Makers of key hardware whose attestations are asked for; without any, `hardware` is believed. */
   readonly hardwareRoots?: HardwareRoots;
   /** Seconds from the acceptance of an endorsement to its effect; a day when absent. */
@@ -92,9 +96,13 @@ export interface Registry {
 
 /** Opens the log at `options.path` with its registry. @throws CairnlogError as `openLog` does */
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
-  const { path, operator, pool, queueLimit, clock } = options;
-  const limit = queueLimit === undefined ? {} : { queueLimit };
-  const log = await openLog({ path, signer: operator, pool, projection, ...(clock && { clock }), ...limit });
+  const { path, operator, pool, queueLimit, clock, minFreeBytes } = options;
+  const given = {
+    ...(queueLimit !== undefined && { queueLimit }),
+    ...(minFreeBytes !== undefined && { minFreeBytes }),
+    ...(clock && { clock }),
+  };
+  const log = await openLog({ path, signer: operator, pool, projection, ...given });
   return registryOver(log, options);
 }
 
@@ -113,6 +121,7 @@ function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry
   const { operator, pool, predicateBase, clock = systemClock } = options;
   const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S, passwordTries = DEFAULT_PASSWORD_TRIES } = options;
   const { hardwareRoots: roots = new HardwareRoots(), claimReveals: reveals = DEFAULT_CLAIM_REVEALS } = options;
+  const { claimBytesPerKey: bytesPerKey = DEFAULT_CLAIM_BYTES_PER_KEY } = options;
   const { webhookAllowPrivate: allowPrivate = false } = options;
   const verifier = new SignatureVerifier(pool);
   const keys = new Keys({ log, verifier, operator, clock });
@@ -138,7 +147,7 @@ function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry
     passwords,
     accounts: new Accounts({ log, keys, credentials, verifier, hasher, clock }),
     credentials,
-    claims: new Claims({ log, credentials, clock, reveals }),
+    claims: new Claims({ log, credentials, clock, reveals, bytesPerKey }),
     attestations: new Attestations({ log, verifier, passwords, operator, predicateBase }),
     verification: new Verification({ log, keys, verifier, trust, trustConfigs }),
     queries: querySlices,

@@ -1,6 +1,7 @@
 /** The interface of the store: reads for any number of threads and processes, and commits for one writer. */
 import type { Batch } from "./batch.js";
 import type { ChangeSet } from "./changeset.js";
+import type { Health } from "./lmdb/health.js";
 import type { JournalPosition } from "./position.js";
 import type { PostingTables } from "./postings/tables.js";
 import type { Key, KeyOf, RowOf, TableName } from "./schema.js";
@@ -78,6 +79,8 @@ export interface StoreReader {
   /** Ids of the other living processes that have this environment open and have read from it. */
   otherProcesses(): number[];
   usage(): StoreUsage;
+  /** Whether this process may still use the environments. Once it may not, every read throws `storage-failed`. */
+  readonly health: Health;
   /**
    * Makes all commits visible to the following reads. Without this, a thread that never yields would always read one
    * snapshot.
@@ -96,4 +99,6 @@ export interface Store extends StoreReader {
    * that were formed without its rows must not overwrite them. One commit at a time.
    */
   commit(changes: ChangeSet): Promise<void>;
+  /** @throws CairnlogError `storage-full` if a commit would be refused for want of room; `storage-failed` after a failure */
+  checkRoom(): void;
 }

@@ -192,6 +192,8 @@ export interface TrustConfigRow {
 export interface WebhookRow {
   /** As the owner sent it. The owner may be an attacker, so it is checked again before each connection. */
   readonly url: string;
+  /** `hostOf` the URL, by which subscriptions are counted. Absent in rows of earlier versions. */
+  readonly host?: string;
   /** Empty: all events. */
   readonly events: readonly WebhookEvent[];
   /** The entry must name this key, canonical form; null: any. */

@@ -71,7 +71,10 @@ export interface Tables {
   /** By key fingerprint: how many notifications it has. */
   inboxes: { key: string; row: { readonly count: number } };
   /** By [what is counted, key fingerprint]. */
-  quotas: { key: ["attestation-request" | "request-policy" | "strangers-answer", string]; row: QuotaRow };
+  quotas: {
+    key: ["attestation-request" | "request-policy" | "strangers-answer" | "claim-bytes", string];
+    row: QuotaRow;
+  };
   /** By webhook id. */
   webhooks: { key: number; row: WebhookRow };
   /** By [webhook id, entry id]. */

@@ -13,8 +13,11 @@ import { Batch } from "./batch.js";
 import type { ChangeSet, RowChange, TileChange } from "./changeset.js";
 import type { RowWindow, Snapshot, Store, StoreUsage, TileKey } from "./contract.js";
 import { type Environment, fileBytes, openEnvironment, RECORDS, settled, unheard, view } from "./lmdb/environment.js";
+import { Health } from "./lmdb/health.js";
+import { growthOf, Reserve } from "./lmdb/reserve.js";
 import { type JournalPosition, ORIGIN, packPosition, unpackPosition } from "./position.js";
 import { openPostings, type PostingStore, type PostingTables } from "./postings/tables.js";
+import { checkRoom, DEFAULT_MIN_FREE_BYTES } from "./room.js";
 import { BYTE_TABLES, type Key, type KeyOf, RECORD_TABLES, type RowOf, type TableName } from "./schema.js";
 
 /**
@@ -34,6 +37,8 @@ export interface StoreOptions {
   readonly path: string;
   /** Bytes of address space, which is also the maximum size of the data. */
   readonly mapSize?: number;
+  /** Free bytes of the disk below which writes are refused; 64 MiB if absent. */
+  readonly minFreeBytes?: number;
   /** For a process that does not hold the writer's slot. */
   readonly readOnly?: boolean;
   /**
@@ -57,6 +62,7 @@ const holding = (batch: Batch | undefined, index: number): Batch | undefined =>
   batch && index < batch.firstIndex + batch.count ? batch : undefined;
 
 class LmdbStore implements Store {
+  readonly health = new Health();
   readonly #options: Required<Omit<StoreOptions, "isScratch">>;
   readonly #env: Environment;
   readonly #records: ReadonlyMap<TableName, Database<unknown, Key>>;
@@ -65,11 +71,14 @@ class LmdbStore implements Store {
   readonly #journal: Database<Buffer, string> | undefined;
   /** Opened when postings are first needed; verifying and deriving never need them. */
   #postings: PostingStore | undefined;
+  #reserve: Reserve | undefined;
   /** The moment that all reads see; without one, each read sees the newest commit. */
   #pinned: Transaction | undefined;
 
-  constructor({ path, mapSize = DEFAULT_MAP_SIZE, readOnly = false, isScratch = false }: StoreOptions) {
-    this.#options = { path, mapSize, readOnly };
+  constructor(options: StoreOptions) {
+    const { path, mapSize = DEFAULT_MAP_SIZE, readOnly = false, isScratch = false } = options;
+    const { minFreeBytes = DEFAULT_MIN_FREE_BYTES } = options;
+    this.#options = { path, mapSize, readOnly, minFreeBytes };
     const maxDbs = RECORD_TABLES.length + BYTE_TABLES.length;
     this.#env = openEnvironment({ path, mapSize, maxDbs, readOnly, noSync: isScratch });
     this.#records = new Map(RECORD_TABLES.map((name) => [name, this.#env.openDB({ name, ...RECORDS })]));
@@ -81,9 +90,9 @@ class LmdbStore implements Store {
 
   get #openedPostings(): PostingStore {
     if (this.#postings) return this.#postings;
-    const { path, mapSize, readOnly } = this.#options;
+    const { path } = this.#options;
     try {
-      this.#postings = openPostings(`${path}/${POSTINGS}`, mapSize, readOnly);
+      this.#postings = openPostings({ ...this.#options, path: `${path}/${POSTINGS}` }, this.health);
     } catch (cause) {
       throw new CairnlogError("storage-failed", `The postings in ${path} cannot be opened.`, { cause });
     }
@@ -100,6 +109,7 @@ class LmdbStore implements Store {
 
   /** Undefined in a read-only environment if the log's writer does not have this table yet. */
   #table<T extends TableName>(name: T): Database<RowOf<T>, KeyOf<T>> | undefined {
+    this.health.check();
     return this.#records.get(name) as Database<RowOf<T>, KeyOf<T>> | undefined;
   }
 
@@ -151,11 +161,13 @@ class LmdbStore implements Store {
   }
 
   batchKeys(): Iterable<number> {
+    this.health.check();
     return this.#batches.getKeys();
   }
 
   /** Reads the key first, then its row: 7 µs for a batch of 64 entries. A range of one row took 21 µs. */
   #batchBefore(index: number, take: (view: Buffer) => Buffer): Batch | undefined {
+    this.health.check();
     for (const key of this.#batches.getKeys({ start: index, reverse: true, limit: 1, ...this.#at })) {
       const row = view(this.#batches, key, this.#at);
       return row && new Batch(key, take(row));
@@ -164,24 +176,29 @@ class LmdbStore implements Store {
   }
 
   tile(treeVersion: 1 | 2, level: number, index: number): Buffer | undefined {
+    this.health.check();
     return this.#tiles.get([treeVersion, level, index], this.#at);
   }
 
   tileView(treeVersion: 1 | 2, level: number, index: number): Buffer | undefined {
+    this.health.check();
     return view(this.#tiles, [treeVersion, level, index], this.#at);
   }
 
   tileKeys(start?: TileKey): Iterable<TileKey> {
+    this.health.check();
     return this.#tiles.getKeys(start === undefined ? {} : { start });
   }
 
   position(): JournalPosition {
+    this.health.check();
     const entry = this.#journal?.getEntry(POSITION, this.#at);
     return entry ? unpackPosition(entry.version!, entry.value) : ORIGIN;
   }
 
   async commit(changes: ChangeSet): Promise<void> {
-    const { after, position, batch, firstIndex } = changes;
+    const { position, batch, firstIndex } = changes;
+    this.checkRoom();
     const journal = this.#journal!;
     const write = () => {
       if (position) unheard(journal.put(POSITION, packPosition(position), position.sequence));
@@ -189,6 +206,13 @@ class LmdbStore implements Store {
       for (const tile of changes.tiles) this.#putTile(tile);
       for (const change of changes.rows) this.#put(change);
     };
+    const rows = changes.rows.length + changes.tiles.length;
+    const bytes = (batch?.length ?? 0) + changes.tiles.reduce((sum, { hashes }) => sum + (hashes?.length ?? 0), 0);
+    await this.#openedReserve.spend(growthOf(rows, bytes), () => this.#transact(changes, write));
+  }
+
+  async #transact({ after, batch, firstIndex }: ChangeSet, write: () => void): Promise<void> {
+    const journal = this.#journal!;
     let written: Promise<boolean> | undefined;
     const compareAndSwap = () => {
       written = after ? journal.ifVersion(POSITION, after, write) : journal.ifNoExists(POSITION, write);
@@ -197,9 +221,15 @@ class LmdbStore implements Store {
     // refuse to put a batch where one already exists.
     if (batch) unheard(this.#batches.ifNoExists(firstIndex, compareAndSwap));
     else compareAndSwap();
-    if (!(await settled(written!)))
+    if (!(await settled(written!, this.health)))
       throw new CairnlogError("storage-failed", "Another process has written to this log. Only one may write it.");
-    await settled(this.#env.flushed);
+    await settled(this.#env.flushed, this.health);
+  }
+
+  /** Opened with the first commit: readers and checks need none. */
+  get #openedReserve(): Reserve {
+    this.#reserve ??= new Reserve(this.#env, this.#options.path);
+    return this.#reserve;
   }
 
   #putTile({ treeVersion, level, index, hashes }: TileChange): void {
@@ -213,6 +243,7 @@ class LmdbStore implements Store {
   }
 
   snapshot(): Snapshot {
+    this.health.check();
     const transaction = this.#env.useReadTransaction();
     const table = <T extends TableName>(name: T) => this.#table(name);
     return {
@@ -232,6 +263,7 @@ class LmdbStore implements Store {
   }
 
   pin(): void {
+    this.health.check();
     // Pin the postings first. If their moment is before that of the entries, they are only behind; if it were after,
     // they would be ahead. A log that was imported and never opened has no postings yet.
     if (this.#postings || existsSync(`${this.#options.path}/${POSTINGS}`)) this.#openedPostings.pin();
@@ -249,13 +281,21 @@ class LmdbStore implements Store {
   }
 
   refresh(): void {
+    this.health.check();
     this.#postings?.environment.resetReadTxn();
     this.#env.resetReadTxn();
   }
 
+  checkRoom(): void {
+    this.health.check();
+    checkRoom(this.#options.path, this.#options.minFreeBytes);
+  }
+
   async close(): Promise<void> {
     this.#pinned?.done();
+    this.#reserve?.close();
     await this.#postings?.close();
-    await this.#env.close();
+    // After a failure LMDB must not be called any more; the end of the process closes its files.
+    if (!this.health.failure) await this.#env.close();
   }
 }

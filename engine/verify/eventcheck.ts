@@ -58,7 +58,7 @@ function judged(kind: Kind, { payload }: EventKind): Judged {
  * payload are looked at: check the hashes first (`checkEntry`).
  *
  * Version 1 entries come from imported history alone. Their makers may have had other types and members, so a version 1
- * entry is refused only when its payload is that of another type than it is said to be of.
+ * entry is refused only when its payload has exactly the members of another type than it is said to be of.
  */
 export function eventMisfit({ event_type, payload, chain_version = 1 }: TypedEntry): string | undefined {
   const type = JSON.stringify(event_type);
@@ -70,7 +70,7 @@ export function eventMisfit({ event_type, payload, chain_version = 1 }: TypedEnt
   const kind = kindOfType(event_type, chain_version);
   if (kind === undefined && chain_version === 2)
     return `The event type ${type} is not known, and it is no https predicate URL.`;
-  const found = kindsOfPayload(payload);
+  const found = kindsOfPayload(payload, chain_version === 1);
   if (!found.length) return chain_version === 1 ? undefined : payloadMisfit({ event_type, payload });
   if (kind === undefined || !found.includes(kind))
     return `The event type is ${type}, but the payload is that of another event: ${found.join(" or ")}.`;
@@ -111,12 +111,14 @@ function kindOfType(eventType: string, version: 1 | 2): Kind | undefined {
 /**
  * The kinds that a payload without `event_type` can be of. Several kinds may fit, since a payload may have further members:
  * of a succession, a registration has all but one. Those count of which it has the most members.
+ * @param exactly whether it may have no further members but `tags`, which any event may have
  */
-function kindsOfPayload(payload: Entry["payload"]): readonly Kind[] {
+function kindsOfPayload(payload: Entry["payload"], exactly: boolean): readonly Kind[] {
   let most = 0;
   let kinds: Kind[] = [];
   for (const { kind, members, shape } of JUDGED) {
     if (shape(payload, "") !== undefined) continue;
+    if (exactly && Object.keys(payload).some((name) => name !== "tags" && !members.includes(name))) continue;
     const count = members.filter((name) => Object.hasOwn(payload, name)).length;
     if (count < most) continue;
     if (count > most) kinds = [];

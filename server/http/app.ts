@@ -329,11 +329,15 @@ export class HttpServer {
       if (isCorked) this.#writeCorked(exchange, answer);
       else response.cork(() => this.#writeCorked(exchange, answer));
     } catch (error) {
-      this.#logFailure(exchange, 500, error);
-      if (exchange.isAborted || exchange.state === "sent") return;
-      if (isCorked) response.onAborted(() => this.#aborted(exchange));
-      response.close();
+      if (isCorked && exchange.state !== "sent") response.onAborted(() => this.#aborted(exchange));
+      this.#breakOff(exchange, error);
     }
+  }
+
+  /** The client sees that the answer is not whole. */
+  #breakOff(exchange: Exchange, error: unknown): void {
+    this.#logFailure(exchange, 500, error);
+    if (!exchange.isAborted && exchange.state !== "sent") exchange.response.close();
   }
 
   #writeCorked(exchange: Exchange, answer: Answer): void {
@@ -343,7 +347,12 @@ export class HttpServer {
     if (standing) headers.push(...limitHeaders(standing));
     if (this.#isClosing) headers.push("connection", "close");
     const isLast = request.framing !== "plain" && !this.#isClosing;
-    const how = { withBody: request.method !== "HEAD", isLast, isOver: () => exchange.isAborted };
+    const how = {
+      withBody: request.method !== "HEAD",
+      isLast,
+      isOver: () => exchange.isAborted,
+      failed: (error: unknown) => this.#breakOff(exchange, error),
+    };
     const sent = () => this.#sent(exchange, answer.status);
     exchange.answer = writeAnswer(response, answer, headers, how, this.answers, sent);
     if (!exchange.answer) sent();

@@ -49,6 +49,11 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
     retryAfter: 10,
     detail: "The log could not be written. Look whether your entry is there before you try again.",
   },
+  "storage-full": {
+    status: 503,
+    retryAfter: 10,
+    detail: "The disk of the log is full; nothing was written. Retry when there is room.",
+  },
   "worker-failed": { status: 503, retryAfter: 1, detail: "A worker of the service failed. Retry." },
   "corrupt-log": { status: 500, detail: "The service found damage in its log." },
   "wrong-operator": { status: 500, detail: "The service is not set up rightly." },

@@ -7,6 +7,7 @@
 import { CairnlogError } from "../../engine/error.js";
 import { type Clock, formatTimestamp, parseTimestamp, systemClock } from "../../engine/log/clock.js";
 import { isDue, mayTry, type Outcome } from "../../engine/registry/webhooks/deliveries.js";
+import { hostOf } from "../../engine/registry/webhooks/input.js";
 import type { Delivery } from "../../engine/registry/webhooks/outbox.js";
 import type { Endpoint, Told, Webhooks } from "../../engine/registry/webhooks/webhooks.js";
 import { turn } from "../../engine/turns.js";
@@ -18,6 +19,8 @@ import type { Send } from "./send.js";
 const ATTEMPT_TIMEOUT_MS = 10_000;
 /** Simultaneous attempts of one lane. */
 const LANE_WIDTH = 4;
+/** Simultaneous attempts to one host, from all lanes: nobody can make the service flood a host with many subscriptions. */
+const HOST_WIDTH = 4;
 /** Deliveries of a lane that are considered: this many may wait for a retry before they delay newer ones. */
 const WINDOW = 100;
 /** Outcomes written in one command. */
@@ -53,6 +56,13 @@ interface Lane {
   cancelTimer: () => void;
 }
 
+/** What goes to one host, through however many lanes. */
+interface Host {
+  underWay: number;
+  /** Lanes that have something for it, in the order in which they get the next free place. */
+  readonly waiting: Set<number>;
+}
+
 export class Deliverer {
   readonly #webhooks: Webhooks;
   readonly #send: Send;
@@ -62,6 +72,8 @@ export class Deliverer {
   readonly #random: () => number;
   /** By webhook id; only for subscriptions with waiting deliveries. */
   readonly #lanes = new Map<number, Lane>();
+  /** By host name; only for hosts with an attempt under way. */
+  readonly #hosts = new Map<string, Host>();
   /** Subscriptions with changes that have not been considered yet. */
   readonly #touched = new Set<number>();
   /** Whether any subscription may have such changes. */
@@ -152,12 +164,39 @@ export class Deliverer {
       return;
     }
     const { due, next } = select(endpoint, waiting, lane.inFlight, now);
+    const host = hostOf(endpoint.url);
     for (const delivery of due) {
       const told = this.#webhooks.told(delivery.entry_id);
       // A row may be visible shortly before its entry. Then the observer of rows has not been called yet, and will be.
-      if (told) this.#run(this.#attempt(lane, endpoint, delivery, told));
+      if (!told) continue;
+      if (!this.#enter(host, id)) break;
+      this.#run(this.#attempt(lane, endpoint, delivery, told).finally(() => this.#leave(host)));
     }
     if (next !== null) this.#lookAt(lane, next, now);
+  }
+
+  /** Takes a place among the attempts to a host; where there is none, the lane waits for its turn. */
+  #enter(name: string, lane: number): boolean {
+    const host = this.#hosts.get(name) ?? { underWay: 0, waiting: new Set() };
+    this.#hosts.set(name, host);
+    if (host.underWay >= HOST_WIDTH) {
+      host.waiting.add(lane);
+      return false;
+    }
+    host.underWay++;
+    return true;
+  }
+
+  /** Gives a place back, to the lane that has waited longest and still has something. */
+  #leave(name: string): void {
+    const host = this.#hosts.get(name)!;
+    host.underWay--;
+    for (const lane of host.waiting) {
+      if (host.underWay >= HOST_WIDTH) break;
+      host.waiting.delete(lane);
+      this.#look(lane);
+    }
+    if (!host.underWay) this.#hosts.delete(name);
   }
 
   #lookAt(lane: Lane, time: string, now: string): void {

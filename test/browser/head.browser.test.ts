@@ -1,20 +1,17 @@
 /** The head of the log in a browser: verified there, remembered there, and an alarm if verification fails. */
+
 import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parsePublicKey, verifyConsistency, verifyTreeHead } from "#cairnlog/engine/verify/index.js";
 import type { Evidence } from "#cairnlog/server/client/index.js";
+import { sayingEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { expectReadable, expectReadableEverywhere, Reader } from "./explorer.js";
 
 const append = ({ server }: TestService, count: number, artifact = "app") =>
-  server.registry.log.append(
-    Array.from({ length: count }, (_, i) => ({
-      event_type: "build",
-      payload: { artifact: `${artifact}-${i}.tar.gz` },
-    })),
-  );
+  server.registry.log.append(Array.from({ length: count }, (_, i) => sayingEvent(`${artifact}-${i}.tar.gz`)));
 
 const fingerprintOf = ({ server }: TestService): string => server.operatorFingerprint;
 

@@ -2,6 +2,7 @@
  * A service that lies to the reader: each lie is reported, no false data is shown as verified, and the saved evidence
  * proves the lie offline.
  */
+
 import { generateKeyPairSync, sign } from "node:crypto";
 import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,15 +20,14 @@ import {
   verifyTreeHead,
 } from "#cairnlog/engine/verify/index.js";
 import type { Evidence } from "#cairnlog/server/client/index.js";
+import { sayingEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { expectReadable, Reader } from "./explorer.js";
 
 const COUNT = 30;
 
 const append = ({ server }: TestService, artifact: string, count = COUNT) =>
-  server.registry.log.append(
-    Array.from({ length: count }, (_, i) => ({ event_type: "build", payload: { artifact: `${artifact} ${i + 1}` } })),
-  );
+  server.registry.log.append(Array.from({ length: count }, (_, i) => sayingEvent(`${artifact} ${i + 1}`)));
 
 let honest: TestService;
 /** A log of the same operator key and size with other contents. */
@@ -82,7 +82,7 @@ const expectNoTick = async (page: Page) =>
 
 /** Other content, and the hashes that fit it. */
 function rewritten(entry: Entry): Entry {
-  const changed = { ...entry, payload: { artifact: "forged" } };
+  const changed = { ...entry, payload: { ...entry.payload, reason: "forged" } };
   const hash = entryHash(changed);
   return {
     ...changed,
@@ -182,11 +182,11 @@ describe("about its key", () => {
 describe("about an entry", () => {
   test("rewritten under its old hash: its content is not shown, and anybody can hash it again", async () => {
     const reader = await Reader.arrive();
-    await lie(reader, /^\/log\/7$/, (entry: Entry) => ({ ...entry, payload: { artifact: "forged" } }));
+    await lie(reader, /^\/log\/7$/, (entry: Entry) => ({ ...entry, payload: { ...entry.payload, reason: "forged" } }));
     const page = await reader.open(honest.url, "#/entries/7");
     const { entry } = await evidenceOf(page, "does not hash to its entry_hash");
     expect(checkEntry(entry!).length).toBeGreaterThan(0);
-    expect(entry!.payload).toEqual({ artifact: "forged" });
+    expect(entry!.payload).toMatchObject({ reason: "forged" });
     await expectNoTick(page);
     expect(await page.locator("main").innerText()).not.toContain("forged");
     await reader.leave();

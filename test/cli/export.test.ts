@@ -1,7 +1,9 @@
 /** `cairnlog export` of more entries than one request can reach. */
+
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
+import { anyEvent } from "../anyevent.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { cairnlog } from "./harness.js";
@@ -16,9 +18,7 @@ beforeAll(async () => {
   const { log } = service.server.registry;
   // Hundreds of entries share a timestamp, so windows begin amid such a group.
   for (let n = 0; n < ENTRIES; n += 700)
-    await log.append(
-      Array.from({ length: Math.min(700, ENTRIES - n) }, (_, i) => ({ event_type: "note", payload: { n: n + i } })),
-    );
+    await log.append(Array.from({ length: Math.min(700, ENTRIES - n) }, (_, i) => anyEvent({ n: n + i })));
 });
 
 test("NDJSON contains every entry once, in order, as the log serves it", async () => {

@@ -1,4 +1,5 @@
 /** Exit codes of commands of which a part succeeds and a part fails. */
+
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

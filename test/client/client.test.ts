@@ -9,6 +9,7 @@ import {
   type State,
   webCryptoSigner,
 } from "#cairnlog/server/client/index.js";
+import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService } from "../server/harness.js";
 import { newManifest, newSigner, submission } from "../server/signers.js";
 import { all, asSigner, failure, newClient } from "./clients.js";
@@ -259,11 +260,27 @@ test("requests are asked, answered, and found in the inbox", async () => {
   expect(accepted.map((one) => one.request_id)).toEqual([asked.request_id]);
 });
 
+test("what was signed before is attested with another type by a proof, which the client makes where it is asked for", async () => {
+  const { client } = newClient(service.url);
+  const first = await client.attest(newManifest().document);
+  // The attestation in it keeps the document as it is, so the type is not signed.
+  const { manifest, attestation } = first.bundle;
+  const subject = { ...manifest, document: newManifest().document, attestations: [attestation] };
+  const read = await client.attest(subject, { type: "peer_review" });
+  const published = await client.attest(subject, { type: "publication" });
+  expect([read, published].map(({ receipt }) => [receipt.attestation.type, receipt.duplicate])).toEqual([
+    ["peer_review", false],
+    ["publication", false],
+  ]);
+  expect(published.receipt.signed).toEqual({ attestation_type: false, intent_statement: false });
+  expect((await client.attest(subject, { type: "peer_review" })).receipt).toEqual({ ...read.receipt, duplicate: true });
+});
+
 describe("reading", () => {
   let long: TestService;
   beforeAll(async () => {
     long = await startTestService();
-    const events = Array.from({ length: 501 }, (_, n) => ({ event_type: n % 2 ? "odd" : "even", payload: { n } }));
+    const events = Array.from({ length: 501 }, (_, n) => anyEvent({ n, tags: [n % 2 ? "odd" : "even"] }));
     await long.server.registry.log.append(events);
   });
 
@@ -273,7 +290,7 @@ describe("reading", () => {
     expect((await all(client.log.entries())).map((entry) => entry.id)).toEqual(
       Array.from({ length: 501 }, (_, i) => i + 1),
     );
-    expect(await all(client.log.entries({ event_type: "odd" }))).toHaveLength(250);
+    expect(await all(client.log.entries({ tags: "odd" }))).toHaveLength(250);
     proxy.asked.length = 0;
     for await (const entry of client.log.entries()) if (entry.id === 3) break;
     expect(proxy.asked).toEqual(["GET /log?page=1&per_page=200"]);

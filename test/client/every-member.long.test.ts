@@ -3,8 +3,28 @@
  * it returns is the same as without the lie, or the lie stands in the table of `docs/client.md`, which this file holds.
  */
 import { beforeAll, expect, test } from "vitest";
-import { STEPS } from "./believing/steps.js";
+import { STEPS, WRITING } from "./believing/steps.js";
 import { methodOf, Suite, tableOf } from "./believing/suite.js";
+
+/** The manifest names them, too, and the proof the key. */
+const MEANING = ["attestation_type", "attestation_type left out"];
+const ownKey = (member: string) => [member, `${member} left out`];
+
+/** What nobody notices: because it changes nothing, or because only the service has it. */
+const CHANGEABLE: Readonly<Record<string, readonly string[]>> = {
+  attest: [...MEANING, "intent_statement", "intent_statement left out"],
+  "attest (again)": MEANING,
+  "requests.create": ownKey("requester_fingerprint"),
+  "requests.create (declined by policy)": ownKey("requester_fingerprint"),
+  "requests.respond": ownKey("responder_fingerprint"),
+  "policies.publish": ownKey("target_fingerprint"),
+  "policies.publish (at once)": ownKey("target_fingerprint"),
+  "documents.prepare": ["public_key_pem"],
+  "webhooks.create": ["events[] twice"],
+  setPassword: ["password"],
+  "accounts.open": ["possession_signature", "possession_signature left out"],
+  "claims.reveal": ["commitment_key", "plaintext with another member", "plaintext.salary", "plaintext.salary left out"],
+};
 
 let suite: Suite;
 beforeAll(async () => {
@@ -15,6 +35,10 @@ const methods = [...new Set(Object.keys(STEPS).map(methodOf))];
 
 test.each(methods)("%s believes nothing but what the table says", async (method) => {
   expect(await suite.believed(method)).toEqual(tableOf(method));
+});
+
+test.each(Object.keys(WRITING))("%s: what is sent arrives, or the client notices", async (name) => {
+  expect(await suite.changeable(name)).toEqual(CHANGEABLE[name] ?? []);
 });
 
 test("the table has no other methods", () => {

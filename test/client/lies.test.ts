@@ -215,14 +215,19 @@ describe("receipts", () => {
     expect(await conviction(client.keys.register({ pseudonym: "Ada" }))).toMatchObject({ known: head, shown: head });
   });
 
-  test("an attestation of another type or intent than was asked for, both of which no signature covers", async () => {
+  test("an attestation of another type or intent than was asked for, where no signature covers them", async () => {
     const { client } = await acquainted();
-    proxy.twist = (path, body) => (path === "/attestations" ? { ...body, attestation_type: "publication" } : body);
-    expect((await conviction(client.attest(document()))).entry!.payload).toMatchObject({
-      attestation_type: "publication",
-    });
-    proxy.twist = (path, body) => (path === "/attestations" ? { ...body, intent_statement: "I endorse it." } : body);
-    await conviction(client.attest(document()));
+    const twists = [{ attestation_type: "publication" }, { intent_statement: "I endorse it." }];
+    for (const twisted of twists) {
+      // The attestation that is in it keeps the document as it is, so type and statement are not signed.
+      const attestations = [(await client.attest(document())).receipt.attestation];
+      proxy.twist = (path, body) => (path === "/attestations" ? { ...body, ...twisted } : body);
+      const subject = { document: document(), attestations };
+      expect((await conviction(client.attest(subject))).entry!.payload).toMatchObject(twisted);
+      // Where they are, not even the service takes others.
+      expect(await failure(client.attest(document()))).toMatchObject({ code: "invalid-input", status: 422 });
+      proxy.twist = null;
+    }
   });
 
   test("an attestation whose signature was exchanged, whose head was, or that is shown as one made before", async () => {
@@ -255,6 +260,7 @@ describe("receipts", () => {
     expect(honest.duplicate).toBe(false);
     for (const options of [{ intent: "I wrote it." }, {}, { type: "peer_review", intent: "I read it." }]) {
       proxy.lie = (path, answer) => (path === "/attestations" ? { ...honest, duplicate: true } : answer);
+      proxy.status = 200;
       expect((await conviction(client.attest(subject, options))).entry!.payload).toMatchObject({
         intent_statement: "I read it.",
       });

@@ -29,8 +29,8 @@ Keys
   POST /api/v1/keys/succeed ; - ; SucceedKey → KeySucceeded ; session or proof ; general ; 200 400 401 403 404 408 409 410 413 422
   POST /api/v1/keys/revoke ; - ; RevokeKey → KeyRevoked ; session or proof ; general ; 200 400 401 403 404 408 409 410 413 422
 Signing
-  POST /api/v1/attestations ; - ; SubmitAttestation → AttestationReceipt ; anybody ; attestation ; 200 400 403 408 413 422
-  POST /api/v1/documents/sign ; - ; SignDocument → PreparedDocument|AttestationReceipt ; anybody ; attestation ; 200 400 403 408 413 422
+  POST /api/v1/attestations ; - ; SubmitAttestation → AttestationReceipt ; anybody, at times proven ; attestation ; 200 400 401 403 404 408 409 410 413 422
+  POST /api/v1/documents/sign ; - ; SignDocument → PreparedDocument|AttestationReceipt ; anybody, at times proven ; attestation ; 200 400 401 403 404 408 409 410 413 422
   POST /api/v1/composite/assemble ; - ; AssembleComposite → AssembledComposite ; anybody ; general ; 200 400 408 413 422
   POST /api/v1/composite/compile ; - ; AssembledComposite → PreparedDocument ; anybody ; general ; 200 400 408 413 422
 Verification
@@ -113,6 +113,7 @@ const WHO: Readonly<Record<string, string>> = {
   "Needs a session, or a proof in the member `auth`.": "session or proof",
   "Needs a proof in the member `auth`; a session does not serve.": "proof",
   "Needs a signed challenge in the body.": "challenge",
+  "A session, or a proof in the member `auth`, is needed in some cases only": "anybody, at times proven",
 };
 /** For tools: OpenAPI cannot describe a proof in the body. */
 const SECURITY: Readonly<Record<string, readonly object[]>> = {
@@ -122,6 +123,7 @@ const SECURITY: Readonly<Record<string, readonly object[]>> = {
   proof: [],
   challenge: [],
   anybody: [],
+  "anybody, at times proven": [{}, { session: [] }],
 };
 
 interface Line {

@@ -72,7 +72,7 @@ export const LIMIT_CASES: readonly LimitCase[] = [
               }),
             ),
           );
-        if (!refused?.includes("storage-failed")) problems.push(`what a full disk is answered with: ${refused}`);
+        if (!refused?.includes("storage-full")) problems.push(`what a full disk is answered with: ${refused}`);
         const report = await service.send("/log/verify", {});
         if (!report.valid) problems.push("the log on the full disk does not verify");
         if (!ledger.entries.length) problems.push("nothing was acknowledged before the disk was full");

@@ -3,11 +3,11 @@ import type { PlantedFault } from "../reliability/planted.js";
 
 export const SERVICE_FAULTS: readonly PlantedFault[] = [
   {
-    name: "holds the event loop for every body with brackets in it",
+    name: "holds the event loop for every body that nests deeply",
     file: "server/http/extent.js",
     text: "if (deepest > MAX_LEVELS)",
     replacement:
-      "if (deepest > 1) for (const end = performance.now() + 120; performance.now() < end; );\n    if (deepest > MAX_LEVELS)",
+      "if (deepest > 6) for (const end = process.cpuUsage().user + 250_000; process.cpuUsage().user < end; );\n    if (deepest > MAX_LEVELS)",
   },
   {
     name: "throws a TypeError on a member __proto__",

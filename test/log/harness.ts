@@ -6,6 +6,7 @@ import { afterAll, afterEach } from "vitest";
 import { type OperatorKey, operatorKey, publicOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { CairnlogError } from "#cairnlog/engine/error.js";
 import { type Log, type LogOptions, openLog, openLogReader, startLog } from "#cairnlog/engine/log/log.js";
 import type { LogReader } from "#cairnlog/engine/log/reader.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
@@ -71,7 +72,9 @@ export async function openFaultyLog(
 export class Faults {
   readonly store: Store;
   /** The fates of the next commits, in order; later ones succeed. */
-  plan: ("works" | "not persisted" | "persisted anyway")[] = [];
+  plan: ("works" | "not persisted" | "persisted anyway" | "no room")[] = [];
+  /** Whether the disk has room. */
+  hasRoom = true;
   /** Commits wait for it. */
   hold: Promise<void> = Promise.resolve();
   /** Commits that were asked for. */
@@ -82,12 +85,14 @@ export class Faults {
       this.begun++;
       const fate = this.plan.shift() ?? "works";
       await this.hold;
+      if (fate === "no room") refuseForRoom();
       if (fate !== "not persisted") await store.commit(changes);
       if (fate !== "works") throw new Error(`injected: ${fate}`);
     };
     this.store = new Proxy(store, {
       get: (target, name) => {
         if (name === "commit") return commit;
+        if (name === "checkRoom") return () => (this.hasRoom ? store.checkRoom() : refuseForRoom());
         if (name === "lastBatch") this.beforeReading();
         const value = Reflect.get(target, name, target);
         return typeof value === "function" ? value.bind(target) : value;
@@ -97,4 +102,8 @@ export class Faults {
 
   /** Called before the end of the log is read: at the start and after each failure. */
   beforeReading(): void {}
+}
+
+function refuseForRoom(): never {
+  throw new CairnlogError("storage-full", "injected: no room", { retryAfter: 10 });
 }

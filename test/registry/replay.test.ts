@@ -143,7 +143,7 @@ async function tour(world: World): Promise<void> {
 
   const manifest = manifestOf();
   const { attestation } = await attestations.submit(submission(two, manifest, { intent_statement: "read it" }));
-  expect((await attestations.submit(submission(two, manifest))).duplicate).toBe(true);
+  expect((await attestations.submit(submission(two, manifest, { intent_statement: "read it" }))).duplicate).toBe(true);
   await attestations.submit(submission(nodeSigner(), manifest, { attestation_type: "https://other.example/v1" }));
 
   const account = { email: "ada@example.org", device_label: "a token", credential_type: "hardware" as const };

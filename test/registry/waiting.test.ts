@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
 import { Tries } from "#cairnlog/engine/registry/access/tries.js";
-import { takeFromQuota } from "#cairnlog/engine/registry/requests/quota.js";
+import { takeFromQuota } from "#cairnlog/engine/registry/quota.js";
 import { runIn } from "../log/inline.js";
 import { closeWorlds, openWorld, SECOND, type World } from "./world.js";
 

@@ -11,6 +11,7 @@ import { afterAll } from "vitest";
 import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { openRegistry, type Registry } from "#cairnlog/engine/registry/registry.js";
+import { DEFAULT_MIN_FREE_BYTES } from "#cairnlog/engine/store/room.js";
 import { Anchoring, type AnchoringOptions } from "#cairnlog/server/anchoring/anchoring.js";
 import { HttpServer } from "#cairnlog/server/http/app.js";
 import { Gate } from "#cairnlog/server/http/gate.js";
@@ -80,7 +81,12 @@ export async function startControlled(
   const sessions = new Sessions({ operator, keys, passwords: registry.passwords, ttlSeconds: 3600, clock });
   const gate = new Gate({ challenges, sessions, keys, operator });
   const metrics = new Metrics(registry.log);
-  const readiness = new Readiness({ log: registry.log, operator, freeBytes: () => state.freeBytes });
+  const readiness = new Readiness({
+    log: registry.log,
+    operator,
+    freeBytes: () => state.freeBytes,
+    minFreeBytes: DEFAULT_MIN_FREE_BYTES,
+  });
   const watch = { metrics, readiness };
   const anchoring = new Anchoring({ log: registry.log, logger: pino({ level: "silent" }), clock, ...calendars });
   const served = routeTable(registry, operator, watch, { sessions, gate }, anchoring).filter(
@@ -113,7 +119,15 @@ export async function startControlled(
   const address = { host: "127.0.0.1", port };
   const url = `http://127.0.0.1:${port}`;
   const operatorFingerprint = operator.fingerprint;
-  const service = new TestService({ address, url, operatorFingerprint, dataDir, registry, close });
+  const service = new TestService({
+    address,
+    url,
+    operatorFingerprint,
+    dataDir,
+    registry,
+    failed: new Promise(() => {}),
+    close,
+  });
   const parts = { service, registry, sessions, anchoring, operatorFingerprint, log: () => lines.join("") };
   const digest = algorithm === "ed25519" ? null : "sha256";
   const operatorSign = (message: Uint8Array) => sign(digest, message, { key: privateKey, dsaEncoding: "ieee-p1363" });

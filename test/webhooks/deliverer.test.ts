@@ -5,7 +5,7 @@ import { projection } from "#cairnlog/engine/registry/projection.js";
 import { RETRY_DELAYS_S, UNHEALTHY_AFTER } from "#cairnlog/engine/registry/webhooks/deliveries.js";
 import { Webhooks } from "#cairnlog/engine/registry/webhooks/webhooks.js";
 import { Deliverer } from "#cairnlog/server/webhooks/deliverer.js";
-import type { Send } from "#cairnlog/server/webhooks/send.js";
+import type { Send, Verdict } from "#cairnlog/server/webhooks/send.js";
 import { openFaultyLog } from "../log/harness.js";
 import { closeWorlds } from "../registry/world.js";
 import { ACCEPTED, type Arrival, OWNER, openPost, type Post, REFUSED } from "./harness.js";
@@ -361,6 +361,32 @@ describe("an endpoint", () => {
     }
     expect(entriesOf(post.arrivals, live.id).sort((a, b) => a - b)).toEqual(entries.sort((a, b) => a - b));
   });
+});
+
+test("one host has four deliveries under way at most, and its subscriptions take turns", async () => {
+  const post = await openPost();
+  const open: { readonly id: number; readonly end: (verdict: Verdict) => void }[] = [];
+  post.answer = ({ webhookId }) => new Promise((end) => open.push({ id: webhookId, end }));
+  const [one, two, three] = [
+    await post.subscribe({ url: "https://receiver.example/one" }),
+    await post.subscribe({ url: "http://receiver.example:8080/two" }),
+    await post.subscribe({ url: "https://RECEIVER.example./three" }),
+  ];
+  const other = await post.subscribe({ url: "https://other.example/" });
+  const mine = () => open.filter(({ id }) => id !== other.id);
+  await post.register(6);
+  await post.until(() => open.length === 8);
+  expect(mine()).toHaveLength(4);
+  // Each that ends makes room for one, and every subscription gets its turn before another has two.
+  for (let ended = 0; ended < 14; ended++) {
+    mine()[ended]!.end(ACCEPTED);
+    await post.until(() => mine().length === 5 + ended);
+  }
+  const turns = mine().map(({ id }) => id);
+  for (const { id } of [one, two, three]) expect(turns.filter((turn) => turn === id)).toHaveLength(6);
+  expect(new Set(turns.slice(4, 6)).size).toBe(2);
+  for (const { end } of open) end(ACCEPTED);
+  await post.until(() => post.world.registry.webhooks.outbox.size <= 2);
 });
 
 test("neither secrets nor URLs are logged, at any level", async () => {

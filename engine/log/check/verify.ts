@@ -18,10 +18,14 @@ export interface VerifyReport {
   readonly warnings: readonly Finding[];
 }
 
-export type VerifyTarget = Omit<ChunkTask, "from" | "to">;
+export interface VerifyTarget extends Omit<ChunkTask, "from" | "to"> {
+  /** Leaf index of the first entry that is looked at; 0 if absent. */
+  readonly from?: number;
+}
 
 /**
- * Derives chain, ids, timestamps, both trees, tiles and every stored head of the first `target.size` entries again.
+ * Derives chain, ids, timestamps, both trees, tiles and every stored head of the entries from `target.from` to
+ * `target.size` again.
  * @param options.progress called with the number of entries checked so far
  * @param options.signal stops it after the running stretches; it then rejects with the signal's reason
  */
@@ -30,7 +34,8 @@ export async function verifyLog(
   target: VerifyTarget,
   { progress, signal }: { readonly progress?: (checked: number) => void; readonly signal?: AbortSignal } = {},
 ): Promise<VerifyReport> {
-  const chunks = Math.ceil(target.size / CHUNK_ENTRIES);
+  const { from: first = 0, size } = target;
+  const chunks = Math.ceil((size - first) / CHUNK_ENTRIES);
   const reports: ChunkReport[] = new Array(chunks);
   let next = 0;
   let checked = 0;
@@ -39,8 +44,8 @@ export async function verifyLog(
     while (next < chunks) {
       signal?.throwIfAborted();
       const number = next++;
-      const from = number * CHUNK_ENTRIES;
-      const to = Math.min(target.size, from + CHUNK_ENTRIES);
+      const from = first + number * CHUNK_ENTRIES;
+      const to = Math.min(size, from + CHUNK_ENTRIES);
       reports[number] = await pool.run<ChunkReport>(CHUNK_MODULE, "verifyChunk", { ...target, from, to });
       checked += to - from;
       progress?.(checked);

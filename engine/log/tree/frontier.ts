@@ -3,6 +3,7 @@
  * are on their way. `restore` reads it from disk again, at the start and after any failure.
  */
 import { CairnlogError } from "../../error.js";
+import type { Batch } from "../../store/batch.js";
 import type { TileChange } from "../../store/changeset.js";
 import { HASH } from "../../store/schema.js";
 import type { StoreReader } from "../../store/store.js";
@@ -43,7 +44,7 @@ export class Frontier {
     this.lastId = 0;
     this.lastTimestamp = 0;
     if (last) {
-      const { id, timestamp } = JSON.parse(last.entry(last.count - 1).toString("utf8")) as Entry;
+      const { id, timestamp } = newestEntry(last);
       this.lastId = id;
       this.lastTimestamp = Math.max(microsOf(timestamp), last.head(last.count - 1)?.timestamp ?? 0);
     }
@@ -88,5 +89,18 @@ export class Frontier {
   written(tiles: readonly TileChange[]): void {
     this.trees[1].written(tiles);
     this.trees[2].written(tiles);
+  }
+}
+
+/** @throws CairnlogError `corrupt-log` */
+function newestEntry(last: Batch): Entry {
+  try {
+    return JSON.parse(last.entry(last.count - 1).toString("utf8")) as Entry;
+  } catch (cause) {
+    throw new CairnlogError(
+      "corrupt-log",
+      "The newest entry of the log cannot be read. Restore the newest backup (cairnlog restore).",
+      { cause },
+    );
   }
 }

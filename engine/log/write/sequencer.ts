@@ -135,6 +135,15 @@ export class Sequencer {
       void this.#recover();
       return;
     }
+    try {
+      this.#parts.store.checkRoom();
+    } catch (error) {
+      // Before anything is formed, so there is nothing to recover from. Reads go on, and so do appends when there is room.
+      this.lastFailure = error as CairnlogError;
+      for (const waiting of this.#queue.splice(0)) waiting.reject(error);
+      this.#tellIdle();
+      return;
+    }
     const batch = this.#forming.form(this.#queue);
     this.#queue = this.#queue.slice(batch.ran.length);
     this.#formed = batch;

@@ -25,6 +25,8 @@ import { claimLookupTerm, ENCRYPTED_CLAIM } from "./events.js";
 
 /** Reveals of one claim by one caller in an hour (`spec.md`, Limits). */
 export const DEFAULT_CLAIM_REVEALS = 30;
+/** Bytes of claims that one key may post in 24 hours: an entry of the log is there for ever. */
+export const DEFAULT_CLAIM_BYTES_PER_KEY = 16 * 2 ** 20;
 const REVEAL_WINDOW_SECONDS = 3_600;
 /** Of one page: a claim may have 350 KB, and whoever knows a lookup key can file claims under it. */
 const MAX_PAGE_BYTES = 8 * 1024 * 1024;
@@ -62,6 +64,7 @@ export class Claims {
   readonly #log: Log;
   readonly #credentials: Pick<Credentials, "hardwareRoots">;
   readonly #reveals: Tries | null;
+  readonly #bytesPerKey: number;
 
   /** Use `openRegistry`. */
   constructor(parts: {
@@ -69,10 +72,12 @@ export class Claims {
     readonly credentials: Pick<Credentials, "hardwareRoots">;
     readonly clock: Clock;
     readonly reveals: number | null;
+    readonly bytesPerKey: number;
   }) {
     const { log, credentials, clock, reveals } = parts;
     this.#log = log;
     this.#credentials = credentials;
+    this.#bytesPerKey = parts.bytesPerKey;
     const options = { windowSeconds: REVEAL_WINDOW_SECONDS, clock, about: "reveals of this entry" };
     this.#reveals = reveals === null ? null : new Tries({ limit: reveals, ...options });
   }
@@ -91,7 +96,7 @@ export class Claims {
    * @param payload all of which an attacker may choose; members that are not a claim's are left out
    * @param poster_fingerprint of the key that the caller has proven
    * @throws CairnlogError `unsupported-commitment`, `invalid-input` as `readClaimPayload` does; `key-not-active`;
-   *   `forbidden` as `checkPoster` does; and as `Log.append` does
+   *   `forbidden` as `checkPoster` does; `rate-limited` when the key has posted as much as it may; and as `Log.append` does
    */
   async post(payload: unknown, poster_fingerprint: string): Promise<ClaimReceipt> {
     const claim: ClaimPayload = readClaimPayload(payload).payload;
@@ -99,6 +104,7 @@ export class Claims {
       claim,
       poster_fingerprint,
       hardware_roots: this.#credentials.hardwareRoots,
+      quota: this.#bytesPerKey,
     });
     const { log_entry_id, leaf_index } = receipts[0]!;
     const { commitment, lookup_key } = claim;

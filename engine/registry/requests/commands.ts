@@ -11,11 +11,11 @@ import { eventOf } from "../../verify/kinds.js";
 import { attestationIdTerm } from "../attestations/events.js";
 import { invalidInput } from "../input.js";
 import { requireActive } from "../keys/status.js";
+import { takeFromQuota } from "../quota.js";
 import { isRequestId, nonceKey, policiesAt, predicatesOf } from "./events.js";
 import type { CheckedRequest, CheckedResponse } from "./input.js";
 import { type Notification, notify } from "./notifications.js";
 import { judge } from "./predicatelanguage.js";
-import { takeFromQuota } from "./quota.js";
 
 const DAY = 86_400_000_000;
 const DEFAULT_DEADLINE = 14 * DAY;

@@ -6,13 +6,13 @@ import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { WebhookRow } from "../../store/rows.js";
 import { type Outcome, removeDelivery, settleDelivery } from "./deliveries.js";
-import type { WebhookDraft } from "./input.js";
+import { hostOf, type WebhookDraft } from "./input.js";
 import { mayManage, subscriptions, type Webhook, webhookView } from "./subscriptions.js";
 
 /** Maximum number of active subscriptions of one key. */
-export const MAX_PER_KEY = 100;
-/** Maximum number for all keys: every subscription may select every entry, and then adds a row to its transaction. */
-export const MAX_IN_ALL = 1_000;
+const MAX_PER_KEY = 20;
+/** Maximum number to one host, for all keys together: one entry leads to no more requests to a receiver than this. */
+const MAX_PER_HOST = 100;
 
 /** The consequences of some outcomes, for metrics and logs. */
 export interface Settlement {
@@ -22,20 +22,21 @@ export interface Settlement {
   readonly givenUp: number;
 }
 
-/** @throws CairnlogError `precondition-failed` if the key or the service has the maximum number of subscriptions */
+/** @throws CairnlogError `precondition-failed` if the key or the host has the maximum number of subscriptions */
 export const subscribe = define(
   "webhook.subscribe",
   (
     transaction: Transaction,
     { subscription, owner_fingerprint }: { readonly subscription: WebhookDraft; readonly owner_fingerprint: string },
   ): Webhook => {
-    checkRoom(transaction, owner_fingerprint);
+    checkRoom(transaction, owner_fingerprint, subscription.host);
     const id = (transaction.get("counters", "webhook")?.last ?? 0) + 1;
-    const { url, events, key_fingerprint, document_hash, secret } = subscription;
+    const { url, host, events, key_fingerprint, document_hash, secret } = subscription;
     // Members are listed one by one: spread rows would each have a hidden class of their own, and every append reads
     // all rows.
     const row: WebhookRow = {
       url,
+      host,
       events,
       key_fingerprint,
       document_hash,
@@ -97,11 +98,18 @@ export const clearOutbox = define(
   },
 );
 
-function checkRoom(transaction: Transaction, owner: string): void {
-  const active = subscriptions(transaction);
-  const own = active.filter(({ row }) => row.owner_fingerprint === owner);
-  if (own.length >= MAX_PER_KEY)
+function checkRoom(transaction: Transaction, owner: string, host: string): void {
+  let ofOwner = 0;
+  let ofHost = 0;
+  for (const { row } of subscriptions(transaction)) {
+    if (row.owner_fingerprint === owner) ofOwner++;
+    if ((row.host ?? hostOf(row.url)) === host) ofHost++;
+  }
+  if (ofOwner >= MAX_PER_KEY)
     throw new CairnlogError("precondition-failed", `This key has ${MAX_PER_KEY} webhooks. Delete one first.`);
-  if (active.length >= MAX_IN_ALL)
-    throw new CairnlogError("precondition-failed", `The service has ${MAX_IN_ALL} webhooks and takes no more.`);
+  if (ofHost >= MAX_PER_HOST)
+    throw new CairnlogError(
+      "precondition-failed",
+      `There are ${MAX_PER_HOST} webhooks to ${host}, and no more are taken.`,
+    );
 }

@@ -20,7 +20,14 @@ export interface WebhookInput {
   readonly secret?: string | null;
 }
 
-export type WebhookDraft = Pick<WebhookRow, "url" | "events" | "key_fingerprint" | "document_hash" | "secret">;
+export type WebhookDraft = Pick<WebhookRow, "url" | "events" | "key_fingerprint" | "document_hash" | "secret"> &
+  Required<Pick<WebhookRow, "host">>;
+
+/**
+ * The host that an URL leads to, in one spelling: lower case, no port, no final dot.
+ * @param url one that `readSubscription` has taken
+ */
+export const hostOf = (url: string): string => new URL(url).hostname.replace(/\.$/, "");
 
 export const MAX_URL_CHARACTERS = 2048;
 const SECRET = { min: 16, max: 256 };
@@ -45,7 +52,7 @@ export function readSubscription(subscription: WebhookInput, allowPrivate: boole
     document_hash: readFilter(input.document_hash, "/document_hash", normaliseContentHash, faults),
   };
   faults.check();
-  return { url: url!, events, secret: secret!, ...draft };
+  return { url: url!, host: hostOf(url!), events, secret: secret!, ...draft };
 }
 
 /**

@@ -43,7 +43,7 @@ export class Webhooks {
 
   /**
    * Subscribes (`POST /webhooks`). The subscription belongs to the key `owner`, whose possession was proven.
-   * @throws CairnlogError `invalid-input`; `precondition-failed` if the key or the service has the maximum number of
+   * @throws CairnlogError `invalid-input`; `precondition-failed` if the key or the host has the maximum number of
    *   subscriptions; and as `Log.execute` does
    */
   async subscribe(subscription: WebhookInput, owner: string): Promise<Webhook> {

@@ -3,6 +3,7 @@ import { type Database, open, type RootDatabase, type Transaction } from "lmdb";
 import { Encoder } from "msgpackr";
 import { makePrivateFolder, PRIVATE_FILE } from "../private.js";
 import type { Key } from "../schema.js";
+import type { Health } from "./health.js";
 
 /** Its types do not know that lmdb takes the mode of the files it makes. */
 export const FILE_MODE = { permissionsMode: PRIVATE_FILE } as object;
@@ -47,21 +48,25 @@ export function unheard(write: Promise<unknown>): void {
   write.catch(() => {});
 }
 
-/** The result of a transaction. lmdb puts the reason for a failure into a further promise inside the error. */
-export async function settled<T>(transaction: Promise<T>): Promise<T> {
+/**
+ * The result of a transaction. lmdb puts the reason for a failure into a further promise inside the error.
+ * @throws what `health` makes of the reason
+ */
+export async function settled<T>(transaction: Promise<T>, health: Health): Promise<T> {
   try {
     return await transaction;
   } catch (error) {
-    const { commitError } = error as { commitError?: Promise<unknown> };
-    if (commitError) unheard(commitError);
-    throw error;
+    const { commitError = error } = error as { commitError?: unknown };
+    const reason = await Promise.resolve(commitError).catch((inner: unknown) => inner);
+    throw health.judge(reason);
   }
 }
 
-/** Runs all writes of `write` as one transaction; resolves when they are on disk. */
-export async function transact(environment: Environment, write: () => void): Promise<void> {
-  await settled(environment.batch(write));
-  await settled(environment.flushed);
+/** Runs all writes of `write` as one transaction; resolves when they are on disk. @throws as `settled` does */
+export async function transact(environment: Environment, health: Health, write: () => void): Promise<void> {
+  health.check();
+  await settled(environment.batch(write), health);
+  await settled(environment.flushed, health);
 }
 
 /** Size of an environment's file in bytes. */

@@ -8,6 +8,9 @@
  */
 import type { Database, Transaction } from "lmdb";
 import { type Environment, openEnvironment, RECORDS, transact, unheard, view } from "../lmdb/environment.js";
+import type { Health } from "../lmdb/health.js";
+import { growthOf, Reserve } from "../lmdb/reserve.js";
+import { checkRoom } from "../room.js";
 import type { RunRow } from "../rows.js";
 import { type BlockSource, fencesOf, type Run } from "./runs.js";
 
@@ -42,8 +45,17 @@ export interface PostingStore {
   close(): Promise<void>;
 }
 
-/** Opens or creates the tables in the directory `path`. */
-export function openPostings(path: string, mapSize: number, readOnly: boolean): PostingStore {
+/** The options of the store that these tables belong to. */
+export interface PostingOptions {
+  /** Directory. */
+  readonly path: string;
+  readonly mapSize: number;
+  readonly readOnly: boolean;
+  readonly minFreeBytes: number;
+}
+
+/** Opens or creates the tables in a directory. */
+export function openPostings({ path, mapSize, readOnly, minFreeBytes }: PostingOptions, health: Health): PostingStore {
   const environment = openEnvironment({ path, mapSize, maxDbs: 2, readOnly, noSync: false });
   const runs: Database<RunRow, number> = environment.openDB({ name: "runs", ...RECORDS });
   const blocks: Database<Buffer, [number, number]> = environment.openDB({ name: "postings", encoding: "binary" });
@@ -52,13 +64,27 @@ export function openPostings(path: string, mapSize: number, readOnly: boolean): 
   const put = (run: number, list: readonly [number, Buffer][]) => {
     for (const [block, records] of list) unheard(blocks.put([run, block], records));
   };
+  let reserve: Reserve | undefined;
+  const write = async (rows: number, bytes: number, changes: () => void) => {
+    checkRoom(path, minFreeBytes);
+    reserve ??= new Reserve(environment, path);
+    await reserve.spend(growthOf(rows, bytes), () => transact(environment, health, changes));
+  };
+  const bytesOf = (list: readonly [number, Buffer][]) => list.reduce((sum, [, records]) => sum + records.length, 0);
+  const checked = <T>(read: () => T): T => {
+    health.check();
+    return read();
+  };
   const live = (id: number, row: RunRow): Run => ({ ...row, id, fences: fencesOf(row.fences) });
 
   const tables: PostingTables = {
-    block: (run, number) => view(blocks, [run, number], at()),
-    runs: () => [...runs.getRange(at())].map(({ key, value }) => live(key, value)),
-    runIds: () => [...runs.getKeys(at())],
-    run: (id) => live(id, runs.get(id, at())!),
+    block(run, number) {
+      health.check();
+      return view(blocks, [run, number], at());
+    },
+    runs: () => checked(() => [...runs.getRange(at())].map(({ key, value }) => live(key, value))),
+    runIds: () => checked(() => [...runs.getKeys(at())]),
+    run: (id) => checked(() => live(id, runs.get(id, at())!)),
     filedIds() {
       // This skips from run to run, not from block to block. There are few runs, so it is cheap.
       const ids: number[] = [];
@@ -68,22 +94,22 @@ export function openPostings(path: string, mapSize: number, readOnly: boolean): 
         ids.push(first[0]);
       }
     },
-    writeBlocks: (run, list) => transact(environment, () => put(run, list)),
+    writeBlocks: (run, list) => write(list.length, bytesOf(list), () => put(run, list)),
     writeRun: (run, list, row, replaced) =>
-      transact(environment, () => {
+      write(list.length + replaced.length + 1, bytesOf(list) + row.bloom.length + row.fences.length, () => {
         put(run, list);
         unheard(runs.put(run, row));
         for (const old of replaced) unheard(runs.remove(old));
       }),
     async removeBlocks(run) {
       const keys = [...blocks.getKeys({ start: [run, 0], end: [run + 1, 0], limit: CLEANUP_ROWS })];
-      await transact(environment, () => {
+      await write(keys.length, 0, () => {
         for (const key of keys) unheard(blocks.remove(key));
       });
       return keys.length === CLEANUP_ROWS;
     },
     removeRuns: () =>
-      transact(environment, () => {
+      write(0, 0, () => {
         for (const id of runs.getKeys()) unheard(runs.remove(id));
       }),
   };
@@ -99,7 +125,8 @@ export function openPostings(path: string, mapSize: number, readOnly: boolean): 
     },
     async close() {
       pinned?.done();
-      await environment.close();
+      reserve?.close();
+      if (!health.failure) await environment.close();
     },
   };
 }

@@ -1,9 +1,13 @@
 /** `cairnlog serve`: runs the service until it is told to stop. */
+import type { CairnlogError } from "../../../engine/error.js";
+import { FAILED_EXIT_CODE } from "../../failure.js";
 import { describeSettings, startServer } from "../../index.js";
 import { printableJson } from "../terminal/printable.js";
 import { readArguments, type Subcommand } from "../usage.js";
 import { settingsOf } from "./environment.js";
 
+/** Milliseconds in which those who wait are answered when the log has failed. */
+const FAREWELL_MS = 500;
 /** Seconds after which a service that was told to stop is ended in any case; those who supervise it wait longer. */
 const STOP_SECONDS = 10;
 
@@ -31,7 +35,8 @@ Options:
 It is set up by environment variables; defaults in parentheses:
 ${settingLines.join("\n")}
 
-Exit codes: 0 ended as told; 1 could not start, or could not end in time; 2 the command or a setting was not understood.
+Exit codes: 0 ended as told; 1 could not start, or could not end in time; 2 the command or a setting was not understood;
+74 a write to the log failed, so the service ended: see failure.json in the data directory, and start it again.
 
 Example:
   PORT=8080 SERVICE_DATA_DIR=/var/lib/cairnlog cairnlog serve`,
@@ -52,13 +57,26 @@ Example:
         ? printableJson({ url, operator_fingerprint: operatorFingerprint, data_dir: dataDir })
         : `listening on ${url}\noperator ${operatorFingerprint}\ndata ${dataDir}`,
     );
-    await stop;
+    const failure = await Promise.race([stop, server.failed]);
+    if (failure) await fail(failure);
     const late = setTimeout(abandon, STOP_SECONDS * 1000);
     await server.close();
     clearTimeout(late);
     return 0;
   },
 };
+
+/**
+ * Ends the process when its log has failed. Nothing is closed: that would call LMDB, whose memory may be damaged. Whoever
+ * waits has been answered by then.
+ */
+async function fail({ message }: CairnlogError): Promise<never> {
+  // Timers of the service still read the log, and are told that it failed.
+  process.on("uncaughtException", () => {}).on("unhandledRejection", () => {});
+  console.error(`cairnlog: ${message}`);
+  await new Promise((resolve) => setTimeout(resolve, FAREWELL_MS));
+  process.exit(FAILED_EXIT_CODE);
+}
 
 /** Nothing that was acknowledged is lost: that is on disk. */
 function abandon(): never {
@@ -67,11 +85,11 @@ function abandon(): never {
 }
 
 /** Resolves at the first SIGINT or SIGTERM; the second one ends the process at once. */
-function stopSignal(): Promise<void> {
+function stopSignal(): Promise<null> {
   return new Promise((resolve) => {
     const stop = () => {
       process.off("SIGINT", stop).off("SIGTERM", stop);
-      resolve();
+      resolve(null);
     };
     process.on("SIGINT", stop).on("SIGTERM", stop);
   });

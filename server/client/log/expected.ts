@@ -14,15 +14,15 @@ export type Expected = {
   };
 }[EventType];
 
-/** Members that entries of earlier versions of the service lack. Where an entry has one, it must say what was sent. */
-const ADDED: ReadonlySet<string> = new Set(["event_type", "possession_signature", "new_key_signature"]);
-
 /** The name of what an entry says differently, or does not say; undefined when it is the one expected. */
 export function deviation(entry: Entry, { event_type, payload }: Expected): string | undefined {
   if (entry.event_type !== event_type) return "event_type";
+  const { payload: members, added = [] } = kindOf(event_type)!;
+  // Entries of earlier versions of the service lack these. Where an entry has one, it must say what was sent.
+  const isNew = (name: string) => name === "event_type" || added.includes(name);
   return Object.entries({ event_type, ...payload }).find(([name, value]) => {
     const isAbsent = !Object.hasOwn(entry.payload, name);
-    if (value === CHOSEN) return isAbsent && Object.hasOwn(kindOf(event_type)!.payload, name);
-    return isAbsent && ADDED.has(name) ? false : !same(entry.payload[name], value);
+    if (value === CHOSEN) return isAbsent && Object.hasOwn(members, name);
+    return isAbsent && isNew(name) ? false : !same(entry.payload[name], value);
   })?.[0];
 }

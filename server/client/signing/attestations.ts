@@ -7,6 +7,7 @@ import {
   BUNDLE_FORMAT,
   type Manifest,
   manifestHash,
+  signedMembers,
   signingPayload,
   type TreeHead,
   verifyBundle,
@@ -61,10 +62,21 @@ export class AttestationsClient {
   async attest(subject: AttestedDocument | Manifest, options: AttestOptions): Promise<Attested> {
     const submitted = await this.#submission(subject, options);
     const size = await this.#watch.sizeBefore();
-    const receipt = await this.#http.post(wire.AttestationReceipt, "/attestations", submitted);
+    const receipt = await this.#submit(submitted);
     const bundle = await this.#bundle(submitted.manifest, receipt, size);
     await this.#checkReceipt(receipt, submitted, bundle, size);
     return { receipt, bundle };
+  }
+
+  /** A proof is made where the service asks for one: when the key signed the same before, and type or statement differ. */
+  async #submit(submitted: Submitted): Promise<AttestationReceipt> {
+    const post = (body: object) => this.#http.post(wire.AttestationReceipt, "/attestations", body);
+    try {
+      return await post(submitted);
+    } catch (error) {
+      if (!(error instanceof ClientError) || error.code !== "proof-required") throw error;
+      return post({ ...submitted, auth: await this.#authority.proof() });
+    }
   }
 
   async #submission(subject: AttestedDocument | Manifest, options: AttestOptions): Promise<Submitted> {
@@ -127,6 +139,7 @@ export class AttestationsClient {
       leaf_index: proof.leaf_index,
       entry_hash: entry.entry_hash,
       manifest_hash: manifestHash(submitted.manifest),
+      signed: signedMembers(submitted.manifest),
     };
     const member = differing(receipt, truth);
     if (member !== undefined) wrong.push(`The receipt's ${member} is not that of the entry.`);
@@ -138,6 +151,7 @@ export class AttestationsClient {
       sth ? sth.tree_size !== receipt.leaf_index + 1 : !duplicate || (await this.#watch.hasHead(receipt.leaf_index + 1))
     )
       wrong.push("The tree head is not the one that the entry made.");
+    if (await this.#isMisnamed(receipt, submitted)) wrong.push("The key was registered under another name.");
     if (!duplicate) {
       if (attestation.signature !== submitted.signature) wrong.push("The signature is not the one that was submitted.");
       if (receipt.leaf_index < size) wrong.push("The entry is older than the receipt.");
@@ -145,6 +159,14 @@ export class AttestationsClient {
     if (wrong.length === 0) return;
     const detail = `The service gave a receipt that does not verify: ${wrong.join(" ")}`;
     throw await this.#watch.misbehaved(detail, { shown, proof, entry });
+  }
+
+  /** Whether the entry before registers the key, so that the name that was sent must be its name. A known key keeps its own. */
+  async #isMisnamed({ pseudonym, log_entry_id }: AttestationReceipt, submitted: Submitted): Promise<boolean> {
+    const asked = submitted.pseudonym?.normalize("NFC");
+    if (asked === undefined || asked === pseudonym || log_entry_id === 1) return false;
+    const { event_type, payload } = await this.#watch.owed(this.#watch.entry(log_entry_id - 1), {});
+    return event_type === "key_registration" && payload.fingerprint === this.#authority.key.fingerprint;
   }
 }
 

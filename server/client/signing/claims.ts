@@ -66,13 +66,13 @@ export class ClaimsClient {
     }
   }
 
-  /** The payload of one claim, which is that of an entry that is proven to be on the log. @throws ClientError */
+  /** One claim as it was posted; it is that of an entry that is proven to be on the log. @throws ClientError */
   async payload(entryId: number): Promise<ClaimPayload> {
     const payload = await this.#http.get(wire.ClaimPayload, `/claims/${entryId}`);
     const proven = await this.#watch.owed(this.#watch.proven(entryId, null, await this.#watch.floor()), {});
     const { event_type: _, ...logged } = proven.entry.payload;
     await this.#watch.agreed<object>(payload, logged, proven);
-    return proven.entry.payload;
+    return logged;
   }
 
   /**

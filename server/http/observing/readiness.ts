@@ -9,18 +9,18 @@ import { HttpError } from "../problems.js";
 const PROBE = Buffer.from("service.readiness.probe.v1");
 /** Milliseconds for which a verdict holds: probes are not limited, and each costs two signatures. */
 const VERDICT_MS = 1_000;
-/** Bytes of free disk below which no append is invited: a batch of the largest bodies and its rows fit into it. */
-export const LEAST_FREE_BYTES = 64 * 1024 * 1024;
 /** Bytes of free disk below which the operator is told. */
 export const LOW_FREE_BYTES = 1024 * 1024 * 1024;
 
 export interface ReadinessParts {
-  readonly log: Pick<Log, "size" | "treeHead" | "lastFailure" | "tryWriting">;
+  readonly log: Pick<Log, "size" | "treeHead" | "failure" | "lastFailure" | "tryWriting">;
   readonly operator: OperatorKey;
   /** Of a mirror: nothing is appended, so a good head is all it takes. */
   readonly isReadOnly?: boolean;
   /** Bytes free on the disk of the log. */
   readonly freeBytes: () => number;
+  /** Bytes of free disk below which appends are refused. */
+  readonly minFreeBytes: number;
 }
 
 export class Readiness {
@@ -46,14 +46,24 @@ export class Readiness {
     return this.#verdict;
   }
 
+  /**
+   * Whether this process can still use the log.
+   * @throws HttpError 503 with the reason why it ends
+   */
+  checkAlive(): void {
+    const { failure } = this.#parts.log;
+    if (failure) throw unready(failure.message);
+  }
+
   async #examine(): Promise<readonly string[]> {
-    const { log, freeBytes, isReadOnly = false } = this.#parts;
+    const { log, freeBytes, minFreeBytes, isReadOnly = false } = this.#parts;
+    this.checkAlive();
     if (!this.#hasValidHead()) throw unready("The newest entry has no valid tree head.");
     if (isReadOnly) return [];
     if (!(await this.#canSign())) throw unready("The operator key cannot sign.");
     const free = freeBytes();
     const space = `${Math.floor(free / 1024 / 1024)} MiB are free on the disk of the data directory.`;
-    if (free < LEAST_FREE_BYTES) throw unready(`Only ${space}`);
+    if (free < minFreeBytes) throw unready(`Only ${space}`);
     // Nobody may be sending appends any more, so it is for us to find out that the disk can be written again.
     if (log.lastFailure)
       await log.tryWriting().catch(() => {

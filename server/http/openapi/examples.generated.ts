@@ -32,18 +32,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       display_name: "Ada Lovelace",
       email: "ada@example.org",
       credential_type: "hardware",
-      key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "db89f108-dde8-4cc8-9e2e-f2aa13ea5e96",
+        id: "2846acfd-dae3-40cf-a304-5ce32e7dee57",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "2044b8e9-e430-4fe9-a146-50a936a85170",
-        key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+        id: "819156a1-326e-4b1a-b17b-ee1e1265811a",
+        key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -51,26 +51,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "HK666-Y0MVS-KWM67-Q439H-MF3QY-QJ9XZ-YZYGF-2EG1D",
+      recovery_key: "CJ747-H4BQY-EDJ4C-0EDQC-F4SVM-96JYS-3E6FE-5HK2Q",
     },
   },
   post_users_recover: {
     body: {
       pseudonym: "Ada Lovelace",
-      recovery_key: "HK666-Y0MVS-KWM67-Q439H-MF3QY-QJ9XZ-YZYGF-2EG1D",
+      recovery_key: "CJ747-H4BQY-EDJ4C-0EDQC-F4SVM-96JYS-3E6FE-5HK2Q",
       credential_type: "hardware",
-      key_fingerprint: "sha256:9fea8a4e021b43d21f3e0b83e5663be0a8d19896142560a0ed0e1f802a31d60b",
+      key_fingerprint: "sha256:d8b3e921015bcf6c97b7f45bc7541f94743b040c6a9d013361560491a945889c",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "db89f108-dde8-4cc8-9e2e-f2aa13ea5e96",
+        id: "2846acfd-dae3-40cf-a304-5ce32e7dee57",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "33e667f7-ff3f-4634-8539-706349c26d98",
-        key_fingerprint: "sha256:9fea8a4e021b43d21f3e0b83e5663be0a8d19896142560a0ed0e1f802a31d60b",
+        id: "dee457de-0e15-463c-9bca-35762b75b22a",
+        key_fingerprint: "sha256:d8b3e921015bcf6c97b7f45bc7541f94743b040c6a9d013361560491a945889c",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -78,24 +78,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "TBC9Y-J5ZX6-TZQSZ-DB5QR-P55KT-FECXA-AC46W-EC2DR",
+      recovery_key: "V8SA5-7WFE9-P56WB-EDW8E-JE5PR-XX2ZX-M8JPZ-5R4TQ",
       revoked_credentials: 2,
     },
   },
   post_credentials_enroll: {
     body: {
-      challenge_id: "d189d6bb-1c07-4524-ba1f-b62e52a1a51b",
-      issuing_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
-      key_fingerprint: "sha256:db78dabf5506df6ce759e36c8c2aeb911e41a2f491e9b9e20830036111536b82",
+      challenge_id: "8b126fde-c6ef-48be-a127-4c321800b140",
+      issuing_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      key_fingerprint: "sha256:0543a3ffaf61de99047a33b75573bdc798bc891ee327f6167fbd7d21973b05d8",
       credential_type: "hardware",
       device_label: "Second security key",
-      challenge_signature: "x9LrajFD/J/FWKkDMqKtODjsNcFhSk8FqSe890zBS0MeXb+JuRusWeHgAtt3FYIet6MWQ+6xFeY5mlTay5mWBQ==",
-      chain_signature: "UfSJXG21G3Ep87rMGyX+a0ipO6RGsrm6X3vO5+13p5BkarTemoLOZIW0LhwQXQnnEBKAv2OPFIqW9EYp0vYzAQ==",
+      challenge_signature: "baEa1i2aH1ls8POJTCRDNdLm6KKwKMLjKQLV54+/Ny5QixwCtj/qAwn1+hEhz1h8OYZ6eQ1NfTQ5BXk0BFKTBw==",
+      chain_signature: "tvLoaWU/E+flru12NuhFr/HXivTJl32iSe4XGD0kqn1/+QP+qNYXWq2NUNoG/53CqMvaFnmW9n+I2DYNLCL3DA==",
     },
     answer: {
       credential: {
-        id: "8fab79de-56d1-4150-aee7-528257e9cc6c",
-        key_fingerprint: "sha256:db78dabf5506df6ce759e36c8c2aeb911e41a2f491e9b9e20830036111536b82",
+        id: "3312958f-1ac8-4a28-8f76-3a504e283abe",
+        key_fingerprint: "sha256:0543a3ffaf61de99047a33b75573bdc798bc891ee327f6167fbd7d21973b05d8",
         credential_type: "hardware",
         device_label: "Second security key",
         status: "active",
@@ -110,7 +110,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -118,7 +118,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           expires_at: null,
         },
         {
-          fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+          fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
           pseudonym: "Grace",
           algorithm: "ecdsa-p256",
           status: "active",
@@ -136,7 +136,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -150,11 +150,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint: {
-    params: { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3" },
+    params: { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819" },
     answer: {
-      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY5muwmFyzQtqMxk71xcVAV8OcW10uGLGFAGQMtv3TBA=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAOeS++Q3VZzUMJAsOohph6BD+nyFO7uf6m6WjnOvzigU=\n-----END PUBLIC KEY-----\n",
       pseudonym: "Ada",
       algorithm: "ed25519",
       status: "active",
@@ -167,9 +167,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint_status: {
-    params: { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3" },
+    params: { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819" },
     answer: {
-      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
       status: "active",
       expires_at: null,
       successor_fingerprint: null,
@@ -179,75 +179,75 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     body: {
       payload: {
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY5muwmFyzQtqMxk71xcVAV8OcW10uGLGFAGQMtv3TBA=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAOeS++Q3VZzUMJAsOohph6BD+nyFO7uf6m6WjnOvzigU=\n-----END PUBLIC KEY-----\n",
         pseudonym: "Ada",
         key_algorithm: "ed25519",
       },
     },
     answer: {
-      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
       pseudonym: "Ada",
       algorithm: "ed25519",
       log_entry_id: 1,
       leaf_index: 0,
-      entry_hash: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
+      entry_hash: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
     },
   },
   post_keys_succeed: {
     body: {
       payload: {
-        old_fingerprint: "sha256:244c3a185e631391ad369626fc34e480f14c8ab905c627d4119956716f9bb500",
+        old_fingerprint: "sha256:6cbccc0c078cd2ce01463f3b47abeb779c68b83a0ed2d58208cb17ba2c8fb8b7",
         new_public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAyYD+D2u/mPNI0izuJGGWWFNoZBwf/GS2s2/BuVVkJCg=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA0DSa/lHd1rgQiTSIS/wriWCF9g5/b2PubgoEwoBquSs=\n-----END PUBLIC KEY-----\n",
         new_algorithm: "ed25519",
       },
       auth: {
-        challenge_id: "c5f0309f-bad4-47f2-a5fc-a0849f041aae",
-        challenge_signature: "jW9E9wD0C83XfYweECKbtAGTs4arPsOAdFlm6eamrpFtoObgaYggFExQ4j7+73HqM4V0Sre4DEgqxbdTtFimAg==",
+        challenge_id: "c122d02f-8dac-4bde-b9a5-5aec3a7f6891",
+        challenge_signature: "gM3xVgfTZoMb5HbVF6BGpzt6uAcbugtg8AvmtzLy4Qtb3jH09TDdKydYv40YbDsIWM6HXzQXdEHXJr1D+gq6Dg==",
       },
     },
     answer: {
-      old_fingerprint: "sha256:244c3a185e631391ad369626fc34e480f14c8ab905c627d4119956716f9bb500",
-      new_fingerprint: "sha256:5268d72626b9408c31a33bcdadfc517ed0465b353f5c5131910036224709ea7e",
+      old_fingerprint: "sha256:6cbccc0c078cd2ce01463f3b47abeb779c68b83a0ed2d58208cb17ba2c8fb8b7",
+      new_fingerprint: "sha256:5a67bae481c6137d10df238e8cae3c7cc3d533d5de5a4c238ed36faf5baeaa54",
       log_entry_id: 5,
       leaf_index: 4,
-      entry_hash: "e298f5545e4aa6387add8d6bd97c58948b864dc4126c7b7839e014e05e70f46f",
+      entry_hash: "fe7a5264f4a8d19efc094ff3c412454b003e9c7d2d76eab8d1c7911839b54d4f",
     },
   },
   post_keys_revoke: {
     body: {
-      payload: { fingerprint: "sha256:5268d72626b9408c31a33bcdadfc517ed0465b353f5c5131910036224709ea7e" },
+      payload: { fingerprint: "sha256:5a67bae481c6137d10df238e8cae3c7cc3d533d5de5a4c238ed36faf5baeaa54" },
       auth: {
-        challenge_id: "99dbc150-1190-4845-b789-02fb7db82a2f",
-        challenge_signature: "N1NZIkqlbqoItG5ZYsKtwOUkOdw3LqkVnFCrQ41exOJFDCpoFoB3I3Lwgiaq9sQAmyf5H4fKR3Ba1yyK8c55CQ==",
+        challenge_id: "055a635f-3e5e-41e3-9c07-668885fa9211",
+        challenge_signature: "elH6+AFn5YhmHpHdDsPel9SloLz+bRc5KdbRoZFMB0uXWN7UBbyWTc4VTLck+0ruI3Hu/tqqPWDeQ0qIrAIBBQ==",
       },
     },
     answer: {
-      fingerprint: "sha256:5268d72626b9408c31a33bcdadfc517ed0465b353f5c5131910036224709ea7e",
+      fingerprint: "sha256:5a67bae481c6137d10df238e8cae3c7cc3d533d5de5a4c238ed36faf5baeaa54",
       status: "revoked",
       log_entry_id: 6,
       leaf_index: 5,
-      entry_hash: "159a85110f55012a823c6df8f74a1ef37e9c44b581213b47d0e222f26f8031ae",
+      entry_hash: "d9a1ce51ae87f872b2eb0a88a20d28a732064894f5f5bae17db2f4e4b53277a0",
     },
   },
   post_auth_challenge: {
-    body: { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", purpose: "login" },
+    body: { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", purpose: "login" },
     answer: {
-      challenge_id: "8b0660cd-dc8e-4597-a1eb-59aa88cfb6e3",
+      challenge_id: "d9ef83e7-d2e9-4d7f-8f3d-e03f63b7d84f",
       nonce:
-        "service.auth.v1:login:sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3:tD8ydbUcKLZxWYPXsrcz6zyfJBNZYIPDMZgDg4mMXVI",
+        "service.auth.v1:login:sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819:kfYRIZaBlxdaaHTSztGJ8t-ZfFx_vPtPDazlEgfhFs4",
       expires_at: "2025-01-01T00:05:00.000000Z",
     },
   },
   post_auth_login: {
     body: {
-      challenge_id: "8b0660cd-dc8e-4597-a1eb-59aa88cfb6e3",
-      challenge_signature: "opw+VyTfH1lYagMToAKayjbW3tTcg30DStqifs0l0ok/MqsNhxJQSQttCh1cME+2gr2CXeReysITesdDeegyAQ==",
+      challenge_id: "d9ef83e7-d2e9-4d7f-8f3d-e03f63b7d84f",
+      challenge_signature: "Y/oQGQiHqXHYISFOxfdxgs4bj+zbHIrtOMk2d0DtOvbFlpWGDBl3WcKvBzZoi0qMvLgXnauZz7f2Au7FoR9FDg==",
     },
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6NTQxNDg0Y2RjNjU3M2FhMzY3NDAwNGJhZjVkN2ZhYmNjMmJhYjhkMDRlMTc2ZGY5ZjYxNmEzZjdiY2I5YjJhZCIsInN1YiI6InNoYTI1NjpmMmNjNDY3YWRjODg2ZDAxYzMwNGU3ODEyNjUwYTQwZTEyNWQ3MmE4YThjOGRhMmM4ZTZlNWU4ZDQ4MmVmMmMzIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjNkMDZjZmMwLTQ1N2QtNGE5OS1hYTYzLTUyYjllOTM5ODE1OSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.p8a169cuTxIw9w0ytY5V_C1l5zI0LmS-uSXxcuVgsIF8P431kXYBCt8W0UO1kZgfVa3yqhniTMRrZ_luumUtDQ",
-      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6YWNjNmE0ZTUyMDM4N2ZlZTIyZjBkMjAxZTdkMTgzYTYwOGFkNGJkMWQ5YWQ0OGIwNDg0NjkzM2YwZTVlMjNlNSIsInN1YiI6InNoYTI1Njo1MWI3MWEyNjFkMWNhNDMwZWEyYTE3YjExOGFjMDMzY2Y4YTk0N2I0OGYwY2QzMTM4MTBmMzlkZWI5OTM0ODE5IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6Ijk5OTZhZGJmLTMzMzctNGU4MC04Mzk0LWZkMDQ5Zjc0MTUyMSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.Pv4VxcSYVr4DTTwBfi2_QmooU1UW2UAAVU9RnpQUvdO-E9N-coWgokdzdY2UgsTwJ4VPcya8MfB5bDPuVCHxBg",
+      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -255,20 +255,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_renew: {
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6NTQxNDg0Y2RjNjU3M2FhMzY3NDAwNGJhZjVkN2ZhYmNjMmJhYjhkMDRlMTc2ZGY5ZjYxNmEzZjdiY2I5YjJhZCIsInN1YiI6InNoYTI1NjpmMmNjNDY3YWRjODg2ZDAxYzMwNGU3ODEyNjUwYTQwZTEyNWQ3MmE4YThjOGRhMmM4ZTZlNWU4ZDQ4MmVmMmMzIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6Ijc1YWVjZGZmLTgwM2YtNDFkMC04MzUxLWU3ODk0NDdiODcyNSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.KgVi7fKxqLTiiC-gakSpgYPav4i3F6fLYKPpMxBpjd2-jjy_PlKLyku9YCQ5mCWda9txzqVEwMVdv5BJzPViDA",
-      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6YWNjNmE0ZTUyMDM4N2ZlZTIyZjBkMjAxZTdkMTgzYTYwOGFkNGJkMWQ5YWQ0OGIwNDg0NjkzM2YwZTVlMjNlNSIsInN1YiI6InNoYTI1Njo1MWI3MWEyNjFkMWNhNDMwZWEyYTE3YjExOGFjMDMzY2Y4YTk0N2I0OGYwY2QzMTM4MTBmMzlkZWI5OTM0ODE5IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImQ5ZGUxZGRmLWJmZWQtNDEwYS1hOGJhLWEyZDVhM2FkN2RkOCIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.ZxHtsjJ2zqsgbzp4ydfIbbPMgfOq1EtuRNp4w-gUGcJCwDqAfHr5Ly5ZbiKvWIKh1fNWkdFZOQ1wevLlkUiADg",
+      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
   },
   post_auth_password: {
     body: {
-      challenge_id: "473aeea1-0ccf-4e21-9597-a32d8304ed67",
-      challenge_signature: "70kxYTG6p6LQOSZLZLT0dsbx9ogsygFPCwuMM+oJcfWVlOOJ7VGU9+qusvC0PKifXewhM+lc93c9KyKuZGNpBw==",
+      challenge_id: "834080e8-b9f1-4b74-bf94-3298c69e27e6",
+      challenge_signature: "vxzzL/DIMiaKmhBvdlaINqb5/3LeXnY582OxGKtz3E5yYFHtaErNaYqjXqtn0Em1pquY/kp6WrEB15oWgZxoBA==",
       password: "correct horse battery",
     },
     answer: {
-      fingerprint: "sha256:537d07d6575a548f44d7fea26cba6b5dfc252466d9257adadca1769110d122da",
+      fingerprint: "sha256:27c1e2bde9494dc878e266aed54659b49562e24edbdae83ba4c1461a8a1d673f",
       password_set: true,
     },
   },
@@ -283,33 +283,33 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         attestations: [],
       },
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY5muwmFyzQtqMxk71xcVAV8OcW10uGLGFAGQMtv3TBA=\n-----END PUBLIC KEY-----\n",
-      signature: "dpWZLIN8RCewaCu2nDbMwRN3c3C1LYafymtiheivLsa00jRObLtny267KDKnlWvQfZwuQeUo5bCtxlfUbCbeBg==",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAOeS++Q3VZzUMJAsOohph6BD+nyFO7uf6m6WjnOvzigU=\n-----END PUBLIC KEY-----\n",
+      signature: "Imq2bIRlr6/4pF8uCSXJaIhQkBIyXfK3Mql+DZKJZExmP5ADVJiQ9Qt8+TI6iYoJuoEiUR84vMO2yNlILSzODg==",
       intent_statement: "I wrote it.",
     },
     answer: {
       attestation: {
-        id: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
+        id: "84f28d9a-78bb-4022-90d4-961891880eca",
         type: "authorship",
         scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-        signer_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+        signer_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
         signature_algorithm: "ed25519",
-        signature: "dpWZLIN8RCewaCu2nDbMwRN3c3C1LYafymtiheivLsa00jRObLtny267KDKnlWvQfZwuQeUo5bCtxlfUbCbeBg==",
+        signature: "Imq2bIRlr6/4pF8uCSXJaIhQkBIyXfK3Mql+DZKJZExmP5ADVJiQ9Qt8+TI6iYoJuoEiUR84vMO2yNlILSzODg==",
         timestamp: "2025-01-01T00:06:00.000000Z",
         intent_statement: "I wrote it.",
       },
-      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
       pseudonym: "Ada",
       log_entry_id: 13,
       leaf_index: 12,
-      entry_hash: "38772b5e0cc53059979fbb4d51199026657a95462003be8f1fe85c1fdbb0c5c8",
+      entry_hash: "488725053a9f4456bf9223f2deb0b77d45781e638a34a4811b1fe2e95e3c904f",
       manifest_hash: "38f0c85d6331fd79023d1cd40a3908b665272ec2077277686ac55af17b1b6494",
       sth: {
         tree_size: 13,
-        root_hash: "a75f5fb6046b3f0f928d15d809f382bb42c2270130fd13abea25b978264b20ec",
-        signature: "qqPB2FUIm8UWiI0hVQriPUt5vQRFUJEEc1ekZtrfl5rIKXJ6h3cTcKFndrg/jUm8JU2MA1GORQXDhmvjOmWFBg==",
+        root_hash: "9b99bc9b2f3ac90e7b7b8a387e3055f2f7eedf17e7d51ad5b7ba012b1c37b2fc",
+        signature: "LXyhhca1znHgjJP6OjG+KXbcChacB3FgscSHqK9apZ/y0FKXEdSWHIb3gZMqB4wwX/oQeszpeN++g8Ce+Qw7BQ==",
         timestamp: "2025-01-01T00:06:00.000000Z",
-        key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
+        key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
         tree_version: 2,
       },
       duplicate: false,
@@ -322,7 +322,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
       tags: ["report"],
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE6zW/faVnfsOQm2t5nfQJJaGP+Sp5\nU6D83Nf11jFIud3OrcomSx8UCUCLujPYwHbCdb9Db5BOKq6YLb6lpjemlg==\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEOHdneSXleqREtLJUkpzpp5ehuapF\nvY/Ulb7dCHwO9UJZiegnVR2FoDDqGqEWNl2cG5Phtjp6qnR7a1CRCV4OZQ==\n-----END PUBLIC KEY-----\n",
       attestation_type: "editorial_review",
     },
     answer: {
@@ -344,7 +344,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       head: {
         id: 14,
-        entry_hash: "35d3041884ac1729acf4ec7ce4650ac314bebe336380cdfc603fa8195c94eaf1",
+        entry_hash: "f7fb0502166302963dfa68cc2af6b994ebed11c553f8b5a2e6653aa7b7632e26",
         event_type: "https://x-service.example/predicates/authorship/v1",
         timestamp: "2025-01-01T00:06:00.000000Z",
       },
@@ -360,20 +360,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         event_type: "key_registration",
         expiration_date: null,
-        fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+        fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
         key_algorithm: "ed25519",
         possession_signature: null,
         pseudonym: "Ada",
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY5muwmFyzQtqMxk71xcVAV8OcW10uGLGFAGQMtv3TBA=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAOeS++Q3VZzUMJAsOohph6BD+nyFO7uf6m6WjnOvzigU=\n-----END PUBLIC KEY-----\n",
       },
       previous_hash: null,
-      entry_hash: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
+      entry_hash: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
+          digest_hex: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
           is_primary: true,
         },
       ],
@@ -382,10 +382,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_log_sth: {
     answer: {
       tree_size: 14,
-      root_hash: "cb8d1c956a8ebb3e9da0aefc8be3df2a750102fbdff9a8dc37131f0e8412512e",
-      signature: "hi0R4QPSlSXXpePjIJp7qCyOm03ApMEtG12LPQlSrL/5tZ3FQoTuO2HIDOtWMxJ70xuJo/UbgJzAUPQttS0gDw==",
+      root_hash: "cd5397806e8142678c1fbb6e8ae959dd73bce4026937231a03e64ba6062a9ef3",
+      signature: "QT1jlAzADx8OUipwv3GaAlqImX70i8tJSf62+ffgqX+WL9fnE/+f3OTmro7QKFEVuTAMVrA5d69lw4WaTDlJDQ==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
+      key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
       tree_version: 2,
     },
   },
@@ -393,10 +393,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     params: { tree_size: 3 },
     answer: {
       tree_size: 3,
-      root_hash: "8821135d4f39f99f4d070ab20ef958a0017ee2aebaa6bf65d4eecc8ac8a47900",
-      signature: "XabmJr/6CHgBpdZ7APy/TOus5ihZxYKQX+oWGJFYEGnQTkjjHPuXWRZXdb37+y8rfR5e5zEoCgFz+F3YTCLpAQ==",
+      root_hash: "7f5e77d0c7ae7b4613a8e1336a229cec666eda3644f49ec90fa1d0a1b101d769",
+      signature: "k0z2EpdL7LIysVtIc4fZvrbYiZELbI5HThf6SSuiAu+/i0mSD3xPrj3jUznWyTdYaigLYQuOdOGUz6mkBFmcBQ==",
       timestamp: "2025-01-01T00:00:00.000000Z",
-      key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
+      key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
       tree_version: 2,
     },
   },
@@ -406,10 +406,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       heads: [
         {
           tree_size: 3,
-          root_hash: "8821135d4f39f99f4d070ab20ef958a0017ee2aebaa6bf65d4eecc8ac8a47900",
-          signature: "XabmJr/6CHgBpdZ7APy/TOus5ihZxYKQX+oWGJFYEGnQTkjjHPuXWRZXdb37+y8rfR5e5zEoCgFz+F3YTCLpAQ==",
+          root_hash: "7f5e77d0c7ae7b4613a8e1336a229cec666eda3644f49ec90fa1d0a1b101d769",
+          signature: "k0z2EpdL7LIysVtIc4fZvrbYiZELbI5HThf6SSuiAu+/i0mSD3xPrj3jUznWyTdYaigLYQuOdOGUz6mkBFmcBQ==",
           timestamp: "2025-01-01T00:00:00.000000Z",
-          key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
+          key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
           tree_version: 2,
         },
       ],
@@ -422,20 +422,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "6ba70199a0e68c6d7083de4fe7286a6349318ae763040d158d58e33d9e844a2e",
-      root_hash: "d53b4034d5f5e4ae523be2644b877f80f83394fa57d4172d79d534bac8a041a1",
+      leaf_hash: "bf7e6c5047d3ceb052f738b51f785b94cd79ae1ca3c8861d95045402c05c86db",
+      root_hash: "d9e1d721401b6ce2cc478335686f851ab74005d3c078521bd6cd2a5a17db877e",
       audit_path: [
-        "834001b27e9a9209c7e466f0b3f63c7974eb3dedc33aa6856d86dfe979f0b0e4",
-        "9f7cac73b04b806e59d4c1061e252fe4cbc34dde9ec98d43d911be990dac81ca",
-        "0e6a76318e2149e0666aed185aa1b6f588cb8cb5d705268d3fa0f8561b193f2a",
+        "6e306f48f83587636e9e7a54752b2fba53cd61bafb070e972a5c3b2fbb6eb8a6",
+        "a19123d19d2c51b0b4bb77bd5fb0016d07178d063ed69377a930a319f258dc1b",
+        "a76badd6bf650f65c1e0a0d3fc1bef606a93312c43def9283b149960c7c5e7e9",
       ],
-      entry_hash: "3030adb59fecbeab43ee1f3284c63d4b79464ae70a660775a8c13e11c7cf7e86",
+      entry_hash: "b1c3895706e5be5884ffff96a61b736fb040eb75919e48867e098c196bca01be",
       sth: {
         tree_size: 5,
-        root_hash: "d53b4034d5f5e4ae523be2644b877f80f83394fa57d4172d79d534bac8a041a1",
-        signature: "TaJUukaTJ8Xch0S5bFbK0nONuCqeuvxh1l0yfHYDRG1NCt8qNBaBizCGdTGvWxx7asn5PX66n6Qzh8uqwBrxAA==",
+        root_hash: "d9e1d721401b6ce2cc478335686f851ab74005d3c078521bd6cd2a5a17db877e",
+        signature: "/BamoD0vZapM+eOqa28RxLlpfovXT/Yx7cOdSVlV3rfU49ilZr0VbM/IA/3Fk7MeutikBca3pzgHBrdA1YMODg==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
+        key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
         tree_version: 2,
       },
     },
@@ -447,20 +447,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "6ba70199a0e68c6d7083de4fe7286a6349318ae763040d158d58e33d9e844a2e",
-      root_hash: "d53b4034d5f5e4ae523be2644b877f80f83394fa57d4172d79d534bac8a041a1",
+      leaf_hash: "bf7e6c5047d3ceb052f738b51f785b94cd79ae1ca3c8861d95045402c05c86db",
+      root_hash: "d9e1d721401b6ce2cc478335686f851ab74005d3c078521bd6cd2a5a17db877e",
       audit_path: [
-        "834001b27e9a9209c7e466f0b3f63c7974eb3dedc33aa6856d86dfe979f0b0e4",
-        "9f7cac73b04b806e59d4c1061e252fe4cbc34dde9ec98d43d911be990dac81ca",
-        "0e6a76318e2149e0666aed185aa1b6f588cb8cb5d705268d3fa0f8561b193f2a",
+        "6e306f48f83587636e9e7a54752b2fba53cd61bafb070e972a5c3b2fbb6eb8a6",
+        "a19123d19d2c51b0b4bb77bd5fb0016d07178d063ed69377a930a319f258dc1b",
+        "a76badd6bf650f65c1e0a0d3fc1bef606a93312c43def9283b149960c7c5e7e9",
       ],
-      entry_hash: "3030adb59fecbeab43ee1f3284c63d4b79464ae70a660775a8c13e11c7cf7e86",
+      entry_hash: "b1c3895706e5be5884ffff96a61b736fb040eb75919e48867e098c196bca01be",
       sth: {
         tree_size: 5,
-        root_hash: "d53b4034d5f5e4ae523be2644b877f80f83394fa57d4172d79d534bac8a041a1",
-        signature: "TaJUukaTJ8Xch0S5bFbK0nONuCqeuvxh1l0yfHYDRG1NCt8qNBaBizCGdTGvWxx7asn5PX66n6Qzh8uqwBrxAA==",
+        root_hash: "d9e1d721401b6ce2cc478335686f851ab74005d3c078521bd6cd2a5a17db877e",
+        signature: "/BamoD0vZapM+eOqa28RxLlpfovXT/Yx7cOdSVlV3rfU49ilZr0VbM/IA/3Fk7MeutikBca3pzgHBrdA1YMODg==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
+        key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
         tree_version: 2,
       },
     },
@@ -471,30 +471,30 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       from_size: 3,
       to_size: 6,
       tree_version: 2,
-      from_root: "8821135d4f39f99f4d070ab20ef958a0017ee2aebaa6bf65d4eecc8ac8a47900",
-      to_root: "d1fa3cbf80622dc3bc52df169aa4b48067e082982f910f93695425922e94c242",
+      from_root: "7f5e77d0c7ae7b4613a8e1336a229cec666eda3644f49ec90fa1d0a1b101d769",
+      to_root: "16da477ab8286675bb054bb006e64bc19481f0ec9b2877ebb04b14fd3d681932",
       peaks: [
-        "9f7cac73b04b806e59d4c1061e252fe4cbc34dde9ec98d43d911be990dac81ca",
-        "6ba70199a0e68c6d7083de4fe7286a6349318ae763040d158d58e33d9e844a2e",
+        "a19123d19d2c51b0b4bb77bd5fb0016d07178d063ed69377a930a319f258dc1b",
+        "bf7e6c5047d3ceb052f738b51f785b94cd79ae1ca3c8861d95045402c05c86db",
       ],
       extension: [
-        "834001b27e9a9209c7e466f0b3f63c7974eb3dedc33aa6856d86dfe979f0b0e4",
-        "bccc1771c5f07fc39e6f3eccadb0a63ccf3ec58ac6dca7a5bdf84c24fe82eca7",
+        "6e306f48f83587636e9e7a54752b2fba53cd61bafb070e972a5c3b2fbb6eb8a6",
+        "42c10638b145ce7dc334205fbe42325379dfd2bed6e663926d327413e9a8d72b",
       ],
       from_sth: {
         tree_size: 3,
-        root_hash: "8821135d4f39f99f4d070ab20ef958a0017ee2aebaa6bf65d4eecc8ac8a47900",
-        signature: "XabmJr/6CHgBpdZ7APy/TOus5ihZxYKQX+oWGJFYEGnQTkjjHPuXWRZXdb37+y8rfR5e5zEoCgFz+F3YTCLpAQ==",
+        root_hash: "7f5e77d0c7ae7b4613a8e1336a229cec666eda3644f49ec90fa1d0a1b101d769",
+        signature: "k0z2EpdL7LIysVtIc4fZvrbYiZELbI5HThf6SSuiAu+/i0mSD3xPrj3jUznWyTdYaigLYQuOdOGUz6mkBFmcBQ==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
+        key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
         tree_version: 2,
       },
       to_sth: {
         tree_size: 6,
-        root_hash: "d1fa3cbf80622dc3bc52df169aa4b48067e082982f910f93695425922e94c242",
-        signature: "s6YaF065BpS6iN6bu+v/rbYu0uOsPurIcjqTxB1CQ+g8RbyxRTeiNHuvDRxdejX8VgyjNqOZgkh5glBrRkK2CA==",
+        root_hash: "16da477ab8286675bb054bb006e64bc19481f0ec9b2877ebb04b14fd3d681932",
+        signature: "OrJx/yhFqsZrBnIzH7A+gCeTtlh2omPqWuc3JckKoeXwCCbzP2KzDbttObJwwk2mw7DcBiA6gAxaumYDBD0IBQ==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
+        key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
         tree_version: 2,
       },
     },
@@ -502,15 +502,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_verify: { answer: { valid: true, entry_count: 14, errors: [], warnings: [] } },
   get_log_operator_key: {
     answer: {
-      fingerprint: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
+      fingerprint: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
       algorithm: "ed25519",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAyUIA9n0AkJz4PEStaRp9IE5Gn3vo25KjHUVy/Kh6JMg=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEALbzxGXObvfdKXeEWrZF1wFW9tc2WiwZS8qIAEhQoGlI=\n-----END PUBLIC KEY-----\n",
     },
   },
   get_log_checkpoint: {
     answer:
-      "cairnlog/541484cdc6573aa3\n14\ny40clWqOuz6doK78i+PfKnUBAvvf+ajcNxMfDoQSUS4=\n\n— cairnlog/541484cdc6573aa3 xdtfHMePjVyUNeAczWPWQvsLpK0Ow00/xKE0x+1TeMWn/2qiH5FVmZWZKBh9ZyeQpvMti+JPdGj4w5vJeVMfLrw8NwY=\n",
+      "cairnlog/acc6a4e520387fee\n14\nzVOXgG6BQmeMH7tuiulZ3XO85AJpNyMaA+ZLpgYqnvM=\n\n— cairnlog/acc6a4e520387fee 3++Pwg5n/QPnakBAv5cNspv0ll54qRKMecmHetibXceRPxvPtk1vFqaMCtPSAieFDam2aMi23AFtnm6vHvKxkCy2Og4=\n",
   },
   get_log_tile_version_level_index: { params: { version: 2, level: 0, index: 0 } },
   get_log_tile_version_level_index_p_width: { params: { version: 2, level: 0, index_p: "1.p", width: 4 } },
@@ -520,12 +520,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "35d3041884ac1729acf4ec7ce4650ac314bebe336380cdfc603fa8195c94eaf1",
+          digest_hex: "f7fb0502166302963dfa68cc2af6b994ebed11c553f8b5a2e6653aa7b7632e26",
           is_primary: true,
         },
       ],
       ots_proof:
-        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEINdMEGISsFyms9Ox85GUKwxS+vjNjgM38YD+oGVyU6vHwELBGop8iJnsbhzMRB6Lu6OUI8QRlAAAA8AjnZw/lXtjT9ACD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
+        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEI9/sFAhZjApY9+mjMKva5lOvtEcVT+LWi5mU6p7djLibwEDSW/I2AfFfZYIGih60tmk4I8QRlAAAA8Ag3x0va83gzGQCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
     },
   },
   get_log_anchor_status: {
@@ -540,10 +540,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_sth_sign: {
     answer: {
       tree_size: 14,
-      root_hash: "cb8d1c956a8ebb3e9da0aefc8be3df2a750102fbdff9a8dc37131f0e8412512e",
-      signature: "hi0R4QPSlSXXpePjIJp7qCyOm03ApMEtG12LPQlSrL/5tZ3FQoTuO2HIDOtWMxJ70xuJo/UbgJzAUPQttS0gDw==",
+      root_hash: "cd5397806e8142678c1fbb6e8ae959dd73bce4026937231a03e64ba6062a9ef3",
+      signature: "QT1jlAzADx8OUipwv3GaAlqImX70i8tJSf62+ffgqX+WL9fnE/+f3OTmro7QKFEVuTAMVrA5d69lw4WaTDlJDQ==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:541484cdc6573aa3674004baf5d7fabcc2bab8d04e176df9f616a3f7bcb9b2ad",
+      key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
       tree_version: 2,
     },
   },
@@ -558,20 +558,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+            fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY5muwmFyzQtqMxk71xcVAV8OcW10uGLGFAGQMtv3TBA=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAOeS++Q3VZzUMJAsOohph6BD+nyFO7uf6m6WjnOvzigU=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
+          entry_hash: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
+              digest_hex: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
               is_primary: true,
             },
           ],
@@ -583,7 +583,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_by_fingerprint_fingerprint: {
-    params: { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3" },
+    params: { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819" },
     query: { per_page: 1 },
     answer: {
       entries: [
@@ -594,20 +594,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+            fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY5muwmFyzQtqMxk71xcVAV8OcW10uGLGFAGQMtv3TBA=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAOeS++Q3VZzUMJAsOohph6BD+nyFO7uf6m6WjnOvzigU=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
+          entry_hash: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
+              digest_hex: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
               is_primary: true,
             },
           ],
@@ -620,7 +620,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_audit_trail: {
     query: {
-      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
       start_date: "2025-01-01",
       per_page: 1,
     },
@@ -633,20 +633,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+            fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY5muwmFyzQtqMxk71xcVAV8OcW10uGLGFAGQMtv3TBA=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAOeS++Q3VZzUMJAsOohph6BD+nyFO7uf6m6WjnOvzigU=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
+          entry_hash: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "f82d16dba30784e9d71264e26a0c6a257d567120c37fba237a280793e510f4ad",
+              digest_hex: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
               is_primary: true,
             },
           ],
@@ -659,15 +659,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_offer: {
     body: {
-      endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
-      endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+      endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
       category: "x-service:institutional_endorsement",
       valid_until: "2027-01-01",
       institutional_metadata: { name: "University of Example" },
       external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
       auth: {
-        challenge_id: "26822d14-be4d-41f2-8dce-f8bd4a9d192d",
-        challenge_signature: "xMIHX4PvaHOY0Kl7kHKl3thn42LiZKnhrp/joDydqcnuPnCCRH3d/VQ4F9UnazbqepdYQTRMl6JHQ4evf6e6Ag==",
+        challenge_id: "84ff2671-92af-4216-8f96-a966d903b512",
+        challenge_signature: "REbpW+2ACPt00D5BuWomAmOv7ufJubj0UiIzYz8YqSeqBcMJC1EZn5NWlDlSRUcyp0MC5m+ceC9eRXpi2Wz9Bw==",
       },
     },
     answer: {
@@ -676,20 +676,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       event_type: "endorsement_offer",
       payload: {
         category: "x-service:institutional_endorsement",
-        endorsed_key_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
-        endorser_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+        endorsed_key_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+        endorser_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
         event_type: "endorsement_offer",
         external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
         institutional_metadata: { name: "University of Example" },
         valid_until: "2027-01-01",
       },
-      previous_hash: "f9f6b39a8feb1ace896ff9da0b8c39154f655eaca040eae986613fc3893c8dce",
-      entry_hash: "e3288c4f434d5599bb9c4d77495b1be6e88d56b8b76f082cfce3e2e9628c105a",
+      previous_hash: "0a4cd65a147d6287c8faee3514e18dd2c85e8e30079768a8276922e640d46376",
+      entry_hash: "9e9408e88ccbe3ec564278e37ee0aa82fcd732bd96ad2990bd153828aadbfeb1",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "e3288c4f434d5599bb9c4d77495b1be6e88d56b8b76f082cfce3e2e9628c105a",
+          digest_hex: "9e9408e88ccbe3ec564278e37ee0aa82fcd732bd96ad2990bd153828aadbfeb1",
           is_primary: true,
         },
       ],
@@ -698,18 +698,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_endorsements_accept: {
     body: {
       offer_entry_id: 275,
-      endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+      endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
       auth: {
-        challenge_id: "4719da2e-de84-49d4-a811-13cb6c7f325a",
+        challenge_id: "ec1361b5-f2bd-419a-aa1a-bf1e985ea96a",
         challenge_signature:
-          "MEUCIQCLBN1MYtTNPhEI/IaqCr99AWFRVb9QGe2TQAqgPVXdtgIgKVv56FTBIPXGRK9T9KPEG6iy/lS36qIx+c2DW9OGHdE=",
+          "MEQCIEtjtQlTaBKkIcg/2KTAK9prO6KyogcUg111ReuwFAuWAiBgpHAeEMpvV0h1ZThn3Cv+Gjc9ti1F1mAzNeMDxPwP3Q==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 275,
-        endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
-        endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+        endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+        endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
         category: "x-service:institutional_endorsement",
         status: "pending_activation",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -728,8 +728,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_acceptance",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
-          endorser_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          endorsed_key_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+          endorser_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
           event_type: "endorsement_acceptance",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -737,13 +737,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 275,
           valid_until: "2027-01-01",
         },
-        previous_hash: "e3288c4f434d5599bb9c4d77495b1be6e88d56b8b76f082cfce3e2e9628c105a",
-        entry_hash: "792fb83f634c9af827715cb6d143daf792e8691acc9d4a488c79f64fa1e72566",
+        previous_hash: "9e9408e88ccbe3ec564278e37ee0aa82fcd732bd96ad2990bd153828aadbfeb1",
+        entry_hash: "f2ebc8305c785c1dc146dee1d209967a0055365b917277db86ef65ab3d9c8dd7",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "792fb83f634c9af827715cb6d143daf792e8691acc9d4a488c79f64fa1e72566",
+            digest_hex: "f2ebc8305c785c1dc146dee1d209967a0055365b917277db86ef65ab3d9c8dd7",
             is_primary: true,
           },
         ],
@@ -752,20 +752,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_withdraw: {
     body: {
-      endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
-      endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+      endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
       original_offer_entry_id: 280,
       note: "A mistake.",
       auth: {
-        challenge_id: "01fe36ee-feeb-4060-b727-027564638a7f",
-        challenge_signature: "wXuwQuQ2QIC/BvcioWVkWjlQmLVY2trmHui0NhY80Tco1k6A/YE1BPRShahwXdgBh5SApl4H5gnxvLqywnERDQ==",
+        challenge_id: "cc9c1581-11fd-4680-be58-813305fc9f4d",
+        challenge_signature: "yrYpmzoBzrPZvwUk4CynmoADmgUg14yQOBvvl3w/t5qD64zOxuGNYmR04vb5K2xtzxdd+La+kl6Fbju/1VoLAQ==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 280,
-        endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
-        endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+        endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+        endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
         category: "x-service:human_attestation",
         status: "withdrawn",
         offered_at: "2025-01-02T00:07:00.000000Z",
@@ -784,8 +784,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_withdrawal",
         payload: {
           category: "x-service:human_attestation",
-          endorsed_key_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
-          endorser_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          endorsed_key_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+          endorser_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
           event_type: "endorsement_withdrawal",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -793,13 +793,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 280,
           valid_until: "2027-01-01",
         },
-        previous_hash: "2fd993e4353181ef3bc04d9bab7ff2f3f407ff05923c64ea90b4718cbf95bc33",
-        entry_hash: "8ac53721e2d9b8ec0b7887d49c45ac5bd57c562bdaaa9ffecf4a3e6a30d4eeca",
+        previous_hash: "9e2471a067d2996e691823d01c460f872f3ace7372b0e09d7a4e0af338884ff7",
+        entry_hash: "595582c4eb636e1adfd6bdf5c2a8263bfe18fca792cbe9b339eb88f5524075e4",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "8ac53721e2d9b8ec0b7887d49c45ac5bd57c562bdaaa9ffecf4a3e6a30d4eeca",
+            digest_hex: "595582c4eb636e1adfd6bdf5c2a8263bfe18fca792cbe9b339eb88f5524075e4",
             is_primary: true,
           },
         ],
@@ -808,20 +808,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revoke_acceptance: {
     body: {
-      endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+      endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
       original_offer_entry_id: 275,
       note: "We no longer work together.",
       auth: {
-        challenge_id: "484cfd78-aa38-4d2a-89c9-9c5df53283c7",
+        challenge_id: "81723409-9d13-495a-933f-9fc5704fa47f",
         challenge_signature:
-          "MEUCIESVCbCHODjF9KKv4GoKMQI8VcEd9TGtGPtL2aq20WrSAiEAvHfwU59wYiE6qWZB9ybPuIALs6kA2Pw+EFJwOPcB7iA=",
+          "MEUCIQDGNN6VzBcqqNKfxjaaFJpwVwaCcc4dhi3SG4FjNqI87AIgKgYtg7yIy0IbtpciNAZuH6oK7GRPxyoAabl4XMkkL+Q=",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 275,
-        endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
-        endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+        endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+        endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
         category: "x-service:institutional_endorsement",
         status: "acceptance_revoked",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -840,8 +840,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "acceptance_revocation",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
-          endorser_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          endorsed_key_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+          endorser_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
           event_type: "acceptance_revocation",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -849,13 +849,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 275,
           valid_until: "2027-01-01",
         },
-        previous_hash: "f4b69b0cd739946d1e8853ee65a51df30f979934673a521bb79b2f272eb669be",
-        entry_hash: "4fb2d5983a011b286b4f8589e52f82986dad72c3cd146a9b3484d111a232f416",
+        previous_hash: "4492ad3e3e7d4e4683ce5745277b69dae50b34fdd89b8fa5a86b97fbad43687d",
+        entry_hash: "232538f139a78dff7474e8a87faf3359d43176e4f7736bd33be2aa69dc4b9c40",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "4fb2d5983a011b286b4f8589e52f82986dad72c3cd146a9b3484d111a232f416",
+            digest_hex: "232538f139a78dff7474e8a87faf3359d43176e4f7736bd33be2aa69dc4b9c40",
             is_primary: true,
           },
         ],
@@ -864,19 +864,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revocation_alert: {
     body: {
-      endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
-      compromised_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+      endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      compromised_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
       reason: "The laptop with the key was stolen.",
       auth: {
-        challenge_id: "0e1d6eda-3262-496b-9ed8-279cf7642c09",
-        challenge_signature: "yqRT9GBfn8ZBrw5atvxnO1Esbi5+my5ZS9b0Lqcacrbud0TDaEUCMacZQmqblP3XU3wvCTEp8jVfjv+KwVtfCQ==",
+        challenge_id: "7065330a-9554-4499-bc0c-37870e01dd89",
+        challenge_signature: "jOMaw7UgiuYKp7WIBEPhN3msmALIe4gxGyynqxnUhFYVY1RtrBZoyalVZxEYC/HTgCTsnPsMuKvKDUb6XRd7Cg==",
       },
     },
     answer: {
       alert: {
         alert_entry_id: 278,
-        compromised_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
-        endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+        compromised_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+        endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
         reason: "The laptop with the key was stolen.",
         evidence: null,
         filed_at: "2025-01-02T00:07:00.000000Z",
@@ -886,19 +886,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         timestamp: "2025-01-02T00:07:00.000000Z",
         event_type: "endorser_revocation_alert",
         payload: {
-          compromised_key_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
-          endorser_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          compromised_key_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+          endorser_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
           event_type: "endorser_revocation_alert",
           evidence: null,
           reason: "The laptop with the key was stolen.",
         },
-        previous_hash: "85c5e819ce1159a2fe02ba941f70df52c8fae9a2b808ac399eb8ce73ca9b3080",
-        entry_hash: "f4b69b0cd739946d1e8853ee65a51df30f979934673a521bb79b2f272eb669be",
+        previous_hash: "760f70ff1053b0bfc798f4e829804b6a098770c1862341f2fb692dc181ee4da7",
+        entry_hash: "4492ad3e3e7d4e4683ce5745277b69dae50b34fdd89b8fa5a86b97fbad43687d",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "f4b69b0cd739946d1e8853ee65a51df30f979934673a521bb79b2f272eb669be",
+            digest_hex: "4492ad3e3e7d4e4683ce5745277b69dae50b34fdd89b8fa5a86b97fbad43687d",
             is_primary: true,
           },
         ],
@@ -906,13 +906,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint: {
-    params: { fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7" },
+    params: { fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 275,
-          endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
-          endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+          endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+          endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -932,14 +932,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_issued: {
-    params: { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3" },
+    params: { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819" },
     query: { status: "active" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 275,
-          endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
-          endorsed_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+          endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+          endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -959,13 +959,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_revocation_alerts_fingerprint: {
-    params: { fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7" },
+    params: { fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb" },
     answer: {
       alerts: [
         {
           alert_entry_id: 278,
-          compromised_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
-          endorser_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          compromised_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+          endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
           reason: "The laptop with the key was stolen.",
           evidence: null,
           filed_at: "2025-01-02T00:07:00.000000Z",
@@ -997,19 +997,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_graph_fingerprint: {
-    params: { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3" },
+    params: { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819" },
     query: { max_depth: 2 },
     answer: {
-      root: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      root: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
       nodes: [
         {
-          fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
           pseudonym: "Ada",
           status: "active",
           depth: 0,
         },
         {
-          fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+          fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
           pseudonym: "Grace",
           status: "active",
           depth: 1,
@@ -1017,8 +1017,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       ],
       edges: [
         {
-          from: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
-          to: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+          from: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+          to: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
           category: "x-service:institutional_endorsement",
           status: "active",
           offer_entry_id: 275,
@@ -1032,9 +1032,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_status: {
-    params: { fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7" },
+    params: { fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb" },
     answer: {
-      fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+      fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
       key_status: "active",
       received: { offered: 0, pending_activation: 0, active: 1, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
       issued: { offered: 0, pending_activation: 0, active: 0, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
@@ -1051,14 +1051,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       trust_configs: [
         {
           id: 1,
-          fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
           category_weights: { "x-service:institutional_endorsement": 0.8 },
           decay_per_hop: 0.5,
           direct_signer_anchors: [
-            { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 1 },
+            { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 1 },
           ],
           endorser_anchors: [
-            { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 0.9 },
+            { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 0.9 },
           ],
           max_depth: 4,
           minimum_threshold: 0.4,
@@ -1073,26 +1073,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_trust_configs: {
     body: {
-      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
       direct_signer_anchors: [
-        { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 1 },
+        { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 0.9 },
+        { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 0.9 },
       ],
       minimum_threshold: 0.4,
       category_weights: { "x-service:institutional_endorsement": 0.8 },
     },
     answer: {
       id: 1,
-      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 1 },
+        { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 0.9 },
+        { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1101,17 +1101,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_trust_configs_fingerprint: {
-    params: { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3" },
+    params: { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819" },
     answer: {
       id: 1,
-      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 1 },
+        { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 0.9 },
+        { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1120,17 +1120,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_trust_configs_revoke: {
-    body: { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3" },
+    body: { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819" },
     answer: {
       id: 1,
-      fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 1 },
+        { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3", weight: 0.9 },
+        { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1148,12 +1148,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
         attestations: [
           {
-            id: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
+            id: "84f28d9a-78bb-4022-90d4-961891880eca",
             type: "authorship",
             scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-            signer_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+            signer_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
             signature_algorithm: "ed25519",
-            signature: "dpWZLIN8RCewaCu2nDbMwRN3c3C1LYafymtiheivLsa00jRObLtny267KDKnlWvQfZwuQeUo5bCtxlfUbCbeBg==",
+            signature: "Imq2bIRlr6/4pF8uCSXJaIhQkBIyXfK3Mql+DZKJZExmP5ADVJiQ9Qt8+TI6iYoJuoEiUR84vMO2yNlILSzODg==",
             timestamp: "2025-01-01T00:06:00.000000Z",
             intent_statement: "I wrote it.",
           },
@@ -1167,8 +1167,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       overall_status: "valid",
       attestations: [
         {
-          id: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
-          signer_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+          id: "84f28d9a-78bb-4022-90d4-961891880eca",
+          signer_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
           layer1: {
             status: "valid",
             details:
@@ -1187,9 +1187,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             kind: "document",
             title: "Annual report",
           },
-          { id: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e", kind: "attestation", type: "authorship", status: "valid" },
+          { id: "84f28d9a-78bb-4022-90d4-961891880eca", kind: "attestation", type: "authorship", status: "valid" },
           {
-            id: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+            id: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
             kind: "key",
             pseudonym: "Ada",
             status: "active",
@@ -1197,12 +1197,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         ],
         edges: [
           {
-            from: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
-            to: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
+            from: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+            to: "84f28d9a-78bb-4022-90d4-961891880eca",
             kind: "signed",
           },
           {
-            from: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
+            from: "84f28d9a-78bb-4022-90d4-961891880eca",
             to: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             kind: "attests",
           },
@@ -1226,12 +1226,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             },
             attestations: [
               {
-                id: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
+                id: "84f28d9a-78bb-4022-90d4-961891880eca",
                 type: "authorship",
                 scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                signer_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+                signer_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
                 signature_algorithm: "ed25519",
-                signature: "dpWZLIN8RCewaCu2nDbMwRN3c3C1LYafymtiheivLsa00jRObLtny267KDKnlWvQfZwuQeUo5bCtxlfUbCbeBg==",
+                signature: "Imq2bIRlr6/4pF8uCSXJaIhQkBIyXfK3Mql+DZKJZExmP5ADVJiQ9Qt8+TI6iYoJuoEiUR84vMO2yNlILSzODg==",
                 timestamp: "2025-01-01T00:06:00.000000Z",
                 intent_statement: "I wrote it.",
               },
@@ -1257,12 +1257,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
+                  id: "84f28d9a-78bb-4022-90d4-961891880eca",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+                  signer_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
                   signature_algorithm: "ed25519",
-                  signature: "dpWZLIN8RCewaCu2nDbMwRN3c3C1LYafymtiheivLsa00jRObLtny267KDKnlWvQfZwuQeUo5bCtxlfUbCbeBg==",
+                  signature: "Imq2bIRlr6/4pF8uCSXJaIhQkBIyXfK3Mql+DZKJZExmP5ADVJiQ9Qt8+TI6iYoJuoEiUR84vMO2yNlILSzODg==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1295,12 +1295,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
+                  id: "84f28d9a-78bb-4022-90d4-961891880eca",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+                  signer_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
                   signature_algorithm: "ed25519",
-                  signature: "dpWZLIN8RCewaCu2nDbMwRN3c3C1LYafymtiheivLsa00jRObLtny267KDKnlWvQfZwuQeUo5bCtxlfUbCbeBg==",
+                  signature: "Imq2bIRlr6/4pF8uCSXJaIhQkBIyXfK3Mql+DZKJZExmP5ADVJiQ9Qt8+TI6iYoJuoEiUR84vMO2yNlILSzODg==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1333,13 +1333,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
                 },
                 attestations: [
                   {
-                    id: "e30f5916-f6e3-40e2-80a5-86ae7ff17e2e",
+                    id: "84f28d9a-78bb-4022-90d4-961891880eca",
                     type: "authorship",
                     scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                    signer_key_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
+                    signer_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
                     signature_algorithm: "ed25519",
                     signature:
-                      "dpWZLIN8RCewaCu2nDbMwRN3c3C1LYafymtiheivLsa00jRObLtny267KDKnlWvQfZwuQeUo5bCtxlfUbCbeBg==",
+                      "Imq2bIRlr6/4pF8uCSXJaIhQkBIyXfK3Mql+DZKJZExmP5ADVJiQ9Qt8+TI6iYoJuoEiUR84vMO2yNlILSzODg==",
                     timestamp: "2025-01-01T00:06:00.000000Z",
                     intent_statement: "I wrote it.",
                   },
@@ -1355,8 +1355,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
       },
       signing_payload:
-        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiJlMzBmNTkxNi1mNmUzLTQwZTItODBhNS04NmFlN2ZmMTdlMmUiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJkcFdaTElOOFJDZXdhQ3UybkRiTXdSTjNjM0MxTFlhZnltdGloZWl2THNhMDBqUk9iTHRueTI2N0tES25sV3ZRZlp3dVFlVW81YkN0eGxmVWJDYmVCZz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OmYyY2M0NjdhZGM4ODZkMDFjMzA0ZTc4MTI2NTBhNDBlMTI1ZDcyYThhOGM4ZGEyYzhlNmU1ZThkNDgyZWYyYzMiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
-      manifest_hash: "7b52ca29780ce984afafab5598b9d6a0fd600a0677781aa2010ebf4d7bfef929",
+        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiI4NGYyOGQ5YS03OGJiLTQwMjItOTBkNC05NjE4OTE4ODBlY2EiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJJbXEyYklSbHI2LzRwRjh1Q1NYSmFJaFFrQkl5WGZLM01xbCtEWktKWkV4bVA1QURWSmlROVF0OCtUSTZpWW9KdW9FaVVSODR2TU8yeU5sSUxTek9EZz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OjUxYjcxYTI2MWQxY2E0MzBlYTJhMTdiMTE4YWMwMzNjZjhhOTQ3YjQ4ZjBjZDMxMzgxMGYzOWRlYjk5MzQ4MTkiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
+      manifest_hash: "0126b3cc33ef4411c87f289bf131a79f8f9c0b6eb8f390759cd5e136848fabef",
     },
   },
   get_audit_export: {
@@ -1368,26 +1368,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-01T00:06:00.000000Z",
           event_type: "https://x-service.example/predicates/editorial-review/v1",
           payload: {
-            attestation_id: "dc0f8a9c-75b9-4340-ab10-f718987c6da3",
+            attestation_id: "86b2adf4-2493-46a5-85c5-16008d1221e3",
             attestation_type: "editorial_review",
             document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             document_title: "Annual report",
             intent_statement: null,
             manifest_hash: "07a3a261f09eccfd842bc0cc3b0f4d6489cff455701b173ccae85104b6b55285",
             signature:
-              "MEUCIG2fx8fNKYLBmFqqVpFqKRDvHcfP/raHV4/JHu74yLsvAiEA0bAgF3wK18PtE3pCQCJezvZ118CHiHCWBpbfVi7+Fxs=",
+              "MEUCIH6gKq1vTgrgH3PUOWJI9CLWxdwU74wIDFPTGbGKc9Y2AiEAguxMU2/GjEB5G8Psk1pje9QgJbLUYfzEKZ+adb+9ecI=",
             signature_algorithm: "ecdsa-p256",
-            signer_key_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+            signer_key_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
             tags: ["report"],
             timestamp: "2025-01-01T00:06:00.000000Z",
           },
-          previous_hash: "0b2f53709329852ebd9fd6390d26cc8bbd79603796cbe9b3cf5a0cd4f51e0ccf",
-          entry_hash: "4c2a858d51bf33a11f687ad81f855134a2e41d8283ae4b467e9da3d5ed789337",
+          previous_hash: "74438927b5aeeb4e1039e76ac3bd9b2a4282c683da0a228db3ff429e52263fc0",
+          entry_hash: "81ccaa0706389a6f45841cdbb54174ae405568f172689d99a65518408893dcb6",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "4c2a858d51bf33a11f687ad81f855134a2e41d8283ae4b467e9da3d5ed789337",
+              digest_hex: "81ccaa0706389a6f45841cdbb54174ae405568f172689d99a65518408893dcb6",
               is_primary: true,
             },
           ],
@@ -1404,24 +1404,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         commitment_alg: "hmac-sha256-ecdh-v1",
         ephemeral_public_key:
-          "BENZR/q0fb/xc140D0P3sQy/FBv64rCqmMWGRUfRvHKtz/ewic+niIFhE3VjSJeiO8qGZoLCSIHnjBUhVBdzU4A=",
-        commitment: "863008f9fd30b1612a0836b2d0b6604fd290481e7a5fd8147b5c47e8b252c7f1",
-        lookup_key: "296c74c5710b3690062653c5f43d77107bbcfd4122f584ac24942877b13d0dbb",
-        nonce: "Kk6x+HhVOIzzrRyS",
-        ciphertext: "WzVvlOrtlat8yMtLWfq7wF2eQeOfeSM/Ooyjcf3RXOuYx3i20xtQk/H4UGIn889hjNi5",
-        recipient_fingerprint: "sha256:83a34c5870a829b49054cef01388c368291e9dfb39e7b0d4d216aca3b4484186",
+          "BH8fdm0k1gvXKglHPx4p+djoRQeNY074Hx40Nkm3C59pOLYcPPL3/ppdA9NzeDgUkTtcdDgcZpwl9GgNo1rcND8=",
+        commitment: "6f76b8cf509a4a0ec72f04451a1308e90d7b580de8db5d1da9a5ff2af6c4459c",
+        lookup_key: "ea9cd036e38a4eb5b1af45fd9e8d65805c2a2651b684a11a38a4582fc7018131",
+        nonce: "x+hKg34cO4W60WM7",
+        ciphertext: "2kmeF4sMpdjtmtUp9KmU3C8DkuC+Y9Gerujytl9N6oTEJxh+pijNN4eMwdJgSb9n6nI9",
+        recipient_fingerprint: "sha256:b626818a5602a8e2cccdde4b2c83a295a631c05a690f8cde8498512fbddc7758",
       },
     },
     answer: {
       entry_id: 286,
-      commitment: "863008f9fd30b1612a0836b2d0b6604fd290481e7a5fd8147b5c47e8b252c7f1",
-      lookup_key: "296c74c5710b3690062653c5f43d77107bbcfd4122f584ac24942877b13d0dbb",
+      commitment: "6f76b8cf509a4a0ec72f04451a1308e90d7b580de8db5d1da9a5ff2af6c4459c",
+      lookup_key: "ea9cd036e38a4eb5b1af45fd9e8d65805c2a2651b684a11a38a4582fc7018131",
       leaf_index: 285,
       log_entry_id: 286,
     },
   },
   get_claims: {
-    query: { lookup_key: "296c74c5710b3690062653c5f43d77107bbcfd4122f584ac24942877b13d0dbb" },
+    query: { lookup_key: "ea9cd036e38a4eb5b1af45fd9e8d65805c2a2651b684a11a38a4582fc7018131" },
     answer: {
       entries: [
         {
@@ -1429,23 +1429,23 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-02T00:07:00.000000Z",
           event_type: "encrypted_claim",
           payload: {
-            ciphertext: "WzVvlOrtlat8yMtLWfq7wF2eQeOfeSM/Ooyjcf3RXOuYx3i20xtQk/H4UGIn889hjNi5",
-            commitment: "863008f9fd30b1612a0836b2d0b6604fd290481e7a5fd8147b5c47e8b252c7f1",
+            ciphertext: "2kmeF4sMpdjtmtUp9KmU3C8DkuC+Y9Gerujytl9N6oTEJxh+pijNN4eMwdJgSb9n6nI9",
+            commitment: "6f76b8cf509a4a0ec72f04451a1308e90d7b580de8db5d1da9a5ff2af6c4459c",
             commitment_alg: "hmac-sha256-ecdh-v1",
             ephemeral_public_key:
-              "BENZR/q0fb/xc140D0P3sQy/FBv64rCqmMWGRUfRvHKtz/ewic+niIFhE3VjSJeiO8qGZoLCSIHnjBUhVBdzU4A=",
+              "BH8fdm0k1gvXKglHPx4p+djoRQeNY074Hx40Nkm3C59pOLYcPPL3/ppdA9NzeDgUkTtcdDgcZpwl9GgNo1rcND8=",
             event_type: "encrypted_claim",
-            lookup_key: "296c74c5710b3690062653c5f43d77107bbcfd4122f584ac24942877b13d0dbb",
-            nonce: "Kk6x+HhVOIzzrRyS",
-            recipient_fingerprint: "sha256:83a34c5870a829b49054cef01388c368291e9dfb39e7b0d4d216aca3b4484186",
+            lookup_key: "ea9cd036e38a4eb5b1af45fd9e8d65805c2a2651b684a11a38a4582fc7018131",
+            nonce: "x+hKg34cO4W60WM7",
+            recipient_fingerprint: "sha256:b626818a5602a8e2cccdde4b2c83a295a631c05a690f8cde8498512fbddc7758",
           },
           previous_hashes: [
-            { algorithm: "sha2-256", digest_hex: "85d92e2750c572aa0b243ef9b34daf15cfef1ddc233224bd817ba6bb1c6e77d8" },
+            { algorithm: "sha2-256", digest_hex: "8fed75021a2731073b6cb92b475e0b70be10b76a277ca9a6810f88d3fcd2dfe9" },
           ],
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "728b0518ade7b1972220237b35c5c70505442a63eb69bf5358edc255f5a85089",
+              digest_hex: "c1aa4e64a01dff03ffa599e5360d3a00f32bdb30c2c46da301e19783cc6dab53",
               is_primary: true,
             },
           ],
@@ -1459,31 +1459,31 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_claims_entry_id: {
     params: { entry_id: 286 },
     answer: {
-      ciphertext: "WzVvlOrtlat8yMtLWfq7wF2eQeOfeSM/Ooyjcf3RXOuYx3i20xtQk/H4UGIn889hjNi5",
-      commitment: "863008f9fd30b1612a0836b2d0b6604fd290481e7a5fd8147b5c47e8b252c7f1",
+      ciphertext: "2kmeF4sMpdjtmtUp9KmU3C8DkuC+Y9Gerujytl9N6oTEJxh+pijNN4eMwdJgSb9n6nI9",
+      commitment: "6f76b8cf509a4a0ec72f04451a1308e90d7b580de8db5d1da9a5ff2af6c4459c",
       commitment_alg: "hmac-sha256-ecdh-v1",
-      ephemeral_public_key: "BENZR/q0fb/xc140D0P3sQy/FBv64rCqmMWGRUfRvHKtz/ewic+niIFhE3VjSJeiO8qGZoLCSIHnjBUhVBdzU4A=",
-      lookup_key: "296c74c5710b3690062653c5f43d77107bbcfd4122f584ac24942877b13d0dbb",
-      nonce: "Kk6x+HhVOIzzrRyS",
-      recipient_fingerprint: "sha256:83a34c5870a829b49054cef01388c368291e9dfb39e7b0d4d216aca3b4484186",
+      ephemeral_public_key: "BH8fdm0k1gvXKglHPx4p+djoRQeNY074Hx40Nkm3C59pOLYcPPL3/ppdA9NzeDgUkTtcdDgcZpwl9GgNo1rcND8=",
+      lookup_key: "ea9cd036e38a4eb5b1af45fd9e8d65805c2a2651b684a11a38a4582fc7018131",
+      nonce: "x+hKg34cO4W60WM7",
+      recipient_fingerprint: "sha256:b626818a5602a8e2cccdde4b2c83a295a631c05a690f8cde8498512fbddc7758",
     },
   },
   post_claims_entry_id_reveal: {
     params: { entry_id: 286 },
     body: {
       plaintext: { salary: 52000, name: "Zoë 🪨" },
-      commitment_key: "95d2a359696b22b9bbf10bae4c6414bf0b60c9a0670ce924aca1e78e43d717f5",
+      commitment_key: "6a4848f140514430d3a2b49e3d657b356ab4ec8d5369317d0c665797148b09c0",
     },
     answer: { valid: true },
   },
   get_log_attestation_requests: {
-    query: { target: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7", status: "open" },
+    query: { target: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb", status: "open" },
     answer: {
       requests: [
         {
-          request_id: "3f9db1b6-a82b-4c51-8d39-0cf72bb4931e",
-          requester_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
-          target_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+          request_id: "3ae01901-09db-45cc-a7f3-69297624bea2",
+          requester_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+          target_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
           attestation_type: "peer_review",
           status: "open",
           deadline: "2025-01-16T00:07:00.000000Z",
@@ -1499,16 +1499,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_attestation_requests: {
     body: {
-      target_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+      target_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
       attestation_type: "peer_review",
       nonce: "request-2025-0001",
       intent_statement: "Please review the annual report.",
       claims: { document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
     },
     answer: {
-      request_id: "3f9db1b6-a82b-4c51-8d39-0cf72bb4931e",
-      requester_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
-      target_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+      request_id: "3ae01901-09db-45cc-a7f3-69297624bea2",
+      requester_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      target_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
       attestation_type: "peer_review",
       status: "open",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1523,11 +1523,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_attestation_requests_request_id: {
-    params: { request_id: "3f9db1b6-a82b-4c51-8d39-0cf72bb4931e" },
+    params: { request_id: "3ae01901-09db-45cc-a7f3-69297624bea2" },
     answer: {
-      request_id: "3f9db1b6-a82b-4c51-8d39-0cf72bb4931e",
-      requester_fingerprint: "sha256:f2cc467adc886d01c304e7812650a40e125d72a8a8c8da2c8e6e5e8d482ef2c3",
-      target_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+      request_id: "3ae01901-09db-45cc-a7f3-69297624bea2",
+      requester_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      target_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
       attestation_type: "peer_review",
       status: "declined",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1540,7 +1540,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       policy_entry_id: 282,
       response: {
         decision: "decline",
-        responder_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+        responder_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
         attestation_id: null,
         reason: "No time before summer.",
         responded_at: "2025-01-02T00:07:00.000000Z",
@@ -1550,11 +1550,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_request_policies_fingerprint: {
-    params: { fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7" },
+    params: { fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb" },
     answer: {
-      target_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+      target_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
       active: {
-        target_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+        target_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
         predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
         default_action_on_failure: "decline",
         effective_from: "2025-01-02T00:07:00.000000Z",
@@ -1566,12 +1566,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_log_attestation_requests_request_id_respond: {
-    params: { request_id: "3f9db1b6-a82b-4c51-8d39-0cf72bb4931e" },
+    params: { request_id: "3ae01901-09db-45cc-a7f3-69297624bea2" },
     body: { decision: "decline", reason: "No time before summer." },
     answer: {
-      request_id: "3f9db1b6-a82b-4c51-8d39-0cf72bb4931e",
+      request_id: "3ae01901-09db-45cc-a7f3-69297624bea2",
       status: "declined",
-      responder_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+      responder_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
       decision: "decline",
       attestation_id: null,
       reason: "No time before summer.",
@@ -1581,12 +1581,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_request_policies: {
     body: {
-      target_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+      target_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
     },
     answer: {
-      target_fingerprint: "sha256:042d1adc32cdbf6468885c7f9d0b364455d47bec49bf1a33600f0c407a1211e7",
+      target_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
       published_at: "2025-01-02T00:07:00.000000Z",
@@ -1603,7 +1603,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         {
           id: 283,
           kind: "attestation_request",
-          request_id: "3f9db1b6-a82b-4c51-8d39-0cf72bb4931e",
+          request_id: "3ae01901-09db-45cc-a7f3-69297624bea2",
           created_at: "2025-01-02T00:07:00.000000Z",
           read: false,
         },
@@ -1618,7 +1618,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       id: 283,
       kind: "attestation_request",
-      request_id: "3f9db1b6-a82b-4c51-8d39-0cf72bb4931e",
+      request_id: "3ae01901-09db-45cc-a7f3-69297624bea2",
       created_at: "2025-01-02T00:07:00.000000Z",
       read: true,
     },

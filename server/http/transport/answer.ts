@@ -145,12 +145,21 @@ export function headerGroup([name, value, ...rest]: readonly [string, string, ..
   return [name, lines.join("\r\n")];
 }
 
+/** How an answer is written. */
+export interface Course {
+  readonly withBody: boolean;
+  readonly isLast: boolean;
+  readonly isOver: () => boolean;
+  readonly failed: (error: unknown) => void;
+}
+
 /**
  * Writes an answer into a corked response. What the socket does not take at once is written as it drains, without a copy
  * inside the socket, and counts as `pending` until then. The caller must not call this once the request was aborted.
  * @param common headers of every answer: names and values in turns
  * @param how `withBody` is false for HEAD: the headers as they would be, `content-length` included; after an answer that
- *   `isLast` the connection is closed; `isOver` says whether the request was aborted since
+ *   `isLast` the connection is closed; `isOver` says whether the request was aborted since; `failed` is called when a
+ *   streamed answer breaks off
  * @param drained called when the last byte has been handed to the operating system, if that is not at once; never after an
  *   abort
  * @returns what is held for a client that reads slowly, to be released when the request has ended; null when all is sent
@@ -159,14 +168,11 @@ export function writeAnswer(
   response: HttpResponse,
   answer: Answer,
   common: readonly string[],
-  {
-    withBody,
-    isLast,
-    isOver,
-  }: { readonly withBody: boolean; readonly isLast: boolean; readonly isOver: () => boolean },
+  how: Course,
   pending: PendingBytes,
   drained: () => void,
 ): Share | null {
+  const { withBody, isLast } = how;
   const { status, contentType, body, etag, cacheControl, headers } = answer;
   const isEmpty = status === 204 || status === 304;
   const hasBody = withBody && !isEmpty;
@@ -190,7 +196,7 @@ export function writeAnswer(
     response.end(body, true);
     return null;
   }
-  if (answer instanceof StreamedAnswer) return writeChunks(response, answer.chunks, isOver, pending, drained);
+  if (answer instanceof StreamedAnswer) return writeChunks(response, answer.chunks, how, pending, drained);
   const [, done] = response.tryEnd(typeof body === "string" ? scratch(body) : body, body.length);
   if (done) return null;
   const rest = typeof body === "string" ? Buffer.from(body, "latin1") : body;
@@ -223,47 +229,46 @@ function hold(share: Share, bytes: number, { limit }: PendingBytes): Share {
 
 /**
  * What the socket does not take at once it keeps; the next chunk is made when that has drained. A client that reads fast
- * gets no more in one turn of the event loop than others can wait for.
+ * gets no more in one turn of the event loop than others can wait for, and twelve clients begin in as many turns.
  */
 function writeChunks(
   response: HttpResponse,
   chunks: Iterable<Buffer>,
-  isOver: () => boolean,
+  { isOver, failed }: Pick<Course, "isOver" | "failed">,
   pending: PendingBytes,
   drained: () => void,
-): Share | null {
+): Share {
   const iterator = chunks[Symbol.iterator]();
-  let share: Share | null = null;
+  const share = pending.open(() => response.close());
   let isEnded = false;
-  const wait = (bytes: number) => {
-    share = hold(share ?? pending.open(() => response.close()), bytes, pending);
-  };
-  /** @returns whether all is sent */
-  const write = (): boolean => {
+  /** Writes what there is time for. */
+  const write = (): void => {
     const until = performance.now() + TURN_MS;
     for (let next = iterator.next(); !next.done; next = iterator.next()) {
-      if (!response.write(next.value)) {
-        wait(next.value.length);
-        return false;
-      }
+      const isTaken = response.write(next.value);
+      hold(share, isTaken ? 0 : next.value.length, pending);
+      if (!isTaken) return;
       if (performance.now() < until) continue;
-      wait(0);
       void turn().then(goOn);
-      return false;
+      return;
     }
     isEnded = true;
     response.end();
-    return true;
+    drained();
   };
   const goOn = () => {
     if (isEnded || isOver()) return;
-    response.cork(() => {
-      if (write()) drained();
-    });
+    try {
+      response.cork(write);
+    } catch (error) {
+      isEnded = true;
+      failed(error);
+    }
   };
   response.onWritable(() => {
     goOn();
     return true;
   });
-  return write() ? null : share;
+  void turn().then(goOn);
+  return share;
 }

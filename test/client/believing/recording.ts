@@ -5,6 +5,8 @@ export interface Exchange {
   readonly method: string;
   /** Below `/api/v1`, with its query. */
   readonly path: string;
+  /** What was sent. */
+  readonly body: string | undefined;
   readonly status: number;
   readonly contentType: string;
   readonly bytes: Buffer<ArrayBuffer>;
@@ -45,6 +47,7 @@ export class Recording {
 const named = (input: Parameters<typeof fetch>[0], init: RequestInit | undefined) => ({
   method: init?.method ?? "GET",
   path: String(input).replace(/^.*?\/api\/v1/, ""),
+  body: typeof init?.body === "string" ? init.body : undefined,
 });
 
 const answer = ({ status, contentType }: Pick<Exchange, "status" | "contentType">, bytes: Buffer<ArrayBuffer>) =>

@@ -81,7 +81,7 @@ const READING: Steps = {
   "webhooks.list": ({ ada }) => signedIn(ada, (client) => client.webhooks.list()),
 };
 
-const WRITING: Steps = {
+export const WRITING: Steps = {
   login: async (world) => by(await world.registered(), (client) => client.login()),
   "login (renewed)": async ({ bob }) => {
     const session = await bob.client.login();

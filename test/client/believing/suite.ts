@@ -30,10 +30,15 @@ const WITH_LOOKUPS: ReadonlySet<string> = new Set([
   "login",
 ]);
 
+/** Objects that hold what their sender likes. */
+const CONTENT = /^(?:claims|institutional_metadata|predicates|manifest|plaintext) /;
+
 interface Operation {
   readonly route: string;
   readonly pattern: RegExp;
   readonly schema: Schema | undefined;
+  /** Of the body that is sent. */
+  readonly request: Schema | undefined;
 }
 
 export class Suite {
@@ -97,6 +102,55 @@ export class Suite {
     return believed;
   }
 
+  /**
+   * Members of what a method sends that can be changed on the way, or lost, without anybody noticing.
+   * @throws Error for a failure that is no `ClientError`
+   */
+  async changeable(name: string): Promise<string[]> {
+    const recording = new Recording();
+    const prepared = await STEPS[name]!(this.#world);
+    await prepared.act(this.#client({ ...prepared.options, fetch: recording.record }, false));
+    const unnoticed = new Set<string>();
+    for (const { method, path, body } of this.#about(name, recording.exchanges)) {
+      if (body === undefined) continue;
+      const { route, request = {} } = this.#operation({ method, path });
+      if (LOOKUPS.has(route)) continue;
+      // A service ignores members that it does not know, unless the object is somebody's content.
+      const isIgnored = (label: string) => / with another member$/.test(label) && !CONTENT.test(label);
+      for (const { label } of this.#falsehoods.of(JSON.parse(body), request))
+        if (!isIgnored(label) && !/(?:^|\w) twice$/.test(label) && !unnoticed.has(label))
+          if (!(await this.#notices(name, route, label))) unnoticed.add(label);
+    }
+    return [...unnoticed].sort();
+  }
+
+  /** Does it all anew, with every change of this name in turn, of which one may pass unnoticed. */
+  async #notices(name: string, route: string, label: string): Promise<boolean> {
+    for (let n = 0; ; n++) {
+      const { options, act } = await STEPS[name]!(this.#world);
+      let isLast = true;
+      const twisting: typeof fetch = (input, init) => {
+        const path = String(input).replace(/^.*?\/api\/v1/, "");
+        const operation = this.#operation({ method: init?.method ?? "GET", path });
+        if (operation.route !== route) return fetch(input, init);
+        const lies = [...this.#falsehoods.of(JSON.parse(`${init!.body}`), operation.request ?? {})];
+        const told = lies.filter((lie) => lie.label === label);
+        isLast = n >= told.length - 1;
+        const lie = told[n];
+        return lie ? fetch(input, { ...init, body: lie.text }) : Promise.reject(new Error("There is no such lie."));
+      };
+      const isNoticed = await act(this.#client({ ...options, fetch: twisting }, false)).then(
+        () => false,
+        (error: Error) => {
+          if (error.name === "ClientError") return true;
+          throw new Error(`${name} fails at ${label}: ${error.message}`, { cause: error });
+        },
+      );
+      if (!isNoticed) return false;
+      if (isLast) return true;
+    }
+  }
+
   /** Routes that nothing was told of, after all methods had their turn. */
   routesWithoutLie(): string[] {
     const names = this.#operations.map(({ route }) => route).filter((route) => !this.#liedAbout.has(route));
@@ -131,7 +185,7 @@ export class Suite {
     return LOOKUPS.has(route) && WITH_LOOKUPS.has(name) ? `${route}: ${label}` : label;
   }
 
-  #operation({ method, path }: Exchange): Operation {
+  #operation({ method, path }: Pick<Exchange, "method" | "path">): Operation {
     const line = `${method} ${path.split("?")[0]}`;
     const [operation] = this.#operations.filter(({ pattern }) => pattern.test(line));
     if (!operation) throw new Error(`There is no route for ${line}.`);
@@ -148,11 +202,12 @@ interface OpenApi {
 /** Those without parameters first: `/log/head` is no entry. */
 function operationsOf({ paths }: OpenApi): Operation[] {
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, { responses }]) => {
+    Object.entries(methods).map(([method, { responses, requestBody }]) => {
       const route = `${method.toUpperCase()} ${path.replace("/api/v1", "")}`;
       const pattern = new RegExp(`^${route.replaceAll(".", "\\.").replace(/\{\w+\}/g, "[^/]+")}$`);
       const schema = (responses["200"] ?? responses["201"])?.content?.["application/json"]?.schema;
-      return { route, pattern, schema };
+      const request = requestBody?.content["application/json"]?.schema;
+      return { route, pattern, schema, request };
     }),
   );
   return operations.sort((a, b) => a.route.split("{").length - b.route.split("{").length);

@@ -33,8 +33,10 @@ export const momentNumber = (n: number): string =>
 /** An event of no consequence: version 2 entries of the service's log are of known types. */
 function someEvent(n: number, version: 1 | 2 | null) {
   if (version !== 2) return { event_type: "note", payload: { n } };
-  const claim = { commitment_alg: "", ephemeral_public_key: "", nonce: "", ciphertext: "", commitment: "" };
-  return { event_type: "encrypted_claim", payload: { event_type: "encrypted_claim", ...claim, lookup_key: "", n } };
+  // As they are served: members in the order of RFC 8785.
+  const claim = { ciphertext: "", commitment: "", commitment_alg: "", ephemeral_public_key: "" };
+  const event_type = "encrypted_claim";
+  return { event_type, payload: { ...claim, event_type, lookup_key: "", n, nonce: "" } };
 }
 
 /** Links the given entries into a chain; by default ids and timestamps ascend. */

@@ -77,6 +77,37 @@ describe("posting", () => {
     expect(JSON.stringify(entry)).not.toContain(poster.slice("sha256:".length));
   });
 
+  it("is refused beyond so many bytes of a key in 24 hours, and nothing is written then", async () => {
+    const size = (payload: object) => Buffer.byteLength(jcs(payload));
+    const claims = Array.from({ length: 4 }, () => sealed().payload);
+    const room = size(claims[0]!) + size(claims[1]!);
+    const own = await openWorld(undefined, undefined, { claimBytesPerKey: room });
+    const [one, two] = [await holder(own, "hardware"), await holder(own, "hardware")];
+    const post = (payload: unknown, by: string) => own.registry.claims.post(payload, by);
+    const start = own.now;
+    await post(claims[0], one);
+    own.now += HOUR;
+    await post(claims[1], one);
+    const before = own.registry.log.size;
+    await expect(post(claims[2], one)).rejects.toMatchObject({ code: "rate-limited", retryAfter: 23 * 3600 });
+    expect(own.registry.log.size).toBe(before);
+    await post(claims[2], two);
+    await own.reopen();
+    own.now = start + DAY - 1;
+    expect((await failure(() => post(claims[3], one))).code).toBe("rate-limited");
+    own.now = start + DAY;
+    await post(claims[3], one);
+  });
+
+  it("takes 16 MiB of a key unless another limit is set", async () => {
+    const own = await openWorld();
+    const by = await holder(own, "hardware");
+    const { payload } = seal({ text: "x".repeat(190_000) }, recipient.point, { lookupKey: newLookupKey() });
+    const fitting = Math.floor((16 * 2 ** 20) / Buffer.byteLength(jcs(payload)));
+    for (let i = 0; i < fitting; i++) await own.registry.claims.post(payload, by);
+    expect((await failure(() => own.registry.claims.post(payload, by))).code).toBe("rate-limited");
+  });
+
   it("is for keys that are active and hardware-backed", async () => {
     const size = () => world.registry.log.size;
     const software = await holder(world, "software");

@@ -29,7 +29,13 @@ const newCredential = ({ fingerprint }: TestSigner) => ({
 
 beforeEach(async () => {
   ({ log, faults } = await openFaultyLog({ projection }));
-  claims = new Claims({ log, credentials: { hardwareRoots: hardware_roots }, clock: systemClock, reveals: null });
+  claims = new Claims({
+    log,
+    credentials: { hardwareRoots: hardware_roots },
+    clock: systemClock,
+    reveals: null,
+    bytesPerKey: 2 ** 24,
+  });
   [poster, successor] = [nodeSigner(), nodeSigner()];
   for (const key of [poster, successor])
     await log.execute(registerKey, { key, pseudonym: "holder", expiration_date: null, possession_signature: null });

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { capacityOf, complementOfProduct, reaches } from "#cairnlog/engine/registry/trust/trust.js";
-import { evaluated, type Model, models, reached, workedOut } from "./trustmodel.js";
+import { brought as broughtBy, evaluated, type Model, models, reached, workedOut } from "./trustmodel.js";
 
 const RUNS = { numRuns: 400 };
 
@@ -61,7 +61,7 @@ describe("trust", () => {
     );
   });
 
-  it("is the same to the last bit for all names of keys and every order of endorsements", () => {
+  it("is the same to the last bit in whatever order endorsements come, and whatever keys are called but for rounding", () => {
     fc.assert(
       fc.property(models(), fc.infiniteStream(fc.nat()), (model, random) => {
         const rank = () => random.next().value as number;
@@ -69,10 +69,13 @@ describe("trust", () => {
         names.sort((a, b) => a.rank - b.rank || a.key - b.key);
         const name = (key: number) => `key ${names.findIndex((one) => one.key === key)}`;
         const ranks = new Map(model.edges.map((edge) => [edge, rank()]));
-        const shuffled = evaluated({ ...model, anchors: model.anchors.toReversed() }, name, (edges) =>
-          edges.toSorted((a, b) => ranks.get(a)! - ranks.get(b)!),
-        );
-        expect(shuffled).toEqual(evaluated(model));
+        const shuffle = (edges: Model["edges"]) => edges.toSorted((a, b) => ranks.get(a)! - ranks.get(b)!);
+        const reversed = { ...model, anchors: model.anchors.toReversed() };
+        expect(evaluated(reversed, String, shuffle)).toEqual(evaluated(model));
+        for (const [key, trusted] of evaluated(reversed, name, shuffle).entries()) {
+          expect(trusted.level).toBeCloseTo(evaluated(model)[key]!.level, 12);
+          expect(trusted.capacity).toBe(evaluated(model)[key]!.capacity);
+        }
       }),
       RUNS,
     );
@@ -86,10 +89,194 @@ describe("trust", () => {
     expect(levels.slice(5)).toEqual([0.1, 0.1]);
   });
 
-  it("counts an endorsement in each category", () => {
-    const edges = [0, 0].map(() => ({ from: 0, to: 1, active: true }));
-    const model: Model = { active: [true, true], anchors: [0], edges, alerts: [], baseCapacity: 5 };
-    expect(evaluated(model)[1]!.level).toBeCloseTo(0.1 + 0.9 * 0.75, 12);
+  it("counts once what comes through one gate: by two categories, two paths or a circle", () => {
+    const level = (edges: [number, number][], key: number) => {
+      const all = edges.map(([from, to]) => ({ from, to, active: true }));
+      const model: Model = { active: Array(6).fill(true), anchors: [0], edges: all, alerts: [], baseCapacity: 5 };
+      expectSame(evaluated(model), workedOut(model));
+      return evaluated(model)[key]!.level;
+    };
+    expect(
+      level(
+        [
+          [0, 1],
+          [0, 1],
+        ],
+        1,
+      ),
+    ).toBeCloseTo(0.1 + 0.9 * 0.5, 12);
+    expect(
+      level(
+        [
+          [0, 1],
+          [1, 2],
+          [1, 3],
+          [2, 4],
+          [3, 4],
+        ],
+        4,
+      ),
+    ).toBeCloseTo(0.1 + 0.9 * 0.125, 12);
+    expect(
+      level(
+        [
+          [0, 1],
+          [1, 2],
+          [2, 1],
+          [1, 3],
+          [3, 1],
+        ],
+        1,
+      ),
+    ).toBeCloseTo(0.1 + 0.9 * 0.5, 12);
+    // A way back over the anchor brings nothing either: it would lead through everybody whom the anchor endorses.
+    expect(
+      level(
+        [
+          [0, 1],
+          [0, 2],
+          [1, 0],
+          [2, 0],
+        ],
+        1,
+      ),
+    ).toBeCloseTo(0.1 + 0.9 * 0.5, 12);
+    expect(
+      level(
+        [
+          [0, 1],
+          [0, 2],
+          [1, 3],
+          [2, 3],
+        ],
+        3,
+      ),
+    ).toBeCloseTo(0.1 + 0.9 * (1 - 0.75 ** 2), 12);
+  });
+
+  it("does not rise for an endorsed key by thirty keys of its own", () => {
+    const own = Array.from({ length: 29 }, (_, i) => i + 2);
+    const edges = [
+      [0, 1],
+      ...own.flatMap((key) => [
+        [1, key],
+        [key, 1],
+      ]),
+    ].map(([from, to]) => ({
+      from: from!,
+      to: to!,
+      active: true,
+    }));
+    const model: Model = { active: Array(31).fill(true), anchors: [0], edges, alerts: [], baseCapacity: 5 };
+    expect(evaluated(model)[1]!.level).toBeCloseTo(0.55, 12);
+  });
+});
+
+interface Coalition extends Pick<Model, "baseCapacity"> {
+  readonly honest: number;
+  readonly gates: readonly number[];
+  readonly size: number;
+  readonly among: Model["edges"];
+  readonly theirs: Model["edges"];
+}
+
+describe("a coalition of keys that an anchor endorses", () => {
+  /**
+   * An honest graph (key 0 is its anchor), the coalition's `gates`, which the anchor endorses, and as many keys of theirs
+   * as they like. Nobody honest but the anchor endorses one of the coalition; they endorse whom they like.
+   */
+  const coalitions = ({ endorsesOthers }: { readonly endorsesOthers: boolean }): fc.Arbitrary<Coalition> =>
+    fc
+      .record({
+        honest: fc.integer({ min: 2, max: 5 }),
+        gates: fc.integer({ min: 1, max: 3 }),
+        made: fc.integer({ min: 1, max: 4 }),
+      })
+      .chain(({ honest, gates, made }) => {
+        const members = Array.from({ length: gates + made }, (_, i) => honest + i);
+        const one = fc.nat(honest - 1);
+        const member = fc.constantFrom(...members);
+        const target = endorsesOthers ? fc.nat(honest + members.length - 1) : member;
+        const links = (from: fc.Arbitrary<number>, to: fc.Arbitrary<number>, maxLength: number) =>
+          fc.array(
+            fc
+              .tuple(from, to)
+              .filter(([a, b]) => a !== b)
+              .map(([a, b]) => ({ from: a, to: b, active: true })),
+            { maxLength },
+          );
+        return fc.record({
+          honest: fc.constant(honest),
+          gates: fc.constant(members.slice(0, gates)),
+          size: fc.constant(honest + members.length),
+          among: links(one, one, 12),
+          theirs: links(member, target, 24),
+          baseCapacity: fc.constantFrom(0, 2, 1000),
+        });
+      });
+
+  const modelOf = ({ size, gates, among, theirs, baseCapacity }: Coalition, isThere = true): Model => {
+    const joining = gates.map((to) => ({ from: 0, to, active: true }));
+    const edges = [...among, ...joining, ...(isThere ? theirs : [])];
+    return { active: Array(size).fill(true), anchors: [0], edges, alerts: [], baseCapacity };
+  };
+  /** *p* by honest gates alone. */
+  const byHonest = (shares: ReadonlyMap<number, number>, gates: readonly number[]) =>
+    1 - [...shares].reduce((rest, [gate, share]) => (gates.includes(gate) ? rest : rest * (1 - share)), 1);
+
+  it("raises nobody but its own keys while it endorses nobody else, whatever it does", () => {
+    fc.assert(
+      fc.property(coalitions({ endorsesOthers: false }), (coalition) => {
+        const [before, after] = [evaluated(modelOf(coalition, false)), evaluated(modelOf(coalition))];
+        expect(after.slice(0, coalition.honest)).toEqual(before.slice(0, coalition.honest));
+      }),
+      RUNS,
+    );
+  });
+
+  it("never raises what honest gates give, but for discounts that it can only take back", () => {
+    fc.assert(
+      fc.property(coalitions({ endorsesOthers: true }), (coalition) => {
+        const spare = { ...coalition, baseCapacity: 1000 };
+        const full = workedOut(modelOf(spare, false)).map(({ shares }) => byHonest(shares, coalition.gates));
+        const given = workedOut(modelOf(coalition)).map(({ shares }) => byHonest(shares, coalition.gates));
+        for (const [key, p] of given.entries()) expect(p).toBeLessThanOrEqual(full[key]! + 1e-12);
+        const undiscounted = workedOut(modelOf(spare)).map(({ shares }) => byHonest(shares, coalition.gates));
+        for (const [key, p] of undiscounted.entries()) expect(p).toBeCloseTo(full[key]!, 12);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it("of m keys brings nobody further than docs/trust.md says", () => {
+    fc.assert(
+      fc.property(coalitions({ endorsesOthers: true }), (coalition) => {
+        const { gates, honest } = coalition;
+        const spare = { ...coalition, baseCapacity: 1000 };
+        const full = workedOut(modelOf(spare, false)).map(({ shares }) => byHonest(shares, gates));
+        for (const [key, trusted] of evaluated(modelOf(coalition)).entries()) {
+          if (key === 0) continue;
+          const isGate = gates.includes(key);
+          const most = isGate ? 0.5 * 0.75 ** (gates.length - 1) : 0.75 ** gates.length;
+          const p = broughtBy(trusted);
+          expect(p).toBeLessThanOrEqual(1 - (1 - full[key]!) * most + 1e-9);
+          if (key >= honest) expect(p).toBeLessThanOrEqual(1 - most + 1e-9);
+        }
+      }),
+      RUNS,
+    );
+  });
+
+  it("of m keys gets there, by endorsing one another and nobody beside", () => {
+    for (const m of [1, 2, 5]) {
+      const gates = Array.from({ length: m }, (_, i) => i + 1);
+      const edges = [0, ...gates].flatMap((from) => [...gates, m + 1].map((to) => ({ from, to, active: true })));
+      const all = edges.filter(({ from, to }) => from !== to && !(from === 0 && to === m + 1));
+      const model: Model = { active: Array(m + 2).fill(true), anchors: [0], edges: all, alerts: [], baseCapacity: 5 };
+      const trusted = evaluated(model);
+      expect(broughtBy(trusted[1]!)).toBeCloseTo(1 - 0.5 * 0.75 ** (m - 1), 12);
+      expect(broughtBy(trusted[m + 1]!)).toBeCloseTo(1 - 0.75 ** m, 12);
+    }
   });
 });
 

@@ -30,6 +30,9 @@ export interface Trusted {
   readonly discount: number;
 }
 
+/** *p* of a level: what endorsements bring, without what an active key has of itself. */
+export const brought = ({ level }: Pick<Trusted, "level">, own = 0.1): number => (level - own) / (1 - own);
+
 /** How the endorsements of a model may look: with `spare` capacity for all, nobody is discounted. */
 export function models({ spare = false }: { readonly spare?: boolean } = {}): fc.Arbitrary<Model> {
   return fc.integer({ min: 2, max: 9 }).chain((count) => {
@@ -123,37 +126,55 @@ const NONE = new Fraction(0n, 1n);
 const ALL = new Fraction(1n, 1n);
 const HALF = new Fraction(1n, 2n);
 
-/** Trust word for word after the formula. */
-export function workedOut(model: Model): Trusted[] {
+/** Trust word for word after the formula (`api.md`, "Trust level"), with what came through which gate. */
+export function workedOut(model: Model): (Trusted & { readonly shares: ReadonlyMap<number, number> })[] {
   const keys = [...model.active.keys()];
   const edges = model.edges.filter(({ active }) => active);
   const isAnchor = (key: number) => model.anchors.includes(key) && model.active[key]!;
   const b = keys.map((key) => (model.active[key] && !isAlerted(model, key) ? new Fraction(1n, 10n) : NONE));
   const used = keys.map((key) => BigInt(edges.filter(({ from }) => from === key).length));
-  const rated = (p: readonly Fraction[]) =>
-    keys.map((key) => {
-      const level = b[key]!.fromOne().times(p[key]!.fromOne()).fromOne();
+  const endorsed = keys.map((key) => [...new Set(edges.filter(({ from }) => from === key).map(({ to }) => to))]);
+
+  /** For each key, the largest product over paths, by gate: every path is walked to its end. */
+  const throughGates = (discounts: readonly Fraction[]) => {
+    const passed = discounts.map((discount) => HALF.times(discount));
+    const rough = passed.map((part) => part.number());
+    const best = keys.map(() => new Map<number, { readonly value: number; readonly path: readonly number[] }>());
+    const walk = (path: readonly number[], value: number): void => {
+      const last = path.at(-1)!;
+      const gate = path[1];
+      if (gate !== undefined && value > (best[last]!.get(gate)?.value ?? 0)) best[last]!.set(gate, { value, path });
+      if (path.length > 4) return;
+      for (const next of endorsed[last]!)
+        if (model.active[next] && !path.includes(next)) walk([...path, next], value * rough[last]!);
+    };
+    for (const anchor of keys.filter(isAnchor)) walk([anchor], 1);
+    // Exact where it counts: which path is best is clear in floating point, or does not matter.
+    const exact = (path: readonly number[]) =>
+      path.slice(0, -1).reduce((product, endorser) => product.times(passed[endorser]!), ALL);
+    return best.map((paths) => new Map([...paths].map(([gate, { path }]) => [gate, exact(path)])));
+  };
+
+  let discounts = keys.map(() => ALL);
+  for (let round = 1; ; round++) {
+    const shares = throughGates(discounts);
+    const rated = keys.map((key) => {
+      const given = [...shares[key]!.values()].reduce((rest, share) => rest.times(share.fromOne()), ALL);
+      const p = isAnchor(key) ? ALL : given.fromOne();
+      const level = b[key]!.fromOne().times(p.fromOne()).fromOne();
       const capacity = new Fraction(BigInt(model.baseCapacity), 1n).plus(level.times(new Fraction(45n, 1n))).floor();
       const discount = used[key]! > capacity ? new Fraction(capacity, used[key]!) : ALL;
       return { level, capacity, discount };
     });
-  let p = keys.map((key) => (isAnchor(key) ? ALL : NONE));
-  for (let h = 0; h < 4; h++) {
-    const now = rated(p);
-    p = keys.map((key) => {
-      if (!model.active[key]) return NONE;
-      if (isAnchor(key)) return ALL;
-      const factors = edges
-        .filter(({ to }) => to === key)
-        .map(({ from }) => HALF.times(now[from]!.discount).times(p[from]!).fromOne());
-      return factors.reduce((product, factor) => product.times(factor), ALL).fromOne();
-    });
+    discounts = rated.map(({ discount }) => discount);
+    if (round === 4)
+      return rated.map(({ level, capacity, discount }, key) => ({
+        level: level.number(),
+        capacity: Number(capacity),
+        discount: discount.number(),
+        shares: new Map([...shares[key]!].map(([gate, share]) => [gate, share.number()])),
+      }));
   }
-  return rated(p).map(({ level, capacity, discount }) => ({
-    level: level.number(),
-    capacity: Number(capacity),
-    discount: discount.number(),
-  }));
 }
 
 /** Keys that trust from an anchor can get to in `hops`. */

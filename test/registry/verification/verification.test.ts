@@ -42,6 +42,7 @@ describe("layer 1", () => {
             layer1: { status: "valid", details: expect.stringContaining("covers the document.") },
             layer2: { status: "valid", details: expect.any(String) },
             covers: "document",
+            signed: { attestation_type: false, intent_statement: false },
             logged: { entry_id: world.registry.log.size, leaf_index: world.registry.log.size - 1 },
           },
         ]);

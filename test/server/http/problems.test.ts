@@ -32,6 +32,7 @@ const ENGINE: Readonly<Record<ErrorCode, number>> = {
   closed: 503,
   "signer-unavailable": 503,
   "storage-failed": 503,
+  "storage-full": 503,
   "worker-failed": 503,
 };
 const HTTP: Readonly<Record<HttpError["code"], number>> = {

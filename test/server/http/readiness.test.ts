@@ -42,11 +42,12 @@ test("after a batch that could not be written, it tries to write without a reque
   let writable = false;
   const log = {
     size: 0,
+    failure: null,
     treeHead: () => null,
     lastFailure: { code: "storage-failed" } as CairnlogError,
     tryWriting: () => (writable ? Promise.resolve() : Promise.reject(new Error("full"))),
   };
-  const examine = () => new Readiness({ log, operator, freeBytes: () => 2 ** 40 }).check();
+  const examine = () => new Readiness({ log, operator, freeBytes: () => 2 ** 40, minFreeBytes: 0 }).check();
   await expect(examine()).rejects.toMatchObject({
     status: 503,
     message: expect.stringContaining("could not be written"),
@@ -54,6 +55,6 @@ test("after a batch that could not be written, it tries to write without a reque
   writable = true;
   expect(await examine()).toEqual([]);
   await expect(
-    new Readiness({ log: { ...log, size: 1 }, operator, freeBytes: () => 2 ** 40 }).check(),
+    new Readiness({ log: { ...log, size: 1 }, operator, freeBytes: () => 2 ** 40, minFreeBytes: 0 }).check(),
   ).rejects.toMatchObject({ status: 503, message: expect.stringContaining("no valid tree head") });
 });

@@ -30,6 +30,10 @@ interface Recipe {
   statement?: string | null;
   tags?: unknown;
   index?: number;
+  /** Members of the document that say what is attested. */
+  named?: { attestation_type?: unknown; intent_statement?: unknown } | undefined;
+  /** In the entry's payload. */
+  signedPayloadHash?: string;
   /** What a careless or dishonest log may write. */
   loggedTags?: string[];
   previous?: string | null;
@@ -47,7 +51,7 @@ function genuine(recipe: Recipe = {}): AttestationBundle {
   const { prior = [], statement = "I reviewed it.", tags = ["one", "two"] } = recipe;
   const document_hash = `sha256:${FILE}`;
   const manifest = {
-    document: { title: "A title", content_hash: FILE, tags },
+    document: { title: "A title", content_hash: FILE, tags, ...recipe.named },
     attestations: prior,
     note: { deep: [1, null] },
   };
@@ -70,6 +74,7 @@ function genuine(recipe: Recipe = {}): AttestationBundle {
     document_title: "A title",
     intent_statement: statement,
     tags: recipe.loggedTags ?? (Array.isArray(tags) ? tags : []),
+    ...(recipe.signedPayloadHash === undefined ? {} : { signed_payload_hash: recipe.signedPayloadHash }),
   };
   const timestamp = "2025-03-01T12:00:00.250000Z";
   const previous_hash = recipe.previous !== undefined ? recipe.previous : index === 0 ? null : sha256("previous");
@@ -209,13 +214,73 @@ describe("a genuine bundle", () => {
   it("says what the signature covers", async () => {
     const detail = async (recipe: Recipe) => (await verifyBundle(genuine(recipe), trust)).checks[3]!.detail;
     const unchecked = "whose own signatures are not checked here.";
-    expect(await detail({})).toMatch(/ covers the manifest\.$/);
+    expect(await detail({})).toMatch(
+      / covers the manifest\. The signer signed neither type nor statement: both are the log's word\.$/,
+    );
     expect(await detail({ prior: [{ id: "a-0" }] })).toContain(
       `the manifest with the 1 attestation(s) before it, ${unchecked}`,
     );
     expect(await detail({ prior: [{ id: "a-0" }], covers: "document" })).toContain(
       `the manifest without the 1 attestation(s) in it, ${unchecked}`,
     );
+  });
+
+  it.each<[Recipe["named"], boolean, boolean, string]>([
+    [{}, false, false, "neither type nor statement: both are the log's word."],
+    [{ attestation_type: "editorial_review" }, true, false, "the type; the statement is the log's word."],
+    [{ intent_statement: "I reviewed it." }, false, true, "the statement; the type is the log's word."],
+    [
+      { attestation_type: "editorial_review", intent_statement: "I reviewed it." },
+      true,
+      true,
+      "the type and the statement.",
+    ],
+    // Not what these members mean now: a manifest of before may have had others of the names.
+    [
+      { attestation_type: 7, intent_statement: {} },
+      false,
+      false,
+      "neither type nor statement: both are the log's word.",
+    ],
+  ])("says whose words type and statement are: %j", async (named, attestation_type, intent_statement, words) => {
+    const { valid, signed, checks } = await verifyBundle(genuine({ named }), trust);
+    expect({ valid, signed }).toEqual({ valid: true, signed: { attestation_type, intent_statement } });
+    expect(checks[3]!.detail).toContain(`The signer signed ${words}`);
+  });
+
+  it("of a statement that was signed as none has none", async () => {
+    const named = { intent_statement: null };
+    expect(await failures(genuine({ named, statement: null }))).toEqual([]);
+    expect(await failures(genuine({ named }))).toEqual([
+      "attestation: The attestation's statement is not the one that the signer signed.",
+    ]);
+  });
+
+  it("is refused under another type or statement than the signer signed, whatever the log says", async () => {
+    expect(await failures(genuine({ named: { attestation_type: "publication" } }))).toEqual([
+      "attestation: The attestation's type is not the one that the signer signed.",
+    ]);
+    expect(await failures(genuine({ named: { intent_statement: "I read it." } }))).toEqual([
+      "attestation: The attestation's statement is not the one that the signer signed.",
+    ]);
+  });
+
+  it("says nothing of what was signed where the signature does not hold", async () => {
+    const bundle = genuine({ named: { attestation_type: "editorial_review" } });
+    const other = { ...bundle, public_key: publicPem(generateKeyPairSync("ed25519").publicKey) };
+    expect((await verifyBundle(other, trust)).signed).toBeNull();
+    expect((await verifyBundle({}, trust)).signed).toBeNull();
+  });
+
+  it("names the hash of what was signed rightly, where it names it", async () => {
+    const prior = [{ id: "a-0" }];
+    const recipe: Recipe = { prior, covers: "document" };
+    const { manifest } = genuine(recipe);
+    const signedPayloadHash = sha256(canonical({ ...manifest, attestations: [] }));
+    expect(await failures(genuine({ ...recipe, signedPayloadHash }))).toEqual([]);
+    const wrong = "signature: The hash in the log entry is not that of what was signed.";
+    expect(await failures(genuine({ ...recipe, signedPayloadHash: sha256("x") }))).toEqual([wrong]);
+    expect(await failures(genuine({ prior, signedPayloadHash }))).toEqual([wrong]);
   });
 
   it.each([

@@ -31,10 +31,13 @@ export function healthRoutes(
     route({
       method: "GET",
       path: "/livez",
-      summary: "Whether the process answers",
+      summary: "Whether the process answers, and can use its log",
       answer: Alive,
       limit: null,
-      handle: () => ({ status: "ok" }) as const,
+      handle() {
+        readiness.checkAlive();
+        return { status: "ok" } as const;
+      },
     }),
     route({
       method: "GET",

@@ -1,0 +1,57 @@
+/**
+ * Whether the environments of a log may still be used by this process.
+ *
+ * A write that LMDB could not carry out leaves it in an unknown state: after a failed page write lmdb 3.5.6 has printed a
+ * message of up to 127 bytes into 100, and after a failed meta page every read finds an empty log. So the first such
+ * failure ends all use: nothing more is read or written by this process, and a new process reads what is on disk.
+ */
+import { CairnlogError } from "../../error.js";
+
+/** LMDB refuses these before it has written anything: the file cannot grow beyond its map, or a value has no place. */
+const PLAIN_REFUSALS: ReadonlySet<unknown> = new Set([-30792 /* MDB_MAP_FULL */, -30781 /* MDB_BAD_VALSIZE */]);
+const MAP_FULL = -30792;
+
+/** Belongs to the thread that opened the log's store. */
+export class Health {
+  #failure: CairnlogError | null = null;
+  readonly #observers: ((failure: CairnlogError) => void)[] = [];
+
+  /** Why nothing more is read or written; null while all is well. */
+  get failure(): CairnlogError | null {
+    return this.#failure;
+  }
+
+  /** @throws CairnlogError `storage-failed` after a failure */
+  check(): void {
+    if (this.#failure) throw this.#failure;
+  }
+
+  /** Has `observer` called once, when the log can no longer be used by this process. */
+  observe(observer: (failure: CairnlogError) => void): void {
+    this.#observers.push(observer);
+  }
+
+  /**
+   * Judges why a transaction failed.
+   * @returns what to throw: `storage-full` when the map is full, otherwise `error` for a plain refusal, and the failure that
+   *   ends all use for everything else
+   */
+  judge(error: unknown): unknown {
+    const { code } = error as { code?: unknown };
+    if (code === MAP_FULL)
+      return new CairnlogError("storage-full", "The log has reached its largest size, and cannot grow.", {
+        cause: error,
+      });
+    if (PLAIN_REFUSALS.has(code)) return error;
+    if (!this.#failure) {
+      const failure = new CairnlogError(
+        "storage-failed",
+        `A write to the log failed (${(error as Error).message}), so this process reads and writes no more of it. It must be started again.`,
+        { cause: error },
+      );
+      this.#failure = failure;
+      for (const observer of this.#observers) observer(failure);
+    }
+    return this.#failure;
+  }
+}

@@ -1,0 +1,15 @@
+/** A part of what `every-member.long.test.ts` does for all methods. */
+import { beforeAll, expect, test } from "vitest";
+import { Suite, tableOf } from "./believing/suite.js";
+
+let suite: Suite;
+beforeAll(async () => {
+  suite = await Suite.begin();
+});
+
+test.each(["keys.revoke", "policies.publish", "endorsements.issued", "webhooks.create", "trust.configure", "log.tile"])(
+  "%s believes nothing but what the table says",
+  async (method) => {
+    expect(await suite.believed(method)).toEqual(tableOf(method));
+  },
+);
