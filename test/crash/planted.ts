@@ -61,7 +61,7 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   {
     name: "keeps a password in memory only",
     file: "engine/registry/access/commands.js",
-    text: 'transaction.put("passwords", fingerprint, { hash });',
+    text: 'transaction.put("passwords", fingerprint, { hash, version });',
     replacement: "",
   },
   {

@@ -316,12 +316,15 @@ describe("with live entries behind", () => {
 
   test("a client verifies entries by their ids, old and new, and learns their places", async () => {
     const { client } = newClient(service.url);
-    for (const leafIndex of [0, 2, beginning.length + odd.length, IMPORTED - 1, IMPORTED, IMPORTED + 5]) {
+    for (const leafIndex of [0, 1, beginning.length + odd.length, IMPORTED - 1, IMPORTED, IMPORTED + 5]) {
       const { id } = entries[leafIndex]!;
       const proven = await client.log.entry(id);
       expect(proven).toMatchObject({ entry: { id }, proof: { leaf_index: leafIndex } });
     }
-    expect(await all(client.log.since(0))).toEqual(entries);
+    // The third one came with a proof that is none.
+    for (const reading of [client.log.entry(entries[2]!.id), all(client.log.since(0))])
+      await expect(reading).rejects.toThrow(/OpenTimestamps/);
+    expect(await all(client.log.since(entries[2]!.id))).toEqual(entries.slice(3));
   });
 
   test("endorsements go on with ids and places that differ", async () => {

@@ -215,7 +215,10 @@ describe("says enough", () => {
       429: ["rate-limited"],
       500: ["internal-error", "corrupt-log", "wrong-operator", "in-use"],
       502: ["calendars-unavailable"],
-      503: [...["not-ready", "overloaded", "closed", "signer-unavailable"], ...["storage-failed", "worker-failed"]],
+      503: [
+        ...["not-ready", "overloaded", "closed", "signer-unavailable"],
+        ...["storage-failed", "storage-full", "worker-failed"],
+      ],
     });
   });
 

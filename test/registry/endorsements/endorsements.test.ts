@@ -118,7 +118,8 @@ describe("the log entry", () => {
   it("contains the offer and its later changes", async () => {
     const one = await newCase(world);
     const offered = await one.offer(content);
-    const payload = { endorser_key_fingerprint: one.endorser, endorsed_key_fingerprint: one.endorsed, ...content };
+    const offer = { endorser_key_fingerprint: one.endorser, endorsed_key_fingerprint: one.endorsed, ...content };
+    const payload = { ...offer, event_type: "endorsement_offer" };
     expect(entryOf(offered)).toMatchObject({ id: one.id, event_type: "endorsement_offer" });
     expect(entryOf(offered).payload).toEqual(payload);
     expect(offered.endorsement).toEqual({
@@ -137,7 +138,12 @@ describe("the log entry", () => {
     world.now += SECOND;
     const accepted = await one.accept();
     expect(entryOf(accepted).event_type).toBe("endorsement_acceptance");
-    expect(entryOf(accepted).payload).toEqual({ ...payload, offer_entry_id: one.id, note: null });
+    expect(entryOf(accepted).payload).toEqual({
+      ...offer,
+      event_type: "endorsement_acceptance",
+      offer_entry_id: one.id,
+      note: null,
+    });
     expect(accepted.endorsement).toMatchObject({
       status: "pending_activation",
       accepted_at: at(world.now),
@@ -146,20 +152,31 @@ describe("the log entry", () => {
     world.now += SECOND;
     const withdrawn = await one.withdraw(one.endorser, "left the house");
     expect(entryOf(withdrawn).event_type).toBe("endorsement_withdrawal");
-    expect(entryOf(withdrawn).payload).toEqual({ ...payload, offer_entry_id: one.id, note: "left the house" });
+    expect(entryOf(withdrawn).payload).toEqual({
+      ...offer,
+      event_type: "endorsement_withdrawal",
+      offer_entry_id: one.id,
+      note: "left the house",
+    });
     expect(withdrawn.endorsement).toMatchObject({ ended_at: at(world.now), end_note: "left the house" });
 
     await one.offer(content);
     await one.accept();
     const revoked = await one.revoke(one.endorsed, "not wanted");
     expect(entryOf(revoked).event_type).toBe("acceptance_revocation");
-    expect(entryOf(revoked).payload).toEqual({ ...payload, offer_entry_id: one.id, note: "not wanted" });
+    expect(entryOf(revoked).payload).toEqual({
+      ...offer,
+      event_type: "acceptance_revocation",
+      offer_entry_id: one.id,
+      note: "not wanted",
+    });
   });
 
   it("has nulls for absent values, and date-times in canonical form", async () => {
     const one = await newCase(world);
     const offered = await one.offer({ valid_until: "2099-06-01T12:00:00+02:00", external_identifiers: null });
     expect(entryOf(offered).payload).toEqual({
+      event_type: "endorsement_offer",
       endorser_key_fingerprint: one.endorser,
       endorsed_key_fingerprint: one.endorsed,
       category: HUMAN,

@@ -67,11 +67,12 @@ const RETRY: Readonly<Partial<Record<ErrorCode, string>>> = {
   closed: "5",
   "signer-unavailable": "10",
   "storage-failed": "10",
+  "storage-full": "10",
   "worker-failed": "1",
 };
 /** Errors that speak of the machine: clients get another sentence. */
 const HIDDEN: ReadonlySet<string> = new Set([
-  ...["overloaded", "closed", "signer-unavailable", "storage-failed", "worker-failed"],
+  ...["overloaded", "closed", "signer-unavailable", "storage-failed", "storage-full", "worker-failed"],
   ...["corrupt-log", "wrong-operator", "in-use"],
 ]);
 const SECRET = "The directory /var/lib/secret is gone.";
