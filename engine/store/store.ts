@@ -41,14 +41,28 @@ export interface StoreOptions {
    * state.
    */
   readonly isScratch?: boolean;
+  /** The caller has looked at the files itself (`inspectEnvironment`), or they are open in this process. */
+  readonly isInspected?: boolean;
 }
 
-/** Opens or creates the environment at `options.path`. @throws CairnlogError `storage-failed` */
+const ADVICE =
+  "Nothing was written. Stop the service and keep a copy of the data directory. cairnlog fsck says what can be read, and cairnlog restore restores the newest backup.";
+
+/**
+ * Opens or creates the environment at `options.path`.
+ * @throws CairnlogError `corrupt-log` if its file is damaged or missing; `storage-failed`; `not-found` if it does not
+ *   exist and is only to be read
+ */
 export function openStore(options: StoreOptions): Store {
+  return coded(`The data directory ${options.path} cannot be opened`, () => new LmdbStore(options));
+}
+
+function coded<T>(message: string, open: () => T): T {
   try {
-    return new LmdbStore(options);
+    return open();
   } catch (cause) {
-    throw new CairnlogError("storage-failed", `The data directory ${options.path} cannot be opened.`, { cause });
+    if (cause instanceof CairnlogError) throw cause;
+    throw new CairnlogError("storage-failed", `${message}: ${(cause as Error).message}.`, { cause });
   }
 }
 
@@ -68,10 +82,14 @@ class LmdbStore implements Store {
   /** The moment that all reads see; without one, each read sees the newest commit. */
   #pinned: Transaction | undefined;
 
-  constructor({ path, mapSize = DEFAULT_MAP_SIZE, readOnly = false, isScratch = false }: StoreOptions) {
-    this.#options = { path, mapSize, readOnly };
+  constructor(options: StoreOptions) {
+    const { path, mapSize = DEFAULT_MAP_SIZE, readOnly = false, isScratch = false, isInspected = false } = options;
+    this.#options = { path, mapSize, readOnly, isInspected };
     const maxDbs = RECORD_TABLES.length + BYTE_TABLES.length;
-    this.#env = openEnvironment({ path, mapSize, maxDbs, readOnly, noSync: isScratch });
+    const advice = isScratch || isInspected ? null : ADVICE;
+    // Postings are made only after this environment is on disk.
+    const mustExist = existsSync(`${path}/${POSTINGS}`);
+    this.#env = openEnvironment({ path, mapSize, maxDbs, readOnly, noSync: isScratch, advice, mustExist });
     this.#records = new Map(RECORD_TABLES.map((name) => [name, this.#env.openDB({ name, ...RECORDS })]));
     this.#batches = this.#bytes("batches");
     this.#tiles = this.#bytes("tiles");
@@ -81,12 +99,10 @@ class LmdbStore implements Store {
 
   get #openedPostings(): PostingStore {
     if (this.#postings) return this.#postings;
-    const { path, mapSize, readOnly } = this.#options;
-    try {
-      this.#postings = openPostings(`${path}/${POSTINGS}`, mapSize, readOnly);
-    } catch (cause) {
-      throw new CairnlogError("storage-failed", `The postings in ${path} cannot be opened.`, { cause });
-    }
+    const { path, mapSize, readOnly, isInspected } = this.#options;
+    this.#postings = coded(`The postings in ${path} cannot be opened`, () =>
+      openPostings(`${path}/${POSTINGS}`, mapSize, readOnly, isInspected),
+    );
     return this.#postings;
   }
 

@@ -42,9 +42,17 @@ export interface PostingStore {
   close(): Promise<void>;
 }
 
-/** Opens or creates the tables in the directory `path`. */
-export function openPostings(path: string, mapSize: number, readOnly: boolean): PostingStore {
-  const environment = openEnvironment({ path, mapSize, maxDbs: 2, readOnly, noSync: false });
+const ADVICE =
+  "Postings follow from the entries, and nothing is lost. Stop the service, and make them anew: cairnlog fsck --rebuild.";
+
+/**
+ * Opens or creates the tables in the directory `path`.
+ * @param isInspected the caller has looked at the file itself
+ * @throws CairnlogError `corrupt-log` if the file is damaged; `storage-failed`
+ */
+export function openPostings(path: string, mapSize: number, readOnly: boolean, isInspected: boolean): PostingStore {
+  const advice = isInspected ? null : ADVICE;
+  const environment = openEnvironment({ path, mapSize, maxDbs: 2, readOnly, noSync: false, advice, mustExist: false });
   const runs: Database<RunRow, number> = environment.openDB({ name: "runs", ...RECORDS });
   const blocks: Database<Buffer, [number, number]> = environment.openDB({ name: "postings", encoding: "binary" });
   let pinned: Transaction | undefined;
