@@ -26,8 +26,8 @@ export type * from "./contract.js";
 
 /** Key of the one row of the table `journal`. */
 const POSITION = "position";
-/** Directory of the postings, inside the log's directory. */
-const POSTINGS = "postings";
+/** Directory of the postings of the log in the directory `path`. */
+export const postingsFolder = (path: string): string => `${path}/postings`;
 
 export interface StoreOptions {
   /** Directory; created if it does not exist. */
@@ -88,7 +88,7 @@ class LmdbStore implements Store {
     const maxDbs = RECORD_TABLES.length + BYTE_TABLES.length;
     const advice = isScratch || isInspected ? null : ADVICE;
     // Postings are made only after this environment is on disk.
-    const mustExist = existsSync(`${path}/${POSTINGS}`);
+    const mustExist = existsSync(postingsFolder(path));
     this.#env = openEnvironment({ path, mapSize, maxDbs, readOnly, noSync: isScratch, advice, mustExist });
     this.#records = new Map(RECORD_TABLES.map((name) => [name, this.#env.openDB({ name, ...RECORDS })]));
     this.#batches = this.#bytes("batches");
@@ -101,7 +101,7 @@ class LmdbStore implements Store {
     if (this.#postings) return this.#postings;
     const { path, mapSize, readOnly, isInspected } = this.#options;
     this.#postings = coded(`The postings in ${path} cannot be opened`, () =>
-      openPostings(`${path}/${POSTINGS}`, mapSize, readOnly, isInspected),
+      openPostings(postingsFolder(path), mapSize, readOnly, isInspected),
     );
     return this.#postings;
   }
@@ -250,7 +250,7 @@ class LmdbStore implements Store {
   pin(): void {
     // Pin the postings first. If their moment is before that of the entries, they are only behind; if it were after,
     // they would be ahead. A log that was imported and never opened has no postings yet.
-    if (this.#postings || existsSync(`${this.#options.path}/${POSTINGS}`)) this.#openedPostings.pin();
+    if (this.#postings || existsSync(postingsFolder(this.#options.path))) this.#openedPostings.pin();
     const previous = this.#pinned;
     // Without this, lmdb would return the transaction that is in use.
     this.#env.resetReadTxn();

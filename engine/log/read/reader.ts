@@ -57,8 +57,9 @@ export class EntryReader {
     return json.length > MAX_KEPT ? json : this.#served.keep(index, json);
   }
 
+  /** @throws CairnlogError `corrupt-log` if its stored bytes are not JSON */
   entry(index: number): Entry | undefined {
-    return this.#read(index, (batch, i) => JSON.parse(batch.text(i)) as Entry);
+    return this.#read(index, (batch, i) => parsed(batch.text(i), index));
   }
 
   /** Entry hash, hex. */
@@ -69,6 +70,18 @@ export class EntryReader {
   /** The stored head of a tree size; undefined if there is none. @throws CairnlogError `corrupt-log` */
   head(treeSize: number): TreeHead | undefined {
     return this.#read(treeSize - 1, (batch, i) => headOf(batch, i, treeSize));
+  }
+}
+
+function parsed(json: string, index: number): Entry {
+  try {
+    return JSON.parse(json) as Entry;
+  } catch (cause) {
+    throw new CairnlogError(
+      "corrupt-log",
+      `The entry at leaf ${index} is damaged: it is not JSON. Stop the service; cairnlog fsck says what can be read, and cairnlog restore restores the newest backup.`,
+      { cause },
+    );
   }
 }
 

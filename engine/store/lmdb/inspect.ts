@@ -83,13 +83,13 @@ function look(name: string, { limit, maxFaults }: InspectOptions): FileReport & 
     const meta = file.meta();
     if (typeof meta === "string")
       return { state: "damaged", faults: [{ page: undefined, table: undefined, message: meta }] };
-    const { transaction, lastPage } = meta;
+    const { transaction, lastPage, pageSize } = meta;
     const faults: FileFault[] = [];
     if (!new PageWalk(file, meta, undefined, 1).isComplete())
       faults.push({
-        page: undefined,
+        page: Math.floor(file.bytes / pageSize),
         table: undefined,
-        message: `it ends at byte ${file.bytes}, but has pages up to ${lastPage}`,
+        message: `it was cut: it has ${file.bytes} bytes, and should have up to ${(lastPage + 1) * pageSize}`,
       });
     faults.push(...new PageWalk(file, meta, limit, maxFaults).run());
     return { state: faults.length ? "damaged" : "sound", faults, transaction };
