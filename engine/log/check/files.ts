@@ -2,7 +2,7 @@
  * Checks the data files of a log page by page, without LMDB, which a damaged page could end. The log's own file cannot
  * be repaired. The file of the postings can be made anew.
  */
-import { rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DATA_FILE, inspectEnvironment } from "../../store/lmdb/inspect.js";
 import { postingsFolder } from "../../store/store.js";
@@ -24,8 +24,12 @@ export interface FilesCheck {
  * @throws CairnlogError `storage-failed` if a file cannot be read
  */
 export function checkFiles(path: string): FilesCheck {
-  const look = (folder: string) => inspectEnvironment(folder, { maxFaults: MAX_FAULTS }).faults;
-  const [log, postings] = [look(path), look(postingsFolder(path))];
+  const look = (folder: string) => inspectEnvironment(folder, { maxFaults: MAX_FAULTS });
+  const { state, faults } = look(path);
+  const { faults: postings } = look(postingsFolder(path));
+  // Postings are made only after the log's own file is on disk.
+  const isLost = (state === "absent" || state === "unborn") && existsSync(postingsFolder(path));
+  const log = isLost ? [{ page: undefined, message: "it holds nothing" }] : faults;
   const sentence = (folder: string, message: string) => `${join(folder, DATA_FILE)} is damaged: ${message}.`;
   const closed = log.some(({ page }) => page === undefined);
   return {

@@ -46,7 +46,10 @@ export function openEnvironment(options: EnvironmentOptions): Environment {
   const file = join(path, DATA_FILE);
   const state = options.advice === null ? "sound" : requireSound(path, options.advice);
   if (state !== "sound" && options.mustExist)
-    throw new CairnlogError("corrupt-log", `${file} is ${state === "absent" ? "missing" : "empty"}. ${options.advice}`);
+    throw new CairnlogError(
+      "corrupt-log",
+      `${file} ${state === "absent" ? "is missing" : "holds nothing"}. ${options.advice}`,
+    );
   if (state !== "sound" && readOnly)
     throw new CairnlogError("not-found", `There is nothing to read in ${path} yet: start the service once.`);
   if (!readOnly) makePrivateFolder(path);

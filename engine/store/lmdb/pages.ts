@@ -162,7 +162,7 @@ export class PageWalk {
       return [];
     }
     if (end * this.#pageSize > this.#file.bytes) {
-      this.#fault(page, tree, `${rangeOf(page, count)} lies behind the end of the file, at byte ${this.#file.bytes}`);
+      this.#fault(page, tree, `${rangeOf(page, count)} ${count === 1 ? "is" : "are"} missing`);
       return [];
     }
     for (let i = page; i < end; i++)
@@ -277,7 +277,7 @@ export class PageWalk {
       if (item < 0n && ++i > items) return undefined;
       const first = uint64(list, 8 * i);
       if (first < META_PAGES || first + count > this.#meta.lastPage + 1) {
-        this.#fault(page, tree, `page ${page} says that ${rangeOf(first, count)} is free, which cannot be`);
+        this.#fault(page, tree, `page ${page} lists ${rangeOf(first, count)} as free, which cannot be`);
         return [];
       }
       for (let free = first; free < first + count; free++) this.#free.mark(free);

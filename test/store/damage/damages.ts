@@ -8,6 +8,8 @@ import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
+import { projection } from "#cairnlog/engine/registry/projection.js";
+import { anyEvent } from "../../anyevent.js";
 
 const OPEN = fileURLToPath(new URL("open.mjs", import.meta.url));
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
@@ -101,8 +103,8 @@ export class DamagedLogs {
   #copies = 0;
 
   async build(entries: number): Promise<void> {
-    const log = await openLog({ path: join(this.data, "log"), signer: openOperatorKey(this.key) });
-    const event = (i: number) => ({ event_type: "test", payload: { text: "x".repeat((37 * i) % 700) } });
+    const log = await openLog({ path: join(this.data, "log"), signer: openOperatorKey(this.key), projection });
+    const event = (i: number) => anyEvent({ text: "x".repeat((37 * i) % 700) });
     for (let from = 0; from < entries; from += 50)
       await log.append(Array.from({ length: Math.min(50, entries - from) }, (_, i) => event(from + i)));
     await log.close();
@@ -123,8 +125,9 @@ export class DamagedLogs {
   outcomes(cases: readonly Case[]): readonly Result[] {
     const copies = cases.map(({ file, damage }) => this.damaged(file, damage));
     const before = copies.map(hashes);
+    const event = anyEvent({ text: "one more" });
     const lines = cases.map(({ opener }, i) =>
-      JSON.stringify({ opener, path: join(copies[i]!, "log"), key: join(copies[i]!, "operator.pem") }),
+      JSON.stringify({ opener, event, path: join(copies[i]!, "log"), key: join(copies[i]!, "operator.pem") }),
     );
     const { stdout, stderr, status, signal } = spawnSync(process.execPath, [OPEN], {
       cwd: ROOT,

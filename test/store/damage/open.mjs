@@ -6,6 +6,7 @@ import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { CairnlogError } from "#cairnlog/engine/error.js";
 import { backUp } from "#cairnlog/engine/log/history/backup.js";
 import { openLog, openLogReader } from "#cairnlog/engine/log/log.js";
+import { projection } from "#cairnlog/engine/registry/projection.js";
 
 const pool = createPool(1);
 
@@ -25,16 +26,16 @@ async function used(log, work) {
 }
 
 const OPENERS = {
-  async writer(path, key) {
-    const log = await openLog({ path, signer: openOperatorKey(key), pool });
+  async writer(path, key, event) {
+    const log = await openLog({ path, signer: openOperatorKey(key), pool, projection });
     return used(log, async () => {
-      await log.append({ event_type: "test", payload: { text: "one more" } });
+      await log.append(event);
       return { size: log.size, wrong: await read(log) };
     });
   },
   async reader(path, key) {
     const { pem } = openOperatorKey(key).public;
-    const log = await openLogReader({ path, operator: publicOperatorKey(pem), pool });
+    const log = await openLogReader({ path, operator: publicOperatorKey(pem), pool, projection });
     return used(log, async () => ({ size: log.size, wrong: await read(log) }));
   },
   async backup(path, key) {
@@ -45,10 +46,10 @@ const OPENERS = {
 };
 
 for await (const line of createInterface({ input: process.stdin })) {
-  const { opener, path, key } = JSON.parse(line);
+  const { opener, path, key, event } = JSON.parse(line);
   console.log(JSON.stringify({ begins: path }));
   try {
-    console.log(JSON.stringify(await OPENERS[opener](path, key)));
+    console.log(JSON.stringify(await OPENERS[opener](path, key, event)));
   } catch (error) {
     const code = error instanceof CairnlogError ? error.code : null;
     console.log(JSON.stringify({ code, message: error.message }));
