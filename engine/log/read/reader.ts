@@ -77,13 +77,17 @@ function parsed(json: string, index: number): Entry {
   try {
     return JSON.parse(json) as Entry;
   } catch (cause) {
-    throw new CairnlogError(
-      "corrupt-log",
-      `The entry at leaf ${index} is damaged: it is not JSON. Stop the service; cairnlog fsck says what can be read, and cairnlog restore restores the newest backup.`,
-      { cause },
-    );
+    throw damagedEntry(index, cause);
   }
 }
+
+/** The error for an entry whose stored bytes are not what an append writes. */
+export const damagedEntry = (index: number, cause: unknown): CairnlogError =>
+  new CairnlogError(
+    "corrupt-log",
+    `The entry at leaf ${index} is damaged. Stop the service; cairnlog fsck says what can be read, and cairnlog restore restores the newest backup.`,
+    { cause },
+  );
 
 /** The head of a batch's entry number `i`; undefined if it has none. */
 export function headOf(batch: Batch, i: number, treeSize: number): TreeHead | undefined {

@@ -30,7 +30,9 @@ const withBytes = (file: Buffer, at: number, bytes: Buffer): Buffer => {
 const middle = (file: Buffer): number => PAGE * Math.floor(file.length / 2 / PAGE);
 
 /** What is left of a file; undefined: it is removed. */
-export const DAMAGES: Readonly<Record<string, (file: Buffer, seed: string) => Buffer | undefined>> = {
+type Damage = (file: Buffer, seed: string) => Buffer | undefined;
+
+export const DAMAGES: Readonly<Record<string, Damage>> = {
   absent: () => undefined,
   empty: () => Buffer.alloc(0),
   "1 byte": (file) => file.subarray(0, 1),
@@ -47,6 +49,25 @@ export const DAMAGES: Readonly<Record<string, (file: Buffer, seed: string) => Bu
   "random bytes": (file, seed) => noise(file.length, seed),
 };
 
+/** One page overwritten, or set to zeros. */
+export const pageDamage =
+  (page: number, isZeroed: boolean): Damage =>
+  (file, seed) =>
+    withBytes(file, PAGE * page, isZeroed ? Buffer.alloc(PAGE) : noise(PAGE, seed));
+
+/** Some bytes of a page changed, most of them in its header and its offsets. */
+export const byteDamage =
+  (page: number): Damage =>
+  (file, seed) => {
+    const changed = Buffer.from(file);
+    const random = noise(64, seed);
+    for (let i = 0; i < 1 + (random[0]! % 4); i++) {
+      const span = random[1 + i]! < 200 ? 128 : PAGE;
+      changed[PAGE * page + (random.readUInt16LE(8 + 2 * i) % span)] = random[32 + i]!;
+    }
+    return changed;
+  };
+
 export const FILES = [
   "data.mdb",
   "postings/data.mdb",
@@ -59,7 +80,9 @@ export type LogFile = (typeof FILES)[number];
 export type Opener = "writer" | "reader" | "backup";
 export interface Case {
   readonly file: LogFile;
+  /** A name in `DAMAGES`, or a description of `change`. */
   readonly damage: string;
+  readonly change?: Damage;
   readonly opener: Opener;
 }
 
@@ -93,7 +116,7 @@ export function expectSoundOrSaid(
   expect(isUntouched, about).toBe(true);
 }
 
-const isInside = (file: LogFile, damage: string): boolean => file === "data.mdb" && damage.includes("in the middle");
+const isInside = (file: LogFile, damage: string): boolean => file === "data.mdb" && /in the middle|inside/.test(damage);
 
 /** A data directory with a log of `entries` entries, and a folder for damaged copies of it. */
 export class DamagedLogs {
@@ -111,11 +134,11 @@ export class DamagedLogs {
   }
 
   /** A copy of the data directory with one damaged file. */
-  damaged(file: LogFile, damage: string): string {
+  damaged(file: LogFile, damage: string, change: Damage = DAMAGES[damage]!): string {
     const copy = join(this.folder, `copy${this.#copies++}`);
     cpSync(this.data, copy, { recursive: true });
     const name = join(copy, "log", file);
-    const left = DAMAGES[damage]!(readFileSync(name), `${file} ${damage}`);
+    const left = change(readFileSync(name), `${file} ${damage}`);
     if (left) writeFileSync(name, left);
     else rmSync(name);
     return copy;
@@ -123,7 +146,7 @@ export class DamagedLogs {
 
   /** Opens a damaged copy for each case, all of them in one process. */
   outcomes(cases: readonly Case[]): readonly Result[] {
-    const copies = cases.map(({ file, damage }) => this.damaged(file, damage));
+    const copies = cases.map(({ file, damage, change }) => this.damaged(file, damage, change));
     const before = copies.map(hashes);
     const event = anyEvent({ text: "one more" });
     const lines = cases.map(({ opener }, i) =>
