@@ -8,7 +8,7 @@
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { open } from "lmdb";
+import { open, type RootDatabase } from "lmdb";
 import { CairnlogError } from "../../error.js";
 import { makePrivateFolder } from "../private.js";
 import { FILE_MODE } from "./environment.js";
@@ -28,13 +28,7 @@ export interface WriterLock {
  * @throws CairnlogError `in-use` if another process has it; `storage-failed` if the environment cannot be opened
  */
 export async function takeWriterLock(path: string): Promise<WriterLock> {
-  const folder = `${path}/writer`;
-  makePrivateFolder(folder);
-  // This file is never flushed, so a power failure may leave anything in it. It holds nothing. The slots are in the file
-  // beside it, so a process that has the old file open is still seen.
-  const { state } = inspectEnvironment(folder, { maxFaults: 1 });
-  if (state === "damaged" || state === "unborn") rmSync(join(folder, DATA_FILE));
-  const env = open({ path: folder, mapSize: MAP_SIZE, ...FILE_MODE, overlappingSync: false });
+  const env = openLock(path);
   const place = env.useReadTransaction();
   let isHeld = true;
   const release = async () => {
@@ -56,4 +50,20 @@ export async function takeWriterLock(path: string): Promise<WriterLock> {
     );
   }
   return { release };
+}
+
+/** Opens the environment, or makes it. */
+function openLock(path: string): RootDatabase {
+  const folder = `${path}/writer`;
+  try {
+    makePrivateFolder(folder);
+    // The data file is never flushed, so a power failure may leave anything in it. It holds nothing. The slots are in
+    // the file beside it, so a process that has the old file open is still seen.
+    const { state } = inspectEnvironment(folder, { maxFaults: 1 });
+    if (state === "damaged" || state === "unborn") rmSync(join(folder, DATA_FILE));
+    return open({ path: folder, mapSize: MAP_SIZE, ...FILE_MODE, overlappingSync: false });
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new CairnlogError("storage-failed", `The lock in ${folder} cannot be opened: ${message}.`, { cause });
+  }
 }
