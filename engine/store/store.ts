@@ -29,8 +29,8 @@ export type * from "./contract.js";
 
 /** Key of the one row of the table `journal`. */
 const POSITION = "position";
-/** Directory of the postings, inside the log's directory. */
-const POSTINGS = "postings";
+/** Directory of the postings of the log in the directory `path`. */
+export const postingsFolder = (path: string): string => `${path}/postings`;
 
 export interface StoreOptions {
   /** Directory; created if it does not exist. */
@@ -46,14 +46,28 @@ export interface StoreOptions {
    * state.
    */
   readonly isScratch?: boolean;
+  /** The caller has looked at the files itself (`inspectEnvironment`), or they are open in this process. */
+  readonly isInspected?: boolean;
 }
 
-/** Opens or creates the environment at `options.path`. @throws CairnlogError `storage-failed` */
+const ADVICE =
+  "Nothing was written. Stop the service and keep a copy of the data directory. cairnlog fsck says what can be read, and cairnlog restore restores the newest backup.";
+
+/**
+ * Opens or creates the environment at `options.path`.
+ * @throws CairnlogError `corrupt-log` if its file is damaged or missing; `storage-failed`; `not-found` if it does not
+ *   exist and is only to be read
+ */
 export function openStore(options: StoreOptions): Store {
+  return coded(`The data directory ${options.path} cannot be opened`, () => new LmdbStore(options));
+}
+
+function coded<T>(message: string, open: () => T): T {
   try {
-    return new LmdbStore(options);
+    return open();
   } catch (cause) {
-    throw new CairnlogError("storage-failed", `The data directory ${options.path} cannot be opened.`, { cause });
+    if (cause instanceof CairnlogError) throw cause;
+    throw new CairnlogError("storage-failed", `${message}: ${(cause as Error).message}.`, { cause });
   }
 }
 
@@ -77,10 +91,13 @@ class LmdbStore implements Store {
 
   constructor(options: StoreOptions) {
     const { path, mapSize = DEFAULT_MAP_SIZE, readOnly = false, isScratch = false } = options;
-    const { minFreeBytes = DEFAULT_MIN_FREE_BYTES } = options;
-    this.#options = { path, mapSize, readOnly, minFreeBytes };
+    const { minFreeBytes = DEFAULT_MIN_FREE_BYTES, isInspected = false } = options;
+    this.#options = { path, mapSize, readOnly, minFreeBytes, isInspected };
     const maxDbs = RECORD_TABLES.length + BYTE_TABLES.length;
-    this.#env = openEnvironment({ path, mapSize, maxDbs, readOnly, noSync: isScratch });
+    const advice = isScratch || isInspected ? null : ADVICE;
+    // Postings are made only after this environment is on disk.
+    const mustExist = existsSync(postingsFolder(path));
+    this.#env = openEnvironment({ path, mapSize, maxDbs, readOnly, noSync: isScratch, advice, mustExist });
     this.#records = new Map(RECORD_TABLES.map((name) => [name, this.#env.openDB({ name, ...RECORDS })]));
     this.#batches = this.#bytes("batches");
     this.#tiles = this.#bytes("tiles");
@@ -91,11 +108,9 @@ class LmdbStore implements Store {
   get #openedPostings(): PostingStore {
     if (this.#postings) return this.#postings;
     const { path } = this.#options;
-    try {
-      this.#postings = openPostings({ ...this.#options, path: `${path}/${POSTINGS}` }, this.health);
-    } catch (cause) {
-      throw new CairnlogError("storage-failed", `The postings in ${path} cannot be opened.`, { cause });
-    }
+    this.#postings = coded(`The postings in ${path} cannot be opened`, () =>
+      openPostings({ ...this.#options, path: postingsFolder(path) }, this.health),
+    );
     return this.#postings;
   }
 
@@ -266,7 +281,7 @@ class LmdbStore implements Store {
     this.health.check();
     // Pin the postings first. If their moment is before that of the entries, they are only behind; if it were after,
     // they would be ahead. A log that was imported and never opened has no postings yet.
-    if (this.#postings || existsSync(`${this.#options.path}/${POSTINGS}`)) this.#openedPostings.pin();
+    if (this.#postings || existsSync(postingsFolder(this.#options.path))) this.#openedPostings.pin();
     const previous = this.#pinned;
     // Without this, lmdb would return the transaction that is in use.
     this.#env.resetReadTxn();

@@ -2,11 +2,12 @@
  * Derives rows and terms from an entry. Records of a journal, imported history and every rebuild use this code; a live
  * append does the same while its command runs (`write/transaction.ts`).
  */
+import { CairnlogError } from "../../error.js";
 import type { Refiling } from "../../store/lmdb/migrations.js";
 import { FLUSH_ENTRIES, Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
 import { instantOf, microsOf } from "../instant.js";
-import { EntryReader } from "../read/reader.js";
+import { damagedEntry, EntryReader } from "../read/reader.js";
 import { applySeam, type Edge } from "../read/seams.js";
 import {
   addDigestTerm,
@@ -54,7 +55,13 @@ export function storedEntry(reader: EntryReader, leafIndex: number): DerivableEn
 export function catchUp(postings: Postings, reader: EntryReader, size: number, projection: Projection): void {
   if (size <= postings.size) return;
   const terms = new TermTable();
-  for (let index = postings.size; index < size; index++) addTerms(storedEntry(reader, index)!, projection, terms);
+  for (let index = postings.size; index < size; index++)
+    try {
+      addTerms(storedEntry(reader, index)!, projection, terms);
+    } catch (cause) {
+      // Damaged bytes may be JSON without the members of an entry.
+      throw cause instanceof CairnlogError ? cause : damagedEntry(index, cause);
+    }
   postings.add(size, terms);
 }
 

@@ -61,6 +61,8 @@ export interface LogCheckOptions {
   readonly privateChecks?: readonly PrivateCheck[];
   /** The newest head that was shown, as `readPublishedHead` returns it: the log must reach at least this size. */
   readonly published?: TreeHead | undefined;
+  /** Leaves the postings out, whose file is damaged. */
+  readonly skipsPostings?: boolean;
   readonly pool: Pool;
   /** Called with the stage and the number of entries done, of `total`. */
   readonly progress?: (stage: "deriving" | "verifying", done: number, total: number) => void;
@@ -118,7 +120,10 @@ async function checkWith(store: Store, scratch: Store, scratchPath: string, opti
   const isComplete = !findings.counts.entries;
   checkMeta(store, size, options, findings);
   // Entries are missing, so the rest of them cannot be compared with the data on disk.
-  const runs = isComplete ? new RunCheck(store, size, (sentence) => findings.add("derived", sentence)) : null;
+  const runs =
+    isComplete && !options.skipsPostings
+      ? new RunCheck(store, size, (sentence) => findings.add("derived", sentence))
+      : null;
   const trees = await derive(store, scratch, size, options, (replay) => runs?.check(replay.terms));
   runs?.finish();
   const { path, mapSize, operatorKey, pool, progress, signal } = options;

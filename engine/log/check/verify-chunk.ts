@@ -58,7 +58,8 @@ let open: { readonly path: string; readonly store: Store } | null = null;
 async function storeAt(path: string, mapSize: number | undefined): Promise<Store> {
   if (open?.path === path) return open.store;
   await open?.store.close();
-  open = { path, store: openStore({ path, readOnly: true, ...(mapSize === undefined ? {} : { mapSize }) }) };
+  const options = { path, readOnly: true, isInspected: true };
+  open = { path, store: openStore(mapSize === undefined ? options : { ...options, mapSize }) };
   return open.store;
 }
 
@@ -67,7 +68,7 @@ export async function verifyChunk(task: ChunkTask): Promise<ChunkReport> {
   store.refresh();
   if (task.derivedPath === undefined) return checkChunk(store, task);
   // A scratch environment, which is removed after the check, so it is not kept open.
-  const derived = openStore({ path: task.derivedPath, readOnly: true });
+  const derived = openStore({ path: task.derivedPath, readOnly: true, isInspected: true });
   try {
     return checkChunk(store, task, derived);
   } finally {

@@ -57,8 +57,9 @@ export class EntryReader {
     return json.length > MAX_KEPT ? json : this.#served.keep(index, json);
   }
 
+  /** @throws CairnlogError `corrupt-log` if its stored bytes are not JSON */
   entry(index: number): Entry | undefined {
-    return this.#read(index, (batch, i) => JSON.parse(batch.text(i)) as Entry);
+    return this.#read(index, (batch, i) => parsed(batch.text(i), index));
   }
 
   /** Entry hash, hex. */
@@ -71,6 +72,22 @@ export class EntryReader {
     return this.#read(treeSize - 1, (batch, i) => headOf(batch, i, treeSize));
   }
 }
+
+function parsed(json: string, index: number): Entry {
+  try {
+    return JSON.parse(json) as Entry;
+  } catch (cause) {
+    throw damagedEntry(index, cause);
+  }
+}
+
+/** The error for an entry whose stored bytes are not what an append writes. */
+export const damagedEntry = (index: number, cause: unknown): CairnlogError =>
+  new CairnlogError(
+    "corrupt-log",
+    `The entry at leaf ${index} is damaged. Stop the service; cairnlog fsck says what can be read, and cairnlog restore restores the newest backup.`,
+    { cause },
+  );
 
 /** The head of a batch's entry number `i`; undefined if it has none. */
 export function headOf(batch: Batch, i: number, treeSize: number): TreeHead | undefined {

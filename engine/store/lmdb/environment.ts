@@ -1,9 +1,14 @@
 /** Opens the LMDB environments of a log, and waits for their transactions. */
+import { truncateSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { type Database, open, type RootDatabase, type Transaction } from "lmdb";
 import { Encoder } from "msgpackr";
+import { CairnlogError } from "../../error.js";
 import { makePrivateFolder, PRIVATE_FILE } from "../private.js";
 import type { Key } from "../schema.js";
+import { flushFile, flushFolder } from "./flush.js";
 import type { Health } from "./health.js";
+import { DATA_FILE, requireSound } from "./inspect.js";
 
 /** Its types do not know that lmdb takes the mode of the files it makes. */
 export const FILE_MODE = { permissionsMode: PRIVATE_FILE } as object;
@@ -19,6 +24,10 @@ export interface EnvironmentOptions {
   readonly readOnly: boolean;
   /** Writes are not flushed, so a crash may leave the files in any state. */
   readonly noSync: boolean;
+  /** What to do if the file is damaged: a sentence. Null if the caller has looked at the file itself. */
+  readonly advice: string | null;
+  /** Whether there is other data that was written only after this environment was on disk. */
+  readonly mustExist: boolean;
 }
 
 export type Environment = RootDatabase<unknown, Key>;
@@ -27,16 +36,42 @@ export type Environment = RootDatabase<unknown, Key>;
  * All our writes are inside our own transactions. `eventTurnBatching` is off because the transactions that lmdb makes
  * for one turn have a promise that we cannot handle. Without `overlappingSync` a transaction is visible only after it
  * is on disk.
+ *
+ * If we crash while we make the environment: nothing is written to it before its file and the folders above it are on
+ * disk, so an incomplete file holds nothing and is made anew.
+ * @throws CairnlogError `corrupt-log` if the file is damaged or missing; `storage-failed` if it cannot be read;
+ *   `not-found` if it does not exist and is only to be read
  */
 export function openEnvironment(options: EnvironmentOptions): Environment {
-  if (!options.readOnly) makePrivateFolder(options.path);
-  return open<unknown, Key>({
-    ...options,
+  const { path, mapSize, maxDbs, readOnly, noSync } = options;
+  const file = join(path, DATA_FILE);
+  const state = options.advice === null ? "sound" : requireSound(path, options.advice);
+  if (state !== "sound" && options.mustExist)
+    throw new CairnlogError(
+      "corrupt-log",
+      `${file} ${state === "absent" ? "is missing" : "holds nothing"}. ${options.advice}`,
+    );
+  if (state !== "sound" && readOnly)
+    throw new CairnlogError("not-found", `There is nothing to read in ${path} yet: start the service once.`);
+  if (!readOnly) makePrivateFolder(path);
+  // Zeros are not an empty file to LMDB.
+  if (state === "unborn") truncateSync(file);
+  const environment = open<unknown, Key>({
+    path,
+    mapSize,
+    maxDbs,
+    readOnly,
+    noSync,
     ...FILE_MODE,
     noSubdir: false,
     overlappingSync: false,
     eventTurnBatching: false,
   });
+  if (state === "sound") return environment;
+  flushFile(file);
+  // Of the folders, this process made at least the last one. The data directory may be new as well.
+  for (const folder of [path, dirname(path), dirname(dirname(path))]) flushFolder(folder);
+  return environment;
 }
 
 /**

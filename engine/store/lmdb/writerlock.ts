@@ -6,10 +6,13 @@
  * This only gives people an early error message. The condition on every commit (`Store.commit`) is what keeps a log
  * from having two histories.
  */
-import { open } from "lmdb";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { open, type RootDatabase } from "lmdb";
 import { CairnlogError } from "../../error.js";
 import { makePrivateFolder } from "../private.js";
 import { FILE_MODE } from "./environment.js";
+import { DATA_FILE, inspectEnvironment } from "./inspect.js";
 
 /** The environment holds no data. */
 const MAP_SIZE = 2 ** 20;
@@ -22,12 +25,10 @@ export interface WriterLock {
 
 /**
  * Takes the writer's slot of the log in the directory `path`.
- * @throws CairnlogError `in-use` if another process has it
+ * @throws CairnlogError `in-use` if another process has it; `storage-failed` if the environment cannot be opened
  */
 export async function takeWriterLock(path: string): Promise<WriterLock> {
-  const folder = `${path}/writer`;
-  makePrivateFolder(folder);
-  const env = open({ path: folder, mapSize: MAP_SIZE, ...FILE_MODE });
+  const env = openLock(path);
   const place = env.useReadTransaction();
   let isHeld = true;
   const release = async () => {
@@ -49,4 +50,20 @@ export async function takeWriterLock(path: string): Promise<WriterLock> {
     );
   }
   return { release };
+}
+
+/** Opens the environment, or makes it. */
+function openLock(path: string): RootDatabase {
+  const folder = `${path}/writer`;
+  try {
+    makePrivateFolder(folder);
+    // The data file is never flushed, so a power failure may leave anything in it. It holds nothing. The slots are in
+    // the file beside it, so a process that has the old file open is still seen.
+    const { state } = inspectEnvironment(folder, { maxFaults: 1 });
+    if (state === "damaged" || state === "unborn") rmSync(join(folder, DATA_FILE));
+    return open({ path: folder, mapSize: MAP_SIZE, ...FILE_MODE, overlappingSync: false });
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new CairnlogError("storage-failed", `The lock in ${folder} cannot be opened: ${message}.`, { cause });
+  }
 }

@@ -52,11 +52,21 @@ export interface PostingOptions {
   readonly mapSize: number;
   readonly readOnly: boolean;
   readonly minFreeBytes: number;
+  /** The caller has looked at the file itself. */
+  readonly isInspected: boolean;
 }
 
-/** Opens or creates the tables in a directory. */
-export function openPostings({ path, mapSize, readOnly, minFreeBytes }: PostingOptions, health: Health): PostingStore {
-  const environment = openEnvironment({ path, mapSize, maxDbs: 2, readOnly, noSync: false });
+const ADVICE =
+  "Postings follow from the entries, and nothing is lost. Stop the service, and make them anew: cairnlog fsck --rebuild.";
+
+/**
+ * Opens or creates the tables in a directory.
+ * @throws CairnlogError `corrupt-log` if the file is damaged; `storage-failed`
+ */
+export function openPostings(options: PostingOptions, health: Health): PostingStore {
+  const { path, mapSize, readOnly, minFreeBytes, isInspected } = options;
+  const advice = isInspected ? null : ADVICE;
+  const environment = openEnvironment({ path, mapSize, maxDbs: 2, readOnly, noSync: false, advice, mustExist: false });
   const runs: Database<RunRow, number> = environment.openDB({ name: "runs", ...RECORDS });
   const blocks: Database<Buffer, [number, number]> = environment.openDB({ name: "postings", encoding: "binary" });
   let pinned: Transaction | undefined;

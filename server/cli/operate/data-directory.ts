@@ -3,15 +3,17 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { privateKey } from "../../../engine/crypto/keys/private-key.js";
 import { importPublicKey, type ServerKey } from "../../../engine/crypto/keys/spki.js";
+import { postingsFolder } from "../../../engine/store/store.js";
 import { UsageError } from "../usage.js";
 
 /** The directory of the log in a data directory. */
 export const logFolder = (dataDir: string): string => join(dataDir, "log");
 
-/** @throws UsageError when there is no log */
+/** @throws UsageError when there is no log, and there are no remains of one */
 export function existingLog(dataDir: string): string {
   const folder = logFolder(dataDir);
-  if (!existsSync(join(folder, "data.mdb"))) throw new UsageError(`there is no log in ${dataDir}`);
+  if (!existsSync(join(folder, "data.mdb")) && !existsSync(postingsFolder(folder)))
+    throw new UsageError(`there is no log in ${dataDir}`);
   return folder;
 }
 

@@ -1,18 +1,23 @@
 /** `cairnlog fsck`: checks a data directory, and restores what follows from the entries. */
-import { createPool } from "../../../engine/crypto/pool/pool.js";
-import { checkLog, type LogCheckOptions, type LogCheckReport } from "../../../engine/log/check/fsck.js";
-import { rebuildLog } from "../../../engine/log/check/repair.js";
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { CairnlogError } from "../../../engine/error.js";
+import { checkFiles, filesOnly } from "../../../engine/log/check/files.js";
+import type { LogCheckOptions, LogCheckReport } from "../../../engine/log/check/fsck.js";
 import { readPublishedHead } from "../../../engine/log/published.js";
-import { PRIVATE_CHECKS } from "../../../engine/registry/privatechecks.js";
-import { projection } from "../../../engine/registry/projection.js";
 import { takeWriterLock } from "../../../engine/store/lmdb/writerlock.js";
-import { openStore } from "../../../engine/store/store.js";
 import { publishedHeadPath } from "../../settings.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { type Progress, startProgress } from "../terminal/progress.js";
 import { readArguments, type Subcommand, UsageError } from "../usage.js";
 import { existingLog, operatorKeyOf } from "./data-directory.js";
+import type { FsckMessage, FsckResult, FsckTask } from "./fsck-worker.js";
+
+type ShownProgress = NonNullable<LogCheckOptions["progress"]>;
+
+const WORKER = fileURLToPath(new URL("./fsck-worker.js", import.meta.url));
 
 /** Sentences shown without --json. */
 const MAX_SHOWN = 50;
@@ -29,8 +34,9 @@ const OPTIONS = {
 export const fsck: Subcommand = {
   help: `cairnlog fsck [--data DIR] [--operator-key FILE.pem] [--rebuild] [--json]
 
-Checks all that is in a data directory whose service is stopped: every entry, link and hash, both trees, every tile,
-every tree head, postings and tables, each against what the entries make. Names what differs.
+Checks all that is in a data directory whose service is stopped: every page of its files, every entry, link and hash, both
+trees, every tile, every tree head, postings and tables, each against what the entries make. Names what differs. If a
+file is damaged, it reads what can be read.
 
 Options:
   --data DIR               the data directory (default: SERVICE_DATA_DIR, or ./data)
@@ -50,8 +56,8 @@ Example:
     const key = operatorKeyOf(values.data, values["operator-key"]);
     if (!key) throw new UsageError("--operator-key is missing, and there is none in the data directory");
     const published = readPublishedHead(publishedHeadPath(values.data));
-    const options = { path, operatorKey: key.pem, projection, privateChecks: PRIVATE_CHECKS, published };
-    const { before, after } = await interruptible((signal) => check({ ...options, signal }, values.rebuild));
+    const task = { path, operatorKey: key.pem, published, isToRebuild: values.rebuild };
+    const { before, after } = await interruptible((signal) => check(task, signal));
     const report = after ?? before;
     if (values.json) console.log(printableJson({ ...report, rebuilt: after !== null }));
     else console.log(after ? `${describe(before)}\nRebuilt.\n${describe(after)}` : describe(before));
@@ -59,30 +65,54 @@ Example:
   },
 };
 
-/** @returns the report, and the one after rebuilding where there was something to rebuild */
-async function check(
-  options: Omit<LogCheckOptions, "pool" | "progress">,
-  isToRebuild: boolean,
-): Promise<{ readonly before: LogCheckReport; readonly after: LogCheckReport | null }> {
-  const lock = await takeWriterLock(options.path);
-  const store = openStore({ path: options.path });
-  const pool = createPool();
+/** Looks at the files, and has the rest done by a process of its own (fsck-worker.ts). */
+async function check(task: Omit<FsckTask, "files">, signal: AbortSignal): Promise<FsckResult> {
+  const lock = await takeWriterLock(task.path);
   const shown = showProgress();
   try {
-    const complete = { ...options, pool, progress: shown.progress };
-    const before = await checkLog(store, complete);
-    if (!isToRebuild || !before.counts.derived || before.counts.entries) return { before, after: null };
-    return { before, after: await rebuildLog(store, before, complete) };
+    const files = checkFiles(task.path);
+    if (files.log === "closed") return { before: filesOnly(files, 0, null), after: null };
+    return await delegate({ ...task, files }, shown.progress, signal);
   } finally {
     shown.end();
-    await pool.close();
-    await store.close();
     await lock.release();
   }
 }
 
+/** @throws CairnlogError as `checkLog` and `rebuildLog` do */
+async function delegate(task: FsckTask, progress: ShownProgress, signal: AbortSignal): Promise<FsckResult> {
+  const worker = fork(WORKER, { serialization: "advanced", execArgv: [] });
+  const stop = () => worker.connected && worker.send("stop");
+  signal.addEventListener("abort", stop);
+  let doing = "before it could read an entry";
+  let entries = 0;
+  let last: Exclude<FsckMessage, { progress: unknown }> | undefined;
+  worker.on("message", (message: FsckMessage) => {
+    if (!("progress" in message)) {
+      last = message;
+      return;
+    }
+    const [stage, done, total] = message.progress;
+    entries = done;
+    doing = `while it was ${stage} the entries after the first ${done}`;
+    progress(stage, done, total);
+  });
+  worker.send(task);
+  // Messages may arrive after the exit, but not after the disconnect.
+  const [ended] = await Promise.all([once(worker, "exit"), once(worker, "disconnect")]);
+  const [code, killer] = ended as [number | null, NodeJS.Signals | null];
+  signal.removeEventListener("abort", stop);
+  if (last && "result" in last) return last.result;
+  if (last && "refused" in last) {
+    if (task.files.log === "sound" || signal.aborted) throw new CairnlogError(last.refused.code, last.refused.message);
+    return { before: filesOnly(task.files, entries, last.refused.message), after: null };
+  }
+  const end = last ? `failed (${last.failed})` : `ended with ${killer ?? `exit code ${code}`}`;
+  return { before: filesOnly(task.files, entries, `Reading the log ${end} ${doing}.`), after: null };
+}
+
 /** A bar for each stage. */
-function showProgress(): { readonly progress: NonNullable<LogCheckOptions["progress"]>; end(): void } {
+function showProgress(): { readonly progress: ShownProgress; end(): void } {
   let stage: string | undefined;
   let bar: Progress | undefined;
   return {

@@ -1,0 +1,90 @@
+/**
+ * The whole table of damages: every file, every damage, everybody who opens a log. And every page of every file, and many
+ * single bytes.
+ */
+import { spawnSync } from "node:child_process";
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { MAIN } from "../../service.js";
+import {
+  byteDamage,
+  type Case,
+  DAMAGES,
+  DamagedLogs,
+  expectSoundOrSaid,
+  FILES,
+  type LogFile,
+  type Opener,
+  PAGE,
+  pageDamage,
+} from "./damages.js";
+
+/** Enough for a run of postings. */
+const LARGE = 4_300;
+const SMALL = 150;
+const BYTE_DAMAGES = 300;
+const large = new DamagedLogs();
+const small = new DamagedLogs();
+beforeAll(async () => {
+  await large.build(LARGE);
+  await small.build(SMALL);
+});
+afterAll(() => {
+  large.remove();
+  small.remove();
+});
+
+const OPENERS: readonly Opener[] = ["writer", "reader", "backup"];
+
+function expectAll(logs: DamagedLogs, size: number, cases: readonly Case[]): void {
+  for (const [i, result] of logs.outcomes(cases).entries()) expectSoundOrSaid(cases[i]!, result, size);
+}
+
+test.each(OPENERS)("every damage of every file, opened by the %s", (opener) => {
+  const cases = FILES.flatMap((file) => Object.keys(DAMAGES).map((damage) => ({ file, damage, opener })));
+  expectAll(small, SMALL, cases);
+});
+
+test.each(FILES.slice(0, 2))("every damage of %s of a log with runs of postings", (file) => {
+  const cases = Object.keys(DAMAGES).map((damage): Case => ({ file, damage, opener: "writer" }));
+  expectAll(large, LARGE, cases);
+});
+
+describe.each(FILES.slice(0, 3))("%s", (file) => {
+  test.each(Object.keys(DAMAGES))("%s: is served or refused, and checked, without a signal", (damage) => {
+    const data = large.damaged(file, damage);
+    // It ends by itself if it cannot start, and otherwise when it is told to.
+    const serve = spawnSync("timeout", ["--preserve-status", "4", process.execPath, MAIN, "serve"], {
+      env: { ...process.env, PORT: "0", SERVICE_DATA_DIR: data, LOG_LEVEL: "error" },
+      encoding: "utf8",
+    });
+    expect([serve.signal, [0, 1].includes(serve.status!)], serve.stderr).toEqual([null, true]);
+    const fsck = spawnSync(process.execPath, [MAIN, "fsck", "--data", data], { encoding: "utf8" });
+    expect([fsck.signal, [0, 1].includes(fsck.status!)], fsck.stderr).toEqual([null, true]);
+    if (serve.status === 0) return;
+    expect(serve.stderr).toMatch(/^cairnlog: .+\.$/m);
+    expect(fsck.status, fsck.stdout).toBe(1);
+  });
+});
+
+const pagesOf = (file: LogFile): number => statSync(join(small.data, "log", file)).size / PAGE;
+
+test.each(["data.mdb", "postings/data.mdb"] as const)("each page of %s is overwritten, and set to zeros", (file) => {
+  const cases = Array.from({ length: pagesOf(file) }, (_, page): Case[] =>
+    [true, false].map((isZeroed) => {
+      const damage = `page ${page} ${isZeroed ? "zeroed" : "overwritten"}, inside`;
+      return { file, damage, change: pageDamage(page, isZeroed), opener: "backup" };
+    }),
+  );
+  expectAll(small, SMALL, cases.flat());
+});
+
+test.each(["data.mdb", "postings/data.mdb"] as const)("single bytes of %s are changed", (file) => {
+  const pages = pagesOf(file);
+  const cases = Array.from({ length: BYTE_DAMAGES }, (_, i): Case => {
+    const page = (i * 7919) % pages;
+    return { file, damage: `bytes ${i} of page ${page}, inside`, change: byteDamage(page), opener: OPENERS[i % 3]! };
+  });
+  expectAll(small, SMALL, cases);
+});

@@ -1,0 +1,18 @@
+/** Whatever a power failure, a bad disk or a person does to the files of a log: it opens whole, or says what is wrong. */
+import { afterAll, beforeAll, test } from "vitest";
+import { type Case, DAMAGES, DamagedLogs, expectSoundOrSaid, FILES, type Opener } from "./damages.js";
+
+const SIZE = 150;
+const logs = new DamagedLogs();
+beforeAll(() => logs.build(SIZE));
+afterAll(() => logs.remove());
+
+const OPENERS: readonly Opener[] = ["writer", "reader", "backup"];
+/** Each damage of each file with one opener in turn; the long form has all of them. */
+const CASES: readonly Case[] = FILES.flatMap((file, i) =>
+  Object.keys(DAMAGES).map((damage, j) => ({ file, damage, opener: OPENERS[(i + j) % OPENERS.length]! })),
+);
+
+test("no damage ends the process, and a log that opens is whole", () => {
+  for (const [i, result] of logs.outcomes(CASES).entries()) expectSoundOrSaid(CASES[i]!, result, SIZE);
+});

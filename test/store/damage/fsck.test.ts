@@ -1,0 +1,66 @@
+/** `cairnlog fsck` on damaged files: it ends with a report, and makes postings anew. */
+import { spawnSync } from "node:child_process";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { LogCheckReport } from "#cairnlog/engine/log/check/fsck.js";
+import { MAIN } from "../../service.js";
+import { DamagedLogs } from "./damages.js";
+
+const SIZE = 150;
+const logs = new DamagedLogs();
+beforeAll(() => logs.build(SIZE));
+afterAll(() => logs.remove());
+
+interface Answer extends LogCheckReport {
+  readonly rebuilt: boolean;
+}
+
+function fsck(data: string, ...more: string[]): { status: number | null; report: Answer } {
+  const { status, stdout } = spawnSync(process.execPath, [MAIN, "fsck", "--data", data, "--json", ...more], {
+    encoding: "utf8",
+  });
+  return { status, report: JSON.parse(stdout) };
+}
+const messages = ({ differences }: Answer): readonly string[] => differences.map(({ message }) => message);
+
+test("damaged postings are named, refused at the start and made anew", () => {
+  const data = logs.damaged("postings/data.mdb", "without its last page");
+  const { status, report } = fsck(data);
+  expect(status).toBe(1);
+  expect(report).toMatchObject({ entries: SIZE, counts: { entries: 0, private: 0 } });
+  expect(messages(report)[0]).toMatch(/postings\/data\.mdb is damaged: it was cut: it has \d+ bytes, and should have /);
+
+  const serve = spawnSync(process.execPath, [MAIN, "serve", "--data", data], { encoding: "utf8" });
+  expect(serve).toMatchObject({ status: 1, signal: null });
+  expect(serve.stderr).toMatch(/postings\/data\.mdb is damaged: .*cairnlog fsck --rebuild/);
+
+  expect(fsck(data, "--rebuild")).toMatchObject({ status: 0, report: { ok: true, entries: SIZE, rebuilt: true } });
+  expect(fsck(data)).toMatchObject({ status: 0, report: { ok: true, entries: SIZE } });
+});
+
+test("pages that were cut off are named, although LMDB ends the process that reads them", () => {
+  const { status, report } = fsck(logs.damaged("data.mdb", "cut at a page"), "--rebuild");
+  expect(status).toBe(1);
+  expect(report).toMatchObject({ ok: false, rebuilt: false });
+  const said = messages(report).join("\n");
+  expect(said).toMatch(/the pages \d+ to \d+ are missing, in the table "batches"/);
+  expect(said).toMatch(/Reading the log ended with SIG(BUS|SEGV) /);
+});
+
+test("a damaged page inside of the entries is found by the entries' hashes", () => {
+  const { status, report } = fsck(logs.damaged("data.mdb", "a page in the middle zeroed"));
+  expect(status).toBe(1);
+  expect(report.counts.entries).toBeGreaterThan(0);
+});
+
+test("a log whose file is gone or not LMDB's any more is not made anew", () => {
+  for (const damage of ["absent", "empty", "zeros", "first page overwritten", "random bytes"]) {
+    const { status, report } = fsck(logs.damaged("data.mdb", damage), "--rebuild");
+    expect({ damage, status, entries: report.entries }).toEqual({ damage, status: 1, entries: 0 });
+    expect(messages(report)).toEqual([expect.stringMatching(/log\/data\.mdb is damaged: /)]);
+  }
+});
+
+test("the lock's files are made anew", () => {
+  for (const file of ["writer/data.mdb", "writer/lock.mdb", "lock.mdb"] as const)
+    expect(fsck(logs.damaged(file, "random bytes"))).toMatchObject({ status: 0, report: { ok: true, entries: SIZE } });
+});
