@@ -3,7 +3,7 @@
  * single bytes.
  */
 import { spawnSync } from "node:child_process";
-import { statSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MAIN } from "../../service.js";
@@ -18,6 +18,7 @@ import {
   type Opener,
   PAGE,
   pageDamage,
+  usedBytes,
 } from "./damages.js";
 
 /** Enough for a run of postings. */
@@ -68,7 +69,7 @@ describe.each(FILES.slice(0, 3))("%s", (file) => {
   });
 });
 
-const pagesOf = (file: LogFile): number => statSync(join(small.data, "log", file)).size / PAGE;
+const pagesOf = (file: LogFile): number => usedBytes(readFileSync(join(small.data, "log", file))) / PAGE;
 
 test.each(["data.mdb", "postings/data.mdb"] as const)("each page of %s is overwritten, and set to zeros", (file) => {
   const cases = Array.from({ length: pagesOf(file) }, (_, page): Case[] =>
