@@ -1,4 +1,4 @@
-/** What every operation has in common: the rate limit it counts against, and whether pages of other origins read its answer. */
+/** What every operation has: an area, a rate limit that it counts against, and an answer that other origins may read or not. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { type Reply, startTestService, type TestService } from "../../server/harness.js";
 import { type Operation, operationsOf } from "../tour.js";
@@ -25,6 +25,22 @@ const OWN_LIMITS: Readonly<Record<string, keyof typeof POLICIES>> = {
 /** Probes of the operator's own machines, which are never refused. */
 const UNCOUNTED = ["GET /livez", "GET /readyz", "GET /metrics"];
 
+/** The area of the first pattern that fits a path. */
+const AREAS: readonly (readonly [RegExp, string])[] = [
+  [/^\/api\/v1\/(log\/(attestation-requests|request-policies)|inbox)/, "Attestation requests"],
+  [/^\/api\/v1\/(log|audit)(\/|$)/, "Log"],
+  [/^\/api\/v1\/auth\//, "Authentication"],
+  [/^\/api\/v1\/keys(\/|$)/, "Keys"],
+  [/^\/api\/v1\/(attestations|documents|composite)(\/|$)/, "Signing"],
+  [/^\/api\/v1\/verify(\/|$)/, "Verification"],
+  [/^\/api\/v1\/(endorsements\/|identifier-types$)/, "Endorsements"],
+  [/^\/api\/v1\/(graph|trust-configs)(\/|$)/, "Trust"],
+  [/^\/api\/v1\/claims(\/|$)/, "Encrypted claims"],
+  [/^\/api\/v1\/(users|credentials)(\/|$)/, "Accounts"],
+  [/^\/api\/v1\/webhooks(\/|$)/, "Webhooks"],
+  [/^\/(api\/v1\/(health|openapi\.json)|livez|readyz|metrics)$/, "Service"],
+];
+
 const nameOf = ({ method, path }: Operation) => `${method} ${path}`;
 
 let service: TestService;
@@ -42,6 +58,12 @@ function ask({ method, path, definition }: Operation, client: number): Promise<R
 }
 
 describe("every operation", () => {
+  test("is in the area of its path", () => {
+    const seen = operations.map((operation) => [nameOf(operation), operation.definition.tags]);
+    const area = (path: string) => AREAS.find(([pattern]) => pattern.test(path))?.[1];
+    expect(seen).toEqual(operations.map((operation) => [nameOf(operation), [area(operation.path)]]));
+  });
+
   test("counts against the limit it should", async () => {
     const seen: Record<string, readonly [string | null, number]> = {};
     const expected: Record<string, readonly [string | null, number]> = {};
