@@ -17,6 +17,20 @@ describe("paths and methods", () => {
     },
   );
 
+  test("a part of a path means the same percent-encoded", async () => {
+    // The other tests need an empty log.
+    const own = await startTestService();
+    const signer = newSigner();
+    await own.post("/keys/register", registration(signer));
+    const plain = await own.get(`/keys/${signer.fingerprint}/status`);
+    expect(plain.body).toMatchObject({ fingerprint: signer.fingerprint });
+    for (const encoded of ["%3A", "%3a"]) {
+      const reply = await own.get(`/keys/${signer.fingerprint.replace(":", encoded)}/status`);
+      expect([reply.status, reply.body]).toEqual([200, plain.body]);
+    }
+    expectProblem(await own.get(`/keys/${signer.fingerprint.replace(":", "%3")}/status`), 404, "not-found");
+  });
+
   test("removed routes are not there", async () => {
     for (const method of ["GET", "POST", "PATCH", "DELETE"])
       expectProblem(await service.send(method, "/api/v1/users/7/credentials"), 404);

@@ -204,6 +204,17 @@ test.each(["/large", "/large-text"])(
   },
 );
 
+test("what a client reads slowly is counted, even if the answer is the last of its connection", async () => {
+  const socket = await connected();
+  socket.pause();
+  socket.write("GET /large HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+  await until(() => server.answers.held === LARGE);
+  expect(server.inFlight).toBe(1);
+  socket.destroy();
+  await until(() => server.inFlight === 0);
+  expect([server.answers.held, server.answers.waiting]).toEqual([0, 0]);
+});
+
 test.each(["/large", "/large-text"])(
   "%s: all that the socket does not take at once arrives, in order",
   async (path) => {

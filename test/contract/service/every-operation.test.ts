@@ -1,0 +1,93 @@
+/** What every operation has: an area, a rate limit that it counts against, and an answer that other origins may read or not. */
+import { beforeAll, describe, expect, test } from "vitest";
+import { type Reply, startTestService, type TestService } from "../../server/harness.js";
+import { type Operation, operationsOf } from "../tour.js";
+
+/** Every limit, as the headers name it. */
+const POLICIES = {
+  general: '"general";q=100;w=60',
+  "key-registration": '"key-registration";q=10;w=3600',
+  attestation: '"attestation";q=50;w=3600',
+  "endorsement-offer": '"endorsement-offer";q=20;w=86400',
+  "claim-reveal": '"claim-reveal";q=30;w=3600',
+  anchoring: '"anchoring";q=12;w=3600',
+} as const;
+
+/** The operations that count against another limit than the general one. */
+const OWN_LIMITS: Readonly<Record<string, keyof typeof POLICIES>> = {
+  "POST /api/v1/keys/register": "key-registration",
+  "POST /api/v1/attestations": "attestation",
+  "POST /api/v1/documents/sign": "attestation",
+  "POST /api/v1/endorsements/offer": "endorsement-offer",
+  "POST /api/v1/claims/{entry_id}/reveal": "claim-reveal",
+  "POST /api/v1/log/anchor": "anchoring",
+};
+/** Probes of the operator's own machines, which are never refused. */
+const UNCOUNTED = ["GET /livez", "GET /readyz", "GET /metrics"];
+
+/** The area of the first pattern that fits a path. */
+const AREAS: readonly (readonly [RegExp, string])[] = [
+  [/^\/api\/v1\/(log\/(attestation-requests|request-policies)|inbox)/, "Attestation requests"],
+  [/^\/api\/v1\/(log|audit)(\/|$)/, "Log"],
+  [/^\/api\/v1\/auth\//, "Authentication"],
+  [/^\/api\/v1\/keys(\/|$)/, "Keys"],
+  [/^\/api\/v1\/(attestations|documents|composite)(\/|$)/, "Signing"],
+  [/^\/api\/v1\/verify(\/|$)/, "Verification"],
+  [/^\/api\/v1\/(endorsements\/|identifier-types$)/, "Endorsements"],
+  [/^\/api\/v1\/(graph|trust-configs)(\/|$)/, "Trust"],
+  [/^\/api\/v1\/claims(\/|$)/, "Encrypted claims"],
+  [/^\/api\/v1\/(users|credentials)(\/|$)/, "Accounts"],
+  [/^\/api\/v1\/webhooks(\/|$)/, "Webhooks"],
+  [/^\/(api\/v1\/(health|openapi\.json)|livez|readyz|metrics)$/, "Service"],
+];
+
+const nameOf = ({ method, path }: Operation) => `${method} ${path}`;
+
+let service: TestService;
+let operations: Operation[];
+beforeAll(async () => {
+  service = await startTestService({ SERVICE_RATE_LIMITS: "on", SERVICE_TRUSTED_PROXIES: "127.0.0.1" });
+  operations = operationsOf(await service.openApi());
+});
+
+/** Asks an operation, as a client that has not asked before. What it names does not exist, and a body is an empty object. */
+function ask({ method, path, definition }: Operation, client: number): Promise<Reply> {
+  const headers = { "x-forwarded-for": `198.51.${client >> 8}.${client & 255}` };
+  const filled = path.replaceAll(/\{(\w+)\}/g, "99999");
+  return service.send(method, filled, { headers, ...(definition.requestBody ? { body: "{}" } : {}) });
+}
+
+describe("every operation", () => {
+  test("is in the area of its path", () => {
+    const seen = operations.map((operation) => [nameOf(operation), operation.definition.tags]);
+    const area = (path: string) => AREAS.find(([pattern]) => pattern.test(path))?.[1];
+    expect(seen).toEqual(operations.map((operation) => [nameOf(operation), [area(operation.path)]]));
+  });
+
+  test("counts against the limit it should", async () => {
+    const seen: Record<string, readonly [string | null, number]> = {};
+    const expected: Record<string, readonly [string | null, number]> = {};
+    for (const [client, operation] of operations.entries()) {
+      const { headers } = await ask(operation, client);
+      const name = nameOf(operation);
+      const policy = POLICIES[OWN_LIMITS[name] ?? "general"];
+      const allowed = Number(/q=(\d+)/.exec(policy)![1]);
+      seen[name] = [headers.get("ratelimit-policy"), Number(headers.get("ratelimit-remaining"))];
+      expected[name] = [policy, UNCOUNTED.includes(name) ? allowed : allowed - 1];
+    }
+    expect(seen).toEqual(expected);
+    for (const name of [...Object.keys(OWN_LIMITS), ...UNCOUNTED]) expect(expected).toHaveProperty([name]);
+  });
+
+  test("that reads may be read by pages of all origins, and one that writes by none", async () => {
+    const writes = ["POST", "DELETE"];
+    const seen: Record<string, string | null> = {};
+    for (const [i, operation] of operations.entries()) {
+      const { headers } = await ask(operation, operations.length + i);
+      seen[nameOf(operation)] = headers.get("access-control-allow-origin");
+    }
+    expect(seen).toEqual(
+      Object.fromEntries(operations.map((one) => [nameOf(one), writes.includes(one.method) ? null : "*"])),
+    );
+  });
+});
