@@ -3,6 +3,7 @@ import { afterAll, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { CairnlogError } from "#cairnlog/engine/error.js";
 import { checkLog } from "#cairnlog/engine/log/check/fsck.js";
 import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
@@ -109,7 +110,7 @@ test("is filed anew from the beginning when the first attempt was interrupted", 
   const stopping: Projection = {
     ...projection,
     addTerms(event, terms) {
-      if (seen++ === 4200) throw new Error("the process was killed");
+      if (seen++ === 4200) throw new CairnlogError("closed", "the process was killed");
       projection.addTerms(event, terms);
     },
   };

@@ -35,11 +35,11 @@ test("a full disk: 503 until there is room, without a restart, and acknowledged 
   }
   expect(refused.status).toBe(503);
   expect(refused.headers.get("retry-after")).toBe("10");
-  expect(await refused.json()).toMatchObject({ code: "storage-failed" });
+  expect(await refused.json()).toMatchObject({ code: "storage-full" });
   expect(acknowledged.length).toBeGreaterThan(10);
   expect(await metric(url, "cairnlog_last_batch_failed")).toBe(1);
   expect((await fetch(`${url}/livez`)).status).toBe(200);
-  expect(log()).toContain("The data directory could not be written.");
+  expect(log()).toContain("The disk has no room for the log (EFBIG).");
 
   await run("prlimit", ["--pid", `${child.pid}`, "--fsize=unlimited"]);
   await until(async () => (await fetch(`${url}/readyz`)).status === 200);
