@@ -16,7 +16,7 @@ import type { TreeVersion } from "../verify/tree/merkle.js";
 import type { TreeHead } from "../verify/tree/treehead.js";
 import { Anchors } from "./anchor/anchors.js";
 import type { LogMemory } from "./apply/memory.js";
-import { stateDifferences } from "./check/differences.js";
+import { postingDifferences, stateDifferences } from "./check/differences.js";
 import { Replay } from "./check/rebuild.js";
 import { type VerifyReport, verifyLog } from "./check/verify.js";
 import { microsOf } from "./instant.js";
@@ -374,22 +374,10 @@ export abstract class LogView implements Pick<Executor, "execute"> {
    * @returns a sentence for each difference; empty when state is what the entries make it
    */
   stateDifferences(): string[] {
-    const rebuilt = new Replay(this.#reader, this.#parts.projection);
+    const { store, memory, projection } = this.#parts;
+    const rebuilt = new Replay(this.#reader, projection);
     rebuilt.apply(0, this.#size);
-    const differences = [...stateDifferences(this.#parts.store, rebuilt)];
-    let postings = 0;
-    for (const [term, indexes] of rebuilt.terms) {
-      postings += indexes.length;
-      const list = this.#parts.memory.postings.list(term);
-      const stored = Array.from({ length: list.length }, (_, rank) => list.at(rank));
-      if (stored.join() !== indexes.join())
-        differences.push(
-          `postings of kind ${term.charCodeAt(0)}: entries ${stored.join()} instead of ${indexes.join()}`,
-        );
-    }
-    if (this.#parts.memory.postings.count !== postings)
-      differences.push(`${this.#parts.memory.postings.count} postings are held, but the entries make ${postings}`);
-    return differences;
+    return [...stateDifferences(store, rebuilt), ...postingDifferences(memory.postings, rebuilt.terms)];
   }
 
   /** Closes what was opened to be read; a verification is broken off. Nothing keeps running. */

@@ -21,7 +21,7 @@ const offer = {
 const change = { ...offer, offer_entry_id: 3, note: null };
 
 /** What the service wrote before payloads named their type. */
-const OLD: Readonly<Record<EventType, Readonly<Record<string, unknown>>>> = {
+const OLD_PAYLOADS: Partial<Record<EventType, Readonly<Record<string, unknown>>>> = {
   key_registration: key,
   key_succession: { ...key, old_fingerprint: b },
   key_revocation: { fingerprint: a },
@@ -82,6 +82,9 @@ const ATTESTATION = {
   timestamp: "2026-01-01T00:00:00.000000Z",
   tags: [],
 };
+/** A type that is newer than the rule has no such form. */
+const OLD = OLD_PAYLOADS as Readonly<Record<EventType, Readonly<Record<string, unknown>>>>;
+const OLD_TYPES = Object.keys(OLD_PAYLOADS) as EventType[];
 const ENDED: readonly string[] = ["endorsement_acceptance", "endorsement_withdrawal", "acceptance_revocation"];
 const OTHERS = ["note", "attestation", "http://example.org/v1", "", "__proto__", "toString"];
 
@@ -94,7 +97,7 @@ const said = (event_type: string, payload: object, chain_version: 1 | 2 | null =
   });
 
 describe("a payload that names its type", () => {
-  test.each(EVENT_TYPES)("%s: under its own type alone", (type) => {
+  test.each(OLD_TYPES)("%s: under its own type alone", (type) => {
     const { payload } = eventOf(type, OLD[type] as never);
     expect(payload.event_type).toBe(type);
     expect(said(type, payload)).toBeUndefined();
@@ -107,7 +110,7 @@ describe("a payload that names its type", () => {
           );
   });
 
-  test.each(EVENT_TYPES)("%s: with all of its members", (type) => {
+  test.each(OLD_TYPES)("%s: with all of its members", (type) => {
     const { payload } = eventOf(type, OLD[type] as never);
     for (const member of Object.keys(OLD[type])) {
       const { [member]: _, ...without } = payload as Record<string, unknown>;
@@ -126,7 +129,7 @@ describe("a payload that names its type", () => {
 });
 
 describe("an old payload, which does not name its type", () => {
-  test.each(EVENT_TYPES)("%s: is told by its members", (type) => {
+  test.each(OLD_TYPES)("%s: is told by its members", (type) => {
     for (const version of [1, 2] as const)
       for (const other of [...EVENT_TYPES, ...OTHERS, PREDICATE])
         if (other === type || (ENDED.includes(type) && ENDED.includes(other)))

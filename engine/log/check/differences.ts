@@ -1,5 +1,10 @@
-/** Compares the rows and tiles on disk with those that the entries make. Both are walked side by side in key order. */
+/**
+ * Compares the rows, tiles and postings of a log with those that the entries make. Rows and tiles are walked side by side in
+ * key order.
+ */
 import { compareKeys } from "lmdb";
+import type { Postings } from "../../store/postings/postings.js";
+import type { TermTable } from "../../store/postings/termtable.js";
 import { DERIVED_TABLES, type DerivedTable, type Key, type KeyOf } from "../../store/schema.js";
 import type { Store, TileKey } from "../../store/store.js";
 
@@ -82,4 +87,17 @@ export function describeDifference(what: string, { key, kind }: Difference<Key>)
 export function* stateDifferences(stored: RowSource, expected: RowSource): Iterable<string> {
   for (const table of DERIVED_TABLES)
     for (const difference of rowDifferences(stored, expected, table)) yield describeDifference(table, difference);
+}
+
+/** A sentence for each term whose postings are not those that the entries make; for logs that fit into memory. */
+export function* postingDifferences(stored: Postings, expected: TermTable): Iterable<string> {
+  let count = 0;
+  for (const [term, indexes] of expected) {
+    count += indexes.length;
+    const list = stored.list(term);
+    const held = Array.from({ length: list.length }, (_, rank) => list.at(rank)).join();
+    if (held !== indexes.join())
+      yield `postings of kind ${term.charCodeAt(0)}: entries ${held} instead of ${indexes.join()}`;
+  }
+  if (stored.count !== count) yield `${stored.count} postings are held, but the entries make ${count}`;
 }

@@ -17,7 +17,7 @@ import { flushFolder } from "../../store/lmdb/flush.js";
 import { migrate } from "../../store/lmdb/migrations.js";
 import { makePrivateFolder } from "../../store/private.js";
 import { PRIVATE_TABLES } from "../../store/schema.js";
-import { openStore, type Store } from "../../store/store.js";
+import { openStore, postingsFolder, type Store } from "../../store/store.js";
 import type { Entry } from "../../verify/entry.js";
 import { refilingFor } from "../apply/derive.js";
 import { noProjection, type Projection } from "../write/projection.js";
@@ -101,7 +101,8 @@ function opened({ path, mapSize }: Pick<ImportOptions, "path" | "mapSize">): Sto
 /** @throws CairnlogError unless there is no log, or an empty one of this operator that no other process has open */
 async function checkEmpty(options: ImportOptions): Promise<void> {
   const { path, signer } = options;
-  if (!existsSync(join(path, DATA_FILE))) return;
+  // Without its file but with postings, a log has lost its entries, and `openStore` refuses it.
+  if (!existsSync(join(path, DATA_FILE)) && !existsSync(postingsFolder(path))) return;
   const store = opened(options);
   try {
     const meta = store.get("meta", "log");

@@ -81,6 +81,7 @@ async function check(task: Omit<FsckTask, "files">, signal: AbortSignal): Promis
 
 /** @throws CairnlogError as `checkLog` and `rebuildLog` do */
 async function delegate(task: FsckTask, progress: ShownProgress, signal: AbortSignal): Promise<FsckResult> {
+  signal.throwIfAborted();
   const worker = fork(WORKER, { serialization: "advanced", execArgv: [] });
   const stop = () => worker.connected && worker.send("stop");
   signal.addEventListener("abort", stop);

@@ -6,9 +6,11 @@ import { dirname, join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { openLog } from "#cairnlog/engine/log/log.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { anyEvent } from "../../anyevent.js";
+import { chain } from "../../log/history/entries.js";
 import { PAGE } from "./damages.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cairnlog-creation-"));
@@ -86,6 +88,8 @@ test("a log that was there is not made anew", async () => {
     code: "corrupt-log",
     message: expect.stringMatching(/data\.mdb is missing\. .*cairnlog restore/),
   });
+  // The postings that are still there are those of other entries.
+  await expect(importEntries({ path, signer }, chain([{}]))).rejects.toMatchObject({ code: "corrupt-log" });
 });
 
 test("files and folders are flushed, and the log's own before the postings are begun", async () => {

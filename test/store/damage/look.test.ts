@@ -1,5 +1,5 @@
 /** The look at a file does not take the work of a writer for damage. */
-import { mkdtempSync, rmSync, statSync, truncateSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { openLog } from "#cairnlog/engine/log/log.js";
 import { inspectEnvironment } from "#cairnlog/engine/store/lmdb/inspect.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { anyEvent } from "../../anyevent.js";
-import { PAGE } from "./damages.js";
+import { PAGE, usedBytes } from "./damages.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cairnlog-look-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -53,7 +53,7 @@ test("a file may end before its last page, if the pages behind its end are free"
   expect(inspectEnvironment(path, { maxFaults: 1 }).state).toBe("sound");
   // LMDB leaves such a file when a transaction takes pages and gives them back.
   const states: string[] = [];
-  for (let bytes = statSync(file).size; bytes > 2 * PAGE; bytes -= PAGE) {
+  for (let bytes = usedBytes(readFileSync(file)); bytes > 2 * PAGE; bytes -= PAGE) {
     truncateSync(file, bytes);
     states.push(inspectEnvironment(path, { maxFaults: 1 }).state);
   }
