@@ -389,6 +389,12 @@ test("a nonce belongs to one requester, for any characters", async () => {
   agreesWithEntries(world);
 });
 
+test.each(["attestation_type", "nonce"])("an empty %s is refused", async (name) => {
+  const { ask } = await scene();
+  expect((await failure(() => ask({ [name]: "" }))).code).toBe("invalid-input");
+  expect((await ask({ [name]: name === "nonce" ? "a" : "authorship" })).status).toBe("open");
+});
+
 test("a key that has ended after its proof cannot ask, answer or publish", async () => {
   const { world, ask, publish, target, asker } = await scene();
   const { request_id } = await ask();
