@@ -274,10 +274,20 @@ describe("a graph that is kept", () => {
     await putEndorsements(own, edges);
     const around = async () =>
       (await own.registry.graphs.around(root, { maxDepth: 8 })).edges.map((e) => e.offer_entry_id);
+    // A walk begins with a snapshot, and on a busy machine that is not at once.
+    const { log } = own.registry;
+    const snapshot = log.snapshot.bind(log);
+    const began = new Promise<void>((resolve) => {
+      log.snapshot = () => {
+        resolve();
+        return snapshot();
+      };
+    });
     let isAnswered = false;
     const early = around().finally(() => {
       isAnswered = true;
     });
+    await began;
     const offer = {
       endorser_key_fingerprint: root,
       endorsed_key_fingerprint: other,
