@@ -8,7 +8,7 @@
 import { CairnlogError } from "../error.js";
 import type { RowChange, TileChange } from "../store/changeset.js";
 import type { Store } from "../store/contract.js";
-import type { JournalPosition } from "../store/position.js";
+import { type JournalPosition, NO_HASH } from "../store/position.js";
 import type { DerivedTable } from "../store/schema.js";
 import type { Decided, Journal } from "./journal.js";
 import { checkNext, type JournalRecord } from "./record.js";
@@ -76,8 +76,10 @@ export class Ledger {
     try {
       await this.#store.commit(changes);
     } catch (cause) {
-      // Nothing was written, and the caller can be told why.
-      if (cause instanceof CairnlogError && cause.code === "storage-full") throw cause;
+      // Where LMDB itself decides, a record without room was never decided, and the caller is told that nothing was written.
+      // A record that a journal keeps is decided, and will be there when there is room.
+      const isDecided = Buffer.compare(hash, NO_HASH) !== 0;
+      if (!isDecided && cause instanceof CairnlogError && cause.code === "storage-full") throw cause;
       throw new CairnlogError("storage-failed", "The data directory could not be written.", { cause });
     }
     this.#position = position;

@@ -17,7 +17,7 @@ import { Health } from "./lmdb/health.js";
 import { growthOf, Reserve } from "./lmdb/reserve.js";
 import { type JournalPosition, ORIGIN, packPosition, unpackPosition } from "./position.js";
 import { openPostings, type PostingStore, type PostingTables } from "./postings/tables.js";
-import { checkRoom, DEFAULT_MIN_FREE_BYTES } from "./room.js";
+import { DEFAULT_MIN_FREE_BYTES, Room } from "./room.js";
 import { BYTE_TABLES, type Key, type KeyOf, RECORD_TABLES, type RowOf, type TableName } from "./schema.js";
 
 /**
@@ -77,7 +77,8 @@ const holding = (batch: Batch | undefined, index: number): Batch | undefined =>
 
 class LmdbStore implements Store {
   readonly health = new Health();
-  readonly #options: Required<Omit<StoreOptions, "isScratch">>;
+  readonly #options: Required<Omit<StoreOptions, "isScratch" | "minFreeBytes">>;
+  readonly #room: Room;
   readonly #env: Environment;
   readonly #records: ReadonlyMap<TableName, Database<unknown, Key>>;
   readonly #batches: Database<Buffer, number>;
@@ -92,7 +93,9 @@ class LmdbStore implements Store {
   constructor(options: StoreOptions) {
     const { path, mapSize = DEFAULT_MAP_SIZE, readOnly = false, isScratch = false } = options;
     const { minFreeBytes = DEFAULT_MIN_FREE_BYTES, isInspected = false } = options;
-    this.#options = { path, mapSize, readOnly, minFreeBytes, isInspected };
+    this.#options = { path, mapSize, readOnly, isInspected };
+    // What is thrown away may fill the disk: a check is wanted most when the disk is full.
+    this.#room = new Room(path, isScratch ? 0 : minFreeBytes);
     const maxDbs = RECORD_TABLES.length + BYTE_TABLES.length;
     const advice = isScratch || isInspected ? null : ADVICE;
     // Postings are made only after this environment is on disk.
@@ -109,7 +112,7 @@ class LmdbStore implements Store {
     if (this.#postings) return this.#postings;
     const { path } = this.#options;
     this.#postings = coded(`The postings in ${path} cannot be opened`, () =>
-      openPostings({ ...this.#options, path: postingsFolder(path) }, this.health),
+      openPostings({ ...this.#options, path: postingsFolder(path) }, this.#room, this.health),
     );
     return this.#postings;
   }
@@ -267,11 +270,14 @@ class LmdbStore implements Store {
         const rows = table(name)?.getRange({ start, end, ...window, transaction } as RangeOptions) ?? [];
         for (const { key, value } of rows) yield { key, row: value };
       },
-      close: () => transaction.done(),
+      close: () => {
+        if (!this.health.failure) transaction.done();
+      },
     };
   }
 
   otherProcesses(): number[] {
+    this.health.check();
     this.#env.readerCheck();
     const pids = [...this.#env.readerList().matchAll(/^\s*(\d+)\s/gm)].map(([, pid]) => Number(pid));
     return [...new Set(pids)].filter((pid) => pid !== process.pid);
@@ -290,6 +296,7 @@ class LmdbStore implements Store {
   }
 
   usage(): StoreUsage {
+    this.health.check();
     const { mapSize, numReaders } = this.#env.getStats() as { mapSize: number; numReaders: number };
     const bytes = fileBytes(this.#env) + fileBytes(this.#openedPostings.environment);
     return { fileBytes: bytes, mapBytes: mapSize, readers: numReaders };
@@ -303,14 +310,15 @@ class LmdbStore implements Store {
 
   checkRoom(): void {
     this.health.check();
-    checkRoom(this.#options.path, this.#options.minFreeBytes);
+    this.#room.check();
   }
 
   async close(): Promise<void> {
-    this.#pinned?.done();
     this.#reserve?.close();
     await this.#postings?.close();
     // After a failure LMDB must not be called any more; the end of the process closes its files.
-    if (!this.health.failure) await this.#env.close();
+    if (this.health.failure) return;
+    this.#pinned?.done();
+    await this.#env.close();
   }
 }

@@ -188,3 +188,12 @@ test("a node that crashed between the decision and the transaction has the recor
   expect([...again.entries()].map(({ payload }) => payload.n)).toEqual([1, 2]);
   expect(await again.verify()).toMatchObject({ valid: true, entry_count: 2 });
 });
+
+test("a record that a journal has decided is not said to be unwritten when the disk has no room for it", async () => {
+  const journal = new FakeJournal();
+  const { log, faults } = await openFaultyLog({ journal });
+  faults.plan = ["no room"];
+  await expect(log.append({ event_type: "note", payload: { n: 1 } })).rejects.toMatchObject({ code: "storage-failed" });
+  expect(await log.append({ event_type: "note", payload: { n: 2 } })).toMatchObject({ leaf_index: 1 });
+  expect([...log.entries()].map(({ payload }) => payload.n)).toEqual([1, 2]);
+});

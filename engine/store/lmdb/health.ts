@@ -6,6 +6,7 @@
  * failure ends all use: nothing more is read or written by this process, and a new process reads what is on disk.
  */
 import { CairnlogError } from "../../error.js";
+import { storageFull } from "../room.js";
 
 /** LMDB refuses these before it has written anything: the file cannot grow beyond its map, or a value has no place. */
 const PLAIN_REFUSALS: ReadonlySet<unknown> = new Set([-30792 /* MDB_MAP_FULL */, -30781 /* MDB_BAD_VALSIZE */]);
@@ -26,9 +27,10 @@ export class Health {
     if (this.#failure) throw this.#failure;
   }
 
-  /** Has `observer` called once, when the log can no longer be used by this process. */
+  /** Has `observer` called once, when the log can no longer be used by this process; at once if that is so already. */
   observe(observer: (failure: CairnlogError) => void): void {
-    this.#observers.push(observer);
+    if (this.#failure) observer(this.#failure);
+    else this.#observers.push(observer);
   }
 
   /**
@@ -38,10 +40,7 @@ export class Health {
    */
   judge(error: unknown): unknown {
     const { code } = error as { code?: unknown };
-    if (code === MAP_FULL)
-      return new CairnlogError("storage-full", "The log has reached its largest size, and cannot grow.", {
-        cause: error,
-      });
+    if (code === MAP_FULL) return storageFull("The log has reached its largest size, and cannot grow.", error);
     if (PLAIN_REFUSALS.has(code)) return error;
     if (!this.#failure) {
       const failure = new CairnlogError(

@@ -10,7 +10,7 @@ import type { Database, Transaction } from "lmdb";
 import { type Environment, openEnvironment, RECORDS, transact, unheard, view } from "../lmdb/environment.js";
 import type { Health } from "../lmdb/health.js";
 import { growthOf, Reserve } from "../lmdb/reserve.js";
-import { checkRoom } from "../room.js";
+import type { Room } from "../room.js";
 import type { RunRow } from "../rows.js";
 import { type BlockSource, fencesOf, type Run } from "./runs.js";
 
@@ -51,7 +51,6 @@ export interface PostingOptions {
   readonly path: string;
   readonly mapSize: number;
   readonly readOnly: boolean;
-  readonly minFreeBytes: number;
   /** The caller has looked at the file itself. */
   readonly isInspected: boolean;
 }
@@ -63,8 +62,8 @@ const ADVICE =
  * Opens or creates the tables in a directory.
  * @throws CairnlogError `corrupt-log` if the file is damaged; `storage-failed`
  */
-export function openPostings(options: PostingOptions, health: Health): PostingStore {
-  const { path, mapSize, readOnly, minFreeBytes, isInspected } = options;
+export function openPostings(options: PostingOptions, room: Room, health: Health): PostingStore {
+  const { path, mapSize, readOnly, isInspected } = options;
   const advice = isInspected ? null : ADVICE;
   const environment = openEnvironment({ path, mapSize, maxDbs: 2, readOnly, noSync: false, advice, mustExist: false });
   const runs: Database<RunRow, number> = environment.openDB({ name: "runs", ...RECORDS });
@@ -76,7 +75,7 @@ export function openPostings(options: PostingOptions, health: Health): PostingSt
   };
   let reserve: Reserve | undefined;
   const write = async (rows: number, bytes: number, changes: () => void) => {
-    checkRoom(path, minFreeBytes);
+    room.check();
     reserve ??= new Reserve(environment, path);
     await reserve.spend(growthOf(rows, bytes), () => transact(environment, health, changes));
   };
@@ -96,6 +95,7 @@ export function openPostings(options: PostingOptions, health: Health): PostingSt
     runIds: () => checked(() => [...runs.getKeys(at())]),
     run: (id) => checked(() => live(id, runs.get(id, at())!)),
     filedIds() {
+      health.check();
       // This skips from run to run, not from block to block. There are few runs, so it is cheap.
       const ids: number[] = [];
       for (let next = 0; ; next = ids.at(-1)! + 1) {
@@ -112,6 +112,7 @@ export function openPostings(options: PostingOptions, health: Health): PostingSt
         for (const old of replaced) unheard(runs.remove(old));
       }),
     async removeBlocks(run) {
+      health.check();
       const keys = [...blocks.getKeys({ start: [run, 0], end: [run + 1, 0], limit: CLEANUP_ROWS })];
       await write(keys.length, 0, () => {
         for (const key of keys) unheard(blocks.remove(key));
@@ -134,9 +135,10 @@ export function openPostings(options: PostingOptions, health: Health): PostingSt
       previous?.done();
     },
     async close() {
-      pinned?.done();
       reserve?.close();
-      if (!health.failure) await environment.close();
+      if (health.failure) return;
+      pinned?.done();
+      await environment.close();
     },
   };
 }

@@ -1,7 +1,7 @@
 /** A disk without room: appends are refused before anything is written, reads go on, and so do appends when there is room. */
 import { expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
-import { checkRoom } from "#cairnlog/engine/store/room.js";
+import { Room } from "#cairnlog/engine/store/room.js";
 import { openFaultyLog, openTestLog, temporaryFolder } from "../harness.js";
 
 const note = (n: number) => ({ event_type: "note", payload: { n } });
@@ -38,7 +38,7 @@ test("a log that must keep more bytes free than there are takes no append", asyn
 
 test("the disk is looked at for the bytes that must stay free", () => {
   const path = temporaryFolder();
-  expect(() => checkRoom(path, 0)).not.toThrow();
-  expect(() => checkRoom(path, Number.MAX_SAFE_INTEGER)).toThrow(CairnlogError);
-  expect(() => checkRoom(`${path}/none`, 0)).toThrow(/cannot be looked at/);
+  expect(() => new Room(path, 0).check()).not.toThrow();
+  expect(() => new Room(path, Number.MAX_SAFE_INTEGER).check()).toThrow(CairnlogError);
+  expect(() => new Room(`${path}/none`, 0).check()).toThrow(/cannot be looked at/);
 });
