@@ -227,7 +227,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     }
   }
 
-  /** The same entries as they are served (JSON). */
+  /** A page of the entries that match, in the form in which they are served (JSON). */
   find(criteria: Criteria, offset: number, limit: number): { readonly entries: Buffer[]; readonly total: number } {
     const { indexes, total } = this.match(criteria, offset, limit);
     return { entries: indexes.map((leafIndex) => this.entryJsonAt(leafIndex)!), total };

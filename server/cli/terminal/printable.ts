@@ -5,7 +5,7 @@ export function printable(text: string): string {
   return text.replace(/[^\P{C}\n]/gu, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
 }
 
-/** The same for text that must not look like several lines. */
+/** Like `printable`, but also spells line feeds out, so that the text cannot look like several lines. */
 export function printableLine(text: string): string {
   return printable(text).replaceAll("\n", "\\u{a}");
 }

@@ -56,8 +56,8 @@ export const LogQuery = Type.Object({
     Type.String({
       minLength: 1,
       description:
-        "Beginning of a digest, document hash, manifest hash or fingerprint, of which four digits are wanted behind " +
-        "`sha256:`; a complete hash matches exactly.",
+        "Beginning of a digest, document hash, manifest hash or fingerprint. Behind `sha256:` it needs at least four " +
+        "digits. A complete hash matches exactly.",
     }),
   ),
 });

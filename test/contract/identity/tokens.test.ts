@@ -261,7 +261,7 @@ describe("refused with 401 is", () => {
     const renewed = (await renew(second)).body.token;
     for (const token of [second, renewed]) expect((await use(token)).status).toBe(200);
     await set("the second password", "the first password");
-    // No moment has passed between: what a session began under is told by more than its time.
+    // The clock stands still here, so the time of a session cannot show under which password it began.
     for (const token of [first, second, renewed]) await expectRefused(token);
     expect((await use(await tokenBy("the second password"))).status).toBe(200);
   });
