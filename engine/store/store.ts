@@ -24,7 +24,8 @@ import { BYTE_TABLES, type Key, type KeyOf, RECORD_TABLES, type RowOf, type Tabl
  * Address space reserved for the map: 256 GiB, about 150 million entries. It costs nothing until it is used. A process
  * has 128 TiB of address space, and LMDB crashes when it runs out, so many logs in one process must share it.
  */
-export const DEFAULT_MAP_SIZE = 2 ** 38;
+const DEFAULT_MAP_SIZE = 2 ** 38;
+
 export type * from "./contract.js";
 
 /** Key of the one row of the table `journal`. */

@@ -9,7 +9,7 @@ import { type OtsTimestamp, otsCommitments, parseOtsTimestamp } from "../../engi
 import { VERSION } from "../version.js";
 
 /** Time limit for a whole answer. */
-export const CALENDAR_TIMEOUT_MS = 10_000;
+const CALENDAR_TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 10_000;
 /**
  * Maximum number of attestations in one answer. A calendar normally gives one; each pending one costs a request in

@@ -6,7 +6,7 @@ import { Piscina } from "piscina";
 import { CairnlogError } from "../../error.js";
 
 /** Default number of threads: leaves one core to the sequencer. */
-export const defaultWorkers = (): number => Math.max(1, availableParallelism() - 1);
+const defaultWorkers = (): number => Math.max(1, availableParallelism() - 1);
 
 /** Runs exported functions of worker modules. Several logs may share one pool. */
 export interface Pool {

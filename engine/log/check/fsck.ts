@@ -178,7 +178,7 @@ function isReadable(store: Store, table: TableName, key: Key): boolean {
 }
 
 /** Checks that batches can be read and join without gaps. @returns the number of entries before the first fault */
-export function checkBatches(store: Store, findings: Findings): number {
+function checkBatches(store: Store, findings: Findings): number {
   let size = 0;
   let isWhole = true;
   for (const key of store.batchKeys()) {

@@ -275,7 +275,7 @@ function digits(kind: PostingKind, hex: string): Candidates {
 }
 
 /** The search rules, applied to one entry; `term` is folded. */
-export function matchesSearch(entry: Entry, term: string): boolean {
+function matchesSearch(entry: Entry, term: string): boolean {
   if (entry.entry_hashes.some(({ digest_hex }) => digest_hex.toLowerCase().startsWith(term))) return true;
   const values = SEARCH_MEMBERS.map((field) => entry.payload[field])
     .filter((value) => typeof value === "string")

@@ -32,7 +32,7 @@ const KEPT_EDGES = 64;
 const CROWN_LEVEL = 4;
 const CROWN_WIDTH = 16;
 const BLOCK = 2 ** CROWN_LEVEL;
-export const TILE_LEVELS = 8;
+const TILE_LEVELS = 8;
 const HEX = 2 * HASH;
 
 /** Hex text of hashes. */

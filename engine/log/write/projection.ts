@@ -78,7 +78,7 @@ const HASH = /^(?:sha256:)?(?:[0-9a-f]{64}|[0-9a-f]{128})$/;
 const PREFIX = "sha256:";
 
 /** How a searchable field is filed: by the form it is stored in, because a prefix matches the stored form only. */
-export function searchTerm(value: string): string {
+function searchTerm(value: string): string {
   const folded = value.toLowerCase();
   if (!HASH.test(folded)) return textPrefixTerm(POSTING.fieldText, folded);
   return folded.startsWith(PREFIX)

@@ -57,10 +57,10 @@ export interface RecoveredAccount extends OpenedAccount {
   readonly revoked_credentials: number;
 }
 
-export const MAX_NAME_CHARACTERS = 100;
+const MAX_NAME_CHARACTERS = 100;
 /** Wrong recovery keys for one name, and from one address, in a quarter of an hour. */
-export const RECOVERY_TRIES = 5;
-export const RECOVERY_WINDOW_SECONDS = 900;
+const RECOVERY_TRIES = 5;
+const RECOVERY_WINDOW_SECONDS = 900;
 
 /** The form in which display names are compared: canonical, and case-folded in full (`ß` is `ss`, `ς` is `σ`). */
 export function foldName(name: string): string {

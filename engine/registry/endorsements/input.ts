@@ -11,11 +11,11 @@ import { boundedText, Faults } from "../input.js";
 import { readValidUntil } from "./events.js";
 import { checkIdentifiers, type ExternalIdentifier } from "./identifiers.js";
 
-export const MAX_NOTE_CHARACTERS = 1000;
+const MAX_NOTE_CHARACTERS = 1000;
 export const MAX_REASON_CHARACTERS = 1000;
 export const MAX_EVIDENCE_CHARACTERS = 5000;
 /** UTF-8 bytes of canonical JSON. */
-export const MAX_METADATA_BYTES = 16 * 1024;
+const MAX_METADATA_BYTES = 16 * 1024;
 /** Maximum nesting of arrays and objects, so that readers of I-JSON can parse an entry and a page of entries. */
 const MAX_METADATA_DEPTH = 16;
 

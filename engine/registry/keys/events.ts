@@ -9,7 +9,7 @@ import type { JsonObject } from "../../verify/json/shape.js";
 import { showsPossession } from "../../verify/keys/possession.js";
 
 export const KEY_REGISTRATION = "key_registration";
-export const KEY_SUCCESSION = "key_succession";
+const KEY_SUCCESSION = "key_succession";
 
 const FINGERPRINT = /^sha256:[0-9a-f]{64}$/;
 const SPELT_FINGERPRINT = /^(?:sha256:)?([0-9a-f]{64})$/i;

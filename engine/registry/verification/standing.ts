@@ -26,7 +26,7 @@ export interface Signer {
 }
 
 /** Maximum number of links of a succession chain that are followed; the holder of a key decides how long it is. */
-export const MAX_SUCCESSORS = 64;
+const MAX_SUCCESSORS = 64;
 
 /**
  * The key with this fingerprint and its succession chain, validated in both directions; undefined if there is no such

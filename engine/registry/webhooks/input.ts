@@ -29,7 +29,7 @@ export type WebhookDraft = Pick<WebhookRow, "url" | "events" | "key_fingerprint"
  */
 export const hostOf = (url: string): string => new URL(url).hostname.replace(/\.$/, "");
 
-export const MAX_URL_CHARACTERS = 2048;
+const MAX_URL_CHARACTERS = 2048;
 const SECRET = { min: 16, max: 256 };
 /** Prefix of secrets in the form of Standard Webhooks; base64 of the key follows. */
 const ENCODED_SECRET = "whsec_";

@@ -18,7 +18,7 @@ export function existingLog(dataDir: string): string {
 }
 
 /** The operator's public key in a PEM file, which may be that of the private key. */
-export function readOperatorKey(file: string): ServerKey {
+function readOperatorKey(file: string): ServerKey {
   const pem = readFileSync(file, "utf8");
   return pem.includes("PRIVATE KEY") ? privateKey(pem).public : importPublicKey(pem);
 }

@@ -10,7 +10,7 @@ const PROBE = Buffer.from("service.readiness.probe.v1");
 /** Milliseconds for which a verdict holds: probes are not limited, and each costs two signatures. */
 const VERDICT_MS = 1_000;
 /** Bytes of free disk below which the operator is told. */
-export const LOW_FREE_BYTES = 1024 * 1024 * 1024;
+const LOW_FREE_BYTES = 1024 * 1024 * 1024;
 
 export interface ReadinessParts {
   readonly log: Pick<Log, "size" | "treeHead" | "failure" | "lastFailure" | "tryWriting">;

@@ -21,7 +21,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** A page's own files and nothing else; no script or style that stands in the page itself. */
-export const STRICT_POLICY = [
+const STRICT_POLICY = [
   "default-src 'none'",
   // Compiling WebAssembly counts as evaluating.
   "script-src 'self' 'wasm-unsafe-eval'",
