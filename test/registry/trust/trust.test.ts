@@ -30,6 +30,18 @@ describe("trust", () => {
     expectSame(evaluated(model), workedOut(model));
   });
 
+  it("takes the better of two ways of one length, and not their sum", () => {
+    // Anchor 0 endorses 1, which endorses 2 and 3. Both endorse 4; 2 endorses so many others that its word is discounted.
+    const others = Array.from({ length: 40 }, (_, i) => [2, 5 + i] as const);
+    const pairs = [[0, 1], [1, 2], [1, 3], ...others, [2, 4], [3, 4]] as const;
+    const edges = pairs.map(([from, to]) => ({ from, to, active: true }));
+    const model: Model = { active: Array(45).fill(true), anchors: [0], edges, alerts: [], baseCapacity: 0 };
+    const expected = workedOut(model);
+    expect(expected[2]!.discount).toBeLessThan(1);
+    expect(broughtBy(expected[4]!)).toBeCloseTo(1 / 8, 12);
+    for (const order of [edges, edges.toReversed()]) expectSame(evaluated({ ...model, edges: order }), expected);
+  });
+
   it("does not change by endorsements from keys that no anchor reaches", () => {
     fc.assert(
       fc.property(models(), fc.array(fc.tuple(fc.nat(8), fc.nat(8)), { maxLength: 20 }), (model, pairs) => {
