@@ -1,6 +1,6 @@
 /** The content of `/metrics`: every metric by name and kind, each with the right value. */
 import { Registry } from "prom-client";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, test, vi } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
 import type { BatchReport } from "#cairnlog/engine/log/write/executor.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
@@ -294,4 +294,24 @@ test("requests by method, route and status, and how long they took", async () =>
   ]);
   // Looked at again, nothing is counted twice.
   expect((await registry.metrics()).split("\n").filter((line) => line && !line.startsWith("#"))).toEqual(lines);
+});
+
+test("the text is written ten times a second at most, once for all who wait", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "performance"] });
+  const own = new Metrics(log as unknown as ConstructorParameters<typeof Metrics>[0]);
+  try {
+    vi.advanceTimersByTime(1000);
+    await own.text();
+    let written = 0;
+    const second = own.text();
+    expect(own.text()).toBe(second);
+    void second.then(() => written++);
+    await vi.advanceTimersByTimeAsync(99);
+    expect(written).toBe(0);
+    await vi.advanceTimersByTimeAsync(1);
+    await second;
+  } finally {
+    own.close();
+    vi.useRealTimers();
+  }
 });
