@@ -39,7 +39,6 @@ export interface RegistryOptions {
   readonly pool: Pool;
   /** Absolute `https:` URL without trailing slash, under which the operator's predicates live. */
   readonly predicateBase: string;
-  readonly queueLimit?: number;
   /** Free bytes of the disk below which appends are refused; 64 MiB when absent. */
   readonly minFreeBytes?: number;
   /** Seconds in which a challenge must be answered; 300 when absent. */
@@ -96,9 +95,8 @@ export interface Registry {
 
 /** Opens the log at `options.path` with its registry. @throws CairnlogError as `openLog` does */
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
-  const { path, operator, pool, queueLimit, clock, minFreeBytes } = options;
+  const { path, operator, pool, clock, minFreeBytes } = options;
   const given = {
-    ...(queueLimit !== undefined && { queueLimit }),
     ...(minFreeBytes !== undefined && { minFreeBytes }),
     ...(clock && { clock }),
   };

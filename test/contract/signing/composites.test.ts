@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../server/harness.js";
+import { proofOf } from "../../server/proofs.js";
 import { canonical, newManifest, newSigner, submission, type TestManifest } from "../../server/signers.js";
 
 let service: TestService;
@@ -12,9 +13,9 @@ beforeAll(async () => {
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
 /** A manifest with one recorded attestation in it. */
-async function attested(title: string): Promise<TestManifest> {
+async function attested(title: string, signer = newSigner()): Promise<TestManifest> {
   const manifest = newManifest(title);
-  const reply = await service.post("/attestations", submission(newSigner(), manifest));
+  const reply = await service.post("/attestations", submission(signer, manifest));
   expect(reply.status, reply.text).toBe(200);
   return { ...manifest, attestations: [reply.body.attestation] };
 }
@@ -78,6 +79,20 @@ describe("composite documents", () => {
     const swapped = structuredClone(manifest);
     swapped.document.parts.reverse();
     expect((await verify(swapped)).body).toMatchObject({ layer1: { status: "invalid" }, overall_status: "invalid" });
+  });
+
+  test("a part whose key was revoked later is a warning, and so is the whole", async () => {
+    const signer = newSigner();
+    const parts = [part(await attested("Chapter 1", signer)), part(await attested("Chapter 2"))];
+    const { composite } = (await service.post("/composite/assemble", { title: "The book", parts })).body;
+    const { manifest: bare } = (await service.post("/composite/compile", { composite })).body;
+    const { attestation } = (await service.post("/attestations", submission(newSigner(), bare))).body;
+    const revoked = { payload: { fingerprint: signer.fingerprint }, auth: await proofOf(service, signer) };
+    expect((await service.post("/keys/revoke", revoked)).status).toBe(200);
+    const manifest = { ...bare, attestations: [attestation] };
+    const { body } = await service.post("/verify", { manifest, source_hash: composite.composite_hash });
+    expect(body.parts.map((one: { overall_status: string }) => one.overall_status)).toEqual(["warning", "valid"]);
+    expect(body).toMatchObject({ layer1: { status: "valid" }, layer2: { status: "valid" }, overall_status: "warning" });
   });
 
   test.each([
