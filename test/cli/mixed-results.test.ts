@@ -206,6 +206,17 @@ describe("log", () => {
   );
 });
 
+test("log tail --follow asks again after the seconds of --interval, and not before", async () => {
+  const run = begin(["log", "tail", "-n", "1", "--follow", "--interval", "3600", "--server", service.url]);
+  await run.prints(/\n/);
+  const shown = run.stdout;
+  await service.server.registry.log.append(anyEvent({ after: "an hour" }));
+  // Another command sees the entry meanwhile.
+  expect((await log("tail", "-n", "1")).stdout).toContain('"after":"an hour"');
+  await interrupt();
+  expect(await run.ended).toEqual({ code: 0, stdout: shown, stderr: "" });
+});
+
 describe("log tail --follow goes on", () => {
   const problem = (status: number) => ({
     ...{ type: "about:blank", title: "No", status, code: "overloaded", detail: `It is ${status}.` },
