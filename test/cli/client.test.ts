@@ -94,7 +94,10 @@ test("login keeps a session that only its owner can read, and other commands go 
   expect(statSync(at("state")).mode & 0o777).toBe(0o700);
   const asked = await answer("request", fingerprint, "--type", "authorship");
   expect(asked).toMatchObject({ requester_fingerprint: fingerprint, status: "open" });
-  expect(await answer("respond", asked.request_id, "decline")).toMatchObject({ responder_fingerprint: fingerprint });
+  const declined = await answer("respond", asked.request_id, "decline", "--reason", "Not my field");
+  expect(declined).toMatchObject({ responder_fingerprint: fingerprint });
+  const { payload } = await answer("log", "show", `${declined.log_entry_id}`);
+  expect(payload).toMatchObject({ decision: "decline", reason: "Not my field" });
   expect(await answer("revoke", "--yes")).toMatchObject({ fingerprint });
   rmSync(kept.file);
   expectFailure(await run("revoke", "--yes"), 2, /--key is missing, and there is no session/);

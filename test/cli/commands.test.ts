@@ -117,7 +117,9 @@ describe("wrong usage is exit code 2, with a message and without a stack trace",
 describe("completion", () => {
   let script: string;
   beforeAll(async () => {
-    script = (await cairnlog(["completion", "bash"])).stdout;
+    const { code, stdout, stderr } = await cairnlog(["completion", "bash"]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    script = stdout;
   });
 
   /** The completions that bash offers for the last of these words. */
@@ -141,7 +143,8 @@ describe("completion", () => {
   });
 
   test.each(["zsh", "fish"])("in %s names every command, action and option", async (shell) => {
-    const { stdout } = await cairnlog(["completion", shell]);
+    const { code, stdout } = await cairnlog(["completion", shell]);
+    expect(code).toBe(0);
     for (const name of commands) {
       const { actions = [], options } = await COMMANDS[name]!.load();
       for (const word of [name, ...actions, ...Object.keys(options)]) expect(stdout).toContain(word);

@@ -152,6 +152,14 @@ describe("fsck", () => {
     expect(await fsck(used, "--operator-key", otherKey)).toMatchObject({ code: 1 });
   });
 
+  test("1: the process that reads the log ended before it could answer", async () => {
+    const preload = join(newFolder(), "exit.cjs");
+    writeFileSync(preload, 'if (process.argv[1]?.includes("fsck-worker")) process.exit(7);\n');
+    const { code, stdout } = await cairnlog(["fsck", "--data", data], { NODE_OPTIONS: `--require=${preload}` });
+    expect(code).toBe(1);
+    expect(stdout).toContain("Reading the log ended with exit code 7 before it could read an entry.");
+  });
+
   test("1: interrupted, and it can be run again", async () => {
     const run = begin(["fsck", "--data", data]);
     await interrupt("SIGINT");

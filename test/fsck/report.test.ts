@@ -159,7 +159,7 @@ describe("the log's own row", () => {
     await tamper(dataDir, async (table) => expect(table("meta").get("log").format).toBe(FORMAT));
   });
 
-  test("of no format is named; of one that is too new, it is refused", async () => {
+  test("of no format is named; of one that is too new or older, it is refused", async () => {
     const dataDir = copyOf(small);
     const saidOf = async (format: unknown) => {
       await tamper(dataDir, (table) => table("meta").put("log", { ...table("meta").get("log"), format }));
@@ -167,6 +167,8 @@ describe("the log's own row", () => {
     };
     expect(await saidOf(0)).toEqual([`meta: the stored format is 0, but these tables are in format ${FORMAT}.`]);
     await expect(saidOf(FORMAT + 1)).rejects.toMatchObject({ code: "corrupt-log" });
+    for (const older of [1, FORMAT - 1])
+      await expect(saidOf(older)).rejects.toMatchObject({ code: "precondition-failed" });
     expect(await saidOf(FORMAT)).toEqual([]);
   });
 

@@ -1,7 +1,7 @@
 /** Delivery of alarms to the configured address. */
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, test, vi } from "vitest";
 import type { Alarm } from "#cairnlog/server/monitor/alarm.js";
 import { post } from "#cairnlog/server/monitor/notice.js";
 import { receiver } from "./receiver.js";
@@ -80,4 +80,16 @@ test("nothing answers there", async () => {
   const url = await serve(() => {});
   await new Promise((resolve) => servers.pop()!.close(resolve));
   expect(await posted(url)).toEqual({ refusal: "nothing answers there", pauses: [1_000, 2_000, 4_000] });
+});
+
+test("it does not answer: each try has a limit of ten seconds", async () => {
+  const limits: number[] = [];
+  const { timeout } = AbortSignal;
+  vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => {
+    limits.push(ms);
+    return timeout.call(AbortSignal, 20);
+  });
+  const url = await serve(() => {});
+  expect(await posted(url)).toEqual({ refusal: "it did not answer", pauses: [1_000, 2_000, 4_000] });
+  expect(limits).toEqual(Array(4).fill(10_000));
 });

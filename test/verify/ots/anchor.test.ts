@@ -105,6 +105,8 @@ describe("what is no proof of this entry", () => {
     ["in base64 with a line break", checkOtsProof(`${file.toString("base64")}\n`, ENTRY_HASH), /strict base64/],
     ["in base64url", checkOtsProof("AE9w_w==", ENTRY_HASH), /strict base64/],
     ["empty", checkOtsProof("", ENTRY_HASH), /too early/],
+    ["one group of base64 too long", checkOtsProof("A".repeat(87_388), ENTRY_HASH), /strict base64/],
+    ["of a byte more than a proof may have", checkOtsProof("A".repeat(87_384), ENTRY_HASH), /at most 65536 bytes/],
     ["of megabytes", checkOtsProof("A".repeat(1 << 24), ENTRY_HASH), /strict base64/],
   ])("%s is refused", (_, verdict, reason) => {
     expect(verdict.ok).toBe(false);
