@@ -1,7 +1,8 @@
 /** The files in a monitor's folder, and how they are written. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import fs, { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { basename, dirname, join, relative } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { keepFile, MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import { cramped } from "../reliability/cramped.js";
 import { temporaryFolder } from "../server/harness.js";
@@ -85,6 +86,26 @@ test("a file is written whole in place of the one before, readable by all, and n
   expect(readFileSync(file, "utf8")).toBe("number 19");
   expect(readdirSync(dirname(file))).toEqual(["file"]);
   expect(statSync(file).mode & 0o777).toBe(0o644 & ~process.umask());
+});
+
+test("a file is on disk before it has its name", () => {
+  const calls: string[] = [];
+  const spies = (["fsyncSync", "renameSync"] as const).map((name) => {
+    const real = fs[name] as (...values: unknown[]) => void;
+    return vi.spyOn(fs, name).mockImplementation((...values: unknown[]) => {
+      calls.push(name);
+      real(...values);
+    });
+  });
+  // The code under test has its own names for these functions.
+  syncBuiltinESMExports();
+  try {
+    keepFile(join(temporaryFolder(), "file"), "text");
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+    syncBuiltinESMExports();
+  }
+  expect(calls).toEqual(["fsyncSync", "renameSync"]);
 });
 
 test("something in the place of a file is not removed, and the old file stays", () => {
