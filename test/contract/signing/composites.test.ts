@@ -95,6 +95,24 @@ describe("composite documents", () => {
     expect(body).toMatchObject({ layer1: { status: "valid" }, layer2: { status: "valid" }, overall_status: "warning" });
   });
 
+  test("composites can be nested 4 deep", async () => {
+    /** A document in so many composites. */
+    const nested = async (levels: number): Promise<TestManifest> => {
+      if (!levels) return newManifest();
+      const parts = [part(await nested(levels - 1))];
+      const { composite } = (await service.post("/composite/assemble", { title: "A box", parts })).body;
+      return (await service.post("/composite/compile", { composite })).body.manifest;
+    };
+    const verify = async (levels: number) => {
+      const manifest = await nested(levels);
+      return service.post("/verify", { manifest, source_hash: manifest.document.content_hash });
+    };
+    expect((await verify(4)).body.parts[0].result.parts[0].result.parts[0].result.parts).toHaveLength(1);
+    const reply = await verify(5);
+    expectProblem(reply, 422, "invalid-input");
+    expect(reply.body.errors[0].path).toBe("/manifest/document/parts");
+  });
+
   test.each([
     ["no parts", { title: "x", parts: [] }, "/parts"],
     [
