@@ -1,8 +1,9 @@
 /** The common behaviour of all commands: help, options, exit codes, and the completion generated from them. */
 import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { promisify } from "node:util";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { COMMANDS } from "#cairnlog/server/cli/commands.js";
 import { readInterval } from "#cairnlog/server/cli/connection.js";
 import type { Subcommand } from "#cairnlog/server/cli/usage.js";
@@ -72,6 +73,15 @@ describe.each(commands)("%s", (name) => {
         .map((option) => `--${option}`)
         .sort(),
     );
+  });
+
+  test("takes the short names of options that its help has, and no other", () => {
+    const explained = [...command.help.matchAll(/^ {2}-(\w), --([a-z-]+)/gm)].map(([, short, option]) => [
+      option,
+      short,
+    ]);
+    const taken = Object.entries(command.options).flatMap(([option, { short }]) => (short ? [[option, short]] : []));
+    expect(explained.sort()).toEqual(taken.sort());
   });
 
   test("refuses unknown options and actions", async () => {
@@ -149,6 +159,38 @@ describe("completion", () => {
       const { actions = [], options } = await COMMANDS[name]!.load();
       for (const word of [name, ...actions, ...Object.keys(options)]) expect(stdout).toContain(word);
     }
+  });
+
+  test.each([
+    ["zsh", (name: string, summary: string) => `'${name}:${summary.replaceAll(":", "\\:")}'`],
+    ["fish", (name: string, summary: string) => `-a ${name} -d '${summary}'`],
+  ])("in %s says what each command is for", async (shell, described) => {
+    const { stdout } = await cairnlog(["completion", shell]);
+    for (const name of commands)
+      expect(stdout.replaceAll("'\\''", "’")).toContain(described(name, COMMANDS[name]!.summary.replaceAll("'", "’")));
+  });
+});
+
+test("a fault of the program is told with its stack, and one outside of it in a sentence", async () => {
+  const load = vi.spyOn(COMMANDS.keygen!, "load");
+  const failing = (error: Error) => load.mockRejectedValueOnce(error);
+  failing(new TypeError("a fault"));
+  expect(await cairnlog(["keygen"])).toMatchObject({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringMatching(/^cairnlog: TypeError: a fault\n\s+at /),
+  });
+  failing(Object.assign(new Error("no room"), { syscall: "write" }));
+  expect(await cairnlog(["keygen"])).toEqual({ code: 1, stdout: "", stderr: "cairnlog: no room\n" });
+  load.mockRestore();
+});
+
+test("bench needs no --seconds", async () => {
+  const none = join(temporaryFolder(), "none");
+  // It is refused for the directory, and not for the seconds.
+  expect(await cairnlog(["bench", "--dir", none])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("ENOENT"),
   });
 });
 
