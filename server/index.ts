@@ -22,9 +22,11 @@ import { Metrics } from "./http/observing/metrics.js";
 import { Readiness } from "./http/observing/readiness.js";
 import { type Access, routeTable } from "./http/routes/index.js";
 import { explorerRoutes } from "./http/routes/service/explorer.js";
-import { DECLARATIONS_BELIEVED } from "./http/routes/service/health.js";
+import { DECLARATIONS_BELIEVED, UWS_DOES_NOT_LOAD } from "./http/routes/service/health.js";
 import { Sessions } from "./http/sessions.js";
+import { chooseTransport } from "./http/transport/choose.js";
 import { checkTls, type TlsFiles } from "./http/transport/tls.js";
+import type { TransportName } from "./http/transport/transport.js";
 import { isReadableByOthers, openFileLimit, possibleConnections } from "./machine.js";
 import { MirroredLog, mirroredOperator } from "./mirror.js";
 import { failurePath, operatorKeyPath, operatorPublicKeyPath, publishedHeadPath, type Settings } from "./settings.js";
@@ -38,6 +40,8 @@ export interface RunningServer {
   readonly address: { readonly host: string; readonly port: number };
   /** `http://host:port`; `https:` with a certificate. */
   readonly url: string;
+  /** The HTTP library that serves. */
+  readonly transport: TransportName;
   readonly operatorFingerprint: string;
   readonly dataDir: string;
   readonly registry: Registry;
@@ -53,7 +57,7 @@ export interface RunningServer {
 /**
  * Opens the log of `settings` and serves it; with `readOnly`, a mirror that a monitor keeps.
  * @throws CairnlogError as `openRegistry`, `openOperatorKey` and `openHardwareRoots` do; `precondition-failed` when it
- *   cannot listen
+ *   cannot listen, or when the HTTP library of `settings` does not load
  */
 export async function startServer(settings: Settings): Promise<RunningServer> {
   const { dataDir, host, predicateBase, trustedProxies } = settings;
@@ -66,6 +70,9 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
   try {
     const maxConnections = connectionsOf(settings, logger);
     const tls = tlsOf(settings, logger);
+    const chosen = await chooseTransport(settings.transport);
+    const { transport, whyNotUws } = chosen;
+    if (whyNotUws !== null) logger.warn({ reason: whyNotUws }, UWS_DOES_NOT_LOAD);
     const { readOnly } = settings;
     const operator = readOnly ? mirroredOperator(dataDir) : ownOperator(settings, pool, logger);
     const hardwareRoots = settings.hardwareRoots ? openHardwareRoots(settings.hardwareRoots) : new HardwareRoots();
@@ -134,14 +141,15 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
       minFreeBytes: settings.minFreeBytes,
       isReadOnly: readOnly,
     });
-    const watch = { metrics, readiness };
+    const watch = { metrics, readiness, chosen };
     const logName = settings.logName ?? undefined;
     const routes = [
       ...routeTable(registry, operator, watch, access, anchoring, logName, mirrored),
       ...(settings.explorer ? explorerRoutes() : []),
     ];
     const bounds = { ...settings, maxConnections };
-    const http = new HttpServer({ routes, limits: limitsOf(settings), trustedProxies, bounds, tls, metrics, logger });
+    const limits = limitsOf(settings);
+    const http = new HttpServer({ transport, routes, limits, trustedProxies, bounds, tls, metrics, logger });
     metrics.watchHttp(http);
     metrics.watchAnchoring(anchoring);
     metrics.watchDisk({
@@ -156,12 +164,17 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
     // Before the connections: who waits for a calendar is told at once.
     opened.push(() => anchoring.stop());
     const url = `${tls ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
-    logger.info({ url, operator: operator.fingerprint, dataDir, entries: registry.log.size }, "listening");
+    const { fingerprint } = operator;
+    logger.info(
+      { url, transport: transport.name, operator: fingerprint, dataDir, entries: registry.log.size },
+      "listening",
+    );
     if (hardwareRoots.isEmpty && !readOnly) logger.warn(DECLARATIONS_BELIEVED);
     return {
       address: { host, port },
       url,
-      operatorFingerprint: operator.fingerprint,
+      transport: transport.name,
+      operatorFingerprint: fingerprint,
       dataDir,
       registry,
       failed,

@@ -30,6 +30,7 @@ import {
   networks,
   onOff,
   optionalPath,
+  transportName,
 } from "./settingvalues.js";
 
 const MAX_WORKERS = 256;
@@ -245,6 +246,13 @@ const TABLE = {
     fallback: "on",
     about: "on or off; off does not serve the page at / that shows the log",
     read: onOff,
+  },
+  transport: {
+    name: "SERVICE_TRANSPORT",
+    fallback: "",
+    fallbackShown: "uws if its binary loads, otherwise node",
+    about: "HTTP library: uws (uWebSockets.js) or node (node:http, for machines where uWebSockets.js does not load)",
+    read: transportName,
   },
   maxBodyBytes: {
     name: "SERVICE_MAX_BODY_BYTES",

@@ -7,6 +7,7 @@ import { canonicalFingerprint } from "../engine/registry/keys/events.js";
 import { isNoteName } from "../engine/verify/tree/checkpoint.js";
 import { LOG_LEVELS, type LogLevel } from "./http/observing/logger.js";
 import { type Network, parseNetwork } from "./http/transport/client-address.js";
+import { TRANSPORTS, type TransportName } from "./http/transport/transport.js";
 
 /** A whole number. */
 export function integer(min: number, max: number): (text: string) => number {
@@ -93,4 +94,12 @@ export function logLevel(text: string): LogLevel {
   const level = LOG_LEVELS.find((name) => name === text);
   if (!level) throw new Error(`one of ${LOG_LEVELS.join(", ")}`);
   return level;
+}
+
+/** Null where none is given. */
+export function transportName(text: string): TransportName | null {
+  if (text === "") return null;
+  const name = TRANSPORTS.find((known) => known === text);
+  if (!name) throw new Error(TRANSPORTS.join(" or "));
+  return name;
 }

@@ -1,16 +1,8 @@
 /**
- * The HTTP server: a table of routes on uWebSockets.js. Every request takes one way: copied, counted against a limit,
+ * The HTTP server: a table of routes on an HTTP library. Every request takes one way: copied, counted against a limit,
  * read and checked by its route's schemas, handled, answered. Whatever goes wrong on it becomes a problem document.
  */
 
-import uWS, {
-  type HttpRequest,
-  type HttpResponse,
-  type ListenOptions,
-  type TemplatedApp,
-  type us_listen_socket,
-  type us_socket,
-} from "uWebSockets.js";
 import { CairnlogError } from "../../engine/error.js";
 import { parseBody } from "./input.js";
 import { type Limits, limitHeaders, type Standing } from "./limits.js";
@@ -33,10 +25,16 @@ import { type Network, UNKNOWN } from "./transport/client-address.js";
 import { PendingBytes, type Share } from "./transport/pending.js";
 import { addressOf, type Request, readRequest } from "./transport/request.js";
 import type { TlsFiles } from "./transport/tls.js";
+import type {
+  RequestHandler,
+  Serving,
+  Transport,
+  TransportName,
+  TransportRequest,
+  TransportResponse,
+} from "./transport/transport.js";
 import { type Upload, type UploadBounds, Uploads } from "./transport/uploads.js";
 
-/** Without it the port would be shared with any other process of this user that asks for it. */
-const EXCLUSIVE_PORT = 1;
 /** Milliseconds in which bodies that have come are handled in one turn of the event loop; at least one is. */
 const TURN_MS = 5;
 /** How long `close` waits for answers that are being made, and for clients that read theirs slowly. */
@@ -45,12 +43,13 @@ const DRAIN_MS = 7_000;
 const WRITES: ReadonlySet<string> = new Set<Method>(["POST", "DELETE"]);
 
 export interface HttpServerOptions {
+  readonly transport: Transport;
   readonly routes: readonly Route[];
   /** Null when nothing is limited. */
   readonly limits: Limits | null;
   readonly trustedProxies: readonly Network[];
   readonly bounds: UploadBounds & {
-    /** Connections beyond which a new one is closed at once. One has one request at a time: the library sees to that. */
+    /** Connections beyond which a new one is closed at once. */
     readonly maxConnections: number;
   };
   /** Null for plain HTTP. */
@@ -61,7 +60,7 @@ export interface HttpServerOptions {
 
 /** One request on its way. */
 interface Exchange {
-  readonly response: HttpResponse;
+  readonly response: TransportResponse;
   readonly request: Request;
   readonly resource: Resource;
   readonly prepared: PreparedRoute | undefined;
@@ -83,8 +82,8 @@ interface Exchange {
 
 export class HttpServer {
   readonly #options: HttpServerOptions;
-  readonly #app: TemplatedApp;
-  #listening: us_listen_socket | null = null;
+  readonly #serving: Serving;
+  readonly transport: TransportName;
   #isClosing = false;
   readonly #logsAnswers: boolean;
   /** Whether every request's address is wanted. */
@@ -97,9 +96,6 @@ export class HttpServer {
   readonly uploads: Uploads;
   /** Answers that clients read slowly. */
   readonly answers: PendingBytes;
-  /** Open connections, and those that were closed at once because there were too many. */
-  connections = 0;
-  connectionsRefused = 0;
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
@@ -107,17 +103,17 @@ export class HttpServer {
     this.#asksAddress = options.limits !== null || this.#logsAnswers;
     this.uploads = new Uploads(options.bounds);
     this.answers = new PendingBytes(options.bounds.maxPendingBytes);
-    this.#app = options.tls
-      ? uWS.SSLApp({ cert_file_name: options.tls.certificate, key_file_name: options.tls.key })
-      : uWS.App();
-    this.#app.filter((response, change) => this.#connected(response, Number(change)));
-    const { tallies } = options.metrics;
-    for (const resource of resources(options.routes, tallies)) {
-      const pattern = resource.path.replace(/\{(\w+)\}/g, ":$1");
-      this.#app.any(pattern, (response, request) => this.#accept(response, request, resource));
-    }
-    const nothing = noResource(tallies);
-    this.#app.any("/*", (response, request) => this.#accept(response, request, nothing));
+    const { tls, bounds, metrics, transport } = options;
+    const { tallies } = metrics;
+    const handler =
+      (resource: Resource): RequestHandler =>
+      (response, request) =>
+        this.#accept(response, request, resource);
+    const handlers = new Map(
+      resources(options.routes, tallies).map((resource) => [resource.path, handler(resource)] as const),
+    );
+    this.transport = transport.name;
+    this.#serving = transport.serve({ tls, ...bounds, handlers, otherwise: handler(noResource(tallies)) });
   }
 
   /**
@@ -126,23 +122,17 @@ export class HttpServer {
    * @throws CairnlogError `precondition-failed` when the port is taken or the host is not this machine's
    */
   listen(host: string, port: number): Promise<number> {
-    return new Promise((resolve, reject) => {
-      // The types know the options only without a host; the library takes both.
-      const listen = this.#app.listen.bind(this.#app) as unknown as (
-        host: string,
-        port: number,
-        options: ListenOptions,
-        done: (socket: us_listen_socket | false) => void,
-      ) => void;
-      listen(host, port, EXCLUSIVE_PORT, (socket) => {
-        if (!socket) {
-          const reason = `Cannot listen on ${host} port ${port}: the port is in use, or the address is not this machine's.`;
-          return reject(new CairnlogError("precondition-failed", reason));
-        }
-        this.#listening = socket;
-        resolve(uWS.us_socket_local_port(socket as us_socket));
-      });
-    });
+    return this.#serving.listen(host, port);
+  }
+
+  /** Open connections. */
+  get connections(): number {
+    return this.#serving.connections;
+  }
+
+  /** Connections that were closed at once because there were too many. */
+  get connectionsRefused(): number {
+    return this.#serving.connectionsRefused;
   }
 
   /** Requests that are being handled, or whose answer is not written yet. */
@@ -153,8 +143,7 @@ export class HttpServer {
   /** Takes no more requests, lets those being handled be answered, then closes every connection, idle ones too. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    if (this.#listening) uWS.us_listen_socket_close(this.#listening);
-    this.#listening = null;
+    this.#serving.stopListening();
     if (this.#active.size) {
       let timer: NodeJS.Timeout | undefined;
       await new Promise<void>((resolve) => {
@@ -164,26 +153,18 @@ export class HttpServer {
       clearTimeout(timer);
     }
     this.uploads.close();
-    this.#app.close();
-  }
-
-  /** The library says +1 and −1; one that is too many and closed here is told as a −1, too. */
-  #connected(response: HttpResponse, change: number): void {
-    this.connections += change;
-    if (change < 0 || this.connections <= this.#options.bounds.maxConnections) return;
-    this.connectionsRefused++;
-    response.close();
+    this.#serving.close();
   }
 
   /** Runs in the library's callback: `request` and the body are gone when it returns. */
-  #accept(response: HttpResponse, uwsRequest: HttpRequest, resource: Resource): void {
+  #accept(response: TransportResponse, incoming: TransportRequest, resource: Resource): void {
     const started = performance.now();
     const { limits, trustedProxies } = this.#options;
-    const method = uwsRequest.getCaseSensitiveMethod();
+    const method = incoming.getCaseSensitiveMethod();
     const prepared = resource.routes.get(method === "HEAD" ? "GET" : method);
     const isAddressAsked = this.#asksAddress || prepared?.route.asksAddress;
-    const address = isAddressAsked ? addressOf(uwsRequest, response, trustedProxies) : UNKNOWN;
-    const request = readRequest(uwsRequest, method, resource.params.length, address);
+    const address = isAddressAsked ? addressOf(incoming, response, trustedProxies) : UNKNOWN;
+    const request = readRequest(incoming, method, resource.params.length, address);
     const exchange: Exchange = {
       response,
       request,

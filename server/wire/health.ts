@@ -13,6 +13,9 @@ export const Health = Type.Object(
 export const Ready = Type.Object(
   {
     status: Type.Literal("ok", { description: "Always `ok`." }),
+    transport: Type.Enum(["uws", "node"], {
+      description: "The HTTP library that serves: uWebSockets.js or `node:http`.",
+    }),
     warnings: Type.Optional(Type.Array(Type.String(), { description: "Conditions that the operator should correct." })),
   },
   { title: "Ready" },

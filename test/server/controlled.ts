@@ -21,7 +21,8 @@ import { type Route, route } from "#cairnlog/server/http/route.js";
 import { routeTable } from "#cairnlog/server/http/routes/index.js";
 import { descriptionRoutes } from "#cairnlog/server/http/routes/service/openapi.js";
 import { Sessions } from "#cairnlog/server/http/sessions.js";
-import { TestService, temporaryFolder } from "./harness.js";
+import { chooseTransport } from "#cairnlog/server/http/transport/choose.js";
+import { TestService, temporaryFolder, WANTED_TRANSPORT } from "./harness.js";
 import type { Algorithm } from "./signers.js";
 
 const cleanups: (() => Promise<void>)[] = [];
@@ -87,7 +88,8 @@ export async function startControlled(
     freeBytes: () => state.freeBytes,
     minFreeBytes: DEFAULT_MIN_FREE_BYTES,
   });
-  const watch = { metrics, readiness };
+  const chosen = await chooseTransport(WANTED_TRANSPORT);
+  const watch = { metrics, readiness, chosen };
   const anchoring = new Anchoring({ log: registry.log, logger: pino({ level: "silent" }), clock, ...calendars });
   const served = routeTable(registry, operator, watch, { sessions, gate }, anchoring).filter(
     ({ path }) => path !== "/api/v1/openapi.json" && !path.startsWith("/docs"),
@@ -100,6 +102,7 @@ export async function startControlled(
     },
   });
   const http = new HttpServer({
+    transport: chosen.transport,
     routes: [...routes, ...descriptionRoutes(routes)],
     limits: null,
     trustedProxies: [],
@@ -122,6 +125,7 @@ export async function startControlled(
   const service = new TestService({
     address,
     url,
+    transport: chosen.transport.name,
     operatorFingerprint,
     dataDir,
     registry,

@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect } from "vitest";
+import type { TransportName } from "#cairnlog/server/http/transport/transport.js";
 import { type RunningServer, readSettings, startServer } from "#cairnlog/server/index.js";
 import { Contract, type Document } from "./contract.js";
 
@@ -20,6 +21,9 @@ export function temporaryFolder(): string {
   return folder;
 }
 
+/** The HTTP library over which these tests run (`test/vitest.config.ts`); null for the one that the service takes itself. */
+export const WANTED_TRANSPORT = (process.env.SERVICE_TRANSPORT ?? null) as TransportName | null;
+
 /** Environment in which a test service runs: nothing limited, nothing logged. */
 export const testEnvironment = (dataDir = temporaryFolder()): Record<string, string> => ({
   PORT: "0",
@@ -27,6 +31,7 @@ export const testEnvironment = (dataDir = temporaryFolder()): Record<string, str
   SERVICE_WORKERS: "1",
   SERVICE_RATE_LIMITS: "off",
   LOG_LEVEL: "silent",
+  ...(WANTED_TRANSPORT ? { SERVICE_TRANSPORT: WANTED_TRANSPORT } : {}),
 });
 
 /** Starts a service; closed after the file's tests. `settings` are environment variables. */

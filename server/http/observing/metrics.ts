@@ -12,6 +12,7 @@ import type { Anchoring } from "../../anchoring/anchoring.js";
 import { openFileLimit, openFiles } from "../../machine.js";
 import { VERSION } from "../../version.js";
 import type { PendingBytes } from "../transport/pending.js";
+import type { TransportName } from "../transport/transport.js";
 import type { Uploads } from "../transport/uploads.js";
 import { Tallies } from "./tallies.js";
 
@@ -24,6 +25,7 @@ const DELAY_RESOLUTION_MS = 20;
 
 /** The figures of the HTTP server that are shown. */
 export interface HttpFigures {
+  readonly transport: TransportName;
   readonly uploads: Pick<Uploads, "arriving" | "pending">;
   readonly answers: PendingBytes;
   readonly connections: number;
@@ -137,7 +139,13 @@ export class Metrics {
 
   /** Shows what the HTTP server holds for its clients. */
   watchHttp(http: HttpFigures): void {
-    const { uploads, answers } = http;
+    const { uploads, answers, transport } = http;
+    new Gauge({
+      name: "cairnlog_http_info",
+      help: "The HTTP library that serves: uws or node.",
+      labelNames: ["transport"],
+      registers: [this.#registry],
+    }).set({ transport }, 1);
     this.#asked(Gauge, "cairnlog_http_connections", "Open connections.", () => http.connections);
     this.#asked(
       Counter,

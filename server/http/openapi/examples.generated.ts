@@ -18,6 +18,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_readyz: {
     answer: {
       status: "ok",
+      transport: "uws",
       warnings: [
         "SERVICE_HARDWARE_ROOTS is not set: a credential of the type hardware is taken for hardware-backed on its holder's word.",
       ],

@@ -8,6 +8,7 @@ import type { Metrics } from "../observing/metrics.js";
 import type { Readiness } from "../observing/readiness.js";
 import type { Route } from "../route.js";
 import type { Sessions } from "../sessions.js";
+import type { ChosenTransport } from "../transport/choose.js";
 import { accountRoutes } from "./identity/accounts.js";
 import { authRoutes } from "./identity/auth.js";
 import { keyRoutes } from "./identity/keys.js";
@@ -39,20 +40,21 @@ export interface Access {
 export interface Watch {
   readonly metrics: Metrics;
   readonly readiness: Readiness;
+  readonly chosen: ChosenTransport;
 }
 
 /** Everything that the service answers. @param mirrored checkpoints of a log that is only read here */
 export function routeTable(
   registry: Registry,
   operator: OperatorKey,
-  { metrics, readiness }: Watch,
+  { metrics, readiness, chosen }: Watch,
   { sessions, gate }: Access,
   anchoring: Anchoring,
   logName = defaultLogName(operator.fingerprint),
   mirrored: Pick<Checkpoints, "newest"> | null = null,
 ): Route[] {
   const all = [
-    ...healthRoutes(registry, readiness, metrics, mirrored !== null),
+    ...healthRoutes(registry, readiness, metrics, chosen, mirrored !== null),
     ...accountRoutes(registry),
     ...keyRoutes(registry, gate),
     ...authRoutes(registry, sessions, gate),

@@ -1,7 +1,7 @@
 /** Answers: what a handler gives back, and how it is put on the wire. */
-import type { HttpResponse } from "uWebSockets.js";
 import { turn } from "../../../engine/turns.js";
 import type { PendingBytes, Share } from "./pending.js";
+import type { TransportResponse } from "./transport.js";
 
 /** For every answer that says nothing of its own: refusals, tokens, what depends on who asks. */
 const NOT_KEPT = "no-store";
@@ -165,7 +165,7 @@ export interface Course {
  * @returns what is held for a client that reads slowly, to be released when the request has ended; null when all is sent
  */
 export function writeAnswer(
-  response: HttpResponse,
+  response: TransportResponse,
   answer: Answer,
   common: readonly string[],
   how: Course,
@@ -232,7 +232,7 @@ function hold(share: Share, bytes: number, { limit }: PendingBytes): Share {
  * gets no more in one turn of the event loop than others can wait for, and twelve clients begin in as many turns.
  */
 function writeChunks(
-  response: HttpResponse,
+  response: TransportResponse,
   chunks: Iterable<Buffer>,
   { isOver, failed }: Pick<Course, "isOver" | "failed">,
   pending: PendingBytes,

@@ -3,9 +3,9 @@
  * all of it may come from an attacker.
  */
 
-import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import { randomUUID } from "node:crypto";
 import { clientAddress, type Network } from "./client-address.js";
+import type { TransportRequest, TransportResponse } from "./transport.js";
 
 /** A request id that a client may choose: it goes into headers and logs as it is. */
 const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
@@ -44,7 +44,7 @@ export interface Request {
 }
 
 /** Copies what the handlers need; `method` and `address` are read already. */
-export function readRequest(request: HttpRequest, method: string, paramCount: number, address: string): Request {
+export function readRequest(request: TransportRequest, method: string, paramCount: number, address: string): Request {
   const id = request.getHeader("x-request-id");
   const params: string[] = [];
   for (let i = 0; i < paramCount; i++) params.push(request.getParameter(i)!);
@@ -62,13 +62,13 @@ export function readRequest(request: HttpRequest, method: string, paramCount: nu
 }
 
 /** The client's address. It takes a system call and its text, 3–7 µs, so only who needs it should ask. */
-export function addressOf(request: HttpRequest, response: HttpResponse, trusted: readonly Network[]): string {
+export function addressOf(request: TransportRequest, response: TransportResponse, trusted: readonly Network[]): string {
   const socket = Buffer.from(response.getRemoteAddressAsText()).toString("latin1");
   return clientAddress(socket, trusted.length ? forwardedFor(request) : "", trusted);
 }
 
 /** RFC 9112 §6.1, §6.3. Going through all headers takes 2–3 µs, so reads, which have no body, are spared it. */
-function framingOf(request: HttpRequest, method: string): Framing {
+function framingOf(request: TransportRequest, method: string): Framing {
   const coding = request.getHeader("transfer-encoding");
   const isRead = method === "GET" || method === "HEAD";
   if (isRead && !coding && !request.getHeader("content-length")) return "plain";
@@ -85,7 +85,7 @@ function framingOf(request: HttpRequest, method: string): Framing {
 }
 
 /** All `X-Forwarded-For` headers in order: a proxy may add one of its own below the client's. */
-function forwardedFor(request: HttpRequest): string {
+function forwardedFor(request: TransportRequest): string {
   const values: string[] = [];
   request.forEach((name, value) => {
     if (name === "x-forwarded-for") values.push(value);

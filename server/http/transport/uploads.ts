@@ -2,10 +2,10 @@
  * Bodies on their way in. Each is bounded in size and in time, all of them together in size: what the clients of a
  * thousand connections send slowly must not fill memory.
  */
-import type { HttpResponse } from "uWebSockets.js";
 import { CairnlogError } from "../../../engine/error.js";
 import { HttpError } from "../problems.js";
 import { PendingBytes, type Share } from "./pending.js";
+import type { TransportResponse } from "./transport.js";
 
 /** How often it is looked whether a body is late, in milliseconds. */
 const LOOK_MS = 250;
@@ -56,7 +56,7 @@ export class Uploads {
    * see the answer. When the request is aborted the receiver is not called.
    * @param started when the request came, by `performance.now`
    */
-  read(response: HttpResponse, started: number, receiver: BodyReceiver): Upload {
+  read(response: TransportResponse, started: number, receiver: BodyReceiver): Upload {
     const body = new Body(this.#bounds, this.pending, this.#arriving, started, receiver);
     response.onData((chunk, isLast) => body.take(chunk, isLast));
     return body;

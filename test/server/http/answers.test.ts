@@ -10,8 +10,10 @@ import { HttpServer } from "#cairnlog/server/http/app.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { type Route, route } from "#cairnlog/server/http/route.js";
 import { Answer, headerGroup, json, jsonList, StreamedAnswer } from "#cairnlog/server/http/transport/answer.js";
+import { chooseTransport } from "#cairnlog/server/http/transport/choose.js";
 import { UNKNOWN } from "#cairnlog/server/http/transport/client-address.js";
 import { jsonValues, texts } from "../../texts.js";
+import { WANTED_TRANSPORT } from "../harness.js";
 import { until } from "../sockets.js";
 
 const LARGE = 32 * 2 ** 20;
@@ -77,7 +79,9 @@ const anchors = { totals: { pending: 0, confirmed: 0 }, oldestPending: () => nul
 const writing = { batches: 0, queued: 0, lastFailure: null, observeBatches: () => {} };
 const log = { size: 0, treeHead: () => null, anchors, ...writing };
 const metrics = new Metrics(log as unknown as ConstructorParameters<typeof Metrics>[0]);
+const { transport } = await chooseTransport(WANTED_TRANSPORT);
 const options = {
+  transport,
   routes,
   limits: null,
   trustedProxies: [],

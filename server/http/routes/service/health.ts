@@ -7,16 +7,22 @@ import type { Metrics } from "../../observing/metrics.js";
 import type { Readiness } from "../../observing/readiness.js";
 import { type Route, route } from "../../route.js";
 import { Answer } from "../../transport/answer.js";
+import type { ChosenTransport } from "../../transport/choose.js";
 
 /** Told at the start and by `/readyz` while no hardware roots are set. */
 export const DECLARATIONS_BELIEVED =
   "SERVICE_HARDWARE_ROOTS is not set: a credential of the type hardware is taken for hardware-backed on its holder's word.";
+
+/** Told at the start and by `/readyz` where nobody chose `node:http`, and it serves. */
+export const UWS_DOES_NOT_LOAD =
+  "uWebSockets.js does not load on this machine, so node:http serves. Each request takes more CPU. The log says why.";
 
 /** `GET /api/v1/health`, `/livez`, `/readyz`, `/metrics`. */
 export function healthRoutes(
   { credentials }: Pick<Registry, "credentials">,
   readiness: Readiness,
   metrics: Metrics,
+  { transport, whyNotUws }: ChosenTransport,
   isReadOnly: boolean,
 ): Route[] {
   return [
@@ -48,7 +54,8 @@ export function healthRoutes(
       async handle() {
         const warnings = [...(await readiness.check())];
         if (credentials.believesDeclarations) warnings.push(DECLARATIONS_BELIEVED);
-        return { status: "ok", ...(warnings.length ? { warnings } : {}) } as const;
+        if (whyNotUws !== null) warnings.push(UWS_DOES_NOT_LOAD);
+        return { status: "ok", transport: transport.name, ...(warnings.length ? { warnings } : {}) } as const;
       },
     }),
     route({
