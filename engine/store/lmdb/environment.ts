@@ -1,5 +1,5 @@
 /** Opens the LMDB environments of a log, and waits for their transactions. */
-import { truncateSync } from "node:fs";
+import { existsSync, truncateSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Database, open, type RootDatabase, type Transaction } from "lmdb";
 import { Encoder } from "msgpackr";
@@ -9,6 +9,7 @@ import type { Key } from "../schema.js";
 import { flushFile, flushFolder } from "./flush.js";
 import type { Health } from "./health.js";
 import { DATA_FILE, requireSound } from "./inspect.js";
+import { preflight } from "./preflight.js";
 
 /** Its types do not know that lmdb takes the mode of the files it makes. */
 export const FILE_MODE = { permissionsMode: PRIVATE_FILE } as object;
@@ -56,6 +57,7 @@ export function openEnvironment(options: EnvironmentOptions): Environment {
   if (!readOnly) makePrivateFolder(path);
   // Zeros are not an empty file to LMDB.
   if (state === "unborn") truncateSync(file);
+  preflight({ path, mapSize, readOnly, isNew: state === "unborn" || !existsSync(file) });
   const environment = open<unknown, Key>({
     path,
     mapSize,

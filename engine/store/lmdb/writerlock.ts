@@ -13,6 +13,7 @@ import { CairnlogError } from "../../error.js";
 import { makePrivateFolder } from "../private.js";
 import { FILE_MODE } from "./environment.js";
 import { DATA_FILE, inspectEnvironment } from "./inspect.js";
+import { preflight } from "./preflight.js";
 
 /** The environment holds no data. */
 const MAP_SIZE = 2 ** 20;
@@ -61,6 +62,7 @@ function openLock(path: string): RootDatabase {
     // the file beside it, so a process that has the old file open is still seen.
     const { state } = inspectEnvironment(folder, { maxFaults: 1 });
     if (state === "damaged" || state === "unborn") rmSync(join(folder, DATA_FILE));
+    preflight({ path: folder, mapSize: MAP_SIZE, readOnly: false, isNew: state !== "sound" });
     return open({ path: folder, mapSize: MAP_SIZE, ...FILE_MODE, overlappingSync: false });
   } catch (cause) {
     const { message } = cause as Error;

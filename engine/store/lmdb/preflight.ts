@@ -1,0 +1,114 @@
+/**
+ * Meets what would keep LMDB from opening an environment, before LMDB does. When it cannot open one, lmdb 3.5.6 uses memory
+ * that it has freed (`EnvWrap::openEnv`), and the process usually ends with SIGSEGV. So everything that it needs is tried by
+ * our own code first, where a failure is an error with a sentence.
+ *
+ * If we crash here, a file with a name of its own stays in the folder. Nothing reads it, and the next start writes over it.
+ */
+import {
+  accessSync,
+  closeSync,
+  constants,
+  linkSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import { PRIVATE_FILE } from "../private.js";
+import { DATA_FILE } from "./inspect.js";
+
+const LOCK_FILE = "lock.mdb";
+/** Length of a lock file with LMDB's 126 places for readers. */
+const LOCK_BYTES = 8272;
+/** What LMDB writes into a new environment, its tables included. */
+const NEW_BYTES = 64 * 1024;
+
+export interface Preflight {
+  /** Directory of the environment, which exists unless it is only read. */
+  readonly path: string;
+  readonly mapSize: number;
+  readonly readOnly: boolean;
+  /** Whether there is no data file yet, or one that holds nothing. */
+  readonly isNew: boolean;
+}
+
+/**
+ * Tries what LMDB will do to open an environment. Makes the lock file if it is missing.
+ * @throws Error the file system's, or a sentence
+ */
+export function preflight({ path, mapSize, readOnly, isNew }: Preflight): void {
+  requireAddressSpace(mapSize);
+  if (isNew) withDraft(path, NEW_BYTES, () => {});
+  else closeSync(openSync(join(path, DATA_FILE), readOnly ? "r" : "r+"));
+  requireLockFile(path, readOnly);
+}
+
+/** Calls `then` with the path of a new file of `length` bytes, and removes the file. */
+function withDraft(path: string, length: number, then: (draft: string) => void): void {
+  const draft = join(path, `preflight.${process.pid}.new`);
+  // It may be left over from a process that had the same number.
+  rmSync(draft, { force: true });
+  const file = openSync(draft, "wx", PRIVATE_FILE);
+  try {
+    for (let written = 0; written < length; ) written += writeSync(file, Buffer.alloc(length - written));
+    then(draft);
+  } finally {
+    closeSync(file);
+    rmSync(draft, { force: true });
+  }
+}
+
+/**
+ * The lock file is never opened here if it exists: closing it would drop the locks that this process may hold on it. A new
+ * one has all of its blocks, because LMDB writes to it through a map, which on a full disk is a SIGBUS. It gets its name
+ * when it is complete, so another process that starts at the same time has this file or its own.
+ */
+function requireLockFile(path: string, readOnly: boolean): void {
+  const lock = join(path, LOCK_FILE);
+  const found = statSync(lock, { throwIfNoEntry: false });
+  if (found && !found.isFile()) throw new Error(`${lock} is not a file`);
+  if (found) requireWritable(lock, readOnly);
+  else if (readOnly) requireWritable(path, readOnly);
+  else
+    withDraft(path, LOCK_BYTES, (draft) => {
+      try {
+        linkSync(draft, lock);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      }
+    });
+}
+
+/** A reader, too, has its place in the lock file; only on a file system that cannot be written LMDB does without. */
+function requireWritable(path: string, readOnly: boolean): void {
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK);
+  } catch (error) {
+    if (!readOnly || (error as NodeJS.ErrnoException).code !== "EROFS") throw error;
+  }
+}
+
+/** LMDB reserves address space for the largest size of the file. Some systems limit it (`ulimit -v`). */
+function requireAddressSpace(mapSize: number): void {
+  const limit = /^Max address space\s+(\d+)/m.exec(readSystemFile("/proc/self/limits"))?.[1];
+  const used = /^VmSize:\s+(\d+) kB/m.exec(readSystemFile("/proc/self/status"))?.[1];
+  if (limit === undefined || used === undefined) return;
+  const free = Number(limit) - Number(used) * 1024;
+  if (free > mapSize) return;
+  const [has, needs] = [free, mapSize].map((bytes) => Math.floor(bytes / 2 ** 20));
+  throw new Error(
+    `this process may use only ${has} MiB more of address space (ulimit -v), and ${needs} MiB are needed`,
+  );
+}
+
+/** Empty where the system has no such file: then no limit is known. */
+function readSystemFile(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
