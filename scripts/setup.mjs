@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Makes a checkout ready to run: installs what package-lock.json names and builds, each only when it is out of date.
 // `node scripts/setup.mjs bench` also prepares the benchmarks, whose peers live in bench/package.json, and
-// `node scripts/setup.mjs harness` the programs of test/crash, test/fuzz, test/mutants and test/soak.
+// `node scripts/setup.mjs harness` the programs of test/crash, test/faults, test/fuzz, test/mutants and test/soak.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";

@@ -69,6 +69,8 @@ export function openEnvironment(options: EnvironmentOptions): Environment {
     overlappingSync: false,
     eventTurnBatching: false,
   });
+  // Takes this process's place among the readers now: a failure of that is one of opening.
+  environment.useReadTransaction().done();
   if (state === "sound") return environment;
   flushFile(file);
   // Of the folders, this process made at least the last one. The data directory may be new as well.

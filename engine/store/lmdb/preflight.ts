@@ -23,8 +23,8 @@ import { DATA_FILE } from "./inspect.js";
 const LOCK_FILE = "lock.mdb";
 /** Length of a lock file with LMDB's 126 places for readers. */
 const LOCK_BYTES = 8272;
-/** What LMDB writes into a new environment, its tables included. */
-const NEW_BYTES = 64 * 1024;
+/** At least what LMDB writes into a new environment, the paths to its tables included. */
+const NEW_BYTES = 512 * 1024;
 
 export interface Preflight {
   /** Directory of the environment, which exists unless it is only read. */

@@ -1,0 +1,44 @@
+/** The short form of `npm run faults`: one case of each kind of end, and what a disk does that fills up or breaks. */
+import { expect, test } from "vitest";
+import { DIST } from "../reliability/planted.js";
+import { faults } from "./faults.js";
+import type { Case } from "./plan.js";
+
+const SEED = 1;
+
+/** The first case of each: phase, call, path, error. */
+const KINDS = [
+  "create fsync@node log/data.mdb EIO",
+  "create create@node operator.pub.pem ENOSPC",
+  "create fdatasync@lmdb log/data.mdb EIO",
+  "start open@node published.json EIO",
+  "start mkdir@node log EDQUOT",
+  "load fdatasync@lmdb log/data.mdb EIO",
+  "load pwrite64@lmdb log/data.mdb EINTR",
+  "load pwrite64@lmdb log/data.mdb EIO",
+  "load writev@lmdb log/data.mdb short",
+  "load statfs64@node log EIO",
+  "load * * ENOSPC",
+  "stop write@node published.json.new ENOSPC",
+];
+
+const kindOf = ({ phase, call, path, error }: Case): string => [phase, call, path, error].join(" ");
+
+test("a system call that fails loses nothing, and nothing false is said", { timeout: 900_000 }, async () => {
+  const report = await faults({
+    seed: SEED,
+    rounds: 0,
+    dist: DIST,
+    chosen: (cases) => {
+      const chosen = KINDS.map((kind) => [kind, cases.find((one) => kindOf(one) === kind)] as const);
+      // A call that the service no longer makes is to be replaced in the list.
+      expect(chosen.filter(([, one]) => !one).map(([kind]) => kind)).toEqual([]);
+      return chosen.flatMap(([, one]) => one ?? []);
+    },
+  });
+  expect(report.problems).toEqual([]);
+  expect(report.rounds).toBe(KINDS.length);
+  expect(report.outcomes["not reached"] ?? 0).toBeLessThan(3);
+  expect(report.outcomes["exit code 74"]).toBeGreaterThan(0);
+  expect(report.outcomes["did not start"]).toBeGreaterThan(0);
+});

@@ -1,0 +1,126 @@
+/** Rounds of failing system calls, and what the service did in them. */
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { DIST } from "../reliability/planted.js";
+import { Random } from "../reliability/random.js";
+import { scratchFolder } from "../service.js";
+import { Client, Facts } from "./client.js";
+import { type Case, casesOf, isChosen, nameOf, type Phase } from "./plan.js";
+import { ServiceProcess } from "./process.js";
+import { type Outcome, runRound, type Template, type World } from "./round.js";
+import { type Call, compileShim, Injector } from "./shim.js";
+
+export interface FaultsOptions {
+  readonly seed: number;
+  /** Most rounds; all cases are some thousand. */
+  readonly rounds: number;
+  /** The build that is tested. */
+  readonly dist: string;
+  /** As `isChosen` reads it. */
+  readonly only?: string | undefined;
+  /** Cases to run instead of those that the seed chooses. */
+  readonly chosen?: (cases: readonly Case[]) => readonly Case[];
+  readonly progress?: (round: number, rounds: number, report: FaultsReport) => void;
+  /** Stops after the round that is under way. */
+  readonly signal?: AbortSignal;
+  /** Ends with the first round that has a problem. */
+  readonly endsEarly?: boolean;
+}
+
+/** How often the service did what, for a call and an error. */
+export type Row = Partial<Record<Outcome, number>>;
+
+export interface FaultsReport {
+  readonly seed: number;
+  /** Cases there are. */
+  cases: number;
+  rounds: number;
+  acknowledged: number;
+  readonly outcomes: Row;
+  /** By phase, call with its caller, and error. */
+  readonly table: Record<string, Row>;
+  /** Codes of refusals, by call and error. */
+  readonly codes: Record<string, string[]>;
+  readonly problems: string[];
+}
+
+export async function faults(options: FaultsOptions): Promise<FaultsReport> {
+  const { seed, progress, signal, only } = options;
+  const report: FaultsReport = {
+    seed,
+    cases: 0,
+    rounds: 0,
+    acknowledged: 0,
+    outcomes: {},
+    table: {},
+    codes: {},
+    problems: [],
+  };
+  const folder = scratchFolder();
+  try {
+    const random = new Random(seed);
+    const library = compileShim(folder.path);
+    // The build under test may have a planted fault; what it makes of an unharmed system is not what is tested here.
+    const { template, profile } = await prepare(DIST, library, folder.path);
+    const world: World = { dist: options.dist, library, template, random, folder: folder.path };
+    const all = casesOf(profile, random).filter((one) => only === undefined || isChosen(one, only));
+    const cases = options.chosen ? options.chosen(all) : all.slice(0, options.rounds);
+    report.cases = all.length;
+    for (const one of cases) {
+      if (signal?.aborted || (options.endsEarly && report.problems.length)) break;
+      const { outcome, codes, problems, acknowledged } = await runRound(world, one);
+      report.rounds++;
+      report.acknowledged += acknowledged;
+      report.problems.push(...problems);
+      count(report, one, outcome, codes);
+      progress?.(report.rounds, cases.length, report);
+    }
+  } finally {
+    folder.remove();
+  }
+  return report;
+}
+
+function count(report: FaultsReport, { phase, call, error }: Case, outcome: Outcome, codes: readonly string[]): void {
+  const name = `${phase} ${call} ${error}`;
+  report.table[name] ??= {};
+  const row = report.table[name];
+  row[outcome] = (row[outcome] ?? 0) + 1;
+  report.outcomes[outcome] = (report.outcomes[outcome] ?? 0) + 1;
+  const key = `${nameOf(call)} ${error}`;
+  if (codes.length) report.codes[key] = [...new Set([...(report.codes[key] ?? []), ...codes])].sort();
+}
+
+/** A data directory to copy, and the calls that a service makes that meets no fault. */
+async function prepare(dist: string, library: string, folder: string) {
+  const dataDir = join(folder, "template");
+  const facts = new Facts();
+  const profile: Record<Phase, readonly Call[]> = { create: [], start: [], load: [], stop: [] };
+  for (const first of ["create", "start"] as const) {
+    const files = join(folder, first);
+    mkdirSync(files);
+    const injector = new Injector(library, files, dataDir);
+    const service = new ServiceProcess(dist, dataDir, injector.environment);
+    try {
+      const url = await service.listening;
+      if (!url) throw new Error(`without any fault the service does not start: ${service.stderr}`);
+      const [started, client] = [injector.calls().length, new Client(url, facts)];
+      profile[first] = injector.calls();
+      const actor = await client.actor();
+      if (!actor) throw new Error(`without any fault the service refuses: ${client.problems}`);
+      await client.work(actor);
+      const loaded = injector.calls().length;
+      const end = await service.stop();
+      if (end?.code !== 0 || client.problems.length)
+        throw new Error(`without any fault: ${JSON.stringify(end)} ${client.problems} ${service.stderr}`);
+      profile.load = injector.calls().slice(started, loaded);
+      profile.stop = injector.calls().slice(loaded);
+    } finally {
+      await service.kill();
+      injector.close();
+      rmSync(files, { recursive: true });
+    }
+  }
+  const template: Template = { dataDir, facts };
+  return { template, profile };
+}
