@@ -9,6 +9,7 @@ import { dirname, join, resolve } from "node:path";
 import Type, { type Static } from "typebox";
 import { Check } from "typebox/value";
 import { CairnlogError } from "../../engine/error.js";
+import { flushFolders } from "../../engine/flush.js";
 import { ClientState, type State, type Store } from "../client/index.js";
 
 /** How far watched events were told, which is never further than the mirror reaches. */
@@ -89,6 +90,7 @@ export function keepFile(path: string, text: string): string {
       closeSync(file);
     }
     renameSync(fresh, path);
+    flushFolders(dirname(path));
   } catch (error) {
     rmSync(fresh, { force: true });
     throw error;

@@ -2,6 +2,7 @@
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { CairnlogError } from "../../error.js";
+import { flushFolders } from "../../flush.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { pack, unpack } from "../pool/packing.js";
 import type { Pool } from "../pool/pool.js";
@@ -118,10 +119,5 @@ export function writeKeyFile(path: string, pem: string): void {
   } finally {
     unlinkSync(draft);
   }
-  const folder = openSync(dirname(path), "r");
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
+  flushFolders(dirname(path));
 }

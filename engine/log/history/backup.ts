@@ -9,6 +9,7 @@ import { chmodSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
+import { flushFolders } from "../../flush.js";
 import { rowLine } from "../../journal/rows.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
 import { FORMAT, PRIVATE_TABLES } from "../../store/schema.js";
@@ -55,6 +56,7 @@ export async function backUp(options: BackupOptions): Promise<{ readonly manifes
     store.pin();
     mkdirSync(to, { recursive: true, mode: 0o700 });
     chmodSync(to, 0o700);
+    flushFolders(to);
     removeDrafts(to);
     return await write(store, readManifest(to), options);
   } finally {

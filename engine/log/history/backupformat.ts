@@ -163,7 +163,7 @@ export const draftName = (pid: number): string => `draft.${pid}.partial`;
 export const DRAFT = /^draft\.(\d+)\.partial$/;
 
 /** Makes the names in a folder durable. */
-export async function syncFolder(folder: string): Promise<void> {
+async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, "r");
   try {
     await handle.sync();

@@ -6,14 +6,14 @@
  * rename the log is complete. The rename comes after every byte of the new log is on disk.
  */
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
+import { flushFolders } from "../../flush.js";
 import { commitRows, Ledger } from "../../journal/ledger.js";
 import { localJournal } from "../../journal/local.js";
 import type { RecordedChange } from "../../journal/rows.js";
 import { BATCH_BYTES } from "../../store/batch.js";
-import { flushFolder } from "../../store/lmdb/flush.js";
 import { migrate } from "../../store/lmdb/migrations.js";
 import { makePrivateFolder } from "../../store/private.js";
 import { PRIVATE_TABLES } from "../../store/schema.js";
@@ -284,7 +284,7 @@ function takePlace(building: string, path: string, inode: number): void {
     if (statSync(built).ino !== inode) throw new Error("the file is another import's");
     makePrivateFolder(path);
     renameSync(built, join(path, DATA_FILE));
-    for (const folder of [path, dirname(path)]) flushFolder(folder);
+    flushFolders(path);
   } catch (cause) {
     throw new CairnlogError("storage-failed", `The imported log could not be moved to ${path}.`, { cause });
   }

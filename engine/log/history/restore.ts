@@ -12,6 +12,7 @@ import { dirname } from "node:path";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
+import { flushFolders } from "../../flush.js";
 import { commitRows, Ledger } from "../../journal/ledger.js";
 import { localJournal } from "../../journal/local.js";
 import { type RecordedChange, readRowLine } from "../../journal/rows.js";
@@ -24,7 +25,7 @@ import { EntryReader } from "../read/reader.js";
 import { Frontier } from "../tree/frontier.js";
 import { rootAt } from "../tree/proofs.js";
 import type { Projection } from "../write/projection.js";
-import { linesOf, type Manifest, readManifest, syncFolder } from "./backupformat.js";
+import { linesOf, type Manifest, readManifest } from "./backupformat.js";
 import { type HistoryItem, type HistoryWriter, openHistory } from "./history.js";
 
 /** Private rows written at once. */
@@ -84,7 +85,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   try {
     const restored = await build(manifest, building, options);
     renameSync(building, path);
-    await syncFolder(dirname(path));
+    flushFolders(dirname(path));
     return restored;
   } finally {
     rmSync(building, { recursive: true, force: true });

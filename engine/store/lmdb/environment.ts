@@ -1,12 +1,12 @@
 /** Opens the LMDB environments of a log, and waits for their transactions. */
 import { existsSync, truncateSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { type Database, open, type RootDatabase, type Transaction } from "lmdb";
 import { Encoder } from "msgpackr";
 import { CairnlogError } from "../../error.js";
+import { flushFile, flushFolders } from "../../flush.js";
 import { makePrivateFolder, PRIVATE_FILE } from "../private.js";
 import type { Key } from "../schema.js";
-import { flushFile, flushFolder } from "./flush.js";
 import type { Health } from "./health.js";
 import { DATA_FILE, requireSound } from "./inspect.js";
 import { preflight } from "./preflight.js";
@@ -73,8 +73,7 @@ export function openEnvironment(options: EnvironmentOptions): Environment {
   environment.useReadTransaction().done();
   if (state === "sound") return environment;
   flushFile(file);
-  // Of the folders, this process made at least the last one. The data directory may be new as well.
-  for (const folder of [path, dirname(path), dirname(dirname(path))]) flushFolder(folder);
+  flushFolders(path);
   return environment;
 }
 

@@ -117,11 +117,9 @@ test("files and folders are flushed, and the log's own before the postings are b
     syncBuiltinESMExports();
   }
   const postings = join(path, "postings");
-  expect(steps).toEqual([
-    join(path, "data.mdb"),
-    path,
-    data,
-    dirname(data),
-    ...[join(postings, "data.mdb"), postings, path, data].map((name) => `${name}, with postings`),
+  const own = [postings, path, data, dirname(data)];
+  expect(steps.filter((step) => step.startsWith(dirname(data)))).toEqual([
+    ...[join(path, "data.mdb"), ...own.slice(1)],
+    ...[join(postings, "data.mdb"), ...own].map((name) => `${name}, with postings`),
   ]);
 });

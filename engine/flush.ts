@@ -1,5 +1,6 @@
 /** Flushes files and folders: a new file survives a power failure only if the folder that names it is on disk too. */
-import { closeSync, fsyncSync, openSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 
 /** Waits until the content of a file is on disk. @throws the file system's error */
 export function flushFile(path: string): void {
@@ -22,4 +23,17 @@ export function flushFolder(path: string): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EACCES") throw error;
   }
+}
+
+/**
+ * Waits until a folder can be found after a power failure: its names are on disk, and so is each folder above it under its
+ * own name. Any of these may be new, also if another process made it and was killed then. The folders of other file
+ * systems are not ours.
+ * @throws the file system's error
+ */
+export function flushFolders(path: string): void {
+  const folder = resolve(path);
+  flushFolder(folder);
+  const parent = dirname(folder);
+  if (parent !== folder && statSync(parent).dev === statSync(folder).dev) flushFolders(parent);
 }
