@@ -65,6 +65,7 @@ export class LogWriter extends LogView implements Executor {
 
   /** What the journal has decided beyond the disk is applied, and memory becomes what the disk says. */
   async recover(): Promise<void> {
+    await this.#applier.fileMissing();
     this.#applier.restore();
     await this.#applier.catchUp();
     this.#applier.restore();

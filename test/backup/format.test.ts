@@ -15,7 +15,7 @@ const corrupt = (message: RegExp | string) =>
   expect.objectContaining({ code: "corrupt-log", message: expect.stringMatching(message) });
 
 async function written(folder: string, lines: readonly (string | Uint8Array)[]) {
-  const file = await HashedFile.create(folder);
+  const file = await HashedFile.create(folder, "entries");
   for (const line of lines) await file.line(line);
   return file.keep("lines.ndjson");
 }
@@ -52,9 +52,9 @@ describe("a file", () => {
 
   test("takes bytes as they are, and a name from its hash", async () => {
     const folder = temporaryFolder();
-    const file = await HashedFile.create(folder);
+    const file = await HashedFile.create(folder, "entries");
     await file.line(Buffer.from([0xff, 0x00]));
-    expect(readdirSync(folder)).toEqual([`draft.${process.pid}.partial`]);
+    expect(readdirSync(folder)).toEqual([`draft.${process.pid}.entries.partial`]);
     const kept = await file.keep((digest) => `by-${digest}.ndjson`);
     const digest = sha256(Buffer.from([0xff, 0x00, 0x0a]));
     expect(kept).toEqual({ file: `by-${digest}.ndjson`, bytes: 3, sha256: digest });
@@ -258,8 +258,13 @@ test("drafts of processes that have ended are removed, and no others", async () 
   const to = temporaryFolder();
   const gone = 2 ** 22 + 1;
   // That of the first process, which runs, stays; so does what only looks like a draft.
-  const kept = [draftName(1), `${draftName(gone)}x`, `x${draftName(gone)}`, "draft.x.partial"];
-  for (const name of [...kept, draftName(gone), draftName(process.pid)])
+  const kept = [
+    draftName(1, "entries"),
+    `${draftName(gone, "entries")}x`,
+    `x${draftName(gone, "entries")}`,
+    "draft.x.partial",
+  ];
+  for (const name of [...kept, draftName(gone, "entries"), `draft.${gone}.partial`, draftName(process.pid, "private")])
     writeFileSync(join(to, name), "half of something");
   await backUp({ path, to, operatorKey: testOperator.public.pem });
   const { segments, private_rows } = readManifest(to)!;

@@ -68,6 +68,11 @@ export class Applier {
     this.#ledger = new Ledger(store, journal);
   }
 
+  /** Files entries whose postings are missing on disk, so that the next `restore` is quick. */
+  fileMissing(): Promise<void> {
+    return this.#parts.memory.fileMissing();
+  }
+
   /** Reads the state from disk again. */
   restore(): void {
     this.#last = undefined;

@@ -51,7 +51,27 @@ export function storedEntry(reader: EntryReader, leafIndex: number): DerivableEn
   };
 }
 
-/** Adds the terms of the entries that are in no run yet, up to `size`, to `postings`: a few thousand at most. */
+/**
+ * Files the entries of a log of `size` entries whose postings are missing, until a few thousand are left for `catchUp`.
+ * Memory holds two stretches at a time, however many entries there are. It waits for runs, but not for their merges, so
+ * that an interrupted merge does not delay a start.
+ *
+ * If we crash here: every run that is on disk counts, and the next call goes on behind the last one. If runs cannot be
+ * written, the rest is left to `catchUp`: a log on a full disk must still open.
+ */
+export async function fileMissing(
+  postings: Postings,
+  reader: EntryReader,
+  size: number,
+  projection: Projection,
+): Promise<void> {
+  while (size - postings.size > FLUSH_ENTRIES && !postings.isStopped) {
+    catchUp(postings, reader, postings.size + FLUSH_ENTRIES, projection);
+    await postings.relieved(0);
+  }
+}
+
+/** Adds the terms of the entries that are in no run yet, up to `size`, to `postings`. Memory holds all of them. */
 export function catchUp(postings: Postings, reader: EntryReader, size: number, projection: Projection): void {
   if (size <= postings.size) return;
   const terms = new TermTable();

@@ -7,7 +7,7 @@ import { Postings } from "../../store/postings/postings.js";
 import { EntryReader } from "../read/reader.js";
 import { Frontier } from "../tree/frontier.js";
 import type { Projection } from "../write/projection.js";
-import { catchUp } from "./derive.js";
+import { catchUp, fileMissing } from "./derive.js";
 
 export class LogMemory {
   readonly frontier: Frontier;
@@ -24,6 +24,12 @@ export class LogMemory {
     this.#projection = projection;
     this.frontier = new Frontier(store);
     this.postings = new Postings(store.postings, isReader);
+  }
+
+  /** Files entries whose postings are missing on disk. Only for the writer, before `restore`, which is quick after it. */
+  async fileMissing(): Promise<void> {
+    this.frontier.restore();
+    await fileMissing(this.postings, this.#entries, this.frontier.size, this.#projection);
   }
 
   /** Reads the state from disk again. */

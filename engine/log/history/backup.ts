@@ -1,6 +1,10 @@
 /**
  * Makes backups of a log, also while its service runs in another process. Each backup writes the entries since the
- * previous one into a new segment, and the private rows of the same moment beside it.
+ * previous one into a new segment, and the private rows of one moment beside it.
+ *
+ * Only the private rows and the size of the log are read at one moment, because they belong together. Entries and heads
+ * never change, so they are read afterwards, a stretch at a time. LMDB maps its file: the pages that were read count as
+ * memory of this process, and are given back only when the file is closed. So the log is opened again for each stretch.
  *
  * If we crash here: no file that the last manifest names is changed before the new manifest has replaced it, so the
  * previous backup stays intact.
@@ -12,13 +16,14 @@ import { CairnlogError } from "../../error.js";
 import { flushFolders } from "../../flush.js";
 import { rowLine } from "../../journal/rows.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
+import type { LogMeta } from "../../store/rows.js";
 import { FORMAT, PRIVATE_TABLES } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
+import type { TreeHead } from "../../verify/tree/treehead.js";
 import { formatTimestamp, systemClock } from "../clock.js";
 import { EntryReader } from "../read/reader.js";
 import {
   BACKUP_FORMAT,
-  type BackupFile,
   DRAFT,
   HashedFile,
   type Manifest,
@@ -29,6 +34,8 @@ import {
 
 /** Lines written before the signal is checked again. */
 const STEP = 1024;
+/** Bytes of entries that are read before the log is opened again. */
+const STRETCH_BYTES = 32 * 2 ** 20;
 
 export interface BackupOptions {
   /** Directory of the log. */
@@ -42,6 +49,17 @@ export interface BackupOptions {
   readonly signal?: AbortSignal;
 }
 
+/** The log at the moment of the backup. */
+interface Moment {
+  readonly meta: LogMeta;
+  readonly size: number;
+  /** Of the newest entry, hex; null on an empty log. */
+  readonly entryHash: string | null;
+  readonly head: TreeHead | null;
+  /** The private rows; the file has no name yet. */
+  readonly rows: HashedFile;
+}
+
 /**
  * Brings the backup in `options.to` up to date.
  * @returns its manifest, and the number of entries that were added
@@ -51,21 +69,34 @@ export interface BackupOptions {
 export async function backUp(options: BackupOptions): Promise<{ readonly manifest: Manifest; readonly added: number }> {
   const { path, to } = options;
   const store = openStore({ path, readOnly: true });
+  let earlier: Manifest | undefined;
+  let moment: Moment;
   try {
-    // Private rows and the size of the log must be read at one moment, because they belong together.
     store.pin();
     mkdirSync(to, { recursive: true, mode: 0o700 });
     chmodSync(to, 0o700);
     flushFolders(to);
     removeDrafts(to);
-    return await write(store, readManifest(to), options);
+    earlier = readManifest(to);
+    moment = await readMoment(store, earlier, options);
   } finally {
     await store.close();
   }
+  return write(moment, earlier, options);
 }
 
-async function write(store: Store, earlier: Manifest | undefined, options: BackupOptions) {
-  const { path, to, operatorKey } = options;
+async function readMoment(store: Store, earlier: Manifest | undefined, options: BackupOptions): Promise<Moment> {
+  const meta = ownMeta(store, options);
+  const reader = new EntryReader(store);
+  const last = store.lastBatch();
+  const size = last ? last.firstIndex + last.count : 0;
+  if (earlier) checkContinues(earlier, meta.key_id, size, reader, options.to);
+  const [entryHash, head] = [reader.digest(size - 1) ?? null, reader.head(size) ?? null];
+  return { meta, size, entryHash, head, rows: await writePrivateRows(store, options) };
+}
+
+/** @throws CairnlogError unless this is a complete log of this operator, in this version's format */
+function ownMeta(store: Store, { path, operatorKey }: BackupOptions): LogMeta {
   const meta = store.get("meta", "log");
   if (!meta) throw new CairnlogError("corrupt-log", `There is no log in ${path}.`);
   checkFormat(meta);
@@ -85,21 +116,30 @@ async function write(store: Store, earlier: Manifest | undefined, options: Backu
       "wrong-operator",
       `The log is signed by operator key ${meta.key_id}, not by ${fingerprint}.`,
     );
-  const reader = new EntryReader(store);
-  const last = store.lastBatch();
-  const size = last ? last.firstIndex + last.count : 0;
-  if (earlier) checkContinues(earlier, meta.key_id, size, reader, to);
+  return meta;
+}
 
+async function write(moment: Moment, earlier: Manifest | undefined, options: BackupOptions) {
+  const { to, operatorKey } = options;
+  const { meta, size, entryHash, head, rows } = moment;
   const from = earlier?.tree_size ?? 0;
-  const segments = size > from ? [await writeSegment(reader, from, size, options)] : [];
-  const private_rows = await writePrivateRows(store, size, options);
+  let segments: readonly Segment[];
+  try {
+    segments = size > from ? [await writeSegment(from, moment, options)] : [];
+  } catch (error) {
+    await rows.abandon();
+    removeDrafts(to);
+    throw error;
+  }
+  // Named by its hash, so that it never overwrites a file that the last manifest names.
+  const private_rows = await rows.keep((sha256) => `private-${size}-${sha256.slice(0, 16)}.ndjson`);
   const manifest: Manifest = {
     format: BACKUP_FORMAT,
     operator_key: operatorKey,
     meta,
     tree_size: size,
-    entry_hash: reader.digest(size - 1) ?? null,
-    head: reader.head(size) ?? null,
+    entry_hash: entryHash,
+    head,
     made_at: formatTimestamp(systemClock()),
     segments: [...(earlier?.segments ?? []), ...segments],
     private_rows,
@@ -129,34 +169,43 @@ function checkContinues(earlier: Manifest, keyId: string, size: number, reader: 
     );
 }
 
-async function writeSegment(
-  reader: EntryReader,
-  from: number,
-  to: number,
-  { to: folder, progress, signal }: BackupOptions,
-): Promise<Segment> {
-  const file = await HashedFile.create(folder);
+async function writeSegment(from: number, { size, entryHash }: Moment, options: BackupOptions): Promise<Segment> {
+  const { path, to, progress, signal } = options;
+  const file = await HashedFile.create(to, "entries");
   try {
-    for (let index = from; index < to; index++) {
-      if ((index - from) % STEP === 0) {
-        signal?.throwIfAborted();
-        progress?.(index - from, to - from);
+    let digest: string | undefined;
+    for (let index = from; index < size; ) {
+      // The file was looked at when the moment was read.
+      const store = openStore({ path, readOnly: true, isInspected: true });
+      try {
+        const reader = new EntryReader(store);
+        for (let read = 0; index < size && read < STRETCH_BYTES; index++) {
+          if ((index - from) % STEP === 0) {
+            signal?.throwIfAborted();
+            progress?.(index - from, size - from);
+          }
+          const entry = reader.json(index);
+          if (!entry) throw new CairnlogError("corrupt-log", `The entry at leaf ${index} is missing in the log.`);
+          read += entry.length;
+          await file.line(entry);
+          await file.line(JSON.stringify(reader.head(index + 1) ?? null));
+          digest = reader.digest(index);
+        }
+      } finally {
+        await store.close();
       }
-      const entry = reader.json(index);
-      if (!entry) throw new CairnlogError("corrupt-log", `The entry at leaf ${index} is missing in the log.`);
-      await file.line(entry);
-      await file.line(JSON.stringify(reader.head(index + 1) ?? null));
     }
+    if (digest !== entryHash)
+      throw new CairnlogError("corrupt-log", `Another log was put in the place of the one in ${path}.`);
   } catch (error) {
     await file.abandon();
-    removeDrafts(folder);
     throw error;
   }
-  return { ...(await file.keep(`entries-${from}-${to}.ndjson`)), from, to };
+  return { ...(await file.keep(`entries-${from}-${size}.ndjson`)), from, to: size };
 }
 
-async function writePrivateRows(store: Store, size: number, { to, signal }: BackupOptions): Promise<BackupFile> {
-  const file = await HashedFile.create(to);
+async function writePrivateRows(store: Store, { to, signal }: BackupOptions): Promise<HashedFile> {
+  const file = await HashedFile.create(to, "private");
   let lines = 0;
   try {
     for (const table of PRIVATE_TABLES)
@@ -169,8 +218,7 @@ async function writePrivateRows(store: Store, size: number, { to, signal }: Back
     removeDrafts(to);
     throw error;
   }
-  // Named by its hash, so that it never overwrites a file that the last manifest names.
-  return file.keep((sha256) => `private-${size}-${sha256.slice(0, 16)}.ndjson`);
+  return file;
 }
 
 /** Removes drafts of this process, and of processes that ended before they were done. */

@@ -99,7 +99,7 @@ export function readManifest(folder: string): Manifest | undefined {
 
 /** Replaces the manifest of the backup atomically. */
 export async function replaceManifest(folder: string, manifest: Manifest): Promise<void> {
-  const file = await HashedFile.create(folder);
+  const file = await HashedFile.create(folder, "manifest");
   await file.line(JSON.stringify(manifest, null, 2));
   await file.keep(MANIFEST);
 }
@@ -120,9 +120,12 @@ export class HashedFile {
     this.#handle = handle;
   }
 
-  /** If we crash while it is written, a draft is left over, which the next backup removes. */
-  static async create(folder: string): Promise<HashedFile> {
-    const draft = join(folder, draftName(process.pid));
+  /**
+   * If we crash while it is written, a draft is left over, which the next backup removes.
+   * @param what distinguishes files that are written at the same time: lower-case letters
+   */
+  static async create(folder: string, what: string): Promise<HashedFile> {
+    const draft = join(folder, draftName(process.pid, what));
     return new HashedFile(folder, draft, await open(draft, "w", 0o600));
   }
 
@@ -159,8 +162,9 @@ export class HashedFile {
   }
 }
 
-export const draftName = (pid: number): string => `draft.${pid}.partial`;
-export const DRAFT = /^draft\.(\d+)\.partial$/;
+export const draftName = (pid: number, what: string): string => `draft.${pid}.${what}.partial`;
+/** Earlier versions had one draft at a time, without a further name. */
+export const DRAFT = /^draft\.(\d+)(?:\.[a-z]+)?\.partial$/;
 
 /** Makes the names in a folder durable. */
 async function syncFolder(folder: string): Promise<void> {

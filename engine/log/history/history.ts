@@ -84,8 +84,16 @@ export async function openHistory(options: HistoryOptions): Promise<HistoryWrite
   const store = openStore(options);
   try {
     const meta = store.get("meta", "log");
-    if (meta) await migrate(store, meta, refilingFor(options.projection ?? noProjection));
-    return new HistoryWriter(store, operator, reader, options, lock);
+    if (meta && meta.key_id !== operator.fingerprint)
+      throw new CairnlogError(
+        "wrong-operator",
+        `This log is signed by operator key ${meta.key_id}, not by ${operator.fingerprint}.`,
+      );
+    const { projection = noProjection } = options;
+    if (meta) await migrate(store, meta, refilingFor(projection));
+    const memory = new LogMemory(store, projection);
+    await memory.fileMissing();
+    return new HistoryWriter({ store, memory, operator, reader, lock }, options);
   } catch (error) {
     await store.close();
     await lock.release();
@@ -107,6 +115,17 @@ interface PreparedGroup extends Group {
   readonly tiles: readonly TileChange[];
 }
 
+/** Opened by `openHistory`. */
+interface HistoryParts {
+  readonly store: Store;
+  /** The memory of this thread. */
+  readonly memory: LogMemory;
+  readonly operator: ServerKey;
+  readonly reader: HistoryReader;
+  /** Released when the log is closed. */
+  readonly lock: WriterLock;
+}
+
 export class HistoryWriter {
   readonly #store: Store;
   readonly #lock: WriterLock;
@@ -124,21 +143,14 @@ export class HistoryWriter {
   #closed = false;
 
   /** Use `openHistory`. */
-  constructor(store: Store, operator: ServerKey, reader: HistoryReader, options: HistoryOptions, lock: WriterLock) {
+  constructor({ store, memory, operator, reader, lock }: HistoryParts, options: HistoryOptions) {
     this.#store = store;
     this.#lock = lock;
     this.#operator = operator;
     this.#reader = reader;
     this.#projection = options.projection ?? noProjection;
     this.#verifier = options.pool ? new SignatureVerifier(options.pool) : null;
-    const meta = store.get("meta", "log");
-    if (meta && meta.key_id !== operator.fingerprint)
-      throw new CairnlogError(
-        "wrong-operator",
-        `This log is signed by operator key ${meta.key_id}, not by ${operator.fingerprint}.`,
-      );
     this.#entries = new EntryReader(store);
-    const memory = new LogMemory(store, this.#projection);
     this.#applier = new Applier({ store, journal: localJournal, projection: this.#projection, operator, memory });
     this.#restore();
   }
@@ -186,6 +198,14 @@ export class HistoryWriter {
    */
   seal(item: HistoryItem, signer: Signer): Promise<readonly HistoryWarning[]> {
     return this.#inTurn(() => this.#add([item], signer));
+  }
+
+  /**
+   * Waits until the postings on disk are those of a log at rest: at most a few thousand entries are in no run, and no merge
+   * is due. Otherwise the next start would do that work.
+   */
+  settled(): Promise<void> {
+    return this.#inTurn(() => this.#applier.postings.settle());
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {

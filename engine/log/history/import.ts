@@ -1,20 +1,22 @@
 /**
- * Import: a log that begins with a history, all of it or nothing. The new log is built in a directory beside the log,
- * and one rename of one file puts it in the place of the empty log.
+ * Import: a log that begins with a history, all of it or nothing. The new log is built in a directory beside the log, and
+ * put in the place of the empty log by two renames: first the file of the entries, then the directory of the postings.
  *
- * If we crash here: before the rename the log is still empty, and the next import removes the unfinished one. After the
- * rename the log is complete. The rename comes after every byte of the new log is on disk.
+ * If we crash here: before the first rename the log is still empty, and the next import removes the unfinished one. After
+ * it the log is complete. Between the two it has no postings, which the next start makes from the entries. Every byte of
+ * the new log is on disk before the first rename.
  */
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
-import { flushFolders } from "../../flush.js";
+import { flushFolder, flushFolders } from "../../flush.js";
 import { commitRows, Ledger } from "../../journal/ledger.js";
 import { localJournal } from "../../journal/local.js";
 import type { RecordedChange } from "../../journal/rows.js";
 import { BATCH_BYTES } from "../../store/batch.js";
 import { migrate } from "../../store/lmdb/migrations.js";
+import { takeWriterLock } from "../../store/lmdb/writerlock.js";
 import { makePrivateFolder } from "../../store/private.js";
 import { PRIVATE_TABLES } from "../../store/schema.js";
 import { openStore, postingsFolder, type Store } from "../../store/store.js";
@@ -68,7 +70,7 @@ export interface ImportProgress {
 /**
  * Imports entries as `GET /log` serves them, one on each line, into a log that is empty or absent. Ids, the text of
  * timestamps, hashes, chain versions and anchoring proofs do not change. Everything that can be checked is checked.
- * @throws CairnlogError `precondition-failed` unless the log is empty and no other process has it open;
+ * @throws CairnlogError `precondition-failed` or `in-use` unless the log is empty and no other process has it open;
  *   `wrong-operator`; for the first invalid line, with its number in the message and as `details[0].path`,
  *   `invalid-input`, `not-i-json` or `payload-too-large`; `signer-unavailable`, `storage-failed`. The log is then
  *   unchanged.
@@ -80,13 +82,21 @@ export async function importEntries(
 ): Promise<ImportReport> {
   const { path } = options;
   const building = `${path}.importing`;
-  await checkEmpty(options);
+  // Also beside a log that has entries: an import that was killed after the first rename leaves files behind.
   rmSync(building, { recursive: true, force: true });
+  await checkEmpty(options);
   try {
     await copyPrivateRows(options, building);
     const report = await build({ ...options, path: building }, source, progress);
-    await checkEmpty(options);
-    takePlace(building, path, report.inode);
+    checkOwn(building, path, report.inodes);
+    // From here on no service starts: it would go on with the file that is about to be replaced.
+    const lock = await takeWriterLock(path);
+    try {
+      await checkEmpty(options);
+      takePlace(building, path);
+    } finally {
+      await lock.release();
+    }
     return report.imported;
   } finally {
     // This may remove the files of another import that runs at the same time; that one finds its file gone and fails.
@@ -140,15 +150,15 @@ async function copyPrivateRows(options: ImportOptions, building: string): Promis
   }
 }
 
-/** @returns also the inode of the file that was written */
+/** @returns also the inodes of the files that were written */
 async function build(
   options: ImportOptions,
   source: ImportSource,
   progress: (done: ImportProgress) => void,
-): Promise<{ readonly imported: ImportReport; readonly inode: number }> {
+): Promise<{ readonly imported: ImportReport; readonly inodes: readonly number[] }> {
   const writer = await openHistory({ ...options, operatorKey: options.signer.public.pem });
   try {
-    const { ino: inode } = statSync(join(options.path, DATA_FILE));
+    const inodes = inodesOf(options.path);
     const batches = new Batches(writer, options.signer);
     let number = 0;
     for await (const { bytes, done } of lines(source)) {
@@ -157,7 +167,9 @@ async function build(
       await batches.push(bytes, number);
       progress({ entries: batches.size, bytes: done });
     }
-    return { imported: await batches.finish(), inode };
+    const imported = await batches.finish();
+    await writer.settled();
+    return { imported, inodes };
   } finally {
     await writer.close();
   }
@@ -277,15 +289,38 @@ function asBytes(piece: ImportPiece): Buffer {
   return Buffer.from(`${JSON.stringify(piece)}\n`, "utf8");
 }
 
-/** Puts the built log into its place: from now on the log has a history. */
-function takePlace(building: string, path: string, inode: number): void {
-  const built = join(building, DATA_FILE);
+/** Inodes of the files of the log in the directory `path`. */
+const inodesOf = (path: string): number[] =>
+  [path, postingsFolder(path)].map((folder) => statSync(join(folder, DATA_FILE)).ino);
+
+/** @throws CairnlogError if another import that runs at the same time has removed the built log, or made its own */
+function checkOwn(building: string, path: string, inodes: readonly number[]): void {
   try {
-    if (statSync(built).ino !== inode) throw new Error("the file is another import's");
-    makePrivateFolder(path);
-    renameSync(built, join(path, DATA_FILE));
-    flushFolders(path);
+    if (inodesOf(building).join() !== inodes.join()) throw new Error("the file is another import's");
   } catch (cause) {
-    throw new CairnlogError("storage-failed", `The imported log could not be moved to ${path}.`, { cause });
+    throw notMoved(path, cause);
   }
 }
+
+/**
+ * Puts the built log into its place: from now on the log has a history.
+ *
+ * If we crash or the power fails here: each step is on disk before the next one begins. Postings beside an empty log would
+ * say that the log has lost its entries, so they come last; and the empty log's own must be gone by then.
+ */
+function takePlace(building: string, path: string): void {
+  try {
+    makePrivateFolder(path);
+    rmSync(postingsFolder(path), { recursive: true, force: true });
+    flushFolder(path);
+    renameSync(join(building, DATA_FILE), join(path, DATA_FILE));
+    flushFolders(path);
+    renameSync(postingsFolder(building), postingsFolder(path));
+    flushFolder(path);
+  } catch (cause) {
+    throw notMoved(path, cause);
+  }
+}
+
+const notMoved = (path: string, cause: unknown): CairnlogError =>
+  new CairnlogError("storage-failed", `The imported log could not be moved to ${path}.`, { cause });

@@ -134,6 +134,7 @@ async function build(manifest: Manifest, building: string, options: RestoreOptio
     if (writer.lastHash !== manifest.entry_hash)
       throw new CairnlogError("corrupt-log", "The backup's last entry is not the one that its manifest names.");
     if (mirror !== undefined) await addFromMirror(writer, mirror, options);
+    await writer.settled();
   } finally {
     await writer.close();
   }

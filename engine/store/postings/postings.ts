@@ -215,6 +215,11 @@ export class Postings {
     for (const memory of [this.#frozen, this.#memory]) if (memory) yield* memory.terms.range(low, high);
   }
 
+  /** Whether a write failed, so that nothing more is written until entries are added. */
+  get isStopped(): boolean {
+    return this.#failure !== undefined;
+  }
+
   /** If more than `entries` are not in a run yet, waits until enough of them are on disk. */
   async relieved(entries: number): Promise<void> {
     while (this.#flushing && this.#memory.to - this.#memory.from > entries) await this.#flushing;
