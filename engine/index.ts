@@ -2,6 +2,7 @@
 export { type OperatorKey, openOperatorKey, operatorKey, publicOperatorKey } from "./crypto/keys/operator-key.js";
 export { generatePrivateKey } from "./crypto/keys/private-key.js";
 export { createPool, type Pool } from "./crypto/pool/pool.js";
+export { type SignerOptions, type SocketSigner, signerAt } from "./crypto/signer/socket-signer.js";
 export { CairnlogError, type ErrorCode } from "./error.js";
 export type { VerifyReport } from "./log/check/verify.js";
 export type { Clock } from "./log/clock.js";

@@ -4,7 +4,7 @@
 import { accessSync, constants, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { HardwareRoots, openHardwareRoots } from "../engine/crypto/hardware.js";
-import { type OperatorKey, openOperatorKey } from "../engine/crypto/keys/operator-key.js";
+import type { OperatorKey } from "../engine/crypto/keys/operator-key.js";
 import { createPool, type Pool } from "../engine/crypto/pool/pool.js";
 import { CairnlogError } from "../engine/error.js";
 import { PublishedHead } from "../engine/log/published.js";
@@ -27,9 +27,10 @@ import { Sessions } from "./http/sessions.js";
 import { chooseTransport } from "./http/transport/choose.js";
 import { checkTls, type TlsFiles } from "./http/transport/tls.js";
 import type { TransportName } from "./http/transport/transport.js";
-import { isReadableByOthers, openFileLimit, possibleConnections } from "./machine.js";
+import { openFileLimit, possibleConnections } from "./machine.js";
 import { MirroredLog, mirroredOperator } from "./mirror.js";
-import { failurePath, operatorKeyPath, operatorPublicKeyPath, publishedHeadPath, type Settings } from "./settings.js";
+import { type OpenedOperator, openOperator } from "./operator.js";
+import { failurePath, operatorPublicKeyPath, publishedHeadPath, type Settings } from "./settings.js";
 import { Deliverer } from "./webhooks/deliverer.js";
 import { httpSender } from "./webhooks/send.js";
 
@@ -56,7 +57,7 @@ export interface RunningServer {
 
 /**
  * Opens the log of `settings` and serves it; with `readOnly`, a mirror that a monitor keeps.
- * @throws CairnlogError as `openRegistry`, `openOperatorKey` and `openHardwareRoots` do; `precondition-failed` when it
+ * @throws CairnlogError as `openRegistry`, `openOperator` and `openHardwareRoots` do; `precondition-failed` when it
  *   cannot listen, or when the HTTP library of `settings` does not load
  */
 export async function startServer(settings: Settings): Promise<RunningServer> {
@@ -74,7 +75,16 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
     const { transport, whyNotUws } = chosen;
     if (whyNotUws !== null) logger.warn({ reason: whyNotUws }, UWS_DOES_NOT_LOAD);
     const { readOnly } = settings;
-    const operator = readOnly ? mirroredOperator(dataDir) : ownOperator(settings, pool, logger);
+    const own = readOnly ? null : await ownOperator(settings, pool, logger);
+    const operator = own?.operator ?? mirroredOperator(dataDir);
+    const signer = own?.signer;
+    if (signer) {
+      opened.push(() => signer.close());
+      signer.observe((trouble) => {
+        if (trouble) logger.error({ code: trouble.code }, trouble.message);
+        else logger.info({ signer: settings.signer }, "the signer is connected again");
+      });
+    }
     const hardwareRoots = settings.hardwareRoots ? openHardwareRoots(settings.hardwareRoots) : new HardwareRoots();
     const opening: RegistryOptions = {
       path: join(dataDir, "log"),
@@ -152,6 +162,7 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
     const http = new HttpServer({ transport, routes, limits, trustedProxies, bounds, tls, metrics, logger });
     metrics.watchHttp(http);
     metrics.watchAnchoring(anchoring);
+    if (signer) metrics.watchSigner(signer);
     metrics.watchDisk({
       freeBytes: () => freeBytes(dataDir),
       get usage() {
@@ -186,16 +197,13 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
   }
 }
 
-/** The operator key of a log that is written here, made on first use. */
-function ownOperator(settings: Settings, pool: Pool, logger: Logger): OperatorKey {
+/** The operator key of a log that is written here. */
+async function ownOperator(settings: Settings, pool: Pool, logger: Logger): Promise<OpenedOperator> {
   openDataDir(settings.dataDir);
-  const file = operatorKeyPath(settings);
-  const operator = openOperatorKey(file, pool);
-  if (isReadableByOthers(file))
-    logger.warn({ file }, "the operator key can be read by others than its owner: set the file's mode to 0600");
+  const opened = await openOperator(settings, logger, pool);
   // For people on this machine to pin; the key itself is what the log's own heads are checked with.
-  writeFileSync(operatorPublicKeyPath(settings.dataDir), operator.public.pem, { mode: PRIVATE_FILE });
-  return operator;
+  writeFileSync(operatorPublicKeyPath(settings.dataDir), opened.operator.public.pem, { mode: PRIVATE_FILE });
+  return opened;
 }
 
 /** @throws CairnlogError `storage-failed` */

@@ -5,6 +5,7 @@
 
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
+import { DEFAULT_SIGNER_DEADLINE_MS } from "../engine/crypto/signer/socket-signer.js";
 import { CairnlogError, type ErrorDetail } from "../engine/error.js";
 import { DEFAULT_CHALLENGE_TTL_S } from "../engine/registry/access/challenges.js";
 import { DEFAULT_PASSWORD_TRIES, PASSWORD_WINDOW_SECONDS } from "../engine/registry/access/passwords.js";
@@ -30,6 +31,7 @@ import {
   networks,
   onOff,
   optionalPath,
+  signerAddress,
   transportName,
 } from "./settingvalues.js";
 
@@ -42,6 +44,7 @@ const MAX_GRAPH_S = 3_600;
 const MAX_ACTIVATION_DELAY_S = 365 * 86_400;
 const MAX_REQUEST_TIMEOUT_S = 3_600;
 const MAX_CONNECTIONS = 1_000_000;
+const MAX_SIGNER_TIMEOUT_S = 300;
 
 /** Each may add 10 kB to a proof. */
 const MAX_CALENDARS = 8;
@@ -102,6 +105,19 @@ const TABLE = {
     fallbackShown: "operator.pem in the data directory, created if it does not exist",
     about: "PEM file of the private key that signs tree heads",
     read: optionalPath,
+  },
+  signer: {
+    name: "SERVICE_SIGNER",
+    fallback: "",
+    fallbackShown: "none: the service holds the key itself",
+    about: "unix:/path of the socket of a process that holds the operator key and signs, instead of a file",
+    read: signerAddress,
+  },
+  signerTimeoutSeconds: {
+    name: "SERVICE_SIGNER_TIMEOUT_S",
+    fallback: `${DEFAULT_SIGNER_DEADLINE_MS / 1000}`,
+    about: "seconds in which that process must sign a batch of up to 512 heads",
+    read: integer(1, MAX_SIGNER_TIMEOUT_S),
   },
   logName: {
     name: "SERVICE_LOG_NAME",
@@ -322,6 +338,10 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
   if (!env[TABLE.tlsCertificate.name] !== !env[TABLE.tlsKey.name]) {
     const message = "SERVICE_TLS_CERT and SERVICE_TLS_KEY must be given together.";
     details.push({ path: TABLE.tlsCertificate.name, message });
+  }
+  if (env[TABLE.signer.name] && env[TABLE.operatorKey.name]) {
+    const message = "SERVICE_SIGNER and SERVICE_OPERATOR_KEY must not be given together: only one of them has the key.";
+    details.push({ path: TABLE.signer.name, message });
   }
   if (details.length)
     throw new CairnlogError("invalid-input", details.map(({ message }) => message).join(" "), { details });

@@ -3,6 +3,7 @@
  * "NAME must be …".
  */
 import { resolve } from "node:path";
+import { signerPath } from "../engine/crypto/signer/socket-signer.js";
 import { canonicalFingerprint } from "../engine/registry/keys/events.js";
 import { isNoteName } from "../engine/verify/tree/checkpoint.js";
 import { LOG_LEVELS, type LogLevel } from "./http/observing/logger.js";
@@ -57,6 +58,13 @@ export function anyText(text: string): string {
 /** An absolute path; null where none is given. */
 export function optionalPath(text: string): string | null {
   return text === "" ? null : resolve(text);
+}
+
+/** Address of a signer's socket; null where none is given. */
+export function signerAddress(text: string): string | null {
+  if (text === "") return null;
+  if (signerPath(text) === undefined) throw new Error("unix: and the absolute path of a socket, of at most 107 bytes");
+  return text;
 }
 
 /** Null where none is given. */

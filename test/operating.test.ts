@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { describeSettings } from "#cairnlog/server/index.js";
+import { FakeSigner } from "./crypto/signer/fakesigner.js";
 import { startTestService } from "./server/harness.js";
 import { newSigner, registration } from "./server/signers.js";
 
@@ -13,7 +14,8 @@ const operating = readFileSync(at("docs/operating.md"), "utf8");
 const sample = (name: string) => readFileSync(at(`docs/deploy/${name}`), "utf8");
 
 test("every metric that is named is measured", async () => {
-  const service = await startTestService();
+  const signer = await new FakeSigner().start();
+  const service = await startTestService({ SERVICE_SIGNER: signer.address });
   await service.post("/keys/register", registration(newSigner()));
   await service.get("/nothing");
   const { text } = await service.send("GET", "/metrics");
@@ -27,6 +29,8 @@ test("every metric that is named is measured", async () => {
   for (const name of ["cairnlog_batch_entries_count", 'cairnlog_batch_stage_duration_seconds_count{stage="write"}'])
     expect(text).toContain(`${name} 1\n`);
   expect(text).toContain('cairnlog_refusals_total{code="not-found"} 1\n');
+  await service.close();
+  await signer.remove();
 });
 
 test("every setting that is named exists", () => {

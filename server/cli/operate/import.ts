@@ -1,11 +1,10 @@
 /** `cairnlog import`: begins a log with entries that were made elsewhere. */
 import { createReadStream, statSync } from "node:fs";
 import { join } from "node:path";
-import { openOperatorKey } from "../../../engine/crypto/keys/operator-key.js";
 import { type ImportReport, importEntries } from "../../../engine/log/history/import.js";
 import { projection } from "../../../engine/registry/projection.js";
 import { makePrivateFolder } from "../../../engine/store/private.js";
-import { operatorKeyPath } from "../../settings.js";
+import { openOperator } from "../../operator.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { formatBytes, startProgress } from "../terminal/progress.js";
 import { readArguments, type Subcommand, UsageError } from "../usage.js";
@@ -29,8 +28,8 @@ the order of version 2 timestamps. The first line that is wrong is named, and no
 hashes, chain versions and anchoring proofs stay as they are; the operator key signs one head, that of all of them.
 
 Options:
-  --data DIR   data directory (default: SERVICE_DATA_DIR, else ./data); the operator key is SERVICE_OPERATOR_KEY or
-               operator.pem there, created when there is none
+  --data DIR   data directory (default: SERVICE_DATA_DIR, else ./data); the operator key is behind SERVICE_SIGNER, in
+               SERVICE_OPERATOR_KEY, or in operator.pem there, which is created when there is none
   --json       print the report as one line of JSON
 
 Exit codes: 0 imported; 1 refused, the log is empty as before; 2 the command or a setting was not understood.
@@ -49,17 +48,20 @@ Example:
     const total = file === "-" ? null : statSync(file).size;
     const source = file === "-" ? process.stdin : createReadStream(file, { highWaterMark: PIECE_BYTES });
     makePrivateFolder(settings.dataDir);
-    const signer = openOperatorKey(operatorKeyPath(settings));
+    const { operator, signer } = await openOperator(settings, {
+      warn: (_, sentence) => console.error(`cairnlog: ${sentence}`),
+    });
     const bar = startProgress("imported", total, formatBytes);
     let report: ImportReport;
     try {
-      const target = { path: join(settings.dataDir, "log"), signer, projection };
+      const target = { path: join(settings.dataDir, "log"), signer: operator, projection };
       report = await importEntries(target, source, { progress: ({ bytes }) => bar.update(bytes) });
     } finally {
       bar.end();
+      await signer?.close();
     }
     if (values.json) {
-      const place = { operator_fingerprint: signer.fingerprint, data_dir: settings.dataDir };
+      const place = { operator_fingerprint: operator.fingerprint, data_dir: settings.dataDir };
       console.log(printableJson({ ...report, ...place }));
     } else console.log(described(report, settings.dataDir));
     return 0;

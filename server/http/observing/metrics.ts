@@ -4,6 +4,7 @@
  */
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { SocketSigner } from "../../../engine/crypto/signer/socket-signer.js";
 import { parseTimestamp } from "../../../engine/log/clock.js";
 import type { Log } from "../../../engine/log/log.js";
 import type { Outbox } from "../../../engine/registry/webhooks/outbox.js";
@@ -177,6 +178,13 @@ export class Metrics {
       () => disk.usage.mapBytes,
     );
     this.#asked(Gauge, "cairnlog_store_readers", "Reads of the log's file that are open.", () => disk.usage.readers);
+  }
+
+  /** Shows whether the signer that holds the operator key is there. */
+  watchSigner(signer: Pick<SocketSigner, "trouble">): void {
+    this.#asked(Gauge, "cairnlog_signer_connected", "1 while the signer of SERVICE_SIGNER is connected.", () =>
+      signer.trouble ? 0 : 1,
+    );
   }
 
   /** Shows how anchoring goes. */

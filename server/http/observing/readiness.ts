@@ -1,6 +1,7 @@
 /** Whether an append would succeed now. */
 import type { OperatorKey } from "../../../engine/crypto/keys/operator-key.js";
 import { verifySync } from "../../../engine/crypto/signatures.js";
+import { CairnlogError } from "../../../engine/error.js";
 import type { Log } from "../../../engine/log/log.js";
 import { decodeBase64, treeHeadMessage } from "../../../engine/verify/index.js";
 import { HttpError } from "../problems.js";
@@ -60,7 +61,7 @@ export class Readiness {
     this.checkAlive();
     if (!this.#hasValidHead()) throw unready("The newest entry has no valid tree head.");
     if (isReadOnly) return [];
-    if (!(await this.#canSign())) throw unready("The operator key cannot sign.");
+    await this.#checkSigning();
     const free = freeBytes();
     const space = `${Math.floor(free / 1024 / 1024)} MiB are free on the disk of the data directory.`;
     if (free < minFreeBytes) throw unready(`Only ${space}`);
@@ -81,14 +82,17 @@ export class Readiness {
     return verifySync(operator.public, treeHeadMessage(head.root_hash, head.tree_size, head.timestamp), signature);
   }
 
-  async #canSign(): Promise<boolean> {
+  /** @throws HttpError 503; a signer behind a socket says why */
+  async #checkSigning(): Promise<void> {
     const { operator } = this.#parts;
+    let signature: Uint8Array | undefined;
     try {
-      const [signature] = await operator.sign([PROBE]);
-      return signature !== undefined && verifySync(operator.public, PROBE, signature);
-    } catch {
-      return false;
+      [signature] = await operator.sign([PROBE]);
+    } catch (error) {
+      const why = error instanceof CairnlogError ? ` ${error.message}` : "";
+      throw unready(`The operator key cannot sign.${why}`);
     }
+    if (!signature || !verifySync(operator.public, PROBE, signature)) throw unready("The operator key cannot sign.");
   }
 }
 

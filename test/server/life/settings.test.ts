@@ -65,6 +65,10 @@ describe("a bad setting is refused with a sentence", () => {
     ["SERVICE_RATE_LIMIT_KEY_REGISTRATION", "ten"],
     ["SERVICE_RATE_LIMIT_ATTESTATION", "1.5"],
     ["SERVICE_MAX_BODY_BYTES", "1"],
+    ["SERVICE_SIGNER", "/run/signer.sock"],
+    ["SERVICE_SIGNER", "unix:run/signer.sock"],
+    ["SERVICE_SIGNER", `unix:/${"a".repeat(107)}`],
+    ["SERVICE_SIGNER_TIMEOUT_S", "0"],
     ["SERVICE_PREDICATE_BASE", "http://x.example/p"],
     ["SERVICE_PREDICATE_BASE", "https://x.example/p/"],
     ["SERVICE_PREDICATE_BASE", "nowhere"],
@@ -77,6 +81,13 @@ describe("a bad setting is refused with a sentence", () => {
     expect(error).toBeInstanceOf(CairnlogError);
     expect(error.details).toEqual([{ path: name, message: error.message }]);
     expect(error.message).toMatch(new RegExp(`^${name} must be .+, not "`));
+  });
+
+  test("two places of the operator key", () => {
+    const error = refusal({ SERVICE_SIGNER: "unix:/run/signer.sock", SERVICE_OPERATOR_KEY: "operator.pem" });
+    expect(error.message).toBe(
+      "SERVICE_SIGNER and SERVICE_OPERATOR_KEY must not be given together: only one of them has the key.",
+    );
   });
 
   test("all of them at once", () => {

@@ -1,0 +1,70 @@
+/** The operator key of a service: a file, or a signer behind a socket. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { type OperatorKey, openOperatorKey } from "../engine/crypto/keys/operator-key.js";
+import type { Pool } from "../engine/crypto/pool/pool.js";
+import { type SocketSigner, signerAt } from "../engine/crypto/signer/socket-signer.js";
+import { CairnlogError } from "../engine/error.js";
+import { isReadableByOthers } from "./machine.js";
+import { operatorKeyPath, type Settings } from "./settings.js";
+
+/** Milliseconds for which a start waits for the signer, which may be starting, too; and from one try to the next. */
+const PATIENCE_MS = 30_000;
+const TRY_AGAIN_MS = 250;
+
+/** What the operator of a service should know. */
+export interface OperatorNotes {
+  warn(details: object, sentence: string): void;
+}
+
+/** An operator key that signs here. */
+export interface OpenedOperator {
+  readonly operator: OperatorKey;
+  /** Present when the key is behind a socket; whoever opened it closes it. */
+  readonly signer: SocketSigner | null;
+}
+
+/**
+ * Opens the operator key that the settings name. A key file that does not exist is made; a signer that does not answer
+ * yet is waited for.
+ * @throws CairnlogError as `openOperatorKey` and `signerAt` do
+ */
+export async function openOperator(settings: Settings, notes: OperatorNotes, pool?: Pool): Promise<OpenedOperator> {
+  if (settings.signer === null) {
+    const file = operatorKeyPath(settings);
+    const operator = openOperatorKey(file, pool);
+    if (isReadableByOthers(file))
+      notes.warn({ file }, "the operator key can be read by others than its owner: set the file's mode to 0600");
+    return { operator, signer: null };
+  }
+  const signer = await patientlyAt(settings.signer, settings.signerTimeoutSeconds * 1000, notes, pool);
+  const file = join(settings.dataDir, "operator.pem");
+  if (existsSync(file))
+    notes.warn(
+      { file },
+      "the signer holds the operator key, but there is also a key file: move it out of this machine",
+    );
+  return { operator: signer, signer };
+}
+
+/** @throws CairnlogError as `signerAt` does, `signer-unavailable` only after some time */
+async function patientlyAt(
+  address: string,
+  deadlineMs: number,
+  notes: OperatorNotes,
+  pool: Pool | undefined,
+): Promise<SocketSigner> {
+  const until = performance.now() + PATIENCE_MS;
+  for (let said = ""; ; ) {
+    try {
+      return await signerAt(address, { deadlineMs, ...(pool && { pool }) });
+    } catch (error) {
+      const isWorthWaiting = error instanceof CairnlogError && error.code === "signer-unavailable";
+      if (!isWorthWaiting || performance.now() >= until) throw error;
+      const { message } = error;
+      if (message !== said) notes.warn({ signer: address, seconds: PATIENCE_MS / 1000 }, `waiting for it: ${message}`);
+      said = message;
+      await new Promise((resolve) => setTimeout(resolve, TRY_AGAIN_MS));
+    }
+  }
+}
