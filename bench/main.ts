@@ -13,6 +13,7 @@ import type { Suite } from "./suite.js";
 const suites: Readonly<Record<string, () => Promise<{ suite: Suite }>>> = {
   hash: () => import("./hash/hash.js"),
   append: () => import("./engine/append.js"),
+  signer: () => import("./engine/signer.js"),
   proofs: () => import("./engine/proofs.js"),
   http: () => import("./http/http.js"),
   verify: () => import("./engine/verify.js"),

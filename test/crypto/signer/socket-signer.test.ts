@@ -144,19 +144,23 @@ const MISDEEDS: readonly [string, Misdeed][] = [
 ];
 
 describe("a signer that does not answer with its signatures", () => {
-  test.each(MISDEEDS)("%s: nothing is appended, and the log goes on", async (_, misdeed) => {
+  test("nothing of the batch is appended, and the log goes on", async () => {
     const fake = await startSigner();
     const signer = await connect(fake);
     const { log, path } = await openTestLog({ signer });
-    await log.append(event);
-    fake.misdeed = misdeed;
-    await expect(log.append([event, event, event])).rejects.toMatchObject(unavailable);
-    expect(log.size).toBe(1);
-    expect(log.lastFailure).toMatchObject(unavailable);
-    fake.misdeed = null;
-    await connected(signer);
-    expect(await log.append(event)).toMatchObject({ leaf_index: 1, sth: { tree_size: 2 } });
-    expect(await log.verify()).toMatchObject({ valid: true, entry_count: 2 });
+    let size = 0;
+    for (const [name, misdeed] of MISDEEDS) {
+      await log.append(event);
+      size++;
+      fake.misdeed = misdeed;
+      await expect(log.append([event, event, event]), name).rejects.toMatchObject(unavailable);
+      expect(log.size, name).toBe(size);
+      expect(log.lastFailure, name).toMatchObject(unavailable);
+      fake.misdeed = null;
+      await connected(signer);
+    }
+    expect(await log.append(event)).toMatchObject({ leaf_index: size, sth: { tree_size: size + 1 } });
+    expect(await log.verify()).toMatchObject({ valid: true, entry_count: MISDEEDS.length + 1 });
     const inMemory = log.treeHead();
     await log.close();
     // What a new start reads from disk is what memory held.
@@ -166,12 +170,12 @@ describe("a signer that does not answer with its signatures", () => {
 
   test("an answer after the deadline is taken for nothing, and the next one is right", async () => {
     const fake = await startSigner();
-    const signer = await connect(fake, { deadlineMs: 200 });
+    const signer = await connect(fake, { deadlineMs: 2_000 });
     const { log } = await openTestLog({ signer });
     const late: { socket: Socket; right: Signed }[] = [];
     fake.misdeed = (socket, right) => late.push({ socket, right });
     const failure = await log.append(event).catch((error) => error);
-    expect(failure).toMatchObject({ ...unavailable, cause: { message: "The signer did not answer within 0.2 s." } });
+    expect(failure).toMatchObject({ ...unavailable, cause: { message: "The signer did not answer within 2 s." } });
     const [{ socket, right }] = late as [{ socket: Socket; right: Signed }];
     send(socket, right);
     fake.misdeed = null;
@@ -182,7 +186,7 @@ describe("a signer that does not answer with its signatures", () => {
 
   test("what waits behind a request without an answer fails with it", async () => {
     const fake = await startSigner();
-    const signer = await connect(fake, { deadlineMs: 200 });
+    const signer = await connect(fake, { deadlineMs: 2_000 });
     fake.misdeed = () => {};
     const asked = [signer.sign(messagesOf(1)), signer.sign(messagesOf(2)), signer.sign(messagesOf(3))];
     const settled = await Promise.allSettled(asked);
@@ -341,7 +345,7 @@ await signerAt(${JSON.stringify(fake.address)}).catch(({ code, message }) => con
   ])("%s in answer to `key` is refused", async (_, greeting, code) => {
     const fake = await startSigner();
     fake.greeting = greeting;
-    await expect(signerAt(fake.address, { deadlineMs: 200 })).rejects.toMatchObject({ code });
+    await expect(signerAt(fake.address, { deadlineMs: 2_000 })).rejects.toMatchObject({ code });
   });
 
   test("the private key in place of the public one is refused, and not repeated", async () => {
