@@ -1,5 +1,33 @@
 import { availableParallelism } from "node:os";
-import { defineConfig } from "vitest/config";
+import { defineConfig, type TestUserConfig } from "vitest/config";
+
+/** What the HTTP library decides: how requests are read, bounds, aborts, slow clients, limits, TLS. */
+const OVER_NODE_HTTP = [
+  "test/contract/service/{framing,health,hostile,limits}.test.ts",
+  "test/server/http/{answers,bounds,tls,transport}.test.ts",
+  "test/server/life/shutdown.test.ts",
+];
+
+/** How all tests run that load the compiled code. */
+export const TESTS = {
+  root: new URL("..", import.meta.url).pathname,
+  include: ["test/**/*.test.ts"],
+  // The packed package needs the registry, and the explorer a browser; `npm test` does without both.
+  exclude: ["test/**/*.long.test.ts", "test/package/**", "test/browser/**"],
+  // Native addons and worker threads do not survive being loaded in vitest's own threads.
+  pool: "forks",
+  // To load the compiled code takes longer than to run most files, so a process runs many of them (test/setup.ts).
+  isolate: false,
+  setupFiles: ["test/setup.ts"],
+  // Many tests wait, for a child process or a disk: with a worker for each core, two cores were busy for 80 % of the time.
+  maxWorkers: availableParallelism() + 1,
+  // These end what hangs. A machine that is busy with other things must not reach them.
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
+  expect: { poll: { timeout: 60_000 } },
+  // The tests run the files that ship: the compiled ones, loaded by Node itself.
+  server: { deps: { external: [/\/dist\//] } },
+} satisfies TestUserConfig;
 
 /**
  * Configuration for `npm test`: all tests that are deterministic and short. Files `*.long.test.ts` are for `npm run
@@ -7,22 +35,12 @@ import { defineConfig } from "vitest/config";
  */
 export default defineConfig({
   test: {
-    root: new URL("..", import.meta.url).pathname,
-    include: ["test/**/*.test.ts"],
-    // The packed package needs the registry, and the explorer a browser; `npm test` does without both.
-    exclude: ["test/**/*.long.test.ts", "test/package/**", "test/browser/**"],
-    // Native addons and worker threads do not survive being loaded in vitest's own threads.
-    pool: "forks",
-    // To load the compiled code takes longer than to run most files, so a process runs many of them (test/setup.ts).
-    isolate: false,
-    setupFiles: ["test/setup.ts"],
-    // Many tests wait, for a child process or a disk: with a worker for each core, two cores were busy for 80 % of the time.
-    maxWorkers: availableParallelism() + 1,
-    // These end what hangs. A machine that is busy with other things must not reach them.
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
-    expect: { poll: { timeout: 60_000 } },
-    // The tests run the files that ship: the compiled ones, loaded by Node itself.
-    server: { deps: { external: [/\/dist\//] } },
+    ...TESTS,
+    // All tests over the HTTP library that the service takes itself, and some of them once more over `node:http`.
+    projects: [
+      // Named in both, since a process may run files of both.
+      { test: { ...TESTS, name: "all", env: { SERVICE_TRANSPORT: process.env.SERVICE_TRANSPORT ?? "" } } },
+      { test: { ...TESTS, name: "node:http", include: OVER_NODE_HTTP, env: { SERVICE_TRANSPORT: "node" } } },
+    ],
   },
 });

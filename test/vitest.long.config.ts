@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config";
-import short from "./vitest.config.js";
+import { TESTS } from "./vitest.config.js";
 
 /**
  * Configuration for `npm run test:long`: tests that take minutes or depend on chance: kills under load, fuzzing, every
@@ -7,7 +7,7 @@ import short from "./vitest.config.js";
  */
 export default defineConfig({
   test: {
-    ...short.test,
+    ...TESTS,
     include: ["test/**/*.long.test.ts"],
     exclude: [],
     testTimeout: 900_000,

@@ -1,7 +1,7 @@
 /** Configuration for tests in a sandbox: one file after the other, in the given order. */
 import { defineConfig, mergeConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
-import tests from "../vitest.config.js";
+import { TESTS } from "../vitest.config.js";
 
 class AsGiven extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -12,7 +12,7 @@ class AsGiven extends BaseSequencer {
 const root = new URL("../..", import.meta.url).pathname;
 
 export default mergeConfig(
-  tests,
+  { test: TESTS },
   defineConfig({
     test: {
       sequence: { sequencer: AsGiven },

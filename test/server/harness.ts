@@ -22,7 +22,7 @@ export function temporaryFolder(): string {
 }
 
 /** The HTTP library over which these tests run (`test/vitest.config.ts`); null for the one that the service takes itself. */
-export const WANTED_TRANSPORT = (process.env.SERVICE_TRANSPORT ?? null) as TransportName | null;
+export const WANTED_TRANSPORT = (process.env.SERVICE_TRANSPORT || null) as TransportName | null;
 
 /** Environment in which a test service runs: nothing limited, nothing logged. */
 export const testEnvironment = (dataDir = temporaryFolder()): Record<string, string> => ({

@@ -97,8 +97,9 @@ describe("refusals by the library itself", () => {
   });
 });
 
-/** The HTTP library answers by itself, or waits for more; the service is not asked. */
+/** The HTTP library answers by itself, or uWebSockets.js waits for more; the service is not asked. */
 describe("what docs/http.md says of requests that are not read", () => {
+  const isUws = () => service.server.transport === "uws";
   const chunked = post("Transfer-Encoding: chunked");
   const bare = "GET /livez HTTP/1.1\r\n";
 
@@ -114,24 +115,37 @@ describe("what docs/http.md says of requests that are not read", () => {
     expect(await untilClosed([`${bare}Accept: */*\r\n\r\n`])).toMatch(/^HTTP\/1\.1 400 /);
   });
 
-  test("a trailer ends the connection, with an answer or a 505, and nothing behind it is a request", async () => {
-    const received = await untilClosed([`${chunked}2\r\n{}\r\n0\r\nX: y\r\n\r\n${SMUGGLED}`]);
-    expect(received).toMatch(/^HTTP\/1\.1 (422|505) /);
-    expect(received).not.toContain("smuggled");
-  });
-
-  const waiting: [string, string][] = [
-    ["a chunk extension", `${chunked}2;a=b\r\n{}\r\n0\r\n\r\n`],
+  const trailer = `${chunked}2\r\n{}\r\n0\r\nX: y\r\n\r\n`;
+  const extension = `${chunked}2;a=b\r\n{}\r\n0\r\n\r\n`;
+  const unreadable: [string, string][] = [
     ["no header line at all", `${bare}\r\n`],
     ["a folded header line", `${bare}Host: x\r\nA: b\r\n c\r\n\r\n`],
     ["white space before the colon", `${bare}Host: x\r\nA : b\r\n\r\n`],
-    ["98 header lines", `${bare}Host: x\r\n${"a: b\r\n".repeat(98)}\r\n`],
+    ["a control character in a header", `${bare}Host: x\r\nA: \x01\r\n\r\n`],
+    ["99 header lines", `${bare}Host: x\r\n${"a: b\r\n".repeat(98)}\r\n`],
   ];
-  test("what else it cannot read ends without an answer or with a 400, and nothing behind it is a request", async () => {
+
+  test("nothing of it is done, and nothing behind it is a request", async () => {
     const before = await service.entryCount();
-    const all = await Promise.all(waiting.map(async ([what, text]) => [what, await untilClosed([text, SMUGGLED])]));
-    for (const [what, received] of all) expect(received, what).toMatch(/^(HTTP\/1\.1 (400|431) (?!.*smuggled).*)?$/s);
+    const texts = [["a trailer", trailer], ["a chunk extension", extension], ...unreadable];
+    const all = await Promise.all(texts.map(async ([what, text]) => [what, await untilClosed([text!, SMUGGLED])]));
+    for (const [what, received] of all)
+      expect(received, what).toMatch(/^(HTTP\/1\.1 (400|422|431|505) (?!.*smuggled).*)?$/s);
     expect(await service.entryCount()).toBe(before);
+  });
+
+  test("trailers and chunk extensions: uWebSockets.js ends the connection, node:http ignores them", async () => {
+    expect(await last(trailer)).toMatch(isUws() ? /^HTTP\/1\.1 (422|505) / : /^HTTP\/1\.1 422 /);
+    if (!isUws()) expect(await last(extension)).toMatch(/^HTTP\/1\.1 422 /);
+  });
+
+  test.each(unreadable)("%s: node:http refuses it at once and in words", async (_, text) => {
+    if (isUws()) return;
+    expect(await untilClosed([text])).toMatch(/^HTTP\/1\.1 4(00|31) .*\r\n\r\nThe (request|head) .*\.$/s);
+  });
+
+  test("two Hosts: node:http refuses it", async () => {
+    if (!isUws()) expect(await last(get("Host: y"))).toMatch(/^HTTP\/1\.1 400 /);
   });
 });
 

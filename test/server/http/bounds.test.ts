@@ -109,16 +109,18 @@ test("headers that do not come, or do not end, and bodies that stop cost a conne
   await until(async () => (await metric(service.url, "cairnlog_http_body_bytes")) === 0);
 });
 
-test("a head that is too long: at once 431 and the end of the connection; too many lines: no answer", async () => {
+test("a head that is too long, or of too many lines: 431 and the end of the connection", async () => {
   const service = await startTestService();
+  const isUws = service.server.transport === "uws";
   const head = "GET /livez HTTP/1.1\r\nHost: x\r\n";
   const lines = (count: number) => slowClient(service.url, `${head}${"a: b\r\n".repeat(count)}\r\n`);
   const most = await lines(97);
   await until(() => most.received().startsWith("HTTP/1.1 200 OK"));
   const tooMany = await lines(98);
-  const long = await slowClient(service.url, `${head}a: ${"b".repeat(3_000)}`);
+  const half = isUws ? 3_000 : 9_000;
+  const long = await slowClient(service.url, `${head}a: ${"b".repeat(half)}`);
   await new Promise((resolve) => setTimeout(resolve, 100));
-  long.socket.write("b".repeat(3_000));
+  long.socket.write("b".repeat(half));
   await long.closed;
   expect(long.received()).toMatch(/^HTTP\/1\.1 431 /);
   // In pieces, as long lines come over a network.
@@ -143,6 +145,7 @@ test("a head that is too long: at once 431 and the end of the connection; too ma
   await flood.closed;
   expect(flood.received()).toMatch(/^(HTTP\/1\.1 431 |$)/);
   await tooMany.closed;
-  expect(tooMany.received()).toBe("");
+  // uWebSockets.js takes them for the beginning of a longer head.
+  expect(tooMany.received()).toMatch(isUws ? /^$/ : /^HTTP\/1\.1 431 /);
   expect((await service.get("/health")).status).toBe(200);
 });
