@@ -1,10 +1,10 @@
 import { availableParallelism } from "node:os";
 import { defineConfig, type TestUserConfig } from "vitest/config";
 
-/** What the HTTP library decides: how requests are read, bounds, aborts, slow clients, limits, TLS. */
+/** What the HTTP library decides: how requests are read, bounds, aborts, slow clients, limits. */
 const OVER_NODE_HTTP = [
   "test/contract/service/{framing,health,hostile,limits}.test.ts",
-  "test/server/http/{answers,bounds,tls,transport}.test.ts",
+  "test/server/http/{answers,bounds}.test.ts",
   "test/server/life/shutdown.test.ts",
 ];
 

@@ -103,7 +103,8 @@ export class HttpServer {
     this.#asksAddress = options.limits !== null || this.#logsAnswers;
     this.uploads = new Uploads(options.bounds);
     this.answers = new PendingBytes(options.bounds.maxPendingBytes);
-    const { tls, bounds, metrics, transport } = options;
+    const { tls, metrics, transport } = options;
+    const { maxConnections, requestTimeoutSeconds } = options.bounds;
     const { tallies } = metrics;
     const handler =
       (resource: Resource): RequestHandler =>
@@ -113,7 +114,13 @@ export class HttpServer {
       resources(options.routes, tallies).map((resource) => [resource.path, handler(resource)] as const),
     );
     this.transport = transport.name;
-    this.#serving = transport.serve({ tls, ...bounds, handlers, otherwise: handler(noResource(tallies)) });
+    this.#serving = transport.serve({
+      tls,
+      maxConnections,
+      requestTimeoutSeconds,
+      handlers,
+      otherwise: handler(noResource(tallies)),
+    });
   }
 
   /**

@@ -94,7 +94,8 @@ test("connections beyond the limit are closed at once, and there is room when ot
   for (const { socket } of clients) socket.destroy();
 });
 
-test("headers that do not come, or do not end, and bodies that stop cost a connection for some ten seconds", async () => {
+// These wait for ten seconds, together.
+test.concurrent("headers that do not come, or do not end, and bodies that stop cost a connection for some ten seconds", async () => {
   const service = await startTestService();
   const clients = await Promise.all([
     slowClient(service.url),
@@ -109,7 +110,7 @@ test("headers that do not come, or do not end, and bodies that stop cost a conne
   await until(async () => (await metric(service.url, "cairnlog_http_body_bytes")) === 0);
 });
 
-test("a head that is too long, or of too many lines: 431 and the end of the connection", async () => {
+test.concurrent("a head that is too long, or of too many lines: 431 and the end of the connection", async () => {
   const service = await startTestService();
   const isUws = service.server.transport === "uws";
   const head = "GET /livez HTTP/1.1\r\nHost: x\r\n";
@@ -148,4 +149,31 @@ test("a head that is too long, or of too many lines: 431 and the end of the conn
   // uWebSockets.js takes them for the beginning of a longer head.
   expect(tooMany.received()).toMatch(isUws ? /^$/ : /^HTTP\/1\.1 431 /);
   expect((await service.get("/health")).status).toBe(200);
+});
+
+test("a client that sends many requests and reads no answer loses its connection", async () => {
+  const service = await startTestService();
+  const { socket, closed } = await slowClient(service.url, "", { deaf: true });
+  const get = "GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n";
+  const requests = 4_000;
+  socket.write(get.repeat(requests));
+  await until(async () => (await metric(service.url, "cairnlog_http_answer_bytes")) === 0);
+  let received = "";
+  socket.on("data", (data) => {
+    received += data.toString("latin1");
+  });
+  socket.resume();
+  await closed;
+  expect(received.split("HTTP/1.1 200 OK").length).toBeLessThan(requests / 4);
+});
+
+test("a client that sends on after its answer was refused gets to see the answer", async () => {
+  const service = await startTestService({ SERVICE_MAX_BODY_BYTES: "1024" });
+  const client = await slowClient(service.url, postHead("/api/v1/verify", 500_000));
+  for (let n = 0; n < 50; n++) client.socket.write("x".repeat(10_000));
+  await until(() => client.received().includes("payload-too-large"));
+  // The connection goes on.
+  client.socket.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+  await until(() => client.received().includes("HTTP/1.1 200 OK"));
+  client.socket.destroy();
 });

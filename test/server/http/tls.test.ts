@@ -29,8 +29,12 @@ beforeAll(() => {
   certificate("service");
 });
 
-test("it speaks TLS 1.2 and 1.3, nothing older and nothing plain, and says https", async () => {
-  const service: RunningService = await startService(at("data"), tls("service.pem", "service.key"));
+test.each([
+  ["the library that the service takes", ""],
+  ["node:https", "node"],
+])("over %s it speaks TLS 1.2 and 1.3, nothing older and nothing plain, and says https", async (_, transport) => {
+  const environment = { ...tls("service.pem", "service.key"), SERVICE_TRANSPORT: transport };
+  const service: RunningService = await startService(at(`data-${transport}`), environment);
   try {
     const { port, protocol } = new URL(service.url);
     expect(protocol).toBe("https:");

@@ -5,7 +5,7 @@ import { afterAll, expect, test } from "vitest";
 import { chooseTransport } from "#cairnlog/server/http/transport/choose.js";
 import { cairnlog, scratchFolder, startService } from "../../service.js";
 import { startTestService, WANTED_TRANSPORT } from "../harness.js";
-import { metric, postHead, slowClient, until } from "../sockets.js";
+import { metric } from "../sockets.js";
 
 const folder = scratchFolder();
 afterAll(() => folder.remove());
@@ -61,31 +61,4 @@ test("another name is not understood", async () => {
   const { code, stderr } = await cairnlog(["serve"], { env: { ...process.env, SERVICE_TRANSPORT: "fastify" } });
   expect(code).toBe(2);
   expect(stderr).toContain('SERVICE_TRANSPORT must be uws or node, not "fastify".');
-});
-
-test("a client that sends many requests and reads no answer loses its connection", async () => {
-  const service = await startTestService();
-  const { socket, closed } = await slowClient(service.url, "", { deaf: true });
-  const get = "GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n";
-  const requests = 4_000;
-  socket.write(get.repeat(requests));
-  await until(async () => (await metric(service.url, "cairnlog_http_answer_bytes")) === 0);
-  let received = "";
-  socket.on("data", (data) => {
-    received += data.toString("latin1");
-  });
-  socket.resume();
-  await closed;
-  expect(received.split("HTTP/1.1 200 OK").length).toBeLessThan(requests / 4);
-});
-
-test("a client that sends on after its answer was refused gets to see the answer", async () => {
-  const service = await startTestService({ SERVICE_MAX_BODY_BYTES: "1024" });
-  const client = await slowClient(service.url, postHead("/api/v1/verify", 500_000));
-  for (let n = 0; n < 50; n++) client.socket.write("x".repeat(10_000));
-  await until(() => client.received().includes("payload-too-large"));
-  // The connection goes on.
-  client.socket.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
-  await until(() => client.received().includes("HTTP/1.1 200 OK"));
-  client.socket.destroy();
 });

@@ -112,6 +112,8 @@ class NodeServing implements Serving {
     const known = this.#connections.get(socket);
     if (known) return known;
     const connection = new Connection(socket);
+    // One that has closed already would stay here for ever.
+    if (socket.destroyed) return connection;
     this.#connections.set(socket, connection);
     socket.on("close", () => {
       this.#connections.delete(socket);
