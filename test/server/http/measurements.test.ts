@@ -29,7 +29,7 @@ const http = {
   inFlight: 23,
   uploads: { arriving: 24, pending: { held: 25, givenUp: 26 } },
 };
-metrics.watchHttp({ ...http, answers: { waiting: 27, held: 28, givenUp: 29 } } as never);
+metrics.watchHttp({ ...http, transport: "node", answers: { waiting: 27, held: 28, givenUp: 29 } } as never);
 metrics.watchDisk({ freeBytes: () => 31, usage: { fileBytes: 32, mapBytes: 33, readers: 34 } } as never);
 const anchoring = { failures: 41, due: false, since: 42 };
 metrics.watchAnchoring({
@@ -90,6 +90,7 @@ const KINDS: Readonly<Record<string, string>> = {
   cairnlog_http_connections_refused_total: "counter",
   cairnlog_http_given_up_total: "counter",
   cairnlog_http_in_flight: "gauge",
+  cairnlog_http_info: "gauge",
   cairnlog_http_request_duration_seconds: "histogram",
   cairnlog_http_requests_total: "counter",
   cairnlog_http_slow_answers: "gauge",
@@ -227,6 +228,7 @@ test("refusals by code, clients that disconnected, and the version", async () =>
   expect(seen['cairnlog_refusals_total{code="gone"}']).toBe(2);
   expect(seen['cairnlog_refusals_total{code="not-found"}']).toBe(1);
   expect(seen.cairnlog_http_aborted_total).toBe(1);
+  expect(seen['cairnlog_http_info{transport="node"}']).toBe(1);
   expect(Object.keys(seen).filter((name) => name.startsWith("cairnlog_info"))).toEqual([
     expect.stringMatching(/^cairnlog_info\{version="\d+\.\d+\.\d+[^"]*"\}$/),
   ]);
