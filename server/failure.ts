@@ -2,9 +2,10 @@
  * What the service does when its log can no longer be used: it says why, everywhere, and ends. A supervisor starts it again,
  * and the next start checks the newest entries before it serves them.
  */
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { CairnlogError } from "../engine/error.js";
 import type { LogView } from "../engine/log/view.js";
+import { isPresent } from "../engine/store/presence.js";
 import { PRIVATE_FILE } from "../engine/store/private.js";
 import type { Logger } from "./http/observing/logger.js";
 
@@ -35,7 +36,7 @@ export async function checkAfterFailure(
   log: Pick<LogView, "verifyNewest">,
   logger: Pick<Logger, "warn">,
 ): Promise<void> {
-  if (!existsSync(path)) return;
+  if (!isPresent(path)) return;
   const record = readFileSync(path, "utf8").trim();
   const { valid, errors } = await log.verifyNewest();
   if (!valid) {

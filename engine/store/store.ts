@@ -6,7 +6,6 @@
  * can see a tree head that a power failure takes back, which would be a fork. (It is also faster for one commit at a
  * time: 0.33 ms instead of 0.45 ms for put and flush on the machine where this was measured.)
  */
-import { existsSync } from "node:fs";
 import type { Database, RangeOptions, Transaction } from "lmdb";
 import { CairnlogError } from "../error.js";
 import { Batch } from "./batch.js";
@@ -17,6 +16,7 @@ import { Health } from "./lmdb/health.js";
 import { growthOf, Reserve } from "./lmdb/reserve.js";
 import { type JournalPosition, ORIGIN, packPosition, unpackPosition } from "./position.js";
 import { openPostings, type PostingStore, type PostingTables } from "./postings/tables.js";
+import { isPresent } from "./presence.js";
 import { DEFAULT_MIN_FREE_BYTES, Room } from "./room.js";
 import { BYTE_TABLES, type Key, type KeyOf, RECORD_TABLES, type RowOf, type TableName } from "./schema.js";
 
@@ -100,7 +100,7 @@ class LmdbStore implements Store {
     const maxDbs = RECORD_TABLES.length + BYTE_TABLES.length;
     const advice = isScratch || isInspected ? null : ADVICE;
     // Postings are made only after this environment is on disk.
-    const mustExist = existsSync(postingsFolder(path));
+    const mustExist = isPresent(postingsFolder(path));
     this.#env = openEnvironment({ path, mapSize, maxDbs, readOnly, noSync: isScratch, advice, mustExist });
     this.#records = new Map(RECORD_TABLES.map((name) => [name, this.#env.openDB({ name, ...RECORDS })]));
     this.#batches = this.#bytes("batches");
@@ -288,7 +288,7 @@ class LmdbStore implements Store {
     this.health.check();
     // Pin the postings first. If their moment is before that of the entries, they are only behind; if it were after,
     // they would be ahead. A log that was imported and never opened has no postings yet.
-    if (this.#postings || existsSync(postingsFolder(this.#options.path))) this.#openedPostings.pin();
+    if (this.#postings || isPresent(postingsFolder(this.#options.path))) this.#openedPostings.pin();
     const previous = this.#pinned;
     // Without this, lmdb would return the transaction that is in use.
     this.#env.resetReadTxn();

@@ -5,7 +5,7 @@ import { DIST } from "../reliability/planted.js";
 import { Random } from "../reliability/random.js";
 import { scratchFolder } from "../service.js";
 import { Client, Facts } from "./client.js";
-import { type Case, casesOf, isChosen, nameOf, type Phase } from "./plan.js";
+import { type Case, casesOf, isChosen, nameOf, type Phase, type Profile } from "./plan.js";
 import { ServiceProcess } from "./process.js";
 import { type Outcome, runRound, type Template, type World } from "./round.js";
 import { type Call, compileShim, Injector } from "./shim.js";
@@ -44,8 +44,28 @@ export interface FaultsReport {
   readonly problems: string[];
 }
 
-export async function faults(options: FaultsOptions): Promise<FaultsReport> {
-  const { seed, progress, signal, only } = options;
+/** What all runs begin with: the data directory to copy, and the calls that a service makes that meets no fault. */
+export interface Stage {
+  readonly library: string;
+  readonly template: Template;
+  readonly profile: Profile;
+  /** For the files of rounds. */
+  readonly folder: string;
+}
+
+/** Prepares a stage with the build under test, and removes it afterwards. */
+export async function withStage<T>(work: (stage: Stage) => Promise<T>): Promise<T> {
+  const folder = scratchFolder();
+  try {
+    const library = compileShim(folder.path);
+    return await work({ library, folder: folder.path, ...(await prepare(DIST, library, folder.path)) });
+  } finally {
+    folder.remove();
+  }
+}
+
+export async function faults({ profile, ...stage }: Stage, options: FaultsOptions): Promise<FaultsReport> {
+  const { seed, progress, signal, only, dist } = options;
   const report: FaultsReport = {
     seed,
     cases: 0,
@@ -56,27 +76,19 @@ export async function faults(options: FaultsOptions): Promise<FaultsReport> {
     codes: {},
     problems: [],
   };
-  const folder = scratchFolder();
-  try {
-    const random = new Random(seed);
-    const library = compileShim(folder.path);
-    // The build under test may have a planted fault; what it makes of an unharmed system is not what is tested here.
-    const { template, profile } = await prepare(DIST, library, folder.path);
-    const world: World = { dist: options.dist, library, template, random, folder: folder.path };
-    const all = casesOf(profile, random).filter((one) => only === undefined || isChosen(one, only));
-    const cases = options.chosen ? options.chosen(all) : all.slice(0, options.rounds);
-    report.cases = all.length;
-    for (const one of cases) {
-      if (signal?.aborted || (options.endsEarly && report.problems.length)) break;
-      const { outcome, codes, problems, acknowledged } = await runRound(world, one);
-      report.rounds++;
-      report.acknowledged += acknowledged;
-      report.problems.push(...problems);
-      count(report, one, outcome, codes);
-      progress?.(report.rounds, cases.length, report);
-    }
-  } finally {
-    folder.remove();
+  const random = new Random(seed);
+  const world: World = { ...stage, dist, random };
+  const all = casesOf(profile, random).filter((one) => only === undefined || isChosen(one, only));
+  const cases = options.chosen ? options.chosen(all) : all.slice(0, options.rounds);
+  report.cases = all.length;
+  for (const one of cases) {
+    if (signal?.aborted || (options.endsEarly && report.problems.length)) break;
+    const { outcome, codes, problems, acknowledged } = await runRound(world, one);
+    report.rounds++;
+    report.acknowledged += acknowledged;
+    report.problems.push(...problems);
+    count(report, one, outcome, codes);
+    progress?.(report.rounds, cases.length, report);
   }
   return report;
 }

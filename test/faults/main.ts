@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { startProgress } from "#cairnlog/server/cli/terminal/progress.js";
 import { anySeed, readCommand, wholeNumber } from "../reliability/command.js";
 import { DIST, selfTest } from "../reliability/planted.js";
-import { type FaultsReport, faults } from "./faults.js";
+import { type FaultsReport, faults, withStage } from "./faults.js";
 import { plantedCases, SYSTEM_FAULTS } from "./planted.js";
 
 const help = `npm run faults -- [OPTIONS]
@@ -44,10 +44,12 @@ process.once("SIGINT", () => stopped.abort());
 if (seconds) setTimeout(() => stopped.abort(), seconds * 1000).unref();
 
 async function testItself(): Promise<number> {
-  const missed = await selfTest(SYSTEM_FAULTS, async (dist, fault) => {
-    const { problems } = await faults({ seed, rounds: 0, dist, chosen: plantedCases(fault), endsEarly: true });
-    return problems;
-  });
+  const missed = await withStage((stage) =>
+    selfTest(SYSTEM_FAULTS, async (dist, fault) => {
+      const options = { seed, rounds: 0, dist, chosen: plantedCases(fault), endsEarly: true };
+      return (await faults(stage, options)).problems;
+    }),
+  );
   return missed.length ? 1 : 0;
 }
 
@@ -67,14 +69,8 @@ async function main(): Promise<number> {
   console.log(`seed ${seed}`);
   if (options["self-test"]) return testItself();
   const shown = startProgress("rounds", Number.isFinite(rounds) ? rounds : 0);
-  const report = await faults({
-    seed,
-    rounds,
-    dist: DIST,
-    only: options.only,
-    signal: stopped.signal,
-    progress: (round) => shown.update(round),
-  });
+  const run = { seed, rounds, dist: DIST, only: options.only, signal: stopped.signal };
+  const report = await withStage((stage) => faults(stage, { ...run, progress: (round) => shown.update(round) }));
   shown.end();
   print(report);
   for (const problem of report.problems) console.error(problem);

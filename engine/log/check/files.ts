@@ -2,9 +2,10 @@
  * Checks the data files of a log page by page, without LMDB, which a damaged page could end. The log's own file cannot
  * be repaired. The file of the postings can be made anew.
  */
-import { existsSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { DATA_FILE, inspectEnvironment } from "../../store/lmdb/inspect.js";
+import { isPresent } from "../../store/presence.js";
 import { postingsFolder } from "../../store/store.js";
 import type { LogCheckReport } from "./fsck.js";
 
@@ -28,7 +29,7 @@ export function checkFiles(path: string): FilesCheck {
   const { state, faults } = look(path);
   const { faults: postings } = look(postingsFolder(path));
   // Postings are made only after the log's own file is on disk.
-  const isLost = (state === "absent" || state === "unborn") && existsSync(postingsFolder(path));
+  const isLost = (state === "absent" || state === "unborn") && isPresent(postingsFolder(path));
   const log = isLost ? [{ page: undefined, message: "it holds nothing" }] : faults;
   const sentence = (folder: string, message: string) => `${join(folder, DATA_FILE)} is damaged: ${message}.`;
   const closed = log.some(({ page }) => page === undefined);

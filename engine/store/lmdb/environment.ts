@@ -1,10 +1,11 @@
 /** Opens the LMDB environments of a log, and waits for their transactions. */
-import { existsSync, truncateSync } from "node:fs";
+import { truncateSync } from "node:fs";
 import { join } from "node:path";
 import { type Database, open, type RootDatabase, type Transaction } from "lmdb";
 import { Encoder } from "msgpackr";
 import { CairnlogError } from "../../error.js";
 import { flushFile, flushFolders } from "../../flush.js";
+import { isPresent } from "../presence.js";
 import { makePrivateFolder, PRIVATE_FILE } from "../private.js";
 import type { Key } from "../schema.js";
 import type { Health } from "./health.js";
@@ -57,7 +58,7 @@ export function openEnvironment(options: EnvironmentOptions): Environment {
   if (!readOnly) makePrivateFolder(path);
   // Zeros are not an empty file to LMDB.
   if (state === "unborn") truncateSync(file);
-  preflight({ path, mapSize, readOnly, isNew: state === "unborn" || !existsSync(file) });
+  preflight({ path, mapSize, readOnly, isNew: state === "unborn" || !isPresent(file) });
   const environment = open<unknown, Key>({
     path,
     mapSize,

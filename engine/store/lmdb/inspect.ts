@@ -2,9 +2,9 @@
  * A look at the data file of an environment before LMDB is let at it. LMDB maps the file and trusts what is in it: a
  * file that was cut or overwritten would end the process with SIGSEGV, SIGBUS or SIGABRT, without a word.
  */
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CairnlogError } from "../../error.js";
+import { isPresent } from "../presence.js";
 import { PageFile } from "./pagefile.js";
 import { type PageFault, PageWalk } from "./pages.js";
 
@@ -46,8 +46,8 @@ export interface InspectOptions {
  */
 export function inspectEnvironment(path: string, options: InspectOptions): FileReport {
   const name = join(path, DATA_FILE);
-  if (!existsSync(name)) return { state: "absent", faults: [] };
   try {
+    if (!isPresent(name)) return { state: "absent", faults: [] };
     let found = look(name, options);
     for (let looks = 1; found.state === "damaged"; looks++) {
       const again = look(name, options);

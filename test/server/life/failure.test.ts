@@ -1,5 +1,5 @@
 /** A write that fails in the middle: nothing false is said afterwards, the process ends by itself, and the next one goes on. */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { FAILED_EXIT_CODE } from "#cairnlog/server/failure.js";
@@ -146,4 +146,18 @@ test("without room on the disk, appends are refused with storage-full, and reads
   const ready = await fetch(`${service.url}/readyz`);
   expect([ready.status, (await ready.json()).detail]).toEqual([503, expect.stringContaining("MiB are free")]);
   expect(await service.stop()).toBe(0);
+});
+
+test.each(["failure.json", "log/data.mdb"])("%s that cannot be looked at is not taken for absent", async (name) => {
+  const data = join(folder.path, `loop-${name.replace("/", "-")}`);
+  const service = await startService(data);
+  expect((await attest(service.url)).status).toBe(200);
+  expect(await service.stop()).toBe(0);
+  const path = join(data, name);
+  if (existsSync(path)) renameSync(path, join(data, "kept"));
+  // Not even root can look at what a link names that leads to itself.
+  symlinkSync(path, path);
+  const env = { ...process.env, PORT: "0", SERVICE_DATA_DIR: data };
+  const { code, stderr } = await cairnlog(["serve"], { env });
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^cairnlog: .*ELOOP/)]);
 });
