@@ -200,12 +200,9 @@ export class HistoryWriter {
     return this.#inTurn(() => this.#add([item], signer));
   }
 
-  /**
-   * Waits until the postings on disk are those of a log at rest: at most a few thousand entries are in no run, and no merge
-   * is due. Otherwise the next start would do that work.
-   */
+  /** Files the postings of all entries, and merges what is due. Otherwise the next start would do that work. */
   settled(): Promise<void> {
-    return this.#inTurn(() => this.#applier.postings.settle());
+    return this.#inTurn(() => this.#applier.postings.fileAll());
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {

@@ -12,7 +12,7 @@ import { openStore, postingsFolder } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator, testPool } from "../harness.js";
 import { chain, line, type Wanted } from "./entries.js";
 
-/** Enough for a merge, and some that are in no run. */
+/** Enough for a merge, and fewer beyond it than a log files when it is closed. */
 const ENTRIES = MERGE_WIDTH * FLUSH_ENTRIES + 100;
 const history = chain(Array<Wanted>(ENTRIES).fill({ payload: { tags: ["old"] } }));
 
@@ -57,10 +57,13 @@ test("an import and a restore leave the postings of a log at rest, so that the f
   await restore({ from: to, path: restored, ...options });
   for (const log of [path, restored]) {
     const before = await runsIn(log);
-    const [run] = before.runs;
+    const [merged, last] = before.runs;
     expect(before).toEqual({
-      runs: [{ ...run, level: 1, from: 0, to: MERGE_WIDTH * FLUSH_ENTRIES }],
-      filed: [run!.id],
+      runs: [
+        { ...merged, level: 1, from: 0, to: MERGE_WIDTH * FLUSH_ENTRIES },
+        { ...last, level: 0, from: MERGE_WIDTH * FLUSH_ENTRIES, to: ENTRIES },
+      ],
+      filed: [merged!.id, last!.id].sort((one, other) => one - other),
     });
     await started(log);
     expect(await runsIn(log)).toEqual(before);
@@ -78,13 +81,24 @@ test.each([
   if (left)
     cpSync(postingsFolder(await importedLog(history.slice(0, left))), postingsFolder(copy), { recursive: true });
   const { log } = await openTestLog({ path: copy });
-  // Nothing was appended: what memory does not hold is on disk by now.
   await log.close();
   const { runs } = await runsIn(copy);
   const ends = runs.map(({ to }) => to).sort((a, b) => a - b);
-  expect(ends.at(-1)).toBe(MERGE_WIDTH * FLUSH_ENTRIES);
-  expect(runs.every((run) => run.level > 0 || run.to - run.from === FLUSH_ENTRIES)).toBe(true);
+  expect(ends.at(-1)).toBeGreaterThan(ENTRIES - FLUSH_ENTRIES);
+  expect(runs.every((run) => run.level > 0 || run.to - run.from <= FLUSH_ENTRIES)).toBe(true);
   await started(copy);
+});
+
+test.each([
+  [1023, []],
+  [1024, [{ from: 0, to: 1024 }]],
+])("a log that is closed with %i entries in no run has these runs", async (count, expected) => {
+  const { log, path } = await openTestLog();
+  await log.append(Array.from({ length: count }, () => ({ event_type: "note", payload: { tags: ["old"] } })));
+  await log.close();
+  const { runs } = await runsIn(path);
+  expect(runs).toEqual(expected.map((run) => expect.objectContaining(run)));
+  await started(path);
 });
 
 test("who goes on with a history files them, too", async () => {
