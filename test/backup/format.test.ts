@@ -1,6 +1,15 @@
 /** The files of a backup: the manifest, the segments, and the lines of private rows. */
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { readRowLine, rowLine } from "#cairnlog/engine/journal/rows.js";
@@ -19,6 +28,15 @@ async function written(folder: string, lines: readonly (string | Uint8Array)[]) 
   for (const line of lines) await file.line(line);
   return file.keep("lines.ndjson");
 }
+
+/** The files in a folder that this process has open, removed ones too. */
+const openIn = (folder: string): string[] =>
+  readdirSync("/proc/self/fd")
+    .map((fd) => join("/proc/self/fd", fd))
+    // The list itself was open while it was read.
+    .filter((link) => lstatSync(link, { throwIfNoEntry: false }))
+    .map((link) => readlinkSync(link))
+    .filter((path) => path.startsWith(`${folder}/`));
 
 async function read(folder: string, file: Parameters<typeof linesOf>[1]): Promise<string[]> {
   const lines: string[] = [];
@@ -280,7 +298,7 @@ test("a backup that is broken off leaves no draft, and the one before as it was"
   const operatorKey = testOperator.public.pem;
   const signal = AbortSignal.abort(new Error("broken off by the test"));
   await expect(backUp({ path, to, operatorKey, signal })).rejects.toThrow("broken off by the test");
-  expect(readdirSync(to)).toEqual([]);
+  expect([readdirSync(to), openIn(to)]).toEqual([[], []]);
   await backUp({ path, to, operatorKey });
   const before = readdirSync(to).sort();
   const manifest = readFileSync(join(to, "manifest.json"), "utf8");
@@ -290,7 +308,7 @@ test("a backup that is broken off leaves no draft, and the one before as it was"
   await runIn(again, (transaction) => transaction.put("passwords", "a key", { hash: "a hash" }));
   await again.close();
   await expect(backUp({ path, to, operatorKey, signal })).rejects.toThrow("broken off by the test");
-  expect(readdirSync(to).sort()).toEqual(before);
+  expect([readdirSync(to).sort(), openIn(to)]).toEqual([before, []]);
   expect(readFileSync(join(to, "manifest.json"), "utf8")).toBe(manifest);
   expect((await backUp({ path, to, operatorKey })).added).toBe(0);
   // The rows of before are gone with their manifest.
