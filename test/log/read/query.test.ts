@@ -134,6 +134,17 @@ test("a search for what is no hex finds no hash, however that begins", async () 
     expect(found(term), term).toEqual([]);
 });
 
+test("one tag will do instead of several, and an entry with both is found once", async () => {
+  const { log } = await openTestLog();
+  const tagged = [["a", "b"], ["a,b"], ["b", "A,B", "a"], ["a"], [], ["c", "A,B"]];
+  await log.append(tagged.map((tags, i) => ({ event_type: i < 3 ? "one" : "two", payload: { tags } })));
+  const found = (more: Partial<Criteria>) => log.match({ tags: ["a", "b"], orTag: "a,b", ...more }, 0, 10);
+  expect(found({})).toEqual({ total: 4, indexes: [0, 1, 2, 5] });
+  expect(found({ eventTypes: ["two"] })).toEqual({ total: 1, indexes: [5] });
+  expect(found({ orTag: "none" })).toEqual({ total: 2, indexes: [0, 2] });
+  expect(found({ tags: ["none"] })).toEqual({ total: 3, indexes: [1, 2, 5] });
+});
+
 test("every query finds the same entries as the naive filter, page by page", { timeout: 120_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(
