@@ -297,6 +297,13 @@ describe("entries and heads", () => {
 });
 
 describe("private rows", () => {
+  /** Gives the first row of a table another member. */
+  const change =
+    (name: "users" | "credentials", member: Record<string, unknown>): Parameters<typeof tamper>[1] =>
+    (table) => {
+      const [key] = keysOf(table(name));
+      return table(name).put(key!, { ...table(name).get(key!), ...member });
+    };
   const faults: [string, Parameters<typeof tamper>[1], RegExp][] = [
     [
       "a name without account",
@@ -304,6 +311,17 @@ describe("private rows", () => {
       /^userNames "eve": there is/,
     ],
     ["an account without name", (table) => table("userNames").remove("ada"), /^users .*: userNames does not lead/],
+    ["an account of another id", change("users", { id: "x" }), /^users .*: the row is that of x\.$/],
+    [
+      "a credential of another account",
+      change("credentials", { user_id: "x" }),
+      /^credentials .*: the row is that of another one/,
+    ],
+    [
+      "a credential of another id",
+      change("credentials", { id: "x" }),
+      /^credentials .*: the row is that of another one/,
+    ],
     ["a lost account", (table) => table("users").remove(keysOf(table("users"))[0]!), /^credentials .*no such account/],
     [
       "a lost credential",

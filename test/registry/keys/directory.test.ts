@@ -85,6 +85,18 @@ describe("directory", () => {
     expect((await keys.search("bcdx")).total).toBe(0);
   });
 
+  it("finds a key once, though a second event claims to create it", async () => {
+    const { log, keys } = (await openWorld()).registry;
+    const { pem, fingerprint } = nodeSigner();
+    const payload = { fingerprint, public_key: pem, key_algorithm: "ed25519", expiration_date: null };
+    for (const pseudonym of ["the first", "the second"])
+      await log.append({ event_type: "key_registration", payload: { ...payload, pseudonym } });
+    expect(await keys.search("the first")).toMatchObject({ keys: [{ pseudonym: "the first" }], total: 1 });
+    expect(await keys.search("second")).toMatchObject({ keys: [], total: 0 });
+    // It counts all the same where the list is the answer, and leaves a gap.
+    expect(keys.list()).toMatchObject({ keys: [{ fingerprint }], total: 2 });
+  });
+
   it("finds the same keys as a plain filter", async () => {
     const { log, keys } = (await openWorld()).registry;
     const alphabet = ["a", "B", "b", "ß", "é", "e", "\u0301", "İ", "i", "Σ", "ς", "🪨", "𐐀", "𐐨", " ", "ﬃ", "漢"];
