@@ -175,14 +175,23 @@ interface V8Script {
   }[];
 }
 
+/** None for a file that is cut short: its process was killed while it wrote, as if it had been killed just before. */
+function scriptsIn(path: string): readonly V8Script[] {
+  try {
+    return (JSON.parse(readFileSync(path, "utf8")) as { result: V8Script[] }).result;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return [];
+  }
+}
+
 /** Everything that any of the processes which wrote to `folder` executed. */
 function executedBy(folder: string, dist: string): Record<string, Executed> {
   const prefix = `${pathToFileURL(dist)}/`;
   const marks = new Map<string, Uint8Array>();
   const hashes = new Map<string, string>();
   for (const name of readdirSync(folder)) {
-    const { result } = JSON.parse(readFileSync(join(folder, name), "utf8")) as { result: V8Script[] };
-    for (const { url, functions } of result) {
+    for (const { url, functions } of scriptsIn(join(folder, name))) {
       if (!url.startsWith(prefix)) continue;
       const built = relative(dist, join(dist, decodeURIComponent(url.slice(prefix.length).replace(/[?#].*/, ""))));
       if (!built.endsWith(".js")) continue;
