@@ -18,6 +18,7 @@ import { anyEvent } from "../anyevent.js";
 import { cairnlog } from "../cli/harness.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator, testPool } from "../log/harness.js";
 import { chain } from "../log/history/entries.js";
+import { runIn } from "../log/inline.js";
 
 const SIZE = 5;
 /** A closed log whose entries hold these numbers, one batch each. */
@@ -250,4 +251,23 @@ test("what the data directory itself says was shown counts, at exactly the resto
   expect(readdirSync(target).sort()).toEqual(["operator.pem", "published.json"]);
   writeFileSync(join(target, "published.json"), own.head);
   expect(await cairnlog(["restore", from, "--to", target])).toMatchObject({ code: 0 });
+});
+
+test.each([511, 512, 513, 1025])("%d private rows are restored, 512 in one transaction", async (count) => {
+  const { log, path: rich } = await openTestLog();
+  await log.append(anyEvent());
+  const rows = Array.from({ length: count }, (_, n) => ({ key: `key ${`${n}`.padStart(4, "0")}`, hash: `hash ${n}` }));
+  await runIn(log, (transaction) => {
+    for (const { key, hash } of rows) transaction.put("passwords", key, { hash });
+  });
+  await log.close();
+  const to = join(temporaryFolder(), "log");
+  await restore({
+    ...{ from: await backedUp(rich), path: to, projection: noProjection, pool: testPool },
+    ...{ published: [], mayFork: true },
+  });
+  const { log: restoredLog } = await openTestLog({ path: to });
+  const found = restoredLog.rows("passwords", "", "~").map(({ key, row }) => ({ key, hash: row.hash }));
+  expect(found).toEqual(rows);
+  await restoredLog.close();
 });
