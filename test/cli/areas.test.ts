@@ -103,6 +103,7 @@ test("policy publish and show, request, inbox list and read", async () => {
   const told = await run("inbox", "list", "--key", bob.key);
   expect(told).toMatch(new RegExp(`^\\d+ .* attestation_request_held ${asked.request_id} unread$`));
   await run("inbox", "read", told.split(" ")[0]!, "--key", bob.key);
+  expect(await run("inbox", "list", "--key", bob.key)).toBe(told.replace(/ unread$/, ""));
   expect(await run("inbox", "list", "--unread", "--key", bob.key)).toBe("none");
 });
 
@@ -134,6 +135,9 @@ test("composite assemble and compile, and its manifest attested", async () => {
   expect(await run("composite", ...assemble)).toBe(at("both.json"));
   await run("composite", "compile", at("both.json"), "--out", at("manifest.json"));
   const composite = JSON.parse(readFileSync(at("both.json"), "utf8"));
+  // Without a file it is printed.
+  const printed = JSON.parse(await run("composite", ...assemble.slice(0, -2)));
+  expect(printed).toEqual(composite);
   const manifest = JSON.parse(readFileSync(at("manifest.json"), "utf8"));
   expect(manifest.document).toMatchObject({ title: "Both", content_hash: composite.composite_hash });
   const { log_entry_id } = await answer("attest", at("manifest.json"), "--manifest", "--key", key);

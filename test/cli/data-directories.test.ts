@@ -152,6 +152,15 @@ describe("fsck", () => {
     expect(await fsck(used, "--operator-key", otherKey)).toMatchObject({ code: 1 });
   });
 
+  test("1: a file that is no log is named, and nothing tries to read it", async () => {
+    const dataDir = copyOf(data);
+    writeFileSync(join(dataDir, "log", "data.mdb"), "no log");
+    const { code, stdout } = await fsck(dataDir, "--json");
+    const { entries, differences } = JSON.parse(stdout);
+    expect({ code, entries }).toEqual({ code: 1, entries: 0 });
+    expect(differences).toEqual([{ area: "entries", message: expect.stringMatching(/data\.mdb is damaged: /) }]);
+  });
+
   test("1: the process that reads the log ended before it could answer", async () => {
     const preload = join(newFolder(), "exit.cjs");
     writeFileSync(preload, 'if (process.argv[1]?.includes("fsck-worker")) process.exit(7);\n');

@@ -1,5 +1,5 @@
 /** Exit codes of `cairnlog monitor`, as documented in `docs/monitor.md`, and what it prints and posts before. */
-import { readdirSync, writeFileSync } from "node:fs";
+import { lstatSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { TreeHead } from "#cairnlog/engine/verify/index.js";
@@ -67,6 +67,15 @@ async function acquainted(): Promise<string> {
   await nameAlice();
   return state;
 }
+/** The files of a monitor's state that this process has open. */
+const openIn = (state: string): string[] =>
+  readdirSync("/proc/self/fd")
+    .map((fd) => join("/proc/self/fd", fd))
+    // The list itself was open while it was read.
+    .filter((link) => lstatSync(link, { throwIfNoEntry: false }))
+    .map((link) => readlinkSync(link))
+    .filter((path) => path.startsWith(`${state}/`));
+
 /** What a round asks for after it took what is new. */
 const isAudit = (path: string) => path.startsWith("/log/heads?from=1&");
 
@@ -79,6 +88,7 @@ describe("0", () => {
     const state = temporaryFolder();
     const first = await once(state, "--operator-key", key);
     expect(first).toMatchObject({ code: 0, stderr: "" });
+    expect(openIn(state)).toEqual([]);
     const head = await newest();
     expect(lines(first.stdout)).toEqual([{ verified: head.tree_size, head }]);
     proxy.asked.length = 0;
