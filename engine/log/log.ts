@@ -4,6 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { createDigests, type DigestName } from "../crypto/digests.js";
+import { importPublicKey } from "../crypto/keys/spki.js";
 import type { Pool } from "../crypto/pool/pool.js";
 import { CairnlogError } from "../error.js";
 import type { Journal } from "../journal/journal.js";
@@ -14,6 +15,7 @@ import type { LogMeta } from "../store/rows.js";
 import { openStore, type Store, type StoreReader } from "../store/store.js";
 import { refilingFor } from "./apply/derive.js";
 import { type Clock, systemClock } from "./clock.js";
+import { Operators } from "./operator/operators.js";
 import { LogReader } from "./reader.js";
 import type { LogView } from "./view.js";
 import type { Executor } from "./write/executor.js";
@@ -77,7 +79,7 @@ export async function openLogReader(options: LogReaderOptions): Promise<LogReade
   const store = openStore({ path, readOnly: true, ...(mapSize === undefined ? {} : { mapSize }) });
   try {
     store.pin();
-    const meta = ownMeta(store, path, operator.fingerprint);
+    const meta = soundMeta(store, path);
     if (!meta) throw new CairnlogError("not-found", `There is no log in ${path} to be read yet.`);
     checkFormat(meta, MIGRATIONS.length + 1);
     return new LogReader({ path, store, projection, operatorKey: operator.public.pem, pool, mapSize });
@@ -96,7 +98,11 @@ export async function startLog(
 ): Promise<LogWriter> {
   try {
     const { path, signer, projection = noProjection, digests, pool, mapSize } = options;
-    const meta = ownMeta(store, path, signer.fingerprint);
+    const meta = soundMeta(store, path);
+    if (meta) {
+      const operators = Operators.read(store, meta, Operators.of(importPublicKey(signer.public.pem)));
+      operators.checkCurrent(signer.fingerprint);
+    }
     if (meta) await migrate(store, meta, refilingFor(projection), migrations);
     const log = new LogWriter({
       path,
@@ -123,14 +129,9 @@ export async function startLog(
 
 const NO_LOCK: WriterLock = { release: async () => {} };
 
-/** What the log knows of itself, when it is this operator's; undefined for a log that does not exist yet. */
-function ownMeta(store: StoreReader, path: string, keyId: string): LogMeta | undefined {
+/** What the log knows of itself, when its rows can be read; undefined for a log that does not exist yet. */
+function soundMeta(store: StoreReader, path: string): LogMeta | undefined {
   const meta = store.get("meta", "log");
-  if (meta && meta.key_id !== keyId)
-    throw new CairnlogError(
-      "wrong-operator",
-      `This log is signed by operator key ${meta.key_id}, not by ${keyId}. Give the key that belongs to it, or another data directory.`,
-    );
   if (meta?.rebuilding)
     throw new CairnlogError(
       "corrupt-log",

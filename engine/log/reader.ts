@@ -2,9 +2,11 @@
  * A reader of a log that somebody else writes: another thread, or another process. Any number may be open on one
  * environment, each the property of the thread that opened it. It shows one moment until it is told to move on.
  */
+import { importPublicKey } from "../crypto/keys/spki.js";
 import { CairnlogError } from "../error.js";
 import type { TreeHead } from "../verify/tree/treehead.js";
 import { LogMemory } from "./apply/memory.js";
+import { Operators } from "./operator/operators.js";
 import { LogView, type ViewParts } from "./view.js";
 import type { Executor } from "./write/executor.js";
 import type { EventInput } from "./write/projection.js";
@@ -17,9 +19,10 @@ export class LogReader extends LogView implements Executor {
   readonly batches = 0;
   readonly lastFailure = null;
 
-  /** @param parts of a store that shows one moment */
-  constructor(parts: Omit<ViewParts, "memory">) {
-    const memory = new LogMemory(parts.store, parts.projection, true);
+  /** @param parts of a store that shows one moment, and an operator key of the log */
+  constructor(parts: Omit<ViewParts, "memory"> & { readonly operatorKey: string }) {
+    const known = Operators.of(importPublicKey(parts.operatorKey));
+    const memory = new LogMemory(parts.store, parts.projection, known, true);
     super({ ...parts, memory });
     this.#store = parts.store;
     this.#memory = memory;

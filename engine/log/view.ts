@@ -20,6 +20,7 @@ import { postingDifferences, stateDifferences } from "./check/differences.js";
 import { Replay } from "./check/rebuild.js";
 import { type VerifyReport, verifyLog } from "./check/verify.js";
 import { microsOf } from "./instant.js";
+import type { Operators } from "./operator/operators.js";
 import { type Criteria, type Matches, matching } from "./read/query.js";
 import { EntryReader } from "./read/reader.js";
 import { Seams, type Stretch } from "./read/seams.js";
@@ -50,8 +51,6 @@ export interface ViewParts {
   readonly store: StoreReader;
   readonly memory: LogMemory;
   readonly projection: Projection;
-  /** Public key of the log's operator, PEM. */
-  readonly operatorKey: string;
   /** Worker threads for verification; without it the view starts its own when it needs them. */
   readonly pool?: Pool | undefined;
   readonly mapSize?: number | undefined;
@@ -122,6 +121,11 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   /** Entries in the log, all of them on disk. */
   get size(): number {
     return this.#size;
+  }
+
+  /** The keys that sign the heads: which one, says the size. */
+  get operators(): Operators {
+    return this.#parts.memory.operators;
   }
 
   /** Why this process can no longer read or write the log; null while it can. */
@@ -355,9 +359,9 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   }
 
   async #verify(from = 0): Promise<VerifyReport> {
-    const { path, mapSize, operatorKey, projection } = this.#parts;
+    const { path, mapSize, memory, projection } = this.#parts;
     const checksEvents = projection.checksEvents === true;
-    const target = { path, from, size: this.#size, operatorKey, checksEvents };
+    const target = { path, from, size: this.#size, operators: memory.operators.chain, checksEvents };
     const { signal } = this.#closing;
     return verifyLog(this.#pool, mapSize === undefined ? target : { ...target, mapSize }, { signal });
   }

@@ -13,6 +13,7 @@ import type { TreeHead } from "../verify/tree/treehead.js";
 import { Applier } from "./apply/applier.js";
 import { LogMemory } from "./apply/memory.js";
 import { type Clock, formatTimestamp } from "./clock.js";
+import { Operators } from "./operator/operators.js";
 import { type Frontier, SIGNING_VERSION } from "./tree/frontier.js";
 import { LogView, type ViewParts } from "./view.js";
 import { append, type PlainEvent, takeHeadTime } from "./write/append.js";
@@ -27,6 +28,8 @@ import type { Signer } from "./write/signer.js";
 
 export interface WriterParts extends Omit<ViewParts, "memory"> {
   readonly store: Store;
+  /** PEM of the signer's public key. */
+  readonly operatorKey: string;
   /** Released when the log is closed. */
   readonly lock: WriterLock;
   readonly journal: Journal;
@@ -48,12 +51,13 @@ export class LogWriter extends LogView implements Executor {
   /** To be recovered and begun before anything else. */
   constructor(parts: WriterParts) {
     const { store, journal, projection } = parts;
-    const memory = new LogMemory(store, projection);
+    const operator = importPublicKey(parts.operatorKey);
+    const memory = new LogMemory(store, projection, Operators.of(operator));
     super({ ...parts, memory });
     this.#parts = parts;
-    this.#operator = importPublicKey(parts.operatorKey);
+    this.#operator = operator;
     this.#frontier = memory.frontier;
-    this.#applier = new Applier({ store, journal, projection, operator: this.#operator, memory });
+    this.#applier = new Applier({ store, journal, projection, memory });
     this.#sequencer = new Sequencer({
       ...parts,
       applier: this.#applier,
@@ -69,6 +73,8 @@ export class LogWriter extends LogView implements Executor {
     this.#applier.restore();
     await this.#applier.catchUp();
     this.#applier.restore();
+    // A retired key must sign nothing more, whoever retired it.
+    this.#applier.operators.checkCurrent(this.#parts.signer.fingerprint);
     this.showDisk();
   }
 

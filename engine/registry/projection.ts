@@ -44,6 +44,7 @@ const MEANINGS: Readonly<Record<EventType, Meaning>> = {
   key_registration: { apply: applyRegistration, addTerms: addKeyTerms },
   key_succession: { apply: applySuccession, addTerms: addKeyTerms },
   key_revocation: { apply: applyRevocation },
+  operator_key_rotation: { apply: applyOperatorRotation },
   endorsement_offer: { apply: applyOffer },
   endorsement_acceptance: { apply: applyAcceptance },
   endorsement_withdrawal: { apply: applyWithdrawal },
@@ -120,6 +121,15 @@ function applySuccession(event: LoggedEvent, state: DerivedWriter): void {
   const ended = { status: "succeeded", successor_fingerprint: fingerprint, ended_at: event.timestamp } as const;
   state.put("keys", old.fingerprint, { ...old, ...ended });
   state.put("keys", fingerprint, newRow(created, event, old.fingerprint));
+}
+
+/** An operator key that is registered like any other ends with its term. The new one is what it was before. */
+function applyOperatorRotation(event: LoggedEvent, state: DerivedWriter): void {
+  const { old_fingerprint, fingerprint } = event.payload;
+  const old = isFingerprint(old_fingerprint) ? state.get("keys", old_fingerprint) : undefined;
+  if (old?.status !== "active" || !isFingerprint(fingerprint) || fingerprint === old_fingerprint) return;
+  const ended = { status: "succeeded", successor_fingerprint: fingerprint, ended_at: event.timestamp } as const;
+  state.put("keys", old.fingerprint, { ...old, ...ended });
 }
 
 function applyRevocation(event: LoggedEvent, state: DerivedWriter): void {

@@ -37,14 +37,31 @@ export interface KeyRow {
 export interface LogMeta {
   /** Format of all tables in this file; a log of a newer format is not opened. */
   readonly format: number;
-  /** Fingerprint of the key that signs the tree heads. */
+  /** Fingerprint of the key that signs the tree heads now. */
   readonly key_id: string;
+  /** Fingerprint of the key that signed the first one. Present after the operator key was rotated. */
+  readonly first_key_id?: string;
   /** When the log was created, in canonical form: its operator key is valid from then on. */
   readonly created_at: string;
   /** Present if entries without a head follow one with a head, as in a copy that did not fetch every head. */
   readonly sparse_heads?: true;
   /** A rebuild has begun and not ended: until it has, derived rows may have any content. */
   readonly rebuilding?: true;
+}
+
+/** A rotation of an operator key, as its entry tells it; what both keys sign is `rotationMessage`. */
+export interface OperatorRotationRow {
+  readonly entry_id: number;
+  readonly timestamp: string;
+  readonly old_fingerprint: string;
+  readonly old_public_key: string;
+  readonly fingerprint: string;
+  readonly public_key: string;
+  /** Number of entries before it. */
+  readonly tree_size: number;
+  readonly root_hash: string;
+  readonly old_key_signature: string;
+  readonly new_key_signature: string;
 }
 
 /**

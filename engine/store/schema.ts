@@ -17,6 +17,7 @@ import type {
   KeyRow,
   LogMeta,
   NotificationRow,
+  OperatorRotationRow,
   PasswordRow,
   QuotaRow,
   RequestCountKey,
@@ -40,6 +41,8 @@ export interface Tables {
   meta: { key: string; row: LogMeta };
   /** By entry id. */
   seams: { key: number; row: SeamRow };
+  /** By leaf index: every entry that records a rotation of an operator key, of this log's or of another's. */
+  operatorRotations: { key: number; row: OperatorRotationRow };
   /** By fingerprint. */
   keys: { key: string; row: KeyRow };
   /** By the entry id of the offer. */
@@ -113,6 +116,7 @@ export type RowOf<T extends TableName> = Tables[T]["row"];
 /** Tables that are derived from the entries; `rebuild` empties and refills exactly these. */
 export const DERIVED_TABLES = [
   "seams",
+  "operatorRotations",
   "keys",
   "endorsements",
   "endorsementsByEndorser",

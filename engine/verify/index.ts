@@ -38,4 +38,11 @@ export {
   verifyCheckpoint,
 } from "./tree/checkpoint.js";
 export * from "./tree/merkle.js";
+export {
+  OperatorKeys,
+  type OperatorTerm,
+  type RotationStatement,
+  rotationMessage,
+  type TermRotation,
+} from "./tree/operators.js";
 export { type TreeHead, treeHeadMessage, verifyTreeHead } from "./tree/treehead.js";

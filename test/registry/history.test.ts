@@ -17,7 +17,13 @@ const [a, b] = [nodeSigner(), nodeSigner()];
 const TYPES = [
   ...["key_registration", "key_succession", "key_revocation", "endorsement_offer", "endorsement_acceptance"],
   ...["endorsement_withdrawal", "acceptance_revocation", "endorser_revocation_alert", "attestation_request"],
-  ...["attestation_request_response", "request_policy", "encrypted_claim", "https://x-service.example/predicates/a"],
+  ...[
+    "attestation_request_response",
+    "request_policy",
+    "encrypted_claim",
+    "operator_key_rotation",
+    "https://x-service.example/predicates/a",
+  ],
 ];
 /** Values that mean something somewhere, so that events get past the first check. */
 const plausible = fc.constantFrom<unknown>(
@@ -46,6 +52,7 @@ const MEMBERS = [
   ...["valid_until", "institutional_metadata", "external_identifiers", "offer_entry_id", "reason", "lookup_key"],
   ...["request_id", "requester_fingerprint", "target_fingerprint", "attestation_type", "deadline", "claims", "status"],
   ...["predicates", "default_action_on_failure", "effective_from", "decision", "responder_fingerprint"],
+  ...["old_public_key", "tree_size", "root_hash", "old_key_signature", "new_key_signature"],
 ];
 /** Possible lines of history; a member named `__proto__` is refused earlier. */
 const readable = jsonValues().filter((value) => !JSON.stringify(value).includes('"__proto__":'));

@@ -35,6 +35,7 @@ describe("every kind", () => {
       "key_registration",
       "key_revocation",
       "key_succession",
+      "operator_key_rotation",
       "request_policy",
     ]);
   });
@@ -68,6 +69,7 @@ describe("every kind", () => {
       "endorser_revocation_alert",
       "key_revocation",
       "key_succession",
+      "operator_key_rotation",
     ]);
   });
 

@@ -5,7 +5,6 @@
  * Memory is ahead of the disk while batches are on their way. `restore` reads it from disk again: at the start, and
  * after a failure.
  */
-import type { ServerKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
 import type { Decided, Journal } from "../../journal/journal.js";
 import { type Consequences, type Draft, Ledger } from "../../journal/ledger.js";
@@ -25,8 +24,9 @@ import {
   type Predecessor,
   predecessorOf,
 } from "../history/entry.js";
+import type { Operators } from "../operator/operators.js";
 import type { Edge } from "../read/seams.js";
-import type { Frontier } from "../tree/frontier.js";
+import { type Frontier, SIGNING_VERSION } from "../tree/frontier.js";
 import { LayeredState } from "../write/layered.js";
 import type { Projection } from "../write/projection.js";
 import { derive } from "./derive.js";
@@ -40,8 +40,6 @@ export interface ApplierParts {
   readonly store: Store;
   readonly journal: Journal;
   readonly projection: Projection;
-  /** The key that signs the heads. */
-  readonly operator: ServerKey;
   /** The memory of the writer's thread. */
   readonly memory: LogMemory;
 }
@@ -78,6 +76,14 @@ export class Applier {
     this.#last = undefined;
     this.#ledger.restore();
     this.#parts.memory.restore();
+  }
+
+  get operators(): Operators {
+    return this.#parts.memory.operators;
+  }
+
+  set operators(operators: Operators) {
+    this.#parts.memory.operators = operators;
   }
 
   get frontier(): Frontier {
@@ -161,23 +167,28 @@ export class Applier {
   }
 
   #deriveChecked(record: JournalRecord, reader: HistoryReader): Made {
-    const { store, projection, operator } = this.#parts;
+    const { store, projection, memory } = this.#parts;
     const { frontier, postings } = this;
     if (record.firstIndex !== frontier.size)
       throw new CairnlogError(
         "corrupt-log",
         `it follows ${record.firstIndex} entries, and the log has ${frontier.size}.`,
       );
-    for (const { table, row } of record.rows) {
-      if (table === "meta") checkOwner(row as LogMeta, operator);
+    for (const { table, row } of record.rows)
       if (table === "signedHeads") frontier.notBefore((row as SignedHeadRow).timestamp);
-    }
     const layer = new Layer();
-    if (!record.batch) return { rows: [], tiles: [], terms: layer.terms, size: frontier.size };
+    if (!record.batch) {
+      checkOwner(record, memory.operators);
+      return { rows: [], tiles: [], terms: layer.terms, size: frontier.size };
+    }
     const checked = entriesOf(record.firstIndex, record.batch, this.last, reader);
     const { batch, entries } = checked;
     const { roots, tiles } = frontier.extend(batch.digests, batch.headInfo?.treeVersion);
-    const headTime = checkHeads(checked, roots, frontier.lastTimestamp, operator);
+    const tree = frontier.trees[SIGNING_VERSION];
+    // Like the trees, ahead of the disk from here on.
+    memory.operators = entries.reduce((operators, { event }) => operators.after(event, tree), memory.operators);
+    checkOwner(record, memory.operators);
+    const headTime = checkHeads(checked, roots, frontier.lastTimestamp, memory.operators);
     const state = new LayeredState(store, postings, [layer]);
     let before: Edge = this.last;
     for (const entry of entries) {
@@ -193,14 +204,18 @@ export class Applier {
 }
 
 /**
- * Checks the owner of the log, which is in its first record. @throws CairnlogError if the record belongs to another
- * operator, or comes from a newer version
+ * Checks the owner of the log, which is in its first record and in that of every rotation. @throws CairnlogError if the
+ * record belongs to another operator, or comes from a newer version
  */
-function checkOwner(meta: LogMeta, operator: ServerKey): void {
-  checkFormat(meta);
-  if (meta.key_id !== operator.fingerprint)
-    throw new CairnlogError(
-      "wrong-operator",
-      `it is of the log of operator key ${meta.key_id}, not of ${operator.fingerprint}.`,
-    );
+function checkOwner({ rows }: JournalRecord, { current }: Operators): void {
+  for (const { table, row } of rows) {
+    if (table !== "meta") continue;
+    const meta = row as LogMeta;
+    checkFormat(meta);
+    if (meta.key_id !== current.fingerprint)
+      throw new CairnlogError(
+        "wrong-operator",
+        `it is of the log of operator key ${meta.key_id}, not of ${current.fingerprint}.`,
+      );
+  }
 }

@@ -7,6 +7,7 @@ import type { Refiling } from "../../store/lmdb/migrations.js";
 import { FLUSH_ENTRIES, Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
 import { instantOf, microsOf } from "../instant.js";
+import { applyRotation } from "../operator/rotation.js";
 import { damagedEntry, EntryReader } from "../read/reader.js";
 import { applySeam, type Edge } from "../read/seams.js";
 import {
@@ -33,6 +34,7 @@ export function derive(
   terms: TermTable,
 ): void {
   applySeam(before, entry, entry.event.leafIndex, state);
+  applyRotation(entry.event, state);
   projection.apply(entry.event, state);
   addTerms(entry, projection, terms);
 }

@@ -1,9 +1,10 @@
 /**
- * A thread's memory of a log: the right edge of its trees, and the postings of the newest entries that are not in a run
- * on disk yet. In the writer's thread it is ahead of the disk while batches are on their way.
+ * A thread's memory of a log: the right edge of its trees, the keys that sign its heads, and the postings of the newest
+ * entries that are not in a run on disk yet. In the writer's thread it is ahead of the disk while batches are on their way.
  */
 import type { StoreReader } from "../../store/contract.js";
 import { Postings } from "../../store/postings/postings.js";
+import { Operators } from "../operator/operators.js";
 import { EntryReader } from "../read/reader.js";
 import { Frontier } from "../tree/frontier.js";
 import type { Projection } from "../write/projection.js";
@@ -14,12 +15,20 @@ export class LogMemory {
   readonly postings: Postings;
   readonly #entries: EntryReader;
   readonly #projection: Projection;
+  readonly #store: StoreReader;
+  readonly #known: Operators;
+  /** Whose heads these are. */
+  operators: Operators;
 
   /**
    * Call `restore` before any other method.
+   * @param known an operator key of the log, or the chain of its keys as far as it is known
    * @param isReader another thread or process writes the log
    */
-  constructor(store: StoreReader, projection: Projection, isReader = false) {
+  constructor(store: StoreReader, projection: Projection, known: Operators, isReader = false) {
+    this.#store = store;
+    this.#known = known;
+    this.operators = known;
     this.#entries = new EntryReader(store);
     this.#projection = projection;
     this.frontier = new Frontier(store);
@@ -32,8 +41,10 @@ export class LogMemory {
     await fileMissing(this.postings, this.#entries, this.frontier.size, this.#projection);
   }
 
-  /** Reads the state from disk again. */
+  /** Reads the state from disk again. @throws CairnlogError `wrong-operator` for a log of another operator */
   restore(): void {
+    const meta = this.#store.get("meta", "log");
+    this.operators = meta ? Operators.read(this.#store, meta, this.#known) : this.#known;
     this.frontier.restore();
     catchUp(this.postings, this.#entries, this.frontier.size, this.#projection);
   }

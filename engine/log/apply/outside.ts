@@ -4,7 +4,6 @@
  * head, and one signature of each batch. The serialisation is checked too, because entries are served as they are
  * stored.
  */
-import type { ServerKey } from "../../crypto/keys/spki.js";
 import { verifySync } from "../../crypto/signatures.js";
 import { CairnlogError } from "../../error.js";
 import { Batch, packBatch } from "../../store/batch.js";
@@ -12,6 +11,7 @@ import { HASH } from "../../store/schema.js";
 import { treeHeadMessage } from "../../verify/tree/treehead.js";
 import type { CheckedEntry, HistoryReader, Predecessor } from "../history/entry.js";
 import { checkHead } from "../history/head.js";
+import type { Operators } from "../operator/operators.js";
 import { headOf } from "../read/reader.js";
 
 /**
@@ -50,7 +50,7 @@ export function checkHeads(
   { batch, entries }: { readonly batch: Batch; readonly entries: readonly CheckedEntry[] },
   roots: Uint8Array,
   notBefore: number,
-  operator: ServerKey,
+  operators: Operators,
 ): number {
   let time = notBefore;
   for (const [i, { micros }] of entries.entries()) {
@@ -58,13 +58,13 @@ export function checkHeads(
     const head = headOf(batch, i, size);
     if (!head) throw new CairnlogError("corrupt-log", "its entries have no tree heads.");
     const root = Buffer.from(roots.buffer, roots.byteOffset + HASH * i, HASH).toString("hex");
-    checkHead(head, { size, root, notBefore: Math.max(time, micros) }, operator);
+    checkHead(head, { size, root, notBefore: Math.max(time, micros) }, operators.keyAt(size));
     time = batch.head(i)!.timestamp;
   }
   const size = batch.firstIndex + batch.count;
   const newest = headOf(batch, batch.count - 1, size)!;
   const message = treeHeadMessage(newest.root_hash, size, newest.timestamp);
-  if (!verifySync(operator, message, Buffer.from(newest.signature, "base64")))
+  if (!verifySync(operators.keyAt(size), message, Buffer.from(newest.signature, "base64")))
     throw new CairnlogError("invalid-signature", "the signature of its newest tree head does not verify.");
   return time;
 }

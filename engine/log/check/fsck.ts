@@ -11,17 +11,20 @@ import { CairnlogError } from "../../error.js";
 import { leastWhere } from "../../search.js";
 import type { ChangeSet } from "../../store/changeset.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
+import type { LogMeta } from "../../store/rows.js";
 import { DERIVED_TABLES, FORMAT, HASH, type Key, PRIVATE_TABLES, type TableName } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import { canonicalTimestamp, ENTRY_MEMBERS, type Entry } from "../../verify/entry.js";
 import { isObject, objectOf } from "../../verify/json/shape.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
+import type { Operators } from "../operator/operators.js";
 import { EntryReader } from "../read/reader.js";
 import type { Frontier } from "../tree/frontier.js";
 import { Tree } from "../tree/tree.js";
 import type { Projection } from "../write/projection.js";
 import { checkAnchors } from "./anchor-check.js";
 import { describeDifference, rowDifferences, tileDifferences } from "./differences.js";
+import { operatorsFrom } from "./operators.js";
 import type { PrivateCheck } from "./private-check.js";
 import { Replay } from "./rebuild.js";
 import { RunCheck } from "./run-check.js";
@@ -54,7 +57,7 @@ export interface LogCheckOptions {
   /** Directory of the log. */
   readonly path: string;
   readonly mapSize?: number;
-  /** PEM of the public key that signed the heads. */
+  /** PEM of the public key that signed the heads, or of another one in the chain of its operator keys. */
   readonly operatorKey: string;
   readonly projection: Projection;
   /** Checks by the owners of private tables. */
@@ -118,7 +121,6 @@ async function checkWith(store: Store, scratch: Store, scratchPath: string, opti
   const findings = new Findings();
   const size = checkBatches(store, findings);
   const isComplete = !findings.counts.entries;
-  checkMeta(store, size, options, findings);
   // Entries are missing, so the rest of them cannot be compared with the data on disk.
   const runs =
     isComplete && !options.skipsPostings
@@ -126,10 +128,12 @@ async function checkWith(store: Store, scratch: Store, scratchPath: string, opti
       : null;
   const trees = await derive(store, scratch, size, options, (replay) => runs?.check(replay.terms));
   runs?.finish();
-  const { path, mapSize, operatorKey, pool, progress, signal } = options;
+  const operators = operatorsIn(scratch, store, size, options);
+  checkMeta(store, size, operators, findings);
+  const { path, mapSize, pool, progress, signal } = options;
   const checksEvents = options.projection.checksEvents === true;
   const paths = { path, derivedPath: scratchPath, ...(mapSize === undefined ? {} : { mapSize }) };
-  const target = { ...paths, size, operatorKey, checksEvents };
+  const target = { ...paths, size, operators: operators.chain, checksEvents };
   const verified = await verifyLog(pool, target, {
     progress: (checked) => progress?.("verifying", checked, size),
     ...(signal ? { signal } : {}),
@@ -273,7 +277,29 @@ function checkPublished(trees: Trees, size: number, head: TreeHead | undefined, 
     findings.add("entries", `The head of ${tree_size} entries that was signed and shown is not the one in this log.`);
 }
 
-function checkMeta(store: Store, size: number, { operatorKey }: LogCheckOptions, findings: Findings): void {
+/** The operator keys of the log in `store`, by the rotations that are derived in `derived`. */
+export function operatorsIn(
+  derived: Store,
+  store: Store,
+  size: number,
+  { operatorKey }: Pick<LogCheckOptions, "operatorKey">,
+): Operators {
+  const rotations = [...derived.range("operatorRotations")].map(({ row }) => row);
+  let meta: LogMeta | undefined;
+  try {
+    meta = store.get("meta", "log");
+  } catch {
+    // Unreadable, which is reported.
+  }
+  return operatorsFrom(
+    rotations,
+    meta?.first_key_id ?? meta?.key_id,
+    oldestHead(store, size),
+    importPublicKey(operatorKey),
+  );
+}
+
+function checkMeta(store: Store, size: number, { current, first }: Operators, findings: Findings): void {
   const wrong = (sentence: string) => findings.add("derived", `meta: ${sentence}`);
   let meta: ReturnType<typeof store.get<"meta">>;
   try {
@@ -292,9 +318,11 @@ function checkMeta(store: Store, size: number, { operatorKey }: LogCheckOptions,
       "precondition-failed",
       `The log is in format ${meta.format}, but this version uses format ${FORMAT}. Start the service once: it converts the log.`,
     );
-  const { fingerprint } = importPublicKey(operatorKey);
   if (meta.format !== FORMAT) wrong(`the stored format is ${meta.format}, but these tables are in format ${FORMAT}.`);
-  if (meta.key_id !== fingerprint) wrong(`the stored operator key is ${meta.key_id}, not ${fingerprint}.`);
+  if (meta.key_id !== current.fingerprint)
+    wrong(`the stored operator key is ${meta.key_id}, not ${current.fingerprint}.`);
+  else if ((meta.first_key_id ?? meta.key_id) !== first.fingerprint)
+    wrong(`the stored first operator key is ${meta.first_key_id ?? meta.key_id}, not ${first.fingerprint}.`);
   if (meta.rebuilding) wrong("a rebuild was interrupted.");
   if (!isPlausibleStart(store, size, meta.created_at))
     wrong(
@@ -305,15 +333,15 @@ function checkMeta(store: Store, size: number, { operatorKey }: LogCheckOptions,
 /** Whether this can be the time when the log was created; imported history may be older than the log. */
 export function isPlausibleStart(store: Store, size: number, createdAt: unknown): boolean {
   if (typeof createdAt !== "string" || canonicalTimestamp(createdAt) !== createdAt) return false;
-  const head = firstHeadTimestamp(store, size);
-  return head === undefined || createdAt <= head;
+  const head = oldestHead(store, size);
+  return head === undefined || createdAt <= head.timestamp;
 }
 
-/** Time of the oldest readable head after which no head is missing; undefined if there is none. */
-export function firstHeadTimestamp(store: Store, size: number): string | undefined {
+/** The oldest readable head after which no head is missing; undefined if there is none. */
+export function oldestHead(store: Store, size: number): TreeHead | undefined {
   const reader = new EntryReader(store);
   const oldest = leastWhere(1, size + 1, (treeSize) => readableHead(reader, treeSize) !== undefined);
-  return oldest > size ? undefined : readableHead(reader, oldest)!.timestamp;
+  return oldest > size ? undefined : readableHead(reader, oldest);
 }
 
 /** The head if it can be read; `verifyLog` reports damaged heads. */

@@ -11,15 +11,17 @@ import type { LogMeta } from "../../store/rows.js";
 import { DERIVED_TABLES, FORMAT, type Key } from "../../store/schema.js";
 import type { Store, TileKey } from "../../store/store.js";
 import { formatTimestamp, systemClock } from "../clock.js";
+import { Operators } from "../operator/operators.js";
 import { type Difference, rowDifferences, tileDifferences } from "./differences.js";
 import {
   checkLog,
   commitRepairs,
   derive,
-  firstHeadTimestamp,
   isPlausibleStart,
   type LogCheckOptions,
   type LogCheckReport,
+  oldestHead,
+  operatorsIn,
   withScratch,
 } from "./fsck.js";
 
@@ -98,18 +100,32 @@ async function repair<K extends Key>(
 const putMeta = (store: Store, row: LogMeta): Promise<void> =>
   commitRepairs(store, { rows: [{ table: "meta", key: "log", row }] });
 
-/** The meta row, with implausible values replaced: a lost creation time becomes the time of the first head. */
-function restoredMeta(store: Store, size: number, { operatorKey }: LogCheckOptions): LogMeta {
-  const key_id = importPublicKey(operatorKey).fingerprint;
+/**
+ * The meta row, with implausible values replaced: a lost creation time becomes the time of the first head. The operator
+ * keys follow from the rotations in the store, so they are right once those are.
+ */
+function restoredMeta(store: Store, size: number, options: LogCheckOptions): LogMeta {
+  const { current, first } = readableOperators(store, size, options);
+  const key_id = current.fingerprint;
   let stored: Partial<LogMeta> = {};
   try {
     stored = store.get("meta", "log") ?? {};
   } catch {
     // Unreadable, which is treated like a missing row.
   }
-  const { rebuilding: _, created_at, ...others } = stored;
+  const { rebuilding: _, first_key_id: __, created_at, ...others } = stored;
+  const rotated = first === current ? {} : { first_key_id: first.fingerprint };
   const beginning = isPlausibleStart(store, size, created_at)
     ? created_at
-    : (firstHeadTimestamp(store, size) ?? formatTimestamp(systemClock()));
-  return { ...others, format: FORMAT, key_id, created_at: beginning as string };
+    : (oldestHead(store, size)?.timestamp ?? formatTimestamp(systemClock()));
+  return { ...others, ...rotated, format: FORMAT, key_id, created_at: beginning as string };
+}
+
+function readableOperators(store: Store, size: number, options: LogCheckOptions): Operators {
+  try {
+    return operatorsIn(store, store, size, options);
+  } catch {
+    // Rows that are not repaired yet may be of any form.
+    return Operators.of(importPublicKey(options.operatorKey));
+  }
 }

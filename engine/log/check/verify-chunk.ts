@@ -5,7 +5,6 @@
  */
 import { hash } from "node:crypto";
 import { kernel, type TreeVersion } from "../../../wasm/index.js";
-import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import { verifySync } from "../../crypto/signatures.js";
 import { CairnlogError } from "../../error.js";
 import type { Batch, HeadInfo, HeadRecord } from "../../store/batch.js";
@@ -14,10 +13,15 @@ import { openStore, type Store } from "../../store/store.js";
 import { canonicalTimestamp, checkEntry, type Entry } from "../../verify/entry.js";
 import { checkServiceEntry } from "../../verify/eventcheck.js";
 import { peakPositions } from "../../verify/tree/merkle.js";
+import type { OperatorTerm } from "../../verify/tree/operators.js";
 import { treeHeadMessage } from "../../verify/tree/treehead.js";
 import { formatTimestamp, parseTimestamp } from "../clock.js";
 import { instantOf } from "../instant.js";
+import { Operators } from "../operator/operators.js";
+import { OPERATOR_ROTATION } from "../operator/rotation.js";
+import { SIGNING_VERSION } from "../tree/frontier.js";
 import { hex, TILE_WIDTH, Tree } from "../tree/tree.js";
+import type { LoggedEvent } from "../write/projection.js";
 
 export interface ChunkTask {
   readonly path: string;
@@ -27,8 +31,8 @@ export interface ChunkTask {
   readonly to: number;
   /** Number of leaves that the tiles must cover: the size that is verified. */
   readonly size: number;
-  /** PEM of the operator key; a head signed by another key is an error. */
-  readonly operatorKey: string;
+  /** The chain of operator keys; a head that another key signed than the one of its size is an error. */
+  readonly operators: readonly OperatorTerm[];
   /** Environment for tiles and seams instead of the log's own, if these are checked separately. */
   readonly derivedPath?: string;
   /** Whether every entry must be an event of the service's log (`Projection.checksEvents`). */
@@ -103,7 +107,9 @@ class Chunk {
   readonly #store: Store;
   readonly #derived: Store;
   readonly #task: ChunkStretch;
-  readonly #key: ServerKey;
+  readonly #operators: Operators;
+  /** Entries of this stretch that record a rotation of an operator key. */
+  readonly #rotations: LoggedEvent[] = [];
   /** Entry hashes, computed again. */
   readonly #digests: Buffer;
   /** Microseconds of each version 2 entry, as its hash covers them; NaN for all others. */
@@ -117,7 +123,7 @@ class Chunk {
     this.#store = store;
     this.#derived = derived;
     this.#task = task;
-    this.#key = importPublicKey(task.operatorKey);
+    this.#operators = Operators.ofChain(task.operators);
     this.#digests = Buffer.alloc(HASH * (task.to - task.from));
     this.#moments = new Float64Array(task.to - task.from).fill(Number.NaN);
   }
@@ -149,12 +155,18 @@ class Chunk {
       if (digest !== entry.entry_hash)
         this.#entryError(entry.id, "digest-mismatch", "The batch holds another digest than the entry.");
       this.#digests.write(entry.entry_hash, HASH * (index - from), "hex");
+      this.#noteRotation(read, index);
       if (entry.chain_version === 2 && canonical !== undefined) this.#moments[index - from] = parseTimestamp(canonical);
       if (index === 0 ? entry.previous_hash !== null : previous && entry.previous_hash !== previous.entry.entry_hash)
         this.#entryError(entry.id, "broken-link", "previous_hash is not the hash of the entry before.");
       if (previous) this.#checkOrder(previous, read);
       previous = read;
     }
+  }
+
+  #noteRotation({ entry: { id, event_type, payload }, instant }: ReadEntry, leafIndex: number): void {
+    if (event_type !== OPERATOR_ROTATION) return;
+    this.#rotations.push({ id, leafIndex, event_type, payload, timestamp: instant });
   }
 
   /** @returns false if this is not an entry: its members may be anything */
@@ -242,6 +254,19 @@ class Chunk {
     if (Buffer.compare(grown.peaks, peaksAt(tree, to)) !== 0)
       this.#treeError(to, "tile-mismatch", `The tiles of tree version ${version} do not follow from the entries.`);
     for (const run of grown.runs) this.#checkTiles(tree, run.level / 8, run.firstIndex, run.hashes);
+    if (version === SIGNING_VERSION) for (const event of this.#rotations) this.#checkRotation(event, tree);
+  }
+
+  /** A rotation must be signed by both keys, and be one of those that the chain of operator keys is made of. */
+  #checkRotation(event: LoggedEvent, tree: Tree): void {
+    const code = "rotation-invalid";
+    try {
+      if (this.#operators.after(event, tree) === this.#operators) return;
+      this.#entryError(event.id, code, "The rotation is not in the stored chain of operator keys.");
+    } catch (error) {
+      if (!(error instanceof CairnlogError)) throw error;
+      this.#entryError(event.id, code, error.message);
+    }
   }
 
   /** Digests since the last full level-0 tile of the verified size. */
@@ -314,7 +339,7 @@ class Chunk {
     const at = HASH * (size - 1 - from);
     if (this.#roots.get(treeVersion)?.compare(head.root, 0, HASH, at, at + HASH))
       this.#treeError(size, "root-mismatch", "The head's root is not the root of the entries.");
-    if (`sha256:${keyId.toString("hex")}` !== this.#key.fingerprint)
+    if (`sha256:${keyId.toString("hex")}` !== this.#operators.keyAt(size).fingerprint)
       this.#treeError(size, "foreign-head", "The head is signed by another key than the operator's.");
     if (!this.#isSigned(head, size))
       this.#treeError(size, "signature-invalid", "The head's signature does not verify.");
@@ -327,7 +352,11 @@ class Chunk {
   #isSigned({ root, timestamp, signature }: HeadRecord, size: number): boolean {
     // Damaged bytes may not be a valid time.
     if (!Number.isSafeInteger(timestamp)) return false;
-    return verifySync(this.#key, treeHeadMessage(hex(root), size, formatTimestamp(timestamp)), signature);
+    return verifySync(
+      this.#operators.keyAt(size),
+      treeHeadMessage(hex(root), size, formatTimestamp(timestamp)),
+      signature,
+    );
   }
 
   /** When the head of the entry at a leaf index was signed, microseconds; undefined if there is none. */

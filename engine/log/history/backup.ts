@@ -21,6 +21,7 @@ import { FORMAT, PRIVATE_TABLES } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { formatTimestamp, systemClock } from "../clock.js";
+import { Operators } from "../operator/operators.js";
 import { EntryReader } from "../read/reader.js";
 import {
   BACKUP_FORMAT,
@@ -42,7 +43,7 @@ export interface BackupOptions {
   readonly path: string;
   /** Directory of the backup; created if it does not exist. */
   readonly to: string;
-  /** PEM of the operator's public key. */
+  /** PEM of the operator's public key, of now or of before. */
   readonly operatorKey: string;
   /** Called with the number of new entries written, of `total`. */
   readonly progress?: (done: number, total: number) => void;
@@ -52,6 +53,7 @@ export interface BackupOptions {
 /** The log at the moment of the backup. */
 interface Moment {
   readonly meta: LogMeta;
+  readonly operators: Operators;
   readonly size: number;
   /** Of the newest entry, hex; null on an empty log. */
   readonly entryHash: string | null;
@@ -86,17 +88,18 @@ export async function backUp(options: BackupOptions): Promise<{ readonly manifes
 }
 
 async function readMoment(store: Store, earlier: Manifest | undefined, options: BackupOptions): Promise<Moment> {
-  const meta = ownMeta(store, options);
+  const meta = soundMeta(store, options);
+  const operators = Operators.read(store, meta, Operators.of(importPublicKey(options.operatorKey)));
   const reader = new EntryReader(store);
   const last = store.lastBatch();
   const size = last ? last.firstIndex + last.count : 0;
-  if (earlier) checkContinues(earlier, meta.key_id, size, reader, options.to);
+  if (earlier) checkContinues(earlier, operators, size, reader, options.to);
   const [entryHash, head] = [reader.digest(size - 1) ?? null, reader.head(size) ?? null];
-  return { meta, size, entryHash, head, rows: await writePrivateRows(store, options) };
+  return { meta, operators, size, entryHash, head, rows: await writePrivateRows(store, options) };
 }
 
-/** @throws CairnlogError unless this is a complete log of this operator, in this version's format */
-function ownMeta(store: Store, { path, operatorKey }: BackupOptions): LogMeta {
+/** @throws CairnlogError unless this is a complete log in this version's format */
+function soundMeta(store: Store, { path }: BackupOptions): LogMeta {
   const meta = store.get("meta", "log");
   if (!meta) throw new CairnlogError("corrupt-log", `There is no log in ${path}.`);
   checkFormat(meta);
@@ -110,18 +113,12 @@ function ownMeta(store: Store, { path, operatorKey }: BackupOptions): LogMeta {
       "precondition-failed",
       `The log in ${path} is in format ${meta.format}, but this version uses format ${FORMAT}. Start the service once: it converts the log.`,
     );
-  const { fingerprint } = importPublicKey(operatorKey);
-  if (meta.key_id !== fingerprint)
-    throw new CairnlogError(
-      "wrong-operator",
-      `The log is signed by operator key ${meta.key_id}, not by ${fingerprint}.`,
-    );
   return meta;
 }
 
 async function write(moment: Moment, earlier: Manifest | undefined, options: BackupOptions) {
-  const { to, operatorKey } = options;
-  const { meta, size, entryHash, head, rows } = moment;
+  const { to } = options;
+  const { meta, operators, size, entryHash, head, rows } = moment;
   const from = earlier?.tree_size ?? 0;
   let segments: readonly Segment[];
   try {
@@ -135,7 +132,8 @@ async function write(moment: Moment, earlier: Manifest | undefined, options: Bac
   const private_rows = await rows.keep((sha256) => `private-${size}-${sha256.slice(0, 16)}.ndjson`);
   const manifest: Manifest = {
     format: BACKUP_FORMAT,
-    operator_key: operatorKey,
+    operator_key: operators.current.pem,
+    operators: operators.chain,
     meta,
     tree_size: size,
     entry_hash: entryHash,
@@ -153,9 +151,9 @@ async function write(moment: Moment, earlier: Manifest | undefined, options: Bac
 }
 
 /** Refuses to add to a backup of another history: the result would be useless. */
-function checkContinues(earlier: Manifest, keyId: string, size: number, reader: EntryReader, to: string): void {
+function checkContinues(earlier: Manifest, operators: Operators, size: number, reader: EntryReader, to: string): void {
   const { tree_size, entry_hash, meta } = earlier;
-  if (meta.key_id !== keyId)
+  if (!operators.named(meta.key_id))
     throw new CairnlogError("wrong-operator", `The backup in ${to} is of the log of another operator, ${meta.key_id}.`);
   if (tree_size > size)
     throw new CairnlogError(

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { CairnlogError } from "../../error.js";
 import type { LogMeta } from "../../store/rows.js";
 import { anyObject, arrayOf, hexHash, index, nullable, objectOf, text, where } from "../../verify/json/shape.js";
+import { OPERATOR_CHAIN, type OperatorTerm } from "../../verify/tree/operators.js";
 import { TREE_HEAD, type TreeHead } from "../../verify/tree/treehead.js";
 
 export const BACKUP_FORMAT = "cairnlog-backup/v1";
@@ -37,6 +38,8 @@ export interface Manifest {
   readonly format: typeof BACKUP_FORMAT;
   /** PEM of the operator's public key. */
   readonly operator_key: string;
+  /** The chain of operator keys; backups of earlier versions lack it. */
+  readonly operators?: readonly OperatorTerm[];
   readonly meta: LogMeta;
   readonly tree_size: number;
   /** Entry hash of the newest entry; null for an empty log. */
@@ -63,7 +66,7 @@ const SHAPE = objectOf(
     segments: arrayOf(objectOf({ ...FILE, from: index, to: index })),
     private_rows: objectOf(FILE),
   },
-  {},
+  { operators: OPERATOR_CHAIN },
   "ignored",
 );
 

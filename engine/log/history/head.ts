@@ -23,14 +23,14 @@ export interface ExpectedHead {
 }
 
 /**
- * Heads of one kind fit into one batch: they have the same tree version and signature length.
+ * Heads of one kind fit into one batch: they have the same key, tree version and signature length.
  * @throws CairnlogError `invalid-input` if this is not a head
  */
 export function headKind(head: TreeHead): string {
   const misfit = TREE_HEAD(head, "");
   if (misfit !== undefined) refuse(`This is not a tree head. ${misfit}`);
   const signature = decodeBase64(head.signature) ?? refuse("The tree head's signature is not base64.");
-  return `${head.tree_version}/${signature.length}`;
+  return `${head.key_id}/${head.tree_version}/${signature.length}`;
 }
 
 /**

@@ -18,8 +18,9 @@ import { packBatch } from "../../store/batch.js";
 import { byKey, Layer, type TileChange } from "../../store/changeset.js";
 import { migrate } from "../../store/lmdb/migrations.js";
 import { takeWriterLock, type WriterLock } from "../../store/lmdb/writerlock.js";
-import { FORMAT, HASH } from "../../store/schema.js";
+import { FORMAT, HASH, type KeyOf, type RowOf, type TableName } from "../../store/schema.js";
 import { openStore, type Store } from "../../store/store.js";
+import type { OperatorTerm } from "../../verify/tree/operators.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { putAnchor } from "../anchor/commands.js";
 import { isProofOf, openPromises, statusOf } from "../anchor/proof.js";
@@ -27,6 +28,7 @@ import { Applier } from "../apply/applier.js";
 import { derive, refilingFor } from "../apply/derive.js";
 import { LogMemory } from "../apply/memory.js";
 import { formatTimestamp, parseTimestamp, systemClock } from "../clock.js";
+import { Operators } from "../operator/operators.js";
 import { EntryReader } from "../read/reader.js";
 import type { Edge } from "../read/seams.js";
 import { SIGNING_VERSION } from "../tree/frontier.js";
@@ -42,15 +44,22 @@ import {
   NO_PREDECESSOR,
   type Predecessor,
 } from "./entry.js";
-import { checkHead, headKind, isSigned, packedHeads } from "./head.js";
+import { about, type Group, grouped, HEAD, type HistoryItem } from "./group.js";
+import { checkHead, isSigned, packedHeads } from "./head.js";
 
 export type { HistoryWarning } from "./entry.js";
+export type { HistoryItem } from "./group.js";
 
 export interface HistoryOptions {
   /** Directory of the log; created if it does not exist. Only one process at a time may write it. */
   readonly path: string;
-  /** PEM of the public key that signs this log's heads. */
+  /** PEM of the public key that signs this log's heads, or of another one in the chain of its operator keys. */
   readonly operatorKey: string;
+  /**
+   * The chain of operator keys that holds `operatorKey`, as `OperatorKeys.verify` accepted it. Needed if that is not the
+   * first key and the log does not have the entries that tell so yet.
+   */
+  readonly operators?: readonly OperatorTerm[];
   /** State that is derived from entries. It must be the projection with which the log will be opened. */
   readonly projection?: Projection;
   /** Verifies the signatures of heads; without it they are verified on this thread. */
@@ -59,41 +68,28 @@ export interface HistoryOptions {
   readonly mapSize?: number;
 }
 
-/** One entry to add. */
-export interface HistoryItem {
-  /** JSON text of the entry as it was served; an `ots_proof` in it is used if `otsProof` is null. */
-  readonly entry: Uint8Array;
-  /** Its anchoring proof. */
-  readonly otsProof: Uint8Array | null;
-  /** The head of the size that the entry makes; null if the caller does not have it. */
-  readonly head: TreeHead | null;
-}
-
-/** Added to the path of an item if its head is wrong. */
-const HEAD = "/head";
-
 /**
  * Opens a log for writing history. No signer is needed.
  * @throws CairnlogError `storage-failed`, `corrupt-log`, `invalid-key`; `wrong-operator` for a log of another key;
  *   `in-use` if another process has it open for writing
  */
 export async function openHistory(options: HistoryOptions): Promise<HistoryWriter> {
-  const operator = importPublicKey(options.operatorKey);
+  const known = options.operators
+    ? Operators.ofChain(options.operators)
+    : Operators.of(importPublicKey(options.operatorKey));
   const reader = await createHistoryReader(options.projection ?? noProjection);
   const lock = await takeWriterLock(options.path);
   const store = openStore(options);
   try {
     const meta = store.get("meta", "log");
-    if (meta && meta.key_id !== operator.fingerprint)
-      throw new CairnlogError(
-        "wrong-operator",
-        `This log is signed by operator key ${meta.key_id}, not by ${operator.fingerprint}.`,
-      );
     const { projection = noProjection } = options;
-    if (meta) await migrate(store, meta, refilingFor(projection));
-    const memory = new LogMemory(store, projection);
+    if (meta) {
+      Operators.read(store, meta, known);
+      await migrate(store, meta, refilingFor(projection));
+    }
+    const memory = new LogMemory(store, projection, known);
     await memory.fileMissing();
-    return new HistoryWriter({ store, memory, operator, reader, lock }, options);
+    return new HistoryWriter({ store, memory, reader, lock }, options);
   } catch (error) {
     await store.close();
     await lock.release();
@@ -101,18 +97,13 @@ export async function openHistory(options: HistoryOptions): Promise<HistoryWrite
   }
 }
 
-/** Entries that become one batch: either all of them have heads of one kind, or none has a head. */
-interface Group {
-  readonly entries: readonly CheckedEntry[];
-  /** Either empty, or one head for each entry. */
-  readonly heads: readonly TreeHead[];
-}
-
 /** A group that has been added to the trees. */
 interface PreparedGroup extends Group {
   readonly firstIndex: number;
   readonly digests: Buffer;
   readonly tiles: readonly TileChange[];
+  /** The operator keys after its entries. */
+  readonly operators: Operators;
 }
 
 /** Opened by `openHistory`. */
@@ -120,7 +111,6 @@ interface HistoryParts {
   readonly store: Store;
   /** The memory of this thread. */
   readonly memory: LogMemory;
-  readonly operator: ServerKey;
   readonly reader: HistoryReader;
   /** Released when the log is closed. */
   readonly lock: WriterLock;
@@ -129,7 +119,6 @@ interface HistoryParts {
 export class HistoryWriter {
   readonly #store: Store;
   readonly #lock: WriterLock;
-  readonly #operator: ServerKey;
   readonly #projection: Projection;
   readonly #reader: HistoryReader;
   readonly #entries: EntryReader;
@@ -143,15 +132,14 @@ export class HistoryWriter {
   #closed = false;
 
   /** Use `openHistory`. */
-  constructor({ store, memory, operator, reader, lock }: HistoryParts, options: HistoryOptions) {
+  constructor({ store, memory, reader, lock }: HistoryParts, options: HistoryOptions) {
     this.#store = store;
     this.#lock = lock;
-    this.#operator = operator;
     this.#reader = reader;
     this.#projection = options.projection ?? noProjection;
     this.#verifier = options.pool ? new SignatureVerifier(options.pool) : null;
     this.#entries = new EntryReader(store);
-    this.#applier = new Applier({ store, journal: localJournal, projection: this.#projection, operator, memory });
+    this.#applier = new Applier({ store, journal: localJournal, projection: this.#projection, memory });
     this.#restore();
   }
 
@@ -180,6 +168,24 @@ export class HistoryWriter {
     return this.#last.entryHash;
   }
 
+  /** The keys that sign the heads. A chain that was given may be ahead of the entries. */
+  get operators(): Operators {
+    return this.#applier.operators;
+  }
+
+  /** The newest head, and the earliest time that the next entry may have, in microseconds; null without a newest head. */
+  get end(): { readonly head: TreeHead; readonly rootHash: string; readonly micros: number } | null {
+    const head = this.#size ? this.#entries.head(this.#size) : undefined;
+    if (!head) return null;
+    const { trees, lastTimestamp: micros } = this.#applier.frontier;
+    return { head, rootHash: trees[SIGNING_VERSION].rightEdge(this.#size).rootHex, micros };
+  }
+
+  /** A row of state, as it is on disk. */
+  row<T extends TableName>(table: T, key: KeyOf<T>): RowOf<T> | undefined {
+    return this.#store.get(table, key);
+  }
+
   /**
    * Checks entries that follow those in the log, and writes them. Resolves when they are on disk, with warnings about
    * unusual but valid values. Writes one batch, unless items with and without heads are mixed: then one for each
@@ -194,7 +200,8 @@ export class HistoryWriter {
 
   /**
    * Adds one entry, for which `signer` makes a head now, so that a history without heads ends with one.
-   * @throws CairnlogError as `add` does; `signer-unavailable`
+   * @throws CairnlogError as `add` does; `wrong-operator` if another key is the operator's after the entry;
+   *   `signer-unavailable`
    */
   seal(item: HistoryItem, signer: Signer): Promise<readonly HistoryWarning[]> {
     return this.#inTurn(() => this.#add([item], signer));
@@ -219,6 +226,7 @@ export class HistoryWriter {
       const groups = signer
         ? [await this.#sealed(entries, signer)]
         : await this.#checkHeads(grouped(items, entries).map((group) => this.#prepare(group)));
+      for (const group of groups) if (!group.heads.length) this.#checkUnsigned(group);
       for (const group of groups) await this.#write(group);
     } catch (error) {
       // The trees are ahead of the disk.
@@ -237,20 +245,48 @@ export class HistoryWriter {
     });
   }
 
-  /** Adds a group's entries to both trees. @returns also the root of every new size, if there are heads */
+  /**
+   * Adds a group's entries to both trees, and follows the rotations in it. @returns also the root of every new size, if
+   * there are heads
+   */
   #prepare(group: Group): PreparedGroup & { readonly roots: Buffer } {
     const { frontier } = this.#applier;
     const firstIndex = frontier.size;
     const digests = Buffer.concat(group.entries.map(({ entryHash }) => Buffer.from(entryHash, "hex")));
     const { roots, tiles } = frontier.extend(digests, group.heads[0]?.tree_version ?? null);
-    return { ...group, firstIndex, digests, tiles, roots: Buffer.from(roots.buffer, roots.byteOffset, roots.length) };
+    for (const [i, { event }] of group.entries.entries())
+      about(firstIndex + i - this.#size, () => {
+        // Like the trees, ahead of the disk from here on.
+        this.#applier.operators = this.#applier.operators.after(event, frontier.trees[SIGNING_VERSION]);
+      });
+    const { operators } = this.#applier;
+    const bytes = Buffer.from(roots.buffer, roots.byteOffset, roots.length);
+    return { ...group, firstIndex, digests, tiles, operators, roots: bytes };
+  }
+
+  /**
+   * Refuses a rotation without a head. A history from elsewhere may hand over the key that is to sign its end; then
+   * only a head of the new key could follow.
+   */
+  #checkUnsigned({ firstIndex, entries, operators }: PreparedGroup): void {
+    const end = firstIndex + entries.length;
+    const lost = operators.rotations.find(({ tree_size }) => tree_size >= firstIndex && tree_size < end);
+    if (!lost) return;
+    const { old_fingerprint, fingerprint, tree_size } = lost;
+    const check = () => {
+      const why = `This entry hands the log over from operator key ${old_fingerprint} to ${fingerprint}, and comes without a head.`;
+      throw new CairnlogError("wrong-operator", why);
+    };
+    about(tree_size - this.#size, check);
   }
 
   async #sealed(entries: readonly CheckedEntry[], signer: Signer): Promise<PreparedGroup> {
     const group = this.#prepare({ entries, heads: [] });
+    group.operators.checkCurrent(signer.fingerprint);
     const { size, trees, lastTimestamp } = this.#applier.frontier;
     const micros = Math.max(systemClock(), entries.at(-1)!.micros, this.#lastHead ?? 0, lastTimestamp);
-    const head = await freshHead(trees[SIGNING_VERSION], size, formatTimestamp(micros), signer, this.#operator);
+    const { current } = group.operators;
+    const head = await freshHead(trees[SIGNING_VERSION], size, formatTimestamp(micros), signer, current);
     return { ...group, heads: [head] };
   }
 
@@ -259,42 +295,39 @@ export class HistoryWriter {
     groups: readonly (PreparedGroup & { readonly roots: Buffer })[],
   ): Promise<readonly PreparedGroup[]> {
     let lastHead = this.#lastHead;
-    for (const { firstIndex, heads, roots } of groups)
+    for (const { firstIndex, heads, roots, operators } of groups)
       for (const [i, head] of heads.entries()) {
-        const expected = {
-          size: firstIndex + i + 1,
-          root: roots.toString("hex", HASH * i, HASH * i + HASH),
-          notBefore: lastHead,
-        };
-        about(firstIndex + i - this.#size, () => checkHead(head, expected, this.#operator), HEAD);
+        const size = firstIndex + i + 1;
+        const expected = { size, root: roots.toString("hex", HASH * i, HASH * i + HASH), notBefore: lastHead };
+        about(firstIndex + i - this.#size, () => checkHead(head, expected, operators.keyAt(size)), HEAD);
         lastHead = parseTimestamp(head.timestamp);
       }
     // Verification starts only now. If it had started before another head was refused, its rejection would be unhandled
     // and end the process.
-    const signatures = groups.flatMap(({ firstIndex, heads }) =>
-      heads.map((head, i) => this.#checkSignature(head, firstIndex + i - this.#size)),
+    const signatures = groups.flatMap(({ heads, operators }) =>
+      heads.map((head) => this.#checkSignature(head, operators.keyAt(head.tree_size))),
     );
     await Promise.all(signatures);
     return groups;
   }
 
-  async #checkSignature(head: TreeHead, number: number): Promise<void> {
-    const isValid = await isSigned(head, this.#operator, this.#verifier);
+  async #checkSignature(head: TreeHead, key: ServerKey): Promise<void> {
+    const isValid = await isSigned(head, key, this.#verifier);
     const check = () => {
       if (!isValid) throw new CairnlogError("invalid-signature", "The tree head's signature does not verify.");
     };
-    about(number, check, HEAD);
+    about(head.tree_size - 1 - this.#size, check, HEAD);
   }
 
   async #write(group: PreparedGroup): Promise<void> {
-    const { entries, heads, firstIndex, digests, tiles } = group;
+    const { entries, heads, firstIndex, digests, tiles, operators } = group;
     const layer = this.#derive(entries);
     const size = firstIndex + entries.length;
-    this.#putMeta(layer, firstIndex, entries[0]!, heads);
+    this.#putMeta(layer, group, operators.keyAt(size).fingerprint);
     const batch = packBatch(
       entries.map(({ json }) => json),
       digests,
-      heads.length ? packedHeads(heads, this.#operator.fingerprint) : null,
+      heads.length ? packedHeads(heads, heads[0]!.key_id) : null,
     );
     const { recorded, derived } = layer.split();
     // In key order: neighbours in a table then share the pages that are written.
@@ -320,14 +353,21 @@ export class HistoryWriter {
     return layer;
   }
 
-  #putMeta(layer: Layer, firstIndex: number, first: CheckedEntry, heads: readonly TreeHead[]): void {
+  /** @param keyId of the key that signs the head of the last entry */
+  #putMeta(layer: Layer, { firstIndex, entries: [first], heads }: Group & { firstIndex: number }, keyId: string): void {
     const meta = this.#store.get("meta", "log");
     if (firstIndex === 0) {
       // The operator key is valid since the first entry of the log, even if this copy is younger.
-      const created_at = [first.event.timestamp, meta?.created_at ?? formatTimestamp(systemClock())].sort()[0]!;
-      layer.put("meta", "log", { format: FORMAT, key_id: this.#operator.fingerprint, created_at });
-    } else if (!heads.length && this.#lastHead !== null && meta && !meta.sparse_heads)
-      layer.put("meta", "log", { ...meta, sparse_heads: true });
+      const created_at = [first!.event.timestamp, meta?.created_at ?? formatTimestamp(systemClock())].sort()[0]!;
+      layer.put("meta", "log", { format: FORMAT, key_id: keyId, created_at });
+      return;
+    }
+    if (!meta) return;
+    const isSparse = !heads.length && this.#lastHead !== null && !meta.sparse_heads;
+    const isRotated = meta.key_id !== keyId;
+    if (!isSparse && !isRotated) return;
+    const rotated = isRotated ? { key_id: keyId, first_key_id: meta.first_key_id ?? meta.key_id } : {};
+    layer.put("meta", "log", { ...meta, ...rotated, ...(isSparse ? { sparse_heads: true } : {}) });
   }
 
   /** Finishes the running work, then closes. */
@@ -338,39 +378,6 @@ export class HistoryWriter {
     await this.#store.close();
     await this.#lock.release();
   }
-}
-
-/** Runs `check` on item number `i`, and adds that number to an error. */
-function about<T>(i: number, check: () => T, part = ""): T {
-  try {
-    return check();
-  } catch (error) {
-    if (!(error instanceof CairnlogError)) throw error;
-    const { code, message } = error;
-    throw new CairnlogError(code, `Item ${i}: ${message}`, {
-      cause: error,
-      details: [{ path: `/${i}${part}`, message }],
-    });
-  }
-}
-
-/**
- * Stretches of items whose heads fit into one batch: either without heads, or with one tree version and signature
- * length.
- */
-function grouped(items: readonly HistoryItem[], entries: readonly CheckedEntry[]): Group[] {
-  const groups: { kind: string; entries: CheckedEntry[]; heads: TreeHead[] }[] = [];
-  for (const [i, { head }] of items.entries()) {
-    const kind = head ? about(i, () => headKind(head), HEAD) : "none";
-    let group = groups.at(-1);
-    if (group?.kind !== kind) {
-      group = { kind, entries: [], heads: [] };
-      groups.push(group);
-    }
-    group.entries.push(entries[i]!);
-    if (head) group.heads.push(head);
-  }
-  return groups;
 }
 
 /** A proof that cannot be read is kept unchanged and never completed. */

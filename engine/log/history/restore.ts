@@ -9,7 +9,6 @@
  */
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
-import { importPublicKey } from "../../crypto/keys/spki.js";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
 import { flushFolders } from "../../flush.js";
@@ -20,6 +19,8 @@ import { BATCH_BYTES, BATCH_EVENTS } from "../../store/batch.js";
 import type { LogMeta } from "../../store/rows.js";
 import { FORMAT } from "../../store/schema.js";
 import { openStore } from "../../store/store.js";
+import { parsePublicKey } from "../../verify/keys/publickey.js";
+import { OperatorKeys, type OperatorTerm } from "../../verify/tree/operators.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { EntryReader } from "../read/reader.js";
 import { Frontier } from "../tree/frontier.js";
@@ -42,7 +43,7 @@ export interface RestoreOptions {
   readonly from: string;
   /** Directory of the restored log; it must not exist. */
   readonly path: string;
-  /** PEM of the public key that must have signed the heads; by default the one in the manifest. */
+  /** PEM of the public key that must have signed the heads, or be in the chain of those; by default the manifest's. */
   readonly operatorKey?: string | undefined;
   readonly projection: Projection;
   readonly pool: Pool;
@@ -78,12 +79,13 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     );
   const manifest = readManifest(from);
   if (!manifest) throw new CairnlogError("not-found", `There is no backup in ${from}.`);
+  const operators = await operatorsOf(manifest, options.operatorKey);
   checkMayGoOn(manifest, options);
   const building = `${path}.restoring`;
   rmSync(building, { recursive: true, force: true });
   mkdirSync(dirname(path), { recursive: true });
   try {
-    const restored = await build(manifest, building, options);
+    const restored = await build(manifest, operators, building, options);
     renameSync(building, path);
     flushFolders(dirname(path));
     return restored;
@@ -92,12 +94,28 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   }
 }
 
+/**
+ * The chain of operator keys that a backup names, checked against the wanted key.
+ * @throws CairnlogError `wrong-operator`, also if a rotation in the chain is not signed
+ */
+export async function operatorsOf(
+  { operator_key, operators, meta }: Manifest,
+  wanted: string = operator_key,
+): Promise<readonly OperatorTerm[]> {
+  const [own, pinned] = [parsePublicKey(operator_key), parsePublicKey(wanted)];
+  const { chain, current } = await OperatorKeys.verify(operators ?? OperatorKeys.of(own).chain, pinned).catch(
+    (cause) => {
+      const why = `The backup is of the log of operator key ${own.fingerprint}, not of ${pinned.fingerprint}.`;
+      throw new CairnlogError("wrong-operator", why, { cause });
+    },
+  );
+  if (current.fingerprint !== own.fingerprint || meta.key_id !== own.fingerprint)
+    throw new CairnlogError("wrong-operator", "The manifest of the backup names different operator keys.");
+  return chain;
+}
+
 /** The checks that can be made before any work is done. */
-function checkMayGoOn(manifest: Manifest, { operatorKey, published, mayFork, mirror }: RestoreOptions): void {
-  const own = importPublicKey(manifest.operator_key).fingerprint;
-  const wanted = importPublicKey(operatorKey ?? manifest.operator_key).fingerprint;
-  if (own !== wanted || manifest.meta.key_id !== wanted)
-    throw new CairnlogError("wrong-operator", `The backup is of the log of operator key ${own}, not of ${wanted}.`);
+function checkMayGoOn(manifest: Manifest, { published, mayFork, mirror }: RestoreOptions): void {
   if (manifest.meta.format > FORMAT)
     throw new CairnlogError("corrupt-log", `The backup is in format ${manifest.meta.format}: use a newer version.`);
   if (mayFork) return;
@@ -118,10 +136,20 @@ function checkReaches(size: number, published: readonly PublishedTree[]): void {
       );
 }
 
-async function build(manifest: Manifest, building: string, options: RestoreOptions): Promise<Restored> {
+async function build(
+  manifest: Manifest,
+  operators: readonly OperatorTerm[],
+  building: string,
+  options: RestoreOptions,
+): Promise<Restored> {
   const { from, projection, pool, mirror, published, mayFork, signal } = options;
-  const operatorKey = options.operatorKey ?? manifest.operator_key;
-  const writer = await openHistory({ path: building, operatorKey, projection, pool });
+  const writer = await openHistory({
+    path: building,
+    operatorKey: operators[0]!.public_key,
+    operators,
+    projection,
+    pool,
+  });
   try {
     for (const segment of manifest.segments) {
       await addAll(writer, itemsOf(linesOf(from, segment)), manifest.tree_size, options);

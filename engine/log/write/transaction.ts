@@ -1,8 +1,10 @@
 /** What a command gets to see and to write: the state through all layers, its moment, and the append. */
+import { CairnlogError } from "../../error.js";
 import type { Layer } from "../../store/changeset.js";
 import type { Postings } from "../../store/postings/postings.js";
 import type { Store } from "../../store/store.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
+import { OPERATOR_ROTATION } from "../operator/rotation.js";
 import type { Frontier } from "../tree/frontier.js";
 import type { Command, Transaction } from "./commands.js";
 import { LayeredState } from "./layered.js";
@@ -44,6 +46,9 @@ export class BatchTransaction extends LayeredState implements Transaction {
   }
 
   append({ event_type, payload }: EventInput): LoggedEvent {
+    // It takes the signatures of two keys and ends this writer's term: `operator/rotate.ts`.
+    if (event_type === OPERATOR_ROTATION)
+      throw new CairnlogError("forbidden", "Only cairnlog operator rotate records a rotation of the operator key.");
     const leafIndex = this.#firstIndex + this.drafts.length;
     const event: LoggedEvent = {
       event_type,

@@ -142,7 +142,7 @@ export class Keys {
     if (canonical === undefined) return undefined;
     const row = this.#log.row("keys", canonical);
     if (row) return { ...row, status: statusAt(row, time) };
-    return this.#operator.fingerprint === canonical ? this.#operatorRecord() : undefined;
+    return this.#operatorRecord(canonical);
   }
 
   /** As `lookup`. @throws CairnlogError `not-found` when there is no such key */
@@ -187,20 +187,23 @@ export class Keys {
     return { keys: rows.map((row) => summarise({ ...row, status: statusAt(row, now) })), page, per_page, total };
   }
 
-  #operatorRecord(): KeyRecord {
-    const { fingerprint, algorithm, pem } = this.#operator.public;
+  /** An operator key that is not registered like any other: the one of now, or one that was retired. */
+  #operatorRecord(fingerprint: string): KeyRecord | undefined {
+    const term = this.#log.operators.named(fingerprint);
+    if (!term) return undefined;
+    const { key, rotation, until } = term;
     return {
       fingerprint,
-      public_key: pem,
+      public_key: key.pem,
       pseudonym: OPERATOR_PSEUDONYM,
-      algorithm,
-      status: "active",
-      registered_at: this.#log.row("meta", "log")!.created_at,
+      algorithm: key.algorithm,
+      status: until ? "succeeded" : "active",
+      registered_at: rotation?.timestamp ?? this.#log.row("meta", "log")!.created_at,
       expires_at: null,
-      log_entry_id: null,
-      successor_fingerprint: null,
-      predecessor_fingerprint: null,
-      ended_at: null,
+      log_entry_id: rotation?.entry_id ?? null,
+      successor_fingerprint: until?.fingerprint ?? null,
+      predecessor_fingerprint: rotation?.old_fingerprint ?? null,
+      ended_at: until?.timestamp ?? null,
       proven: false,
     };
   }

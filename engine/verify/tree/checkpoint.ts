@@ -7,6 +7,7 @@ import { CairnlogError } from "../../error.js";
 import { decodeBase64, encodeBase64, fromHex, toHex, utf8 } from "../encoding.js";
 import type { PublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";
+import { OperatorKeys } from "./operators.js";
 
 /** What a checkpoint says. */
 export interface Checkpoint {
@@ -66,15 +67,21 @@ export function signedNote(text: string, name: string, keyId: Uint8Array, signat
 }
 
 /**
- * What a checkpoint says, if it is one of the log `name`, signed by its operator; null otherwise. Lines of other keys
+ * What a checkpoint says, if it is one of the log `name`, signed by its operator (of several keys
+ * of a log, the one whose term the size is in); null otherwise. Lines of other keys
  * (witnesses) are passed over, and every line of the operator's must hold. Extension lines are taken and not told. Never
  * throws: the note may be any text.
  */
-export async function verifyCheckpoint(note: string, operatorKey: PublicKey, name: string): Promise<Checkpoint | null> {
-  if (operatorKey.algorithm !== "ed25519") return null;
+export async function verifyCheckpoint(
+  note: string,
+  operator: PublicKey | OperatorKeys,
+  name: string,
+): Promise<Checkpoint | null> {
   const parts = splitNote(note);
   const checkpoint = parts && readText(parts.text);
   if (!checkpoint || checkpoint.origin !== name) return null;
+  const operatorKey = operator instanceof OperatorKeys ? operator.keyAt(checkpoint.treeSize) : operator;
+  if (operatorKey.algorithm !== "ed25519") return null;
   const keyId = toHex(noteKeyId(name, operatorKey));
   const own = parts.signatures.filter(
     (line) => line.name === name && toHex(line.bytes.subarray(0, KEY_ID_BYTES)) === keyId,

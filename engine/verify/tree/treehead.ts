@@ -7,6 +7,7 @@ import { hexHash, objectOf, positiveInteger, text, where } from "../json/shape.j
 import type { PublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";
 import type { TreeVersion } from "./merkle.js";
+import { OperatorKeys } from "./operators.js";
 
 /** A signed tree head as served. `key_id` and `tree_version` are not signed. */
 export interface TreeHead {
@@ -47,12 +48,14 @@ export function treeHeadMessage(rootHash: string, treeSize: number, timestamp: s
 }
 
 /**
- * Whether `head` is well-formed, names the operator key by its fingerprint, and is signed by it. Never throws: the head
- * may be any JSON value. The fields are checked for their form first, since a colon could otherwise move between them.
+ * Whether `head` is well-formed, names the operator key by its fingerprint, and is signed by it: by the given key, or by
+ * the one of a log's keys whose term its size is in. Never throws: the head may be any JSON value. The fields are checked
+ * for their form first, since a colon could otherwise move between them.
  */
-export async function verifyTreeHead(head: TreeHead, operatorKey: PublicKey): Promise<boolean> {
-  if (TREE_HEAD(head, "") !== undefined || head.key_id !== operatorKey.fingerprint) return false;
+export async function verifyTreeHead(head: TreeHead, operator: PublicKey | OperatorKeys): Promise<boolean> {
+  if (TREE_HEAD(head, "") !== undefined) return false;
+  const key = operator instanceof OperatorKeys ? operator.keyAt(head.tree_size) : operator;
   const signature = decodeBase64(head.signature);
-  if (signature === undefined) return false;
-  return verifySignature(operatorKey, treeHeadMessage(head.root_hash, head.tree_size, head.timestamp), signature);
+  if (signature === undefined || head.key_id !== key.fingerprint) return false;
+  return verifySignature(key, treeHeadMessage(head.root_hash, head.tree_size, head.timestamp), signature);
 }

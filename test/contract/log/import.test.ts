@@ -74,6 +74,7 @@ const TYPES = [
   "key_registration",
   "key_succession",
   "key_revocation",
+  "operator_key_rotation",
   AUTHORSHIP,
   "endorsement_offer",
   "endorsement_acceptance",
@@ -94,6 +95,7 @@ const MEMBERS = [
   ...["institutional_metadata", "external_identifiers", "offer_entry_id", "note", "reason", "evidence", "lookup_key"],
   ...["request_id", "requester_fingerprint", "target_fingerprint", "nonce", "deadline", "claims", "predicates"],
   ...["default_action_on_failure", "effective_from", "decision", "responder_fingerprint", "status"],
+  ...["old_public_key", "tree_size", "root_hash", "old_key_signature", "new_key_signature"],
 ];
 /** Every type with every odd value in all of its members, and with one member odd and the others plausible. */
 const odd: Wanted[] = TYPES.flatMap((event_type, t) =>

@@ -2,6 +2,7 @@
 import { open } from "lmdb";
 import { expect, test } from "vitest";
 import { checkChunk } from "#cairnlog/engine/log/check/verify-chunk.js";
+import { Operators } from "#cairnlog/engine/log/operator/operators.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, testOperator } from "../harness.js";
 import { type Bytes, replaceInBatch, tamper } from "../tamper.js";
@@ -82,7 +83,7 @@ async function withStretch(
   const env = open({ path, maxDbs: 50, mapSize: MAP_SIZE, noSync: true });
   const errors = () => {
     store.refresh();
-    return checkChunk(store, { from, to, size: to, operatorKey: testOperator.public.pem }).errors;
+    return checkChunk(store, { from, to, size: to, operators: Operators.of(testOperator.public).chain }).errors;
   };
   try {
     await work(errors, (name) => env.openDB({ name, encoding: "binary" }));

@@ -2,11 +2,12 @@
 import { expect, test } from "vitest";
 import { createPool, type Pool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { verifyLog } from "#cairnlog/engine/log/check/verify.js";
+import { Operators } from "#cairnlog/engine/log/operator/operators.js";
 import { openTestLog, testOperator, testPool } from "../harness.js";
 import { replaceHeads } from "../tamper.js";
 
 const CHUNK = 4096;
-const operatorKey = testOperator.public.pem;
+const operators = Operators.of(testOperator.public).chain;
 
 /** A closed log of so many entries. */
 async function builtLog(size: number): Promise<string> {
@@ -26,7 +27,7 @@ test("every stretch is checked, and reported when it is done", async () => {
     [CHUNK + 1, [CHUNK, CHUNK + 1]],
   ] as const) {
     const progress: number[] = [];
-    const report = await verifyLog(testPool, { path, size, operatorKey }, { progress: (done) => progress.push(done) });
+    const report = await verifyLog(testPool, { path, size, operators }, { progress: (done) => progress.push(done) });
     expect(report).toEqual({ valid: true, entry_count: size, errors: [], warnings: [] });
     expect(progress).toEqual(told);
   }
@@ -39,7 +40,7 @@ test("errors come in the order of the log, and a thousand of them at most", asyn
   await unsigned(CHUNK);
   await unsigned(512);
   const pool = createPool(2);
-  const report = await verifyLog(pool, { path, size: CHUNK + 512, operatorKey });
+  const report = await verifyLog(pool, { path, size: CHUNK + 512, operators });
   await pool.close();
   expect(report.valid).toBe(false);
   expect(report.errors).toHaveLength(1000);
@@ -63,7 +64,7 @@ test("one that is broken off checks no further stretch, and fails with the reaso
       return testPool.run(url, name, { ...(input as object), to: 0, from: 0, size: 1 }, transfer);
     },
   };
-  const verifying = verifyLog(pool, { path, size: 3 * CHUNK, operatorKey }, { signal: controller.signal });
+  const verifying = verifyLog(pool, { path, size: 3 * CHUNK, operators }, { signal: controller.signal });
   await expect(verifying).rejects.toBe(reason);
   expect(run).toEqual([0]);
 });
