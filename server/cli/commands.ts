@@ -119,6 +119,10 @@ export const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     summary: "back up a data directory, also while the service runs",
     load: async () => (await import("./operate/backup.js")).backup,
   },
+  operator: {
+    summary: "hand the log to another operator key",
+    load: async () => (await import("./operate/operator.js")).operator,
+  },
   restore: {
     summary: "bring a log back from a backup",
     load: async () => (await import("./operate/restore.js")).restore,

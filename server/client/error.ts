@@ -2,7 +2,7 @@
  * The one error class of the client: refusals of the service with their stable codes, and what the client itself finds
  * wrong, up to a log that contradicts itself. Pure, so that it also runs in browsers.
  */
-import type { Entry, ErrorDetail, InclusionProof, TreeHead } from "../../engine/verify/index.js";
+import type { Entry, ErrorDetail, InclusionProof, OperatorTerm, TreeHead } from "../../engine/verify/index.js";
 import { OversizedAnswer } from "./body.js";
 import type { ConsistencyProof } from "./types.js";
 
@@ -12,8 +12,10 @@ import type { ConsistencyProof } from "./types.js";
  * changed on the way.
  */
 export interface Evidence {
-  /** PEM of the operator key that the heads were checked under. */
+  /** PEM of the operator key that was pinned. */
   readonly operatorKey: string;
+  /** The chain of operator keys that it belongs to, as far as it is known. */
+  readonly operators: readonly OperatorTerm[];
   /** The head that was believed until now; null before the first. */
   readonly known: TreeHead | null;
   /** The head that came with the lie; null where none came. */

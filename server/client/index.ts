@@ -8,7 +8,7 @@ export type { KeysClient, RegisterOptions, SucceedOptions } from "./identity/key
 export type { AnchoringClient } from "./log/anchoring.js";
 export type { AuditClient, AuditFilter } from "./log/audit.js";
 export type { EntryFilter, LogReader, TrailFilter } from "./log/log.js";
-export type { ProvenEntry } from "./log/watch.js";
+export type { ProvenEntry } from "./log/proven.js";
 export { isOwnChallenge } from "./session.js";
 export { type Signer, webCryptoSigner } from "./signer.js";
 export type { Attested, AttestedDocument, AttestOptions } from "./signing/attestations.js";

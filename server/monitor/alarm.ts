@@ -2,15 +2,17 @@
  * Alarms: what a monitor says of a log, and the evidence that goes with it. Evidence is what was received, to the letter,
  * beside what was held before, so that a third party can judge it offline (`docs/monitor.md`).
  */
-import type { Entry, TreeHead } from "../../engine/verify/index.js";
+import type { Entry, OperatorTerm, TreeHead } from "../../engine/verify/index.js";
 import type { Evidence } from "../client/index.js";
 
 /** How a log can be caught. Renaming one breaks the scripts of those who listen. */
 export type Misconduct =
-  /** The service shows another operator key than the pinned one. */
+  /** The service shows another operator key than the pinned one, or a chain of keys that does not lead on from it. */
   | "operator-key"
-  /** A tree head or checkpoint is not signed by the pinned key. */
+  /** A tree head or checkpoint is not signed by the operator key of its size. */
   | "bad-signature"
+  /** A tree head is signed by an operator key that was retired before its size. */
+  | "retired-key"
   /** Two signed heads of one size, or a signed head that does not go on from the last one. */
   | "fork"
   /** The newest head is smaller than one that was shown before. */
@@ -38,6 +40,8 @@ export interface MonitorEvidence extends Evidence {
   readonly other: Entry | null;
   /** PEM of the key that the service shows now, with `operator-key`. */
   readonly shownKey: string | null;
+  /** The chain of operator keys that the service shows now, with `operator-key`; it may be any JSON. */
+  readonly shownOperators: readonly OperatorTerm[] | null;
   /** The signed note that contradicts `known`. */
   readonly checkpoint: string | null;
 }
@@ -57,7 +61,7 @@ export class Misbehaviour extends Error {
 
 /** An alarm as it is printed and posted. */
 export interface Alarm {
-  readonly alarm: Misconduct | "stalled" | "watched";
+  readonly alarm: Misconduct | "stalled" | "watched" | "rotated";
   /** A sentence. */
   readonly detail: string;
   readonly server: string;
@@ -65,7 +69,7 @@ export interface Alarm {
   readonly observed_at: string;
   /** The newest head that holds. */
   readonly head: TreeHead | null;
-  /** Of `watched`. */
+  /** Of `watched` and `rotated`. */
   readonly entry?: Entry;
   /** Of `watched`: the fingerprint that the entry names. */
   readonly fingerprint?: string;

@@ -12,7 +12,7 @@ import {
   canonicalTimestamp,
   checkServiceEntry,
   type Entry,
-  type PublicKey,
+  type OperatorKeys,
   type TreeHead,
   verifyTreeHead,
 } from "../../engine/verify/index.js";
@@ -39,25 +39,38 @@ export interface Refusal {
 
 export class Mirror {
   readonly #path: string;
-  readonly #key: PublicKey;
+  /** The keys that sign the heads, as they are known: they may be ahead of the entries. */
+  operators: OperatorKeys;
+  /** PEM of the key that signed the newest head of the copy. */
+  #shownKey = "";
   readonly #writer: HistoryWriter;
   readonly #store: Store;
   readonly #reader: EntryReader;
 
-  private constructor(path: string, key: PublicKey, writer: HistoryWriter, store: Store) {
+  private constructor(path: string, operators: OperatorKeys, writer: HistoryWriter, store: Store) {
     this.#path = path;
-    this.#key = key;
+    this.operators = operators;
     this.#writer = writer;
     this.#store = store;
     this.#reader = new EntryReader(store);
   }
 
   /** Opens or creates the data directory at `path`. @throws CairnlogError as `openHistory` does */
-  static async open(path: string, key: PublicKey): Promise<Mirror> {
-    keepFile(operatorPublicKeyPath(path), key.pem);
+  static async open(path: string, operators: OperatorKeys): Promise<Mirror> {
     const log = join(path, "log");
-    const writer = await openHistory({ path: log, operatorKey: key.pem, projection });
-    return new Mirror(path, key, writer, openStore({ path: log, readOnly: true }));
+    const { current, chain } = operators;
+    const writer = await openHistory({ path: log, operatorKey: current.pem, operators: chain, projection });
+    const mirror = new Mirror(path, operators, writer, openStore({ path: log, readOnly: true }));
+    mirror.#showKey();
+    return mirror;
+  }
+
+  /** Who serves the copy opens it with this key. If we crash before it is written, the next opening writes it. */
+  #showKey(): void {
+    const keyId = this.#store.get("meta", "log")?.key_id ?? this.#writer.operators.first.fingerprint;
+    const { pem } = this.#writer.operators.named(keyId)!.key;
+    if (pem !== this.#shownKey) keepFile(operatorPublicKeyPath(this.#path), pem);
+    this.#shownKey = pem;
   }
 
   /** Entries, all of them on disk. */
@@ -95,6 +108,7 @@ export class Mirror {
       return this.#examined(received, Number(i), fault.message, part === "head");
     }
     this.#store.refresh();
+    this.#showKey();
     return null;
   }
 
@@ -124,7 +138,7 @@ export class Mirror {
   }
 
   async #headKind(head: TreeHead, before: TreeHead | null | undefined): Promise<Misconduct> {
-    if (!(await verifyTreeHead(head, this.#key))) return "bad-signature";
+    if (!(await verifyTreeHead(head, this.operators))) return "bad-signature";
     return before && isBefore(head.timestamp, before.timestamp) ? "time-reversal" : "wrong-root";
   }
 }

@@ -11,7 +11,7 @@ import type { Static, TSchema } from "typebox";
 import {
   canonicalJson,
   type Entry,
-  type PublicKey,
+  type OperatorKeys,
   parsePublicKey,
   type TreeHead,
   verifyCheckpoint,
@@ -48,6 +48,8 @@ export interface MonitorOptions {
   readonly watched?: ReadonlySet<string>;
   /** Told of every entry that names a watched key, at least once. */
   readonly onWatched?: (entry: Entry, fingerprint: string) => Promise<void>;
+  /** Told of every entry that hands the log to another operator key, at least once. */
+  readonly onRotation?: (entry: Entry) => Promise<void>;
   /** Told how far a round has come. */
   readonly onProgress?: (what: "entries" | "audit", done: number, total: number) => void;
 }
@@ -87,12 +89,16 @@ export class Monitor {
    * @throws Misbehaviour; ClientError when the service cannot be asked; CairnlogError `storage-failed`
    */
   async round({ audit = false }: RoundOptions = {}): Promise<void> {
-    const key = await this.#pinnedKey();
+    let key = await this.#operators();
     this.#mirror ??= await Mirror.open(this.#options.folder.mirror, key);
+    this.#mirror.operators = key;
     await this.#tellWatched();
     // First: what it says was true before the head that comes next.
     const note = await this.#checkpoint();
-    const head = await this.#newest(key);
+    const head = await this.#newest();
+    // The log may have been handed over in the middle of this round.
+    key = await this.#watch.operators();
+    this.#mirror.operators = key;
     const before = this.#mirror.size;
     if (head) await this.#follow(this.#mirror, head);
     if (note !== null) await this.#takeCheckpoint(this.#mirror, key, note, head);
@@ -108,36 +114,40 @@ export class Monitor {
     return this.#http.get(schema, path, query);
   }
 
-  /** The key this log is known under, which is also the one that the service shows. */
-  async #pinnedKey(): Promise<PublicKey> {
+  /** The operator keys: the chain that the service shows, which must lead on from the one that is known. */
+  async #operators(): Promise<OperatorKeys> {
     const pinned = await this.#watch.operatorKey();
-    const { public_key } = await this.#get(wire.OperatorPublicKey, "/log/operator-key");
-    let shown: string | undefined;
+    const answer = await this.#get(wire.OperatorPublicKey, "/log/operator-key");
     try {
-      shown = parsePublicKey(public_key).fingerprint;
-    } catch {
-      // No key at all is another one, too.
+      return await this.#watch.refreshedOperators(answer);
+    } catch (error) {
+      if (!(error instanceof ClientError) || !error.evidence) throw error;
+      const { evidence, detail } = error;
+      if (evidence.shown) throw await this.#convicted(await this.#watch.knownOperators(), detail, evidence);
+      const { public_key: shownKey, operators: shownOperators } = answer;
+      const shown = fingerprintOf(shownKey);
+      const isKnown = evidence.operators.some(({ key_id }) => key_id === shown);
+      const said = `The service shows the operator key ${shown ?? "(none)"}; pinned is ${pinned.fingerprint}.`;
+      throw await this.#caught("operator-key", isKnown ? detail : said, { ...evidence, shownKey, shownOperators });
     }
-    if (shown === pinned.fingerprint) return pinned;
-    const detail = `The service shows the operator key ${shown ?? "(none)"}; pinned is ${pinned.fingerprint}.`;
-    throw await this.#caught("operator-key", detail, { shownKey: public_key });
   }
 
-  /** The newest head: signed by the pinned key, not smaller than the last, and going on from it. */
-  async #newest(key: PublicKey): Promise<TreeHead | undefined> {
+  /** The newest head: signed by the key of its size, not smaller than the last, and going on from it. */
+  async #newest(): Promise<TreeHead | undefined> {
     try {
       return await this.#watch.newest();
     } catch (error) {
       if (!(error instanceof ClientError) || !error.evidence) throw error;
-      throw await this.#convicted(key, error.detail, error.evidence);
+      throw await this.#convicted(await this.#watch.knownOperators(), error.detail, error.evidence);
     }
   }
 
   /** Which kind of lie the client's evidence shows; where two signed heads of one size can be had, with both. */
-  async #convicted(key: PublicKey, detail: string, evidence: Evidence): Promise<Misbehaviour> {
+  async #convicted(key: OperatorKeys, detail: string, evidence: Evidence): Promise<Misbehaviour> {
     const { known, shown } = evidence;
     if (!shown) return this.#caught("missing-head", detail, evidence);
-    if (!(await verifyTreeHead(shown, key))) return this.#caught("bad-signature", detail, evidence);
+    if (!(await verifyTreeHead(shown, key)))
+      return this.#caught((await isOfRetired(shown, key)) ? "retired-key" : "bad-signature", detail, evidence);
     if (isFromFuture(shown)) return this.#caught("future-head", detail, evidence);
     const ours = this.#mirror?.head(shown.tree_size);
     if (ours && ours.root_hash !== shown.root_hash)
@@ -250,7 +260,7 @@ export class Monitor {
   }
 
   /** A checkpoint must say of its size what the mirror says of it. */
-  async #takeCheckpoint(mirror: Mirror, key: PublicKey, note: string, head: TreeHead | undefined): Promise<void> {
+  async #takeCheckpoint(mirror: Mirror, key: OperatorKeys, note: string, head: TreeHead | undefined): Promise<void> {
     const checkpoint = await verifyCheckpoint(note, key, note.slice(0, note.indexOf("\n")));
     const evidence = { checkpoint: note, shown: head ?? null };
     if (!checkpoint)
@@ -274,7 +284,7 @@ export class Monitor {
   }
 
   /** Compares mirrored entries, all or one page of them, with what is served for them now. */
-  async #auditMirror(mirror: Mirror, key: PublicKey, size: number, all: boolean): Promise<void> {
+  async #auditMirror(mirror: Mirror, key: OperatorKeys, size: number, all: boolean): Promise<void> {
     if (!size) return;
     const [step] = PAGE_SIZES;
     const pages = Math.ceil(size / step);
@@ -291,7 +301,7 @@ export class Monitor {
 
   async #compare(
     mirror: Mirror,
-    key: PublicKey,
+    key: OperatorKeys,
     leafIndex: number,
     entry: Entry,
     heads: ReadonlyMap<number, TreeHead>,
@@ -316,14 +326,15 @@ export class Monitor {
     if (root_hash !== known.root_hash) throw await this.#caught("fork", twoHeads(leafIndex + 1), evidence);
   }
 
-  /** Tells of watched keys in entries that are on disk, then notes how far it came. */
+  /** Tells of watched keys and of rotations in entries that are on disk, then notes how far it came. */
   async #tellWatched(): Promise<void> {
-    const { folder, watched, onWatched } = this.#options;
+    const { folder, watched, onWatched, onRotation } = this.#options;
     const mirror = this.#mirror!;
     const from = folder.told;
     if (from === mirror.size) return;
     for (let index = from; index < mirror.size; index++) {
       const entry = mirror.entry(index)!;
+      if (mirror.operators.chain.some(({ rotation }) => rotation?.entry_id === entry.id)) await onRotation?.(entry);
       for (const fingerprint of namedIn(entry, watched ?? new Set())) await onWatched?.(entry, fingerprint);
     }
     folder.told = mirror.size;
@@ -332,9 +343,11 @@ export class Monitor {
   /** The error for a log that was caught, with what is known beside what was shown. */
   async #caught(kind: Misconduct, detail: string, parts: Partial<MonitorEvidence>): Promise<Misbehaviour> {
     const { pem } = await this.#watch.operatorKey();
-    const nothing = { shown: null, proof: null, entry: null, other: null, shownKey: null, checkpoint: null };
+    const nothing = { shown: null, proof: null, entry: null, other: null, shownKey: null, shownOperators: null };
     return new Misbehaviour(kind, detail, {
       operatorKey: pem,
+      operators: this.#mirror?.operators.chain ?? [],
+      checkpoint: null,
       known: await this.newestHead(),
       ...nothing,
       ...parts,
@@ -347,6 +360,21 @@ export class Monitor {
  * log which has fallen silent would not be noticed. A timestamp that cannot be read counts as one.
  */
 const isFromFuture = ({ timestamp }: TreeHead): boolean => !(Date.parse(timestamp) <= Date.now() + CLOCK_SKEW_MS);
+
+/** Whether an operator key of the log has signed the head, though another speaks for its size. */
+async function isOfRetired(head: TreeHead, { chain }: OperatorKeys): Promise<boolean> {
+  const term = chain.find(({ key_id }) => key_id === head.key_id);
+  return term !== undefined && verifyTreeHead(head, parsePublicKey(term.public_key));
+}
+
+function fingerprintOf(pem: string): string | undefined {
+  try {
+    return parsePublicKey(pem).fingerprint;
+  } catch {
+    // No key at all is another one, too.
+    return undefined;
+  }
+}
 
 const fromFuture = ({ tree_size, timestamp }: TreeHead): string =>
   `The head of size ${tree_size} is of ${timestamp}, more than ${CLOCK_SKEW_MS / 60_000} minutes ahead of this machine's clock.`;

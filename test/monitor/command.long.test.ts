@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
+import { OperatorKeys, parsePublicKey } from "#cairnlog/engine/verify/index.js";
 import { Mirror } from "#cairnlog/server/monitor/mirror.js";
 import { anyEvent } from "../anyevent.js";
 import { LyingProxy } from "../client/proxy.js";
@@ -32,7 +32,7 @@ test("killed at any moment, it goes on where it was", async () => {
     await ended;
   }
   before.repent();
-  const mirror = await Mirror.open(join(state, "mirror"), operatorKey);
+  const mirror = await Mirror.open(join(state, "mirror"), OperatorKeys.of(operatorKey));
   const reached = mirror.size;
   await mirror.close();
   // What came between two kills was not lost.

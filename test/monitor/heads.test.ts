@@ -1,7 +1,7 @@
 /** Lies in the heads of sizes other than the newest, and in the checkpoint. */
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { TreeHead } from "#cairnlog/engine/verify/index.js";
+import { OperatorKeys, type TreeHead } from "#cairnlog/engine/verify/index.js";
 import { Mirror } from "#cairnlog/server/monitor/mirror.js";
 import { startTestService } from "../server/harness.js";
 import { at, COMMON, grow, headAt, Liar, newestAt, noSignature, otherHash } from "./liar.js";
@@ -74,7 +74,7 @@ describe("heads of the sizes in between", () => {
     lieAbout(COMMON, (head) => liar.signed(head, { timestamp: "2100-01-01T00:00:00.000000Z" }));
     await monitor.round({ audit: true });
     await monitor.close();
-    const mirror = await Mirror.open(folder.mirror, await liar.operatorKey());
+    const mirror = await Mirror.open(folder.mirror, OperatorKeys.of(await liar.operatorKey()));
     expect(mirror.head(COMMON)).toEqual(known);
     await mirror.close();
     await liar.expectUnharmed(monitor, folder, size);

@@ -3,7 +3,13 @@ import { createHash, sign } from "node:crypto";
 import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, beforeEach, expect } from "vitest";
-import { type Entry, type PublicKey, parsePublicKey, type TreeHead } from "#cairnlog/engine/verify/index.js";
+import {
+  type Entry,
+  OperatorKeys,
+  type PublicKey,
+  parsePublicKey,
+  type TreeHead,
+} from "#cairnlog/engine/verify/index.js";
 import type { MonitorFolder } from "#cairnlog/server/monitor/folder.js";
 import { Mirror } from "#cairnlog/server/monitor/mirror.js";
 import type { Monitor } from "#cairnlog/server/monitor/monitor.js";
@@ -75,7 +81,7 @@ export class Liar {
   /** The mirror is that of the true log, of this size, and follows on when the truth is told again. */
   async expectUnharmed(monitor: Monitor, folder: MonitorFolder, size: number): Promise<void> {
     await monitor.close();
-    const mirror = await Mirror.open(folder.mirror, await this.operatorKey());
+    const mirror = await Mirror.open(folder.mirror, OperatorKeys.of(await this.operatorKey()));
     const leaves = Array.from({ length: mirror.size }, (_, index) => index);
     expect(leaves.length).toBe(size);
     const { entries } = (await this.service.get("/log?per_page=200")).body;

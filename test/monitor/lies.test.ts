@@ -51,7 +51,9 @@ describe("the newest head", () => {
     const stranger = newSigner();
     liar.proxy.lie = (path, answer) => {
       const { publicKey, fingerprint, algorithm, privateKey } = stranger;
-      if (path === "/log/operator-key") return { fingerprint, algorithm, public_key: publicKey };
+      const term = { key_id: fingerprint, algorithm, public_key: publicKey, from_size: 1, until_size: null };
+      const operators = [{ ...term, rotation: null }];
+      if (path === "/log/operator-key") return { fingerprint, algorithm, public_key: publicKey, operators };
       return path === "/log/sth" ? { ...liar.signed(answer, {}, privateKey), key_id: fingerprint } : answer;
     };
     const evidence = await caught(monitor.round(), "operator-key");

@@ -22,7 +22,10 @@ export function newMonitor(server: string, options: Partial<MonitorOptions> = {}
   return { folder, monitor: new Monitor({ server, folder, fetch: hastyFetch(), ...options }) };
 }
 
-const MEMBERS = ["checkpoint", "entry", "known", "operatorKey", "other", "proof", "shown", "shownKey"];
+const MEMBERS = [
+  ...["checkpoint", "entry", "known", "operatorKey", "operators", "other", "proof", "shown", "shownKey"],
+  "shownOperators",
+];
 
 /** The evidence of the alarm that `work` must end in. */
 export async function caught(

@@ -3,7 +3,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type Entry, parsePublicKey, type TreeHead } from "#cairnlog/engine/verify/index.js";
+import { type Entry, OperatorKeys, parsePublicKey, type TreeHead } from "#cairnlog/engine/verify/index.js";
 import type { Misconduct } from "#cairnlog/server/monitor/alarm.js";
 import { Mirror, type Received } from "#cairnlog/server/monitor/mirror.js";
 import { chain, momentNumber, signedHead, type Wanted } from "../log/history/entries.js";
@@ -33,7 +33,7 @@ let path: string;
 let mirror: Mirror;
 beforeEach(async () => {
   path = temporaryFolder();
-  mirror = await Mirror.open(path, key);
+  mirror = await Mirror.open(path, OperatorKeys.of(key));
   expect(await mirror.add(withHeads(history).slice(0, KNOWN))).toBeNull();
   return () => mirror.close();
 });
@@ -52,7 +52,7 @@ test("entries and heads that hold come back as they were, and the log is one tha
   expect(readdirSync(path).sort()).toEqual(["checkpoint.txt", "log", "operator.pub.pem"]);
   await mirror.close();
   await expect(mirror.add(withHeads(history))).rejects.toMatchObject({ code: "closed" });
-  mirror = await Mirror.open(path, key);
+  mirror = await Mirror.open(path, OperatorKeys.of(key));
   expect([mirror.size, mirror.entry(4)]).toEqual([5, history[4]]);
 });
 
@@ -152,7 +152,7 @@ describe.each([0, 1])("item %d of those that come next", (i) => {
 describe("the first entry of a log", () => {
   let empty: Mirror;
   beforeEach(async () => {
-    empty = await Mirror.open(temporaryFolder(), key);
+    empty = await Mirror.open(temporaryFolder(), OperatorKeys.of(key));
     return () => empty.close();
   });
   const first = withHeads(history)[0]!;
@@ -168,7 +168,7 @@ describe("the first entry of a log", () => {
 });
 
 test("history without heads is accepted, and checked by its own rules", async () => {
-  const old = await Mirror.open(temporaryFolder(), key);
+  const old = await Mirror.open(temporaryFolder(), OperatorKeys.of(key));
   // Version 1 has no order of time, and its timestamps are whatever was written down.
   const entries = made([
     {},

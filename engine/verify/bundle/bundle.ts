@@ -30,6 +30,7 @@ import {
 } from "../manifest.js";
 import { checkOtsProof } from "../ots/anchor.js";
 import { leafHash, verifyInclusion } from "../tree/merkle.js";
+import { OperatorKeys } from "../tree/operators.js";
 import { verifyTreeHead } from "../tree/treehead.js";
 import { type AttestationBundle, type AttestationEvent, BUNDLE, BUNDLE_FORMAT } from "./format.js";
 
@@ -37,7 +38,10 @@ import { type AttestationBundle, type AttestationEvent, BUNDLE, BUNDLE_FORMAT } 
 export interface BundleTrust {
   /** SHA-256 of the file at hand in hex, bare or with `sha256:`. */
   readonly fileHash: string;
-  /** The operator key, got from elsewhere than the bundle. */
+  /**
+   * The operator key, got from elsewhere than the bundle. If the log was handed over since, the bundle's chain has to lead
+   * from this key to the one that signed the head.
+   */
   readonly operatorKey: PublicKey;
   /** URL prefix of the four canonical predicates; where given, the entry's event type must be exactly the one under it. */
   readonly predicateBase?: string;
@@ -234,20 +238,33 @@ function checkInclusion({ entry, proof }: AttestationBundle): BundleCheck {
 }
 
 async function checkTreeHead(
-  { entry, proof, tree_head }: AttestationBundle,
-  operatorKey: PublicKey,
+  { entry, proof, tree_head, operators }: AttestationBundle,
+  pinned: PublicKey,
 ): Promise<BundleCheck> {
   const headTime = canonicalTimestamp(tree_head.timestamp) ?? "";
-  return judge("tree-head", `The tree head is signed by the operator key ${operatorKey.fingerprint}.`, [
+  let keys = OperatorKeys.of(pinned);
+  let fault = "";
+  try {
+    if (operators) keys = await OperatorKeys.verify(operators, pinned);
+  } catch (error) {
+    fault = (error as Error).message;
+  }
+  const operatorKey = keys.keyAt(tree_head.tree_size);
+  const isHandedOver = operatorKey.fingerprint !== pinned.fingerprint;
+  const how = isHandedOver ? `, to which the log was handed over by the pinned key ${pinned.fingerprint}` : "";
+  return judge("tree-head", `The tree head is signed by the operator key ${operatorKey.fingerprint}${how}.`, [
+    [fault === "", `The chain of operator keys does not hold: ${fault}`],
+    // Offline, nothing shows that such a head is the beginning of the log that the pinned key took over.
+    [
+      keys.indexAt(tree_head.tree_size) >= keys.indexOf(pinned.fingerprint),
+      "The tree head is of an operator key that was retired before the pinned one began.",
+    ],
     [same(proof.sth, tree_head), "The tree head in the proof is not the bundle's tree head."],
     [proof.tree_size === tree_head.tree_size, "The proof is for another tree size than the tree head."],
     [proof.root_hash === tree_head.root_hash, "The proof leads to another root hash than the tree head's."],
     [proof.tree_version === tree_head.tree_version, "The proof and the tree head name different tree versions."],
     [tree_head.key_id === operatorKey.fingerprint, "The tree head names another key than the pinned operator key."],
-    [
-      await verifyTreeHead(tree_head, operatorKey),
-      "The tree head's signature does not verify with the pinned operator key.",
-    ],
+    [await verifyTreeHead(tree_head, keys), "The tree head's signature does not verify with the pinned operator key."],
     // Canonical timestamps sort as text.
     [headTime >= (canonicalTimestamp(entry.timestamp) ?? ""), "The tree head is older than the entry it covers."],
   ]);

@@ -5,6 +5,7 @@ import { ENTRY_MEMBERS, type Entry } from "../entry.js";
 import { anyObject, arrayOf, hexHash, index, nullable, objectOf, positiveInteger, text, where } from "../json/shape.js";
 import type { Attestation, Manifest } from "../manifest.js";
 import type { TreeVersion } from "../tree/merkle.js";
+import { OPERATOR_CHAIN, type OperatorTerm } from "../tree/operators.js";
 import { TREE_HEAD_MEMBERS, type TreeHead } from "../tree/treehead.js";
 
 /** Names the format and its version. */
@@ -52,65 +53,70 @@ export interface AttestationBundle {
   readonly proof: InclusionProof;
   /** Equal to `proof.sth`. */
   readonly tree_head: TreeHead;
+  /** The chain of operator keys up to the one that signed the head; only of a log whose operator key was rotated. */
+  readonly operators?: readonly OperatorTerm[];
 }
 
 const treeHead = objectOf(TREE_HEAD_MEMBERS);
 const statement = nullable(text);
 
 /** Exactly these members at every level, but for the manifest, all of which is signed whatever its members. */
-export const BUNDLE = objectOf({
-  format: where(`"${BUNDLE_FORMAT}"`, (value) => value === BUNDLE_FORMAT),
-  manifest: objectOf(
-    {
-      document: objectOf({ title: text, content_hash: text }, {}, "ignored"),
-      attestations: arrayOf(anyObject),
-    },
-    {},
-    "ignored",
-  ),
-  attestation: objectOf(
-    {
-      id: text,
-      type: text,
-      scope: objectOf({ content_hash: text }),
-      signer_key_fingerprint: text,
-      signature_algorithm: text,
-      signature: text,
-      timestamp: text,
-    },
-    { intent_statement: statement },
-  ),
-  public_key: text,
-  entry: objectOf(
-    {
-      ...ENTRY_MEMBERS,
-      chain_version: where("2", (value) => value === 2),
-      payload: objectOf(
-        {
-          attestation_id: text,
-          attestation_type: text,
-          signer_key_fingerprint: text,
-          document_hash: text,
-          manifest_hash: text,
-          document_title: text,
-          signature_algorithm: text,
-          signature: text,
-          timestamp: text,
-        },
-        { intent_statement: statement, signed_payload_hash: hexHash, tags: nullable(arrayOf(text)) },
-      ),
-    },
-    { ots_proof: text },
-  ),
-  proof: objectOf({
-    leaf_index: index,
-    tree_size: positiveInteger,
-    tree_version: TREE_HEAD_MEMBERS.tree_version,
-    leaf_hash: hexHash,
-    root_hash: hexHash,
-    audit_path: arrayOf(hexHash),
-    entry_hash: hexHash,
-    sth: treeHead,
-  }),
-  tree_head: treeHead,
-});
+export const BUNDLE = objectOf(
+  {
+    format: where(`"${BUNDLE_FORMAT}"`, (value) => value === BUNDLE_FORMAT),
+    manifest: objectOf(
+      {
+        document: objectOf({ title: text, content_hash: text }, {}, "ignored"),
+        attestations: arrayOf(anyObject),
+      },
+      {},
+      "ignored",
+    ),
+    attestation: objectOf(
+      {
+        id: text,
+        type: text,
+        scope: objectOf({ content_hash: text }),
+        signer_key_fingerprint: text,
+        signature_algorithm: text,
+        signature: text,
+        timestamp: text,
+      },
+      { intent_statement: statement },
+    ),
+    public_key: text,
+    entry: objectOf(
+      {
+        ...ENTRY_MEMBERS,
+        chain_version: where("2", (value) => value === 2),
+        payload: objectOf(
+          {
+            attestation_id: text,
+            attestation_type: text,
+            signer_key_fingerprint: text,
+            document_hash: text,
+            manifest_hash: text,
+            document_title: text,
+            signature_algorithm: text,
+            signature: text,
+            timestamp: text,
+          },
+          { intent_statement: statement, signed_payload_hash: hexHash, tags: nullable(arrayOf(text)) },
+        ),
+      },
+      { ots_proof: text },
+    ),
+    proof: objectOf({
+      leaf_index: index,
+      tree_size: positiveInteger,
+      tree_version: TREE_HEAD_MEMBERS.tree_version,
+      leaf_hash: hexHash,
+      root_hash: hexHash,
+      audit_path: arrayOf(hexHash),
+      entry_hash: hexHash,
+      sth: treeHead,
+    }),
+    tree_head: treeHead,
+  },
+  { operators: OPERATOR_CHAIN },
+);

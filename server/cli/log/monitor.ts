@@ -104,6 +104,7 @@ class Run {
       operatorKey: operatorKey && readFileSync(operatorKey, "utf8"),
       watched: new Set(values.watch.map(readFingerprint)),
       onWatched: (entry, fingerprint) => this.#tellWatched(entry, fingerprint),
+      onRotation: (entry) => this.#tellRotation(entry),
       onProgress: (what, done, total) => this.#showProgress(what, done, total),
     });
   }
@@ -184,18 +185,26 @@ class Run {
     await this.#raise({ alarm: "watched", detail, entry, fingerprint });
   }
 
+  async #tellRotation(entry: Entry): Promise<void> {
+    const { old_fingerprint, fingerprint } = entry.payload;
+    const detail = `Entry ${entry.id} (${entry.timestamp}) hands the log from operator key ${old_fingerprint} to ${fingerprint}.`;
+    await this.#raise({ alarm: "rotated", detail, entry });
+  }
+
   async #accuse({ kind, message: detail, evidence }: Misbehaviour): Promise<void> {
     await this.#raise({ alarm: kind, detail, evidence });
   }
 
-  async #raise(what: Pick<Alarm, "alarm" | "detail" | "entry" | "fingerprint" | "evidence">): Promise<void> {
+  async #raise(told: Pick<Alarm, "alarm" | "detail" | "entry" | "fingerprint" | "evidence">): Promise<void> {
     const head = await this.#monitor.newestHead();
-    const alarm: Alarm = { ...what, server: this.#server, observed_at: new Date().toISOString(), head };
+    const alarm: Alarm = { ...told, server: this.#server, observed_at: new Date().toISOString(), head };
     const { evidence, ...line } = alarm;
     const kept = evidence && this.#keepEvidence(alarm);
     const shown = kept?.file === undefined ? alarm : { ...line, evidence_file: kept.file };
     if (this.#values.json) console.log(printableJson(shown));
-    this.#say(`ALARM ${alarm.alarm}: ${alarm.detail}${kept ? ` ${kept.sentence}` : ""}`);
+    // No lie: what the operator announces, people should hear from the log, too.
+    const prefix = alarm.alarm === "rotated" ? "NOTICE" : "ALARM";
+    this.#say(`${prefix} ${alarm.alarm}: ${alarm.detail}${kept ? ` ${kept.sentence}` : ""}`);
     // The lie may never be shown again, so nobody else can be asked for what was received.
     if (kept && kept.file === undefined && !this.#values.json) console.error(printableJson(alarm));
     const refusal = this.#webhook === undefined ? null : await post(this.#webhook, alarm);

@@ -1,21 +1,30 @@
 /** What is known to be published of a log: heads and checkpoints in files, or as a service or mirror shows them now. */
 import { readFileSync } from "node:fs";
 import type { PublishedTree } from "../../../engine/log/history/restore.js";
-import { type PublicKey, type TreeHead, verifyCheckpoint, verifyTreeHead } from "../../../engine/verify/index.js";
+import { OperatorKeys, type TreeHead, verifyCheckpoint, verifyTreeHead } from "../../../engine/verify/index.js";
 import { connect } from "../service.js";
 import { UsageError } from "../usage.js";
 
 /**
  * The head in a file, or that of the service at an address.
- * @throws UsageError when it is neither a head nor a checkpoint, or not signed by `operatorKey`
+ * @param operators the keys of the log; a service may show later ones, to which they lead
+ * @throws UsageError when it is neither a head nor a checkpoint, or not signed by the operator key of its size
  */
-export async function readPublished(source: string, operatorKey: PublicKey): Promise<PublishedTree> {
-  if (/^https?:\/\//.test(source))
-    return signedTree(await connect(source).get<TreeHead>("/log/sth"), operatorKey, source);
+export async function readPublished(source: string, operators: OperatorKeys): Promise<PublishedTree> {
+  if (/^https?:\/\//.test(source)) return shownTree(source, operators);
   const text = readFileSync(source, "utf8");
   return text.trimStart().startsWith("{")
-    ? signedTree(parsed(text, source), operatorKey, source)
-    : signedNote(text, operatorKey, source);
+    ? signedTree(parsed(text, source), operators, source)
+    : signedNote(text, operators, source);
+}
+
+async function shownTree(source: string, operators: OperatorKeys): Promise<PublishedTree> {
+  const service = connect(source);
+  const head = await service.get<TreeHead>("/log/sth");
+  if (await verifyTreeHead(head, operators)) return signedTree(head, operators, source);
+  const { operators: chain } = await service.get<{ readonly operators: unknown }>("/log/operator-key");
+  const later = await OperatorKeys.verify(chain, operators.current);
+  return signedTree(head, later.continues(operators) ? later : operators, source);
 }
 
 /** A head as it is served, or a member `sth` or `head` of what is served. */
@@ -28,18 +37,22 @@ function parsed(text: string, source: string): TreeHead {
   }
 }
 
-async function signedTree(head: TreeHead, operatorKey: PublicKey, source: string): Promise<PublishedTree> {
-  if (!(await verifyTreeHead(head, operatorKey)))
-    throw new UsageError(`${source} has no tree head that is signed by the operator key ${operatorKey.fingerprint}`);
+async function signedTree(head: TreeHead, operators: OperatorKeys, source: string): Promise<PublishedTree> {
+  if (!(await verifyTreeHead(head, operators)))
+    throw new UsageError(
+      `${source} has no tree head that is signed by the operator key ${operators.current.fingerprint}`,
+    );
   const { tree_size, root_hash, tree_version } = head;
   return { tree_size, root_hash, tree_version, source };
 }
 
-async function signedNote(note: string, operatorKey: PublicKey, source: string): Promise<PublishedTree> {
+async function signedNote(note: string, operators: OperatorKeys, source: string): Promise<PublishedTree> {
   // Whatever the log was called then: the key makes it this operator's.
   const [name = ""] = note.split("\n", 1);
-  const checkpoint = await verifyCheckpoint(note, operatorKey, name);
+  const checkpoint = await verifyCheckpoint(note, operators, name);
   if (!checkpoint)
-    throw new UsageError(`${source} has no checkpoint that is signed by the operator key ${operatorKey.fingerprint}`);
+    throw new UsageError(
+      `${source} has no checkpoint that is signed by the operator key ${operators.current.fingerprint}`,
+    );
   return { tree_size: checkpoint.treeSize, root_hash: checkpoint.rootHash, tree_version: 2, source };
 }

@@ -3,10 +3,10 @@ import { existsSync } from "node:fs";
 import { createPool } from "../../../engine/crypto/pool/pool.js";
 import { CairnlogError } from "../../../engine/error.js";
 import { readManifest } from "../../../engine/log/history/backupformat.js";
-import { restore as restoreLog } from "../../../engine/log/history/restore.js";
+import { operatorsOf, restore as restoreLog } from "../../../engine/log/history/restore.js";
 import { projection } from "../../../engine/registry/projection.js";
 import { makePrivateFolder } from "../../../engine/store/private.js";
-import { parsePublicKey } from "../../../engine/verify/index.js";
+import { OperatorKeys, parsePublicKey } from "../../../engine/verify/index.js";
 import { publishedHeadPath } from "../../settings.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printableJson } from "../terminal/printable.js";
@@ -38,7 +38,7 @@ Options:
                            the backup lacks is taken from it
   --may-fork               go on although nothing is known to be published, or although more was
   --to DIR                 the data directory; it must hold no log
-  --operator-key FILE.pem  the key that signs the heads (default: operator.pem or operator.pub.pem in DIR, or else the key
+  --operator-key FILE.pem  a key that signed the heads (default: operator.pem or operator.pub.pem in DIR, or else the key
                            that BACKUP names)
   --json                   answer in JSON
 
@@ -57,8 +57,9 @@ Example:
     const operatorKey = operatorKeyOf(to, values["operator-key"])?.pem ?? manifest.operator_key;
     const kept = publishedHeadPath(to);
     const sources = [...values.published, ...(existsSync(kept) ? [kept] : [])];
-    const publicKey = parsePublicKey(operatorKey);
-    const published = await Promise.all(sources.map((source) => readPublished(source, publicKey)));
+    const pinned = parsePublicKey(operatorKey);
+    const operators = await OperatorKeys.verify(await operatorsOf(manifest, operatorKey), pinned);
+    const published = await Promise.all(sources.map((source) => readPublished(source, operators)));
     const mirror = values.mirror === undefined ? undefined : existingLog(values.mirror);
 
     makePrivateFolder(to);

@@ -3,6 +3,7 @@ import {
   type Checkpoint,
   type Entry,
   type InclusionProof,
+  type OperatorKeys,
   type PublicKey,
   type TreeHead,
   verifyCheckpoint,
@@ -14,7 +15,8 @@ import type { Http, Query } from "../http.js";
 import { pages } from "../pages.js";
 import type { AuditTrailQuery, ConsistencyProof, LogHead, LogQuery, VerifyReport } from "../types.js";
 import type { EntryCriteria } from "./filters.js";
-import type { ProvenEntry, Watch } from "./watch.js";
+import type { ProvenEntry } from "./proven.js";
+import type { Watch } from "./watch.js";
 
 /** Which entries `LogReader.entries` lists; without any, all. */
 export type EntryFilter = Pick<LogQuery, "event_type" | "tags" | "search">;
@@ -37,6 +39,20 @@ export class LogReader {
   /** The key that heads are checked under. @throws ClientError */
   operatorKey(): Promise<PublicKey> {
     return this.#watch.operatorKey();
+  }
+
+  /**
+   * The operator keys of the log, each with the sizes whose heads it signs: the chain that the service shows, in which the
+   * pinned key is.
+   * @throws ClientError `log-misbehaved`
+   */
+  operators(): Promise<OperatorKeys> {
+    return this.#watch.operators();
+  }
+
+  /** The same as far as it is known, without a request; the pinned key alone before the chain was shown. @throws ClientError */
+  knownOperators(): Promise<OperatorKeys> {
+    return this.#watch.knownOperators();
   }
 
   /** The newest head, signed and consistent with the last one seen; undefined while the log is empty. @throws ClientError */
@@ -116,7 +132,11 @@ export class LogReader {
   async checkpoint(name?: string): Promise<{ readonly note: string; readonly checkpoint: Checkpoint }> {
     const floor = await this.#watch.floor();
     const note = await this.#http.text("/log/checkpoint");
-    const checkpoint = await verifyCheckpoint(note, await this.operatorKey(), name ?? note.split("\n", 1)[0]!);
+    const origin = name ?? note.split("\n", 1)[0]!;
+    const checkpoint =
+      (await verifyCheckpoint(note, await this.#watch.operators(), origin)) ??
+      // The key may have been rotated since.
+      (await verifyCheckpoint(note, await this.#watch.refreshedOperators(), origin));
     if (!checkpoint) throw await this.#watch.misbehaved("The checkpoint is not one of this log and its operator.", {});
     const shown = await this.#watch.owed(this.headOf(checkpoint.treeSize), {});
     if (shown.root_hash !== checkpoint.rootHash)

@@ -1,20 +1,20 @@
 /**
- * The watch on one log: every head that arrives must be signed by the pinned key and consistent with the last one seen,
+ * The watch on one log: every head that arrives must be signed by the operator key of its size and consistent with the last one seen,
  * and every entry that a receipt names must be the one it should be and lie under such a head. Everything that is judged
  * here was chosen by whoever answers; the store alone is trusted.
  */
 
 import {
+  CairnlogError,
   checkOtsProof,
   checkServiceEntry,
   type Entry,
   type InclusionProof,
-  leafHash,
+  type OperatorKeys,
   type PublicKey,
   parsePublicKey,
   type TreeHead,
   verifyConsistency,
-  verifyInclusion,
   verifyTreeHead,
 } from "../../../engine/verify/index.js";
 import * as wire from "../../wire/log/log.js";
@@ -25,25 +25,9 @@ import type { Store } from "../store.js";
 import type { ConsistencyProof } from "../types.js";
 import { deviation, type Expected } from "./expected.js";
 import { type EntryCriteria, failedFilter } from "./filters.js";
-
-/** An entry, where it lies, and the proof of that under a head that was checked. */
-export interface ProvenEntry {
-  readonly entry: Entry;
-  readonly proof: InclusionProof;
-  readonly head: TreeHead;
-}
-
-/** Where an entry lies, as receipts say it. */
-export const placeOf = ({ entry, proof }: ProvenEntry) => ({
-  log_entry_id: entry.id,
-  leaf_index: proof.leaf_index,
-  entry_hash: entry.entry_hash,
-});
-
-/** An entry without its anchoring proof, which may have come between one look at the entry and the next. */
-export function bareEntry({ entry: { ots_proof: _, ...bare } }: ProvenEntry): Entry {
-  return bare;
-}
+import { type OperatorKeyAnswer, OperatorPins } from "./operators.js";
+import { isIncluded, type ProvenEntry } from "./proven.js";
+import { newRotations, type ShownRotation } from "./rotations.js";
 
 /** Why a head is not to be taken although it is signed, as a sentence; undefined when nothing speaks against it. */
 export type HeadObjection = (head: TreeHead) => string | undefined;
@@ -51,9 +35,8 @@ export type HeadObjection = (head: TreeHead) => string | undefined;
 export class Watch {
   readonly #http: Http;
   readonly #store: Store;
-  readonly #pinned: PublicKey | undefined;
+  readonly #pins: OperatorPins;
   readonly #objection: HeadObjection;
-  #key: Promise<PublicKey> | undefined;
   /** Heads are taken one after the other: two at a time could each fit the one before and not one another. */
   #queue: Promise<unknown> = Promise.resolve();
 
@@ -62,7 +45,7 @@ export class Watch {
     this.#http = http;
     this.#objection = objection;
     this.#store = store;
-    this.#pinned = pinnedPem === undefined ? undefined : parsePublicKey(pinnedPem);
+    this.#pins = new OperatorPins(http, store, pinnedPem);
   }
 
   /**
@@ -70,11 +53,27 @@ export class Watch {
    * @throws ClientError
    */
   operatorKey(): Promise<PublicKey> {
-    this.#key ??= this.#findKey().catch((error: unknown) => {
-      this.#key = undefined;
-      throw error;
-    });
-    return this.#key;
+    return this.#pins.key();
+  }
+
+  /** The chain of operator keys, as the service has shown it: asked for once. @throws ClientError `log-misbehaved` */
+  async operators(): Promise<OperatorKeys> {
+    const known = await this.#pins.known();
+    return this.#pins.isChainKnown ? known : this.refreshedOperators();
+  }
+
+  /** The chain of operator keys as far as it is known, without asking; the pinned key alone before it was shown. */
+  knownOperators(): Promise<OperatorKeys> {
+    return this.#pins.known();
+  }
+
+  /**
+   * The chain of operator keys as the service shows it now.
+   * @param answer what it showed, if it was asked already
+   * @throws ClientError `log-misbehaved`; without a head in the evidence when the chain by itself shows it
+   */
+  refreshedOperators(answer?: OperatorKeyAnswer): Promise<OperatorKeys> {
+    return this.#inTurn(() => this.#learnOperators(null, answer));
   }
 
   /**
@@ -136,9 +135,13 @@ export class Watch {
    * @throws ClientError `log-misbehaved`; others when the proof of consistency cannot be had
    */
   accept(head: TreeHead, atLeast = 0): Promise<void> {
-    const taken = this.#queue.then(() => this.#accept(head, atLeast));
-    this.#queue = taken.catch(() => {});
-    return taken;
+    return this.#inTurn(() => this.#accept(head, atLeast));
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#queue.then(work);
+    this.#queue = done.catch(() => {});
+    return done;
   }
 
   /**
@@ -237,9 +240,9 @@ export class Watch {
 
   /** The error for a log that was caught, with what shows it; the head believed so far is added. */
   async misbehaved(detail: string, parts: Partial<Evidence>): Promise<ClientError> {
-    const [{ pem }, state] = await Promise.all([this.operatorKey(), this.#store.load()]);
+    const [{ pem }, { chain }, state] = await Promise.all([this.operatorKey(), this.#pins.known(), this.#store.load()]);
     const known = (state?.head ?? null) as TreeHead | null;
-    const evidence = { operatorKey: pem, known, shown: null, proof: null, entry: null, ...parts };
+    const evidence = { operatorKey: pem, operators: chain, known, shown: null, proof: null, entry: null, ...parts };
     return new ClientError("log-misbehaved", detail, { evidence });
   }
 
@@ -260,42 +263,77 @@ export class Watch {
     return this.#http.get(wire.InclusionProof, `/log/proof/${leafIndex}`, { tree_size: treeSize });
   }
 
-  async #findKey(): Promise<PublicKey> {
-    const state = await this.#store.load();
-    const stored = state && parsePublicKey(state.operator_key);
-    if (this.#pinned && stored && this.#pinned.fingerprint !== stored.fingerprint)
-      throw new ClientError(
-        "operator-key-mismatch",
-        `The pinned operator key is ${this.#pinned.fingerprint}, but so far the log was known under ${stored.fingerprint}.`,
-      );
-    const key = this.#pinned ?? stored ?? (await this.#shownKey());
-    if (!state) await this.#store.save({ operator_key: key.pem, head: null });
-    return key;
-  }
-
-  async #shownKey(): Promise<PublicKey> {
-    const { public_key } = await this.#http.get(wire.OperatorPublicKey, "/log/operator-key");
-    try {
-      return parsePublicKey(public_key);
-    } catch (cause) {
-      throw new ClientError("malformed-answer", "The service shows an operator key that is none.", { cause });
-    }
-  }
-
   async #accept(head: TreeHead, atLeast: number): Promise<void> {
-    const key = await this.operatorKey();
-    if (!(await verifyTreeHead(head, key)))
-      throw await this.misbehaved("The tree head is not signed by the pinned operator key.", { shown: head });
+    await this.#checkSigned(head);
     const objection = this.#objection(head);
     if (objection !== undefined) throw await this.misbehaved(objection, { shown: head });
-    const known = ((await this.#store.load())?.head ?? null) as TreeHead | null;
+    const known = await this.#knownHead();
     if (head.tree_size < atLeast)
       throw await this.misbehaved(
         `The tree head has ${head.tree_size} leaves, which is less than the ${atLeast} there must be.`,
         { shown: head },
       );
     if (known !== null) await this.#checkConsistent(known, head);
-    if (known === null || head.tree_size > known.tree_size) await this.#store.save({ operator_key: key.pem, head });
+    if (known === null || head.tree_size > known.tree_size) await this.#pins.keep(head);
+  }
+
+  async #knownHead(): Promise<TreeHead | null> {
+    return ((await this.#store.load())?.head ?? null) as TreeHead | null;
+  }
+
+  /** A head must be signed by the key whose term its size is in. Where that is not the known one, the chain is asked for. */
+  async #checkSigned(head: TreeHead): Promise<void> {
+    let operators = await this.#pins.known();
+    if (operators.keyAt(head.tree_size).fingerprint !== head.key_id) operators = await this.#learnOperators(head);
+    if (await verifyTreeHead(head, operators)) return;
+    const signer = operators.chain[operators.indexOf(head.key_id)];
+    const retired = signer?.until_size ?? Number.POSITIVE_INFINITY;
+    const isLate = retired < head.tree_size && (await verifyTreeHead(head, parsePublicKey(signer!.public_key)));
+    const detail = isLate
+      ? `The tree head of size ${head.tree_size} is signed by operator key ${head.key_id}, which was retired at size ${retired}.`
+      : "The tree head is not signed by the pinned operator key.";
+    throw await this.misbehaved(detail, { shown: head });
+  }
+
+  /**
+   * Takes the chain of operator keys that the service shows, when it goes on from what is known and the log bears it out.
+   * @param shown the head that gave reason to ask
+   */
+  async #learnOperators(shown: TreeHead | null = null, answer?: OperatorKeyAnswer): Promise<OperatorKeys> {
+    const before = this.#pins.isChainKnown ? await this.#pins.known() : null;
+    let operators: OperatorKeys;
+    try {
+      operators = await this.#pins.shown(answer);
+    } catch (error) {
+      if (!(error instanceof CairnlogError)) throw error;
+      throw await this.misbehaved(`The service shows a wrong chain of operator keys: ${error.message}`, { shown });
+    }
+    this.#pins.believe(operators);
+    try {
+      const rotations = newRotations(operators, before);
+      if (rotations.length) await this.#checkRotations(rotations);
+      else await this.#pins.keep(await this.#knownHead());
+    } catch (error) {
+      this.#pins.believe(before);
+      throw error;
+    }
+    return operators;
+  }
+
+  /** The newest head is that of the last rotation at least, and the log under it has every rotation at its place. */
+  async #checkRotations(rotations: readonly ShownRotation[]): Promise<void> {
+    const newest = await this.owed(this.#http.get(wire.TreeHead, "/log/sth"), {});
+    await this.#accept(newest, rotations.at(-1)!.leafIndex + 1);
+    for (const { before, entryId, leafIndex, expected } of rotations) {
+      await this.consistency(before, newest);
+      const shown = this.#http.get(wire.InclusionProof, `/log/proof/${leafIndex}`, { tree_size: newest.tree_size });
+      const [entry, proof] = await this.owed(Promise.all([this.entry(entryId), shown]), { shown: newest });
+      const isThere = proof.entry_hash === entry.entry_hash && isIncluded(leafIndex, proof, newest);
+      if (isThere && deviation(entry, expected) === undefined) continue;
+      const detail = "The log does not have the rotation of its operator key that the service shows.";
+      throw await this.misbehaved(detail, { shown: newest, proof, entry });
+    }
+    await this.#pins.keep(await this.#knownHead());
   }
 
   async #checkConsistent(known: TreeHead, shown: TreeHead): Promise<void> {
@@ -351,7 +389,7 @@ export class Watch {
     if (shown === null) return false;
     const { tree_size, root_hash, tree_version } = known;
     if (differing(shown, { tree_size, root_hash, tree_version }) !== undefined) return false;
-    return same(shown, known) || verifyTreeHead(shown, await this.operatorKey());
+    return same(shown, known) || verifyTreeHead(shown, await this.#pins.known());
   }
 }
 
@@ -359,25 +397,4 @@ export class Watch {
 function refuses(error: unknown): error is ClientError {
   if (!(error instanceof ClientError) || error.code === "malformed-answer") return false;
   return error.status === 404 || error.status === 422;
-}
-
-/** Whether a proof leads from its leaf to a signed head. What it says of itself must be what the head says, too. */
-function isIncluded(leafIndex: number, proof: InclusionProof, head: TreeHead): boolean {
-  const { tree_size, root_hash, tree_version } = head;
-  const claims: Members<InclusionProof> = {
-    leaf_index: leafIndex,
-    leaf_hash: leafHash(proof.entry_hash, tree_version),
-    tree_size,
-    root_hash,
-    tree_version,
-  };
-  if (differing(proof, claims) !== undefined) return false;
-  return verifyInclusion({
-    leaf: proof.entry_hash,
-    leafIndex,
-    treeSize: tree_size,
-    auditPath: proof.audit_path,
-    rootHash: root_hash,
-    treeVersion: tree_version,
-  });
 }

@@ -96,10 +96,13 @@ export class AttestationsClient {
   async #bundle(manifest: Manifest, receipt: AttestationReceipt, size: number): Promise<AttestationBundle> {
     const { log_entry_id, leaf_index, attestation, duplicate } = receipt;
     // An attestation of an imported history may be older than the first head.
-    const head = (receipt.sth ?? (await this.#watch.newest())) as TreeHead | undefined;
+    const own = receipt.sth as TreeHead | null;
+    if (own) await this.#watch.accept(own, duplicate ? 0 : size);
+    const operators = await this.#watch.operators();
+    const pinned = operators.indexOf((await this.#watch.operatorKey()).fingerprint);
+    // A head of a key that was retired before the pinned one began proves nothing to those who are offline.
+    const head = own && operators.indexAt(own.tree_size) >= pinned ? own : await this.#watch.newest();
     if (!head) throw await this.#watch.misbehaved("The log gave a receipt and has no tree head.", {});
-    // What was recorded before lies under the head that was made then.
-    await this.#watch.accept(head, duplicate ? 0 : size);
     const query = { tree_size: head.tree_size };
     const [entry, proof] = await this.#watch.owed(
       Promise.all([this.#watch.entry(log_entry_id), this.#http.get(InclusionProof, `/log/proof/${leaf_index}`, query)]),
@@ -120,6 +123,7 @@ export class AttestationsClient {
       entry: bare,
       proof: proof as AttestationBundle["proof"],
       tree_head: head,
+      ...(operators.chain.length > 1 && { operators: operators.upTo(head.tree_size) }),
     };
   }
 

@@ -6,7 +6,8 @@ import * as wire from "../../wire/signing/endorsements.js";
 import { asLogged, type Members, matching, moment } from "../compare.js";
 import type { Http } from "../http.js";
 import type { Expected } from "../log/expected.js";
-import { bareEntry, type ProvenEntry, type Watch } from "../log/watch.js";
+import { bareEntry, type ProvenEntry } from "../log/proven.js";
+import type { Watch } from "../log/watch.js";
 import { pages } from "../pages.js";
 import type { Authority } from "../session.js";
 import type {

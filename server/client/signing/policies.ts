@@ -5,7 +5,8 @@ import * as wire from "../../wire/signing/requests.js";
 import { asLogged, confirmed, moment } from "../compare.js";
 import type { Http } from "../http.js";
 import { CHOSEN } from "../log/expected.js";
-import { placeOf, type Watch } from "../log/watch.js";
+import { placeOf } from "../log/proven.js";
+import type { Watch } from "../log/watch.js";
 import type { Authority } from "../session.js";
 import type { PolicyPublished, PolicyView, PublishPolicy } from "../types.js";
 

@@ -5,7 +5,8 @@ import * as wire from "../../wire/signing/requests.js";
 import { asLogged, confirmed, matching, moment } from "../compare.js";
 import type { Http } from "../http.js";
 import { CHOSEN } from "../log/expected.js";
-import { type ProvenEntry, placeOf, type Watch } from "../log/watch.js";
+import { type ProvenEntry, placeOf } from "../log/proven.js";
+import type { Watch } from "../log/watch.js";
 import { pages } from "../pages.js";
 import type { Authority } from "../session.js";
 import type {
@@ -114,10 +115,11 @@ export class RequestsClient {
 
   /** The answer that the target's policy gave at once: a decline by the operator, which is an entry of its own. */
   async #checkDecline(request_id: string, response: Response, floor: number): Promise<void> {
-    const { fingerprint } = await this.#watch.operatorKey();
+    const operators = await this.#watch.operators();
     const content = {
       decision: "decline",
-      responder_fingerprint: fingerprint,
+      // Whose head it is, the entry is by.
+      responder_fingerprint: operators.keyAt(response.leaf_index + 1).fingerprint,
       attestation_id: null,
       reason: response.reason,
     } as const;

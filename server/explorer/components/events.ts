@@ -22,6 +22,7 @@ export function eventLabel({ event_type, payload }: Pick<Entry, "event_type" | "
 /** Sentences for kinds that name two keys, or no member that would help a reader. */
 type Read = (member: string) => string | undefined;
 const SUBJECTS: Partial<Record<EventType, (key: Read, text: Read) => string>> = {
+  operator_key_rotation: (key) => `${key("old_fingerprint")} is followed by ${key("fingerprint")}`,
   key_succession: (key) => `${key("old_fingerprint")} is followed by ${key("fingerprint")}`,
   endorsement_offer: parties,
   endorsement_acceptance: parties,

@@ -165,8 +165,12 @@ async function against(head: TreeHead, leafIndex: number, entry: Entry | null) {
 
 /** An error that raises the alarm when it is shown (`useTask`); the client itself has not detected this. */
 async function caught(detail: string, parts: Partial<Evidence>): Promise<ClientError> {
-  const [{ pem: operatorKey }, state] = await Promise.all([client.log.operatorKey(), store.load()]);
+  const [{ pem: operatorKey }, { chain: operators }, state] = await Promise.all([
+    client.log.operatorKey(),
+    client.log.knownOperators(),
+    store.load(),
+  ]);
   const known = (state?.head ?? null) as TreeHead | null;
-  const evidence = { operatorKey, known, shown: null, proof: null, entry: null, ...parts };
+  const evidence = { operatorKey, operators, known, shown: null, proof: null, entry: null, ...parts };
   return new ClientError("log-misbehaved", detail, { evidence });
 }

@@ -1,8 +1,8 @@
 /**
- * Polls for the newest head while the page is visible. It accepts only a head that the pinned key has signed and that
- * is proven to extend the last one, of this visit or an earlier one.
+ * Polls for the newest head while the page is visible. It accepts only a head that the pinned key has signed, or one to
+ * which that key handed the log, and that is proven to extend the last one, of this visit or an earlier one.
  */
-import { type PublicKey, type TreeHead, verifyCheckpoint } from "../../../engine/verify/index.js";
+import { OperatorKeys, type TreeHead, verifyCheckpoint } from "../../../engine/verify/index.js";
 import { ClientError } from "../../client/index.js";
 import { OperatorPublicKey, TreeHead as TreeHeadSchema } from "../../wire/log/log.js";
 import { raise, raiseFor } from "./alarm.js";
@@ -28,7 +28,8 @@ const REQUESTS_A_LOOK = 4;
 export const sight = new Cell<Sight>({ status: "looking" });
 /** The error of the last check; null if it succeeded. */
 export const failure = new Cell<ClientError | null>(null);
-export const operator = new Cell<PublicKey | null>(null);
+/** The keys that sign the heads, the pinned one among them. */
+export const operators = new Cell<OperatorKeys | null>(null);
 /** The name of the log in its signed checkpoint; null until the checkpoint is verified. */
 export const logName = new Cell<string | null>(null);
 /** The last check before this page was opened; null on a first visit. It does not change. */
@@ -72,23 +73,34 @@ async function look(): Promise<void> {
   const known = sight.value.status === "proven" ? (sight.value.head?.tree_size ?? 0) : -1;
   if (!isKeyCompared) await compareKeys();
   const head = (await client.log.head()) ?? null;
+  if (head) operators.value = await client.log.operators();
   sight.value = { status: "proven", head, at: Date.now() };
   remember("visit", { head, seen_at: new Date().toISOString(), pinned_at: pinnedAt } satisfies Visit);
   delay = head && head.tree_size !== known ? SOONEST : Math.min(delay * SLOWING, LATEST);
   if (head && !isNameSought) void learnName();
 }
 
-/** Compares the operator key of the service with the pinned one; on the first visit, pins it. */
+/** Compares the operator keys of the service with the pinned one; on the first visit, pins the newest. */
 async function compareKeys(): Promise<void> {
   const pinned = await client.log.operatorKey();
-  operator.value = pinned;
+  operators.value = OperatorKeys.of(pinned);
   const shown = await http.get(OperatorPublicKey, "/log/operator-key");
   isKeyCompared = true;
   if (shown.fingerprint === pinned.fingerprint) return;
+  // Handed over by the pinned key: whether the log has that, too, the client checks with the next head.
+  const chain = await OperatorKeys.verify(shown.operators, pinned).catch(() => null);
+  if (chain?.current.fingerprint === shown.fingerprint) return;
   const head = await http.get(TreeHeadSchema, "/log/sth").catch(() => null);
   raise(
     "The service shows an operator key that is not the one that this browser pinned.",
-    { operatorKey: pinned.pem, known: lastVisit?.head ?? null, shown: head, proof: null, entry: null },
+    {
+      operatorKey: pinned.pem,
+      operators: OperatorKeys.of(pinned).chain,
+      known: lastVisit?.head ?? null,
+      shown: head,
+      proof: null,
+      entry: null,
+    },
     { pinned: pinned.fingerprint, shown: shown.fingerprint },
   );
 }
@@ -100,10 +112,10 @@ async function compareKeys(): Promise<void> {
 async function learnName(): Promise<void> {
   isNameSought = true;
   const response = await fetch("/api/v1/log/checkpoint").catch(() => null);
-  if (!response?.ok || !operator.value) return;
+  if (!response?.ok || !operators.value) return;
   const note = await response.text();
   const name = note.slice(0, note.indexOf("\n"));
-  if (await verifyCheckpoint(note, operator.value, name)) logName.value = name;
+  if (await verifyCheckpoint(note, operators.value, name)) logName.value = name;
 }
 
 async function lookFailed(error: unknown): Promise<void> {

@@ -14,7 +14,7 @@ const VERDICT_MS = 1_000;
 const LOW_FREE_BYTES = 1024 * 1024 * 1024;
 
 export interface ReadinessParts {
-  readonly log: Pick<Log, "size" | "treeHead" | "failure" | "lastFailure" | "tryWriting">;
+  readonly log: Pick<Log, "size" | "operators" | "treeHead" | "failure" | "lastFailure" | "tryWriting">;
   readonly operator: OperatorKey;
   /** Of a mirror: nothing is appended, so a good head is all it takes. */
   readonly isReadOnly?: boolean;
@@ -74,12 +74,13 @@ export class Readiness {
   }
 
   #hasValidHead(): boolean {
-    const { log, operator } = this.#parts;
+    const { log } = this.#parts;
     if (!log.size) return true;
     const head = log.treeHead();
     const signature = head && decodeBase64(head.signature);
     if (!signature) return false;
-    return verifySync(operator.public, treeHeadMessage(head.root_hash, head.tree_size, head.timestamp), signature);
+    const key = log.operators.keyAt(head.tree_size);
+    return verifySync(key, treeHeadMessage(head.root_hash, head.tree_size, head.timestamp), signature);
   }
 
   /** @throws HttpError 503; a signer behind a socket says why */

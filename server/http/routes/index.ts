@@ -50,7 +50,8 @@ export function routeTable(
   { metrics, readiness, chosen }: Watch,
   { sessions, gate }: Access,
   anchoring: Anchoring,
-  logName = defaultLogName(operator.fingerprint),
+  // After the first key, so that a rotation does not rename the log.
+  logName = defaultLogName(registry.log.operators.first.fingerprint),
   mirrored: Pick<Checkpoints, "newest"> | null = null,
 ): Route[] {
   const all = [
@@ -59,7 +60,7 @@ export function routeTable(
     ...keyRoutes(registry, gate),
     ...authRoutes(registry, sessions, gate),
     ...attestationRoutes(registry, gate),
-    ...logRoutes(registry.log, operator),
+    ...logRoutes(registry.log),
     ...mirrorRoutes(registry.log, mirrored ?? new Checkpoints(registry.log, operator, logName)),
     ...anchoringRoutes(registry.log, anchoring, gate),
     ...logQueryRoutes(registry),

@@ -164,11 +164,36 @@ export const VerifyReport = Type.Object(
   { title: "VerifyReport" },
 );
 
+const OperatorRotation = Type.Object(
+  {
+    entry_id: EntryId,
+    root_hash: HexHash,
+    old_key_signature: Type.String({ description: "Base64, by the key before, over the statement of the rotation." }),
+    new_key_signature: Type.String({ description: "Base64, by this key, over the same statement." }),
+  },
+  { description: "How the term began; null for the first key." },
+);
+
+export const OperatorTerm = Type.Object(
+  {
+    key_id: Fingerprint,
+    algorithm: Type.String({ description: "ed25519, ecdsa-p256 or rsa-2048." }),
+    public_key: Type.String({ description: "PEM." }),
+    from_size: Type.Integer({ minimum: 1, description: "The first tree size whose head the key signs." }),
+    until_size: nullable(Type.Integer({ minimum: 1, description: "The last one; null for the key that signs now." })),
+    rotation: nullable(OperatorRotation),
+  },
+  { title: "OperatorTerm" },
+);
+
 export const OperatorPublicKey = Type.Object(
   {
     fingerprint: Fingerprint,
     algorithm: Type.String({ description: "ed25519, ecdsa-p256 or rsa-2048." }),
     public_key: Type.String({ description: "PEM." }),
+    operators: Type.Array(OperatorTerm, {
+      description: "Every operator key of the log, oldest first; each was handed the log by the one before it.",
+    }),
   },
   { title: "OperatorPublicKey" },
 );

@@ -248,8 +248,8 @@ describe("a copy refuses a rotation", () => {
   type Change = (payload: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>;
 
   test.each<[string, Change, RegExp]>([
-    ["of another place", (payload) => ({ tree_size: 1 }), /about the first 1 entries/],
-    ["over another root", (payload) => ({ root_hash: "ab".repeat(32) }), /root is not that/],
+    ["of another place", () => ({ tree_size: 1 }), /about the first 1 entries/],
+    ["over another root", () => ({ root_hash: "ab".repeat(32) }), /root is not that/],
     [
       "that the old key has not signed",
       (payload) => ({ old_key_signature: payload.new_key_signature }),
@@ -260,8 +260,8 @@ describe("a copy refuses a rotation", () => {
       (payload) => ({ new_key_signature: payload.old_key_signature }),
       new RegExp(`not signed by ${second.fingerprint}`),
     ],
-    ["to another public key", (payload) => ({ public_key: newKey().public.pem }), /new public key/],
-    ["from another public key", (payload) => ({ old_public_key: newKey().public.pem }), /old public key/],
+    ["to another public key", () => ({ public_key: newKey().public.pem }), /new public key/],
+    ["from another public key", () => ({ old_public_key: newKey().public.pem }), /old public key/],
   ])("%s", async (_, change, sentence) => {
     const { log } = await openTestLog({ path: await rotated([first, second], [2, 1]), signer: second });
     const entry = JSON.parse(log.entryJsonAt(2)!.toString());

@@ -3,6 +3,7 @@ import { expect, test, vi } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { CairnlogError } from "#cairnlog/engine/error.js";
+import { Operators } from "#cairnlog/engine/log/operator/operators.js";
 import { Readiness } from "#cairnlog/server/http/observing/readiness.js";
 import { startControlled } from "../controlled.js";
 import { expectProblem } from "../harness.js";
@@ -42,6 +43,7 @@ test("after a batch that could not be written, it tries to write without a reque
   let writable = false;
   const log = {
     size: 0,
+    operators: Operators.of(operator.public),
     failure: null,
     treeHead: () => null,
     lastFailure: { code: "storage-failed" } as CairnlogError,

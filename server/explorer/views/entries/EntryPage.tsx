@@ -18,7 +18,7 @@ import { useCell } from "../../state/cell.js";
 import { neighbours, provenEntry } from "../../state/entries.js";
 import { addressOf } from "../../state/location.js";
 import { type Task, useTask } from "../../state/task.js";
-import { operator } from "../../state/watching.js";
+import { operators } from "../../state/watching.js";
 import { ContentCard } from "./ContentCard.js";
 import { HashCard } from "./HashCard.js";
 import { NoSuchEntry } from "./NoSuchEntry.js";
@@ -59,7 +59,7 @@ type Around = Awaited<ReturnType<typeof neighbours>> | undefined;
 
 function Parts({ proven, around }: { readonly proven: ProvenEntry; readonly around: Task<Around> }) {
   const { entry, proof, head } = proven;
-  const key = useCell(operator);
+  const key = useCell(operators)?.current;
   const save = () =>
     saveJson(`entry-${entry.id}.proof.json`, { entry, proof, tree_head: head, operator_key: key?.pem ?? null });
   return (

@@ -5,7 +5,7 @@ import { Hash, Time, Verdict } from "../../components/index.js";
 import { alarm } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
 import { memoryLasts } from "../../state/memory.js";
-import { lastVisit, operator } from "../../state/watching.js";
+import { lastVisit, operators } from "../../state/watching.js";
 
 const NUMBER = new Intl.NumberFormat();
 
@@ -48,7 +48,7 @@ export function HeadCard({ head, provenAt }: HeadCardProps) {
 }
 
 function Proofs({ head, provenAt }: HeadCardProps) {
-  const key = useCell(operator);
+  const key = useCell(operators)?.current;
   const raised = useCell(alarm);
   if (raised && provenAt < Date.parse(raised.raised_at))
     return (

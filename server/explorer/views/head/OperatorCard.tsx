@@ -1,11 +1,14 @@
-/** The operator key, which must sign every head, and since when this browser has pinned it. */
+/** The operator key, which must sign every head, those before it, and since when this browser has pinned one of them. */
+import type { JSX } from "preact";
 import { Badge, Card, Facts, Hash, Loading, Time } from "../../components/index.js";
 import { alarm } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
-import { lastVisit, operator, pinnedAt } from "../../state/watching.js";
+import { lastVisit, operators, pinnedAt } from "../../state/watching.js";
 
 export function OperatorCard() {
-  const key = useCell(operator);
+  const keys = useCell(operators);
+  const key = keys?.current;
+  const retired = keys?.chain.filter(({ until_size }) => until_size !== null) ?? [];
   const raised = useCell(alarm);
   return (
     <Card
@@ -22,14 +25,20 @@ export function OperatorCard() {
               ],
               ["Algorithm", key.algorithm],
               ["Pinned", <Time key="pinned" at={pinnedAt} />],
+              ...retired.map(({ key_id, until_size }): [string, JSX.Element] => [
+                `Until size ${until_size}`,
+                <Hash key={key_id} value={key_id} label="retired operator fingerprint" />,
+              ]),
             ]}
           />
           <p class="soft note">
             {raised?.keys
               ? "The service shows another key: see the alarm above."
-              : lastVisit
-                ? "The service still shows the key that this browser pinned."
-                : "Trusted on the first visit: compare it with the fingerprint that the operator published elsewhere."}
+              : retired.length
+                ? "Each key has signed that the next one follows it, and the log has that on record."
+                : lastVisit
+                  ? "The service still shows the key that this browser pinned."
+                  : "Trusted on the first visit: compare it with the fingerprint that the operator published elsewhere."}
           </p>
         </>
       ) : (

@@ -20,7 +20,7 @@ export function HeadCard() {
     setError(null);
     try {
       const head = await http.post(TreeHeadSchema, "/log/sth/sign", {}, await bearer());
-      setSigned({ head, holds: await verifyTreeHead(head, await client.log.operatorKey()) });
+      setSigned({ head, holds: await verifyTreeHead(head, await client.log.knownOperators()) });
     } catch (reason) {
       setError(reason);
     } finally {

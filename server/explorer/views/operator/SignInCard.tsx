@@ -4,11 +4,11 @@ import { ClientError } from "../../../client/index.js";
 import { Card, Empty, Hash, Problem } from "../../components/index.js";
 import { announce } from "../../state/announcements.js";
 import { useCell } from "../../state/cell.js";
-import { operator } from "../../state/watching.js";
+import { operators } from "../../state/watching.js";
 import { signIn } from "./session.js";
 
 export function SignInCard() {
-  const pinned = useCell(operator);
+  const pinned = useCell(operators)?.current;
   return (
     <Card title="Sign in" aside="for the operator of this log">
       {globalThis.crypto?.subtle === undefined ? (

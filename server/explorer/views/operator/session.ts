@@ -18,9 +18,9 @@ export const session = new Cell<Session | null>(null);
 export async function signIn(file: File, password: string): Promise<void> {
   const signer = await readKeyFile(file);
   const { fingerprint } = parsePublicKey(signer.publicKeyPem);
-  const operator = await client.log.operatorKey();
+  const { current: operator } = await client.log.operators();
   if (fingerprint !== operator.fingerprint)
-    throw new Error(`This is the key ${fingerprint}, not the operator key that this browser pinned.`);
+    throw new Error(`This is the key ${fingerprint}, not the operator key of this log.`);
   session.value = await clientOf(signer).login(password || undefined);
 }
 

@@ -1,6 +1,5 @@
 /** The transparency log: entries, tree heads, proofs, verification. */
 import type { Static } from "typebox";
-import type { OperatorKey } from "../../../../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../../../../engine/error.js";
 import type { Log } from "../../../../engine/log/log.js";
 import { turn } from "../../../../engine/turns.js";
@@ -25,8 +24,8 @@ import { type Route, route } from "../../route.js";
 import { Answer } from "../../transport/answer.js";
 import { tagOf } from "../../transport/caching.js";
 
-export function logRoutes(log: Log, operator: OperatorKey): Route[] {
-  return [...entryRoutes(log), ...treeRoutes(log), ...trustRoutes(log, operator)];
+export function logRoutes(log: Log): Route[] {
+  return [...entryRoutes(log), ...treeRoutes(log), ...trustRoutes(log)];
 }
 
 function entryRoutes(log: Log): Route[] {
@@ -175,7 +174,7 @@ function treeHead(log: Log, treeSize: number) {
   throw new CairnlogError("not-found", reason);
 }
 
-function trustRoutes(log: Log, operator: OperatorKey): Route[] {
+function trustRoutes(log: Log): Route[] {
   return [
     route({
       method: "POST",
@@ -188,12 +187,17 @@ function trustRoutes(log: Log, operator: OperatorKey): Route[] {
     route({
       method: "GET",
       path: "/api/v1/log/operator-key",
-      summary: "The public key that signs the tree heads",
+      summary: "The public key that signs the tree heads, and those that signed earlier ones",
       answer: OperatorPublicKey,
       limit: "general",
       handle() {
-        const { fingerprint, algorithm, pem } = operator.public;
-        return { fingerprint, algorithm, public_key: pem };
+        const { current, chain } = log.operators;
+        return {
+          fingerprint: current.fingerprint,
+          algorithm: current.algorithm,
+          public_key: current.pem,
+          operators: chain,
+        };
       },
     }),
   ];

@@ -1,0 +1,38 @@
+/** The files of operator keys, while one takes the place of another. */
+import { existsSync, linkSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { type OperatorKey, writeKeyFile } from "../../../engine/crypto/keys/operator-key.js";
+import { CairnlogError } from "../../../engine/error.js";
+import { flushFolder } from "../../../engine/store/lmdb/flush.js";
+
+/** Digits of the fingerprint in the name of a retired key's file. */
+const NAME_DIGITS = 16;
+
+/** @throws CairnlogError `storage-failed` */
+export function readPrivateKey(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new CairnlogError("storage-failed", `The operator key ${file} cannot be read.`, { cause });
+  }
+}
+
+/**
+ * Gives a file to a new key, mode 0600. The key that it held stays beside it, under the name of its fingerprint.
+ *
+ * If we crash here: the file holds one of the two keys, whole. The old key has its second name before the new one comes.
+ * @param old the key that the file holds; null for a public key, of which nothing is kept
+ * @returns the file of the old key
+ */
+export function putInPlace(file: string, old: OperatorKey | null, pem: string): string | null {
+  const folder = dirname(file);
+  const kept = old && join(folder, `operator.${old.fingerprint.slice("sha256:".length).slice(0, NAME_DIGITS)}.pem`);
+  if (kept && !existsSync(kept)) linkSync(file, kept);
+  const fresh = `${file}.new`;
+  // Left over from a run that was interrupted.
+  rmSync(fresh, { force: true });
+  writeKeyFile(fresh, pem);
+  renameSync(fresh, file);
+  flushFolder(folder);
+  return kept;
+}

@@ -1,0 +1,130 @@
+/** `cairnlog operator`: hands a log from its operator key to the next one. */
+import { existsSync } from "node:fs";
+import { type OperatorKey, operatorKey } from "../../../engine/crypto/keys/operator-key.js";
+import { CairnlogError } from "../../../engine/error.js";
+import { openLog } from "../../../engine/log/log.js";
+import { type Rotated, rotateOperatorKey } from "../../../engine/log/operator/rotate.js";
+import { PublishedHead } from "../../../engine/log/published.js";
+import { projection } from "../../../engine/registry/projection.js";
+import {
+  failurePath,
+  operatorKeyPath,
+  operatorPublicKeyPath,
+  publishedHeadPath,
+  type Settings,
+} from "../../settings.js";
+import { printableJson } from "../terminal/printable.js";
+import { chosen, none, readArguments, required, type Subcommand } from "../usage.js";
+import { existingLog } from "./data-directory.js";
+import { settingsOf } from "./environment.js";
+import { putInPlace, readPrivateKey } from "./operator-files.js";
+
+const OPTIONS = {
+  to: { type: "string" },
+  data: { type: "string" },
+  json: { type: "boolean", default: false },
+} as const;
+
+type Values = ReturnType<typeof readArguments<typeof OPTIONS>>["values"];
+
+const ACTIONS: Readonly<Record<string, (values: Values) => Promise<number>>> = { rotate };
+
+export const operator: Subcommand = {
+  help: `cairnlog operator rotate --to NEW.pem [--data DIR] [--json]
+
+Hands the log over to the operator key in NEW.pem. An entry that both keys sign says that the present key speaks for the
+entries so far and the new one for everything from that entry on. Clients and monitors that pinned a key of the log follow
+it. The service must not be running; start it with the new key afterwards.
+
+A key that is kept as operator.pem in the data directory is replaced by the new one, and kept beside it under another name.
+Where SERVICE_OPERATOR_KEY names the key, no file is touched: set it to the new key. If the command is interrupted, run it
+again: either nothing has happened, or it does the rest.
+
+Options:
+  --to NEW.pem  the new private key, without a passphrase (cairnlog keygen makes one)
+  --data DIR    data directory (default: SERVICE_DATA_DIR, else ./data); the present key is SERVICE_OPERATOR_KEY or
+                operator.pem there
+  --json        print what was done as one line of JSON
+
+Exit codes: 0 handed over; 1 refused or failed; 2 the command or a setting was not understood.
+
+Example:
+  cairnlog operator rotate --to new.pem --data /var/lib/cairnlog`,
+  options: OPTIONS,
+  actions: Object.keys(ACTIONS),
+  async run([word, ...argv]) {
+    const action = chosen(ACTIONS, word);
+    const { values, positionals } = readArguments(argv, OPTIONS, true);
+    none(positionals);
+    return action(values);
+  },
+};
+
+async function rotate(values: Values): Promise<number> {
+  const file = required(values.to, "--to");
+  const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
+  const settings = settingsOf(environment);
+  const path = existingLog(settings.dataDir);
+  const from = operatorKey(readPrivateKey(operatorKeyPath(settings)));
+  const pem = readPrivateKey(file);
+  const to = operatorKey(pem);
+  const rotated = (await isHandedOver(path, from, to)) ? null : await handOver(settings, path, from, to);
+  const isOwnFile = settings.operatorKey === null;
+  const kept = isOwnFile ? putInPlace(operatorKeyPath(settings), from, pem) : null;
+  putInPlace(operatorPublicKeyPath(settings.dataDir), null, to.public.pem);
+  const keys = { old_fingerprint: from.fingerprint, fingerprint: to.fingerprint };
+  const placed = { operator_key_file: isOwnFile ? operatorKeyPath(settings) : null, retired_key_file: kept };
+  console.log(
+    values.json
+      ? printableJson({ ...keys, rotated, ...placed, data_dir: settings.dataDir })
+      : described(rotated, keys, kept, file),
+  );
+  return 0;
+}
+
+/** Whether an earlier run came so far that the log belongs to the new key, and not so far that its file is in place. */
+async function isHandedOver(path: string, from: OperatorKey, to: OperatorKey): Promise<boolean> {
+  if (from.fingerprint === to.fingerprint) return false;
+  try {
+    const log = await openLog({ path, signer: to, projection });
+    const isRetired = log.operators.rotations.at(-1)?.old_fingerprint === from.fingerprint;
+    await log.close();
+    return isRetired;
+  } catch (error) {
+    if (error instanceof CairnlogError && error.code === "wrong-operator") return false;
+    throw error;
+  }
+}
+
+/** @throws CairnlogError also for a log that the service would not start with: a rotation signs a head, too */
+async function handOver(settings: Settings, path: string, from: OperatorKey, to: OperatorKey): Promise<Rotated> {
+  const { dataDir } = settings;
+  if (existsSync(failurePath(dataDir)))
+    throw new CairnlogError(
+      "precondition-failed",
+      `The service ended because a write failed (${failurePath(dataDir)}). Start it once with the present key: it checks the newest entries.`,
+    );
+  const log = await openLog({ path, signer: from, projection });
+  try {
+    new PublishedHead(publishedHeadPath(dataDir), log).check();
+  } finally {
+    await log.close();
+  }
+  return rotateOperatorKey({ path, from, to, projection });
+}
+
+function described(
+  rotated: Rotated | null,
+  keys: { readonly old_fingerprint: string; readonly fingerprint: string },
+  kept: string | null,
+  file: string,
+): string {
+  const done = rotated
+    ? `Entry ${rotated.log_entry_id} hands the log from ${keys.old_fingerprint} to ${keys.fingerprint}.`
+    : `The log had been handed over to ${keys.fingerprint} before.`;
+  const rest =
+    kept === null
+      ? `Set SERVICE_OPERATOR_KEY to ${file} before you start the service.`
+      : `The new key is in place. The old one is in ${kept}: keep it apart, or destroy it.`;
+  return `${done}\n${rest}\nPublish the new public key where people know the old one from.`;
+}

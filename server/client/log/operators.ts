@@ -1,0 +1,103 @@
+/**
+ * Whose heads are believed: the pinned key, and the chain of operator keys that it belongs to, as far as it is known. A
+ * chain that the service shows is an attacker's choice; the store alone is trusted.
+ */
+import type { Static } from "typebox";
+import { CairnlogError, OperatorKeys, type PublicKey, parsePublicKey } from "../../../engine/verify/index.js";
+import * as wire from "../../wire/log/log.js";
+import { ClientError } from "../error.js";
+import type { Http } from "../http.js";
+import type { State, Store } from "../store.js";
+
+/** What `GET /log/operator-key` answers. */
+export type OperatorKeyAnswer = Static<typeof wire.OperatorPublicKey>;
+
+export class OperatorPins {
+  readonly #http: Http;
+  readonly #store: Store;
+  readonly #pinned: PublicKey | undefined;
+  #key: Promise<PublicKey> | undefined;
+  /** Null as long as no chain was shown. */
+  #chain: OperatorKeys | null = null;
+
+  /** @throws CairnlogError `invalid-key` for a pinned key that is none */
+  constructor(http: Http, store: Store, pinnedPem: string | undefined) {
+    this.#http = http;
+    this.#store = store;
+    this.#pinned = pinnedPem === undefined ? undefined : parsePublicKey(pinnedPem);
+  }
+
+  /** The key that is pinned, or the one in the store, or, the first time, the one that the service shows. @throws ClientError */
+  key(): Promise<PublicKey> {
+    this.#key ??= this.#findKey().catch((error: unknown) => {
+      this.#key = undefined;
+      throw error;
+    });
+    return this.#key;
+  }
+
+  /** Whether the service has shown its chain, now or to an earlier client. */
+  get isChainKnown(): boolean {
+    return this.#chain !== null;
+  }
+
+  /** The chain as far as it is known: without any, the pinned key alone. @throws ClientError */
+  async known(): Promise<OperatorKeys> {
+    const key = await this.key();
+    return this.#chain ?? OperatorKeys.of(key);
+  }
+
+  /**
+   * The chain that the service shows now.
+   * @param answer what it showed, if it was asked already
+   * @throws CairnlogError for one that does not hold the pinned key, is not signed, or does not go on from the known one
+   */
+  async shown(answer?: OperatorKeyAnswer): Promise<OperatorKeys> {
+    const key = await this.key();
+    const { operators, public_key } = answer ?? (await this.#http.get(wire.OperatorPublicKey, "/log/operator-key"));
+    const chain = await OperatorKeys.verify(operators, key);
+    if (public_key !== chain.current.pem)
+      throw new CairnlogError("wrong-operator", "The operator key is not the newest one of the chain.");
+    if (this.#chain && !chain.continues(this.#chain))
+      throw new CairnlogError(
+        "wrong-operator",
+        `The chain of ${chain.chain.length} operator keys does not go on from the ${this.#chain.chain.length} that are known.`,
+      );
+    return chain;
+  }
+
+  /** Believes a chain from now on; `keep` makes it last. */
+  believe(chain: OperatorKeys | null): void {
+    this.#chain = chain;
+  }
+
+  /** Keeps the newest head, with the keys that are believed. */
+  async keep(head: State["head"]): Promise<void> {
+    const operator_key = (await this.key()).pem;
+    await this.#store.save({ operator_key, head, ...(this.#chain && { operators: [...this.#chain.chain] }) });
+  }
+
+  async #findKey(): Promise<PublicKey> {
+    const state = await this.#store.load();
+    const stored = state && parsePublicKey(state.operator_key);
+    if (stored && state.operators) this.#chain = await OperatorKeys.verify(state.operators, stored);
+    const isStored = !stored || !this.#pinned || this.#pinned.fingerprint === stored.fingerprint;
+    if (!isStored && (this.#chain?.indexOf(this.#pinned!.fingerprint) ?? -1) < 0)
+      throw new ClientError(
+        "operator-key-mismatch",
+        `The pinned operator key is ${this.#pinned!.fingerprint}, but so far the log was known under ${stored!.fingerprint}.`,
+      );
+    const key = this.#pinned ?? stored ?? (await this.#shownKey());
+    if (!state) await this.#store.save({ operator_key: key.pem, head: null });
+    return key;
+  }
+
+  async #shownKey(): Promise<PublicKey> {
+    const { public_key } = await this.#http.get(wire.OperatorPublicKey, "/log/operator-key");
+    try {
+      return parsePublicKey(public_key);
+    } catch (cause) {
+      throw new ClientError("malformed-answer", "The service shows an operator key that is none.", { cause });
+    }
+  }
+}
