@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Checks one receipt with openssl, python3 and curl, and none of cairnlog's code:
-#   check-receipt.sh FILE OPERATOR.pem [URL]      (FILE.attestation.json lies beside FILE)
+# check-receipt.sh FILE OPERATOR.pem [URL] checks FILE.attestation.json with openssl, python3, curl and no code of ours.
 # Offline: file, signer's key and signature, entry, Merkle path, signed head. With URL: the same entry under a new head.
 set -euo pipefail; file=$1 operator=$2 url=${3:-} bundle=$1.attestation.json
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
@@ -27,6 +26,7 @@ def check_entry(entry, proof, head):
     require(sha256(b"service.log.entry.v2\0" + canonical(bound)) == entry["entry_hash"],
             "the entry's hash is that of its content")
     leaf, size, version = proof["leaf_index"], head["tree_size"], head["tree_version"]
+    require(head["key_id"] == "sha256:" + sha256(der_of(open(operator).read())), "OPERATOR.pem is the key of the head")
     require(root_of(entry["entry_hash"], leaf, size, proof["audit_path"], version) == head["root_hash"],
             f"the entry is leaf {leaf} of the tree of {size} leaves")
     write("head", f"{head['root_hash']}:{size}:{head['timestamp']}".encode())

@@ -33,18 +33,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       display_name: "Ada Lovelace",
       email: "ada@example.org",
       credential_type: "hardware",
-      key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      key_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "2846acfd-dae3-40cf-a304-5ce32e7dee57",
+        id: "4b478769-19d0-438f-ab14-284d9e9aad33",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "819156a1-326e-4b1a-b17b-ee1e1265811a",
-        key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+        id: "9ca8f74b-1843-4815-bf10-35757107c4b9",
+        key_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -52,26 +52,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "CJ747-H4BQY-EDJ4C-0EDQC-F4SVM-96JYS-3E6FE-5HK2Q",
+      recovery_key: "WFT35-1KB0E-KPCTA-MCCY6-VNJGR-63NFY-Y400H-VXP7V",
     },
   },
   post_users_recover: {
     body: {
       pseudonym: "Ada Lovelace",
-      recovery_key: "CJ747-H4BQY-EDJ4C-0EDQC-F4SVM-96JYS-3E6FE-5HK2Q",
+      recovery_key: "WFT35-1KB0E-KPCTA-MCCY6-VNJGR-63NFY-Y400H-VXP7V",
       credential_type: "hardware",
-      key_fingerprint: "sha256:d8b3e921015bcf6c97b7f45bc7541f94743b040c6a9d013361560491a945889c",
+      key_fingerprint: "sha256:fa904a37e66ac0cb719673e37ac1632c302d1809747c2838ae0911421c3e0292",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "2846acfd-dae3-40cf-a304-5ce32e7dee57",
+        id: "4b478769-19d0-438f-ab14-284d9e9aad33",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "dee457de-0e15-463c-9bca-35762b75b22a",
-        key_fingerprint: "sha256:d8b3e921015bcf6c97b7f45bc7541f94743b040c6a9d013361560491a945889c",
+        id: "c1c8d050-d434-4718-8eb6-96ae39844413",
+        key_fingerprint: "sha256:fa904a37e66ac0cb719673e37ac1632c302d1809747c2838ae0911421c3e0292",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -79,24 +79,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "V8SA5-7WFE9-P56WB-EDW8E-JE5PR-XX2ZX-M8JPZ-5R4TQ",
+      recovery_key: "E7S7N-6FW13-ZTGMZ-0NPZ5-P6RA5-Y24KA-A7TMP-3GNAZ",
       revoked_credentials: 2,
     },
   },
   post_credentials_enroll: {
     body: {
-      challenge_id: "8b126fde-c6ef-48be-a127-4c321800b140",
-      issuing_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
-      key_fingerprint: "sha256:0543a3ffaf61de99047a33b75573bdc798bc891ee327f6167fbd7d21973b05d8",
+      challenge_id: "90c889f2-fd1e-4043-8574-8c02e5ee585f",
+      issuing_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
+      key_fingerprint: "sha256:38fb37457f406ed8600c6ebe1f61b3aa3aa526a8c4e08cb8eaac2f7f8196082c",
       credential_type: "hardware",
       device_label: "Second security key",
-      challenge_signature: "baEa1i2aH1ls8POJTCRDNdLm6KKwKMLjKQLV54+/Ny5QixwCtj/qAwn1+hEhz1h8OYZ6eQ1NfTQ5BXk0BFKTBw==",
-      chain_signature: "tvLoaWU/E+flru12NuhFr/HXivTJl32iSe4XGD0kqn1/+QP+qNYXWq2NUNoG/53CqMvaFnmW9n+I2DYNLCL3DA==",
+      challenge_signature: "nF33Hhv3J7XaNBZSh1aWO8YpaRDLcZt/DOxOcByalHLZnd5ckwLBWMRpw3QUOoOe9JXOc8DXegWOq8CbFgduCg==",
+      chain_signature: "M+YRyzqqK6s9ucCDBC19NDYOF7qStJEUGNJK/GBmwok4m5M/Mx84HRcH4gKJsuEwJPOoH/qZyehrCfNVRquEAw==",
     },
     answer: {
       credential: {
-        id: "3312958f-1ac8-4a28-8f76-3a504e283abe",
-        key_fingerprint: "sha256:0543a3ffaf61de99047a33b75573bdc798bc891ee327f6167fbd7d21973b05d8",
+        id: "8ef4f3cc-f3e1-467c-9ae7-a5cdf27d78e3",
+        key_fingerprint: "sha256:38fb37457f406ed8600c6ebe1f61b3aa3aa526a8c4e08cb8eaac2f7f8196082c",
         credential_type: "hardware",
         device_label: "Second security key",
         status: "active",
@@ -111,7 +111,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+          fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -119,7 +119,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           expires_at: null,
         },
         {
-          fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+          fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
           pseudonym: "Grace",
           algorithm: "ecdsa-p256",
           status: "active",
@@ -137,7 +137,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+          fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -151,11 +151,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint: {
-    params: { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819" },
+    params: { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78" },
     answer: {
-      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAOeS++Q3VZzUMJAsOohph6BD+nyFO7uf6m6WjnOvzigU=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAjG15U9Ch0D9SbxXTfe9IpwlB01Qc1RmK0LVrpB18ncQ=\n-----END PUBLIC KEY-----\n",
       pseudonym: "Ada",
       algorithm: "ed25519",
       status: "active",
@@ -168,9 +168,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint_status: {
-    params: { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819" },
+    params: { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78" },
     answer: {
-      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
       status: "active",
       expires_at: null,
       successor_fingerprint: null,
@@ -180,75 +180,75 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     body: {
       payload: {
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAOeS++Q3VZzUMJAsOohph6BD+nyFO7uf6m6WjnOvzigU=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAjG15U9Ch0D9SbxXTfe9IpwlB01Qc1RmK0LVrpB18ncQ=\n-----END PUBLIC KEY-----\n",
         pseudonym: "Ada",
         key_algorithm: "ed25519",
       },
     },
     answer: {
-      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
       pseudonym: "Ada",
       algorithm: "ed25519",
       log_entry_id: 1,
       leaf_index: 0,
-      entry_hash: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
+      entry_hash: "61a7b2f1a8aeacbddac6388837eeba8322e3bafaeb1375387d0c1df8fa27dfe1",
     },
   },
   post_keys_succeed: {
     body: {
       payload: {
-        old_fingerprint: "sha256:6cbccc0c078cd2ce01463f3b47abeb779c68b83a0ed2d58208cb17ba2c8fb8b7",
+        old_fingerprint: "sha256:8a80588739bf16faa927a3624566e80e6f53bbda1e450b435c15b969b3e52d95",
         new_public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA0DSa/lHd1rgQiTSIS/wriWCF9g5/b2PubgoEwoBquSs=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAP+WFHTkxLMQOVYb95oBlNC7kEoJelMvnyIB9PkLsFDs=\n-----END PUBLIC KEY-----\n",
         new_algorithm: "ed25519",
       },
       auth: {
-        challenge_id: "c122d02f-8dac-4bde-b9a5-5aec3a7f6891",
-        challenge_signature: "gM3xVgfTZoMb5HbVF6BGpzt6uAcbugtg8AvmtzLy4Qtb3jH09TDdKydYv40YbDsIWM6HXzQXdEHXJr1D+gq6Dg==",
+        challenge_id: "d22c47b2-b9d6-421f-899f-f1da74e54055",
+        challenge_signature: "HW4yElucVkadk5Dmsel34MUCJLgrYJWwqiMeOuu59E8kKpvzVsvLmhkoGPp0ZhibaVH+TfciXUqsbAylgKh0AQ==",
       },
     },
     answer: {
-      old_fingerprint: "sha256:6cbccc0c078cd2ce01463f3b47abeb779c68b83a0ed2d58208cb17ba2c8fb8b7",
-      new_fingerprint: "sha256:5a67bae481c6137d10df238e8cae3c7cc3d533d5de5a4c238ed36faf5baeaa54",
+      old_fingerprint: "sha256:8a80588739bf16faa927a3624566e80e6f53bbda1e450b435c15b969b3e52d95",
+      new_fingerprint: "sha256:658ad904c0d62704a35fbd0a4684c5c5bc94ad75e2fd17a407f74d8241ce8817",
       log_entry_id: 5,
       leaf_index: 4,
-      entry_hash: "fe7a5264f4a8d19efc094ff3c412454b003e9c7d2d76eab8d1c7911839b54d4f",
+      entry_hash: "d265962460a93f92db054f88c92b746157037a2bf982c1ec916ea2fed7994c48",
     },
   },
   post_keys_revoke: {
     body: {
-      payload: { fingerprint: "sha256:5a67bae481c6137d10df238e8cae3c7cc3d533d5de5a4c238ed36faf5baeaa54" },
+      payload: { fingerprint: "sha256:658ad904c0d62704a35fbd0a4684c5c5bc94ad75e2fd17a407f74d8241ce8817" },
       auth: {
-        challenge_id: "055a635f-3e5e-41e3-9c07-668885fa9211",
-        challenge_signature: "elH6+AFn5YhmHpHdDsPel9SloLz+bRc5KdbRoZFMB0uXWN7UBbyWTc4VTLck+0ruI3Hu/tqqPWDeQ0qIrAIBBQ==",
+        challenge_id: "9105893c-c414-4e57-8ce3-0f6d50e32ebf",
+        challenge_signature: "BsnDvdwuAWWlQ6TqqJj4p0yLUgUKnSTxmIgMkqoiwi10LTr7VC6hci/HOzH15PXw3/ESIhCKv3nibDxmeloxCg==",
       },
     },
     answer: {
-      fingerprint: "sha256:5a67bae481c6137d10df238e8cae3c7cc3d533d5de5a4c238ed36faf5baeaa54",
+      fingerprint: "sha256:658ad904c0d62704a35fbd0a4684c5c5bc94ad75e2fd17a407f74d8241ce8817",
       status: "revoked",
       log_entry_id: 6,
       leaf_index: 5,
-      entry_hash: "d9a1ce51ae87f872b2eb0a88a20d28a732064894f5f5bae17db2f4e4b53277a0",
+      entry_hash: "8c00817a44a2c47e4a36c550404b4f1874f2900c47b1e5432850a09c538c12ca",
     },
   },
   post_auth_challenge: {
-    body: { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", purpose: "login" },
+    body: { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78", purpose: "login" },
     answer: {
-      challenge_id: "d9ef83e7-d2e9-4d7f-8f3d-e03f63b7d84f",
+      challenge_id: "a383bf4f-c79b-408a-995c-1a6229b24631",
       nonce:
-        "service.auth.v1:login:sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819:kfYRIZaBlxdaaHTSztGJ8t-ZfFx_vPtPDazlEgfhFs4",
+        "service.auth.v1:login:sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78:C8SdURZSVcef91h_Yo3hdRRmRBzjEeJl1MA3DDmvgRU",
       expires_at: "2025-01-01T00:05:00.000000Z",
     },
   },
   post_auth_login: {
     body: {
-      challenge_id: "d9ef83e7-d2e9-4d7f-8f3d-e03f63b7d84f",
-      challenge_signature: "Y/oQGQiHqXHYISFOxfdxgs4bj+zbHIrtOMk2d0DtOvbFlpWGDBl3WcKvBzZoi0qMvLgXnauZz7f2Au7FoR9FDg==",
+      challenge_id: "a383bf4f-c79b-408a-995c-1a6229b24631",
+      challenge_signature: "W3hWvcca2T30PhStENQlbzD+goAfsJ+nklH6xj0kD0OYD3A+wU5m2ifAZP8+K1GsGuEzdQZ96IeEuQ0g1VNECg==",
     },
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6YWNjNmE0ZTUyMDM4N2ZlZTIyZjBkMjAxZTdkMTgzYTYwOGFkNGJkMWQ5YWQ0OGIwNDg0NjkzM2YwZTVlMjNlNSIsInN1YiI6InNoYTI1Njo1MWI3MWEyNjFkMWNhNDMwZWEyYTE3YjExOGFjMDMzY2Y4YTk0N2I0OGYwY2QzMTM4MTBmMzlkZWI5OTM0ODE5IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6Ijk5OTZhZGJmLTMzMzctNGU4MC04Mzk0LWZkMDQ5Zjc0MTUyMSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.Pv4VxcSYVr4DTTwBfi2_QmooU1UW2UAAVU9RnpQUvdO-E9N-coWgokdzdY2UgsTwJ4VPcya8MfB5bDPuVCHxBg",
-      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6OGYwMDc2NDZkYmJjMWExZDFkMDliZWZkNzU1YzJiNThmNWY0MGQ5MWI0OGZjOWExOTUyZTZlNGE1NmI2YmY3YiIsInN1YiI6InNoYTI1NjpkZTFmZmMzNGUyYWNkYmM4MDhlYzg4YjZmOGY1ZmJiNWM4N2JkYzZkYThiOTdmMDU1NzUxMjdiNjAxNTk2ZTc4IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImU1MmI0NDUzLTc3NDMtNGNiZC1hYjE0LWJlNTZjOTQ1OGZiNyIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.VkqqyanbTz7SP1LRz2H7uTsSSbd--qH6llFfI2jLhO3K4UpDz4XesWySP_dGJdkom-poDgRYD2FchgaRu_cMDA",
+      fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -256,20 +256,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_renew: {
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6YWNjNmE0ZTUyMDM4N2ZlZTIyZjBkMjAxZTdkMTgzYTYwOGFkNGJkMWQ5YWQ0OGIwNDg0NjkzM2YwZTVlMjNlNSIsInN1YiI6InNoYTI1Njo1MWI3MWEyNjFkMWNhNDMwZWEyYTE3YjExOGFjMDMzY2Y4YTk0N2I0OGYwY2QzMTM4MTBmMzlkZWI5OTM0ODE5IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImQ5ZGUxZGRmLWJmZWQtNDEwYS1hOGJhLWEyZDVhM2FkN2RkOCIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.ZxHtsjJ2zqsgbzp4ydfIbbPMgfOq1EtuRNp4w-gUGcJCwDqAfHr5Ly5ZbiKvWIKh1fNWkdFZOQ1wevLlkUiADg",
-      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6OGYwMDc2NDZkYmJjMWExZDFkMDliZWZkNzU1YzJiNThmNWY0MGQ5MWI0OGZjOWExOTUyZTZlNGE1NmI2YmY3YiIsInN1YiI6InNoYTI1NjpkZTFmZmMzNGUyYWNkYmM4MDhlYzg4YjZmOGY1ZmJiNWM4N2JkYzZkYThiOTdmMDU1NzUxMjdiNjAxNTk2ZTc4IiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjgxNWUwMDAwLThiOTAtNDA0NS1iN2Y0LWU2NTE3NzJlOGM3OCIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.d7VY4CFlfPwa9X_G1pEJiruH60KygDCqbRVCPJq-9f6LTljcWubQIApb0Ng7dQy_skX7JrRAo8K_NlUhaSV-Aw",
+      fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
   },
   post_auth_password: {
     body: {
-      challenge_id: "834080e8-b9f1-4b74-bf94-3298c69e27e6",
-      challenge_signature: "vxzzL/DIMiaKmhBvdlaINqb5/3LeXnY582OxGKtz3E5yYFHtaErNaYqjXqtn0Em1pquY/kp6WrEB15oWgZxoBA==",
+      challenge_id: "f30ff41c-d0f3-4b4e-b1bc-cbe0d988fa41",
+      challenge_signature: "52BukDx0pNbZrfOl4JSaFb5o0ATY8Ek2g56YdPzsRC4etiimYatzSWe67vgy3RosONfgn4DStKjNp2Z1+24sCA==",
       password: "correct horse battery",
     },
     answer: {
-      fingerprint: "sha256:27c1e2bde9494dc878e266aed54659b49562e24edbdae83ba4c1461a8a1d673f",
+      fingerprint: "sha256:bd0090952cc636ca6527f504322c9949093f171832f7fa748fb2288b8923e2b2",
       password_set: true,
     },
   },
@@ -284,33 +284,33 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         attestations: [],
       },
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAOeS++Q3VZzUMJAsOohph6BD+nyFO7uf6m6WjnOvzigU=\n-----END PUBLIC KEY-----\n",
-      signature: "Imq2bIRlr6/4pF8uCSXJaIhQkBIyXfK3Mql+DZKJZExmP5ADVJiQ9Qt8+TI6iYoJuoEiUR84vMO2yNlILSzODg==",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAjG15U9Ch0D9SbxXTfe9IpwlB01Qc1RmK0LVrpB18ncQ=\n-----END PUBLIC KEY-----\n",
+      signature: "UPtms/yZa4z5sxHqgFtBSnu6smIWnrDe/uRCn+T7dgxb7VAMacmvKMK+A5TJBn558IkF5hZ1OI7pdD6tTlySBw==",
       intent_statement: "I wrote it.",
     },
     answer: {
       attestation: {
-        id: "84f28d9a-78bb-4022-90d4-961891880eca",
+        id: "f01995d6-ddb7-4339-94c3-1fc594bec0db",
         type: "authorship",
         scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-        signer_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+        signer_key_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
         signature_algorithm: "ed25519",
-        signature: "Imq2bIRlr6/4pF8uCSXJaIhQkBIyXfK3Mql+DZKJZExmP5ADVJiQ9Qt8+TI6iYoJuoEiUR84vMO2yNlILSzODg==",
+        signature: "UPtms/yZa4z5sxHqgFtBSnu6smIWnrDe/uRCn+T7dgxb7VAMacmvKMK+A5TJBn558IkF5hZ1OI7pdD6tTlySBw==",
         timestamp: "2025-01-01T00:06:00.000000Z",
         intent_statement: "I wrote it.",
       },
-      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
       pseudonym: "Ada",
       log_entry_id: 13,
       leaf_index: 12,
-      entry_hash: "488725053a9f4456bf9223f2deb0b77d45781e638a34a4811b1fe2e95e3c904f",
+      entry_hash: "7213343573d9cbf3f78eadbd7f3dfb6da19310d9533e46c6a57ea54f4b657558",
       manifest_hash: "38f0c85d6331fd79023d1cd40a3908b665272ec2077277686ac55af17b1b6494",
       sth: {
         tree_size: 13,
-        root_hash: "9b99bc9b2f3ac90e7b7b8a387e3055f2f7eedf17e7d51ad5b7ba012b1c37b2fc",
-        signature: "LXyhhca1znHgjJP6OjG+KXbcChacB3FgscSHqK9apZ/y0FKXEdSWHIb3gZMqB4wwX/oQeszpeN++g8Ce+Qw7BQ==",
+        root_hash: "22450b74855e3da23252308417d60cb14502d5c03494394603a5ce64e1893318",
+        signature: "/LacFpbOuJM2hKGvnQ0q13XOQUdwZ3MmrXgQ9qf2JEn+rA3BnRFhL0AIxFDtBGJB/Pa24aC2guCacJe/q3fCBQ==",
         timestamp: "2025-01-01T00:06:00.000000Z",
-        key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
+        key_id: "sha256:8f007646dbbc1a1d1d09befd755c2b58f5f40d91b48fc9a1952e6e4a56b6bf7b",
         tree_version: 2,
       },
       duplicate: false,
@@ -323,7 +323,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
       tags: ["report"],
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEOHdneSXleqREtLJUkpzpp5ehuapF\nvY/Ulb7dCHwO9UJZiegnVR2FoDDqGqEWNl2cG5Phtjp6qnR7a1CRCV4OZQ==\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEu4jtn1CdqO5a3qbOCHaLO5lQPo8f\nqX1R8x9KRYuHrbOcZHycw5etlocMS1wpspkFTjM8H5Lv7w7fkP0baZf81Q==\n-----END PUBLIC KEY-----\n",
       attestation_type: "editorial_review",
     },
     answer: {
@@ -345,7 +345,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       head: {
         id: 14,
-        entry_hash: "f7fb0502166302963dfa68cc2af6b994ebed11c553f8b5a2e6653aa7b7632e26",
+        entry_hash: "aa26983fe960ae65350976ad172375b6a6a293f6699a56962fca1eb03eaf362a",
         event_type: "https://x-service.example/predicates/authorship/v1",
         timestamp: "2025-01-01T00:06:00.000000Z",
       },
@@ -361,20 +361,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         event_type: "key_registration",
         expiration_date: null,
-        fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+        fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
         key_algorithm: "ed25519",
         possession_signature: null,
         pseudonym: "Ada",
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAOeS++Q3VZzUMJAsOohph6BD+nyFO7uf6m6WjnOvzigU=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAjG15U9Ch0D9SbxXTfe9IpwlB01Qc1RmK0LVrpB18ncQ=\n-----END PUBLIC KEY-----\n",
       },
       previous_hash: null,
-      entry_hash: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
+      entry_hash: "61a7b2f1a8aeacbddac6388837eeba8322e3bafaeb1375387d0c1df8fa27dfe1",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
+          digest_hex: "61a7b2f1a8aeacbddac6388837eeba8322e3bafaeb1375387d0c1df8fa27dfe1",
           is_primary: true,
         },
       ],
@@ -383,10 +383,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_log_sth: {
     answer: {
       tree_size: 14,
-      root_hash: "cd5397806e8142678c1fbb6e8ae959dd73bce4026937231a03e64ba6062a9ef3",
-      signature: "QT1jlAzADx8OUipwv3GaAlqImX70i8tJSf62+ffgqX+WL9fnE/+f3OTmro7QKFEVuTAMVrA5d69lw4WaTDlJDQ==",
+      root_hash: "ec57fad392634b7daa8229fdef99e34e8ff1e3f2fb2a3392b8a9425f56bae7a4",
+      signature: "Ve93mGaSrUVTw9C3WIes8cwVf6aorrlSu5aPQND82INSdGtiCYYhR3j+sE60F5QpYLo4uD3w8oS/jX64kr5wBQ==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
+      key_id: "sha256:8f007646dbbc1a1d1d09befd755c2b58f5f40d91b48fc9a1952e6e4a56b6bf7b",
       tree_version: 2,
     },
   },
@@ -394,10 +394,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     params: { tree_size: 3 },
     answer: {
       tree_size: 3,
-      root_hash: "7f5e77d0c7ae7b4613a8e1336a229cec666eda3644f49ec90fa1d0a1b101d769",
-      signature: "k0z2EpdL7LIysVtIc4fZvrbYiZELbI5HThf6SSuiAu+/i0mSD3xPrj3jUznWyTdYaigLYQuOdOGUz6mkBFmcBQ==",
+      root_hash: "3cdcc95650458fbe5bb843b17201f7c3bdfda96c38e0b5a605c39449a2defce1",
+      signature: "UGYtCdbgUTwziRvYi4xxJFiWwH/jVAFCRToqA88IAWfiEcDGv6/w2MTAzCpQpElYo4hNaMJT0Z7fYCj7Yrj+AQ==",
       timestamp: "2025-01-01T00:00:00.000000Z",
-      key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
+      key_id: "sha256:8f007646dbbc1a1d1d09befd755c2b58f5f40d91b48fc9a1952e6e4a56b6bf7b",
       tree_version: 2,
     },
   },
@@ -407,10 +407,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       heads: [
         {
           tree_size: 3,
-          root_hash: "7f5e77d0c7ae7b4613a8e1336a229cec666eda3644f49ec90fa1d0a1b101d769",
-          signature: "k0z2EpdL7LIysVtIc4fZvrbYiZELbI5HThf6SSuiAu+/i0mSD3xPrj3jUznWyTdYaigLYQuOdOGUz6mkBFmcBQ==",
+          root_hash: "3cdcc95650458fbe5bb843b17201f7c3bdfda96c38e0b5a605c39449a2defce1",
+          signature: "UGYtCdbgUTwziRvYi4xxJFiWwH/jVAFCRToqA88IAWfiEcDGv6/w2MTAzCpQpElYo4hNaMJT0Z7fYCj7Yrj+AQ==",
           timestamp: "2025-01-01T00:00:00.000000Z",
-          key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
+          key_id: "sha256:8f007646dbbc1a1d1d09befd755c2b58f5f40d91b48fc9a1952e6e4a56b6bf7b",
           tree_version: 2,
         },
       ],
@@ -423,20 +423,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "bf7e6c5047d3ceb052f738b51f785b94cd79ae1ca3c8861d95045402c05c86db",
-      root_hash: "d9e1d721401b6ce2cc478335686f851ab74005d3c078521bd6cd2a5a17db877e",
+      leaf_hash: "860810a84146d2a7a9826fff01354fa60f4461a38103ca173303039c353892fe",
+      root_hash: "5531a58946947986c2131e67e434eab53622eb1fae08d1d187ce5d18bd43fed3",
       audit_path: [
-        "6e306f48f83587636e9e7a54752b2fba53cd61bafb070e972a5c3b2fbb6eb8a6",
-        "a19123d19d2c51b0b4bb77bd5fb0016d07178d063ed69377a930a319f258dc1b",
-        "a76badd6bf650f65c1e0a0d3fc1bef606a93312c43def9283b149960c7c5e7e9",
+        "4053139606f5ff5138efa9db1b216777bbb9a692270a4ba918affd65da2b00c0",
+        "b4168272f99f7f91f8ec1d722c9b4989a4cf5a98fd10e20108e8c5f41c4546b2",
+        "c9ae6c0a53482606c63fdb9e7c8b145a919b52c84ea5346be6d32993a2956001",
       ],
-      entry_hash: "b1c3895706e5be5884ffff96a61b736fb040eb75919e48867e098c196bca01be",
+      entry_hash: "a707683e5abe298cafd62688eb18f424143c41e20e871fd2abf624659896aada",
       sth: {
         tree_size: 5,
-        root_hash: "d9e1d721401b6ce2cc478335686f851ab74005d3c078521bd6cd2a5a17db877e",
-        signature: "/BamoD0vZapM+eOqa28RxLlpfovXT/Yx7cOdSVlV3rfU49ilZr0VbM/IA/3Fk7MeutikBca3pzgHBrdA1YMODg==",
+        root_hash: "5531a58946947986c2131e67e434eab53622eb1fae08d1d187ce5d18bd43fed3",
+        signature: "9MxTgro4l0ytM09LfucPdbmJSGx4NrvXQ8KaeeS5bOgM+MyWTzyKp/29DVjztxvCxR4UC/a6ecsOb6BfPXTDCA==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
+        key_id: "sha256:8f007646dbbc1a1d1d09befd755c2b58f5f40d91b48fc9a1952e6e4a56b6bf7b",
         tree_version: 2,
       },
     },
@@ -448,20 +448,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "bf7e6c5047d3ceb052f738b51f785b94cd79ae1ca3c8861d95045402c05c86db",
-      root_hash: "d9e1d721401b6ce2cc478335686f851ab74005d3c078521bd6cd2a5a17db877e",
+      leaf_hash: "860810a84146d2a7a9826fff01354fa60f4461a38103ca173303039c353892fe",
+      root_hash: "5531a58946947986c2131e67e434eab53622eb1fae08d1d187ce5d18bd43fed3",
       audit_path: [
-        "6e306f48f83587636e9e7a54752b2fba53cd61bafb070e972a5c3b2fbb6eb8a6",
-        "a19123d19d2c51b0b4bb77bd5fb0016d07178d063ed69377a930a319f258dc1b",
-        "a76badd6bf650f65c1e0a0d3fc1bef606a93312c43def9283b149960c7c5e7e9",
+        "4053139606f5ff5138efa9db1b216777bbb9a692270a4ba918affd65da2b00c0",
+        "b4168272f99f7f91f8ec1d722c9b4989a4cf5a98fd10e20108e8c5f41c4546b2",
+        "c9ae6c0a53482606c63fdb9e7c8b145a919b52c84ea5346be6d32993a2956001",
       ],
-      entry_hash: "b1c3895706e5be5884ffff96a61b736fb040eb75919e48867e098c196bca01be",
+      entry_hash: "a707683e5abe298cafd62688eb18f424143c41e20e871fd2abf624659896aada",
       sth: {
         tree_size: 5,
-        root_hash: "d9e1d721401b6ce2cc478335686f851ab74005d3c078521bd6cd2a5a17db877e",
-        signature: "/BamoD0vZapM+eOqa28RxLlpfovXT/Yx7cOdSVlV3rfU49ilZr0VbM/IA/3Fk7MeutikBca3pzgHBrdA1YMODg==",
+        root_hash: "5531a58946947986c2131e67e434eab53622eb1fae08d1d187ce5d18bd43fed3",
+        signature: "9MxTgro4l0ytM09LfucPdbmJSGx4NrvXQ8KaeeS5bOgM+MyWTzyKp/29DVjztxvCxR4UC/a6ecsOb6BfPXTDCA==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
+        key_id: "sha256:8f007646dbbc1a1d1d09befd755c2b58f5f40d91b48fc9a1952e6e4a56b6bf7b",
         tree_version: 2,
       },
     },
@@ -472,30 +472,30 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       from_size: 3,
       to_size: 6,
       tree_version: 2,
-      from_root: "7f5e77d0c7ae7b4613a8e1336a229cec666eda3644f49ec90fa1d0a1b101d769",
-      to_root: "16da477ab8286675bb054bb006e64bc19481f0ec9b2877ebb04b14fd3d681932",
+      from_root: "3cdcc95650458fbe5bb843b17201f7c3bdfda96c38e0b5a605c39449a2defce1",
+      to_root: "153a475add9c3f6a2f5c5106601eda3ebfd4be1f0ccc8d8f4caab0e5a027d852",
       peaks: [
-        "a19123d19d2c51b0b4bb77bd5fb0016d07178d063ed69377a930a319f258dc1b",
-        "bf7e6c5047d3ceb052f738b51f785b94cd79ae1ca3c8861d95045402c05c86db",
+        "b4168272f99f7f91f8ec1d722c9b4989a4cf5a98fd10e20108e8c5f41c4546b2",
+        "860810a84146d2a7a9826fff01354fa60f4461a38103ca173303039c353892fe",
       ],
       extension: [
-        "6e306f48f83587636e9e7a54752b2fba53cd61bafb070e972a5c3b2fbb6eb8a6",
-        "42c10638b145ce7dc334205fbe42325379dfd2bed6e663926d327413e9a8d72b",
+        "4053139606f5ff5138efa9db1b216777bbb9a692270a4ba918affd65da2b00c0",
+        "6796f872bbaa2af65a6c644e3441d61ffd2057cf414a5160b57aee7db5554afd",
       ],
       from_sth: {
         tree_size: 3,
-        root_hash: "7f5e77d0c7ae7b4613a8e1336a229cec666eda3644f49ec90fa1d0a1b101d769",
-        signature: "k0z2EpdL7LIysVtIc4fZvrbYiZELbI5HThf6SSuiAu+/i0mSD3xPrj3jUznWyTdYaigLYQuOdOGUz6mkBFmcBQ==",
+        root_hash: "3cdcc95650458fbe5bb843b17201f7c3bdfda96c38e0b5a605c39449a2defce1",
+        signature: "UGYtCdbgUTwziRvYi4xxJFiWwH/jVAFCRToqA88IAWfiEcDGv6/w2MTAzCpQpElYo4hNaMJT0Z7fYCj7Yrj+AQ==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
+        key_id: "sha256:8f007646dbbc1a1d1d09befd755c2b58f5f40d91b48fc9a1952e6e4a56b6bf7b",
         tree_version: 2,
       },
       to_sth: {
         tree_size: 6,
-        root_hash: "16da477ab8286675bb054bb006e64bc19481f0ec9b2877ebb04b14fd3d681932",
-        signature: "OrJx/yhFqsZrBnIzH7A+gCeTtlh2omPqWuc3JckKoeXwCCbzP2KzDbttObJwwk2mw7DcBiA6gAxaumYDBD0IBQ==",
+        root_hash: "153a475add9c3f6a2f5c5106601eda3ebfd4be1f0ccc8d8f4caab0e5a027d852",
+        signature: "VKpcqBtypKygysW82bfDeS+FcMYn1c1bGHLlgOuuzQZNX/laPSDk6XSRB+YvS/2M04Y1ONi1UPdgG9fEYzMrDw==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
+        key_id: "sha256:8f007646dbbc1a1d1d09befd755c2b58f5f40d91b48fc9a1952e6e4a56b6bf7b",
         tree_version: 2,
       },
     },
@@ -503,15 +503,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_verify: { answer: { valid: true, entry_count: 14, errors: [], warnings: [] } },
   get_log_operator_key: {
     answer: {
-      fingerprint: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
+      fingerprint: "sha256:8f007646dbbc1a1d1d09befd755c2b58f5f40d91b48fc9a1952e6e4a56b6bf7b",
       algorithm: "ed25519",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEALbzxGXObvfdKXeEWrZF1wFW9tc2WiwZS8qIAEhQoGlI=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAq4AwrfyfmmjAjhMnbwp+M5xAfwMTVVRvpTTCl/b/1fg=\n-----END PUBLIC KEY-----\n",
+      operators: [
+        {
+          key_id: "sha256:8f007646dbbc1a1d1d09befd755c2b58f5f40d91b48fc9a1952e6e4a56b6bf7b",
+          algorithm: "ed25519",
+          public_key:
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAq4AwrfyfmmjAjhMnbwp+M5xAfwMTVVRvpTTCl/b/1fg=\n-----END PUBLIC KEY-----\n",
+          from_size: 1,
+          until_size: null,
+          rotation: null,
+        },
+      ],
     },
   },
   get_log_checkpoint: {
     answer:
-      "cairnlog/acc6a4e520387fee\n14\nzVOXgG6BQmeMH7tuiulZ3XO85AJpNyMaA+ZLpgYqnvM=\n\n— cairnlog/acc6a4e520387fee 3++Pwg5n/QPnakBAv5cNspv0ll54qRKMecmHetibXceRPxvPtk1vFqaMCtPSAieFDam2aMi23AFtnm6vHvKxkCy2Og4=\n",
+      "cairnlog/8f007646dbbc1a1d\n14\n7Ff605JjS32qgin975njTo/x4/L7KjOSuKlCX1a656Q=\n\n— cairnlog/8f007646dbbc1a1d 810GviyIA6LKpeWpmVe0RzU4JSEyRCTCFbs4WkIWjyF6LE6iwXPog9EPUtvbOsAmwuvABCF3gYVUCCqzLaHbhOXW6gU=\n",
   },
   get_log_tile_version_level_index: { params: { version: 2, level: 0, index: 0 } },
   get_log_tile_version_level_index_p_width: { params: { version: 2, level: 0, index_p: "1.p", width: 4 } },
@@ -521,12 +532,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "f7fb0502166302963dfa68cc2af6b994ebed11c553f8b5a2e6653aa7b7632e26",
+          digest_hex: "aa26983fe960ae65350976ad172375b6a6a293f6699a56962fca1eb03eaf362a",
           is_primary: true,
         },
       ],
       ots_proof:
-        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEI9/sFAhZjApY9+mjMKva5lOvtEcVT+LWi5mU6p7djLibwEDSW/I2AfFfZYIGih60tmk4I8QRlAAAA8Ag3x0va83gzGQCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
+        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIqiaYP+lgrmU1CXatFyN1tqaik/ZpmlaWL8oesD6vNirwEGG9SoXPL7UXXd7nFpIlwZ0I8QRlAAAA8AidVmRrIG3EmwCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
     },
   },
   get_log_anchor_status: {
@@ -541,10 +552,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_sth_sign: {
     answer: {
       tree_size: 14,
-      root_hash: "cd5397806e8142678c1fbb6e8ae959dd73bce4026937231a03e64ba6062a9ef3",
-      signature: "QT1jlAzADx8OUipwv3GaAlqImX70i8tJSf62+ffgqX+WL9fnE/+f3OTmro7QKFEVuTAMVrA5d69lw4WaTDlJDQ==",
+      root_hash: "ec57fad392634b7daa8229fdef99e34e8ff1e3f2fb2a3392b8a9425f56bae7a4",
+      signature: "Ve93mGaSrUVTw9C3WIes8cwVf6aorrlSu5aPQND82INSdGtiCYYhR3j+sE60F5QpYLo4uD3w8oS/jX64kr5wBQ==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:acc6a4e520387fee22f0d201e7d183a608ad4bd1d9ad48b04846933f0e5e23e5",
+      key_id: "sha256:8f007646dbbc1a1d1d09befd755c2b58f5f40d91b48fc9a1952e6e4a56b6bf7b",
       tree_version: 2,
     },
   },
@@ -559,20 +570,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+            fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAOeS++Q3VZzUMJAsOohph6BD+nyFO7uf6m6WjnOvzigU=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAjG15U9Ch0D9SbxXTfe9IpwlB01Qc1RmK0LVrpB18ncQ=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
+          entry_hash: "61a7b2f1a8aeacbddac6388837eeba8322e3bafaeb1375387d0c1df8fa27dfe1",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
+              digest_hex: "61a7b2f1a8aeacbddac6388837eeba8322e3bafaeb1375387d0c1df8fa27dfe1",
               is_primary: true,
             },
           ],
@@ -584,7 +595,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_by_fingerprint_fingerprint: {
-    params: { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819" },
+    params: { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78" },
     query: { per_page: 1 },
     answer: {
       entries: [
@@ -595,20 +606,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+            fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAOeS++Q3VZzUMJAsOohph6BD+nyFO7uf6m6WjnOvzigU=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAjG15U9Ch0D9SbxXTfe9IpwlB01Qc1RmK0LVrpB18ncQ=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
+          entry_hash: "61a7b2f1a8aeacbddac6388837eeba8322e3bafaeb1375387d0c1df8fa27dfe1",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
+              digest_hex: "61a7b2f1a8aeacbddac6388837eeba8322e3bafaeb1375387d0c1df8fa27dfe1",
               is_primary: true,
             },
           ],
@@ -621,7 +632,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_audit_trail: {
     query: {
-      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
       start_date: "2025-01-01",
       per_page: 1,
     },
@@ -634,20 +645,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+            fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAOeS++Q3VZzUMJAsOohph6BD+nyFO7uf6m6WjnOvzigU=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAjG15U9Ch0D9SbxXTfe9IpwlB01Qc1RmK0LVrpB18ncQ=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
+          entry_hash: "61a7b2f1a8aeacbddac6388837eeba8322e3bafaeb1375387d0c1df8fa27dfe1",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "349b0feeb8822c0a4a47f02c813cbe2053bf00e15968af45e4395a08c28efdc4",
+              digest_hex: "61a7b2f1a8aeacbddac6388837eeba8322e3bafaeb1375387d0c1df8fa27dfe1",
               is_primary: true,
             },
           ],
@@ -660,15 +671,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_offer: {
     body: {
-      endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
-      endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+      endorser_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
+      endorsed_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
       category: "x-service:institutional_endorsement",
       valid_until: "2027-01-01",
       institutional_metadata: { name: "University of Example" },
       external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
       auth: {
-        challenge_id: "84ff2671-92af-4216-8f96-a966d903b512",
-        challenge_signature: "REbpW+2ACPt00D5BuWomAmOv7ufJubj0UiIzYz8YqSeqBcMJC1EZn5NWlDlSRUcyp0MC5m+ceC9eRXpi2Wz9Bw==",
+        challenge_id: "0eef29e6-c047-4b79-a2db-c81e3ae8d938",
+        challenge_signature: "xFZMCHkna+1i7gnxov8JXdClOTlmug1XWDuQZmJz7lNNL5Rmbzyvf+JFJzS1exmQZNIXK63i7S+ZQpbudyMLBQ==",
       },
     },
     answer: {
@@ -677,20 +688,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       event_type: "endorsement_offer",
       payload: {
         category: "x-service:institutional_endorsement",
-        endorsed_key_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
-        endorser_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+        endorsed_key_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
+        endorser_key_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
         event_type: "endorsement_offer",
         external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
         institutional_metadata: { name: "University of Example" },
         valid_until: "2027-01-01",
       },
-      previous_hash: "0a4cd65a147d6287c8faee3514e18dd2c85e8e30079768a8276922e640d46376",
-      entry_hash: "9e9408e88ccbe3ec564278e37ee0aa82fcd732bd96ad2990bd153828aadbfeb1",
+      previous_hash: "8156f3cecc60df2dc9f992c5503b16f2884e3e25aa67f9275988dab106f30cb4",
+      entry_hash: "984be37f558480224a168947ed7e8246d07b56ae321c0ff619f7c29f1b89e3de",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "9e9408e88ccbe3ec564278e37ee0aa82fcd732bd96ad2990bd153828aadbfeb1",
+          digest_hex: "984be37f558480224a168947ed7e8246d07b56ae321c0ff619f7c29f1b89e3de",
           is_primary: true,
         },
       ],
@@ -699,18 +710,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_endorsements_accept: {
     body: {
       offer_entry_id: 275,
-      endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+      endorsed_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
       auth: {
-        challenge_id: "ec1361b5-f2bd-419a-aa1a-bf1e985ea96a",
+        challenge_id: "3680553c-4974-4fb2-8b98-7435cfa87658",
         challenge_signature:
-          "MEQCIEtjtQlTaBKkIcg/2KTAK9prO6KyogcUg111ReuwFAuWAiBgpHAeEMpvV0h1ZThn3Cv+Gjc9ti1F1mAzNeMDxPwP3Q==",
+          "MEUCIDg2OBOp0WRRUoMpi+5meXQLHo69zThaa0AY8PcQcWiwAiEAvauf6hPUjT8Q21OFS4mM0lJUK8qHkrSusuxtALVq5J8=",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 275,
-        endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
-        endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+        endorser_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
+        endorsed_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
         category: "x-service:institutional_endorsement",
         status: "pending_activation",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -729,8 +740,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_acceptance",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
-          endorser_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+          endorsed_key_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
+          endorser_key_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
           event_type: "endorsement_acceptance",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -738,13 +749,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 275,
           valid_until: "2027-01-01",
         },
-        previous_hash: "9e9408e88ccbe3ec564278e37ee0aa82fcd732bd96ad2990bd153828aadbfeb1",
-        entry_hash: "f2ebc8305c785c1dc146dee1d209967a0055365b917277db86ef65ab3d9c8dd7",
+        previous_hash: "984be37f558480224a168947ed7e8246d07b56ae321c0ff619f7c29f1b89e3de",
+        entry_hash: "4fe68448d46cfcd518c3e93e3040ec4659af14073d91529256624282334d75e4",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "f2ebc8305c785c1dc146dee1d209967a0055365b917277db86ef65ab3d9c8dd7",
+            digest_hex: "4fe68448d46cfcd518c3e93e3040ec4659af14073d91529256624282334d75e4",
             is_primary: true,
           },
         ],
@@ -753,20 +764,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_withdraw: {
     body: {
-      endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
-      endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+      endorser_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
+      endorsed_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
       original_offer_entry_id: 280,
       note: "A mistake.",
       auth: {
-        challenge_id: "cc9c1581-11fd-4680-be58-813305fc9f4d",
-        challenge_signature: "yrYpmzoBzrPZvwUk4CynmoADmgUg14yQOBvvl3w/t5qD64zOxuGNYmR04vb5K2xtzxdd+La+kl6Fbju/1VoLAQ==",
+        challenge_id: "9e52ae96-43fb-4c9c-9e4c-a13a63511768",
+        challenge_signature: "ATZLK802fg1jsbZPZUwjXtQN9olUykwhP2hC/TNl/6b+JdacSGCg5sIuAQnaOQ5Popy+Clsho4s5RNHphCK5Cg==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 280,
-        endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
-        endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+        endorser_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
+        endorsed_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
         category: "x-service:human_attestation",
         status: "withdrawn",
         offered_at: "2025-01-02T00:07:00.000000Z",
@@ -785,8 +796,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_withdrawal",
         payload: {
           category: "x-service:human_attestation",
-          endorsed_key_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
-          endorser_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+          endorsed_key_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
+          endorser_key_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
           event_type: "endorsement_withdrawal",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -794,13 +805,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 280,
           valid_until: "2027-01-01",
         },
-        previous_hash: "9e2471a067d2996e691823d01c460f872f3ace7372b0e09d7a4e0af338884ff7",
-        entry_hash: "595582c4eb636e1adfd6bdf5c2a8263bfe18fca792cbe9b339eb88f5524075e4",
+        previous_hash: "f9c800228fcb3e088e394043c9e42b56cb38a14095f154ba9b6cc0249142d571",
+        entry_hash: "bf17e2e3ebf787b0d27a513a62b3fb26a083a3ff319cdc202422f5a172fb0f2e",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "595582c4eb636e1adfd6bdf5c2a8263bfe18fca792cbe9b339eb88f5524075e4",
+            digest_hex: "bf17e2e3ebf787b0d27a513a62b3fb26a083a3ff319cdc202422f5a172fb0f2e",
             is_primary: true,
           },
         ],
@@ -809,20 +820,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revoke_acceptance: {
     body: {
-      endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+      endorsed_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
       original_offer_entry_id: 275,
       note: "We no longer work together.",
       auth: {
-        challenge_id: "81723409-9d13-495a-933f-9fc5704fa47f",
+        challenge_id: "f5dae0be-309b-4643-8768-09a2d48e71d7",
         challenge_signature:
-          "MEUCIQDGNN6VzBcqqNKfxjaaFJpwVwaCcc4dhi3SG4FjNqI87AIgKgYtg7yIy0IbtpciNAZuH6oK7GRPxyoAabl4XMkkL+Q=",
+          "MEQCID81vEGd4aiIJWGigQgtsPWScKboemKz7JYDtr/+4FjqAiBl+Eut20v5kWVVf7VO1HDsWqkgEDjawrWPsuMjUoTZwA==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 275,
-        endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
-        endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+        endorser_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
+        endorsed_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
         category: "x-service:institutional_endorsement",
         status: "acceptance_revoked",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -841,8 +852,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "acceptance_revocation",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
-          endorser_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+          endorsed_key_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
+          endorser_key_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
           event_type: "acceptance_revocation",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -850,13 +861,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 275,
           valid_until: "2027-01-01",
         },
-        previous_hash: "4492ad3e3e7d4e4683ce5745277b69dae50b34fdd89b8fa5a86b97fbad43687d",
-        entry_hash: "232538f139a78dff7474e8a87faf3359d43176e4f7736bd33be2aa69dc4b9c40",
+        previous_hash: "6752b61ade0ae3a0b6632362172b09e123e68eb9ec609fcec76668f6edfa31d4",
+        entry_hash: "9c209a3e016610b6bf4e1ec4eb06155ee5f4539d889ea5508e78fc1881064d9c",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "232538f139a78dff7474e8a87faf3359d43176e4f7736bd33be2aa69dc4b9c40",
+            digest_hex: "9c209a3e016610b6bf4e1ec4eb06155ee5f4539d889ea5508e78fc1881064d9c",
             is_primary: true,
           },
         ],
@@ -865,19 +876,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revocation_alert: {
     body: {
-      endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
-      compromised_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+      endorser_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
+      compromised_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
       reason: "The laptop with the key was stolen.",
       auth: {
-        challenge_id: "7065330a-9554-4499-bc0c-37870e01dd89",
-        challenge_signature: "jOMaw7UgiuYKp7WIBEPhN3msmALIe4gxGyynqxnUhFYVY1RtrBZoyalVZxEYC/HTgCTsnPsMuKvKDUb6XRd7Cg==",
+        challenge_id: "2eb0f44c-55ac-4ca9-b793-2625fc156ea4",
+        challenge_signature: "iUJzWcb3zlwF8NspHNDnw9aVC8cVSDoqYseJNdei7NQ9QELQC4Y73viG/xy0RuoXW2YEG4/gp6om7D+jxy0ABw==",
       },
     },
     answer: {
       alert: {
         alert_entry_id: 278,
-        compromised_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
-        endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+        compromised_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
+        endorser_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
         reason: "The laptop with the key was stolen.",
         evidence: null,
         filed_at: "2025-01-02T00:07:00.000000Z",
@@ -887,19 +898,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         timestamp: "2025-01-02T00:07:00.000000Z",
         event_type: "endorser_revocation_alert",
         payload: {
-          compromised_key_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
-          endorser_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+          compromised_key_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
+          endorser_key_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
           event_type: "endorser_revocation_alert",
           evidence: null,
           reason: "The laptop with the key was stolen.",
         },
-        previous_hash: "760f70ff1053b0bfc798f4e829804b6a098770c1862341f2fb692dc181ee4da7",
-        entry_hash: "4492ad3e3e7d4e4683ce5745277b69dae50b34fdd89b8fa5a86b97fbad43687d",
+        previous_hash: "cb7e0bc1b22e9f0903202bf70760f78704422beab47278e17588070b629de240",
+        entry_hash: "6752b61ade0ae3a0b6632362172b09e123e68eb9ec609fcec76668f6edfa31d4",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "4492ad3e3e7d4e4683ce5745277b69dae50b34fdd89b8fa5a86b97fbad43687d",
+            digest_hex: "6752b61ade0ae3a0b6632362172b09e123e68eb9ec609fcec76668f6edfa31d4",
             is_primary: true,
           },
         ],
@@ -907,13 +918,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint: {
-    params: { fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb" },
+    params: { fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 275,
-          endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
-          endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+          endorser_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
+          endorsed_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -933,14 +944,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_issued: {
-    params: { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819" },
+    params: { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78" },
     query: { status: "active" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 275,
-          endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
-          endorsed_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+          endorser_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
+          endorsed_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -960,13 +971,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_revocation_alerts_fingerprint: {
-    params: { fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb" },
+    params: { fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac" },
     answer: {
       alerts: [
         {
           alert_entry_id: 278,
-          compromised_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
-          endorser_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+          compromised_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
+          endorser_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
           reason: "The laptop with the key was stolen.",
           evidence: null,
           filed_at: "2025-01-02T00:07:00.000000Z",
@@ -998,19 +1009,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_graph_fingerprint: {
-    params: { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819" },
+    params: { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78" },
     query: { max_depth: 2 },
     answer: {
-      root: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      root: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
       nodes: [
         {
-          fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+          fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
           pseudonym: "Ada",
           status: "active",
           depth: 0,
         },
         {
-          fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+          fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
           pseudonym: "Grace",
           status: "active",
           depth: 1,
@@ -1018,8 +1029,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       ],
       edges: [
         {
-          from: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
-          to: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+          from: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
+          to: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
           category: "x-service:institutional_endorsement",
           status: "active",
           offer_entry_id: 275,
@@ -1033,9 +1044,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_status: {
-    params: { fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb" },
+    params: { fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac" },
     answer: {
-      fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+      fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
       key_status: "active",
       received: { offered: 0, pending_activation: 0, active: 1, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
       issued: { offered: 0, pending_activation: 0, active: 0, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
@@ -1052,14 +1063,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       trust_configs: [
         {
           id: 1,
-          fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+          fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
           category_weights: { "x-service:institutional_endorsement": 0.8 },
           decay_per_hop: 0.5,
           direct_signer_anchors: [
-            { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 1 },
+            { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78", weight: 1 },
           ],
           endorser_anchors: [
-            { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 0.9 },
+            { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78", weight: 0.9 },
           ],
           max_depth: 4,
           minimum_threshold: 0.4,
@@ -1074,26 +1085,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_trust_configs: {
     body: {
-      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
       direct_signer_anchors: [
-        { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 1 },
+        { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 0.9 },
+        { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78", weight: 0.9 },
       ],
       minimum_threshold: 0.4,
       category_weights: { "x-service:institutional_endorsement": 0.8 },
     },
     answer: {
       id: 1,
-      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 1 },
+        { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 0.9 },
+        { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1102,17 +1113,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_trust_configs_fingerprint: {
-    params: { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819" },
+    params: { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78" },
     answer: {
       id: 1,
-      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 1 },
+        { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 0.9 },
+        { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1121,17 +1132,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_trust_configs_revoke: {
-    body: { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819" },
+    body: { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78" },
     answer: {
       id: 1,
-      fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+      fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 1 },
+        { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819", weight: 0.9 },
+        { fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1149,12 +1160,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
         attestations: [
           {
-            id: "84f28d9a-78bb-4022-90d4-961891880eca",
+            id: "f01995d6-ddb7-4339-94c3-1fc594bec0db",
             type: "authorship",
             scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-            signer_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+            signer_key_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
             signature_algorithm: "ed25519",
-            signature: "Imq2bIRlr6/4pF8uCSXJaIhQkBIyXfK3Mql+DZKJZExmP5ADVJiQ9Qt8+TI6iYoJuoEiUR84vMO2yNlILSzODg==",
+            signature: "UPtms/yZa4z5sxHqgFtBSnu6smIWnrDe/uRCn+T7dgxb7VAMacmvKMK+A5TJBn558IkF5hZ1OI7pdD6tTlySBw==",
             timestamp: "2025-01-01T00:06:00.000000Z",
             intent_statement: "I wrote it.",
           },
@@ -1168,8 +1179,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       overall_status: "valid",
       attestations: [
         {
-          id: "84f28d9a-78bb-4022-90d4-961891880eca",
-          signer_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+          id: "f01995d6-ddb7-4339-94c3-1fc594bec0db",
+          signer_key_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
           layer1: {
             status: "valid",
             details:
@@ -1188,9 +1199,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             kind: "document",
             title: "Annual report",
           },
-          { id: "84f28d9a-78bb-4022-90d4-961891880eca", kind: "attestation", type: "authorship", status: "valid" },
+          { id: "f01995d6-ddb7-4339-94c3-1fc594bec0db", kind: "attestation", type: "authorship", status: "valid" },
           {
-            id: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+            id: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
             kind: "key",
             pseudonym: "Ada",
             status: "active",
@@ -1198,12 +1209,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         ],
         edges: [
           {
-            from: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
-            to: "84f28d9a-78bb-4022-90d4-961891880eca",
+            from: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
+            to: "f01995d6-ddb7-4339-94c3-1fc594bec0db",
             kind: "signed",
           },
           {
-            from: "84f28d9a-78bb-4022-90d4-961891880eca",
+            from: "f01995d6-ddb7-4339-94c3-1fc594bec0db",
             to: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             kind: "attests",
           },
@@ -1227,12 +1238,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             },
             attestations: [
               {
-                id: "84f28d9a-78bb-4022-90d4-961891880eca",
+                id: "f01995d6-ddb7-4339-94c3-1fc594bec0db",
                 type: "authorship",
                 scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                signer_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+                signer_key_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
                 signature_algorithm: "ed25519",
-                signature: "Imq2bIRlr6/4pF8uCSXJaIhQkBIyXfK3Mql+DZKJZExmP5ADVJiQ9Qt8+TI6iYoJuoEiUR84vMO2yNlILSzODg==",
+                signature: "UPtms/yZa4z5sxHqgFtBSnu6smIWnrDe/uRCn+T7dgxb7VAMacmvKMK+A5TJBn558IkF5hZ1OI7pdD6tTlySBw==",
                 timestamp: "2025-01-01T00:06:00.000000Z",
                 intent_statement: "I wrote it.",
               },
@@ -1258,12 +1269,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "84f28d9a-78bb-4022-90d4-961891880eca",
+                  id: "f01995d6-ddb7-4339-94c3-1fc594bec0db",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+                  signer_key_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
                   signature_algorithm: "ed25519",
-                  signature: "Imq2bIRlr6/4pF8uCSXJaIhQkBIyXfK3Mql+DZKJZExmP5ADVJiQ9Qt8+TI6iYoJuoEiUR84vMO2yNlILSzODg==",
+                  signature: "UPtms/yZa4z5sxHqgFtBSnu6smIWnrDe/uRCn+T7dgxb7VAMacmvKMK+A5TJBn558IkF5hZ1OI7pdD6tTlySBw==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1296,12 +1307,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "84f28d9a-78bb-4022-90d4-961891880eca",
+                  id: "f01995d6-ddb7-4339-94c3-1fc594bec0db",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+                  signer_key_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
                   signature_algorithm: "ed25519",
-                  signature: "Imq2bIRlr6/4pF8uCSXJaIhQkBIyXfK3Mql+DZKJZExmP5ADVJiQ9Qt8+TI6iYoJuoEiUR84vMO2yNlILSzODg==",
+                  signature: "UPtms/yZa4z5sxHqgFtBSnu6smIWnrDe/uRCn+T7dgxb7VAMacmvKMK+A5TJBn558IkF5hZ1OI7pdD6tTlySBw==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1334,13 +1345,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
                 },
                 attestations: [
                   {
-                    id: "84f28d9a-78bb-4022-90d4-961891880eca",
+                    id: "f01995d6-ddb7-4339-94c3-1fc594bec0db",
                     type: "authorship",
                     scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                    signer_key_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
+                    signer_key_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
                     signature_algorithm: "ed25519",
                     signature:
-                      "Imq2bIRlr6/4pF8uCSXJaIhQkBIyXfK3Mql+DZKJZExmP5ADVJiQ9Qt8+TI6iYoJuoEiUR84vMO2yNlILSzODg==",
+                      "UPtms/yZa4z5sxHqgFtBSnu6smIWnrDe/uRCn+T7dgxb7VAMacmvKMK+A5TJBn558IkF5hZ1OI7pdD6tTlySBw==",
                     timestamp: "2025-01-01T00:06:00.000000Z",
                     intent_statement: "I wrote it.",
                   },
@@ -1356,8 +1367,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
       },
       signing_payload:
-        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiI4NGYyOGQ5YS03OGJiLTQwMjItOTBkNC05NjE4OTE4ODBlY2EiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJJbXEyYklSbHI2LzRwRjh1Q1NYSmFJaFFrQkl5WGZLM01xbCtEWktKWkV4bVA1QURWSmlROVF0OCtUSTZpWW9KdW9FaVVSODR2TU8yeU5sSUxTek9EZz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OjUxYjcxYTI2MWQxY2E0MzBlYTJhMTdiMTE4YWMwMzNjZjhhOTQ3YjQ4ZjBjZDMxMzgxMGYzOWRlYjk5MzQ4MTkiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
-      manifest_hash: "0126b3cc33ef4411c87f289bf131a79f8f9c0b6eb8f390759cd5e136848fabef",
+        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiJmMDE5OTVkNi1kZGI3LTQzMzktOTRjMy0xZmM1OTRiZWMwZGIiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJVUHRtcy95WmE0ejVzeEhxZ0Z0QlNudTZzbUlXbnJEZS91UkNuK1Q3ZGd4YjdWQU1hY212S01LK0E1VEpCbjU1OElrRjVoWjFPSTdwZEQ2dFRseVNCdz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OmRlMWZmYzM0ZTJhY2RiYzgwOGVjODhiNmY4ZjVmYmI1Yzg3YmRjNmRhOGI5N2YwNTU3NTEyN2I2MDE1OTZlNzgiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
+      manifest_hash: "134cd37331b39ec58b123ce2261c70f6d519208d244e5b6de383485665aaef32",
     },
   },
   get_audit_export: {
@@ -1369,26 +1380,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-01T00:06:00.000000Z",
           event_type: "https://x-service.example/predicates/editorial-review/v1",
           payload: {
-            attestation_id: "86b2adf4-2493-46a5-85c5-16008d1221e3",
+            attestation_id: "776e19c8-d82a-409d-9a0f-2a589602b25f",
             attestation_type: "editorial_review",
             document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             document_title: "Annual report",
             intent_statement: null,
             manifest_hash: "07a3a261f09eccfd842bc0cc3b0f4d6489cff455701b173ccae85104b6b55285",
             signature:
-              "MEUCIH6gKq1vTgrgH3PUOWJI9CLWxdwU74wIDFPTGbGKc9Y2AiEAguxMU2/GjEB5G8Psk1pje9QgJbLUYfzEKZ+adb+9ecI=",
+              "MEYCIQDkRwI3cyJ4LMdjZRea6MeWRtukW3B5VFzbqx0o08IwAQIhAK5CIQezQ8iEPbBF4rDBihUrDQ8osKh4xlWNSdAybyOX",
             signature_algorithm: "ecdsa-p256",
-            signer_key_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+            signer_key_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
             tags: ["report"],
             timestamp: "2025-01-01T00:06:00.000000Z",
           },
-          previous_hash: "74438927b5aeeb4e1039e76ac3bd9b2a4282c683da0a228db3ff429e52263fc0",
-          entry_hash: "81ccaa0706389a6f45841cdbb54174ae405568f172689d99a65518408893dcb6",
+          previous_hash: "cf0afc4f32234eab3c4b710051b694aec1fb3f1fd9c69ba369c43e1de2c67a78",
+          entry_hash: "e8c09723457a6a0714bbf621d5b587516bc72b2b6e27c5a74f61365a066ddb71",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "81ccaa0706389a6f45841cdbb54174ae405568f172689d99a65518408893dcb6",
+              digest_hex: "e8c09723457a6a0714bbf621d5b587516bc72b2b6e27c5a74f61365a066ddb71",
               is_primary: true,
             },
           ],
@@ -1405,24 +1416,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         commitment_alg: "hmac-sha256-ecdh-v1",
         ephemeral_public_key:
-          "BH8fdm0k1gvXKglHPx4p+djoRQeNY074Hx40Nkm3C59pOLYcPPL3/ppdA9NzeDgUkTtcdDgcZpwl9GgNo1rcND8=",
-        commitment: "6f76b8cf509a4a0ec72f04451a1308e90d7b580de8db5d1da9a5ff2af6c4459c",
-        lookup_key: "ea9cd036e38a4eb5b1af45fd9e8d65805c2a2651b684a11a38a4582fc7018131",
-        nonce: "x+hKg34cO4W60WM7",
-        ciphertext: "2kmeF4sMpdjtmtUp9KmU3C8DkuC+Y9Gerujytl9N6oTEJxh+pijNN4eMwdJgSb9n6nI9",
-        recipient_fingerprint: "sha256:b626818a5602a8e2cccdde4b2c83a295a631c05a690f8cde8498512fbddc7758",
+          "BIWSGzrSoVkNDHenyK0PfNddwo63e/XPYVy9/SR2Mnfokiu+ArPa3YVE1Nl4tsTVKOKju4Wk8PGoSGMBhpmICQ0=",
+        commitment: "074c64c29303a1a87c545944026240871eb8337f3e129e58e657febbe09bd82b",
+        lookup_key: "e9fe87df6b96eca5149f16dd3cfb5ecc759d83146a8b1de0654f3be8f06029ec",
+        nonce: "qTihQjd9mtLw2pJ9",
+        ciphertext: "r/+zp74naMgqpoaq0sxurMXTA/wNBcjW/d+9BHbueryCQ08M9oGkbVhUSr+i0EAeG3SA",
+        recipient_fingerprint: "sha256:ce53aeefc16386bc9f7792f260ed9830ae79393c7169643ebcd21037c4358ce5",
       },
     },
     answer: {
       entry_id: 286,
-      commitment: "6f76b8cf509a4a0ec72f04451a1308e90d7b580de8db5d1da9a5ff2af6c4459c",
-      lookup_key: "ea9cd036e38a4eb5b1af45fd9e8d65805c2a2651b684a11a38a4582fc7018131",
+      commitment: "074c64c29303a1a87c545944026240871eb8337f3e129e58e657febbe09bd82b",
+      lookup_key: "e9fe87df6b96eca5149f16dd3cfb5ecc759d83146a8b1de0654f3be8f06029ec",
       leaf_index: 285,
       log_entry_id: 286,
     },
   },
   get_claims: {
-    query: { lookup_key: "ea9cd036e38a4eb5b1af45fd9e8d65805c2a2651b684a11a38a4582fc7018131" },
+    query: { lookup_key: "e9fe87df6b96eca5149f16dd3cfb5ecc759d83146a8b1de0654f3be8f06029ec" },
     answer: {
       entries: [
         {
@@ -1430,23 +1441,23 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-02T00:07:00.000000Z",
           event_type: "encrypted_claim",
           payload: {
-            ciphertext: "2kmeF4sMpdjtmtUp9KmU3C8DkuC+Y9Gerujytl9N6oTEJxh+pijNN4eMwdJgSb9n6nI9",
-            commitment: "6f76b8cf509a4a0ec72f04451a1308e90d7b580de8db5d1da9a5ff2af6c4459c",
+            ciphertext: "r/+zp74naMgqpoaq0sxurMXTA/wNBcjW/d+9BHbueryCQ08M9oGkbVhUSr+i0EAeG3SA",
+            commitment: "074c64c29303a1a87c545944026240871eb8337f3e129e58e657febbe09bd82b",
             commitment_alg: "hmac-sha256-ecdh-v1",
             ephemeral_public_key:
-              "BH8fdm0k1gvXKglHPx4p+djoRQeNY074Hx40Nkm3C59pOLYcPPL3/ppdA9NzeDgUkTtcdDgcZpwl9GgNo1rcND8=",
+              "BIWSGzrSoVkNDHenyK0PfNddwo63e/XPYVy9/SR2Mnfokiu+ArPa3YVE1Nl4tsTVKOKju4Wk8PGoSGMBhpmICQ0=",
             event_type: "encrypted_claim",
-            lookup_key: "ea9cd036e38a4eb5b1af45fd9e8d65805c2a2651b684a11a38a4582fc7018131",
-            nonce: "x+hKg34cO4W60WM7",
-            recipient_fingerprint: "sha256:b626818a5602a8e2cccdde4b2c83a295a631c05a690f8cde8498512fbddc7758",
+            lookup_key: "e9fe87df6b96eca5149f16dd3cfb5ecc759d83146a8b1de0654f3be8f06029ec",
+            nonce: "qTihQjd9mtLw2pJ9",
+            recipient_fingerprint: "sha256:ce53aeefc16386bc9f7792f260ed9830ae79393c7169643ebcd21037c4358ce5",
           },
           previous_hashes: [
-            { algorithm: "sha2-256", digest_hex: "8fed75021a2731073b6cb92b475e0b70be10b76a277ca9a6810f88d3fcd2dfe9" },
+            { algorithm: "sha2-256", digest_hex: "0aa0c4a370de05c539766fd0dcf9f3f1bd0693f986c553a4a6b839e79f5eb581" },
           ],
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "c1aa4e64a01dff03ffa599e5360d3a00f32bdb30c2c46da301e19783cc6dab53",
+              digest_hex: "ee1bf979a098b8c97bb16bdf2bdc75427489af24b1088c3fa10140f8c9cdc01f",
               is_primary: true,
             },
           ],
@@ -1460,31 +1471,31 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_claims_entry_id: {
     params: { entry_id: 286 },
     answer: {
-      ciphertext: "2kmeF4sMpdjtmtUp9KmU3C8DkuC+Y9Gerujytl9N6oTEJxh+pijNN4eMwdJgSb9n6nI9",
-      commitment: "6f76b8cf509a4a0ec72f04451a1308e90d7b580de8db5d1da9a5ff2af6c4459c",
+      ciphertext: "r/+zp74naMgqpoaq0sxurMXTA/wNBcjW/d+9BHbueryCQ08M9oGkbVhUSr+i0EAeG3SA",
+      commitment: "074c64c29303a1a87c545944026240871eb8337f3e129e58e657febbe09bd82b",
       commitment_alg: "hmac-sha256-ecdh-v1",
-      ephemeral_public_key: "BH8fdm0k1gvXKglHPx4p+djoRQeNY074Hx40Nkm3C59pOLYcPPL3/ppdA9NzeDgUkTtcdDgcZpwl9GgNo1rcND8=",
-      lookup_key: "ea9cd036e38a4eb5b1af45fd9e8d65805c2a2651b684a11a38a4582fc7018131",
-      nonce: "x+hKg34cO4W60WM7",
-      recipient_fingerprint: "sha256:b626818a5602a8e2cccdde4b2c83a295a631c05a690f8cde8498512fbddc7758",
+      ephemeral_public_key: "BIWSGzrSoVkNDHenyK0PfNddwo63e/XPYVy9/SR2Mnfokiu+ArPa3YVE1Nl4tsTVKOKju4Wk8PGoSGMBhpmICQ0=",
+      lookup_key: "e9fe87df6b96eca5149f16dd3cfb5ecc759d83146a8b1de0654f3be8f06029ec",
+      nonce: "qTihQjd9mtLw2pJ9",
+      recipient_fingerprint: "sha256:ce53aeefc16386bc9f7792f260ed9830ae79393c7169643ebcd21037c4358ce5",
     },
   },
   post_claims_entry_id_reveal: {
     params: { entry_id: 286 },
     body: {
       plaintext: { salary: 52000, name: "Zoë 🪨" },
-      commitment_key: "6a4848f140514430d3a2b49e3d657b356ab4ec8d5369317d0c665797148b09c0",
+      commitment_key: "78fd65169815cebf7f35f716357e77d0bd419cecfc6d7f4560e572a4abefc1de",
     },
     answer: { valid: true },
   },
   get_log_attestation_requests: {
-    query: { target: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb", status: "open" },
+    query: { target: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac", status: "open" },
     answer: {
       requests: [
         {
-          request_id: "3ae01901-09db-45cc-a7f3-69297624bea2",
-          requester_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
-          target_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+          request_id: "326a2c6e-b876-4732-b546-bc182b69ae08",
+          requester_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
+          target_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
           attestation_type: "peer_review",
           status: "open",
           deadline: "2025-01-16T00:07:00.000000Z",
@@ -1500,16 +1511,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_attestation_requests: {
     body: {
-      target_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+      target_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
       attestation_type: "peer_review",
       nonce: "request-2025-0001",
       intent_statement: "Please review the annual report.",
       claims: { document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
     },
     answer: {
-      request_id: "3ae01901-09db-45cc-a7f3-69297624bea2",
-      requester_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
-      target_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+      request_id: "326a2c6e-b876-4732-b546-bc182b69ae08",
+      requester_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
+      target_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
       attestation_type: "peer_review",
       status: "open",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1524,11 +1535,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_attestation_requests_request_id: {
-    params: { request_id: "3ae01901-09db-45cc-a7f3-69297624bea2" },
+    params: { request_id: "326a2c6e-b876-4732-b546-bc182b69ae08" },
     answer: {
-      request_id: "3ae01901-09db-45cc-a7f3-69297624bea2",
-      requester_fingerprint: "sha256:51b71a261d1ca430ea2a17b118ac033cf8a947b48f0cd313810f39deb9934819",
-      target_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+      request_id: "326a2c6e-b876-4732-b546-bc182b69ae08",
+      requester_fingerprint: "sha256:de1ffc34e2acdbc808ec88b6f8f5fbb5c87bdc6da8b97f05575127b601596e78",
+      target_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
       attestation_type: "peer_review",
       status: "declined",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1541,7 +1552,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       policy_entry_id: 282,
       response: {
         decision: "decline",
-        responder_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+        responder_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
         attestation_id: null,
         reason: "No time before summer.",
         responded_at: "2025-01-02T00:07:00.000000Z",
@@ -1551,11 +1562,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_request_policies_fingerprint: {
-    params: { fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb" },
+    params: { fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac" },
     answer: {
-      target_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+      target_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
       active: {
-        target_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+        target_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
         predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
         default_action_on_failure: "decline",
         effective_from: "2025-01-02T00:07:00.000000Z",
@@ -1567,12 +1578,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_log_attestation_requests_request_id_respond: {
-    params: { request_id: "3ae01901-09db-45cc-a7f3-69297624bea2" },
+    params: { request_id: "326a2c6e-b876-4732-b546-bc182b69ae08" },
     body: { decision: "decline", reason: "No time before summer." },
     answer: {
-      request_id: "3ae01901-09db-45cc-a7f3-69297624bea2",
+      request_id: "326a2c6e-b876-4732-b546-bc182b69ae08",
       status: "declined",
-      responder_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+      responder_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
       decision: "decline",
       attestation_id: null,
       reason: "No time before summer.",
@@ -1582,12 +1593,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_request_policies: {
     body: {
-      target_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+      target_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
     },
     answer: {
-      target_fingerprint: "sha256:4d4a9906e5eb1f822bd959b51a6bc9228eb5f08b897035e9e0a4e9542f8c26fb",
+      target_fingerprint: "sha256:5e6df39689c4b05a22e395c9a0008936b8a70cdfa069e544549daafdc8711cac",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
       published_at: "2025-01-02T00:07:00.000000Z",
@@ -1604,7 +1615,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         {
           id: 283,
           kind: "attestation_request",
-          request_id: "3ae01901-09db-45cc-a7f3-69297624bea2",
+          request_id: "326a2c6e-b876-4732-b546-bc182b69ae08",
           created_at: "2025-01-02T00:07:00.000000Z",
           read: false,
         },
@@ -1619,7 +1630,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       id: 283,
       kind: "attestation_request",
-      request_id: "3ae01901-09db-45cc-a7f3-69297624bea2",
+      request_id: "326a2c6e-b876-4732-b546-bc182b69ae08",
       created_at: "2025-01-02T00:07:00.000000Z",
       read: true,
     },

@@ -1,0 +1,130 @@
+/** `cairnlog operator rotate`, as an operator runs it: on a data directory, between two runs of the service. */
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import { openLog } from "#cairnlog/engine/log/log.js";
+import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
+import { projection } from "#cairnlog/engine/registry/projection.js";
+import { anyEvent } from "../anyevent.js";
+import { scratchFolder, cairnlog as spawned, startService } from "../service.js";
+import { cairnlog } from "./harness.js";
+
+const scratch = scratchFolder();
+afterAll(() => scratch.remove());
+let count = 0;
+let data: string;
+let newFile: string;
+const [oldPem, newPem] = [generatePrivateKey("ed25519"), generatePrivateKey("ecdsa-p256")];
+const [oldKey, newKey] = [operatorKey(oldPem), operatorKey(newPem)];
+const own = (name: string) => join(data, name);
+const retired = () => own(`operator.${oldKey.fingerprint.slice("sha256:".length).slice(0, 16)}.pem`);
+const text = (file: string) => readFileSync(file, "utf8");
+
+/** A data directory with a log of three entries. */
+beforeEach(async () => {
+  data = join(scratch.path, `${++count}`);
+  mkdirSync(data);
+  newFile = join(scratch.path, "new.pem");
+  writeFileSync(newFile, newPem, { mode: 0o600 });
+  writeFileSync(own("operator.pem"), oldPem, { mode: 0o600 });
+  const log = await openLog({ path: own("log"), signer: oldKey, projection });
+  await log.append([0, 1, 2].map(() => anyEvent({})));
+  await log.close();
+});
+
+const rotate = (...more: string[]) => cairnlog(["operator", "rotate", "--to", newFile, "--data", data, ...more]);
+
+test("the log is handed over, and the new key is in its place", async () => {
+  const { code, stdout, stderr } = await rotate();
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  expect(stdout).toContain(`Entry 4 hands the log from ${oldKey.fingerprint} to ${newKey.fingerprint}.`);
+  expect(stdout).toContain(retired());
+  expect(text(own("operator.pem"))).toBe(newPem);
+  expect(text(own("operator.pub.pem"))).toBe(newKey.public.pem);
+  expect(text(retired())).toBe(oldPem);
+  for (const file of [own("operator.pem"), retired()]) expect(statSync(file).mode & 0o777).toBe(0o600);
+  const service = await startService(data);
+  const answer = (await (await fetch(`${service.url}/api/v1/log/operator-key`)).json()) as { operators: unknown[] };
+  expect(answer).toMatchObject({ fingerprint: newKey.fingerprint, operators: [{ until_size: 3 }, { from_size: 4 }] });
+  // While it runs, nobody else writes the log.
+  const third = join(scratch.path, "third.pem");
+  writeFileSync(third, generatePrivateKey("ed25519"));
+  const refused = await spawned(["operator", "rotate", "--to", third, "--data", data]);
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toMatch(/in use by process \d+/);
+  await service.stop();
+});
+
+test("with --json it says what it did, and where the keys are", async () => {
+  const { stdout } = await rotate("--json");
+  expect(JSON.parse(stdout)).toMatchObject({
+    old_fingerprint: oldKey.fingerprint,
+    fingerprint: newKey.fingerprint,
+    rotated: { log_entry_id: 4, tree_size: 3, sth: { tree_size: 4, key_id: newKey.fingerprint } },
+    operator_key_file: own("operator.pem"),
+    retired_key_file: retired(),
+    data_dir: data,
+  });
+});
+
+test("a key that SERVICE_OPERATOR_KEY names stays where it is", async () => {
+  const elsewhere = join(scratch.path, "elsewhere.pem");
+  writeFileSync(elsewhere, oldPem);
+  rmSync(own("operator.pem"));
+  const env = { ...process.env, SERVICE_OPERATOR_KEY: elsewhere };
+  const { code, stdout } = await spawned(["operator", "rotate", "--to", newFile, "--data", data], { env });
+  expect(code).toBe(0);
+  expect(stdout).toContain(`Set SERVICE_OPERATOR_KEY to ${newFile}`);
+  expect(text(elsewhere)).toBe(oldPem);
+  const started = startService(data, { SERVICE_OPERATOR_KEY: elsewhere, LOG_LEVEL: "silent" });
+  await expect(started).rejects.toThrow("exit code 1");
+});
+
+test("what an interrupted run left is finished by the next one", async () => {
+  await rotateOperatorKey({ path: own("log"), from: oldKey, to: newKey, projection });
+  // As if it had ended while it put the file in place.
+  writeFileSync(own("operator.pem.new"), "half a ke");
+  const { code, stdout } = await rotate();
+  expect(code).toBe(0);
+  expect(stdout).toContain(`had been handed over to ${newKey.fingerprint} before`);
+  expect(text(own("operator.pem"))).toBe(newPem);
+  expect(text(retired())).toBe(oldPem);
+});
+
+describe("is refused, and nothing has changed", () => {
+  test.each<[string, () => void, RegExp, number]>([
+    ["the same key", () => writeFileSync(newFile, oldPem), /is or was an operator key of this log/, 1],
+    ["a file that holds no key", () => writeFileSync(newFile, "no key"), /key/, 1],
+    ["a file that is not there", () => rmSync(newFile), /cannot be read/, 1],
+    [
+      "an operator key of another log",
+      () => writeFileSync(own("operator.pem"), generatePrivateKey("ed25519")),
+      /signed by operator key/,
+      1,
+    ],
+    ["a log that a failure ended", () => writeFileSync(own("failure.json"), "{}"), /Start it once/, 1],
+    [
+      "a log that has lost entries",
+      () => {
+        const head = { tree_size: 9, root_hash: "ab".repeat(32), signature: "", key_id: "", tree_version: 2 };
+        writeFileSync(own("published.json"), JSON.stringify({ ...head, timestamp: "2026-01-01T00:00:00.000000Z" }));
+      },
+      /log shrank/,
+      1,
+    ],
+    ["a directory without a log", () => rmSync(own("log"), { recursive: true }), /there is no log in/, 2],
+  ])("%s", async (_, prepare, sentence, exitCode) => {
+    prepare();
+    const before = text(own("operator.pem"));
+    const { code, stderr } = await rotate();
+    expect({ code, stderr }).toEqual({ code: exitCode, stderr: expect.stringMatching(sentence) });
+    expect(text(own("operator.pem"))).toBe(before);
+  });
+
+  test("a command line that says nothing", async () => {
+    expect((await cairnlog(["operator", "--data", data])).code).toBe(2);
+    expect((await cairnlog(["operator", "rotate", "--data", data])).stderr).toContain("--to is missing");
+  });
+});
