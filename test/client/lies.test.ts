@@ -147,11 +147,11 @@ describe("heads", () => {
 });
 
 describe("the operator key", () => {
-  test("a pinned one is not asked for, and no other signs", async () => {
+  test("where one is pinned no other signs, unless a chain of rotations leads to it", async () => {
     const other = newSigner().publicKey;
     const client = createClient({ server: proxy.url, operatorKey: other });
     expect(await conviction(client.log.head())).toMatchObject({ operatorKey: other, known: null });
-    expect(proxy.asked).toEqual(["GET /log/sth"]);
+    expect(proxy.asked).toEqual(["GET /log/sth", "GET /log/operator-key"]);
   });
 
   test("the one seen first stays; another one pinned later is an error of its own", async () => {
