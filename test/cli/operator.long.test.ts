@@ -14,7 +14,7 @@ import { cairnlog, MAIN, scratchFolder, startService } from "../service.js";
 
 const folder = scratchFolder();
 afterAll(() => folder.remove());
-const ROUNDS = 16;
+const ROUNDS = 6;
 
 test("killed anywhere on the way, one key is the operator's, and the next run finishes", {
   timeout: 600_000,

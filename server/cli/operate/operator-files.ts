@@ -3,7 +3,7 @@ import { existsSync, linkSync, readFileSync, renameSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path";
 import { type OperatorKey, writeKeyFile } from "../../../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../../../engine/error.js";
-import { flushFolder } from "../../../engine/store/lmdb/flush.js";
+import { flushFolder } from "../../../engine/flush.js";
 
 /** Digits of the fingerprint in the name of a retired key's file. */
 const NAME_DIGITS = 16;

@@ -1,6 +1,7 @@
 /** `cairnlog operator`: hands a log from its operator key to the next one. */
 import { existsSync } from "node:fs";
 import { type OperatorKey, operatorKey } from "../../../engine/crypto/keys/operator-key.js";
+import { type SocketSigner, signerAt } from "../../../engine/crypto/signer/socket-signer.js";
 import { CairnlogError } from "../../../engine/error.js";
 import { openLog } from "../../../engine/log/log.js";
 import { type Rotated, rotateOperatorKey } from "../../../engine/log/operator/rotate.js";
@@ -13,7 +14,7 @@ import {
   publishedHeadPath,
   type Settings,
 } from "../../settings.js";
-import { printableJson } from "../terminal/printable.js";
+import { printable, printableJson } from "../terminal/printable.js";
 import { chosen, none, readArguments, required, type Subcommand } from "../usage.js";
 import { existingLog } from "./data-directory.js";
 import { settingsOf } from "./environment.js";
@@ -37,13 +38,14 @@ entries so far and the new one for everything from that entry on. Clients and mo
 it. The service must not be running; start it with the new key afterwards.
 
 A key that is kept as operator.pem in the data directory is replaced by the new one, and kept beside it under another name.
-Where SERVICE_OPERATOR_KEY names the key, no file is touched: set it to the new key. If the command is interrupted, run it
+Where SERVICE_OPERATOR_KEY or SERVICE_SIGNER names a key, no private key is moved: set it to the new one. If the command is interrupted, run it
 again: either nothing has happened, or it does the rest.
 
 Options:
-  --to NEW.pem  the new private key, without a passphrase (cairnlog keygen makes one)
-  --data DIR    data directory (default: SERVICE_DATA_DIR, else ./data); the present key is SERVICE_OPERATOR_KEY or
-                operator.pem there
+  --to NEW.pem  the new private key, without a passphrase (cairnlog keygen makes one); or unix:/path of the socket of a
+                signer that holds it
+  --data DIR    data directory (default: SERVICE_DATA_DIR, else ./data); the present key is SERVICE_OPERATOR_KEY,
+                SERVICE_SIGNER or operator.pem there
   --json        print what was done as one line of JSON
 
 Exit codes: 0 handed over; 1 refused or failed; 2 the command or a setting was not understood.
@@ -61,25 +63,40 @@ Example:
 };
 
 async function rotate(values: Values): Promise<number> {
-  const file = required(values.to, "--to");
+  const target = required(values.to, "--to");
   const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
   const settings = settingsOf(environment);
   const path = existingLog(settings.dataDir);
-  const from = operatorKey(readPrivateKey(operatorKeyPath(settings)));
-  const pem = readPrivateKey(file);
-  const to = operatorKey(pem);
-  const rotated = (await isHandedOver(path, from, to)) ? null : await handOver(settings, path, from, to);
-  const isOwnFile = settings.operatorKey === null;
-  const kept = isOwnFile ? putInPlace(operatorKeyPath(settings), from, pem) : null;
-  putInPlace(operatorPublicKeyPath(settings.dataDir), null, to.public.pem);
-  const keys = { old_fingerprint: from.fingerprint, fingerprint: to.fingerprint };
-  const placed = { operator_key_file: isOwnFile ? operatorKeyPath(settings) : null, retired_key_file: kept };
-  console.log(
-    values.json
-      ? printableJson({ ...keys, rotated, ...placed, data_dir: settings.dataDir })
-      : described(rotated, keys, kept, file),
-  );
+  const signers: SocketSigner[] = [];
+  try {
+    const from = await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers);
+    const to = await keyAt(target, settings, signers);
+    const rotated = (await isHandedOver(path, from, to)) ? null : await handOver(settings, path, from, to);
+    const isPlaced = settings.signer === null && settings.operatorKey === null && !isSocket(target);
+    const file = operatorKeyPath(settings);
+    const retired = isPlaced ? putInPlace(file, from, readPrivateKey(target)) : null;
+    putInPlace(operatorPublicKeyPath(settings.dataDir), null, to.public.pem);
+    const keys = { old_fingerprint: from.fingerprint, fingerprint: to.fingerprint };
+    const placed = { operator_key_file: isPlaced ? file : null, retired_key_file: retired };
+    console.log(
+      values.json
+        ? printableJson({ ...keys, rotated, ...placed, data_dir: settings.dataDir })
+        : printable(described(rotated, keys, retired, target)),
+    );
+  } finally {
+    for (const signer of signers) await signer.close();
+  }
   return 0;
+}
+
+const isSocket = (place: string): boolean => place.startsWith("unix:");
+
+/** The key in a file, or behind a socket; what is opened for it is added to `signers`. */
+async function keyAt(place: string, settings: Settings, signers: SocketSigner[]): Promise<OperatorKey> {
+  if (!isSocket(place)) return operatorKey(readPrivateKey(place));
+  const signer = await signerAt(place, { deadlineMs: settings.signerTimeoutSeconds * 1000 });
+  signers.push(signer);
+  return signer;
 }
 
 /** Whether an earlier run came so far that the log belongs to the new key, and not so far that its file is in place. */
@@ -116,15 +133,15 @@ async function handOver(settings: Settings, path: string, from: OperatorKey, to:
 function described(
   rotated: Rotated | null,
   keys: { readonly old_fingerprint: string; readonly fingerprint: string },
-  kept: string | null,
-  file: string,
+  retired: string | null,
+  target: string,
 ): string {
   const done = rotated
     ? `Entry ${rotated.log_entry_id} hands the log from ${keys.old_fingerprint} to ${keys.fingerprint}.`
     : `The log had been handed over to ${keys.fingerprint} before.`;
   const rest =
-    kept === null
-      ? `Set SERVICE_OPERATOR_KEY to ${file} before you start the service.`
-      : `The new key is in place. The old one is in ${kept}: keep it apart, or destroy it.`;
+    retired === null
+      ? `Set ${isSocket(target) ? "SERVICE_SIGNER" : "SERVICE_OPERATOR_KEY"} to ${target} before you start the service.`
+      : `The new key is in place. The old one is in ${retired}: keep it apart, or destroy it.`;
   return `${done}\n${rest}\nPublish the new public key where people know the old one from.`;
 }
