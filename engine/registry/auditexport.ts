@@ -1,4 +1,4 @@
-/** Audit export: what belongs to a scope, and the flat record that an entry becomes in CSV. */
+/** Audit export: the entries that belong to a scope, and the flat record of an entry in CSV. */
 
 import type { Criteria } from "../log/read/query.js";
 import { type AuditScope, FINGERPRINT_MEMBERS } from "../verify/contract.js";
@@ -9,7 +9,10 @@ import { ATTESTATION_TERM } from "./attestations/events.js";
 
 export type ExportScope = "all" | AuditScope;
 
-/** What the entries of a scope have in common. The event types of attestations are predicates, which have no end. */
+/**
+ * The search criteria for the entries of a scope. Attestations have no complete list of event types, since theirs are
+ * predicates.
+ */
 export function scopeCriteria(scope: ExportScope): Criteria {
   if (scope === "all") return {};
   return scope === "attestations" ? { term: ATTESTATION_TERM } : { eventTypes: typesInScope(scope) };
@@ -27,7 +30,10 @@ export const EXPORT_COLUMNS = [
   "payload",
 ] as const;
 
-/** The cells of an entry, in the order of `EXPORT_COLUMNS`. `payload` is canonical JSON, from which its hash follows. */
+/**
+ * The cells of an entry, in the order of `EXPORT_COLUMNS`. `payload` is canonical JSON, from which its hash can be
+ * computed.
+ */
 export function exportRecord(entry: Entry): (string | number)[] {
   const { payload } = entry;
   const text = (value: unknown) => (typeof value === "string" ? value : "");

@@ -6,18 +6,21 @@
 import { CairnlogError, type ErrorDetail } from "../error.js";
 import { fits, isObject, type JsonObject } from "../verify/json/shape.js";
 
-/** Faults with which a check ends: a hostile manifest could have thousands, and to look for all of them would take seconds. */
+/**
+ * Number of faults at which a check ends. A hostile manifest could have thousands, and finding all of them would take
+ * seconds.
+ */
 const MAX_DETAILS = 8;
-/** No accepted key signs with more than 1024 bytes, which are 1368 characters; bounds the work on hostile text. */
+/** No accepted key signs with more than 1024 bytes, which are 1368 characters. Limits the work on hostile text. */
 const MAX_SIGNATURE_CHARACTERS = 2048;
 
-/** What is wrong with one input. */
+/** The faults of one input. */
 export class Faults {
   readonly #details: ErrorDetail[] = [];
 
   /**
-   * Notes a fault at `path`, a JSON Pointer (RFC 6901) into the input.
-   * @throws CairnlogError `invalid-input` as `check` does, when it is the eighth
+   * Adds a fault at `path`, a JSON Pointer (RFC 6901) into the input.
+   * @throws CairnlogError `invalid-input` as `check` does, if it is the eighth
    */
   add(path: string, message: string): void {
     if (this.#details.push({ path, message }) === MAX_DETAILS) this.check();
@@ -31,7 +34,7 @@ export class Faults {
   }
 }
 
-/** One fault at once. */
+/** An error with one fault. */
 export function invalidInput(path: string, message: string): CairnlogError {
   return new CairnlogError("invalid-input", message, { details: [{ path, message }] });
 }
@@ -42,7 +45,10 @@ export function members(input: unknown): JsonObject {
   return input;
 }
 
-/** `value` when it is text of `min` to `max` characters that UTF-8 can carry; otherwise a fault and undefined. */
+/**
+ * Returns `value` if it is a text of `min` to `max` characters that UTF-8 can encode; otherwise adds a fault and
+ * returns undefined.
+ */
 export function boundedText(
   value: unknown,
   path: string,
@@ -58,8 +64,8 @@ export function boundedText(
 }
 
 /**
- * The bytes of a signature in strict base64, of which there is one spelling; undefined for anything else. The verdicts
- * are those of the portable `decodeBase64`, which takes ten times as long.
+ * The bytes of a signature in strict base64, which allows only one spelling; undefined for anything else. It accepts
+ * exactly the texts that the portable `decodeBase64` accepts, in a tenth of the time.
  */
 export function decodeSignature(value: unknown): Buffer | undefined {
   if (typeof value !== "string" || value.length > MAX_SIGNATURE_CHARACTERS) return undefined;

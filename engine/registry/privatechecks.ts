@@ -1,6 +1,7 @@
 /**
- * What private rows say of one another: names of accounts, credentials by key, lengths of inboxes and outboxes, newest
- * trust configurations. They follow from no entry, so a contradiction can be named, but not decided.
+ * Checks that private rows agree with one another: names of accounts, credentials by key, lengths of inboxes and
+ * outboxes, newest trust configurations. No entry determines these rows. A contradiction can therefore be reported, but
+ * not resolved.
  */
 import type { LogEnd, PrivateCheck, PrivateRows } from "../log/check/private-check.js";
 import type { TableName } from "../store/schema.js";
@@ -42,7 +43,7 @@ function* checkCredentials(rows: PrivateRows): Iterable<string> {
       yield `credentialKeys ${key}: there is no such credential of this key.`;
 }
 
-/** How many rows each owner has, the first member of their keys, and the highest entry that one tells of. */
+/** The number of rows of each owner, which is the first member of their keys, and the highest entry id among them. */
 function* counts<T extends "notifications" | "outbox">(
   rows: PrivateRows,
   table: T,

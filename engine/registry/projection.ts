@@ -1,6 +1,7 @@
 /**
- * What events mean to the registry: the rows they change and the terms they are found by. Runs for live events, for
- * imported history and for every rebuild, so it is total: an event that makes no sense changes nothing.
+ * The meaning of events for the registry: the rows that they change, and the terms by which they are found. This runs
+ * for live events, for imported history and for every rebuild. It therefore never throws: an invalid event changes
+ * nothing.
  */
 import type { DerivedWriter, LoggedEvent, Projection } from "../log/write/projection.js";
 import { gramTerms, textPrefixTerm } from "../store/postings/term.js";
@@ -28,10 +29,10 @@ import { foldPseudonym } from "./keys/pseudonym.js";
 import { applyPolicy, applyRequest, applyResponse } from "./requests/events.js";
 import { tellSubscribers } from "./webhooks/subscriptions.js";
 
-/** Filed under it: every entry that created a key, in order. */
+/** The term of every entry that created a key, in order. */
 export const KEY_CREATED_TERM = textPrefixTerm(POSTING.keyCreated, "");
 
-/** What an event of a kind does to the registry. */
+/** The effect of one kind of event on the registry. */
 interface Meaning {
   /** Writes the rows that follow from the event. */
   readonly apply?: (event: LoggedEvent, state: DerivedWriter) => void;
@@ -39,7 +40,7 @@ interface Meaning {
   readonly addTerms?: (event: LoggedEvent, terms: Pick<TermTable, "add">) => void;
 }
 
-/** Every kind stands here, also one that means nothing to the registry. */
+/** Every kind is listed, including kinds without an effect. */
 const MEANINGS: Readonly<Record<EventType, Meaning>> = {
   key_registration: { apply: applyRegistration, addTerms: addKeyTerms },
   key_succession: { apply: applySuccession, addTerms: addKeyTerms },
@@ -98,7 +99,10 @@ function addClaimTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void 
   if (lookupKey !== undefined) terms.add(claimLookupTerm(lookupKey), event.leafIndex);
 }
 
-/** Whoever acts has shown to hold his key. The operator's alone may act without a row; then there is nothing to note. */
+/**
+ * Marks the acting key as proven, since the actor has proven possession of it. Only the operator key may act without a
+ * row; there is then nothing to mark.
+ */
 function proveActor(event: LoggedEvent, state: DerivedWriter): void {
   const fingerprint = actingKey(event);
   const row = isFingerprint(fingerprint) ? state.get("keys", fingerprint) : undefined;

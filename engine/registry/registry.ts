@@ -1,6 +1,6 @@
 /**
- * The registry: what the log is about. One log, the projection that gives its events meaning, and one object per
- * concept, each with its commands (they change state by appending events) and its queries.
+ * The registry: the content of the log. It has one log, the projection that interprets its events, and one object for
+ * each concept. Each object has commands, which change state by appending events, and queries.
  */
 import { HardwareRoots } from "../crypto/hardware.js";
 import type { OperatorKey } from "../crypto/keys/operator-key.js";
@@ -37,38 +37,41 @@ export interface RegistryOptions {
   readonly path: string;
   readonly operator: OperatorKey;
   readonly pool: Pool;
-  /** Absolute `https:` URL without trailing slash, under which the operator's predicates live. */
+  /** Absolute `https:` URL without trailing slash, the base of the operator's predicates. */
   readonly predicateBase: string;
-  /** Free bytes of the disk below which appends are refused; 64 MiB when absent. */
+  /** Minimum of free bytes on the disk, below which appends are refused; 64 MiB if absent. */
   readonly minFreeBytes?: number;
-  /** Seconds in which a challenge must be answered; 300 when absent. */
+  /** Seconds in which a challenge must be answered; 300 if absent. */
   readonly challengeTtlSeconds?: number;
-  /** Wrong passwords for one key in 15 minutes; 5 when absent. */
+  /** Wrong passwords for one key in 15 minutes; 5 if absent. */
   readonly passwordTries?: number;
-  /** Reveals of one claim by one caller in an hour; 30 when absent, null for any number. */
+  /** Reveals of one claim by one caller in an hour; 30 if absent, null for any number. */
   readonly claimReveals?: number | null;
-  /** Bytes of claims that one key may post in 24 hours; 16 MiB when absent. */
+  /** Bytes of claims that one key may post in 24 hours; 16 MiB if absent. */
   readonly claimBytesPerKey?: number;
-  /** Makers of key hardware whose attestations are asked for; without any, `hardware` is believed. */
+  /**
+   * Trusted makers of key hardware, whose attestations are required. Without any, the declaration `hardware` is
+   * believed.
+   */
   readonly hardwareRoots?: HardwareRoots;
-  /** Seconds from the acceptance of an endorsement to its effect; a day when absent. */
+  /** Seconds from the acceptance of an endorsement to its effect; a day if absent. */
   readonly endorsementActivationDelaySeconds?: number;
-  /** Attestation requests to one target in an hour; 50 when absent, null for any number. */
+  /** Attestation requests to one target in an hour; 50 if absent, null for any number. */
   readonly requestQuota?: number | null;
-  /** Request policies published for one target in an hour; 20 when absent, null for any number. */
+  /** Request policies published for one target in an hour; 20 if absent, null for any number. */
   readonly policyQuota?: number | null;
-  /** Anchors beside the operator key, and the numbers of the trust formula; the documented defaults when absent. */
+  /** Anchors besides the operator key, and the parameters of the trust formula; the documented defaults if absent. */
   readonly trust?: Partial<TrustSettings>;
-  /** Bounds and cache of graph traversals; the documented defaults when absent. */
+  /** Bounds and cache of graph traversals; the documented defaults if absent. */
   readonly graphs?: GraphSettings;
-  /** Whether webhooks may have addresses that are not on the public internet; they may not when absent. */
+  /** Whether webhooks may have addresses that are not on the public internet; false if absent. */
   readonly webhookAllowPrivate?: boolean;
   readonly clock?: Clock;
 }
 
 export interface Registry {
   readonly log: Log;
-  /** Long queries, side by side. */
+  /** Runs long queries in turns. */
   readonly queries: Slices;
   readonly keys: Keys;
   readonly keyLifecycle: KeyLifecycle;
@@ -89,7 +92,7 @@ export interface Registry {
   readonly policies: Policies;
   readonly inbox: Inbox;
   readonly webhooks: Webhooks;
-  /** Answers what was accepted, then closes the log. The pool and the operator key are the caller's. */
+  /** Answers all accepted commands, then closes the log. The caller closes the pool and the operator key. */
   close(): Promise<void>;
 }
 
@@ -105,7 +108,7 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry> 
 }
 
 /**
- * Opens the log at `options.path`, which another process writes, with its registry. Whatever would write is refused, and
+ * Opens the log at `options.path`, which another process writes, with its registry. Every command is refused, and
  * `operator` need not be able to sign.
  * @throws CairnlogError as `openLogReader` does
  */
@@ -114,7 +117,7 @@ export async function openRegistryReader(options: RegistryOptions): Promise<Regi
   return registryOver(await openLogReader({ path, operator, pool, projection }), options);
 }
 
-/** The registry of a log that is open; it closes the log. */
+/** The registry of an open log. Closing the registry closes the log. */
 function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry & { readonly log: L } {
   const { operator, pool, predicateBase, clock = systemClock } = options;
   const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S, passwordTries = DEFAULT_PASSWORD_TRIES } = options;
@@ -123,7 +126,7 @@ function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry
   const { webhookAllowPrivate: allowPrivate = false } = options;
   const verifier = new SignatureVerifier(pool);
   const keys = new Keys({ log, verifier, operator, clock });
-  // One for all that is hashed slowly: each keeps a worker free for signatures.
+  // One hasher for everything that is hashed slowly, because each hasher keeps a worker free for signatures.
   const hasher = new PasswordHasher(pool);
   const passwords = new Passwords({ log, hasher, clock, tries: passwordTries });
   const challenges = new Challenges({ keys, verifier, operator, clock, ttlSeconds });

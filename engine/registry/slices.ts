@@ -1,25 +1,27 @@
 /**
- * Long queries in slices. Appends are formed on the same thread, so a query that could take seconds is a generator that
- * pauses often, and all such queries together get one short slice of each turn of the event loop.
+ * Long queries in slices. Appends are formed on the same thread. A query that could take seconds is therefore a
+ * generator that pauses often, and all such queries together get one short slice in each turn of the event loop.
  */
 import { CairnlogError } from "../error.js";
 import type { Log } from "../log/log.js";
 
-/** Work that pauses at every `yield`; what lies between two pauses should take well below a millisecond. */
+/** Work that pauses at every `yield`. The work between two pauses should take well below a millisecond. */
 export type Steps<T> = Generator<void, T, void>;
 
 /**
- * Milliseconds of a turn of the event loop that queries may take, however many there are. A batch of appends takes a
- * handful of turns, so this is what it waits for each time; an idle loop turns so fast that short slices cost nothing.
+ * Milliseconds for all queries together in one turn of the event loop. A batch of appends takes a few turns, and waits
+ * this long in each. An idle event loop turns so fast that short slices cost nothing.
  */
 const SLICE_MS = 0.5;
-/** Pause after a slice while appends are being made, so that they get most of the thread. */
+/** Milliseconds of pause after a slice while appends are being made, so that these get most of the thread. */
 const PAUSE_MS = 1;
-/** How long after a batch was written appends are taken to go on: batches of a busy log follow one another faster. */
+/** Milliseconds after a batch in which the log counts as busy. The batches of a busy log follow one another faster. */
 const BUSY_MS = 50;
-/** Queries that may wait to begin; anybody may ask. */
+/** Maximum number of queries that wait to begin. Anybody may ask for queries. */
 const MAX_WAITING = 256;
-/** Queries that are under way at one time: each may hold a snapshot, of which LMDB has a bounded number. */
+/**
+ * Maximum number of queries that run at the same time. Each may hold a snapshot, and LMDB has a limited number of them.
+ */
 const MAX_STARTED = 16;
 
 interface Job {
@@ -28,13 +30,13 @@ interface Job {
   readonly reject: (error: unknown) => void;
 }
 
-/** Runs queries side by side, a slice each in turn. */
+/** Runs queries in turns, one slice at a time. */
 export class Slices {
   readonly #log: Pick<Log, "queued" | "batches">;
-  /** Those under way, the next to get a slice first, and those not yet begun. */
+  /** Running queries, in the order of their next slices, and queries that have not begun. */
   readonly #jobs: Job[] = [];
   readonly #waiting: Job[] = [];
-  /** Batches that had been written by the last slice. */
+  /** Number of batches that had been written at the last slice. */
   #batches = 0;
   #busyUntil = 0;
   #scheduled = false;
@@ -45,9 +47,9 @@ export class Slices {
   }
 
   /**
-   * Runs `steps` to its end, other work in between.
-   * @returns what it returns
-   * @throws CairnlogError `overloaded` when too many wait, `closed`; and whatever it throws
+   * Runs `steps` to its end, with other work in between.
+   * @returns the result of `steps`
+   * @throws CairnlogError `overloaded` when too many wait, `closed`; and any error of `steps`
    */
   run<T>(steps: Steps<T>): Promise<T> {
     if (this.#closed) return Promise.reject(closed());
@@ -59,7 +61,7 @@ export class Slices {
     });
   }
 
-  /** Ends every query where it stands, its `finally` included, and takes no more. */
+  /** Ends every query, runs its `finally` blocks, and accepts no more. */
   close(): void {
     this.#closed = true;
     for (const { steps, reject } of [...this.#jobs.splice(0), ...this.#waiting.splice(0)]) {
@@ -89,7 +91,7 @@ export class Slices {
     return now < this.#busyUntil;
   }
 
-  /** Gives the job that has waited longest its slice and puts it at the end again. */
+  /** Gives a slice to the job that has waited longest, and moves it to the end. */
   #slice(): void {
     const job = this.#jobs.shift();
     if (!job) return;

@@ -1,9 +1,9 @@
 /**
- * Challenges: a nonce to sign, by which a client proves that it holds a key (`spec.md`, States, Challenge). They live in
- * memory, so that asking for one costs no write; a restart forgets them. Anybody may ask for them in any key's name, so
- * their number is bounded for each key and in all; the oldest give way. One that has expired is kept for as long as it was
- * good, so that an answer that comes too late is told apart from one to an unknown challenge. The registry's one
- * `Challenges` owns them, in the thread that opened the registry.
+ * Challenges: a client signs a nonce to prove that it holds a key (`spec.md`, States, Challenge). They are kept in
+ * memory, so asking for one costs no write, and a restart forgets them. Anybody may ask for challenges for any key.
+ * Their number is therefore limited for each key and in total; the oldest are dropped first. An expired challenge is
+ * kept for one more lifetime, so that a late answer gets another error than an answer to an unknown challenge. The
+ * registry has one `Challenges`, which belongs to the thread that opened the registry.
  */
 
 import { randomBytes, randomUUID } from "node:crypto";
@@ -29,27 +29,27 @@ const SIGNATURE_BYTES = 64;
 /** A challenge as its client sees it. */
 export interface Challenge {
   readonly challenge_id: string;
-  /** `service.auth.v1:<purpose>:<fingerprint>:<43 base64url characters>`; its UTF-8 bytes are to be signed. */
+  /** `service.auth.v1:<purpose>:<fingerprint>:<43 base64url characters>`. The client signs its UTF-8 bytes. */
   readonly nonce: string;
   readonly expires_at: string;
 }
 
 export interface ChallengeRequest {
   readonly fingerprint: string;
-  /** For an expired key; then `purpose` does not matter. */
+  /** Asks for a challenge for an expired key. `purpose` is then ignored. */
   readonly recovery?: boolean;
   readonly purpose?: "login" | "general";
 }
 
 export interface ChallengeAnswer {
   readonly challengeId: string;
-  /** Base64, over the nonce. */
+  /** Base64 signature over the nonce. */
   readonly signature: string;
-  /** The key that must have been challenged; any, when absent. */
+  /** The key that the challenge must have been made for. Any key, if absent. */
   readonly fingerprint?: string;
-  /** What the challenge may have been made for. */
+  /** The accepted purposes of the challenge. */
   readonly purposes: readonly ChallengePurpose[];
-  /** Whether the key may have ended meanwhile: then whoever acts on the proof has to look. */
+  /** Whether a key that has ended since the challenge is accepted. The caller then has to check the key's status. */
   readonly allowEnded?: boolean;
 }
 
@@ -79,8 +79,8 @@ export class Challenges {
   /** Oldest first. */
   readonly #issued = new Map<string, Issued>();
   /**
-   * Walks `#issued`, once over all that ever comes: a new walk would pass over what was deleted at the front, which with
-   * 100,000 challenges took 20 µs each time.
+   * One iterator over `#issued`, which is never restarted. A new iterator would have to skip the entries that were
+   * deleted at the front, which took 20 µs each time with 100,000 challenges.
    */
   readonly #walk = this.#issued.values();
   #oldest: Issued | undefined;
@@ -102,7 +102,7 @@ export class Challenges {
     this.#lifetime = parts.ttlSeconds * 1_000_000;
   }
 
-  /** Challenges held at the moment, used ones and some expired ones included. */
+  /** Number of challenges held, including used ones and some expired ones. */
   get size(): number {
     return this.#issued.size;
   }
@@ -131,7 +131,8 @@ export class Challenges {
   }
 
   /**
-   * Takes a signed challenge as proof of its key. Only a valid signature uses it up, and of many at one moment one.
+   * Takes a signed challenge as proof of its key. Only a valid signature uses up the challenge. If several valid
+   * answers arrive at once, only one of them succeeds.
    * @throws CairnlogError `not-found`; `challenge-used`; `gone` when it has expired; `forbidden` for a signature that
    *   does not verify, another key's challenge, or one made for another purpose; `key-not-active` when the key had
    *   ended when the answer came
@@ -146,7 +147,7 @@ export class Challenges {
     const signed = decodeSignature(signature);
     const challenge = this.#issued.get(challengeId);
     if (!challenge) {
-      // As long as for a challenge that exists: time must not tell which do.
+      // This takes as long as for an existing challenge, so that the time does not reveal which challenges exist.
       await this.#verifier.verify(this.#decoy, randomBytes(SIGNATURE_BYTES), signed ?? new Uint8Array(SIGNATURE_BYTES));
       throw unknownChallenge();
     }
@@ -161,7 +162,7 @@ export class Challenges {
     const { public_key, status } = this.#keys.find(challenge.fingerprint);
     const key = importPublicKey(public_key);
     const isValid = signed !== undefined && (await this.#verifier.verify(key, Buffer.from(nonceOf(challenge)), signed));
-    // Other answers to the same challenge may have come to their end while this one was verified.
+    // Another answer to the same challenge may have been accepted while this one was verified.
     if (challenge.isUsed) throw usedChallenge();
     if (this.#issued.get(challengeId) !== challenge) throw unknownChallenge();
     if (!isValid) {
@@ -183,11 +184,11 @@ export class Challenges {
     if (oldestOfKey && own.size >= MAX_CHALLENGES_PER_KEY) this.#drop(oldestOfKey);
     else if (this.#issued.size >= MAX_CHALLENGES) this.#drop(this.#first());
     this.#issued.set(issued.id, issued);
-    // Dropping may have taken away the last of this key's.
+    // `#drop` may have removed this key's set, so it is set again.
     this.#byKey.set(issued.fingerprint, own.add(issued));
   }
 
-  /** The oldest challenge, of which there must be one: then the walk has not ended, and never does. */
+  /** The oldest challenge. There must be one. The iterator has then not ended, and it never will. */
   #first(): Issued {
     while (!this.#oldest || this.#issued.get(this.#oldest.id) !== this.#oldest) this.#oldest = this.#walk.next().value!;
     return this.#oldest;

@@ -1,4 +1,4 @@
-/** How passwords are set. */
+/** The command that sets a password. */
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import { requireActive } from "../keys/status.js";
@@ -15,10 +15,10 @@ export const setPassword = define(
       version,
     }: {
       readonly fingerprint: string;
-      /** The hash of the password that the caller has given; null when the key had none. */
+      /** The hash of the password that the caller has given. Null if the key had no password. */
       readonly known_hash: string | null;
       readonly hash: string;
-      /** Drawn by chance. */
+      /** Random. */
       readonly version: string;
     },
   ): void => {

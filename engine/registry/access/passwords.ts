@@ -1,6 +1,6 @@
 /**
- * Passwords: the optional second factor of a key (`spec.md`, Authentication, 6). What is kept is an argon2id hash in a
- * private row, nothing else; whoever tries passwords has shown before that he holds the key.
+ * Passwords: the optional second factor of a key (`spec.md`, Authentication, 6). Only an argon2id hash is stored, in a
+ * private row. A client must prove that it holds the key before it can try passwords.
  */
 import { randomUUID } from "node:crypto";
 import {
@@ -21,14 +21,14 @@ import { Tries } from "./tries.js";
 export const DEFAULT_PASSWORD_TRIES = 5;
 export const PASSWORD_WINDOW_SECONDS = 900;
 
-/** The version of a password that an earlier version of the service has set. */
+/** The version of a password that was set by an earlier version of the service. */
 const UNVERSIONED = "unversioned";
-/** Keys of which it is remembered that they have no password; some 200 bytes each. */
+/** Maximum number of keys that are remembered to have no password. Each takes about 200 bytes. */
 const KEPT_KEYS = 4096;
 
 export interface PasswordChange {
   readonly password: string;
-  /** The password so far; needed when there is one. */
+  /** The current password. Required if there is one. */
   readonly current_password?: string | null | undefined;
 }
 
@@ -36,9 +36,12 @@ export class Passwords {
   readonly #log: Log;
   readonly #hasher: PasswordHasher;
   readonly #tries: Tries;
-  /** Fingerprints of keys that have none, as nearly all: to read that there is no row takes 2 µs of each attestation. */
+  /**
+   * Fingerprints of keys without a password, which are nearly all keys. Looking for a missing row would cost each
+   * attestation 2 µs.
+   */
   readonly #without = new Recent<string, true>(KEPT_KEYS);
-  /** By fingerprint: the newest of the checks that go one after the other. */
+  /** The newest check of each key, by fingerprint. The checks of one key run one after the other. */
   readonly #turns = new Map<string, Promise<unknown>>();
 
   /** Use `openRegistry`. */
@@ -62,8 +65,8 @@ export class Passwords {
   }
 
   /**
-   * What tells this password of the key from any other that it had or will have, and says nothing about it; undefined for
-   * a key without one. A session that began under another one has ended.
+   * Identifies one password of the key without revealing anything about it. Each change gives a new version. Undefined
+   * for a key without a password. A session that began under another version has ended.
    * @param fingerprint as the registry writes it
    */
   version(fingerprint: string): string | undefined {
@@ -72,7 +75,7 @@ export class Passwords {
   }
 
   /**
-   * Sets the key's password, or changes it (`POST /auth/password`). That the caller holds the key was proven before.
+   * Sets or changes the key's password (`POST /auth/password`). The caller has verified that the client holds the key.
    * @throws CairnlogError `invalid-input`; `forbidden` when the key has a password and `current_password` is not it;
    *   `rate-limited`, `overloaded`; `key-not-active`; and as `Log.execute` does
    */
@@ -88,7 +91,7 @@ export class Passwords {
       const known_hash = this.#log.row("passwords", fingerprint)?.hash ?? null;
       const hash = await this.#hasher.hash(next);
       const setting = this.#log.execute(setPassword, { fingerprint, known_hash, hash, version: randomUUID() });
-      // A write that failed may be on disk all the same.
+      // A failed write may still have reached the disk.
       await setting.finally(() => this.#without.delete(fingerprint));
     });
   }
@@ -120,7 +123,9 @@ export class Passwords {
     giveBack();
   }
 
-  /** One check of a key after the other: right passwords that come together must not use up each other's tries. */
+  /**
+   * Checks of one key run one after the other, so that right passwords that arrive together do not use up the tries.
+   */
   async #inTurn(fingerprint: string, work: () => Promise<void>): Promise<void> {
     const turn = (this.#turns.get(fingerprint) ?? Promise.resolve()).then(work, work);
     this.#turns.set(fingerprint, turn);

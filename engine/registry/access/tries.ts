@@ -1,13 +1,13 @@
 /**
- * How often a secret may be tried: so many wrong tries in any window of time, for each name it is tried under. A try
- * counts from its beginning, so that a thousand at one moment are not a thousand tries for the price of one.
+ * Limits wrong tries for a secret: a maximum in any time window, for each name. A try counts from its start, so a
+ * thousand simultaneous tries count as a thousand.
  */
 import { CairnlogError } from "../../error.js";
 import type { Clock } from "../../log/clock.js";
 
 /**
- * Names remembered; beyond it the one not tried for longest is forgotten, which only ever forgives. 32 MB when full of
- * fingerprints.
+ * Maximum number of names that are remembered. Beyond it, the name that was tried longest ago is forgotten, which can
+ * only allow more tries. The names take 32 MB when all of them are fingerprints.
  */
 export const MAX_NAMES = 100_000;
 const MICROS = 1_000_000;
@@ -17,7 +17,7 @@ export interface TriesOptions {
   readonly limit: number;
   readonly windowSeconds: number;
   readonly clock: Clock;
-  /** What there were too many of, for the refusal; wrong tries when absent. */
+  /** Names the counted thing in the error text. "wrong tries", if absent. */
   readonly about?: string;
 }
 
@@ -27,8 +27,8 @@ export class Tries {
   readonly #clock: Clock;
   readonly #about: string;
   /**
-   * Times of the tries of each name, oldest first; at most `limit`. The name tried last is the last one. Attackers choose
-   * among the names.
+   * Times of the tries of each name, oldest first; at most `limit`. Names are ordered by their last try, newest last.
+   * Attackers choose the names.
    */
   readonly #times = new Map<string, number[]>();
 
@@ -39,19 +39,19 @@ export class Tries {
     this.#about = about;
   }
 
-  /** Names remembered at the moment. */
+  /** Number of names that are remembered. */
   get size(): number {
     return this.#times.size;
   }
 
   /**
-   * Counts a try. Give it back when it turns out to be right.
-   * @returns gives the try back
+   * Counts a try. Give the try back if the secret turns out to be right.
+   * @returns a function that gives the try back
    * @throws CairnlogError `rate-limited`, with the seconds until the next try
    */
   take(name: string): () => void {
     const now = this.#clock();
-    // Times to come are of a clock that has stepped back since: they would lock the name for as long as it was ahead.
+    // Future times come from before the clock was set back. They would lock the name until the clock has caught up.
     const times = (this.#times.get(name) ?? []).filter((time) => time > now - this.#window && time <= now);
     if (times.length >= this.#limit) {
       const retryAfter = Math.ceil((times[0]! + this.#window - now) / MICROS);

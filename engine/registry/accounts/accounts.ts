@@ -1,6 +1,6 @@
 /**
- * Accounts: a name, a way to reach its holder, and keys. An account is opened without any proof and got back with a
- * recovery key. All of it is private rows; nothing of it enters the log.
+ * Accounts: a name, a way to reach the holder, and keys. Opening an account needs no proof. A recovery key gives access
+ * to a lost account again. Everything is in private rows; nothing of it enters the log.
  */
 import { randomUUID } from "node:crypto";
 import { importPublicKey } from "../../crypto/keys/spki.js";
@@ -34,11 +34,13 @@ export interface AccountInput extends CredentialInput {
   /** 1–100 characters, no control characters; unique without regard to case. */
   readonly display_name: string;
   readonly email: string;
-  /** Base64, the key's own, over the canonical JSON of `accountStatement` of what is sent. */
+  /**
+   * Base64 signature by the key itself, over the canonical JSON of `accountStatement` of the request as it was sent.
+   */
   readonly possession_signature?: string | null;
 }
 
-/** The body of `POST /users/recover`: the rest describes the credential that replaces all others. */
+/** The body of `POST /users/recover`. The inherited members describe the credential that replaces all others. */
 export interface Recovery extends CredentialInput {
   /** The display name, without regard to case. */
   readonly pseudonym: string;
@@ -48,23 +50,23 @@ export interface Recovery extends CredentialInput {
 export interface OpenedAccount {
   readonly user: { readonly id: string; readonly display_name: string; readonly created_at: string };
   readonly credential: Credential;
-  /** Shown this once; what is kept cannot be turned back into it. */
+  /** Shown only this once. The stored hash cannot be turned back into it. */
   readonly recovery_key: string;
 }
 
 export interface RecoveredAccount extends OpenedAccount {
-  /** How many credentials were active and are no longer. */
+  /** Number of credentials that were active and are now revoked. */
   readonly revoked_credentials: number;
 }
 
 const MAX_NAME_CHARACTERS = 100;
-/** Wrong recovery keys for one name, and from one address, in a quarter of an hour. */
+/** Wrong recovery keys in a quarter of an hour, for one name and from one address. */
 const RECOVERY_TRIES = 5;
 const RECOVERY_WINDOW_SECONDS = 900;
 
 /** The form in which display names are compared: canonical, and case-folded in full (`ß` is `ss`, `ς` is `σ`). */
 export function foldName(name: string): string {
-  // One direction alone leaves pairs apart: upper case has no small final sigma, only lower case knows ẞ to be ß.
+  // One direction is not enough: upper case has no small final sigma, and only lower case maps ẞ to ß.
   return name.normalize("NFD").toLowerCase().toUpperCase().toLowerCase().normalize("NFC");
 }
 
@@ -77,7 +79,7 @@ export class Accounts {
   readonly #clock: Clock;
   readonly #triesOfNames: Tries;
   readonly #triesOfAddresses: Tries;
-  /** A hash of a key that nobody has, checked where there is no account. */
+  /** The hash of a random key, checked when there is no account. */
   #decoy: Promise<string> | null = null;
 
   /** Use `openRegistry`. */
@@ -101,11 +103,12 @@ export class Accounts {
   }
 
   /**
-   * Opens an account with its first credential (`POST /users`; `api.md`, Accounts and credentials): both or neither. A key
-   * that has signed this is taken from an account to which somebody bound it without its signature.
-   * @throws CairnlogError `invalid-input`; `not-found` when the key is not registered; `wrong-key-status` when it is not
-   *   active; `invalid-signature`; `already-exists` when it is on an account or the name is taken; `forbidden` when the hardware attestation
-   *   does not hold; `overloaded`; and as `Log.execute` does
+   * Opens an account with its first credential, in one transaction (`POST /users`; `api.md`, Accounts and credentials).
+   * If somebody bound the key to another account without its signature, a request that the key has signed takes it from
+   * there.
+   * @throws CairnlogError `invalid-input`; `not-found` when the key is not registered; `wrong-key-status` when it is
+   *   not active; `invalid-signature`; `already-exists` when it is on an account or the name is taken; `forbidden` when
+   *   the hardware attestation is not valid; `overloaded`; and as `Log.execute` does
    */
   async create(account: AccountInput): Promise<OpenedAccount> {
     const input = members(account);
@@ -119,7 +122,7 @@ export class Accounts {
     const confirmed = await this.#isConfirmed(input);
     const credential = this.#draft(form, null, confirmed);
     const folded_name = foldName(name);
-    // Asked of the disk first: nobody makes us hash a key for an account that cannot be.
+    // Checked against the disk first, so that nobody makes the service hash a key for an account that cannot be opened.
     checkNameFree(committedState(this.#log), folded_name);
     const recovery = await this.#newRecoveryKey();
     const { value } = await this.#log.execute(createAccount, {
@@ -132,9 +135,9 @@ export class Accounts {
   }
 
   /**
-   * Gets an account back (`POST /users/recover`; `api.md`, Accounts and credentials): revokes its active credentials,
-   * binds the new key and replaces the recovery key, all or nothing. The new key may be one of the account's own.
-   * @param address whoever asks, as far as wrong tries are counted together
+   * Recovers an account (`POST /users/recover`; `api.md`, Accounts and credentials). It revokes the active credentials,
+   * binds the new key and replaces the recovery key, in one transaction. The new key may be one of the account's own.
+   * @param address the client, as far as wrong tries are counted together
    * @throws CairnlogError `invalid-input`; `rate-limited` after five wrong tries for the name or from the address;
    *   `unauthenticated` for an unknown name and a wrong key alike; then as `create` does
    */
@@ -161,8 +164,8 @@ export class Accounts {
   }
 
   /**
-   * The account of a name, when the recovery key is its own. Name and key come from whoever wants the account: where
-   * there is none, a key is checked against a hash all the same, so that time does not tell which names exist.
+   * The account with this name, if the recovery key is right. The client chooses both. If there is no such account, the
+   * key is checked against a decoy hash, so that the time does not reveal which names exist.
    */
   async #authenticate(folded: string, recoveryKey: string, address: string): Promise<UserRow> {
     const takings = [this.#triesOfAddresses.take(address), this.#triesOfNames.take(folded)];
@@ -187,7 +190,7 @@ export class Accounts {
     return user;
   }
 
-  /** Awaited for every name, so that making it tells nothing either. */
+  /** Awaited for every name, so that the time to make the decoy reveals nothing either. */
   #decoyHash(): Promise<string> {
     this.#decoy ??= this.#hasher.hash(hashable(generateRecoveryKey())).catch((error) => {
       this.#decoy = null;
@@ -201,7 +204,7 @@ export class Accounts {
     return { key, hash: await this.#hasher.hash(hashable(key)) };
   }
 
-  /** Whether the key has signed that this account is opened with it, as it was sent. The input was checked. */
+  /** Whether the key has signed the request to open this account, as it was sent. The input has been checked. */
   async #isConfirmed(input: JsonObject): Promise<boolean> {
     const { display_name, email, key_fingerprint, possession_signature } = input;
     if (possession_signature === undefined || possession_signature === null) return false;
@@ -219,7 +222,7 @@ export class Accounts {
   }
 
   /**
-   * @param userId the account that the key may be on already
+   * @param userId the account that the key may already be on
    * @param confirmed whether the key has signed that it is to be on this account
    */
   #draft(form: CredentialForm, userId: string | null, confirmed: boolean): DraftCredential {
@@ -230,7 +233,7 @@ export class Accounts {
   }
 }
 
-/** A key of our own is always in its canonical form. */
+/** A key that the service generated always has a canonical form. */
 const hashable = (key: string): string => canonicalRecoveryKey(key)!;
 
 function answer({ id, display_name, created_at }: UserRow, credential: Credential, key: string): OpenedAccount {

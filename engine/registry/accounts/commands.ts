@@ -1,4 +1,4 @@
-/** How accounts and their credentials come and end: private rows, and no entries. */
+/** Commands that create and end accounts and their credentials. They write private rows, and no entries. */
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { StateReader } from "../../log/write/projection.js";
@@ -8,11 +8,11 @@ import { type Credential, credentialOf, type DraftCredential, isHardwareBacked }
 
 interface AccountChange {
   readonly credential: DraftCredential;
-  /** As `isHardwareBacked` takes them. */
+  /** The trusted roots, as `isHardwareBacked` takes them. */
   readonly hardware_roots: readonly string[];
 }
 
-/** An account and its new credential, as a command left them. */
+/** An account and its new credential after a command. */
 interface Bound {
   readonly user: UserRow;
   readonly credential: Credential;
@@ -61,7 +61,7 @@ export const recoverAccount = define(
     },
   ): Bound & { readonly revoked: number } => {
     const user = transaction.get("users", user_id)!;
-    // The same key was used meanwhile: it is good once.
+    // Another recovery used the same key meanwhile. A recovery key works only once.
     if (user.recovery_hash !== known_hash) throw unauthenticated();
     checkFree(transaction, credential, transaction.timestamp, user_id);
     const revoked = revokeAll(transaction, user_id);
@@ -99,9 +99,9 @@ export const enrollCredential = define(
 );
 
 /**
- * That a key may be bound: part of commands, and asked of the disk before a command is worth its work. A key that has
- * signed this is also taken from an account to which somebody bound it without its signature.
- * @param userId the account that it may be on already; null when it must be on none
+ * Checks that a key may be bound. Commands call it. It is also called before a command, to avoid needless work. If
+ * somebody bound the key to an account without its signature, a request that the key has signed may take it from there.
+ * @param userId the account that the key may already be on; null if it must not be on any
  * @throws CairnlogError `wrong-key-status` when it is not active, `already-exists` when it is on an account
  */
 export function checkFree(
@@ -119,17 +119,20 @@ export function checkFree(
 const isOnAccount = (fingerprint: string): CairnlogError =>
   new CairnlogError("already-exists", `The key ${fingerprint} is on an account already.`);
 
-/** That a display name may be given, as `checkFree`. @throws CairnlogError `already-exists` */
+/** Checks that a display name is free. @throws CairnlogError `already-exists` */
 export function checkNameFree(state: Pick<StateReader, "get">, foldedName: string): void {
   if (state.get("userNames", foldedName)) throw new CairnlogError("already-exists", "This display name is taken.");
 }
 
-/** One answer for an unknown name and for a wrong key: which names exist is nobody's business. */
+/** The error is the same for an unknown name and for a wrong key, so that it does not reveal which names exist. */
 export function unauthenticated(): CairnlogError {
   return new CairnlogError("unauthenticated", "There is no account with this name and this recovery key.");
 }
 
-/** Writes a credential whose key was found free, and takes the key from the account that it was on without its signature. */
+/**
+ * Writes a credential whose key was found free. If the key is on another account without its signature, it is removed
+ * there.
+ */
 function bind(
   transaction: Transaction,
   draft: DraftCredential,
@@ -141,7 +144,7 @@ function bind(
   if (before && before.user_id !== userId) removeAll(transaction, before.user_id, key_fingerprint);
   const row: CredentialRow = {
     ...draft,
-    // What a key has signed once holds while it stays.
+    // A confirmation by the key stays valid while the key stays on the account.
     confirmed: draft.confirmed === true || (before?.user_id === userId && before.confirmed === true),
     user_id: userId,
     status: "active",

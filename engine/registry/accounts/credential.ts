@@ -1,8 +1,8 @@
-/** What a credential is, and what follows from its row. */
+/** Credentials, and the facts that follow from a credential's row. */
 import type { StateReader } from "../../log/write/projection.js";
 import type { CredentialRow } from "../../store/rows.js";
 
-/** A credential as it is answered. */
+/** A credential as it is served. */
 export interface Credential {
   readonly id: string;
   readonly key_fingerprint: string;
@@ -14,7 +14,7 @@ export interface Credential {
   readonly revoked_at: string | null;
 }
 
-/** A credential that is ready to be written, should its key still be free then. */
+/** A credential that is ready to be written if its key is still free. */
 export type DraftCredential = Omit<CredentialRow, "user_id" | "status" | "created_at" | "revoked_at">;
 
 /** The credential of a key, whatever its status; undefined when it is on no account. */
@@ -24,9 +24,10 @@ export function credentialOf(state: Pick<StateReader, "get">, fingerprint: strin
 }
 
 /**
- * Whether a credential is hardware-backed. A root that was taken away since, or set where none was, counts as of now:
- * what was believed then is no proof.
- * @param hardwareRoots ids of the roots that are trusted now; without any, what credentials say of themselves is believed
+ * Whether a credential is hardware-backed. The current roots decide. If a root was removed, or roots were set after a
+ * declaration was believed, the credential is no longer hardware-backed.
+ * @param hardwareRoots ids of the roots that are trusted now; if there are none, the declarations of credentials are
+ *   believed
  */
 export function isHardwareBacked(
   { credential_type, hardware_root }: Pick<CredentialRow, "credential_type" | "hardware_root">,

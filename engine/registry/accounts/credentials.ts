@@ -1,6 +1,6 @@
 /**
  * Credentials: which keys belong to an account, and which of them are held in hardware. They are private rows, written
- * by commands that append nothing: the public log does not know who owns which keys.
+ * by commands that append nothing: the public log does not contain who owns which keys.
  */
 
 import { randomUUID } from "node:crypto";
@@ -26,27 +26,27 @@ import { type Credential, type DraftCredential, hasHardware } from "./credential
 /** The key of an account, as a request describes it. */
 export interface CredentialInput {
   readonly credential_type: "software" | "hardware";
-  /** Of a registered, active key that is on no other account. */
+  /** A registered, active key that is not on another account. */
   readonly key_fingerprint: string;
   /** 1–100 characters. */
   readonly device_label: string;
-  /** PEM chain, leaf first. Looked at for `hardware` only, and only where there are roots to check it against. */
+  /** PEM chain, leaf first. It is read only for `hardware`, and only if roots are set to check it against. */
   readonly hardware_attestation?: string | null;
 }
 
 /** The body of `POST /credentials/enroll`. */
 export interface Enrolment extends CredentialInput {
-  /** The key that vouches for the new one; its account gets it. */
+  /** The key that vouches for the new one. The new key joins the account of this key. */
   readonly issuing_fingerprint: string;
-  /** Of a challenge for the new key. */
+  /** A challenge for the new key. */
   readonly challenge_id: string;
-  /** Base64, the new key's, over the challenge's nonce. */
+  /** Base64 signature by the new key, over the challenge's nonce. */
   readonly challenge_signature: string;
-  /** Base64, the issuing key's, over the canonical JSON of what `enrolmentMessage` holds. */
+  /** Base64 signature by the issuing key, over the canonical JSON of the `enrolmentMessage` object. */
   readonly chain_signature: string;
 }
 
-/** Input that has the form of a credential. */
+/** Checked input that describes a credential. */
 export interface CredentialForm {
   readonly type: "software" | "hardware";
   readonly fingerprint: string;
@@ -56,10 +56,10 @@ export interface CredentialForm {
 
 const TYPES: readonly unknown[] = ["software", "hardware"];
 const MAX_LABEL_CHARACTERS = 100;
-/** Of texts that only ever name something. */
+/** Bounds for texts that only name something. */
 const NAMING = { min: 1, max: 256 };
 
-/** Checks the members that describe a credential; what is wrong with them goes to `faults`. */
+/** Checks the members that describe a credential, and adds their faults to `faults`. */
 export function readCredential(input: JsonObject, faults: Faults): CredentialForm {
   const { credential_type, hardware_attestation } = input;
   if (!TYPES.includes(credential_type)) faults.add("/credential_type", `It must be one of ${TYPES.join(", ")}.`);
@@ -73,7 +73,7 @@ export function readCredential(input: JsonObject, faults: Faults): CredentialFor
   };
 }
 
-/** What the issuing key signs, in canonical JSON: it takes this one key, for this one challenge. */
+/** The canonical JSON that the issuing key signs: it accepts this key, for this challenge. */
 function enrolmentMessage(challenge_id: string, issuing_fingerprint: string, key_fingerprint: string): Uint8Array {
   return utf8(canonicalJson(enrolmentStatement(challenge_id, issuing_fingerprint, key_fingerprint)));
 }
@@ -103,12 +103,12 @@ export class Credentials {
     this.#clock = parts.clock;
   }
 
-  /** Ids of the roots that are trusted, for commands. */
+  /** Ids of the trusted roots, for commands. */
   get hardwareRoots(): readonly string[] {
     return this.#roots.ids;
   }
 
-  /** Whether nothing but the holder's word makes a credential hardware-backed, because no roots are set. */
+  /** Whether the holder's declaration alone makes a credential hardware-backed, because no roots are set. */
   get believesDeclarations(): boolean {
     return this.#roots.isEmpty;
   }
@@ -149,10 +149,13 @@ export class Credentials {
     return { credential: value };
   }
 
-  /** The challenge must be the new key's. Here a proof that fails leaves nobody authenticated: 401 instead of 403. */
+  /**
+   * Consumes a challenge, which must be for the new key. A failed proof gives 401 here instead of 403, because it
+   * leaves nobody authenticated.
+   */
   async #consume(challengeId: string, signature: string, fingerprint: string): Promise<void> {
     try {
-      // Whether the key is still active is for the command to say.
+      // The command checks whether the key is still active.
       const answer = { challengeId, signature, fingerprint, purposes: ["general"], allowEnded: true } as const;
       await this.#challenges.consume(answer);
     } catch (error) {
@@ -168,7 +171,7 @@ export class Credentials {
   }
 
   /**
-   * A credential ready to be written. An attestation that was sent must hold.
+   * A credential that is ready to be written. If an attestation was sent, it must be valid.
    * @param confirmed whether the key has signed that it is to be on this account
    * @throws CairnlogError `invalid-input`, `forbidden` as `HardwareRoots.verify` does
    */
@@ -195,7 +198,7 @@ export class Credentials {
   }
 }
 
-/** State as it is on disk, for questions that need not wait for a command. */
+/** The state on disk, for questions that do not need a command. */
 export function committedState(log: Log): Pick<StateReader, "get"> {
   return { get: (table, key) => log.row(table, key) };
 }

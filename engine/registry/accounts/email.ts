@@ -1,15 +1,17 @@
 /**
- * E-mail addresses: whether a text is one (RFC 5321 §4.1.2, RFC 6531 §3.3 for letters beyond ASCII). Quoted local parts
- * and address literals are not taken: no provider gives them out, and quotes let line breaks and commas into headers.
+ * E-mail addresses: whether a text is one (RFC 5321 §4.1.2; RFC 6531 §3.3 for letters beyond ASCII). Quoted local parts
+ * and address literals are refused: no provider uses them, and quotes would let line breaks and commas into headers.
  */
 
-/** RFC 5321 §4.5.3.1: the path of 256 octets has two angle brackets. */
+/** RFC 5321 §4.5.3.1: the path of 256 octets includes two angle brackets. */
 const MAX_OCTETS = 254;
 const MAX_LOCAL_OCTETS = 64;
 /** Labels of letters, digits and inner hyphens; a label may be 63 octets long (RFC 1035 §2.3.4). */
 const LABEL = /^(?!-)[A-Za-z0-9\u{80}-\u{10ffff}-]{1,63}(?<!-)$/u;
 const ATOM = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u{80}-\u{10ffff}-]+$/u;
-/** Beyond ASCII, what no name holds: controls, spaces, halves of surrogate pairs, invisible formatting. */
+/**
+ * Characters beyond ASCII that no name may contain: controls, spaces, halves of surrogate pairs, invisible formatting.
+ */
 const UNFIT = /[\p{C}\p{Z}]/u;
 
 /** Whether `value`, which may come from an attacker, is an e-mail address of at most 254 octets in UTF-8. */

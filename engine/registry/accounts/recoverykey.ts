@@ -8,11 +8,11 @@ const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const BITS_PER_CHARACTER = 5;
 const CHARACTERS = 40;
 const BYTES = (CHARACTERS * BITS_PER_CHARACTER) / 8;
-/** Every character set apart by hyphens and more is still short; bounds the work on hostile text. */
+/** A text with a hyphen around every character is still shorter. Limits the work on hostile text. */
 const MAX_LENGTH = 256;
 const CANONICAL = /^[0-9A-HJKMNP-TV-Z]{40}$/;
 
-/** A new recovery key as it is shown, once. */
+/** A new recovery key in the form that is shown once. */
 export function generateRecoveryKey(): string {
   let value = BigInt(`0x${randomBytes(BYTES).toString("hex")}`);
   let text = "";
@@ -24,12 +24,12 @@ export function generateRecoveryKey(): string {
 }
 
 /**
- * The one form in which a recovery key is hashed and compared: upper case, no hyphens, and the letters that people read
- * for digits (O, I, L) as those digits. The text may come from an attacker.
- * @returns undefined for what cannot be a recovery key
+ * The only form in which a recovery key is hashed and compared: upper case, without hyphens. The letters O, I and L,
+ * which people read for digits, become those digits. The text may come from an attacker.
+ * @returns undefined for a text that cannot be a recovery key
  */
 export function canonicalRecoveryKey(text: string): string | undefined {
-  // ASCII first: upper case of some other letters is an ASCII letter.
+  // ASCII is checked first, because the upper case of some other letters is an ASCII letter.
   if (text.length > MAX_LENGTH || !/^[0-9A-Za-z-]*$/.test(text)) return undefined;
   const key = text.replaceAll("-", "").toUpperCase().replaceAll("O", "0").replace(/[IL]/g, "1");
   return CANONICAL.test(key) ? key : undefined;

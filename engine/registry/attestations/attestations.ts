@@ -1,6 +1,7 @@
 /**
- * Attestations: a manifest and a signature over it become an entry of the log. What was signed is checked before the
- * command; what depends on the state of the log (is the key active, was this submitted before) within it.
+ * Attestations: a manifest and a signature over it become an entry of the log. The signature is checked before the
+ * command. The command checks everything that depends on the state of the log: whether the key is active, and whether
+ * the attestation was submitted before.
  */
 import { hash, randomUUID } from "node:crypto";
 import type { OperatorKey } from "../../crypto/keys/operator-key.js";
@@ -34,25 +35,28 @@ const DEFAULT_TYPE = "authorship";
 export interface Submission {
   readonly manifest: unknown;
   readonly public_key_pem: string;
-  /** Base64, over the canonical manifest as submitted, or with `attestations: []`. */
+  /** Base64 signature over the canonical manifest as submitted, or with `attestations: []`. */
   readonly signature: string;
   /**
-   * One of the four short types or a predicate URL. When absent: the one that the manifest's document names, else
+   * One of the four short types or a predicate URL. If absent, the type that the manifest's document names, else
    * `authorship`.
    */
   readonly attestation_type?: string | null;
-  /** Taken when the key is not registered yet. */
+  /** Used if the key is not registered yet. */
   readonly pseudonym?: string | null;
-  /** When absent: the one that the manifest's document names, if it does. */
+  /** If absent, the statement that the manifest's document names, if it does. */
   readonly intent_statement?: string | null;
-  /** Needed when one is set for the key. */
+  /** Required if the key has a password. */
   readonly password?: string | null;
 }
 
-/** A key that the submitter has shown to hold, beside the signature. */
+/** A key that the submitter has proven to hold, besides the signature. */
 export interface Possession {
   readonly fingerprint: string;
-  /** Whether it was shown for this submission alone: then it must be the signer's key. A session may be of any key. */
+  /**
+   * Whether the proof was made for this submission alone. It must then be of the signer's key. A session may be of any
+   * key.
+   */
   readonly isForThis: boolean;
 }
 
@@ -65,11 +69,14 @@ export interface AttestationReceipt {
   readonly entry_hash: string;
   /** Bare hex. */
   readonly manifest_hash: string;
-  /** Of the size that the entry made; null only for an entry of imported history, which has none. */
+  /** The tree head of the size that ends with this entry. Null for an entry of imported history, which has no head. */
   readonly sth: TreeHead | null;
   /** Whether this is the receipt of an earlier submission. */
   readonly duplicate: boolean;
-  /** Which of type and statement the signature covers, since the manifest's document names it; the other is the log's word. */
+  /**
+   * Whether the signature covers type and statement, which is so if the manifest's document names them. Only the log
+   * says the others.
+   */
   readonly signed: SignedMembers;
 }
 
@@ -96,15 +103,16 @@ export class Attestations {
   }
 
   /**
-   * Records an attestation (`POST /attestations`), registering its key first when it is new. The same signer attesting
-   * the same manifest with the same type and statement again gets the first receipt, also when the key has ended meanwhile.
+   * Records an attestation (`POST /attestations`). A new key is registered first. If the same signer attests the same
+   * manifest with the same type and statement again, the answer is the first receipt, even if the key has ended
+   * meanwhile.
    *
-   * Manifest and signature may come from somebody who has read them: then what the signature does not cover (another
-   * type, statement or list of earlier attestations) is taken only from who holds the key.
-   * @param shown null when neither session nor `auth` proof came with the submission
+   * Somebody who has read a manifest and its signature may submit them. The signature may not cover type, statement and
+   * earlier attestations. Other values of these are accepted only from the holder of the key.
+   * @param shown null if the submission came without a session and without an `auth` proof
    * @throws CairnlogError `invalid-key`, `private-key`, `invalid-input`, `not-i-json`; `forbidden` for a predicate of
-   *   the operator's, for a proof of another key, and for a password that is missing or wrong; `rate-limited` after too many wrong ones;
-   *   `invalid-signature`; `key-not-active`; `proof-required`; and as `Log.append` does
+   *   the operator's, for a proof of another key, and for a password that is missing or wrong; `rate-limited` after too
+   *   many wrong ones; `invalid-signature`; `key-not-active`; `proof-required`; and as `Log.append` does
    */
   async submit(submission: Submission, shown: Possession | null = null): Promise<AttestationReceipt> {
     const input = members(submission);
@@ -114,21 +122,21 @@ export class Attestations {
     if (shown?.isForThis && !isHeld)
       throw new CairnlogError("forbidden", `The proof is of the key ${shown.fingerprint}, not of the signer's.`);
     const hasPassword = this.#passwords.isSet(fingerprint);
-    // After the signature: without one of the key's own, nobody can spend its holder's tries.
+    // Checked after the signature, so that nobody without a signature of the key can use up its holder's tries.
     await this.#passwords.check(fingerprint, input.password);
     const attempt = { ...signed, may_differ: signed.may_differ || hasPassword || isHeld };
     return (await this.#record(attempt, names)) ?? (await this.#record({ ...attempt, is_another: true }, names))!;
   }
 
   /**
-   * The predicate, which is the event type, of an attestation of this type by this key (`spec.md`, predicate ownership).
+   * The predicate of an attestation of this type by this key, which is its event type (`spec.md`, predicate ownership).
    * @throws CairnlogError `invalid-input`, `forbidden`
    */
   predicate(type: unknown, fingerprint: string): string {
     return resolvePredicate(type ?? DEFAULT_TYPE, this.#predicateBase, fingerprint === this.#operator.fingerprint);
   }
 
-  /** @returns also which of type and statement the signature covers */
+  /** @returns also whether the signature covers type and statement */
   async #check(
     input: Readonly<Record<string, unknown>>,
   ): Promise<{ readonly signed: SignedAttestation; readonly names: SignedMembers }> {
@@ -159,7 +167,7 @@ export class Attestations {
       signed_payload_hash,
       signature: input.signature as string,
       tags: checked.tags,
-      // Then nothing of it could be anybody's but the signer's.
+      // The signature covers the whole submission, so every part of it is the signer's.
       may_differ: names.attestation_type && names.intent_statement && signed_payload_hash === null,
       is_another: false,
     };
@@ -167,7 +175,7 @@ export class Attestations {
   }
 
   /**
-   * @returns the manifest's hash, and that of what the signature is over where this is something else; both bare hex
+   * @returns the hash of the manifest, and the hash of the signed bytes if these are not the manifest; both bare hex
    * @throws CairnlogError `invalid-signature`, `not-i-json`
    */
   async #verify(
@@ -175,8 +183,8 @@ export class Attestations {
     { manifest }: CheckedManifest,
     signature: Uint8Array,
   ): Promise<Pick<SignedAttestation, "manifest_hash" | "signed_payload_hash">> {
-    // Whether it signs what was there before or nothing of it makes a difference only when there was something. Nearly
-    // always there was not, and then Node's own bytes of a text cost a third of those that are made for browsers, too.
+    // The two payloads differ only if there are earlier attestations, which is rare. Without them, Node's own encoder
+    // is used: it costs a third of the portable one.
     const payloads = manifest.attestations.length
       ? attestationPayloads(manifest, manifest.attestations.length)
       : [{ bytes: Buffer.from(canonicalJson(manifest)) }];
@@ -193,13 +201,13 @@ export class Attestations {
     );
   }
 
-  /** @returns undefined when the entry found under this submission's term turns out to be another's */
+  /** @returns undefined if the entry that was found under this submission's term belongs to another submission */
   async #record(signed: SignedAttestation, names: SignedMembers): Promise<AttestationReceipt | undefined> {
     const { value, receipts } = await this.#log.execute(recordAttestation, signed);
     const { pseudonym } = value;
     if (value.event) return answer(value.event, pseudonym, receipts.at(-1)!, { duplicate: false, signed: names });
     const { earlier } = value;
-    // The command was answered when all that it read was on disk.
+    // The command is answered only when everything that it read is on disk.
     const entry = this.#log.entryAt(earlier)!;
     const event = completeAttestation(entry);
     const isSame =

@@ -1,4 +1,4 @@
-/** How attestations are recorded. Whoever runs this has verified the signature. */
+/** The command that records an attestation. The caller has verified the signature. */
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { KeyRow } from "../../store/rows.js";
@@ -7,10 +7,10 @@ import { appendRegistration, type PlainKey } from "../keys/commands.js";
 import { requireActive } from "../keys/status.js";
 import { submissionTerms } from "./events.js";
 
-/** A submission whose signature holds. */
+/** A submission with a valid signature. */
 export interface SignedAttestation {
   readonly key: PlainKey;
-  /** Of a key that is not registered yet. */
+  /** Used if the key is not registered yet. */
   readonly pseudonym: string;
   readonly event_type: string;
   readonly attestation_id: string;
@@ -20,24 +20,25 @@ export interface SignedAttestation {
   readonly intent_statement: string | null;
   /** Bare hex. */
   readonly manifest_hash: string;
-  /** Of what the signature is over, bare hex; null if that is the manifest as it was submitted. */
+  /** Bare hex hash of the signed bytes. Null if the signature is over the manifest as it was submitted. */
   readonly signed_payload_hash: string | null;
   /** Base64, as it was sent. */
   readonly signature: string;
   readonly tags: readonly string[];
   /**
-   * Whether it may differ from an attestation that was made of the same signed bytes, in type, statement or earlier
-   * attestations: the submitter holds the key, or the signature covers all of that. Everybody else may have the signature
-   * from the log.
+   * Whether type, statement and earlier attestations may differ from those of an attestation with the same signed
+   * bytes. True if the submitter holds the key, or if the signature covers all of them. Anybody else may have taken the
+   * signature from the log.
    */
   readonly may_differ: boolean;
   /**
-   * Whether the entry under this submission's term is known to be of another one: a term is half of a SHA-256 only.
+   * Whether the entry under this submission's term is known to belong to another one. A term is only half of a SHA-256,
+   * so two submissions may share it.
    */
   readonly is_another: boolean;
 }
 
-/** What the command appended, or the leaf index of the entry that seems to be this submission's already. */
+/** The event that the command appended, or the leaf index of an entry that seems to be the same submission. */
 export type Recorded = { readonly pseudonym: string } & (
   | { readonly event: AttestationEvent }
   | { readonly earlier: number; readonly event?: never }
@@ -54,7 +55,7 @@ export const recordAttestation = define(
     const { key, event_type } = signed;
     const row: KeyRow | undefined = transaction.get("keys", key.fingerprint);
     const pseudonym = row?.pseudonym ?? signed.pseudonym;
-    // In the order of canonical JSON, which then has nothing to sort.
+    // The members are in the order of canonical JSON, so that it has nothing to sort.
     const payload = {
       attestation_id: signed.attestation_id,
       attestation_type: signed.attestation_type,

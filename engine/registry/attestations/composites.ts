@@ -1,6 +1,6 @@
 /**
- * Composite documents: parts in an order, one hash over them, one manifest to sign. Each part keeps the manifest it came
- * with, attestations and all, so that a verifier can judge part by part.
+ * Composite documents: ordered parts, one hash over them, one manifest to sign. Each part keeps the manifest that it
+ * came with, including its attestations, so that a verifier can judge each part.
  */
 import { encodeBase64 } from "../../verify/encoding.js";
 import { isObject, type JsonObject } from "../../verify/json/shape.js";
@@ -20,7 +20,7 @@ import { readManifest } from "./manifest.js";
 const MAX_PARTS = 1000;
 const MAX_TITLE_CHARACTERS = 500;
 const MAX_ROLE_CHARACTERS = 100;
-/** Composites within composites; each level is verified in turn. */
+/** Maximum depth of composites within composites. Each level is verified in turn. */
 const MAX_DEPTH = 4;
 
 export interface CompositePart {
@@ -28,7 +28,7 @@ export interface CompositePart {
   /** `sha256:` and hex. */
   readonly content_hash: string;
   readonly role?: string;
-  /** The part's own manifest; its content hash is the part's. */
+  /** The part's own manifest. Its content hash must be that of the part. */
   readonly manifest?: Manifest;
 }
 
@@ -39,12 +39,12 @@ export interface Composite {
   readonly composite_hash: string;
 }
 
-/** What verification says of one part. */
+/** The verification result for one part. */
 export interface PartVerdict {
   readonly title: string;
   readonly content_hash: string;
   readonly overall_status: "valid" | "invalid" | "warning" | "not_evaluated";
-  /** Absent for a part that came without a manifest. */
+  /** Absent if the part has no manifest. */
   readonly result?: CompositeVerdict;
 }
 
@@ -54,8 +54,8 @@ export interface CompositeVerdict extends VerificationResult {
 }
 
 /**
- * Makes a composite of 1 to 1000 parts, which keep their order (`POST /composite/assemble`).
- * @throws CairnlogError `invalid-input` with every fault in `details`: also for a part that is there twice
+ * Makes a composite of 1 to 1000 parts, in the given order (`POST /composite/assemble`).
+ * @throws CairnlogError `invalid-input` with every fault in `details`, also for a part that occurs twice
  */
 export function assemble(request: unknown): { readonly composite: Composite } {
   return { composite: readComposite(members(request), "") };
@@ -136,8 +136,8 @@ function readPart(value: unknown, path: string, faults: Faults): CompositePart |
 }
 
 /**
- * Verifies a manifest (`POST /verify`) and, when its document has parts, each of them against its own content hash.
- * The whole is no better than the worst of its parts that came with a manifest.
+ * Verifies a manifest (`POST /verify`). If its document has parts, each part is verified against its own content hash.
+ * The result of the whole is no better than the worst result of a part with a manifest.
  * @throws CairnlogError as `Verification.verify` does; `invalid-input` for parts of the wrong form
  */
 export async function verifyComposite(
@@ -153,7 +153,7 @@ export async function verifyComposite(
   faults.check();
   const { parts, composite_hash } = readComposite(document, "/manifest/document");
   const verdicts: PartVerdict[] = [];
-  // One after the other: a composite of a thousand parts must not crowd out everybody else's signatures.
+  // One after the other, so that a composite of a thousand parts does not delay all other signatures.
   for (const { title, content_hash, manifest } of parts) {
     if (!manifest) verdicts.push({ title, content_hash, overall_status: "not_evaluated" });
     else {

@@ -1,7 +1,8 @@
 /**
- * Signing a document in two steps (`POST /documents/sign`): first the manifest and the bytes to sign, then the same
- * request with the signature. The manifest is made from the request alone, so nothing is kept in between. If the first
- * request names type and statement, they are members of the manifest's document, and so are signed.
+ * Signing a document in two steps (`POST /documents/sign`). The first step returns the manifest and the bytes to sign.
+ * The second step sends the same request with the signature. The manifest is made from the request alone, so nothing is
+ * stored in between. If the first request names type and statement, they are members of the manifest's document, and so
+ * are signed.
  */
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
@@ -21,7 +22,7 @@ export interface DocumentSigning extends Omit<Submission, "manifest" | "signatur
 }
 
 export interface PreparedDocument {
-  /** Without attestations yet. */
+  /** Its attestations are still empty. */
   readonly manifest: Manifest & { readonly attestations: readonly [] };
   /** Base64 of the bytes to sign. */
   readonly signing_payload: string;
@@ -30,9 +31,9 @@ export interface PreparedDocument {
 }
 
 /**
- * The first step without `signature`, the second with it.
- * @throws CairnlogError `invalid-input`, `invalid-key`, `private-key`, `forbidden` in both steps; in the second also what
- *   `Attestations.submit` throws
+ * Performs the first step without `signature`, and the second with it.
+ * @throws CairnlogError `invalid-input`, `invalid-key`, `private-key`, `forbidden` in both steps; in the second also
+ *   those of `Attestations.submit`
  * @param shown as `Attestations.submit` takes it
  */
 export async function signDocument(
@@ -60,7 +61,7 @@ export async function signDocument(
     } catch (error) {
       const isUnnamed = Object.keys(terms).length > 0 && error instanceof CairnlogError;
       if (!isUnnamed || error.code !== "invalid-signature") throw error;
-      // The first step did not name type and statement: then they are not signed, and the receipt says so.
+      // The first step did not name type and statement. They are then not signed, and the receipt says so.
       return submit({ attestations: [], document });
     }
   }
@@ -72,7 +73,7 @@ export async function signDocument(
   };
 }
 
-/** Checks as `readManifest` does, and reports faults with paths into the request, which has the document's members. */
+/** Checks as `readManifest` does, but reports faults with paths into the request, which has the document's members. */
 function checkDocument(manifest: Manifest): void {
   const faults = new Faults();
   readTerms(manifest.document, {}, faults);

@@ -1,6 +1,4 @@
-/**
- * Attestations in the log: what their events hold and by which terms they are found again.
- */
+/** Attestations in the log: the content of their events, and the terms by which they are found again. */
 
 import { hashedTerm, textPrefixTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema.js";
@@ -11,12 +9,12 @@ import { isPredicate, type KindedEvent } from "../../verify/kinds.js";
 import { type Attestation, normaliseContentHash } from "../../verify/manifest.js";
 import { decodeSignature } from "../input.js";
 
-/** Filed under it: every attestation. */
+/** The term of every attestation. */
 export const ATTESTATION_TERM = textPrefixTerm(POSTING.attestation, "");
 
 const COMPLETE = ["attestation_type", "document_hash", "signature_algorithm", "signature", "timestamp"] as const;
 
-/** What every attestation event has, also one from imported history. */
+/** The members that every attestation event has, including events of imported history. */
 export type NamedAttestation = JsonObject & {
   readonly attestation_id: string;
   readonly signer_key_fingerprint: string;
@@ -34,7 +32,10 @@ export function namedAttestation({ event_type, payload }: KindedEvent): NamedAtt
     : undefined;
 }
 
-/** The same when it holds all that a receipt repeats: such an event answers for a submission that comes again. */
+/**
+ * The payload of an attestation event that has everything that a receipt repeats; undefined for any other event. Only
+ * such an event can answer a repeated submission.
+ */
 export function completeAttestation(event: KindedEvent): AttestationEvent | undefined {
   const payload = namedAttestation(event);
   return payload && COMPLETE.every((name) => typeof payload[name] === "string")
@@ -42,7 +43,7 @@ export function completeAttestation(event: KindedEvent): AttestationEvent | unde
     : undefined;
 }
 
-/** The attestation that a complete event recorded, as it is answered and put into manifests. */
+/** The attestation that a complete event recorded, as it is served and as it stands in manifests. */
 export function recordedAttestation(payload: AttestationEvent): Attestation {
   const attestation = {
     id: payload.attestation_id,
@@ -58,7 +59,7 @@ export function recordedAttestation(payload: AttestationEvent): Attestation {
     : attestation;
 }
 
-/** The members of an attestation event that say what was submitted. */
+/** The members of an attestation event that describe the submission. */
 export type Submitted = Pick<
   AttestationEvent,
   | "signer_key_fingerprint"
@@ -71,25 +72,28 @@ export type Submitted = Pick<
 
 /** The terms by which a submission finds the attestations that it may repeat. */
 export interface SubmissionTerms {
-  /** Signer, manifest, predicate and statement: what makes a submission the same one again. */
+  /** Signer, manifest, predicate and statement. Two submissions are the same if these are equal. */
   readonly submission: string;
-  /** Signer, and the SHA-256 of what he signed. */
+  /** Signer, and the SHA-256 of the signed bytes. */
   readonly payload: string;
   /**
-   * Signer and signature, in any of its forms. An entry of format 2 or before does not say what its signature is over: it
-   * may be the manifest without the attestations in it, whose hash is not there. But a stranger who sends such a
-   * signature again has no other one, so it is found by itself.
+   * Signer and signature, in any form of the signature. An entry of format 2 or before does not have the hash of the
+   * signed bytes. They may be the manifest without its attestations. But a stranger who submits such an attestation
+   * again has only this signature, so it is found by the signature.
    */
   readonly signature: string;
 }
 
-/** The newest, since a command looks for terms that its event is then filed under: a function of what it was made of. */
+/**
+ * The newest result. A command looks up terms, and its event is then filed under the same terms. The terms depend only
+ * on `of`.
+ */
 let newest: { readonly of: readonly unknown[]; readonly terms: SubmissionTerms } | undefined;
 
-/** The terms of an attestation, or of a submission that would become one. @param eventType its predicate */
+/** The terms of an attestation, or of a submission that may become one. @param eventType its predicate */
 export function submissionTerms(eventType: string, submitted: Submitted): SubmissionTerms {
   const { signer_key_fingerprint: signer, manifest_hash, signature_algorithm, signature } = submitted;
-  // Imported history may hold anything here.
+  // Imported history may have a value of any type here.
   const statement = typeof submitted.intent_statement === "string" ? `=${submitted.intent_statement}` : "";
   const payloadHash = typeof submitted.signed_payload_hash === "string" ? submitted.signed_payload_hash : manifest_hash;
   const of = [eventType, signer, manifest_hash, signature_algorithm, signature, statement, payloadHash];
@@ -107,7 +111,7 @@ export function submissionTerms(eventType: string, submitted: Submitted): Submis
 
 const bareHash = (hash: string): string => normaliseContentHash(hash)?.slice("sha256:".length) ?? hash;
 
-/** One text for all forms of a signature that others than its signer can make. */
+/** The same text for all forms of a signature that somebody other than the signer can make. */
 function oneForm(algorithm: string, signature: string): string {
   const bytes = algorithm === "ecdsa-p256" ? decodeSignature(signature) : undefined;
   return (bytes && ecdsaIdentity(bytes)) ?? signature;

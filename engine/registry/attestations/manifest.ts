@@ -1,6 +1,6 @@
 /**
  * Manifests as they are submitted and verified: their shape, and the bytes that each attestation in them may have
- * signed. All of a manifest may come from an attacker.
+ * signed. An attacker may choose everything in a manifest.
  */
 
 import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../verify/contract.js";
@@ -13,13 +13,13 @@ import { boundedText, Faults } from "../input.js";
 import { isFingerprint } from "../keys/events.js";
 import { MAX_PREDICATE_CHARACTERS } from "./predicates.js";
 
-/** Each costs a verification, and signs all that is before it. */
+/** Each attestation costs a verification, and signs everything before it. */
 export const MAX_ATTESTATIONS = 256;
 export const MAX_STATEMENT_CHARACTERS = 4096;
 const MAX_TITLE_CHARACTERS = 500;
 const MAX_ID_CHARACTERS = 128;
 const MAX_TAGS = 32;
-/** The offline verifier counts tags the same way: it must find the very tags that the log took over. */
+/** The offline verifier counts tags in the same way. It must find exactly the tags that the log has taken over. */
 const MAX_TAG_CHARACTERS = 64;
 
 interface ShapedManifest extends Manifest {
@@ -36,7 +36,7 @@ export interface CheckedManifest {
 }
 
 /**
- * Checks the shape of `value`; members it does not know are left alone, since they are signed.
+ * Checks the shape of `value`. Unknown members are kept, since they are signed.
  * @param path where it stands in the input, for the details of an error
  * @throws CairnlogError `invalid-input` with every fault in `details`
  */
@@ -60,8 +60,8 @@ export function readManifest(value: unknown, path: string): CheckedManifest {
 }
 
 /**
- * Type and statement of a submission. The document of its manifest may name them: then they are signed, and a body that
- * names them as well must say the same.
+ * Type and statement of a submission. If the document of its manifest names them, they are signed, and the body must
+ * not name others.
  * @param input body of the submission
  * @param document of its manifest
  */
@@ -93,7 +93,7 @@ export function readTerms(
   };
 }
 
-/** The tags that the log takes over: all of an array of strings, nothing of anything else. */
+/** The tags that the log takes over: all strings of an array, or none if the value has any other form. */
 function readTags(value: unknown, path: string, faults: Faults): readonly string[] {
   if (!Array.isArray(value) || !value.every((tag) => typeof tag === "string")) return [];
   if (value.length > MAX_TAGS) faults.add(path, `There can be at most ${MAX_TAGS} tags.`);
@@ -117,20 +117,20 @@ function checkAttestations(value: unknown, path: string, faults: Faults): void {
   value.forEach((attestation: unknown, i) => {
     checkAttestation(attestation, `${path}/${i}`, faults);
     const id = isObject(attestation) ? attestation.id : undefined;
-    // One attestation twice would count for two.
+    // The same attestation must not count twice.
     if (id !== undefined && ids.has(id)) faults.add(`${path}/${i}/id`, "Another attestation has the same id.");
     ids.add(id);
   });
 }
 
-/** Whether the values are true is not asked here: a wrong signature makes an attestation invalid, not a manifest. */
+/** Does not check whether the values are true: a wrong signature makes the attestation invalid, not the manifest. */
 function checkAttestation(value: unknown, path: string, faults: Faults): void {
   if (!isObject(value)) {
     faults.add(path, "It must be an object.");
     return;
   }
   const id = boundedText(value.id, `${path}/id`, { min: 1, max: MAX_ID_CHARACTERS }, faults);
-  // Ids of documents and keys look like this, and the attestation graph must not take one for another.
+  // Ids of documents and keys look like this. The attestation graph must not mistake an attestation for one of them.
   if (id?.startsWith("sha256:")) faults.add(`${path}/id`, "It must not look like a fingerprint or a hash.");
   boundedText(value.type, `${path}/type`, { min: 1, max: MAX_PREDICATE_CHARACTERS }, faults);
   const scope = value.scope;
@@ -148,15 +148,16 @@ function checkAttestation(value: unknown, path: string, faults: Faults): void {
     boundedText(intent_statement, `${path}/intent_statement`, { min: 0, max: MAX_STATEMENT_CHARACTERS }, faults);
 }
 
-/** Bytes that an attestation may have signed, and what they cover. */
+/** Bytes that an attestation may have signed, and their coverage. */
 export interface Payload {
   readonly covers: Coverage;
   readonly bytes: Uint8Array;
 }
 
 /**
- * The payloads of every attestation in a manifest, as `attestationPayloads` gives them for one, but each part of the
- * manifest is canonicalised once: a megabyte with many attestations would otherwise cost seconds.
+ * The payloads of every attestation in a manifest. `attestationPayloads` gives the same payloads for one attestation.
+ * Here each part of the manifest is canonicalised only once; otherwise a megabyte with many attestations would cost
+ * seconds.
  */
 export class ManifestPayloads {
   readonly #alone: Payload;
@@ -167,7 +168,7 @@ export class ManifestPayloads {
   /** @throws CairnlogError `not-i-json` */
   constructor(manifest: Manifest) {
     const bare = canonicalJson({ ...manifest, attestations: [] });
-    // RFC 8785 sorts members by UTF-16 units, as `<` does, so those before `attestations` begin the text.
+    // RFC 8785 sorts members by UTF-16 units, as `<` does. The members before `attestations` therefore begin the text.
     const before = canonicalJson(
       Object.fromEntries(Object.entries(manifest).filter(([name]) => name < "attestations")),
     );
@@ -177,7 +178,7 @@ export class ManifestPayloads {
     this.#attestations = manifest.attestations.map(canonicalJson);
   }
 
-  /** What attestation number `position` may have signed, the more telling first. */
+  /** The payloads that attestation number `position` may have signed, the one with the larger coverage first. */
   *of(position: number): Iterable<Payload> {
     if (position > 0) {
       const prior = this.#attestations.slice(0, position).join(",");

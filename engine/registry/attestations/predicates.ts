@@ -1,19 +1,21 @@
 /**
- * Predicates: the URL that says what an attestation states, and that is the event type of its entry. Those under the
- * predicate base belong to the operator, but for the four canonical ones (`spec.md`, Authentication 9).
+ * Predicates: URLs that say what an attestation states, and that are the event types of their entries. Predicates under
+ * the predicate base belong to the operator, except the four canonical ones (`spec.md`, Authentication 9).
  */
 import { CairnlogError } from "../../error.js";
 import { PREDICATE_PATHS } from "../../verify/contract.js";
 import { invalidInput } from "../input.js";
 
 export const MAX_PREDICATE_CHARACTERS = 512;
-/** RFC 3986 §2: what a URL is spelt with. White space, backslashes and the rest are what browsers forgive. */
+/**
+ * RFC 3986 §2: the characters of a URL. Browsers also tolerate white space, backslashes and others; these are refused.
+ */
 const URL_TEXT = /^https:\/\/[A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]+$/;
 const PATH = "/attestation_type";
 
 /**
  * The event type of an attestation of this type: the canonical predicate of a short type, or the URL as it was sent.
- * @param attestationType from the submitter, who would like to pass as the operator
+ * @param attestationType from the submitter, who may try to pass as the operator
  * @param base without a trailing slash
  * @throws CairnlogError `invalid-input` unless it is one of the four short types or an absolute `https:` URL of at most
  *   512 characters; `forbidden` for any spelling of a URL under `base`, other than exactly the canonical four, unless
@@ -37,7 +39,7 @@ export function resolvePredicate(attestationType: unknown, base: string, isOpera
     throw wrong();
   }
   if (url.protocol !== "https:") throw wrong();
-  // Looked at before the spelling is: a respelt reserved predicate is refused for what it is.
+  // Checked before the spelling, so that a respelt reserved predicate gets the error for reserved predicates.
   if (!isOperator && isReserved(attestationType, url, base))
     throw new CairnlogError("forbidden", `Predicates under ${base}/ are reserved to the operator key.`);
   if (!URL_TEXT.test(attestationType)) throw wrong();
@@ -46,7 +48,7 @@ export function resolvePredicate(attestationType: unknown, base: string, isOpera
 
 function isReserved(text: string, url: URL, base: string): boolean {
   const own = new URL(base);
-  // Readers who compare text would take `{base}/../x` for the operator's, wherever it leads.
+  // Readers who compare text would take `{base}/../x` for a predicate of the operator, whatever it resolves to.
   if (text.toLowerCase().startsWith(`${base.toLowerCase()}/`)) return true;
   if (host(url) !== host(own)) return false;
   const prefixes = new Set([...readings(own.pathname)].map((path) => (path.endsWith("/") ? path : `${path}/`)));
@@ -54,12 +56,15 @@ function isReserved(text: string, url: URL, base: string): boolean {
   return false;
 }
 
-/** The parser has folded the host's case, its encodings and the default port; a trailing dot names the same host. */
+/**
+ * The URL parser has normalised the host's case, its encodings and the default port. A trailing dot names the same
+ * host.
+ */
 const host = (url: URL): string => `${url.hostname.replace(/\.+$/, "")}:${url.port}`;
 
 /**
- * Every path that a server could take `path` for: as it is, and after each further decoding of its percent-encodings,
- * since each may be followed by a look-up of its own. Each decoding shortens the text, so this ends.
+ * Every path that a server could read in `path`: the path itself, and the result of each further percent-decoding,
+ * since a server may look up a file after any of them. Each decoding shortens the text, so this ends.
  */
 function* readings(path: string): Iterable<string> {
   for (let text = path; ; ) {
@@ -70,7 +75,7 @@ function* readings(path: string): Iterable<string> {
   }
 }
 
-/** Backslashes as slashes, doubled ones as one, dot segments resolved, letters in one case. */
+/** Backslashes become slashes, repeated slashes become one, dot segments are resolved, letters become lower case. */
 function resolve(path: string): string {
   const segments = path.toLowerCase().split(/[\\/]+/);
   const resolved: string[] = [];

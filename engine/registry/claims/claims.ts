@@ -1,6 +1,6 @@
 /**
- * Encrypted claims: opaque payloads on the public log. The registry checks their form, files them under their lookup
- * keys and, when asked, whether a plaintext is the one that a claim commits to. It can decrypt none of them.
+ * Encrypted claims: opaque payloads on the public log. The registry checks their form and files them under their lookup
+ * keys. On request, it checks whether a claim commits to a given plaintext. It cannot decrypt claims.
  */
 
 import { CairnlogError } from "../../error.js";
@@ -23,12 +23,12 @@ import { type Paging, readPaging } from "../keys/directory.js";
 import { checkPoster, postClaim } from "./commands.js";
 import { claimLookupTerm, ENCRYPTED_CLAIM } from "./events.js";
 
-/** Reveals of one claim by one caller in an hour (`spec.md`, Limits). */
+/** Maximum number of reveals of one claim by one caller in an hour (`spec.md`, Limits). */
 export const DEFAULT_CLAIM_REVEALS = 30;
-/** Bytes of claims that one key may post in 24 hours: an entry of the log is there for ever. */
+/** Maximum bytes of claims that one key may post in 24 hours. An entry of the log stays for ever. */
 export const DEFAULT_CLAIM_BYTES_PER_KEY = 16 * 2 ** 20;
 const REVEAL_WINDOW_SECONDS = 3_600;
-/** Of one page: a claim may have 350 KB, and whoever knows a lookup key can file claims under it. */
+/** Maximum size of one page. A claim may have 350 KB, and anybody who knows a lookup key can file claims under it. */
 const MAX_PAGE_BYTES = 8 * 1024 * 1024;
 
 export interface ClaimReceipt {
@@ -39,14 +39,14 @@ export interface ClaimReceipt {
   readonly log_entry_id: number;
 }
 
-/** A claim's entry as those see it who look it up. */
+/** The entry of a claim as `GET /claims` serves it. */
 export interface ClaimEntry extends Pick<Entry, "id" | "timestamp" | "event_type" | "payload" | "entry_hashes"> {
-  /** Digests of the entry before it; none for the first. */
+  /** Digests of the entry before it. Empty for the first entry. */
   readonly previous_hashes: readonly Pick<EntryDigest, "algorithm" | "digest_hex">[];
 }
 
 export interface ClaimPage {
-  /** Each a `ClaimEntry` as it is served (JSON). */
+  /** Each is a `ClaimEntry` as it is served (JSON). */
   readonly entries: readonly Buffer[];
   readonly page: number;
   readonly per_page: number;
@@ -83,7 +83,7 @@ export class Claims {
   }
 
   /**
-   * That a key may post claims: it is hardware-backed.
+   * Checks that a key may post claims: it must be hardware-backed.
    * @param fingerprint as it is served
    * @throws CairnlogError `forbidden`
    */
@@ -92,11 +92,12 @@ export class Claims {
   }
 
   /**
-   * Appends a claim (`POST /claims`) and resolves when it is on disk. The entry does not say who posted it.
-   * @param payload all of which an attacker may choose; members that are not a claim's are left out
-   * @param poster_fingerprint of the key that the caller has proven
+   * Appends a claim (`POST /claims`) and resolves when it is on disk. The entry does not contain the poster.
+   * @param payload chosen by the client; members that do not belong to a claim are dropped
+   * @param poster_fingerprint the key whose possession the caller has verified
    * @throws CairnlogError `unsupported-commitment`, `invalid-input` as `readClaimPayload` does; `key-not-active`;
-   *   `forbidden` as `checkPoster` does; `rate-limited` when the key has posted as much as it may; and as `Log.append` does
+   *   `forbidden` as `checkPoster` does; `rate-limited` when the key has posted as much as it may; and as `Log.append`
+   *   does
    */
   async post(payload: unknown, poster_fingerprint: string): Promise<ClaimReceipt> {
     const claim: ClaimPayload = readClaimPayload(payload).payload;
@@ -112,7 +113,7 @@ export class Claims {
   }
 
   /**
-   * Claims with a lookup key, oldest first (`GET /claims`). To know the key is to be allowed.
+   * Claims with a lookup key, oldest first (`GET /claims`). Anybody who knows the key may read them.
    * @throws CairnlogError `invalid-input` for a page below 1, not 1 to 200 a page, or a page of more than 8 MiB
    */
   async list(lookupKey: string, paging: Paging = {}): Promise<ClaimPage> {
@@ -121,7 +122,7 @@ export class Claims {
     const total = found.length;
     const start = (page - 1) * perPage;
     const count = Math.max(0, Math.min(perPage, total - start));
-    // Indexes before the first pause: the list is valid until the next append only.
+    // The indexes are read before the first pause, because the list is valid only until the next append.
     const indexes = Array.from({ length: count }, (_, rank) => found.at(start + rank));
     const entries: Buffer[] = [];
     const pieces = new Pieces();
@@ -149,11 +150,10 @@ export class Claims {
   }
 
   /**
-   * Whether a claim commits to a plaintext (`POST /claims/{entry_id}/reveal`). The comparison takes the same time
-   * wherever the two differ.
-   * @param caller fingerprint of the key that the caller has proven
-   * @throws CairnlogError `not-found`; `precondition-failed` for an entry whose commitment is not keyed, as it was before
-   *   claims had to be; `commitment-key-missing`; `invalid-input`, `not-i-json`; `rate-limited`
+   * Whether a claim commits to a plaintext (`POST /claims/{entry_id}/reveal`). The comparison takes constant time.
+   * @param caller fingerprint of the key whose possession was verified
+   * @throws CairnlogError `not-found`; `precondition-failed` for an entry without a keyed commitment, which earlier
+   *   versions allowed; `commitment-key-missing`; `invalid-input`, `not-i-json`; `rate-limited`
    */
   reveal(id: number, { plaintext, commitment_key }: Reveal, caller: string): { readonly valid: boolean } {
     const payload = this.payload(id);
@@ -163,7 +163,7 @@ export class Claims {
         "This entry is older than keyed commitments. Its commitment is not revealed to the service but checked offline.",
       );
     if (!isObject(plaintext)) throw invalidInput("/plaintext", "The plaintext must be an object.");
-    // Counted before it is evaluated: whoever has none left learns nothing and costs nothing.
+    // Counted before the evaluation, so that a caller over the limit learns nothing and costs nothing.
     this.#reveals?.take(`${id} ${caller}`);
     return { valid: verifyClaimCommitment(payload, plaintext, commitment_key) };
   }

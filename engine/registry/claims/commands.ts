@@ -1,4 +1,4 @@
-/** How claims are posted. */
+/** The command that posts a claim. */
 
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
@@ -9,7 +9,7 @@ import { hasHardware } from "../accounts/credential.js";
 import { requireActive } from "../keys/status.js";
 import { takeFromQuota } from "../quota.js";
 
-/** Hours in which the bytes of a key's claims are counted together. */
+/** Hours in which a key's claims count against one quota. */
 const QUOTA_HOURS = 24;
 
 /** @throws CairnlogError `key-not-active`; `forbidden` as `checkPoster`; `rate-limited` */
@@ -25,15 +25,15 @@ export const postClaim = define(
     }: {
       readonly claim: ClaimPayload;
       readonly poster_fingerprint: string;
-      /** As `isHardwareBacked` takes them. */
+      /** The trusted roots, as `isHardwareBacked` takes them. */
       readonly hardware_roots: readonly string[];
-      /** Bytes that one key may post in a day. */
+      /** Maximum bytes that one key may post in a day. */
       readonly quota: number;
     },
   ): void => {
     requireActive(transaction, poster_fingerprint);
     checkPoster(transaction, poster_fingerprint, hardware_roots);
-    // All of a claim is ASCII: as many characters as bytes of the log.
+    // A claim is ASCII only, so its number of characters is its number of bytes in the log.
     const amount = JSON.stringify(claim).length;
     const use = { amount, hours: QUOTA_HOURS, unit: " bytes of claims" };
     takeFromQuota(transaction, ["claim-bytes", poster_fingerprint], quota, use);
@@ -41,7 +41,10 @@ export const postClaim = define(
   },
 );
 
-/** That a key may post claims: part of the command, and asked of the disk before. @throws CairnlogError `forbidden` */
+/**
+ * Checks that a key may post claims. Called by the command, and before it with the state on disk.
+ * @throws CairnlogError `forbidden`
+ */
 export function checkPoster(
   state: Pick<StateReader, "get">,
   fingerprint: string,

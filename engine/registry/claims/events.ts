@@ -1,6 +1,4 @@
-/**
- * Encrypted claims in the log: their event and the term by which those who hold its lookup key find it again.
- */
+/** Encrypted claims in the log: their event, and the term by which holders of the lookup key find it. */
 
 import { hashedTerm } from "../../store/postings/term.js";
 import { POSTING } from "../../store/schema.js";
@@ -8,7 +6,7 @@ import type { JsonObject } from "../../verify/json/shape.js";
 
 export const ENCRYPTED_CLAIM = "encrypted_claim";
 
-/** Filed under it: every claim with this lookup key, in either case of hex. */
+/** The term of every claim with this lookup key, in either case of hex. */
 export function claimLookupTerm(lookupKey: string): string {
   return hashedTerm(POSTING.claimLookup, lookupKey.toLowerCase());
 }

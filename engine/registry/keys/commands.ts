@@ -1,4 +1,4 @@
-/** How keys come and end. Whoever runs these has seen that the caller holds the key. */
+/** Commands that create and end keys. The caller has verified possession of the key. */
 
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
@@ -9,10 +9,10 @@ import { invalidInput } from "../input.js";
 import { givesWay } from "./events.js";
 import { statusAt, unknownKey, wrongKeyStatus } from "./status.js";
 
-/** A checked public key, as commands get it. */
+/** A checked public key as commands take it. */
 export type PlainKey = Pick<ServerKey, "fingerprint" | "algorithm" | "pem">;
 
-/** What of a key a message carries. */
+/** The members of a key that a command needs. */
 export const plainKey = ({ fingerprint, algorithm, pem }: ServerKey): PlainKey => ({ fingerprint, algorithm, pem });
 
 export interface NewKey {
@@ -20,12 +20,12 @@ export interface NewKey {
   readonly pseudonym: string;
   /** Canonical form. */
   readonly expiration_date: string | null;
-  /** Base64, the key's own, as it was sent and verified; null when nobody has shown to hold it. */
+  /** Base64 signature by the key itself, as it was sent and verified. Null if nobody has proven to hold the key. */
   readonly possession_signature: string | null;
 }
 
 /**
- * Registers a key. What a stranger recorded for it gives way to a registration that the key has signed.
+ * Registers a key. A registration that the key has signed replaces one that strangers recorded for it.
  * @throws CairnlogError `already-exists`; `invalid-input` when the expiration has passed
  */
 export const registerKey = define("key.register", (transaction: Transaction, created: NewKey): void => {
@@ -36,9 +36,9 @@ export const registerKey = define("key.register", (transaction: Transaction, cre
 });
 
 /**
- * Replaces a key. The new one must not be there, unless all that is known of it comes from strangers and it has signed.
- * @throws CairnlogError `not-found`; `wrong-key-status` for a key that was succeeded or revoked; `key-not-active` for an
- *   expired one without recovery; `already-exists`; `invalid-input` when the expiration has passed
+ * Replaces a key. The new key must not exist, unless only strangers have recorded it and the new key has signed this.
+ * @throws CairnlogError `not-found`; `wrong-key-status` for a key that was succeeded or revoked; `key-not-active` for
+ *   an expired one without recovery; `already-exists`; `invalid-input` when the expiration has passed
  */
 export const succeedKey = define(
   "key.succeed",
@@ -46,9 +46,11 @@ export const succeedKey = define(
     transaction: Transaction,
     input: Omit<NewKey, "pseudonym" | "possession_signature"> & {
       readonly old_fingerprint: string;
-      /** Base64, the new key's, as it was sent and verified; null when nobody has shown to hold that. */
+      /**
+       * Base64 signature by the new key, as it was sent and verified. Null if nobody has proven to hold the new key.
+       */
       readonly new_key_signature: string | null;
-      /** The old key's, when null. */
+      /** Null means the old key's pseudonym. */
       readonly pseudonym: string | null;
       /** Whether a recovery challenge or token proved the old key. */
       readonly recovery: boolean;
@@ -89,7 +91,10 @@ export const revokeKey = define(
   },
 );
 
-/** Appends the registration of a key; `apply` writes the row. Part of a command that has seen that there may be one. */
+/**
+ * Appends the registration of a key; `apply` writes the row. Part of a command that has checked that the key may be
+ * registered.
+ */
 export function appendRegistration(transaction: Transaction, created: NewKey): void {
   const { key, pseudonym, expiration_date, possession_signature } = created;
   transaction.append(

@@ -1,6 +1,6 @@
 /**
- * The directory of keys: every key in order of registration, and search by a part of the pseudonym. Both go through
- * postings to entries to rows, so that no table is scanned and every page costs what it shows.
+ * The directory of keys: every key in order of registration, and search by a part of the pseudonym. Postings give the
+ * entries and the entries give the rows, so no table is scanned, and a page costs only what it shows.
  */
 
 import type { Log } from "../../log/log.js";
@@ -16,9 +16,9 @@ import { foldPseudonym, readPseudonym } from "./pseudonym.js";
 
 const DEFAULT_PER_PAGE = 50;
 const MAX_PER_PAGE = 200;
-/** Longest text that is a gram itself. */
+/** Maximum length of a text that is a gram itself. */
 const GRAM_CHARACTERS = 3;
-/** Candidates looked at before other work gets its turn: a few milliseconds. */
+/** Number of candidates between two pauses, which takes a few milliseconds. */
 const SLICE = 256;
 
 /** Pages count from 1. */
@@ -41,9 +41,9 @@ export function listKeys(log: Log, paging: Paging): RowPage {
 }
 
 /**
- * Keys whose pseudonym contains `text`, without regard to case, in order of registration. A text of up to three
- * characters is a term itself. For a longer one the entries of its rarest part are looked at one by one: whoever
- * registers keys decides how many those are, so this lets other work in between.
+ * Keys whose pseudonym contains `text`, ignoring case, in order of registration. A text of up to three characters is a
+ * term itself. For a longer text, the entries of its rarest part are checked one by one. Clients decide how many these
+ * are, so other work runs in between.
  * @throws CairnlogError `invalid-input` for a text that no pseudonym can contain, and as `listKeys` does
  */
 export async function searchKeys(log: Log, text: unknown, paging: Paging): Promise<RowPage> {
@@ -64,7 +64,7 @@ export async function searchKeys(log: Log, text: unknown, paging: Paging): Promi
   const rows: KeyRow[] = [];
   let total = 0;
   for (let from = 0; ; from += SLICE) {
-    // Fetched anew after every pause: a list is valid until the next append only, but its beginning never changes.
+    // Read again after every pause: a list is valid only until the next append, but its beginning never changes.
     const candidates = log.postings(term);
     const to = Math.min(candidates.length, from + SLICE);
     for (let rank = from; rank < to; rank++) {
@@ -79,8 +79,8 @@ export async function searchKeys(log: Log, text: unknown, paging: Paging): Promi
 }
 
 /**
- * A page of a list that is the answer. Imported history may hold events that claim to create a key and did not; such a
- * one counts in `total` and leaves a gap in its page.
+ * A page of a list whose every item is a result. Imported history may contain events that claim to create a key but did
+ * not. Such an event counts in `total` and leaves a gap in its page.
  */
 function exactPage(log: Log, list: PostingList, { page, perPage }: Required<Paging>): RowPage {
   const rows: KeyRow[] = [];

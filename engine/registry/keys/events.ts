@@ -1,6 +1,4 @@
-/**
- * Keys in the log: what their events hold, and the rows that follow from them.
- */
+/** Keys in the log: the content of their events, and the rows that follow from them. */
 import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { LoggedEvent } from "../../log/write/projection.js";
 import type { KeyRow } from "../../store/rows.js";
@@ -14,32 +12,35 @@ const KEY_SUCCESSION = "key_succession";
 const FINGERPRINT = /^sha256:[0-9a-f]{64}$/;
 const SPELT_FINGERPRINT = /^(?:sha256:)?([0-9a-f]{64})$/i;
 
-/** Whether `value` is a fingerprint as the log writes it. Only such may be looked up: the table's keys are bounded. */
+/**
+ * Whether `value` is a fingerprint in the log's form. Other values must not be looked up, because the table's keys have
+ * a limited length.
+ */
 export function isFingerprint(value: unknown): value is string {
   return typeof value === "string" && FINGERPRINT.test(value);
 }
 
 /**
- * The fingerprint that a client's `text` means, as the log writes it: bare or with `sha256:`, in either case of hex.
- * Undefined for a text that can be no key's.
+ * The fingerprint in the log's form. `text` comes from a client: bare or with `sha256:`, in either case of hex.
+ * Undefined if `text` cannot be a fingerprint.
  */
 export function canonicalFingerprint(text: string): string | undefined {
   const hex = SPELT_FINGERPRINT.exec(text)?.[1];
   return hex && `sha256:${hex.toLowerCase()}`;
 }
 
-/** What a `key_registration` or `key_succession` says of the key that it creates. */
+/** The values in a `key_registration` or `key_succession` that describe the key that it creates. */
 export interface CreatedKey {
   readonly key: ServerKey;
   readonly pseudonym: string;
   readonly expiresAt: string | null;
-  /** Whether the event carries a signature of the key's own. */
+  /** Whether the event contains a signature by the key itself. */
   readonly proven: boolean;
 }
 
 /**
- * The key that an event creates, or undefined for an event that creates none. History that was imported may hold
- * anything: a payload in which fingerprint, algorithm and key disagree creates nothing.
+ * The key that an event creates, or undefined for an event that creates none. Imported history may contain anything: if
+ * fingerprint, algorithm and key in a payload disagree, the event creates nothing.
  */
 export function createdKey(event: {
   readonly event_type: string;
@@ -61,8 +62,8 @@ export function createdKey(event: {
 }
 
 /**
- * Whether an event may create a key whose row is `row`, which may be there already: what a stranger recorded for a key
- * gives way to the first event that the key itself has signed.
+ * Whether an event may create a key whose row is `row`, which may exist already. A row that strangers recorded for a
+ * key is replaced by the first event that the key itself has signed.
  */
 export const givesWay = (row: Pick<KeyRow, "proven"> | undefined, { proven }: Pick<CreatedKey, "proven">): boolean =>
   row === undefined || (proven && !row.proven);

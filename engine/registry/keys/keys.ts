@@ -1,6 +1,6 @@
 /**
- * Keys: registration and every view of them. A key's fingerprint is its identity; the operator key is a key like any
- * other, which is there from the log's first moment on.
+ * Keys: registration, and all views of keys. A key's fingerprint is its identity. The operator key is a key like any
+ * other, and exists from the start of the log.
  */
 
 import type { OperatorKey } from "../../crypto/keys/operator-key.js";
@@ -22,7 +22,7 @@ import { checkPossession } from "./possession.js";
 import { readPseudonym } from "./pseudonym.js";
 import { type KeyStatus, statusAt, unknownKey } from "./status.js";
 
-/** What lists show of a key. */
+/** The members of a key that lists show. */
 export interface KeySummary {
   readonly fingerprint: string;
   readonly pseudonym: string;
@@ -35,17 +35,17 @@ export interface KeySummary {
 export interface KeyDetail extends KeySummary {
   /** PEM. */
   readonly public_key: string;
-  /** Null for the operator key while it is not registered like any other. */
+  /** Null for the operator key as long as it is not registered. */
   readonly log_entry_id: number | null;
   readonly successor_fingerprint: string | null;
   readonly predecessor_fingerprint: string | null;
-  /** Whether an entry of the log took a signature of the key's own. */
+  /** Whether an entry of the log contains a signature by the key itself. */
   readonly proven: boolean;
 }
 
-/** All that is known of a key. */
+/** A key with all its members. */
 export interface KeyRecord extends KeyDetail {
-  /** When it was succeeded or revoked; null while it was not. */
+  /** When it was succeeded or revoked; null if it was neither. */
   readonly ended_at: string | null;
 }
 
@@ -57,7 +57,10 @@ export interface Registration {
   readonly pseudonym: string;
   readonly key_algorithm: KeyAlgorithm;
   readonly expiration_date?: string | null;
-  /** Base64, the key's own, over the canonical JSON of `registrationStatement` of what is sent. */
+  /**
+   * Base64 signature by the key itself, over the canonical JSON of `registrationStatement` of the request as it was
+   * sent.
+   */
   readonly possession_signature?: string | null;
 }
 
@@ -77,7 +80,7 @@ export interface KeyPage {
   readonly total: number;
 }
 
-/** The operator key's, while it is not registered like any other. */
+/** The pseudonym of the operator key as long as it is not registered. */
 export const OPERATOR_PSEUDONYM = "operator";
 
 export class Keys {
@@ -100,11 +103,11 @@ export class Keys {
   }
 
   /**
-   * Registers a key (`POST /keys/register`) and resolves when its entry is on disk. Where the key has signed this, what
-   * strangers recorded for it before gives way, unless it has been proven already.
-   * @throws CairnlogError `invalid-key`, `private-key`; `invalid-input` for a pseudonym that is none, an unknown
-   *   algorithm, or an expiration that is no timestamp or has passed; `forbidden` for an operator key that is to expire;
-   *   `invalid-signature`; `already-exists`; and as `Log.append` does
+   * Registers a key (`POST /keys/register`) and resolves when its entry is on disk. If the key has signed this, it
+   * replaces the registration that strangers recorded for it, unless the key has been proven already.
+   * @throws CairnlogError `invalid-key`, `private-key`; `invalid-input` for a pseudonym of the wrong form, an unknown
+   *   algorithm, or an expiration that is no timestamp or has passed; `forbidden` for an expiration of the operator
+   *   key; `invalid-signature`; `already-exists`; and as `Log.append` does
    */
   async register(registration: Registration): Promise<RegistrationReceipt> {
     const input = members(registration);
@@ -113,18 +116,18 @@ export class Keys {
     const pseudonym = readPseudonym(input.pseudonym, "/pseudonym", faults);
     const expiresAt = readExpiration(input.expiration_date, faults);
     checkAlgorithm(input.key_algorithm, "/key_algorithm", key, faults);
-    // Anybody may register any public key; that must not be a way to end the operator's.
+    // Anybody may register any public key. That must not be a way to end the operator key.
     if (key.fingerprint === this.#operator.fingerprint && expiresAt !== null)
       throw new CairnlogError("forbidden", "The operator key does not expire.");
 
     const signed = {
-      // As it was sent: the holder has signed his own spelling, not the one that is stored.
+      // The values as they were sent: the holder has signed its own spelling, which may differ from the stored one.
       message: () => registrationMessage(key.fingerprint, input.pseudonym as string, input.expiration_date),
       signature: input.possession_signature,
       path: "/possession_signature",
       about: "this registration",
     };
-    // Nothing to wait for without one: requests are then queued in the order in which they came.
+    // Without a signature nothing is awaited, so that requests are queued in the order in which they came.
     const possession_signature = signed.signature == null ? null : await checkPossession(this.#verifier, key, signed);
     const created = { key: plainKey(key), pseudonym: pseudonym!, expiration_date: expiresAt, possession_signature };
     const { receipts } = await this.#log.execute(registerKey, created);
@@ -135,7 +138,7 @@ export class Keys {
 
   /**
    * The key with this fingerprint, bare or with `sha256:`, in either case of hex; undefined when there is none.
-   * @param time canonical form, at which the status is told; now, when absent
+   * @param time moment of the returned status, in canonical form; now, if absent
    */
   lookup(fingerprint: string, time: string = formatTimestamp(this.#clock())): KeyRecord | undefined {
     const canonical = canonicalFingerprint(fingerprint);
@@ -145,7 +148,7 @@ export class Keys {
     return this.#operatorRecord(canonical);
   }
 
-  /** As `lookup`. @throws CairnlogError `not-found` when there is no such key */
+  /** The key with this fingerprint, in any form that `lookup` takes. @throws CairnlogError `not-found` */
   find(fingerprint: string): KeyRecord {
     const record = this.lookup(fingerprint);
     if (!record) throw unknownKey();
@@ -175,8 +178,8 @@ export class Keys {
   }
 
   /**
-   * The keys whose pseudonym contains `pseudonym`, without regard to case, in order of registration
-   * (`GET /keys/search`). @throws CairnlogError `invalid-input`
+   * The keys whose pseudonym contains `pseudonym`, ignoring case, in order of registration (`GET /keys/search`).
+   * @throws CairnlogError `invalid-input`
    */
   async search(pseudonym: string, paging: Paging = {}): Promise<KeyPage> {
     return this.#page(await searchKeys(this.#log, pseudonym, paging));
@@ -218,7 +221,7 @@ function summarise(key: (Omit<KeyRow, "status"> & { readonly status: KeyStatus }
 }
 
 /**
- * Checks the algorithm that is named beside a public key, after every other member.
+ * Checks the algorithm that a request names for a public key. Called after every other member was checked.
  * @throws CairnlogError `invalid-input` with all of `faults`; `invalid-key` when the key is of another algorithm
  */
 export function checkAlgorithm(named: unknown, path: string, key: ServerKey, faults: Faults): void {
@@ -228,7 +231,7 @@ export function checkAlgorithm(named: unknown, path: string, key: ServerKey, fau
     throw new CairnlogError("invalid-key", `The public key is of the algorithm ${key.algorithm}.`);
 }
 
-/** Null when absent. Whether it has passed is for the command to say, which alone knows its moment. */
+/** Null if absent. The command checks whether it has passed, because only the command knows its time. */
 export function readExpiration(value: unknown, faults: Faults): string | null {
   if (value === undefined || value === null) return null;
   const expiresAt = canonicalTimestamp(value);

@@ -1,6 +1,7 @@
 /**
- * How a key ends: succeeded by another, or revoked (`spec.md`, States, Key status). Who may do it has been proven before;
- * what depends on the state of the log is checked within the command, so that of two at one moment one succeeds.
+ * How a key ends: it is succeeded by another, or revoked (`spec.md`, States, Key status). The caller has verified
+ * possession of the key. The command checks everything that depends on the state of the log, so that only one of two
+ * simultaneous commands succeeds.
  */
 
 import type { OperatorKey } from "../../crypto/keys/operator-key.js";
@@ -19,14 +20,14 @@ import { readPseudonym } from "./pseudonym.js";
 
 /** The payload of `POST /keys/succeed`. */
 export interface Succession {
-  /** As the registry writes it. */
+  /** In the registry's form. */
   readonly old_fingerprint: string;
   readonly new_public_key: string;
   readonly new_algorithm: KeyAlgorithm;
-  /** The old key's, when absent. */
+  /** The old key's pseudonym, if absent. */
   readonly pseudonym?: string | null;
   readonly expiration_date?: string | null;
-  /** Base64, by the new key over `successionMessage`: shows that it is held, too. */
+  /** Base64 signature by the new key over `successionMessage`. It proves possession of the new key. */
   readonly new_key_signature?: string | null;
 }
 
@@ -59,12 +60,13 @@ export class KeyLifecycle {
   }
 
   /**
-   * Replaces a key by a new one (`POST /keys/succeed`) and resolves when the entry is on disk. The caller has proven
-   * that it holds the old key.
-   * @param proof `recovery` when that was proven by a recovery challenge or token, which alone serves an expired key
+   * Replaces a key by a new one (`POST /keys/succeed`) and resolves when the entry is on disk. The caller has verified
+   * possession of the old key.
+   * @param proof `recovery` if the proof was a recovery challenge or token; an expired key needs such a proof
    * @throws CairnlogError `invalid-key`, `private-key`, `invalid-input`, `invalid-signature`; `not-found`;
    *   `key-not-active` for an expired key without recovery; `wrong-key-status` for one that was succeeded or revoked;
-   *   `already-exists` when the new key is registered, and has been proven or does not sign this; `forbidden` for the operator key; and as `Log.append` does
+   *   `already-exists` when the new key is registered, and has been proven or does not sign this; `forbidden` for the
+   *   operator key; and as `Log.append` does
    */
   async succeed(succession: Succession, { recovery }: { readonly recovery: boolean }): Promise<SuccessionReceipt> {
     const input = members(succession);
@@ -97,8 +99,8 @@ export class KeyLifecycle {
   }
 
   /**
-   * Disables a key for ever (`POST /keys/revoke`) and resolves when the entry is on disk. The caller has proven, not by
-   * recovery, that it holds the key.
+   * Revokes a key for ever (`POST /keys/revoke`) and resolves when the entry is on disk. The caller has verified
+   * possession of the key, and not by recovery.
    * @throws CairnlogError `not-found`; `wrong-key-status` for a key that is not active; `forbidden` for the operator
    *   key; and as `Log.append` does
    */
@@ -109,7 +111,10 @@ export class KeyLifecycle {
     return { fingerprint, status: "revoked", log_entry_id, leaf_index, entry_hash };
   }
 
-  /** The fingerprint, when it is one and not the operator's: this log stays bound to the key that signs its heads. */
+  /**
+   * The fingerprint, in the registry's form. The operator key is refused, because the log stays bound to the key that
+   * signs its heads.
+   */
   #endable(fingerprint: unknown, path: string): string {
     if (!isFingerprint(fingerprint)) throw invalidInput(path, "It must be a fingerprint.");
     if (fingerprint === this.#operator.fingerprint)

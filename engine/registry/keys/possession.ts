@@ -1,4 +1,4 @@
-/** Signatures by which whoever sends a request shows that he holds the key that it names. */
+/** Signatures in a request that prove possession of the key that the request names. */
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
@@ -6,11 +6,11 @@ import { decodeSignature, invalidInput } from "../input.js";
 
 /** A signature that a request carries. */
 export interface ShownPossession {
-  /** What must be signed. Called when the signature has the form of one. */
+  /** Returns the bytes to sign. Called only if the signature has the right form. */
   readonly message: () => Uint8Array;
   /** Base64. An attacker may send anything. */
   readonly signature: unknown;
-  /** JSON Pointer of the member. */
+  /** JSON Pointer of the signature in the request. */
   readonly path: string;
   /** Completes the sentence "The signature is not the key's over …". */
   readonly about: string;

@@ -15,7 +15,7 @@ import type { AttestationRequest } from "./queries.js";
 
 /** Default maximum of requests to one target in an hour. */
 export const DEFAULT_REQUEST_QUOTA = 50;
-/** Requests of others to others that a key may answer in an hour: an answer, whoever gives it, is the only one. */
+/** Requests between other keys that a key may answer in an hour. A request can be answered only once, by anybody. */
 const STRANGERS_ANSWERS = 10;
 const TRUST_STEPS = 1e9;
 

@@ -1,4 +1,7 @@
-/** How trust configurations come and end: rows, and no entries. Whoever runs these has seen that the caller holds the key. */
+/**
+ * Commands that create and revoke trust configurations. They write rows, and no entries. The caller has verified
+ * possession of the key.
+ */
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { TrustConfigRow } from "../../store/rows.js";
@@ -12,7 +15,7 @@ export interface TrustConfig extends TrustPolicy {
   readonly created_at: string;
 }
 
-/** The row of `trustConfigHeads` that counts. */
+/** The key in `trustConfigHeads` of the row with the newest configuration of all. */
 export const NEWEST = "";
 
 /** Stores a configuration in place of the key's active one. */

@@ -1,12 +1,12 @@
 /**
- * A trust configuration: whom a verifier trusts and how far it follows endorsements. Read from outside, every member of
- * it an attacker's choice, also for verifications by an inline configuration.
+ * A trust configuration: whom a verifier trusts, and how far it follows endorsements. An attacker may choose every
+ * member, also in the inline configuration of a verification.
  */
 import { fits, isObject, type JsonObject } from "../../verify/json/shape.js";
 import { Faults } from "../input.js";
 import { canonicalFingerprint } from "../keys/events.js";
 
-/** Anchors of each kind. */
+/** Maximum number of anchors of each kind. */
 const MAX_ANCHORS = 100;
 const MAX_CATEGORIES = 32;
 const MAX_CATEGORY_CHARACTERS = 128;
@@ -20,24 +20,24 @@ export interface TrustAnchor {
   readonly weight: number;
 }
 
-/** A configuration without whose it is. */
+/** A configuration without its owner. */
 export interface TrustPolicy {
-  /** Signers that are trusted themselves. */
+  /** Signers that are trusted directly. */
   readonly direct_signer_anchors: readonly TrustAnchor[];
   /** Keys whose endorsements are trusted. */
   readonly endorser_anchors: readonly TrustAnchor[];
-  /** Score from which a signer is trusted, 0 to 1. */
+  /** Minimum score of a trusted signer, 0 to 1. */
   readonly minimum_threshold: number;
-  /** Hops that are followed, 1 to 8. */
+  /** Maximum number of hops, 1 to 8. */
   readonly max_depth: number;
-  /** Factor on every hop, 0 to 1. */
+  /** Factor for every hop, 0 to 1. */
   readonly decay_per_hop: number;
-  /** Factor on hops by category, 0 to 1; 1 for a category that is not listed. */
+  /** Factor for hops by category, 0 to 1; 1 for a category that is not listed. */
   readonly category_weights: Readonly<Record<string, number>>;
 }
 
 /**
- * The policy that `input` states, defaults filled in.
+ * The policy in `input`, with defaults for absent members.
  * @param path JSON Pointer of `input`, for the faults
  * @throws CairnlogError `invalid-input` with a detail for each fault
  */
@@ -101,7 +101,7 @@ function readWeights(value: unknown, path: string, faults: Faults): Record<strin
   else
     for (const [category, weight] of entries) {
       const at = `${path}/${category.replaceAll("~", "~0").replaceAll("/", "~1")}`;
-      // Set as a member, "__proto__" would be lost or worse.
+      // An object that gets "__proto__" as a member loses it, or gets another prototype.
       if (!category || !fits(category, MAX_CATEGORY_CHARACTERS) || category === "__proto__")
         faults.add(path, `A category is a text of 1 to ${MAX_CATEGORY_CHARACTERS} characters.`);
       else weights[category] = readNumber(weight, at, FRACTION, faults);

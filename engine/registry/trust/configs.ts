@@ -1,6 +1,6 @@
 /**
- * Trust configurations (`spec.md`, Trust configurations): one active for each key, superseded by the next. Opinions, not
- * events: they are rows beside the log and no entries of it.
+ * Trust configurations (`spec.md`, Trust configurations): each key has one active configuration, which the next one
+ * supersedes. They are opinions and not events, so they are rows beside the log and not entries of it.
  */
 import type { Log } from "../../log/log.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
@@ -35,8 +35,8 @@ export class TrustConfigs {
   }
 
   /**
-   * Stores a configuration for the key `fingerprint` names, in place of its active one (`POST /trust-configs`), and
-   * resolves when it is on disk. The caller has proven that it holds the key.
+   * Stores a configuration for the key `fingerprint`, in place of its active one (`POST /trust-configs`), and resolves
+   * when it is on disk. The caller has verified possession of the key.
    * @throws CairnlogError `invalid-input` with a detail for each fault; `not-found` for an unknown key; and as
    *   `Log.execute` does
    */
@@ -49,7 +49,8 @@ export class TrustConfigs {
   }
 
   /**
-   * Revokes the key's active configuration (`POST /trust-configs/revoke`). The caller has proven that it holds the key.
+   * Revokes the key's active configuration (`POST /trust-configs/revoke`). The caller has verified possession of the
+   * key.
    * @throws CairnlogError `not-found` for an unknown key, or one that never had a configuration; `precondition-failed`
    *   when its last one was revoked already; and as `Log.execute` does
    */
@@ -59,7 +60,7 @@ export class TrustConfigs {
     return value;
   }
 
-  /** Every configuration, superseded and revoked ones too, oldest first. @throws CairnlogError `invalid-input` */
+  /** Every configuration, including superseded and revoked ones, oldest first. @throws CairnlogError `invalid-input` */
   list(paging: Paging = {}): TrustConfigPage {
     const { page, perPage } = readPaging(paging);
     const total = this.#log.row("trustConfigHeads", NEWEST)?.id ?? 0;

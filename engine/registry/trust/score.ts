@@ -1,27 +1,27 @@
 /**
- * What a signer is worth to one verifier: paths of endorsements from the verifier's anchors to the signer, by the
- * verifier's own configuration (layer 3 of verification). A function of graph and configuration alone.
+ * The score of a signer for one verifier: paths of endorsements from the verifier's anchors to the signer, by the
+ * verifier's own configuration (layer 3 of verification). It depends only on the graph and the configuration.
  */
 import type { EndorsementCategory } from "../../verify/contract.js";
 import type { Steps } from "../slices.js";
 import type { TrustPolicy } from "./config.js";
 import { complementOfProduct } from "./trust.js";
 
-/** Paths that are reported of a signer, best first; all count. */
+/** Maximum number of paths that are reported for a signer, best first. All paths count for the score. */
 const MAX_PATHS = 5;
 /** Endorsements between two pauses. */
 const STEP = 64;
 
-/** An active endorsement as a path takes it. */
+/** An active endorsement as a step of a path. */
 export interface ScoredEdge {
   readonly endorsed: string;
   readonly category: EndorsementCategory;
   readonly offer_entry_id: number;
 }
 
-/** The graph as scoring needs it. */
+/** The part of the graph that scoring needs. */
 export interface ScoreView {
-  /** The active endorsements that an active key has issued, and the discount on them; none for any other key. */
+  /** The active endorsements that an active key has issued, and their discount; none for any other key. */
   endorser(fingerprint: string): Steps<{ readonly discount: number; readonly issued: readonly ScoredEdge[] }>;
 }
 
@@ -34,7 +34,7 @@ export interface PathHop {
   readonly factor: number;
 }
 
-/** One way on which trust reaches a signer. */
+/** One path by which trust reaches a signer. */
 export interface TrustPath {
   readonly anchor: string;
   readonly kind: "direct" | "endorsed";
@@ -46,11 +46,11 @@ export interface TrustPath {
 
 export interface SignerScore {
   readonly score: number;
-  /** The five best at most. */
+  /** The best paths, at most five. */
   readonly paths: readonly TrustPath[];
 }
 
-/** The best way to a key in so many hops. */
+/** The best path to a key with a given number of hops. */
 interface Arrival {
   readonly fingerprint: string;
   readonly score: number;
@@ -61,10 +61,11 @@ interface Arrival {
 type Hops = readonly PathHop[];
 
 /**
- * Scores each signer: a direct anchor counts its weight; for any other the best path from each endorser anchor counts,
- * and they are combined as 1 − Π(1 − s). An endorser anchor is its own path, without any hop.
- * @param maxVisits endorsements followed, over all anchors; the verifier's configuration may come from anyone
- * @returns null when there are more to follow than that
+ * Scores each signer. A direct anchor scores its weight. For any other signer, the best path from each endorser anchor
+ * counts, and the scores of these paths are combined as 1 − Π(1 − s). An endorser anchor has a path to itself without
+ * hops.
+ * @param maxVisits maximum of followed endorsements, over all anchors; anybody may write the configuration
+ * @returns null if there are more endorsements to follow
  */
 export function* scoreSigners(
   view: ScoreView,
@@ -103,7 +104,7 @@ export function* scoreSigners(
     }
   }
   for (const [signer, paths] of indirect) {
-    // One alone is its own combination, without the rounding of two subtractions.
+    // The score of a single path is taken unchanged, to avoid the rounding of two subtractions.
     const score = paths.length === 1 ? paths[0]!.score : complementOfProduct(paths.map((path) => 1 - path.score));
     paths.sort((a, b) => b.score - a.score || (a.anchor < b.anchor ? -1 : 1));
     scores.set(signer, { score, paths: paths.slice(0, MAX_PATHS) });
@@ -112,8 +113,9 @@ export function* scoreSigners(
 }
 
 /**
- * The best path from one anchor to every key within reach; null when `budget` does not last. Hop by hop: a key is gone
- * on from only when this many hops bring it more than any fewer did, so that no path goes round in circles.
+ * The best path from one anchor to every key within reach; null if `budget` is used up. It proceeds hop by hop. A key
+ * is continued from only if this number of hops gives it a higher score than any smaller number. So no path has a
+ * cycle.
  */
 function* bestPaths(
   view: ScoreView,
@@ -156,7 +158,10 @@ function* weighedHops(view: ScoreView, policy: TrustPolicy, from: string): Steps
   });
 }
 
-/** Of two ways with as many hops and the same score, one is always preferred, in whatever order they are found. */
+/**
+ * Decides between two paths with the same number of hops. Equal scores are decided by key, category and offer, so that
+ * the result does not depend on the order in which paths are found.
+ */
 function isBetter(one: Arrival & { readonly hop: PathHop }, other: Arrival): boolean {
   if (one.score !== other.score) return one.score > other.score;
   const [a, b] = [one.hop, other.hop!];

@@ -1,7 +1,7 @@
 /**
- * Trust levels as the service answers them. What anchors give (*p*) is evaluated as a whole and kept until an event names
- * a key that mattered for it, or an endorsement or key in it changes with time; what a single key adds is read on demand.
- * Events among keys that no anchor reaches never cause an evaluation.
+ * Trust levels as the service answers them. The trust from anchors (*p*) is evaluated for all keys at once. The result
+ * is kept until an event names a key that affected it, or until an endorsement or key in it changes with time. The rest
+ * of a key's level is computed on request. Events between keys that no anchor reaches never cause an evaluation.
  */
 import type { Clock } from "../../log/clock.js";
 import { isTouchedSince } from "../graph/events.js";
@@ -10,7 +10,7 @@ import type { Slices, Steps } from "../slices.js";
 import { capacityOf, endorsedTrust, ownTrust, reaches } from "./trust.js";
 
 export interface TrustSettings {
-  /** Fingerprints of anchors beside the operator key. */
+  /** Fingerprints of anchors besides the operator key. */
   readonly anchors: readonly string[];
   /** `SERVICE_ENDORSEMENT_BASE_CAPACITY` */
   readonly baseCapacity: number;
@@ -20,14 +20,14 @@ export interface TrustSettings {
 
 export const DEFAULT_TRUST_SETTINGS: TrustSettings = { anchors: [], baseCapacity: 5, minTrust: 0.1 };
 
-/** How the service trusts a key, as `GET /endorsements/{fingerprint}/status` tells it. */
+/** The service's trust in a key, as `GET /endorsements/{fingerprint}/status` serves it. */
 export interface TrustStanding {
   readonly trust_level: number;
   readonly capacity: number;
-  /** Active endorsements issued. */
+  /** Number of active endorsements that it has issued. */
   readonly capacity_used: number;
   readonly over_capacity: boolean;
-  /** Factor on each endorsement that it has issued. */
+  /** Factor on each of the endorsements that it has issued. */
   readonly discount: number;
   readonly may_endorse: boolean;
 }
@@ -38,14 +38,14 @@ export type Judge = (view: GraphView, fingerprint: string) => Steps<TrustStandin
 interface Evaluation {
   /** *p* of every key for which it is not 0. */
   readonly trust: ReadonlyMap<string, number>;
-  /** Keys that mattered: an event that names one of them ends it. */
+  /** Keys that affected the result. An event that names one of them makes the evaluation invalid. */
   readonly asked: ReadonlySet<string>;
-  /** Anchors that were keys then; one that is registered later is new. */
+  /** Number of anchors that were keys at the time. An anchor that is registered later makes the evaluation invalid. */
   readonly anchorsFound: number;
-  /** Microseconds between which it holds. */
+  /** The interval in which it is valid, microseconds. */
   readonly from: number;
   readonly until: number;
-  /** Size of the log up to which no event has ended it. */
+  /** Size of the log up to which no event has made it invalid. */
   size: number;
 }
 
@@ -57,18 +57,18 @@ export class TrustService {
   readonly #settings: TrustSettings;
   readonly #anchors: readonly string[];
   #kept: Evaluation | null = null;
-  /** The evaluation under way, and the one that will follow it for those who asked meanwhile. */
+  /** The running evaluation, and the one that follows it for callers that came meanwhile. */
   #running: Promise<Evaluation> | null = null;
   #next: Promise<Evaluation> | null = null;
-  /** Evaluations made since the start. */
+  /** Number of evaluations since the start. */
   evaluations = 0;
 
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly graph: GraphParts;
-    /** For evaluations and standings, on which endorsing depends. */
+    /** For evaluations and standings. Endorsing depends on them. */
     readonly slices: Slices;
-    /** For queries, as large as whoever asks makes them: they must not keep the others from beginning. */
+    /** For other queries. Clients decide how large these are, so they must not delay the others. */
     readonly querySlices: Slices;
     readonly clock: Clock;
     readonly settings: TrustSettings;
@@ -82,14 +82,14 @@ export class TrustService {
   }
 
   /**
-   * How the service trusts the key, from a graph no older than the call. A fingerprint of no key has level 0.
+   * The service's trust in the key, from a graph no older than the call. A fingerprint without a key has level 0.
    * @throws CairnlogError `overloaded`, `closed`
    */
   async standing(fingerprint: string): Promise<TrustStanding> {
     return (await this.standings([fingerprint])).get(fingerprint)!;
   }
 
-  /** `standing` of several keys, from one graph. @throws CairnlogError `overloaded`, `closed` */
+  /** The standings of several keys, from one graph. @throws CairnlogError `overloaded`, `closed` */
   standings(fingerprints: Iterable<string>): Promise<Map<string, TrustStanding>> {
     return this.#ask(this.#slices, function* (view, judge) {
       const standings = new Map<string, TrustStanding>();
@@ -101,27 +101,30 @@ export class TrustService {
     });
   }
 
-  /** `trust_level` of `standing`. @throws CairnlogError `overloaded`, `closed` */
+  /** The key's trust level, 0 to 1. @throws CairnlogError `overloaded`, `closed` */
   async level(fingerprint: string): Promise<number> {
     return (await this.standing(fingerprint)).trust_level;
   }
 
-  /** `capacity` of `standing`. @throws CairnlogError `overloaded`, `closed` */
+  /**
+   * The number of active endorsements that the key can issue without a discount. @throws CairnlogError `overloaded`,
+   * `closed`
+   */
   async capacity(fingerprint: string): Promise<number> {
     return (await this.standing(fingerprint)).capacity;
   }
 
-  /** `capacity_used` of `standing`. @throws CairnlogError `overloaded`, `closed` */
+  /** The number of active endorsements that the key has issued. @throws CairnlogError `overloaded`, `closed` */
   async capacityUsed(fingerprint: string): Promise<number> {
     return (await this.standing(fingerprint)).capacity_used;
   }
 
-  /** `discount` of `standing`. @throws CairnlogError `overloaded`, `closed` */
+  /** The factor on each endorsement that the key has issued. @throws CairnlogError `overloaded`, `closed` */
   async discount(fingerprint: string): Promise<number> {
     return (await this.standing(fingerprint)).discount;
   }
 
-  /** Whether the key is active and trusted enough to endorse. @throws CairnlogError `overloaded`, `closed` */
+  /** Whether the key is active and has enough trust to endorse. @throws CairnlogError `overloaded`, `closed` */
   async mayEndorse(fingerprint: string): Promise<boolean> {
     return (await this.standing(fingerprint)).may_endorse;
   }
@@ -166,7 +169,8 @@ export class TrustService {
       });
       return this.#running;
     }
-    // What runs was begun before this call and may have read an older graph. All who came since share the next one.
+    // The running evaluation began before this call, so it may have read an older graph. All callers since then share
+    // the next one.
     this.#next ??= this.#running
       .catch(() => undefined)
       .then(() => {
@@ -178,7 +182,7 @@ export class TrustService {
 
   async #evaluate(): Promise<Evaluation> {
     const rules = { anchors: this.#anchors, baseCapacity: this.#settings.baseCapacity };
-    // Counted before the snapshot is taken: an entry that comes in between is looked at once more, never overlooked.
+    // Read before the snapshot is taken. An entry that comes in between is then checked once more, and never missed.
     const { size } = this.#parts.log;
     const anchorsFound = this.#anchorsFound();
     const evaluate = function* (view: GraphView): Steps<Evaluation> {
@@ -190,7 +194,7 @@ export class TrustService {
     return this.#kept;
   }
 
-  /** Whether nothing has happened since that could make it another. */
+  /** Whether the evaluation is still valid. */
   #holds(evaluation: Evaluation): boolean {
     const now = this.#clock();
     const { log } = this.#parts;

@@ -1,24 +1,24 @@
 /**
- * The trust that the service puts in keys: a formula over the endorsement graph, in rounds (`docs/trust.md` explains it
- * to a person). Only *p*, what endorsements bring, travels along them, and only from anchors: keys that no anchor
- * reaches give one another nothing, however many they are. And whatever comes through one *gate*, a key that an anchor
- * endorses, counts once: so a gate's holder gains nothing by making keys that endorse one another.
+ * The trust that the service puts in keys: a formula over the endorsement graph, in rounds (`docs/trust.md` explains
+ * it). Only *p*, the trust from endorsements, is passed on, and only from anchors. Keys that no anchor reaches give one
+ * another nothing, however many they are. A *gate* is a key that an anchor endorses. All trust that comes through one
+ * gate counts once, so the holder of a gate gains nothing from keys that endorse one another.
  */
 import type { Steps } from "../slices.js";
 
-/** Endorsements on a path from an anchor; a further one carries nothing. */
+/** Maximum number of endorsements on a path from an anchor. Further endorsements pass nothing on. */
 const HOPS = 4;
-/** Levels depend on discounts and these on levels: so many times each is worked out from the other. */
+/** Levels depend on discounts, and discounts depend on levels. Each is computed from the other this many times. */
 const ROUNDS = 4;
-/** What an active key has of itself. */
+/** The trust of an active key without endorsements. */
 const OWN_TRUST = 0.1;
-/** Part of an endorser's trust that an endorsement passes on. */
+/** The part of an endorser's trust that an endorsement passes on. */
 const PASSED_ON = 0.5;
-/** Endorsements that full trust allows a key beyond the base capacity. */
+/** Number of endorsements beyond the base capacity that full trust allows a key. */
 const CAPACITY_SPAN = 45;
 /**
- * Numbers that differ by no more than this differ by rounding. Without it, a capacity that is a whole number by the
- * formula could come out as the one below.
+ * Smaller differences are taken for rounding. Without this, a capacity that is a whole number by the formula could come
+ * out one too low.
  */
 const ROUNDING = 1e-9;
 /** Edges between two pauses. */
@@ -28,38 +28,38 @@ const STEP = 64;
 export interface TrustView {
   /** Whether the key exists and is active. */
   isActive(fingerprint: string): boolean;
-  /** Whether an active endorser of the key has a live alert on it. */
+  /** Whether an active endorser of the key has filed a live alert about it. */
   isAlerted(fingerprint: string): Steps<boolean>;
   /** The endorsed key of every active endorsement that the key has issued, one for each endorsement, in any order. */
   issued(fingerprint: string): Steps<readonly string[]>;
 }
 
 export interface TrustRules {
-  /** Fingerprints; which of them are active is for the view to say. */
+  /** Fingerprints. The view knows which of them are active. */
   readonly anchors: readonly string[];
   readonly baseCapacity: number;
 }
 
-/** What follows for one key. */
+/** The values of one key. */
 export interface Capacity {
   /** From 0 to 1. */
   readonly level: number;
-  /** Active endorsements that it can issue before they are discounted. */
+  /** Number of active endorsements that it can issue without a discount. */
   readonly capacity: number;
-  /** Factor on each of its endorsements: 1 up to capacity. */
+  /** Factor on each of its endorsements; 1 up to the capacity. */
   readonly discount: number;
 }
 
-/** Keys within reach of the anchors, by number. */
+/** Keys within reach of the anchors. Each has a number. */
 interface Reach {
-  /** Numbers; -1 for a key that is not active, to which nothing travels. */
+  /** The number of each fingerprint; -1 for a key that is not active, which gets no trust. */
   readonly numbers: Map<string, number>;
   readonly fingerprints: string[];
   /** Hops from the nearest anchor. */
   readonly hops: number[];
   /** *b* of the keys that endorse others. */
   readonly own: number[];
-  /** Active endorsements issued. */
+  /** Number of active endorsements issued. */
   readonly used: number[];
   /** The active keys that a key endorses, each once. */
   readonly endorsed: (readonly number[])[];
@@ -81,16 +81,16 @@ export const ownTrust = (isActive: boolean, isAlerted: boolean): number => (isAc
  * @param used active endorsements that it has issued
  */
 export function capacityOf(own: number, endorsed: number, used: number, baseCapacity: number): Capacity {
-  // 1 − (1 − b)·(1 − p), multiplied out: with p = 0 it is b itself, to the last bit.
+  // 1 − (1 − b)·(1 − p), multiplied out, so that it is exactly b for p = 0.
   const level = own + (1 - own) * endorsed;
   const capacity = Math.floor(baseCapacity + CAPACITY_SPAN * level + ROUNDING);
   return { level, capacity, discount: used > capacity ? capacity / used : 1 };
 }
 
-/** Whether `value` is not below `limit`, but for rounding. */
+/** Whether `value` is at least `limit`, apart from rounding. */
 export const reaches = (value: number, limit: number): boolean => value + ROUNDING >= limit;
 
-/** 1 − the product of `factors`, the same to the last bit in whatever order they come. */
+/** 1 − the product of `factors`. The order of the factors does not change a bit of the result. */
 export function complementOfProduct(factors: readonly number[]): number {
   let product = 1;
   for (const factor of Float64Array.from(factors).sort()) product *= factor;
@@ -98,8 +98,8 @@ export function complementOfProduct(factors: readonly number[]): number {
 }
 
 /**
- * *p* after the last round, of every key for which it is not 0. A function of the graph: the order in which the view gives
- * endorsements does not change a bit of it.
+ * *p* after the last round, for every key for which it is not 0. The order in which the view gives endorsements does
+ * not change a bit of it.
  */
 export function* endorsedTrust(view: TrustView, rules: TrustRules): Steps<Map<string, number>> {
   const reach = yield* explore(view, rules.anchors);
@@ -112,7 +112,7 @@ export function* endorsedTrust(view: TrustView, rules: TrustRules): Steps<Map<st
     const next = passedOn.map((_, key) => {
       return PASSED_ON * capacityOf(own[key]!, trust[key]!, used[key]!, rules.baseCapacity).discount;
     });
-    // While nobody's discount changes, the next round would find the same again.
+    // If no discount changes, the next round would give the same result.
     if (next.every((value, key) => value === passedOn[key])) break;
     passedOn = next;
     yield;
@@ -122,10 +122,10 @@ export function* endorsedTrust(view: TrustView, rules: TrustRules): Steps<Map<st
   return result;
 }
 
-/** *p* of every key, at given discounts. @param passedOn ½ · *discount* of the keys that endorse others */
+/** *p* of every key, at given discounts. @param passedOn ½ · *discount* for each key */
 function* levels(reach: Reach, gates: readonly Gate[], passedOn: Float64Array): Steps<Float64Array> {
   const { hops } = reach;
-  /** The product of (1 − *s*) over the gates so far. */
+  /** For each key, the product of (1 − *s*) over the gates so far. */
   const rest = Float64Array.from(hops, (hop) => (hop === 0 ? 0 : 1));
   const best = new Float64Array(hops.length);
   const arrived = new Float64Array(hops.length);
@@ -148,9 +148,9 @@ function* levels(reach: Reach, gates: readonly Gate[], passedOn: Float64Array): 
 }
 
 /**
- * Goes from an anchor through one of its gates, as far as trust travels. A key that is reached again is gone on from only
- * where the longer way brought more. The anchor itself is no part of a way that begins there.
- * @param arrived gets, for each key that is reached, the largest product of all ways to it; zeros before
+ * Follows endorsements from an anchor through one of its gates, as far as trust is passed on. A key that is reached
+ * again is continued from only if the longer path has a larger product. A path never returns to its anchor.
+ * @param arrived receives the largest product of all paths to each key that is reached; all zeros at the call
  * @returns the keys that were reached, each once
  */
 function* spread(
@@ -166,7 +166,7 @@ function* spread(
   let front: readonly number[] = [gate];
   let edges = 0;
   for (let hop = 2; hop <= HOPS && front.length; hop++) {
-    // Taken before this hop changes them: what comes with this hop goes on with the next.
+    // Read before this hop changes them: values that arrive with this hop are passed on with the next.
     const carried = front.map((key) => arrived[key]! * passedOn[key]!);
     const next = new Set<number>();
     for (const [i, key] of front.entries()) {
@@ -185,7 +185,9 @@ function* spread(
   return reached;
 }
 
-/** The keys that anchors endorse, in the order of their fingerprints: products of the same factors are then the same. */
+/**
+ * The keys that anchors endorse, ordered by fingerprint, so that products always have their factors in the same order.
+ */
 function gatesOf({ fingerprints, hops, endorsed }: Reach): readonly Gate[] {
   const gates = new Map<number, Gate>();
   for (let anchor = 0; hops[anchor] === 0; anchor++)
@@ -202,13 +204,13 @@ function* explore(view: TrustView, anchors: readonly string[]): Steps<Reach> {
   const reach: Reach = { numbers: new Map(), fingerprints: [], hops: [], own: [], used: [], endorsed: [] };
   for (const anchor of anchors) numberOf(view, reach, anchor, 0);
   const { fingerprints, hops, own, used, endorsed } = reach;
-  // The list grows while it is walked.
+  // The list grows during this loop.
   for (let key = 0; key < fingerprints.length && hops[key]! < HOPS; key++) {
     const fingerprint = fingerprints[key]!;
     own[key] = ownTrust(true, yield* view.isAlerted(fingerprint));
     const issued = yield* view.issued(fingerprint);
     used[key] = issued.length;
-    // An endorsement in each of two categories uses up capacity twice, and is one way.
+    // Endorsements in two categories use the capacity twice, but make only one path.
     const targets = new Set<number>();
     for (const [i, other] of issued.entries()) {
       const target = numberOf(view, reach, other, hops[key]! + 1);

@@ -81,7 +81,8 @@ export function judgeStanding(signer: Signer | undefined, claimed: string, logge
 function judgeSuccession({ record, successors, chain: end }: Signer, time: string, word: string): LayerResult {
   if (end === "broken")
     return { status: "invalid", details: "The key was succeeded, but its succession chain is broken." };
-  // Not invalid: the signature is good, and nobody else's. But it must not look as if the named successor stood behind it.
+  // The signature is good and only the holder could make it, so this is not invalid. But it must not look as if the
+  // named successor had confirmed the link.
   if (end === "unconfirmed")
     return {
       status: "warning",

@@ -193,10 +193,10 @@ export class Verification {
       };
       const group: Promise<Judged>[] = [];
       for (const [i, attestation] of attestations.slice(from, from + GROUP).entries()) {
-        // What all of them signed may be 32 MiB.
+        // The payloads of one group may have 32 MiB, so other work gets a turn in between.
         await pieces.rest();
         const one = judge(attestation, i);
-        // Should it fail before all are begun, nobody hears it yet.
+        // If it fails before all others have begun, nothing awaits it yet. This avoids an unhandled rejection.
         one.catch(() => {});
         group.push(one);
       }
@@ -230,7 +230,7 @@ export class Verification {
 
   /**
    * The entry that recorded this attestation. In a manifest, only the signature of an attestation is certainly the
-   * signer's: whoever sends the manifest could have changed id, type, time and statement, so these are compared with
+   * signer's. The sender of the manifest could have changed id, type, time and statement, so these are compared with
    * the log.
    */
   #recorded(attestation: Attestation, contentHash: string): Recorded {

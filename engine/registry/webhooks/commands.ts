@@ -11,7 +11,10 @@ import { mayManage, subscriptions, type Webhook, webhookView } from "./subscript
 
 /** Maximum number of active subscriptions of one key. */
 const MAX_PER_KEY = 20;
-/** Maximum number to one host, for all keys together: one entry leads to no more requests to a receiver than this. */
+/**
+ * Maximum number of subscriptions to one host, for all keys together. One entry causes no more requests to a receiver
+ * than this.
+ */
 const MAX_PER_HOST = 100;
 
 /** The consequences of some outcomes, for metrics and logs. */

@@ -1,6 +1,6 @@
 /**
- * Webhook events: which events of the log they stand for, which of them a subscription selects, and which members of an
- * entry a delivery contains.
+ * Webhook events: the log events that they correspond to, the webhook events that a subscription selects, and the
+ * members of an entry that a delivery contains.
  */
 
 import type { WebhookRow } from "../../store/rows.js";
