@@ -1,13 +1,13 @@
 /**
- * Words and messages that the contract fixes and that more than one part of the house needs: the registry, the schemas of
- * what travels, the client, the page. Each stands here once.
+ * Words and messages that the contract fixes and that several parts need: the registry, the schemas of requests and
+ * answers, the client, the explorer. Each is defined only here.
  */
 
 /** Algorithms of keys (`spec.md`, Key record). */
 export const KEY_ALGORITHMS = ["ed25519", "ecdsa-p256", "rsa-2048"] as const;
 export type KeyAlgorithm = (typeof KEY_ALGORITHMS)[number];
 
-/** Whether `value` is the name of an algorithm that keys may have. */
+/** Whether `value` is the name of a key algorithm. */
 export const isKeyAlgorithm = (value: unknown): value is KeyAlgorithm => KEY_ALGORITHMS.some((name) => name === value);
 
 /** Where the key of a credential is kept (`api.md`, Accounts and credentials). */
@@ -45,7 +45,7 @@ export type RequestStatus = (typeof REQUEST_STATUSES)[number];
 export const DECISIONS = ["accept", "decline"] as const;
 export type Decision = (typeof DECISIONS)[number];
 
-/** What a request policy does with a request that fails its predicates (`api.md`, Policy). */
+/** The possible effects of a request policy on a request that fails its predicates (`api.md`, Policy). */
 export const POLICY_ACTIONS = ["allow", "decline", "hold"] as const;
 export type PolicyAction = (typeof POLICY_ACTIONS)[number];
 
@@ -58,7 +58,7 @@ export const NOTIFICATION_KINDS = [
 ] as const;
 export type NotificationKind = (typeof NOTIFICATION_KINDS)[number];
 
-/** Groups of entries that an audit export can be narrowed to, beside `all` (`api.md`, Audit export). */
+/** The scopes of an audit export besides `all` (`api.md`, Audit export). */
 export const AUDIT_SCOPES = ["keys", "attestations", "endorsements", "claims", "requests"] as const;
 export type AuditScope = (typeof AUDIT_SCOPES)[number];
 
@@ -85,20 +85,20 @@ export const FINGERPRINT_MEMBERS = [
 /** The payload members that a search term is compared with (`spec.md`, filter and search rules 3 and 4). */
 export const SEARCH_MEMBERS = ["document_hash", "manifest_hash", "fingerprint"] as const;
 
-/** What a challenge is for (`api.md`, Authentication). */
+/** The purpose of a challenge (`api.md`, Authentication). */
 export type ChallengePurpose = "login" | "general" | "recovery";
 
-/** How the nonce of a challenge begins; 43 base64url characters follow (`api.md`, Authentication). */
+/** The beginning of a challenge's nonce. 43 base64url characters follow (`api.md`, Authentication). */
 export const noncePrefix = (purpose: ChallengePurpose, fingerprint: string): string =>
   `service.auth.v1:${purpose}:${fingerprint}:`;
 
-/** The text that a new key signs to show that its holder wants it to succeed the old one (`api.md`, Keys). */
+/** The text that a new key signs to show that its holder agrees to succeed the old key (`api.md`, Keys). */
 export const successionMessage = (oldFingerprint: string, newFingerprint: string): string =>
   `service.key.succession.v1:${oldFingerprint}:${newFingerprint}`;
 
 /**
- * What a key signs, as canonical JSON, to show that whoever registers it holds it (`api.md`, Keys). Values are those of
- * the request, as they are sent.
+ * The statement that a key signs, as canonical JSON, to prove possession for its registration (`api.md`, Keys). Its
+ * values are those of the request, as they are sent.
  */
 export const registrationStatement = (fingerprint: string, pseudonym: string, expiration_date: string | null) => ({
   action: "service.key.register.v1",
@@ -108,8 +108,8 @@ export const registrationStatement = (fingerprint: string, pseudonym: string, ex
 });
 
 /**
- * What a key signs, as canonical JSON, to show that its holder opens this account with it. Values are those of the
- * request, as they are sent. No entry of the log ever holds such a signature, so nobody can take one from there.
+ * The statement that a key signs, as canonical JSON, when its holder opens an account with it. Its values are those of
+ * the request, as they are sent. The log never contains such a signature, so nobody can take one from there.
  */
 export const accountStatement = (display_name: string, email: string, key_fingerprint: string) => ({
   action: "service.user.create.v1",
@@ -118,7 +118,10 @@ export const accountStatement = (display_name: string, email: string, key_finger
   key_fingerprint,
 });
 
-/** What the issuing key signs, as canonical JSON, to take a key into its account (`api.md`, Accounts and credentials). */
+/**
+ * The statement that the issuing key signs, as canonical JSON, to add a key to its account (`api.md`, Accounts and
+ * credentials).
+ */
 export const enrolmentStatement = (challenge_id: string, issuing_fingerprint: string, key_fingerprint: string) => ({
   action: "service.credential.enroll.v1",
   challenge_id,

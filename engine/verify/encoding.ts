@@ -1,20 +1,20 @@
 /**
- * Bytes as text, strictly: one spelling for every value, so that no proof or signature can be respelled and still pass.
+ * Strict conversion between bytes and text. Every value has one spelling, so nobody can respell a proof or signature.
  */
 import { bytesToHex, hexToBytes } from "@noble/hashes/utils.js";
 
 const HEX_HASH = /^[0-9a-f]{64}$/;
 const ENCODER = new TextEncoder();
-/** Bytes that become text in one call. */
+/** Number of bytes that become text in one call. */
 const ARGUMENTS = 8_192;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** UTF-8 of `text`. Lone surrogates would become U+FFFD: callers hash only text that was checked for them. */
+/** UTF-8 of `text`. Lone surrogates would become U+FFFD, so callers check text for them before they hash it. */
 export function utf8(text: string): Uint8Array {
   return ENCODER.encode(text);
 }
 
-/** Whether `value` is a hash as this log writes it: exactly 64 lower-case hex characters. */
+/** Whether `value` is a hash in the log's form: exactly 64 lower-case hex characters. */
 export function isHexHash(value: unknown): value is string {
   return typeof value === "string" && HEX_HASH.test(value);
 }
@@ -24,7 +24,7 @@ export function toHex(bytes: Uint8Array): string {
   return bytesToHex(bytes);
 }
 
-/** Bytes of lower-case hex that was checked before. */
+/** The bytes of lower-case hex that has been checked. */
 export function fromHex(hex: string): Uint8Array {
   return hexToBytes(hex);
 }
@@ -32,15 +32,15 @@ export function fromHex(hex: string): Uint8Array {
 /** Base64 of `bytes` with padding (RFC 4648 §4). */
 export function encodeBase64(bytes: Uint8Array): string {
   let binary = "";
-  // One by one took 40 ms a megabyte; all at once would be more arguments than a function takes.
+  // One at a time took 40 ms a megabyte, and all at once would exceed the number of arguments of a function.
   for (let at = 0; at < bytes.length; at += ARGUMENTS)
     binary += String.fromCharCode(...bytes.subarray(at, at + ARGUMENTS));
   return btoa(binary);
 }
 
 /**
- * Bytes of base64 in its only canonical spelling (RFC 4648 §§3.5, 4: padded, no white space, unused bits zero);
- * `undefined` for anything else, which an attacker may send.
+ * The bytes of base64 in its only canonical spelling (RFC 4648 §§3.5, 4: padded, no white space, unused bits zero);
+ * `undefined` for anything else. The text may come from an attacker.
  */
 export function decodeBase64(text: unknown): Uint8Array | undefined {
   if (typeof text !== "string" || !BASE64.test(text)) return undefined;

@@ -1,8 +1,8 @@
 /**
- * Log entries: what is hashed of them, and whether their hashes are right.
- * Hashed in version 1: `payload`, `previous_hash`. In version 2 also `timestamp`. Never hashed, in either version:
- * `id`, `event_type` (the payload says what the event is: `eventcheck.ts`), `chain_version` (a dispatch hint: relabelling
- * only makes an entry fail) and `ots_proof`.
+ * Log entries: which of their members are hashed, and whether their hashes are right. Version 1 hashes `payload` and
+ * `previous_hash`; version 2 also hashes `timestamp`. Neither version hashes `id`, `event_type` (the payload says what
+ * the event is: `eventcheck.ts`), `chain_version` (it selects the version; a changed value only makes the check fail)
+ * and `ots_proof`.
  */
 import { blake3 } from "@noble/hashes/blake3.js";
 import { sha512 } from "@noble/hashes/sha2.js";
@@ -28,15 +28,15 @@ export interface EntryDigest {
   /** `sha2-256`, `sha2-512`, `sha3-256` or `blake3`. */
   readonly algorithm: string;
   readonly digest_hex: string;
-  /** True for the one digest that is `entry_hash`. */
+  /** True only for the digest that is `entry_hash`. */
   readonly is_primary: boolean;
 }
 
-/** A log entry as served. */
+/** A log entry as it is served. */
 export interface Entry {
-  /** Not hashed: the entry's place in the tree is what a proof binds. */
+  /** Not hashed. A proof is bound to the entry's place in the tree. */
   readonly id: number;
-  /** ISO 8601; hashed in version 2, in its canonical spelling. */
+  /** ISO 8601. Version 2 hashes it, in its canonical spelling. */
   readonly timestamp: string;
   /** Not hashed. */
   readonly event_type: string;
@@ -45,14 +45,14 @@ export interface Entry {
   readonly previous_hash: string | null;
   /** Bare lower-case hex. */
   readonly entry_hash: string;
-  /** 1 when absent. */
+  /** 1 if absent. */
   readonly chain_version?: 1 | 2;
   readonly entry_hashes: readonly EntryDigest[];
   /** Base64; not hashed. */
   readonly ots_proof?: string;
 }
 
-/** What `checkEntry` found wrong; `wrong-event` is found by `checkServiceEntry` alone. */
+/** A problem that `checkEntry` found. Only `checkServiceEntry` finds `wrong-event`. */
 export interface EntryProblem {
   readonly code:
     | "malformed-entry"
@@ -68,7 +68,10 @@ export interface EntryProblem {
 const V2_PREFIX = "service.log.entry.v2\0";
 const TIMESTAMP =
   /^(\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.(\d{1,6}))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
-/** Canonical already, on a day that every month has: nothing to convert. Eleven in twelve of our own. */
+/**
+ * A canonical timestamp on a day that exists in every month, so nothing has to be converted. Eleven in twelve of the
+ * log's own timestamps match.
+ */
 const PLAINLY_CANONICAL = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z$/;
 
 const sha2_256 = (preimage: Uint8Array): Uint8Array => kernel.sha256(preimage);
@@ -79,7 +82,7 @@ const DIGESTS: Readonly<Record<string, (preimage: Uint8Array) => Uint8Array>> = 
   blake3: (preimage) => blake3(preimage),
 };
 
-/** The members every entry has. Version 1 never bound the timestamp, so old ones may be spelt in any way. */
+/** The members that every entry has. Version 1 never hashed the timestamp, so old entries may have one in any form. */
 export const ENTRY_MEMBERS = {
   id: positiveInteger,
   timestamp: text,
@@ -101,7 +104,7 @@ const ENTRY = objectOf(
 /**
  * `YYYY-MM-DDTHH:MM:SS.ffffffZ`, in UTC, for an instant in any ISO 8601 spelling with an offset (`…Z`, `…+00:00`,
  * `….5+02:00`). `undefined` for anything else: no offset, a date that does not exist, more than six decimals (the
- * hashed form could not hold them), a year that leaves 0000–9999.
+ * hashed form cannot contain them), a year outside 0000–9999.
  */
 export function canonicalTimestamp(timestamp: unknown): string | undefined {
   if (typeof timestamp !== "string") return undefined;
@@ -110,16 +113,16 @@ export function canonicalTimestamp(timestamp: unknown): string | undefined {
   if (match === null) return undefined;
   const [, local = "", fraction = "", sign, hours = "0", minutes = "0"] = match;
   const localMs = Date.parse(`${local}Z`);
-  // Date.parse may roll 30 February over into March.
+  // Date.parse may turn 30 February into a day of March.
   if (Number.isNaN(localMs) || new Date(localMs).toISOString() !== `${local}.000Z`) return undefined;
   const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000;
   const utc = new Date(localMs + (sign === "-" ? offsetMs : -offsetMs)).toISOString();
-  // Years outside 0000–9999 are spelt with a sign and six digits.
+  // Years outside 0000–9999 have a sign and six digits.
   return utc.length === 24 ? `${utc.slice(0, 19)}.${fraction.padEnd(6, "0")}Z` : undefined;
 }
 
 /**
- * The bytes that an entry's digests are made of, after its `chain_version` (1 when absent).
+ * The bytes that an entry's digests are computed from, by its `chain_version` (1 if absent).
  * @throws CairnlogError `invalid-input` for another chain version or a timestamp that cannot be normalised;
  *   `not-i-json` for a payload without canonical form.
  */
@@ -140,10 +143,9 @@ export function entryHash(entry: Pick<Entry, "payload" | "previous_hash" | "time
 }
 
 /**
- * Everything that is wrong with an entry taken by itself (links to its neighbours are not looked at); empty when its
- * `entry_hash` and every one of its `entry_hashes` are what its content gives. Unknown members are ignored. Never
- * throws: the entry may be any JSON value.
- * @param sha256 another implementation to hash with: that of Node takes 1 µs for an entry where the kernel takes 5
+ * All problems of a single entry. Empty if `entry_hash` and every one of `entry_hashes` agree with its content. Links
+ * to other entries are not checked. Unknown members are ignored. Never throws: the entry may be any JSON value.
+ * @param sha256 another implementation: Node's takes 1 µs for an entry, the kernel 5
  */
 export function checkEntry(entry: Entry, sha256: (preimage: Uint8Array) => Uint8Array = sha2_256): EntryProblem[] {
   const misfit = ENTRY(entry, "");

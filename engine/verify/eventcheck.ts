@@ -1,10 +1,10 @@
 /**
- * Whether an entry of the service's log is an event of the type that it is said to be of. No hash covers an entry's
- * `event_type`: who serves or passes on an entry can relabel it, a revocation for example as something that nobody looks
- * at. What is hashed is the payload, so the payload says what the event is.
+ * Checks whether an entry of the service's log is an event of its stated type. No hash covers an entry's `event_type`:
+ * anybody who serves or passes on an entry can relabel it. A revocation could be relabelled as a type that nobody looks
+ * at. The payload is hashed, so the payload decides what the event is.
  *
- * The payloads of the service's own events have a member `event_type`. Attestations have `attestation_type`, which their
- * predicate follows from. Entries from before there was that member are judged by their other members.
+ * The payloads of the service's own events have a member `event_type`. Attestations have `attestation_type`, which
+ * determines their predicate. Older entries lack that member and are judged by their other members.
  */
 import { PREDICATE_PATHS } from "./contract.js";
 import { checkEntry, type Entry, type EntryProblem } from "./entry.js";
@@ -24,13 +24,13 @@ type TypedEntry = Pick<Entry, "event_type" | "payload" | "chain_version">;
 
 /** One of the service's own event types, or all predicates together. */
 type Kind = EventType | typeof ATTESTATION;
-/** Version 1 logs of the service's predecessor may have it as the event type (`spec.md`, Events). */
+/** An event type that version 1 logs of the service's predecessor may have (`spec.md`, Events). */
 const ATTESTATION = "attestation";
 
 interface Judged {
   readonly kind: Kind;
   readonly members: readonly string[];
-  /** Takes a payload that has all members but those that may be null or empty: old entries may lack these. */
+  /** Accepts a payload that has all members except those that may be null or empty, which old entries may lack. */
   readonly shape: Shape;
 }
 
@@ -54,11 +54,11 @@ function judged(kind: Kind, { payload }: EventKind): Judged {
 }
 
 /**
- * What keeps an entry from being an event of its type, as a sentence; undefined when nothing does. Only the type and the
- * payload are looked at: check the hashes first (`checkEntry`).
+ * The reason why an entry is not an event of its type, as a sentence; undefined if it is. Only the type and the payload
+ * are checked: check the hashes first (`checkEntry`).
  *
- * Version 1 entries come from imported history alone. Their makers may have had other types and members, so a version 1
- * entry is refused only when its payload has exactly the members of another type than it is said to be of.
+ * Only imported history has version 1 entries. Their makers may have had other types and members. So a version 1 entry
+ * is refused only if its payload has exactly the members of another type than the stated one.
  */
 export function eventMisfit({ event_type, payload, chain_version = 1 }: TypedEntry): string | undefined {
   const type = JSON.stringify(event_type);
@@ -74,14 +74,14 @@ export function eventMisfit({ event_type, payload, chain_version = 1 }: TypedEnt
   if (!found.length) return chain_version === 1 ? undefined : payloadMisfit({ event_type, payload });
   if (kind === undefined || !found.includes(kind))
     return `The event type is ${type}, but the payload is that of another event: ${found.join(" or ")}.`;
-  // Members of version 1 attestations are as their makers wrote them.
+  // The members of version 1 attestations may have any values.
   if (kind !== ATTESTATION || chain_version === 1) return undefined;
   return isPredicateOf(event_type, payload.attestation_type as string)
     ? undefined
     : `The event type ${type} is not the predicate of the attestation type ${JSON.stringify(payload.attestation_type)}.`;
 }
 
-/** As `checkEntry`, for an entry of the service's log, whose event types are known. */
+/** Checks like `checkEntry`, and also that the event type is right. For entries of the service's log. */
 export function checkServiceEntry(entry: Entry, sha256?: (preimage: Uint8Array) => Uint8Array): EntryProblem[] {
   const problems = checkEntry(entry, sha256);
   if (problems[0]?.code === "malformed-entry") return problems;
@@ -90,9 +90,9 @@ export function checkServiceEntry(entry: Entry, sha256?: (preimage: Uint8Array) 
 }
 
 /**
- * Whether an event type is the predicate of an attestation type: an `https:` type is its own predicate, a short one is a
- * path under the predicate base.
- * @param base URL without trailing slash; where it is not known, any `https:` URL that ends in the path will do
+ * Whether an event type is the predicate of an attestation type. An `https:` type is its own predicate. A short type
+ * gives a path under the predicate base.
+ * @param base URL without trailing slash; if it is not known, any `https:` URL that ends in the path is accepted
  */
 export function isPredicateOf(eventType: string, attestationType: string, base?: string): boolean {
   if (attestationType.startsWith("https://")) return eventType === attestationType;
@@ -109,9 +109,9 @@ function kindOfType(eventType: string, version: 1 | 2): Kind | undefined {
 }
 
 /**
- * The kinds that a payload without `event_type` can be of. Several kinds may fit, since a payload may have further members:
- * of a succession, a registration has all but one. Those count of which it has the most members.
- * @param exactly whether it may have no further members but `tags`, which any event may have
+ * The kinds that a payload without `event_type` may be of. A payload may have further members, so several kinds may
+ * fit: a succession has all members of a registration except one. Only the kinds with the most matching members count.
+ * @param exactly whether it must have no further members except `tags`, which any event may have
  */
 function kindsOfPayload(payload: Entry["payload"], exactly: boolean): readonly Kind[] {
   let most = 0;

@@ -1,6 +1,6 @@
 /**
- * `cairnlog/verify`: everything that a third party needs to check the log without trusting its operator. Pure: runs in
- * Node and in browsers, imports no Node module, does no I/O.
+ * `cairnlog/verify`: everything that a third party needs to check the log without trusting its operator. It runs in
+ * Node and in browsers, imports no Node module, and does no I/O.
  */
 export { CairnlogError, type ErrorCode, type ErrorDetail } from "../error.js";
 export * from "./bundle/bundle.js";

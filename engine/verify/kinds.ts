@@ -1,7 +1,7 @@
 /**
- * The kinds of events that a log records: one table, from which everything else in the house takes what it knows of
- * them. A kind that lacks a part does not compile, here or where the part is used: `EventType` is the type of the table's
- * keys, and tables by event type elsewhere are `Record<EventType, …>`.
+ * The kinds of events that a log records, in one table. Everything else gets its knowledge about kinds from here. If a
+ * kind lacks a part, the code does not compile: `EventType` is the type of the table's keys, and other tables by event
+ * type are `Record<EventType, …>`.
  */
 import {
   type AuditScope,
@@ -28,7 +28,7 @@ import {
 type Members = Readonly<Record<string, Shape>>;
 type Payload<M extends Members> = { readonly [K in keyof M]: Fitting<M[K]> };
 
-/** What is known of a kind of event. */
+/** The properties of a kind of event. */
 export interface EventKind {
   /**
    * Members of the payload that the service writes, all of them present. Imported history may lack some. Events of the
@@ -37,20 +37,23 @@ export interface EventKind {
   readonly payload: Members;
   /** Members that hold the fingerprint of a key. */
   readonly keys: readonly string[];
-  /** The member that names the key whose signature or session the event took; null when the event took none, or does not say. */
+  /**
+   * The member that names the key whose signature or session the event required. Null if the event required none, or
+   * does not name it.
+   */
   readonly actor: string | null;
   /** Members of the payload that entries of earlier versions lack. */
   readonly added?: readonly string[];
   /** Whether the event changes endorsements, or the standing of a key that has some. */
   readonly changesGraph: boolean;
   readonly scope: AuditScope;
-  /** What webhooks call it; null when they do not report it. */
+  /** The name of the event in webhooks; null if webhooks do not report it. */
   readonly webhook: WebhookEvent | null;
   /** A name for people. */
   readonly label: string;
-  /** Whether people should take it for good news or bad. */
+  /** How people should see the event: as good news, bad news, or neither. */
   readonly tone: "neutral" | "info" | "good" | "warning" | "bad";
-  /** Members of which the first that holds a text says what the event is about. */
+  /** Members that may describe the subject. The first of them that is a text is used. */
   readonly about: readonly string[];
 }
 
@@ -62,7 +65,7 @@ interface KindOf<M extends Members> extends EventKind {
   readonly about: readonly (keyof M & string)[];
 }
 
-/** Only for its type: `keys` and `about` must name members of `payload`. */
+/** Exists only for its type: `keys` and `about` must name members of `payload`. */
 const kind = <M extends Members>(described: KindOf<M>): KindOf<M> => described;
 
 const KEY = {
@@ -81,19 +84,19 @@ const ENDORSEMENT = {
   institutional_metadata: nullable(anyObject),
   external_identifiers: nullable(arrayOf(objectOf({ type: text, value: text }))),
 };
-/** What accepts or ends an endorsement repeats the offer and names its entry. */
+/** An event that accepts or ends an endorsement repeats the offer and names its entry. */
 const ENDORSEMENT_CHANGE = { ...ENDORSEMENT, offer_entry_id: positiveInteger, note: nullable(text) };
 const PARTIES = ["endorser_key_fingerprint", "endorsed_key_fingerprint"] as const;
 
-/** Every kind that has one event type. Attestations, whose type is their predicate, are `ATTESTATION_KIND`. */
+/** Every kind with a single event type. The event type of attestations is their predicate; see `ATTESTATION_KIND`. */
 export const EVENT_KINDS = {
   key_registration: kind({
-    // The signature shows that whoever registers the key holds it; null where nobody has shown that.
+    // The signature proves possession of the key; null if nobody has proven it.
     payload: { ...KEY, possession_signature: nullable(text) },
     keys: ["fingerprint"],
     actor: null,
     added: ["possession_signature"],
-    // A new key has no endorsements, and on a busy log registrations are many.
+    // A new key has no endorsements, and a busy log has many registrations.
     changesGraph: false,
     scope: "keys",
     webhook: "key.registered",
@@ -102,7 +105,7 @@ export const EVENT_KINDS = {
     about: ["pseudonym"],
   }),
   key_succession: kind({
-    // The signature is the new key's; null where nobody has shown to hold that.
+    // The signature is by the new key; null if nobody has proven to hold it.
     payload: { old_fingerprint: text, ...KEY, new_key_signature: nullable(text) },
     keys: ["old_fingerprint", "fingerprint"],
     actor: "old_fingerprint",
@@ -272,7 +275,7 @@ export const EVENT_KINDS = {
       lookup_key: text,
     },
     keys: [],
-    // Who posts a claim is not on the log.
+    // The log does not contain who posts a claim.
     actor: null,
     changesGraph: false,
     scope: "claims",
@@ -311,10 +314,10 @@ export const ATTESTATION_KIND = kind({
 /** Event types that the service itself writes; attestations have predicate URLs. */
 export type EventType = keyof typeof EVENT_KINDS;
 export const EVENT_TYPES = Object.keys(EVENT_KINDS) as readonly EventType[];
-/** What the service writes as the payload of an event of this type. */
+/** The payload that the service writes for an event of this type. */
 export type PayloadOf<T extends EventType> = Payload<(typeof EVENT_KINDS)[T]["payload"]>;
 
-/** An event as far as its kind is concerned. */
+/** The members of an event that its kind depends on. */
 export interface KindedEvent {
   readonly event_type: string;
   readonly payload: JsonObject;
@@ -322,21 +325,21 @@ export interface KindedEvent {
 
 const PREDICATE = /^https?:\/\//;
 
-/** Whether an event type is a predicate URL, which is what attestations have for a type. */
+/** Whether an event type is a predicate URL, as all attestations have. */
 export const isPredicate = (eventType: string): boolean => PREDICATE.test(eventType);
 
 /** Whether `value` is an event type that the service itself writes. */
 export const isEventType = (value: string): value is EventType => Object.hasOwn(EVENT_KINDS, value);
 
-/** The kind of an event; undefined for a type that this version does not know, as imported history may have it. */
+/** The kind of an event; undefined for a type that this version does not know. Imported history may have such types. */
 export function kindOf(eventType: string): EventKind | undefined {
   if (isEventType(eventType)) return EVENT_KINDS[eventType];
   return isPredicate(eventType) ? ATTESTATION_KIND : undefined;
 }
 
 /**
- * An event of one of the service's own kinds, ready to be appended. The payload names the type, because no hash covers the
- * `event_type` of an entry: whoever passes the entry on could change it.
+ * An event of one of the service's own kinds, ready to be appended. The payload names the type, because no hash covers
+ * the `event_type` of an entry, and anybody who passes the entry on could change it.
  */
 export function eventOf<T extends EventType>(
   event_type: T,
@@ -345,7 +348,7 @@ export function eventOf<T extends EventType>(
   return { event_type, payload: { event_type, ...payload } };
 }
 
-/** What keeps a payload from being one of its kind, as a sentence; undefined when nothing does. Further members may be there. */
+/** The reason why a payload does not fit its kind, as a sentence; undefined if it fits. Further members are allowed. */
 export function payloadMisfit({ event_type, payload }: KindedEvent): string | undefined {
   const found = kindOf(event_type);
   if (!found) return undefined;
@@ -355,11 +358,11 @@ export function payloadMisfit({ event_type, payload }: KindedEvent): string | un
   return objectOf(required, Object.fromEntries(members.filter(isAdded)), "ignored")(payload, "");
 }
 
-/** The event types of a scope; none for attestations, whose types have no end. */
+/** The event types of a scope. Attestations have no complete list of types, so their scope gives none. */
 export const typesInScope = (scope: AuditScope): readonly EventType[] =>
   EVENT_TYPES.filter((type) => EVENT_KINDS[type].scope === scope);
 
-/** Members of payloads that name a key, whatever the kind; `signer_fingerprint` is one of imported history. */
+/** Members of payloads that name a key, in any kind. `signer_fingerprint` occurs in imported history. */
 export const KEY_MEMBERS: ReadonlySet<string> = new Set([
   ...[...EVENT_TYPES.map((type) => EVENT_KINDS[type]), ATTESTATION_KIND].flatMap(({ keys }): readonly string[] => keys),
   "signer_fingerprint",

@@ -1,7 +1,6 @@
 /**
- * Manifests: what a signer signs.
- * The signed bytes are the RFC 8785 canonical JSON of the manifest as the signer received it: with the attestations that
- * were there before, or with none.
+ * Manifests: the documents that signers sign. The signed bytes are the RFC 8785 canonical JSON of the manifest as the
+ * signer received it: with the attestations that it had, or with none.
  */
 import { kernel } from "../../wasm/index.js";
 import { CairnlogError } from "../error.js";
@@ -9,7 +8,7 @@ import { toHex, utf8 } from "./encoding.js";
 import { canonicalJson } from "./json/canonical.js";
 import type { JsonObject } from "./json/shape.js";
 
-/** One signature on a document, as it stands in a manifest and in the answer to `POST /attestations`. */
+/** One signature on a document, as it occurs in a manifest and in the answer to `POST /attestations`. */
 export interface Attestation {
   readonly id: string;
   /** One of the four short types, or an `https:` predicate URL. */
@@ -23,19 +22,22 @@ export interface Attestation {
   readonly intent_statement?: string | null;
 }
 
-/** A manifest; members that this library does not know are signed and hashed like the others. */
+/** A manifest. Unknown members are signed and hashed like the others. */
 export interface Manifest extends JsonObject {
   readonly document: { readonly title: string; readonly content_hash: string } & JsonObject;
   readonly attestations: readonly object[];
 }
 
-/** Which of the two members that the log records beside a manifest the signer has signed; the other is the log's word. */
+/**
+ * Whether the signer has signed each of two members that the log records besides the manifest. If not, only the log
+ * says it.
+ */
 export interface SignedMembers {
   readonly attestation_type: boolean;
   readonly intent_statement: boolean;
 }
 
-/** What a signature may cover: the document with all attestations before it, or the document alone. */
+/** The possible coverage of a signature: the document with all attestations before it, or the document alone. */
 export type Coverage = "document-and-prior" | "document";
 
 const CONTENT_HASH = /^(?:sha256:)?[0-9a-f]{64}$/i;
@@ -46,15 +48,15 @@ export function signingPayload(manifest: Manifest): Uint8Array {
   return utf8(canonicalJson(manifest));
 }
 
-/** SHA-256 of the canonical manifest, attestations included; bare lower-case hex. @throws CairnlogError `not-i-json`. */
+/** SHA-256 of the canonical manifest with its attestations; bare lower-case hex. @throws CairnlogError `not-i-json`. */
 export function manifestHash(manifest: Manifest): string {
   return toHex(kernel.sha256(signingPayload(manifest)));
 }
 
 /**
- * The payloads that attestation number `position` of `manifest` may have signed, the more telling one first. For the
- * first attestation both are the same bytes, given once, as `document`. `position` may be one past the last: the payloads
- * of an attestation yet to be added.
+ * The payloads that attestation number `position` of `manifest` may have signed, the one with the larger coverage
+ * first. The first attestation has the same bytes in both cases, so they are returned once, as `document`. `position`
+ * may be one past the last, for an attestation that is still to be added.
  * @throws CairnlogError `invalid-input` for a position outside the manifest; `not-i-json`.
  */
 export function attestationPayloads(manifest: Manifest, position: number): { covers: Coverage; bytes: Uint8Array }[] {
@@ -68,8 +70,8 @@ export function attestationPayloads(manifest: Manifest, position: number): { cov
 }
 
 /**
- * Type and statement as the document of a manifest names them, so that every signature over it covers them too. A member
- * is undefined where the document does not name it; the statement is null where the document says that there is none.
+ * Type and statement in the document of a manifest, which every signature over it covers. A member is undefined if the
+ * document does not name it. The statement is null if the document says that there is none.
  */
 export function signedTerms({ document }: Pick<Manifest, "document">): {
   readonly attestation_type: string | undefined;
@@ -83,13 +85,13 @@ export function signedTerms({ document }: Pick<Manifest, "document">): {
   };
 }
 
-/** Which of type and statement a signature over the manifest covers. */
+/** Whether a signature over the manifest covers type and statement. */
 export function signedMembers(manifest: Pick<Manifest, "document">): SignedMembers {
   const { attestation_type, intent_statement } = signedTerms(manifest);
   return { attestation_type: attestation_type !== undefined, intent_statement: intent_statement !== undefined };
 }
 
-/** Which of type and statement the signer signed, as a sentence for people. */
+/** Says for people whether the signer signed type and statement, as a sentence. */
 export function signedWords({ attestation_type: type, intent_statement: statement }: SignedMembers): string {
   if (type && statement) return "The signer signed the type and the statement.";
   if (type) return "The signer signed the type; the statement is the log's word.";
@@ -97,14 +99,19 @@ export function signedWords({ attestation_type: type, intent_statement: statemen
   return "The signer signed neither type nor statement: both are the log's word.";
 }
 
-/** A content hash, sent bare or with `sha256:` in either case, as `sha256:` and lower-case hex; else `undefined`. */
+/**
+ * A content hash as `sha256:` and lower-case hex. The input may be bare or have `sha256:`, in either case; `undefined`
+ * for anything else.
+ */
 export function normaliseContentHash(hash: unknown): string | undefined {
   if (typeof hash !== "string" || !CONTENT_HASH.test(hash)) return undefined;
   const folded = hash.toLowerCase();
   return hash.length === BARE_LENGTH ? `sha256:${folded}` : folded;
 }
 
-/** The hash of a composite document as `sha256:` and hex; `hashes` are those of its parts in order, of the same form. */
+/**
+ * The hash of a composite document as `sha256:` and hex. `hashes` are those of its parts in order, in the same form.
+ */
 export function compositeHash(title: string, hashes: readonly string[]): string {
   return `sha256:${toHex(kernel.sha256(utf8(canonicalJson({ parts: hashes, title }))))}`;
 }

@@ -1,4 +1,4 @@
-/** Private keys: those of signers on their own machines, and the operator's. */
+/** Private keys of the operator, and of signers on their own machines. */
 import {
   constants,
   createPrivateKey,

@@ -13,7 +13,7 @@ export type VerifyingKey =
 export type ServerKey = VerifyingKey & {
   /** `sha256:` and the hex of SHA-256 over its SubjectPublicKeyInfo in DER, as re-encoded by the parser. */
   readonly fingerprint: string;
-  /** That SubjectPublicKeyInfo as normalised PEM. */
+  /** The same SubjectPublicKeyInfo as normalised PEM. */
   readonly pem: string;
 };
 

@@ -1,13 +1,13 @@
 /**
- * Checking an `.attestation.json` file: one attestation with all that is needed to check it offline against a file, a pinned
- * operator key, and nobody's word. Everything in the bundle may come from an attacker.
+ * Checks an `.attestation.json` file. It contains one attestation with everything that is needed to check it offline
+ * against a file and a pinned operator key. An attacker may choose everything in the bundle.
  *
- * Nothing may ride along unverified: unknown members are refused, and every known one is tied to a signature or to the
- * tree, with these limits, which lie in the log's own format: of the entry, `id` is covered by no hash (it is only
- * required to be possible), and `event_type` by none either (it must fit the attestation type, and be exactly the
- * predicate under `predicateBase` where the caller gives one). Digests other than the primary one are checked where
- * present, but nothing says how many there were. An anchoring proof, where there is one, is under no hash of the log:
- * it must be one for this entry, and what it claims of Bitcoin is told, not checked.
+ * Nothing in a bundle stays unverified: unknown members are refused, and every known member is tied to a signature or
+ * to the tree. The log's format sets these limits. No hash covers the entry's `id`, so it only has to be possible. No
+ * hash covers `event_type`. It has to fit the attestation type, and with `predicateBase` it has to be exactly the
+ * predicate. Digests other than the primary one are checked if they are present, but nothing says how many there were.
+ * No hash of the log covers an anchoring proof. If there is one, it has to be a proof for this entry. Its statement
+ * about Bitcoin is reported, but not checked.
  */
 
 import { kernel } from "../../../wasm/index.js";
@@ -34,20 +34,23 @@ import { OperatorKeys } from "../tree/operators.js";
 import { verifyTreeHead } from "../tree/treehead.js";
 import { type AttestationBundle, type AttestationEvent, BUNDLE, BUNDLE_FORMAT } from "./format.js";
 
-/** What the verifier brings himself. */
+/** The values that the verifier provides. */
 export interface BundleTrust {
-  /** SHA-256 of the file at hand in hex, bare or with `sha256:`. */
+  /** SHA-256 of the file in hex, bare or with `sha256:`. */
   readonly fileHash: string;
   /**
    * The operator key, got from elsewhere than the bundle. If the log was handed over since, the bundle's chain has to lead
    * from this key to the one that signed the head.
    */
   readonly operatorKey: PublicKey;
-  /** URL prefix of the four canonical predicates; where given, the entry's event type must be exactly the one under it. */
+  /**
+   * URL prefix of the four canonical predicates. If given, the entry's event type must be exactly the predicate under
+   * it.
+   */
   readonly predicateBase?: string;
 }
 
-/** One thing that was checked; `detail` says in sentences what holds, or everything that does not. */
+/** The result of one check. `detail` says in sentences what was verified, or lists everything that is wrong. */
 export interface BundleCheck {
   readonly name:
     | "format"
@@ -63,25 +66,26 @@ export interface BundleCheck {
   readonly detail: string;
 }
 
-/** `valid` only when every check is `ok`; a bundle of the wrong form has the one check `format`. */
+/** `valid` only if every check is `ok`. A bundle of the wrong form has only the check `format`. */
 export interface BundleVerdict {
   readonly valid: boolean;
   readonly checks: readonly BundleCheck[];
   /**
-   * Which of type and statement the signer has signed; the other is the log's word. Null where the signature does not hold
-   * or the bundle has another form.
+   * Whether the signer has signed type and statement; otherwise only the log says them. Null if the signature is not
+   * valid or the bundle has another form.
    */
   readonly signed: SignedMembers | null;
 }
 
-/** As many tags, of as many characters, as the log takes over from a manifest. */
+/** Maximum number of tags, and of characters in a tag, that the log takes over from a manifest. */
 const MAX_TAGS = 32;
 const MAX_TAG_CHARACTERS = 64;
 
 /**
- * Checks a bundle, as `parseIJson` read it, against the file's hash and the pinned operator key. It proves that the key in
- * the bundle signed the manifest of this file and that the operator's log holds it; not whose key it is, nor that the key
- * was never revoked, nor the signatures of earlier attestations in the manifest. Never throws.
+ * Checks a bundle, as `parseIJson` read it, against the file's hash and the pinned operator key. It proves that the key
+ * in the bundle signed the manifest of this file, and that the operator's log contains the attestation. It does not
+ * prove who holds the key, that the key was never revoked, or that earlier attestations in the manifest have valid
+ * signatures. Never throws.
  */
 export async function verifyBundle(bundle: unknown, trust: BundleTrust): Promise<BundleVerdict> {
   try {
@@ -210,7 +214,7 @@ function checkLogEntry({ entry, proof }: AttestationBundle, predicateBase: strin
       isPredicateOf(entry.event_type, logged(entry).attestation_type, predicateBase),
       "The entry's event type is not the predicate of the attestation's type.",
     ],
-    // Ids ascend from 1 and imported histories may skip some, so this bound is all that can be said of an id.
+    // Ids ascend from 1, and imported histories may skip some. Nothing more is known about an id.
     [entry.id > proof.leaf_index, "The entry's id is lower than its place in the tree allows."],
     [
       (entry.previous_hash === null) === (proof.leaf_index === 0),
@@ -270,13 +274,13 @@ async function checkTreeHead(
   ]);
 }
 
-/** Only where the entry came with a proof. */
+/** Checks the anchoring proof, if the entry has one. */
 function checkAnchor({ entry }: AttestationBundle): BundleCheck[] {
   const { ots_proof, entry_hash } = entry;
   return ots_proof === undefined ? [] : [{ name: "anchor", ...checkOtsProof(ots_proof, entry_hash) }];
 }
 
-/** Something that must hold, and the sentence to say when it does not. */
+/** A condition, and the sentence that reports its failure. */
 type Condition = readonly [holds: boolean, otherwise: string];
 
 function judge(name: BundleCheck["name"], success: string, conditions: readonly Condition[]): BundleCheck {
@@ -288,7 +292,7 @@ function verdict(checks: readonly BundleCheck[], signed: SignedMembers | null = 
   return { valid: checks.every((check) => check.ok), checks, signed };
 }
 
-/** The shape check has looked at every member. */
+/** The shape check has checked every member. */
 function logged(entry: Entry): AttestationEvent {
   return entry.payload as unknown as AttestationEvent;
 }
@@ -297,7 +301,7 @@ function same(a: unknown, b: unknown): boolean {
   return canonicalJson(a) === canonicalJson(b);
 }
 
-/** The tags that the log takes over from a manifest: all or none. */
+/** The tags that the log takes over from a manifest: all of them or none. */
 function recordedTags({ document }: Manifest): readonly string[] {
   const tags = document.tags;
   const taken =

@@ -8,7 +8,7 @@ import type { TreeVersion } from "../tree/merkle.js";
 import { OPERATOR_CHAIN, type OperatorTerm } from "../tree/operators.js";
 import { TREE_HEAD_MEMBERS, type TreeHead } from "../tree/treehead.js";
 
-/** Names the format and its version. */
+/** The name of the format and its version. */
 export const BUNDLE_FORMAT = "cairnlog-attestation/v1";
 
 /** The answer of `GET /log/proof/{leaf_index}`. */
@@ -33,7 +33,7 @@ export interface AttestationEvent {
   readonly document_title: string;
   readonly signature_algorithm: string;
   readonly signature: string;
-  /** SHA-256 of what was signed, bare hex; present only where that is not the manifest as it was submitted. */
+  /** SHA-256 of the signed bytes, bare hex. Present only if these are not the manifest as it was submitted. */
   readonly signed_payload_hash?: string;
   readonly intent_statement?: string | null;
   readonly timestamp: string;
@@ -43,12 +43,12 @@ export interface AttestationEvent {
 /** Contents of an `.attestation.json` file. */
 export interface AttestationBundle {
   readonly format: typeof BUNDLE_FORMAT;
-  /** Exactly the manifest that was submitted with the signature. */
+  /** The manifest exactly as it was submitted with the signature. */
   readonly manifest: Manifest;
   readonly attestation: Attestation;
   /** The signer's key, in the spelling of `PublicKey.pem`. */
   readonly public_key: string;
-  /** The attestation's log entry; `cairnlog attest` leaves `ots_proof` out, but it may be put in. */
+  /** The attestation's log entry. `cairnlog attest` leaves `ots_proof` out, but a bundle may contain it. */
   readonly entry: Entry;
   readonly proof: InclusionProof;
   /** Equal to `proof.sth`. */

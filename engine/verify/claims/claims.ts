@@ -1,6 +1,6 @@
 /**
- * Encrypted claims: a plaintext that its recipient alone can read, on a log that everybody can. ECIES on P-256 with
- * AES-256-GCM, and beside the ciphertext a commitment to the plaintext that nobody can guess at without its key.
+ * Encrypted claims: only the recipient can read the plaintext, although everybody can read the log. ECIES on P-256 with
+ * AES-256-GCM. The payload also has a commitment to the plaintext. Without its key, nobody can test guesses against it.
  *
  *     Z  = x-coordinate of ECDH(ephemeral, recipient)                      (SEC 1 §3.3.1, 32 bytes)
  *     K  = HKDF-SHA256(Z, salt = ephemeral ‖ recipient, info = label)      (RFC 5869; points SEC 1 uncompressed)
@@ -8,9 +8,9 @@
  *     commitment = HMAC-SHA256(K "service.claim.v1 commitment", plaintext)
  *
  * The plaintext is RFC 8785 canonical JSON of an object. AAD is the RFC 8785 canonical JSON of the payload's members
- * `commitment`, `commitment_alg`, `ephemeral_public_key`, `lookup_key` and, where present, `recipient_fingerprint`: no
- * ciphertext can be given another commitment or filed under another lookup key. AES-GCM alone does not commit to its
- * key (one ciphertext can be made to open under two), so whoever decrypts checks the commitment as well.
+ * `commitment`, `commitment_alg`, `ephemeral_public_key`, `lookup_key` and, where present, `recipient_fingerprint`. So
+ * nobody can give a ciphertext another commitment or file it under another lookup key. AES-GCM alone does not commit to
+ * its key: one ciphertext can be made that opens under two keys. Decryption therefore checks the commitment as well.
  */
 import { gcm } from "@noble/ciphers/aes.js";
 import { equalBytes } from "@noble/ciphers/utils.js";
@@ -42,25 +42,25 @@ const KEY_BYTES = 32;
 const POINT_BYTES = 65;
 const ENCRYPTION_LABEL = utf8("service.claim.v1 encryption");
 const COMMITMENT_LABEL = utf8("service.claim.v1 commitment");
-/** A zero byte parts it from the context, so that no context can run into another label. */
+/** A zero byte separates it from the context, so that no context can form another label. */
 const LOOKUP_LABEL = "service.claim.v1 lookup\0";
-/** Lookup keys are public: a shorter secret could be found from them by trial. */
+/** Lookup keys are public, so a shorter secret could be found by trial. */
 const MIN_SECRET_BYTES = 16;
 const COMMITMENT_KEY = /^[0-9a-f]{64}$/i;
 
 export interface EncryptOptions {
-  /** A P-256 key, as `parsePublicKey` gave it. */
+  /** A P-256 key, as `parsePublicKey` returns it. */
   readonly recipient: PublicKey;
   /** 32 to 128 lower-case hex characters; see `deriveLookupKey`. */
   readonly lookupKey: string;
-  /** Whether the payload says, to everybody, whose key opens it; false when absent. */
+  /** Whether the payload publicly names the recipient's key; false if absent. */
   readonly nameRecipient?: boolean;
 }
 
-/** A claim ready to be posted. */
+/** A claim that is ready to be posted. */
 export interface EncryptedClaim {
   readonly payload: ClaimPayload;
-  /** Hex. Nobody but the recipient can derive it again: the poster keeps it, or can never reveal the claim. */
+  /** Hex. Only the recipient can derive it again. The poster needs it to reveal the claim, and has to keep it. */
   readonly commitmentKey: string;
 }
 
@@ -78,8 +78,9 @@ interface ClaimKeys {
 /**
  * Encrypts `plaintext` to `recipient` under a fresh ephemeral key, so that equal plaintexts give unrelated payloads.
  * Bytes are wrapped as `{data: base64}`; see `unwrapBytes`.
- * @throws CairnlogError `invalid-key` for a recipient that is no P-256 key; `invalid-input` for a malformed lookup key or a
- *   plaintext that is no object; `not-i-json` for one that no strict reader would take back; `payload-too-large`
+ * @throws CairnlogError `invalid-key` for a recipient whose key is not P-256; `invalid-input` for a malformed lookup
+ *   key or a plaintext that is not an object; `not-i-json` for one that a strict reader would refuse;
+ *   `payload-too-large`
  */
 export function encryptClaim(
   plaintext: JsonObject | Uint8Array,
@@ -112,10 +113,10 @@ export function encryptClaim(
 }
 
 /**
- * Decrypts a claim's payload and checks that its commitment is to just what was decrypted. The payload may come from an
- * attacker.
+ * Decrypts a claim's payload and checks that its commitment is to exactly the decrypted bytes. The payload may come
+ * from an attacker.
  * @param secretKey the recipient's P-256 scalar, 32 bytes big-endian
- * @throws CairnlogError as `readClaimPayload` does; `invalid-key` for a secret key that is none; `decryption-failed` when
+ * @throws CairnlogError as `readClaimPayload` does; `invalid-key` for a malformed secret key; `decryption-failed` when
  *   the claim is another recipient's, when any part of it was changed, or when it commits to something else
  */
 export function decryptClaim(payload: unknown, secretKey: Uint8Array): DecryptedClaim {
@@ -145,7 +146,7 @@ export function deriveCommitmentKey(payload: unknown, secretKey: Uint8Array): st
 
 /**
  * Whether a claim commits to `plaintext`. Needs the commitment key, unless the claim is older than keyed commitments
- * (no `commitment_alg`): that commits by the bare SHA-256 of the canonical JSON, and a key that is given is not looked at.
+ * (no `commitment_alg`). Such a claim commits by the bare SHA-256 of the canonical JSON, and a given key is ignored.
  * Compares in constant time.
  * @param payload of an entry, checked only as far as it is used
  * @param commitmentKey 64 hex characters
@@ -173,12 +174,12 @@ export function verifyClaimCommitment(
 }
 
 /**
- * A lookup key that only those who share `secret` can compute, and that tells nothing of either party: HKDF-SHA256 with
+ * A lookup key that only holders of `secret` can compute, and that reveals nothing about either party: HKDF-SHA256 with
  * the label `service.claim.v1 lookup`, a zero byte and `context`.
  * @param secret at least 16 bytes that cannot be guessed
- * @param context tells the lookup keys of one secret apart; may be empty
+ * @param context distinguishes the lookup keys of one secret; may be empty
  * @returns 64 hex characters
- * @throws CairnlogError `invalid-input` for a secret that is too short or a context that UTF-8 cannot carry
+ * @throws CairnlogError `invalid-input` for a secret that is too short or a context that UTF-8 cannot encode
  */
 export function deriveLookupKey(secret: Uint8Array, context: string): string {
   if (secret.length < MIN_SECRET_BYTES)
@@ -218,7 +219,10 @@ function isCommittedTo(commitment: string, plaintext: JsonObject, key: Uint8Arra
   return equalBytes(hmac(sha256, key, utf8(canonicalJson(plaintext))), fromHex(commitment));
 }
 
-/** What gets encrypted. Read back at once: what the recipient's strict reader would refuse must not be posted. */
+/**
+ * The bytes that are encrypted. They are read back at once: a plaintext that the recipient's strict reader would refuse
+ * must not be posted.
+ */
 function plaintextBytes(plaintext: JsonObject | Uint8Array): Uint8Array {
   const text = canonicalJson(isBytes(plaintext) ? wrapBytes(plaintext) : plaintext);
   if (!isObject(parseIJson(text)))
@@ -226,7 +230,7 @@ function plaintextBytes(plaintext: JsonObject | Uint8Array): Uint8Array {
   return utf8(text);
 }
 
-/** The sender chose these bytes: that they are authentic says nothing of their form. */
+/** The sender chose these bytes. They are authentic, but they may have any form. */
 function readPlaintext(bytes: Uint8Array): JsonObject {
   let plaintext: unknown;
   try {
@@ -255,7 +259,10 @@ function recipientKeys(ephemeralPoint: Uint8Array, secretKey: Uint8Array): Claim
   return deriveKeys(secretKey, ephemeralPoint, ephemeralPoint, p256.getPublicKey(secretKey, false));
 }
 
-/** @param theirs the point that `secretKey` meets: the recipient's for the sender, the ephemeral for the recipient */
+/**
+ * @param theirs the point for ECDH with `secretKey`: the recipient's for the sender, the ephemeral one for the
+ *   recipient
+ */
 function deriveKeys(
   secretKey: Uint8Array,
   theirs: Uint8Array,

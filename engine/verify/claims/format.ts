@@ -1,57 +1,60 @@
 /**
- * Encrypted claims as they travel: the payload of an `encrypted_claim` entry and the form that a new one must have.
- * The server decides by this same code, so a payload that one side takes the other can read.
+ * The form of encrypted claims: the payload of an `encrypted_claim` entry, and the rules for a new one. The server uses
+ * this code too, so both sides accept the same payloads.
  */
 import { p256 } from "@noble/curves/nist.js";
 import { CairnlogError, type ErrorDetail } from "../../error.js";
 import { decodeBase64, isHexHash } from "../encoding.js";
 import { isObject, type JsonObject } from "../json/shape.js";
 
-/** The one commitment that new claims may have: HMAC-SHA256 under a key that follows from the ECDH secret. */
+/** The only commitment that new claims may have: HMAC-SHA256 under a key that is derived from the ECDH secret. */
 export const COMMITMENT_ALG = "hmac-sha256-ecdh-v1";
-/** Bytes of a decoded ciphertext, tag included. */
+/** Bytes of a decoded ciphertext, including its tag. */
 export const MAX_CIPHERTEXT_BYTES = 256 * 1024;
 export const TAG_BYTES = 16;
 export const NONCE_BYTES = 12;
 
 /** A SEC 1 uncompressed point of P-256 (§2.3.3): 0x04 and two coordinates. */
 const POINT_BYTES = 65;
-/** Before it was keyed, the commitment was declared so, or not at all. */
+/** The name that unkeyed commitments of older claims may have. They may also have none. */
 const UNSALTED_ALG = "sha256";
 const LOOKUP_KEY = /^[0-9a-f]{32,128}$/;
 const FINGERPRINT = /^sha256:[0-9a-f]{64}$/;
 
-/** The payload of a claim: what is public of it. */
+/** The payload of a claim. All of it is public. */
 export interface ClaimPayload {
   readonly commitment_alg: typeof COMMITMENT_ALG;
   /** Base64 of a SEC 1 uncompressed P-256 point. */
   readonly ephemeral_public_key: string;
   /** Base64, 12 bytes. */
   readonly nonce: string;
-  /** Base64, at most 256 KiB decoded: AES-256-GCM ciphertext with its tag of 16 bytes behind it. */
+  /** Base64, at most 256 KiB decoded: AES-256-GCM ciphertext, followed by its tag of 16 bytes. */
   readonly ciphertext: string;
   /** HMAC-SHA256 of the plaintext in canonical JSON, lower-case hex. */
   readonly commitment: string;
-  /** 32 to 128 lower-case hex characters, by which those who know it find the claim. */
+  /** 32 to 128 lower-case hex characters. Anybody who knows the lookup key can find the claim by it. */
   readonly lookup_key: string;
-  /** Only where the poster wants the recipient to be known. */
+  /** Present only if the poster wants to name the recipient. */
   readonly recipient_fingerprint?: string;
 }
 
-/** A payload that has the right form, and what its base64 holds. */
+/** A payload of the right form, and its decoded members. */
 export interface CheckedClaim {
-  /** The known members alone. */
+  /** Only the known members. */
   readonly payload: ClaimPayload;
-  /** On the curve. */
+  /** A point on the curve. */
   readonly ephemeralKey: Uint8Array;
   readonly nonce: Uint8Array;
   readonly ciphertext: Uint8Array;
 }
 
-/** How a payload commits to its plaintext. */
+/** The kind of commitment in a payload. */
 export type CommitmentKind = "keyed" | "unsalted" | "unknown";
 
-/** `unsalted` entries are older than keyed commitments: anybody who guesses their plaintext can check the guess. */
+/**
+ * The kind of a payload's commitment. `unsalted` payloads are older than keyed commitments: anybody who guesses their
+ * plaintext can check the guess.
+ */
 export function commitmentKind(payload: JsonObject): CommitmentKind {
   const declared = Object.hasOwn(payload, "commitment_alg") ? payload.commitment_alg : UNSALTED_ALG;
   if (declared === COMMITMENT_ALG) return "keyed";
@@ -59,9 +62,8 @@ export function commitmentKind(payload: JsonObject): CommitmentKind {
 }
 
 /**
- * Checks the form of a claim's payload, all of which may come from an attacker. Members that it does not know are left
- * out of the result.
- * @throws CairnlogError `unsupported-commitment`, whatever else is wrong, unless `commitment_alg` is the one accepted;
+ * Checks the form of a claim's payload, which may come from an attacker. The result does not contain unknown members.
+ * @throws CairnlogError `unsupported-commitment`, before any other error, unless `commitment_alg` is the accepted one;
  *   `invalid-input` with every fault in `details` (JSON Pointers into the payload)
  */
 export function readClaimPayload(value: unknown): CheckedClaim {
@@ -73,7 +75,7 @@ export function readClaimPayload(value: unknown): CheckedClaim {
   const faults: ErrorDetail[] = [];
   const bytes = (name: string, what: string, fits: (decoded: Uint8Array) => boolean, limit: number) => {
     const text = value[name];
-    // A text longer than its cap allows is not decoded to learn so.
+    // A text that is longer than the limit allows is not decoded.
     const isShort = typeof text === "string" && text.length <= base64Length(limit);
     const decoded = isShort ? decodeBase64(text) : undefined;
     if (decoded === undefined || !fits(decoded))
@@ -121,7 +123,7 @@ function isFingerprint(value: unknown): boolean {
   return typeof value === "string" && FINGERPRINT.test(value);
 }
 
-/** SEC 1 §3.2.2.1: on the curve and not the point at infinity, which has no uncompressed form. One spelling only. */
+/** SEC 1 §3.2.2.1: on the curve and not the point at infinity, which has no uncompressed form. Only one encoding. */
 function isPoint(bytes: Uint8Array): boolean {
   if (bytes.length !== POINT_BYTES) return false;
   try {

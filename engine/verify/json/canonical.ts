@@ -1,19 +1,19 @@
 /**
- * Canonical JSON (RFC 8785): the one spelling of a value that is hashed and signed.
+ * Canonical JSON (RFC 8785): the only spelling of a value, which is hashed and signed.
  *
- * Our own, because it is on the way of every append: 2–3 times as fast as the package `canonicalize` for a manifest. It is
- * held to that package's verdicts by a differential test, number forms and lone surrogates included.
+ * This implementation exists because every append uses it: it is 2–3 times as fast as the package `canonicalize` for a
+ * manifest. A differential test compares its results with that package, including number forms and lone surrogates.
  */
 import { CairnlogError } from "../../error.js";
 
-/** Deeper values are refused, long before the stack ends; what the service takes has at most 64 levels. */
+/** Maximum depth, which is far below the limit of the stack. The service accepts at most 64 levels. */
 const MAX_DEPTH = 512;
 
 /**
- * RFC 8785 text of a JSON value; its UTF-8 is what gets hashed. Members that are `undefined` are left out, and `toJSON`
- * is called, as in `JSON.stringify`.
- * @throws CairnlogError `not-i-json` for what JSON cannot carry faithfully: lone surrogates, non-finite numbers,
- *   `undefined`, functions, cycles, more than 512 levels.
+ * RFC 8785 text of a JSON value; its UTF-8 is what is hashed. Like `JSON.stringify`, it omits members that are
+ * `undefined` and calls `toJSON`.
+ * @throws CairnlogError `not-i-json` for values that JSON cannot represent exactly: lone surrogates, non-finite
+ *   numbers, `undefined`, functions, cycles, more than 512 levels.
  */
 export function canonicalJson(value: unknown): string {
   return write(value, MAX_DEPTH);
@@ -24,7 +24,7 @@ function write(value: unknown, depth: number): string {
     case "string":
       return quote(value);
     case "number":
-      // ECMAScript's own spelling is the one that RFC 8785 §3.2.2.3 takes; −0 is "0" in it.
+      // RFC 8785 §3.2.2.3 uses ECMAScript's own spelling of numbers, in which −0 is "0".
       return Number.isFinite(value) ? String(value) : refuse("a number that is not finite");
     case "boolean":
       return value ? "true" : "false";
@@ -39,7 +39,7 @@ function write(value: unknown, depth: number): string {
   }
 }
 
-/** Printable ASCII without quotation mark and backslash: text that is its own spelling, as most is. */
+/** Printable ASCII without quotation mark and backslash. Most text is of this kind and needs no escapes. */
 const PLAIN = /^[ !#-[\]-~]*$/;
 
 function quote(text: string): string {
@@ -47,12 +47,12 @@ function quote(text: string): string {
   return text.isWellFormed() ? JSON.stringify(text) : refuse("half of a surrogate pair");
 }
 
-/** Most names come again and again, so they are spelt once. Clients choose names: what is kept ends at 1,024 short ones. */
+/** Quoted member names, because most names are repeated. Clients choose names, so at most 1,024 short ones are kept. */
 const names = new Map<string, string>();
 const KEPT_NAMES = 1024;
 const MAX_KEPT_CHARACTERS = 64;
 
-/** `name` as it stands before a member, with its colon. */
+/** `name` in quotation marks, with the colon that follows it. */
 function quoteName(name: string): string {
   const known = names.get(name);
   if (known !== undefined) return known;
@@ -72,7 +72,7 @@ function writeArray(items: readonly unknown[], depth: number): string {
 
 function writeObject(members: Readonly<Record<string, unknown>>, depth: number): string {
   const sorted = Object.keys(members);
-  // UTF-16 code units, as §3.2.3 sorts. Most objects come sorted, and then sorting is the dearest part.
+  // §3.2.3 sorts by UTF-16 code units. Most objects are sorted already, and sorting would be the most expensive part.
   for (let i = 1; i < sorted.length; i++)
     if (sorted[i - 1]! > sorted[i]!) {
       sorted.sort();

@@ -1,16 +1,16 @@
 /// <reference lib="es2024.string" />
 /**
- * Reading I-JSON (RFC 7493): JSON of which every reader makes the same value, so that what was signed is what is meant.
- * `JSON.parse` judges the grammar and makes the value; one scan over the text then looks for what it swallows:
- * duplicate members, lone surrogates, numbers that do not survive a double, bottomless nesting, `__proto__`.
+ * Reads I-JSON (RFC 7493), which is JSON that every reader gives the same value, so that a signature has one meaning.
+ * `JSON.parse` checks the grammar and makes the value. One scan over the text then finds what `JSON.parse` accepts
+ * silently: duplicate members, lone surrogates, numbers that a double cannot hold, deep nesting, `__proto__`.
  */
 import { CairnlogError } from "../../error.js";
 
-/** Levels of arrays and objects; deeper text is refused before anything recursive sees it. */
+/** Maximum levels of arrays and objects. Deeper text is refused before any recursive function gets it. */
 const MAX_DEPTH = 64;
-/** Any decimal of so many digits survives a double (DBL_DIG). */
+/** Any decimal with this many digits survives conversion to a double (DBL_DIG). */
 const SAFE_DIGITS = 15;
-/** Longest part of a member's name that an error repeats. */
+/** Maximum length of a member name in an error. */
 const MAX_SEGMENT = 64;
 
 const QUOTE = 0x22;
@@ -25,9 +25,9 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
 /**
- * The value of an I-JSON text, all of which may come from an attacker. Time is linear in its length.
- * @throws CairnlogError `invalid-input` when the text is not JSON; `not-i-json`, with the JSON Pointer (RFC 6901) of the
- *   first fault in `details`, when readers could disagree on its value or it nests deeper than 64 levels.
+ * The value of an I-JSON text, which may come from an attacker. The time is linear in its length.
+ * @throws CairnlogError `invalid-input` when the text is not JSON; `not-i-json`, with the JSON Pointer (RFC 6901) of
+ *   the first fault in `details`, when readers could disagree on its value or it nests deeper than 64 levels.
  */
 export function parseIJson(text: string): unknown {
   let value: unknown;
@@ -36,12 +36,12 @@ export function parseIJson(text: string): unknown {
   } catch (cause) {
     throw new CairnlogError("invalid-input", `Malformed JSON: ${(cause as Error).message}.`, { cause });
   }
-  // A duplicate costs the value a member that the text has; only then is it worth keeping every name to find it.
+  // A duplicate makes the value have fewer members than the text. Only then are all names stored to find it.
   if (new Scan(text, false).run() !== countMembers(value)) new Scan(text, true).run();
   return value;
 }
 
-/** Members of all objects in a value that the scan found to be of bounded depth. */
+/** The number of members of all objects in a value. The scan has checked its depth. */
 function countMembers(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   let members = 0;
@@ -53,17 +53,17 @@ function countMembers(value: unknown): number {
   return members;
 }
 
-/** One pass over a text that `JSON.parse` accepted: the grammar is not checked again. */
+/** One pass over a text that `JSON.parse` accepted, so the grammar is not checked again. */
 class Scan {
   readonly #text: string;
   readonly #suspectSurrogates: boolean;
   /** For each open container: the index of the current item in an array, −1 in an object. */
   readonly #indexes: number[] = [];
-  /** For each open container: where the name of the current member begins. */
+  /** For each open container: the position of the current member's name. */
   readonly #names: number[] = [];
-  /** For each open container, when duplicates are looked for: the names so far. */
+  /** For each open container, if duplicates are searched: the names so far. */
   readonly #seen: Set<string>[] | undefined;
-  /** Position of the next backslash; all of them are inside strings. */
+  /** Position of the next backslash. Backslashes occur only inside strings. */
   #backslash: number;
   #members = 0;
 
@@ -74,7 +74,7 @@ class Scan {
     this.#backslash = this.#nextBackslash(0);
   }
 
-  /** The number of members in the text, duplicates included. */
+  /** The number of members in the text, including duplicates. */
   run(): number {
     const text = this.#text;
     const length = text.length;
@@ -108,7 +108,9 @@ class Scan {
     return this.#members;
   }
 
-  /** From the opening quote at `start` to behind the string, and behind the white space that follows it. */
+  /**
+   * Reads a string, whose opening quote is at `start`. Returns the position after it and the white space that follows.
+   */
   #string(start: number): number {
     const text = this.#text;
     let end = text.indexOf('"', start + 1);
@@ -133,7 +135,7 @@ class Scan {
     if (this.#suspectSurrogates && !lone) lone = !text.slice(start, end).isWellFormed();
     let at = end + 1;
     while (text.charCodeAt(at) <= 0x20) at++;
-    // In well-formed JSON a string before a colon is a member's name, and no other string is.
+    // In well-formed JSON, a string is a member's name exactly if a colon follows it.
     const isName = text.charCodeAt(at) === COLON;
     if (isName) this.#name(start, end, escaped);
     if (lone) {
@@ -148,7 +150,7 @@ class Scan {
     const top = this.#names.length - 1;
     this.#names[top] = start;
     this.#members++;
-    // The object that JSON.parse makes would keep such a member, but code that copies it could take it for the prototype.
+    // JSON.parse makes such a member an own member, but code that copies it could set the prototype.
     if (
       escaped
         ? this.#decodeName(start) === "__proto__"
@@ -189,7 +191,7 @@ class Scan {
     return at < 0 ? this.#text.length : at;
   }
 
-  /** The name whose opening quote is at `start`, escapes resolved. */
+  /** The name whose opening quote is at `start`, with escapes resolved. */
   #decodeName(start: number): string {
     let end = start + 1;
     while (this.#text.charCodeAt(end) !== QUOTE) end += this.#text.charCodeAt(end) === BACKSLASH ? 2 : 1;
@@ -209,7 +211,7 @@ class Scan {
   }
 }
 
-/** Whether the shortest decimal of the double nearest to `literal` has the very value that the literal has. */
+/** Whether the shortest decimal of the double nearest to `literal` has exactly the value of the literal. */
 function survivesDouble(literal: string): boolean {
   const double = Number(literal);
   const shortest = String(double);
@@ -219,7 +221,7 @@ function survivesDouble(literal: string): boolean {
 
 const LITERAL = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
-/** A decimal literal as `<digits>e<exponent>` without leading or trailing zeros; equal text means equal value. */
+/** A decimal literal as `<digits>e<exponent>` without leading or trailing zeros. Equal text means equal value. */
 function normalDecimal(literal: string): string {
   const [, whole = "", fraction = "", power = "0"] = LITERAL.exec(literal)!;
   const digits = whole + fraction;

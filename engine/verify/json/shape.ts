@@ -1,14 +1,12 @@
-/**
- * Shapes of untrusted JSON: small checks that combine, each naming the first place that is wrong.
- */
+/** Shapes of untrusted JSON: small checks that can be combined. Each names the first place that is wrong. */
 import { isHexHash } from "../encoding.js";
 
-/** An object as `parseIJson` makes it. */
+/** An object as `parseIJson` returns it. */
 export type JsonObject = { readonly [member: string]: unknown };
 
 /**
- * `undefined` when `value` fits, otherwise a sentence about the first misfit; `path` is a JSON Pointer (RFC 6901).
- * `T` is the type of what fits. It exists for the compiler alone.
+ * `undefined` if `value` fits, otherwise a sentence about the first misfit; `path` is a JSON Pointer (RFC 6901). `T` is
+ * the type of fitting values. Only the compiler uses it.
  */
 export interface Shape<out T = unknown> {
   (value: unknown, path: string): string | undefined;
@@ -22,9 +20,9 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Whether `value` has at most `limit` characters. Characters are code points, whatever UTF-16 makes of them. */
+/** Whether `value` has at most `limit` characters (code points, not UTF-16 code units). */
 export function fits(value: string, limit: number): boolean {
-  // A megabyte is not counted to learn that it is too long.
+  // The characters of a megabyte are not counted to find that it is too long.
   return value.length <= limit || (value.length <= 2 * limit && [...value].length <= limit);
 }
 
@@ -42,17 +40,17 @@ export const positiveInteger: Shape<number> = where(
 );
 export const index: Shape<number> = where("an integer of at least 0", (v) => Number.isSafeInteger(v) && Number(v) >= 0);
 
-/** One of some texts. */
+/** A shape for exactly these texts. */
 export function oneOf<const T extends string>(...texts: readonly T[]): Shape<T> {
   return where(`one of ${texts.join(", ")}`, (value) => texts.some((text) => text === value));
 }
 
-/** `shape`, or null. */
+/** A shape that also accepts null. */
 export function nullable<T>(shape: Shape<T>): Shape<T | null> {
   return (value, path) => (value === null ? undefined : shape(value, path));
 }
 
-/** An array whose every item fits `item`. */
+/** A shape for arrays whose items all fit `item`. */
 export function arrayOf<T>(item: Shape<T>): Shape<readonly T[]> {
   return (value, path) => {
     if (!Array.isArray(value)) return `${path} must be an array.`;
@@ -64,7 +62,10 @@ export function arrayOf<T>(item: Shape<T>): Shape<readonly T[]> {
   };
 }
 
-/** An object with all of `required`, any of `optional`, and, unless `others` says so, nothing else. */
+/**
+ * A shape for objects with all of `required` and any of `optional`. Other members are refused unless `others` allows
+ * them.
+ */
 export function objectOf<R extends Readonly<Record<string, Shape>>>(
   required: R,
   optional: Readonly<Record<string, Shape>> = {},

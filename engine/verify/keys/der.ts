@@ -1,6 +1,6 @@
 /**
- * DER (ITU-T X.690 §§8, 10), as much as keys and signatures need, read strictly: every value has one encoding here, so
- * that no two verifiers can differ on what a laxer parser would let through.
+ * A strict reader for the part of DER (ITU-T X.690 §§8, 10) that keys and signatures need. Every value has one encoding
+ * here, so that no two verifiers can disagree about an encoding that a tolerant parser would accept.
  */
 
 /** Reads DER elements from bytes that may come from an attacker; throws `RangeError` at the first deviation. */
@@ -12,7 +12,7 @@ export class DerReader {
     this.#bytes = bytes;
   }
 
-  /** The contents of the next element, which must have the given tag; a view, not a copy. */
+  /** The contents of the next element, which must have the given tag. A view, not a copy. */
   read(tag: number): Uint8Array {
     if (this.#byte() !== tag) throw new RangeError("unexpected DER tag");
     const length = this.#length();
@@ -21,7 +21,9 @@ export class DerReader {
     return this.#bytes.subarray(this.#at - length, this.#at);
   }
 
-  /** The next element, an INTEGER ≥ 0 in the fewest possible bytes: its magnitude, big-endian; empty for zero. */
+  /**
+   * The next element, an INTEGER ≥ 0 in the fewest possible bytes. Returns its magnitude, big-endian; empty for zero.
+   */
   readUnsigned(): Uint8Array {
     const contents = this.read(TAG.integer);
     const [first, second] = contents;
@@ -39,7 +41,7 @@ export class DerReader {
   #length(): number {
     const first = this.#byte();
     if (first < 0x80) return first;
-    // Two bytes of length are enough for any key accepted here, and 0x80 (indefinite) is not DER.
+    // Two bytes of length are enough for every accepted key, and 0x80 (indefinite) is not DER.
     const count = first - 0x80;
     if (count < 1 || count > 2) throw new RangeError("DER length out of range");
     let length = 0;

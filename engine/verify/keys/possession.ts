@@ -1,12 +1,12 @@
 /**
- * Who has shown to hold a key (`api.md`, Keys, "Possession wins"). It follows from the entries of a log alone: anybody can
- * register any public key, so a registration by itself says nothing about its holder.
+ * Proofs of possession of keys in the log (`api.md`, Keys, "Possession wins"). They follow from the entries alone.
+ * Anybody can register any public key, so a registration without a signature says nothing about the holder.
  */
 import { type KindedEvent, kindOf } from "../kinds.js";
 
 /**
- * Whether an event that creates a key carries a signature of that key. The signature was checked when the event was
- * appended; the log has its text, over what the request said.
+ * Whether an event that creates a key contains a signature by that key. The signature was checked when the event was
+ * appended. It is over the values of the request, and the log has its text.
  */
 export function showsPossession({ event_type, payload }: KindedEvent): boolean {
   if (event_type === "key_registration") return typeof payload.possession_signature === "string";
@@ -14,9 +14,9 @@ export function showsPossession({ event_type, payload }: KindedEvent): boolean {
 }
 
 /**
- * The key that an event proves because the event took its signature or session; undefined when it took none. What the
- * event creates is another matter: see `showsPossession`. Imported history may hold anything, so the text may be no
- * fingerprint.
+ * The key that an event proves, because the event required its signature or session; undefined if it required none. For
+ * the key that an event creates, see `showsPossession`. Imported history may contain any text here, so the result may
+ * not be a fingerprint.
  */
 export function actingKey({ event_type, payload }: KindedEvent): string | undefined {
   const actor = kindOf(event_type)?.actor ?? null;

@@ -1,7 +1,7 @@
 /**
- * Public keys: which ones this log takes, in the one form that it hashes.
- * A key travels as PEM (RFC 7468 §13) of a SubjectPublicKeyInfo (RFC 5280 §4.1); its fingerprint is its identity.
- * The server decides by this same code, so no key can be valid for one side only.
+ * Public keys: which keys this log accepts, and their only form, which is hashed. A key is sent as PEM (RFC 7468 §13)
+ * of a SubjectPublicKeyInfo (RFC 5280 §4.1). Its fingerprint is its identity. The server uses this code too, so no key
+ * can be valid for only one side.
  */
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { p256 } from "@noble/curves/nist.js";
@@ -11,7 +11,7 @@ import type { KeyAlgorithm } from "../contract.js";
 import { decodeBase64, encodeBase64, fromHex, toHex } from "../encoding.js";
 import { DerReader, TAG } from "./der.js";
 
-/** `rsa-2048` is the label of any RSA key of 2048 bits or more. */
+/** `rsa-2048` is the label of every RSA key of 2048 bits or more. */
 export type { KeyAlgorithm };
 
 /** A key that passed every check of `parsePublicKey`. */
@@ -19,13 +19,13 @@ export interface PublicKey {
   readonly algorithm: KeyAlgorithm;
   /** `sha256:` and the hex of SHA-256 over `der`. */
   readonly fingerprint: string;
-  /** SubjectPublicKeyInfo, re-encoded: a P-256 point is uncompressed whatever was sent. */
+  /** SubjectPublicKeyInfo, encoded again: a P-256 point is uncompressed even if a compressed one was sent. */
   readonly der: Uint8Array;
-  /** `der` as PEM in 64-column lines, each ended by a line feed. */
+  /** `der` as PEM in lines of 64 columns, each ended by a line feed. */
   readonly pem: string;
 }
 
-/** No accepted key comes near it (an RSA key of 8192 bits takes 1.5 KB); bounds the work on hostile text. */
+/** Larger than every accepted key (an RSA key of 8192 bits takes 1.5 KB). Limits the work on hostile text. */
 const MAX_PEM_CHARACTERS = 4096;
 const PEM = /^\s*-----BEGIN PUBLIC KEY-----[ \t]*\r?\n((?:[A-Za-z0-9+/=]+[ \t]*\r?\n)+)-----END PUBLIC KEY-----\s*$/;
 const PRIVATE_PEM = /BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY/i;
@@ -89,7 +89,7 @@ function readSpki(sent: Uint8Array): { algorithm: KeyAlgorithm; der: Uint8Array 
   }
 }
 
-/** RFC 8032 §5.1.3, canonical only. A point of small order would let one signature fit many messages. */
+/** RFC 8032 §5.1.3, canonical encodings only. With a point of small order, one signature could fit many messages. */
 function checkEd25519Point(bytes: Uint8Array): void {
   let smallOrder: boolean;
   try {
@@ -155,7 +155,7 @@ function invalidKey(message: string, cause?: unknown): CairnlogError {
   return new CairnlogError("invalid-key", message, cause === undefined ? {} : { cause });
 }
 
-// The error must never carry the key itself: errors are logged.
+// The error must not contain the key, because errors are logged.
 function privateKey(): CairnlogError {
   return new CairnlogError(
     "private-key",

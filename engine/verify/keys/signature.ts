@@ -1,6 +1,6 @@
 /**
- * Signatures of the three algorithms, checked without Node: `@noble/curves` for the curves, WebCrypto for RSA.
- * The server checks with faster libraries; both must give the same verdict on every input, hostile ones included.
+ * Checks signatures of the three algorithms without Node: `@noble/curves` for the curves, WebCrypto for RSA. The server
+ * checks with faster libraries. Both must agree on every input, including hostile ones.
  */
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { p256 } from "@noble/curves/nist.js";
@@ -15,8 +15,8 @@ const CURVE_SIGNATURE_BYTES = 64;
 const COORDINATE_BYTES = 32;
 
 /**
- * Whether `signature` is the key's over exactly these bytes. Message and signature may come from an attacker: a malformed
- * signature is `false`, never an exception.
+ * Whether `signature` is a signature by the key over exactly these bytes. Message and signature may come from an
+ * attacker. A malformed signature gives `false`, never an exception.
  * - Ed25519: RFC 8032 §5.1.7 by the equation without cofactor, S and R canonical, R not of small order.
  * - P-256: ECDSA with SHA-256 (FIPS 186-5 §6.4); 64 bytes are IEEE P1363, anything else must be DER. S may be high.
  * - RSA: RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017 §8.2.2).
@@ -37,8 +37,8 @@ export async function verifySignature(key: PublicKey, message: Uint8Array, signa
 }
 
 /**
- * A P-256 signature as 64 bytes `r ‖ s` (IEEE P1363): 64 bytes are taken as they are, anything else must be strict DER
- * (RFC 3279 §2.2.3). `undefined` when it is neither. Ranges of r and s are left to the curve arithmetic.
+ * A P-256 signature as 64 bytes `r ‖ s` (IEEE P1363). 64 bytes are returned unchanged; anything else must be strict DER
+ * (RFC 3279 §2.2.3). `undefined` if it is neither. The curve arithmetic checks the ranges of r and s.
  */
 export function ecdsaCompact(signature: Uint8Array): Uint8Array | undefined {
   if (signature.length === CURVE_SIGNATURE_BYTES) return signature;
@@ -60,8 +60,8 @@ export function ecdsaCompact(signature: Uint8Array): Uint8Array | undefined {
 }
 
 /**
- * One text for all forms of one P-256 signature; undefined for bytes that are none. Whoever has a signature (r, s) can make
- * (r, n − s) of it, which verifies too, and can spell either as DER or as IEEE P1363.
+ * The same text for all forms of one P-256 signature; undefined for bytes that are not a signature. Anybody can turn a
+ * signature (r, s) into (r, n − s), which is also valid, and can encode either as DER or as IEEE P1363.
  */
 export function ecdsaIdentity(signature: Uint8Array): string | undefined {
   const compact = ecdsaCompact(signature);
@@ -72,8 +72,8 @@ export function ecdsaIdentity(signature: Uint8Array): string | undefined {
 }
 
 /**
- * The equation without cofactor: R must be, byte for byte, the canonical encoding of [S]B − [k]A. So do libsodium and
- * OpenSSL; the equation with cofactor, noble's own, takes signatures that they refuse.
+ * The equation without cofactor: R must be, byte for byte, the canonical encoding of [S]B − [k]A. libsodium and OpenSSL
+ * do the same. noble itself uses the equation with cofactor, which accepts signatures that they refuse.
  */
 function verifyEd25519(point: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   if (signature.length !== CURVE_SIGNATURE_BYTES) return false;
@@ -83,7 +83,7 @@ function verifyEd25519(point: Uint8Array, message: Uint8Array, signature: Uint8A
   if (s >= Point.Fn.ORDER) return false;
   const k = bytesToNumberLE(sha512.create().update(r).update(point).update(message).digest()) % Point.Fn.ORDER;
   const expected = Point.BASE.multiplyUnsafe(s).subtract(Point.fromBytes(point).multiplyUnsafe(k));
-  // libsodium alone also refuses an R of small order; an honest signer meets one with probability 2^-250.
+  // Only libsodium also refuses an R of small order. An honest signer meets one with probability 2^-250.
   return toHex(expected.toBytes()) === toHex(r) && !expected.isSmallOrder();
 }
 

@@ -1,17 +1,17 @@
 /**
- * The anchoring proof of an entry (`ots_proof`), as far as it can be checked offline: that it is one, for this entry,
- * and what it comes down to. No hash of the log covers it; it stands or falls by Bitcoin alone.
+ * The part of an entry's anchoring proof (`ots_proof`) that can be checked offline: whether it is a proof for this
+ * entry, and what it commits to. No hash of the log covers the proof; only Bitcoin can confirm it.
  */
 import { CairnlogError } from "../../error.js";
 import { decodeBase64, toHex } from "../encoding.js";
 import { MAX_OTS_BYTES, type OtsCommitment, type OtsFile, otsCommitments, parseOtsFile } from "./ots.js";
 
-/** Bytes that base64 makes of three. */
+/** Number of base64 characters for three bytes. */
 const BASE64_GROUP = 4;
-/** Commitments of one kind that are spelt out; a proof may hold thousands. */
+/** Maximum number of commitments of one kind that are listed; a proof may have thousands. */
 const MAX_LISTED = 8;
 
-/** What there is to say of a proof: what it commits to, or, unless `ok`, what is wrong with it. */
+/** The result for a proof: its commitments or, unless `ok`, its faults. */
 export interface AnchorVerdict {
   readonly ok: boolean;
   /** Sentences. */
@@ -20,7 +20,7 @@ export interface AnchorVerdict {
 
 /**
  * Checks that `proof`, which may come from anybody, is a detached `.ots` file in base64 over exactly `entryHash` (hex).
- * Whether a block that it names has the Merkle root it gives is not checked: that takes the block. Never throws.
+ * Does not check whether a named block has the given Merkle root, because that needs the block. Never throws.
  */
 export function checkOtsProof(proof: string, entryHash: string): AnchorVerdict {
   const bytes = proof.length <= (MAX_OTS_BYTES / 3 + 1) * BASE64_GROUP ? decodeBase64(proof) : undefined;

@@ -1,6 +1,6 @@
 /**
- * The parts that an OpenTimestamps proof is made of: operations, which make one message from another, and attestations,
- * which say that a message existed; how both are read and written. Formats and limits are those of the reference client.
+ * The parts of an OpenTimestamps proof, and how they are read and written. Operations turn one message into another.
+ * Attestations say that a message existed. Formats and limits are those of the reference client.
  */
 import { ripemd160, sha1 } from "@noble/hashes/legacy.js";
 import { sha256 } from "@noble/hashes/sha2.js";
@@ -8,7 +8,7 @@ import { keccak_256 } from "@noble/hashes/sha3.js";
 import { CairnlogError } from "../../error.js";
 import { fromHex, toHex, utf8 } from "../encoding.js";
 
-/** Bytes of a message, and of what an operation makes of one. */
+/** Maximum bytes of a message, and of the result of an operation. */
 export const MAX_MESSAGE = 4096;
 const MAX_PAYLOAD = 8192;
 const MAX_URI = 1000;
@@ -35,34 +35,34 @@ const OPERATIONS = new Map<number, OperationName>(
   Object.entries(OPERATION_TAGS).map(([name, tag]) => [tag, name as OperationName]),
 );
 
-/** Makes one message from another. `argument`: 1 to 4096 bytes. */
+/** Turns one message into another. `argument`: 1 to 4096 bytes. */
 export type OtsOperation =
   | { readonly name: "append" | "prepend"; readonly argument: Uint8Array }
   | { readonly name: Exclude<OperationName, "append" | "prepend"> };
 
-/** Says of a message that it existed. */
+/** States that a message existed. */
 export type OtsAttestation =
   /** The calendar at `uri` has promised a Bitcoin attestation. */
   | { readonly kind: "pending"; readonly uri: string }
   /** The message is the Merkle root of the block at `height`. */
   | { readonly kind: "bitcoin"; readonly height: number }
-  /** A kind that is not known here, kept as it is; `tag` is 16 hex characters. */
+  /** An unknown kind, kept unchanged; `tag` is 16 hex characters. */
   | { readonly kind: "unknown"; readonly tag: string; readonly payload: Uint8Array };
 
-/** The refusal of a proof: whoever wrote the bytes is to blame. */
+/** The error for an invalid proof. The code blames the author of the bytes. */
 export const otsError = (sentence: string): CairnlogError => new CairnlogError("invalid-input", sentence);
 
-/** Reads bytes in order. Everything in them, lengths above all, may come from an attacker. */
+/** Reads bytes in order. An attacker may choose everything in them, above all lengths. */
 export class OtsReader {
   readonly #bytes: Uint8Array;
   #at = 0;
 
   constructor(bytes: Uint8Array) {
-    // A view of the plain kind: `slice` of a Node Buffer would not copy.
+    // A plain Uint8Array, because `slice` of a Node Buffer would not copy.
     this.#bytes = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
   }
 
-  /** The next `count` bytes, as a copy. @throws CairnlogError `invalid-input` when there are fewer */
+  /** The next `count` bytes, as a copy. @throws CairnlogError `invalid-input` if there are fewer */
   take(count: number): Uint8Array {
     if (count > this.#bytes.length - this.#at) throw otsError("The OpenTimestamps proof ends too early.");
     this.#at += count;
@@ -78,14 +78,14 @@ export class OtsReader {
     let value = 0;
     for (let i = 0; i < MAX_VARUINT_BYTES; i++) {
       const byte = this.byte();
-      // Not by shifting: that ends at 32 bits.
+      // Shifting would end at 32 bits.
       value += (byte & 0x7f) * 2 ** (7 * i);
       if (byte < 0x80 && value <= Number.MAX_SAFE_INTEGER) return value;
     }
     throw otsError("A number in the OpenTimestamps proof is too large.");
   }
 
-  /** A length, and as many bytes. */
+  /** A length, and then that number of bytes. */
   varbytes(min: number, max: number): Uint8Array {
     const length = this.varuint();
     if (length < min || length > max)
@@ -93,7 +93,7 @@ export class OtsReader {
     return this.take(length);
   }
 
-  /** @throws CairnlogError `invalid-input` when bytes are left */
+  /** @throws CairnlogError `invalid-input` if bytes are left */
   end(): void {
     if (this.#at !== this.#bytes.length) throw otsError("Bytes follow where a part of the OpenTimestamps proof ends.");
   }
@@ -107,7 +107,7 @@ export function varuint(value: number): Uint8Array {
   return Uint8Array.from([...bytes, rest]);
 }
 
-/** All of `parts`, in a row. */
+/** All of `parts`, one after the other. */
 export function concatenated(parts: readonly Uint8Array[]): Uint8Array {
   const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
   let at = 0;
@@ -119,8 +119,8 @@ export function concatenated(parts: readonly Uint8Array[]): Uint8Array {
 }
 
 /**
- * What `operation` makes of `message`, which is not empty.
- * @throws CairnlogError `invalid-input` when that is longer than 4096 bytes
+ * The result of `operation` on `message`, which must not be empty.
+ * @throws CairnlogError `invalid-input` if the result is longer than 4096 bytes
  */
 export function applyOperation(operation: OtsOperation, message: Uint8Array): Uint8Array {
   const result = rawResult(operation, message);
@@ -149,7 +149,7 @@ function rawResult(operation: OtsOperation, message: Uint8Array): Uint8Array {
   }
 }
 
-/** Reads the rest of an operation after its `tag`. @throws CairnlogError `invalid-input` for one that is not known */
+/** Reads the rest of an operation after its `tag`. @throws CairnlogError `invalid-input` for an unknown operation */
 export function readOperation(reader: OtsReader, tag: number): OtsOperation {
   const name = OPERATIONS.get(tag);
   if (name === undefined)
@@ -157,7 +157,7 @@ export function readOperation(reader: OtsReader, tag: number): OtsOperation {
   return name === "append" || name === "prepend" ? { name, argument: reader.varbytes(1, MAX_MESSAGE) } : { name };
 }
 
-/** An operation as it is written. */
+/** The encoding of an operation. */
 export function operationBytes(operation: OtsOperation): Uint8Array {
   const tag = Uint8Array.of(OPERATION_TAGS[operation.name]);
   return "argument" in operation ? concatenated([tag, varuint(operation.argument.length), operation.argument]) : tag;
@@ -169,7 +169,7 @@ export function compareOperations(a: OtsOperation, b: OtsOperation): number {
   return byTag || ("argument" in a && "argument" in b ? compareBytes(a.argument, b.argument) : 0);
 }
 
-/** @throws CairnlogError `invalid-input` for a known attestation whose payload is not exactly what its kind has */
+/** @throws CairnlogError `invalid-input` for a known kind whose payload does not have exactly the right form */
 export function readAttestation(reader: OtsReader): OtsAttestation {
   const tag = toHex(reader.take(TAG_BYTES));
   const payload = reader.varbytes(0, MAX_PAYLOAD);
@@ -183,13 +183,14 @@ export function readAttestation(reader: OtsReader): OtsAttestation {
 
 function readUri(reader: OtsReader): string {
   const uri = String.fromCharCode(...reader.varbytes(0, MAX_URI));
-  // The alphabet keeps queries, credentials and control characters out of whatever shows or follows the address.
+  // The alphabet excludes queries, credentials and control characters, which could harm anything that shows or opens
+  // the address.
   if (!URI.test(uri))
     throw otsError("A calendar's address in the OpenTimestamps proof has a character that none may have.");
   return uri;
 }
 
-/** An attestation as it is written, without the zero byte before it. */
+/** The encoding of an attestation, without the zero byte before it. */
 export function attestationBytes(attestation: OtsAttestation): Uint8Array {
   const [tag, payload] = tagAndPayload(attestation);
   return concatenated([fromHex(tag), varuint(payload.length), payload]);

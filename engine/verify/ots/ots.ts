@@ -1,7 +1,7 @@
 /**
  * OpenTimestamps proofs: a tree of messages that leads from a digest to attestations. Reads and writes detached `.ots`
- * files and bare timestamps as the reference client does, and says what a proof commits to. No proof is believed here:
- * that a block exists and has the Merkle root is for whoever has the block.
+ * files and bare timestamps as the reference client does, and returns what a proof commits to. Proofs are not confirmed
+ * here: that a block exists and has the Merkle root can only be checked with the block.
  */
 import { toHex } from "../encoding.js";
 import {
@@ -22,53 +22,58 @@ import {
 
 export type { OtsAttestation, OtsOperation } from "./operations.js";
 
-/** `\0OpenTimestamps\0\0Proof\0` and eight bytes that no text holds. */
+/** `\0OpenTimestamps\0\0Proof\0` and eight bytes that do not occur in text. */
 const MAGIC = Uint8Array.from([
   0x00, 0x4f, 0x70, 0x65, 0x6e, 0x54, 0x69, 0x6d, 0x65, 0x73, 0x74, 0x61, 0x6d, 0x70, 0x73, 0x00, 0x00, 0x50, 0x72,
   0x6f, 0x6f, 0x66, 0x00, 0xbf, 0x89, 0xe2, 0xe8, 0x84, 0xe8, 0x92, 0x94,
 ]);
 const VERSION = 1;
-/** Goes before every item of a node but the last. */
+/** Precedes every item of a node except the last. */
 const MORE = 0xff;
 const ATTESTATION = 0x00;
-/** Messages on one way from the digest to an attestation, both ends included. */
+/** Maximum number of messages on one path from the digest to an attestation, including both ends. */
 const MAX_NESTING = 256;
-/** Longest proof; one of a calendar that has been upgraded is about 2 KB. */
+/** Maximum length of a proof. A proof of an upgraded calendar has about 2 KB. */
 export const MAX_OTS_BYTES = 65_536;
-/** Operations and attestations in one proof: each may cost a hash of 4 KB and the memory of its result. */
+/**
+ * Maximum number of operations and attestations in one proof. Each may cost a hash of 4 KB and the memory for its
+ * result.
+ */
 const MAX_ITEMS = 4096;
-/** Bytes of a SHA-256, which every Merkle root of Bitcoin is. */
+/** Bytes of a SHA-256. Every Merkle root of Bitcoin is one. */
 const MERKLE_ROOT_BYTES = 32;
 
-/** What hashed the file, and the bytes of its digest. */
+/** The hash functions for the file, and the length of their digests. */
 const FILE_DIGESTS = { sha256: 32, sha1: 20, ripemd160: 20 } as const;
 export type OtsFileHash = keyof typeof FILE_DIGESTS;
 
-/** A detached `.ots` file: `timestamp.message` is the digest of the file that it is about. */
+/** A detached `.ots` file. `timestamp.message` is the digest of the stamped file. */
 export interface OtsFile {
   readonly hash: OtsFileHash;
   readonly timestamp: OtsTimestamp;
 }
 
-/** An operation on a node's message, and the node that it leads to. */
+/** An operation on a node's message, and the node of its result. */
 export interface OtsBranch {
   readonly operation: OtsOperation;
   readonly next: OtsTimestamp;
 }
 
-/** What one attestation of a proof comes down to. */
+/** The commitment by one attestation of a proof. */
 export type OtsCommitment =
-  /** A calendar has promised to have the digest put into Bitcoin; nothing proves that it will. */
+  /** A calendar has promised to put the digest into Bitcoin. Nothing proves that it will. */
   | { readonly kind: "pending"; readonly uri: string }
-  /** The digest existed before the block at `height`, if the root of that block is `merkleRoot` (hex as explorers show it). */
+  /**
+   * The digest existed before the block at `height`, if that block's root is `merkleRoot` (hex as explorers show it).
+   */
   | { readonly kind: "bitcoin"; readonly height: number; readonly merkleRoot: string }
-  /** Something that cannot be judged here; `tag` is 16 hex characters. */
+  /** An attestation that cannot be judged here; `tag` is 16 hex characters. */
   | { readonly kind: "unknown"; readonly tag: string };
 
-/** A message with what is said of it: attestations, and operations that lead to further messages. */
+/** A message with its attestations, and with the operations that lead to further messages. */
 export class OtsTimestamp {
   readonly message: Uint8Array;
-  /** Both by their bytes, so that nothing is in a tree twice. */
+  /** Keyed by their bytes, so that a tree has nothing twice. */
   readonly #attestations = new Map<string, OtsAttestation>();
   readonly #branches = new Map<string, OtsBranch>();
 
@@ -89,14 +94,14 @@ export class OtsTimestamp {
     return [...this.#branches.values()].sort((a, b) => compareOperations(a.operation, b.operation));
   }
 
-  /** Adds an attestation, unless it is there. */
+  /** Adds an attestation, unless it is present. */
   attest(attestation: OtsAttestation): void {
     this.#attestations.set(toHex(attestationBytes(attestation)), attestation);
   }
 
   /**
-   * The node that `operation` leads to, made where there is none.
-   * @throws CairnlogError `invalid-input` when its message would be too long
+   * The node for the result of `operation`. It is made if it does not exist.
+   * @throws CairnlogError `invalid-input` if its message would be too long
    */
   branch(operation: OtsOperation): OtsTimestamp {
     const key = toHex(operationBytes(operation));
@@ -108,8 +113,8 @@ export class OtsTimestamp {
   }
 
   /**
-   * Adds everything that `other` says of the same message. Nothing that was there is lost.
-   * @throws CairnlogError `invalid-input` when it is about another message
+   * Adds everything that `other` has about the same message. Nothing is removed.
+   * @throws CairnlogError `invalid-input` if it is about another message
    */
   merge(other: OtsTimestamp): void {
     if (toHex(this.message) !== toHex(other.message)) throw otsError("The timestamps are about different messages.");
@@ -128,8 +133,8 @@ export class OtsTimestamp {
 }
 
 /**
- * Reads a bare timestamp of `message`, as a calendar answers with. Costs at most 4096 hashes, whatever the bytes are.
- * @throws CairnlogError `invalid-input` for bytes that are none, that break a limit, or that go on after its end
+ * Reads a bare timestamp of `message`, which is what a calendar returns. Costs at most 4096 hashes for any bytes.
+ * @throws CairnlogError `invalid-input` for bytes that are no timestamp, exceed a limit, or continue after its end
  */
 export function parseOtsTimestamp(bytes: Uint8Array, message: Uint8Array): OtsTimestamp {
   const reader = readerOf(bytes);
@@ -139,8 +144,8 @@ export function parseOtsTimestamp(bytes: Uint8Array, message: Uint8Array): OtsTi
 }
 
 /**
- * Reads a detached `.ots` file. Costs at most 4096 hashes, whatever the bytes are.
- * @throws CairnlogError `invalid-input` for bytes that are none, that break a limit, or that go on after its end
+ * Reads a detached `.ots` file. Costs at most 4096 hashes for any bytes.
+ * @throws CairnlogError `invalid-input` for bytes that are no such file, exceed a limit, or continue after its end
  */
 export function parseOtsFile(bytes: Uint8Array): OtsFile {
   const reader = readerOf(bytes);
@@ -180,16 +185,16 @@ function readTimestamp(reader: OtsReader, message: Uint8Array): OtsTimestamp {
 }
 
 /**
- * A bare timestamp as it is written, in canonical order; the message is not part of it.
- * @throws CairnlogError `invalid-input` for a tree with an end that nothing attests, and for one that `parseOtsTimestamp`
- *   would refuse for its size
+ * The encoding of a bare timestamp, in canonical order. It does not contain the message.
+ * @throws CairnlogError `invalid-input` for a tree with a leaf without attestation, and for one that
+ *   `parseOtsTimestamp` would refuse for its size
  */
 export function serialiseOtsTimestamp(timestamp: OtsTimestamp): Uint8Array {
   return withinSize(timestampParts(timestamp));
 }
 
 /**
- * A detached `.ots` file as it is written, in canonical order.
+ * The encoding of a detached `.ots` file, in canonical order.
  * @throws CairnlogError `invalid-input` as `serialiseOtsTimestamp` does, and for a digest of the wrong length
  */
 export function serialiseOtsFile({ hash, timestamp }: OtsFile): Uint8Array {
@@ -230,8 +235,8 @@ const tooDeep = () => otsError(`An OpenTimestamps proof is nested at most ${MAX_
 const tooManyItems = () => otsError(`An OpenTimestamps proof has at most ${MAX_ITEMS} operations and attestations.`);
 
 /**
- * Everything that a timestamp commits its message to, in the order of the tree. A Bitcoin attestation of a message that
- * can be no Merkle root proves nothing and counts as unknown.
+ * All commitments of a timestamp, in the order of the tree. A Bitcoin attestation of a message that cannot be a Merkle
+ * root proves nothing and counts as unknown.
  */
 export function otsCommitments(timestamp: OtsTimestamp): OtsCommitment[] {
   const commitments: OtsCommitment[] = [];

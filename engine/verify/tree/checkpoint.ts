@@ -1,6 +1,6 @@
 /**
  * Checkpoints: a tree head as a signed note (c2sp.org/tlog-checkpoint, c2sp.org/signed-note), the form that witnesses
- * and mirrors read. The root is that of tree version 2, whose hashing is this log's own and not RFC 6962's.
+ * and mirrors read. The root is that of tree version 2, which has its own hashing and not that of RFC 6962.
  */
 import { kernel } from "../../../wasm/index.js";
 import { CairnlogError } from "../../error.js";
@@ -9,7 +9,7 @@ import type { PublicKey } from "../keys/publickey.js";
 import { verifySignature } from "../keys/signature.js";
 import { OperatorKeys } from "./operators.js";
 
-/** What a checkpoint says. */
+/** The content of a checkpoint. */
 export interface Checkpoint {
   /** The log's name. */
   readonly origin: string;
@@ -31,7 +31,7 @@ const KEY_ID_BYTES = 4;
 const ED25519_BYTES = 32;
 const ROOT_BYTES = 32;
 
-/** Verifiers must take 16 signatures, each of which may be of 5 kB; these bound the work on hostile text. */
+/** Verifiers must accept 16 signatures, each of up to 5 kB. These limits bound the work on hostile text. */
 const MAX_SIGNATURES = 100;
 const MAX_CHARACTERS = 1 << 20;
 
@@ -40,18 +40,18 @@ const LONE_SURROGATE = /\p{Cs}/u;
 const TREE_SIZE = /^(?:0|[1-9]\d{0,15})$/;
 const DASH = "\u2014 ";
 
-/** Whether `name` can stand in a note: not empty, no white space or control character, no plus sign. */
+/** Whether `name` may occur in a note: not empty, no white space or control character, no plus sign. */
 export function isNoteName(name: string): boolean {
   return NAME.test(name);
 }
 
-/** The note text: what a checkpoint's signatures cover. `rootHash` is lower-case hex that was checked before. */
+/** The note text, which a checkpoint's signatures cover. `rootHash` is lower-case hex that has been checked. */
 export function checkpointText({ origin, treeSize, rootHash }: Checkpoint): string {
   return `${origin}\n${treeSize}\n${encodeBase64(fromHex(rootHash))}\n`;
 }
 
 /**
- * The four bytes that name a key in a signature line.
+ * The four bytes that identify a key in a signature line.
  * @throws CairnlogError `invalid-key` unless the key is Ed25519: no other algorithm of operator keys has a note type
  */
 export function noteKeyId(name: string, key: PublicKey): Uint8Array {
@@ -61,7 +61,7 @@ export function noteKeyId(name: string, key: PublicKey): Uint8Array {
   return kernel.sha256(Uint8Array.of(...utf8(name), NEWLINE, ED25519_TYPE, ...point)).slice(0, KEY_ID_BYTES);
 }
 
-/** The whole note: `text` (from `checkpointText`), and under it one signature line. */
+/** The whole note: `text` (from `checkpointText`), followed by one signature line. */
 export function signedNote(text: string, name: string, keyId: Uint8Array, signature: Uint8Array): string {
   return `${text}\n\u2014 ${name} ${encodeBase64(Uint8Array.of(...keyId, ...signature))}\n`;
 }
@@ -93,8 +93,8 @@ export async function verifyCheckpoint(
 }
 
 /**
- * Text and signature lines, which the last empty line separates. Anybody may add a line: one whose name or base64 is none
- * says nothing about the lines of others, so it is passed over.
+ * The text and the signature lines, which the last empty line separates. Anybody may add a line, so a line with an
+ * invalid name or base64 is skipped: it says nothing about the others.
  */
 function splitNote(note: unknown): { text: string; signatures: NoteSignature[] } | undefined {
   if (typeof note !== "string" || note.length > MAX_CHARACTERS || LONE_SURROGATE.test(note)) return undefined;

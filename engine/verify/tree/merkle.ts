@@ -1,8 +1,8 @@
 /**
  * The tree: hashes of its nodes, shapes that follow from its size, and the verifiers of its two kinds of proof.
- * Duplicate-last padding: a node that is last on its level and has an even index is paired with itself. Only complete
- * nodes are ever sent; padding is always recomputed, which is what stops CVE-2012-2459.
- * Sizes go up to 2^53 − 1, so nothing here uses 32-bit operators: division by a power of two is exact in a double.
+ * Duplicate-last padding: a node that is last on its level and has an even index is paired with itself. Proofs contain
+ * only complete nodes. Padding is always recomputed, which prevents CVE-2012-2459. Sizes go up to 2^53 − 1, so nothing
+ * here uses 32-bit operators: division by a power of two is exact in a double.
  */
 import { kernel, type TreeVersion } from "../../../wasm/index.js";
 import { CairnlogError } from "../../error.js";
@@ -10,7 +10,7 @@ import { fromHex, isHexHash, toHex } from "../encoding.js";
 
 export type { TreeVersion };
 
-/** Root of the tree without leaves: SHA-256 of the empty string. */
+/** Root of the empty tree: SHA-256 of the empty string. */
 export const EMPTY_ROOT = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /** A node's place: `level` counts from the leaves (0), `index` from the left. */
@@ -19,23 +19,23 @@ export interface NodePosition {
   readonly index: number;
 }
 
-/** What `verifyInclusion` judges. Any member may come from an attacker; hashes are 64 lower-case hex characters. */
+/** The input of `verifyInclusion`. Any member may come from an attacker; hashes are 64 lower-case hex characters. */
 export interface InclusionClaim {
-  /** The entry's digest (`entry_hash`), not yet hashed as a leaf. */
+  /** The entry's digest (`entry_hash`), before it is hashed as a leaf. */
   readonly leaf: string;
   readonly leafIndex: number;
   readonly treeSize: number;
-  /** Real siblings only, from the leaf upwards. */
+  /** Only real siblings, from the leaf upwards. */
   readonly auditPath: readonly string[];
   readonly rootHash: string;
   readonly treeVersion: TreeVersion;
 }
 
-/** What `verifyConsistency` judges. Any member may come from an attacker; hashes are 64 lower-case hex characters. */
+/** The input of `verifyConsistency`. Any member may come from an attacker; hashes are 64 lower-case hex characters. */
 export interface ConsistencyClaim {
   readonly fromSize: number;
   readonly toSize: number;
-  /** Roots of the complete subtrees that `fromSize` is made of, largest (leftmost) first. */
+  /** Roots of the complete subtrees of the tree of `fromSize` leaves, largest (leftmost) first. */
   readonly peaks: readonly string[];
   /** Roots of the least cover of `[fromSize, toSize)` by complete subtrees, left to right. */
   readonly extension: readonly string[];
@@ -46,8 +46,8 @@ export interface ConsistencyClaim {
 
 /**
  * The leaf hash of an entry's digest, in hex.
- * @throws CairnlogError `invalid-input` unless the digest is 64 lower-case hex characters. In version 1 that length is
- *   all that keeps leaves and nodes apart.
+ * @throws CairnlogError `invalid-input` unless the digest is 64 lower-case hex characters. In version 1, only that
+ *   length distinguishes leaves from nodes.
  */
 export function leafHash(digestHex: string, version: TreeVersion): string {
   return toHex(kernel.leaf(hashBytes(digestHex), checkedVersion(version)));
@@ -108,15 +108,15 @@ export function foldPeaks(peaks: readonly string[], size: number, version: TreeV
 }
 
 /**
- * Whether the entry digest `leaf` is number `leafIndex` of the tree of `treeSize` leaves under `rootHash`.
- * Refuses an index outside the tree and a path of any other length than the one index and size give. Never throws.
+ * Whether the entry digest `leaf` is number `leafIndex` of the tree of `treeSize` leaves under `rootHash`. False for an
+ * index outside the tree, and for a path of another length than index and size give. Never throws.
  */
 export function verifyInclusion(claim: InclusionClaim): boolean {
   const { leaf, leafIndex, treeSize, auditPath, rootHash, treeVersion } = claim;
   if (!isVersion(treeVersion) || !isSize(leafIndex) || !isSize(treeSize) || leafIndex >= treeSize) return false;
   if (!isHexHash(leaf) || !isHexHash(rootHash) || !Array.isArray(auditPath)) return false;
   const top = height(treeSize);
-  // Lengths first: what follows costs the attacker's path length.
+  // The length is checked first, because the work below grows with the path, which an attacker chooses.
   if (auditPath.length > top || !auditPath.every(isHexHash)) return false;
   let hash = kernel.leaf(fromHex(leaf), treeVersion);
   let used = 0;
@@ -136,7 +136,7 @@ export function verifyInclusion(claim: InclusionClaim): boolean {
 
 /**
  * Whether the tree of `toSize` leaves under `toRoot` begins with the tree of `fromSize` ≥ 1 leaves under `fromRoot`.
- * The sizes give the exact number of hashes of both parts. Never throws.
+ * Both parts must have exactly the number of hashes that the sizes give. Never throws.
  */
 export function verifyConsistency(claim: ConsistencyClaim): boolean {
   const { fromSize, toSize, peaks, extension, fromRoot, toRoot, treeVersion } = claim;
@@ -159,7 +159,7 @@ interface PlacedHash extends NodePosition {
   readonly hash: Uint8Array;
 }
 
-/** Adds a complete subtree on the right of the peaks and merges equal levels. No padding happens here. */
+/** Adds a complete subtree on the right of the peaks and merges equal levels. This needs no padding. */
 function push(stack: PlacedHash[], subtree: PlacedHash, version: TreeVersion): void {
   let { level, index, hash } = subtree;
   while (stack.at(-1)?.level === level) {
@@ -170,12 +170,12 @@ function push(stack: PlacedHash[], subtree: PlacedHash, version: TreeVersion): v
   stack.push({ level, index, hash });
 }
 
-/** Peaks of a tree of `size` ≥ 1 leaves → its root. The only place where a consistency proof meets padding. */
+/** The root of a tree of `size` ≥ 1 leaves from its peaks. A consistency proof needs padding only here. */
 function fold(peaks: readonly PlacedHash[], size: number, version: TreeVersion): Uint8Array {
   let next = peaks.length - 1;
   let { level, index, hash } = peaks[next]!;
   for (const top = height(size); level < top; level++, index = Math.floor(index / 2)) {
-    // An odd index means a complete left sibling, and the next peak is always exactly that one.
+    // An odd index means a complete left sibling, which is always the next peak.
     hash = kernel.node(index % 2 === 1 ? peaks[--next]!.hash : hash, hash, version);
   }
   return hash;

@@ -1,6 +1,4 @@
-/**
- * Signed tree heads: the operator's word on what the log was at one size.
- */
+/** Signed tree heads: the operator's signed statement about the log at one size. */
 import { decodeBase64, utf8 } from "../encoding.js";
 import { canonicalTimestamp } from "../entry.js";
 import { hexHash, objectOf, positiveInteger, text, where } from "../json/shape.js";
@@ -9,18 +7,18 @@ import { verifySignature } from "../keys/signature.js";
 import type { TreeVersion } from "./merkle.js";
 import { OperatorKeys } from "./operators.js";
 
-/** A signed tree head as served. `key_id` and `tree_version` are not signed. */
+/** A signed tree head as it is served. `key_id` and `tree_version` are not signed. */
 export interface TreeHead {
   readonly tree_size: number;
   /** Lower-case hex. */
   readonly root_hash: string;
   /** Base64. */
   readonly signature: string;
-  /** ISO 8601, signed as spelt. */
+  /** ISO 8601. The signature covers this spelling. */
   readonly timestamp: string;
   /** Fingerprint of the operator key. */
   readonly key_id: string;
-  /** The lens under which `root_hash` was made; a wrong one makes every proof fail. */
+  /** The tree version of `root_hash`. With a wrong one, every proof fails. */
   readonly tree_version: TreeVersion;
 }
 
@@ -34,10 +32,10 @@ export const TREE_HEAD_MEMBERS = {
   tree_version: where("1 or 2", (value) => value === 1 || value === 2),
 };
 
-/** A tree head, whatever else it holds. */
+/** A tree head that may have further members. */
 export const TREE_HEAD = objectOf(TREE_HEAD_MEMBERS, {}, "ignored");
 
-/** The text whose UTF-8 a tree head's signature covers, all of it ASCII. */
+/** The text whose UTF-8 a tree head's signature covers. It is ASCII. */
 export function treeHeadText(rootHash: string, treeSize: number, timestamp: string): string {
   return `${rootHash}:${treeSize}:${timestamp}`;
 }
