@@ -51,6 +51,6 @@ export function pageOf<T extends TProperties>(items: T, title: string) {
   return Type.Object({ ...items, ...paging }, { title });
 }
 
-/** `schema`, or null. */
+/** A schema that also accepts null. */
 export const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
   Type.Union([schema, Type.Null()]);

@@ -1,4 +1,4 @@
-/** Refusals: `application/problem+json` (RFC 9457). */
+/** Errors: `application/problem+json` (RFC 9457). */
 import Type, { type Static } from "typebox";
 
 export const Problem = Type.Object(

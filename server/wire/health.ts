@@ -4,7 +4,7 @@ import Type from "typebox";
 export const Health = Type.Object(
   {
     status: Type.Literal("ok", { description: "Always `ok`." }),
-    version: Type.String({ description: "Of the service." }),
+    version: Type.String({ description: "Version of the service." }),
     read_only: Type.Optional(Type.Literal(true, { description: "Present on a mirror, which refuses writes." })),
   },
   { title: "Health" },

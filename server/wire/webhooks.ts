@@ -21,8 +21,8 @@ export const Subscribe = Type.Object(
       nullable(
         Type.String({
           description:
-            "16 to 256 characters; never returned. Deliveries are then signed as Standard Webhooks has it: with the bytes " +
-            "that the base64 after `whsec_` gives, or else with the UTF-8 of the secret.",
+            "16 to 256 characters; never returned. Deliveries are then signed as in Standard Webhooks: with the bytes " +
+            "of the base64 after `whsec_`, or else with the UTF-8 of the secret.",
         }),
       ),
     ),

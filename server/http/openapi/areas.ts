@@ -1,17 +1,17 @@
-/** The areas that the interface falls into, the tags of the OpenAPI document. */
+/** The areas of the API, which are the tags of the OpenAPI document. */
 
 interface Area {
   readonly name: string;
   readonly description: string;
-  /** Beginnings of the paths of its routes; of two that fit, the longer counts. */
+  /** Prefixes of the paths of its routes. If two areas match, the longer prefix decides. */
   readonly paths: readonly string[];
 }
 
-/** In the order in which one reads them. */
+/** In the order of the documentation. */
 export const AREAS: readonly Area[] = [
   {
     name: "Service",
-    description: "Whether the service is there, can do its work, and what it offers.",
+    description: "Health of the service, and the description of its API.",
     paths: ["/"],
   },
   {
@@ -31,7 +31,7 @@ export const AREAS: readonly Area[] = [
   },
   {
     name: "Verification",
-    description: "Whether a manifest holds: its signatures, the state of its keys, and whom the verifier trusts.",
+    description: "Checking a manifest: its signatures, the status of its keys, and the verifier's trust in them.",
     paths: ["/api/v1/verify"],
   },
   {
@@ -41,12 +41,13 @@ export const AREAS: readonly Area[] = [
   },
   {
     name: "Endorsements",
-    description: "What one key says of another, alerts on keys, and the identifiers that an endorsement may name.",
+    description:
+      "Endorsements of one key by another, alerts about keys, and the identifiers that an endorsement may name.",
     paths: ["/api/v1/endorsements/", "/api/v1/identifier-types"],
   },
   {
     name: "Trust",
-    description: "The graph of endorsements, and the configurations by which verifiers judge.",
+    description: "The graph of endorsements, and the trust configurations of verifiers.",
     paths: ["/api/v1/graph/", "/api/v1/trust-configs"],
   },
   {
@@ -61,7 +62,7 @@ export const AREAS: readonly Area[] = [
   },
   {
     name: "Accounts",
-    description: "Accounts, their credentials and recovery. They are private: nothing of them is on the log.",
+    description: "Accounts, their credentials and recovery. They are private: nothing of them is in the log.",
     paths: ["/api/v1/users", "/api/v1/credentials/"],
   },
   {

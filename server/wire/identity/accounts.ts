@@ -14,7 +14,7 @@ const CREDENTIAL_INPUT = {
   hardware_attestation: Type.Optional(
     nullable(
       Type.String({
-        description: "PEM certificates: first the certificate of the key, last one that a trusted root issued.",
+        description: "PEM certificates. The first is for the key; a trusted root issued the last one.",
       }),
     ),
   ),
@@ -23,7 +23,7 @@ const CREDENTIAL_INPUT = {
 export const OpenAccount = Type.Object(
   {
     display_name: Type.String({
-      description: "1 to 100 characters, no control characters; unique without regard to case.",
+      description: "1 to 100 characters, no control characters; unique, ignoring case.",
     }),
     email: Type.String({ description: "At most 254 octets. It is not in the log and never returned." }),
     ...CREDENTIAL_INPUT,
@@ -33,7 +33,7 @@ export const OpenAccount = Type.Object(
           description:
             "Base64, by the key over the RFC 8785 canonical JSON of an object with the members action " +
             "(`service.user.create.v1`), display_name, email and key_fingerprint, all as sent. Takes the key from an " +
-            "account that somebody opened with it without this.",
+            "account that somebody opened with the key but without its signature.",
         }),
       ),
     ),

@@ -1,4 +1,4 @@
-/** Authentication: challenges, sessions, passwords, and the proof that write routes take in place of a session. */
+/** Authentication: challenges, sessions, passwords, and the proof that write routes accept instead of a session. */
 import Type from "typebox";
 import { Fingerprint, nullable, Pseudonym, Timestamp } from "../common.js";
 

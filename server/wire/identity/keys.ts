@@ -43,7 +43,7 @@ export const KeyDetail = Type.Object(
     predecessor_fingerprint: nullable(Fingerprint),
     proven: Type.Boolean({
       description:
-        "Whether an entry of the log took a signature of the key's own. While none did, anybody may have registered it.",
+        "Whether an entry of the log contains a signature by this key. If not, anybody may have registered the key.",
     }),
   },
   { title: "KeyDetail" },
@@ -80,7 +80,7 @@ export const RegisterKey = Type.Object(
               description:
                 "Base64, by the key over the RFC 8785 canonical JSON of an object with the members action " +
                 "(`service.key.register.v1`), expiration_date, fingerprint and pseudonym, as sent, null where absent. " +
-                "Shows that the key is held: then what strangers registered for it before gives way.",
+                "It proves possession of the key, and replaces a registration of the key by strangers.",
             }),
           ),
         ),
@@ -103,7 +103,7 @@ export const KeyRegistered = Type.Object(
   { title: "KeyRegistered" },
 );
 
-/** Place of a new entry in the log. */
+/** The place of a new entry in the log. */
 const PLACE = { log_entry_id: EntryId, leaf_index: LeafIndex, entry_hash: HexHash };
 
 export const SucceedKey = Type.Object(
@@ -128,7 +128,7 @@ export const SucceedKey = Type.Object(
     ),
     ...AUTH,
     password: Type.Optional(
-      nullable(Type.String({ description: "When one is set for the old key and the proof is not a session." })),
+      nullable(Type.String({ description: "Required if the old key has a password, unless the proof is a session." })),
     ),
   },
   {
@@ -148,6 +148,10 @@ export const RevokeKey = Type.Object(
 );
 
 export const KeyRevoked = Type.Object(
-  { fingerprint: Fingerprint, status: Type.Literal("revoked", { description: "For ever." }), ...PLACE },
+  {
+    fingerprint: Fingerprint,
+    status: Type.Literal("revoked", { description: "A revoked key never becomes active again." }),
+    ...PLACE,
+  },
   { title: "KeyRevoked" },
 );

@@ -7,7 +7,7 @@ import { Entry } from "./log.js";
 export const EXPORT_REACH = 10_000;
 
 export const AuditExportQuery = Type.Object({
-  format: Type.Enum(["json", "csv"], { default: "json", description: "Of the answer." }),
+  format: Type.Enum(["json", "csv"], { default: "json", description: "Format of the answer." }),
   scope: Type.Enum(["all", ...AUDIT_SCOPES], {
     default: "all",
     description: "The kinds of entries to export.",

@@ -34,7 +34,7 @@ export const Entry = Type.Object(
     payload: Type.Object({}, { description: "Content of the event; may have `tags`, an array of strings." }),
     previous_hash: nullable(HexHash),
     entry_hash: HexHash,
-    chain_version: Type.Optional(Type.Enum([1, 2], { description: "1 when absent." })),
+    chain_version: Type.Optional(Type.Enum([1, 2], { description: "1 if absent." })),
     entry_hashes: EntryDigests,
     ots_proof: Type.Optional(Type.String({ description: "Base64; only on an anchored entry." })),
   },
@@ -43,20 +43,20 @@ export const Entry = Type.Object(
 
 const Tags = Type.String({
   minLength: 1,
-  description: "Comma-separated; the entry must have all of them, or one that is the whole text.",
+  description: "Comma-separated; the entry must have all of them, or one tag that is the whole text.",
 });
 
 export const LogQuery = Type.Object({
   ...PAGE_QUERY,
   event_type: Type.Optional(
-    Type.String({ minLength: 1, description: "One type, or several separated by commas; one may hold commas itself." }),
+    Type.String({ minLength: 1, description: "One type, or several separated by commas. A type may contain commas." }),
   ),
   tags: Type.Optional(Tags),
   search: Type.Optional(
     Type.String({
       minLength: 1,
       description:
-        "Beginning of a digest, document hash, manifest hash or fingerprint. Behind `sha256:` it needs at least four " +
+        "Beginning of a digest, document hash, manifest hash or fingerprint. After `sha256:` it needs at least four " +
         "digits. A complete hash matches exactly.",
     }),
   ),

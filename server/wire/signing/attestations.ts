@@ -36,7 +36,7 @@ export const Attestation = Type.Object(
     id: Type.String({ description: "UUID." }),
     type: Type.String({ description: "authorship, editorial_review, peer_review, publication, or a predicate URL." }),
     scope: Type.Object(
-      { content_hash: Type.String({ description: "Of the document." }) },
+      { content_hash: Type.String({ description: "Content hash of the document." }) },
       { description: "The attested document." },
     ),
     signer_key_fingerprint: Fingerprint,
@@ -76,15 +76,18 @@ export const SubmitAttestation = Type.Object(
   },
 );
 
-/** Members that the log records beside the manifest: which of them the signer has signed. */
+/** Whether the signer has signed each of the members that the log records besides the manifest. */
 export const SignedMembers = Type.Object(
   {
     attestation_type: Type.Boolean({ description: "Whether the signature covers the type." }),
     intent_statement: Type.Boolean({
-      description: "Whether the signature covers the statement, or that there is none.",
+      description: "Whether the signature covers the statement or its absence.",
     }),
   },
-  { title: "SignedMembers", description: "What is not signed is the log's word alone." },
+  {
+    title: "SignedMembers",
+    description: "The signer vouches only for signed members. Only the log states the others.",
+  },
 );
 
 export const AttestationReceipt = Type.Object(
@@ -108,7 +111,7 @@ export const SignDocument = Type.Object(
     title: Type.String({ description: "1 to 500 characters." }),
     content_hash: Type.String({ description: "SHA-256 of the source in hexadecimal, bare or with `sha256:`." }),
     tags: Type.Optional(
-      nullable(Type.Array(Type.String(), { maxItems: 32, description: "Of at most 64 characters each." })),
+      nullable(Type.Array(Type.String(), { maxItems: 32, description: "Each tag has at most 64 characters." })),
     ),
     ...Type.Omit(SubmitAttestation, ["manifest", "signature"]).properties,
     signature: Type.Optional(

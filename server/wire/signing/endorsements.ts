@@ -137,7 +137,7 @@ export const IdentifierTypes = Type.Object(
         type: Type.String({ description: "The `type` of an external identifier." }),
         label: Type.String({ description: "For people." }),
         pattern: Type.String({ description: "ECMAScript regular expression over the whole value." }),
-        example: Type.String({ description: "One that fits." }),
+        example: Type.String({ description: "A value that fits." }),
         url_template: nullable(Type.String({ description: "`{value}` stands for the value." })),
       }),
       { description: "All known identifier types." },

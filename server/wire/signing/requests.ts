@@ -65,8 +65,8 @@ const RecordedResponse = Type.Object(
 export const AttestationRequest = Type.Object(
   {
     ...SUMMARY,
-    nonce: Type.String({ description: "The requester's." }),
-    intent_statement: nullable(Type.String({ description: "What it is for." })),
+    nonce: Type.String({ description: "The requester's nonce." }),
+    intent_statement: nullable(Type.String({ description: "The purpose of the requested attestation." })),
     claims: Type.Object({}, { description: "As sent; empty if absent." }),
     policy_entry_id: nullable(EntryId),
     response: nullable(RecordedResponse),

@@ -80,12 +80,12 @@ export const TrustStatus = Type.Object(
 
 const Anchors = Type.Array(Type.Object({ fingerprint: Fingerprint, weight: Fraction }), {
   maxItems: 100,
-  description: "Each once.",
+  description: "Each fingerprint once.",
 });
 
 const Threshold = Type.Number({ minimum: 0, maximum: 1, description: "Minimum score of a trusted signer." });
 const Depth = Type.Integer({ minimum: 1, maximum: 8, description: "Maximum number of hops; default 4." });
-const Decay = Type.Number({ minimum: 0, maximum: 1, description: "Factor on every hop; default 0.5." });
+const Decay = Type.Number({ minimum: 0, maximum: 1, description: "Factor for every hop; default 0.5." });
 const Weights = Type.Record(Type.String(), Fraction, {
   maxProperties: 32,
   description: "Factor for each category; 1 for categories that are not listed.",

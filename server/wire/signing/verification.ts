@@ -58,8 +58,8 @@ export const VerificationResult = Type.Object(
         nodes: Type.Array(
           Type.Object({
             id: Type.String({ description: "Unique in this graph." }),
-            kind: Type.Enum(["document", "key", "attestation"], { description: "What it is." }),
-            title: Type.Optional(Type.String({ description: "Of a document." })),
+            kind: Type.Enum(["document", "key", "attestation"], { description: "Kind of the node." }),
+            title: Type.Optional(Type.String({ description: "Title of a document." })),
             type: Type.Optional(Type.String({ description: "Only for an attestation." })),
             status: Type.Optional(
               Type.String({ description: "Only for an attestation or a key; `unknown`: the key is not registered." }),
@@ -88,8 +88,8 @@ export const VerificationResult = Type.Object(
     parts: Type.Optional(
       Type.Array(
         Type.Object({
-          title: Type.String({ description: "Of the part." }),
-          content_hash: Type.String({ description: "Of the part." }),
+          title: Type.String({ description: "Title of the part." }),
+          content_hash: Type.String({ description: "Content hash of the part." }),
           overall_status: LayerStatus,
           result: Type.Optional(Type.Object({}, { description: "The part's own verification result." })),
         }),
