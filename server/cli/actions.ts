@@ -1,21 +1,24 @@
-/** Commands of several actions, each of which asks a service something and tells the answer. */
+/** Commands with several actions. Each action sends requests to a service and prints the answer. */
 import type { Client } from "../client/index.js";
 import { type ConnectionValues, report, withClient } from "./connection.js";
 import { chosen, type OptionTable, readArguments, type Values } from "./usage.js";
 
-/** What was done, for a program and for a reader. */
+/** The result of an action, for programs and for people. */
 export interface Done {
   readonly answer: unknown;
   readonly text: string;
 }
 
-/** An action reads its arguments before anything is sent, and gives what is then done with a client. */
+/** Reads the arguments before anything is sent, and returns the work to do with a client. */
 export type Action<T extends OptionTable> = (
   positionals: readonly string[],
   values: Values<T>,
 ) => (client: Client) => Promise<Done>;
 
-/** Reads a command line of the form `ACTION ARGUMENT… [OPTIONS]`, does it and tells what was answered. @throws UsageError */
+/**
+ * Reads a command line of the form `ACTION ARGUMENT… [OPTIONS]`, runs the action and prints its result. @throws
+ * UsageError
+ */
 export async function runAction<const T extends OptionTable>(
   actions: Readonly<Record<string, Action<T>>>,
   options: T,
@@ -30,10 +33,10 @@ export async function runAction<const T extends OptionTable>(
   return 0;
 }
 
-/** An answer that is its own best description. */
+/** A result whose text is the answer itself, as JSON. */
 export const shown = (answer: unknown): Done => ({ answer, text: JSON.stringify(answer, null, 2) });
 
-/** A list as one answer, and as a line for each item. */
+/** A list as one answer, and as text with a line for each item. */
 export async function listed<T>(items: AsyncIterable<T>, line: (item: T) => string): Promise<Done> {
   const answer: T[] = [];
   for await (const item of items) answer.push(item);

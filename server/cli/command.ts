@@ -1,4 +1,4 @@
-/** The `cairnlog` command: finds the subcommand, runs it, turns what went wrong into a sentence and an exit code. */
+/** The `cairnlog` command: finds and runs the subcommand, and turns errors into a sentence and an exit code. */
 import { CairnlogError } from "../../engine/error.js";
 import { ClientError } from "../client/error.js";
 import { VERSION } from "../version.js";
@@ -9,7 +9,7 @@ import { UsageError } from "./usage.js";
 
 /**
  * Runs the command with these arguments. Errors become a sentence on stderr.
- * @returns the exit code: that of the subcommand, 1 for an error, 2 for a command line that is not understood
+ * @returns the exit code: that of the subcommand, 1 for an error, 2 for a command line that cannot be read
  */
 export async function runCommand(argv: readonly string[]): Promise<number> {
   try {
@@ -58,7 +58,7 @@ function explain(error: unknown, name: string | undefined): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-/** The service wrote most of it. */
+/** Escaped, because the service wrote most of the text. */
 function refusal({ message, errors }: ClientError): string {
   const members = errors.map(({ path, message: fault }) => `  ${path}: ${fault}`);
   return printable([message, ...members].join("\n"));

@@ -1,4 +1,4 @@
-/** The list of subcommands: what the overview says of each, and where its code is. */
+/** The list of subcommands: their summaries in the overview, and the location of their code. */
 import type { ListedCommand } from "./usage.js";
 
 /** Name → subcommand, in the order of the overview. */

@@ -1,7 +1,7 @@
-/** `cairnlog completion`: scripts by which shells complete the command, made from what the subcommands say of themselves. */
+/** `cairnlog completion`: completion scripts for shells, made from the tables of subcommands and options. */
 import { chosen, type ListedCommand, none, readArguments, type Subcommand } from "./usage.js";
 
-/** A subcommand by its name, as far as a shell is concerned. */
+/** A subcommand's name and the words that a shell completes after it. */
 interface Word {
   readonly name: string;
   readonly summary: string;

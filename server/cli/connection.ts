@@ -1,4 +1,4 @@
-/** What the subcommands share that speak to a service through the client: their options, and a client made of them. */
+/** Options and client for the subcommands that talk to a service. */
 import { readFileSync } from "node:fs";
 import { type Client, ClientError, createClient } from "../client/index.js";
 import { fileSigner, PASSPHRASE_HELP } from "./identity/secrets.js";
@@ -7,7 +7,7 @@ import { StateFolder } from "./state.js";
 import { printable, printableJson } from "./terminal/printable.js";
 import { required, UsageError } from "./usage.js";
 
-/** Of commands that sign nothing. */
+/** Options of commands that sign nothing. */
 export const READING_OPTIONS = {
   server: { type: "string" },
   "operator-key": { type: "string" },
@@ -15,14 +15,14 @@ export const READING_OPTIONS = {
   json: { type: "boolean", default: false },
 } as const;
 
-/** Of commands that act for a key. */
+/** Options of commands that act for a key. */
 export const CONNECTION_OPTIONS = {
   ...READING_OPTIONS,
   key: { type: "string" },
   "passphrase-file": { type: "string" },
 } as const;
 
-/** For help texts, after the command's own options. */
+/** Help for these options, which follows the command's own. */
 export const READING_HELP = `  --server URL             address of the service
   --operator-key FILE.pem  check everything against this operator key; without it, the first one that is seen is believed
   --state DIR              where that key, the last tree head and the session are kept (default: ~/.config/cairnlog)
@@ -39,9 +39,9 @@ export interface ConnectionValues {
 }
 
 /**
- * Does `work` with a client made of the options. A session that was renewed is kept; evidence against the log is
- * written down, and the error says where.
- * @throws UsageError for options that do not serve; ClientError
+ * Does `work` with a client made from the options. A renewed session is kept. Evidence against the log is written to a
+ * file, and the error names the file.
+ * @throws UsageError for options of the wrong form; ClientError
  */
 export async function withClient<T>(
   values: ConnectionValues,
@@ -58,7 +58,7 @@ export async function withClient<T>(
     fetch: patientFetch(),
     store: folder.store,
     signer,
-    // With a key there is no need for the session, which may be another key's.
+    // A command with a key needs no session, and the session may be another key's.
     session: signer ? undefined : kept,
     operatorKey: values["operator-key"] && readFileSync(values["operator-key"], "utf8"),
   });
@@ -78,15 +78,15 @@ export async function withClient<T>(
   }
 }
 
-/** Prints an answer: as one line of JSON, or as text in which nothing steers the terminal. */
+/** Prints an answer: as one line of JSON, or as text without characters that could control the terminal. */
 export function report(values: { readonly json: boolean }, answer: unknown, text: string): void {
   console.log(values.json ? printableJson(answer) : printable(text));
 }
 
-/** Node's timers count milliseconds in 31 bits; one that is set for longer ends at once. */
+/** Node's timers count milliseconds in 31 bits. A longer timer ends at once. */
 const LONGEST_INTERVAL_S = Math.floor((2 ** 31 - 1) / 1000);
 
-/** Seconds from one look at a service to the next, at least one. @throws UsageError */
+/** Seconds between two requests for the state of a service, at least one. @throws UsageError */
 export function readInterval(text: string): number {
   return Math.min(LONGEST_INTERVAL_S, Math.max(1, readNumber(text, "--interval")));
 }

@@ -1,15 +1,15 @@
-/** `fetch` for commands: waits out a rate limit that ends soon, so that a command over a few dozen files gets through. */
+/** `fetch` for commands: waits until a short rate limit ends, so that a command with a few dozen files succeeds. */
 import { setTimeout as timer } from "node:timers/promises";
 import { secondsAsked } from "../client/body.js";
 
-/** A minute's limit is waited out; what takes longer is for people to decide. */
+/** Longest wait for a rate limit. A command with a longer wait fails, so that the user can decide. */
 const PATIENCE_S = 60;
-/** Times that one request is sent. Whoever answers chooses how often it says "again". */
+/** Maximum number of attempts for one request. The server decides how often it asks for another one. */
 const TRIES = 5;
 
 /**
- * A `fetch` that asks again after 429, after the time that the answer names, or after growing pauses where it names none.
- * @param sleep waits so many milliseconds
+ * A `fetch` that repeats a request after 429. It waits for the time in the answer, or for growing pauses without one.
+ * @param sleep waits this many milliseconds
  */
 export function patientFetch(sleep: (ms: number) => Promise<unknown> = timer): typeof fetch {
   return async (input, init) => {

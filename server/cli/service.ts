@@ -1,10 +1,10 @@
-/** What the subcommands need of a running service: JSON over HTTP, with its refusals as sentences. */
+/** Access to a running service for subcommands: JSON over HTTP, with errors as sentences. */
 import { OversizedAnswer, readBody } from "../client/body.js";
 import { UsageError } from "./usage.js";
 
-/** The service answered with a problem, or not at all. */
+/** The service returned an error, or did not answer. */
 export class ServiceError extends Error {
-  /** HTTP status; 0 when there was no answer. */
+  /** HTTP status; 0 without an answer. */
   readonly status: number;
 
   constructor(status: number, message: string, options?: ErrorOptions) {
@@ -49,7 +49,7 @@ export function connect(server: string): Service {
 
 const unreachable = (server: string): string => `No service answers at ${server}. Is it running?`;
 
-/** Null for what is no JSON. */
+/** The parsed JSON; null for anything else. */
 function parsed(bytes: Uint8Array): { readonly detail?: string } | null {
   try {
     return JSON.parse(new TextDecoder().decode(bytes)) as { detail?: string } | null;

@@ -1,7 +1,7 @@
 /**
- * What the command remembers between runs, one set of files for each service: whose key signs its log and the last head
- * seen, the session, and the evidence where a log was caught. Whoever writes here decides what is believed, and a session
- * is a secret: folder and files are for their owner alone.
+ * The command's state between runs, in one set of files for each service: the operator key of its log and the last seen
+ * head, the session, and evidence of misbehaviour. Anybody who can write here decides what the command trusts, and a
+ * session is a secret. Folder and files are therefore accessible only to their owner.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -23,12 +23,12 @@ export class StateFolder {
     this.path = resolve(folder ?? join(config, "cairnlog"));
     const address = server.replace(/\/+$/, "").replace(/\/api\/v1$/, "");
     const { host } = new URL(address);
-    // Addresses that differ in their path alone are different services.
+    // Addresses that differ only in their path are different services.
     const digest = createHash("sha256").update(address).digest("hex").slice(0, 12);
     this.#prefix = `${host.replaceAll(/[^\w.-]/g, "_")}-${digest}`;
   }
 
-  /** Where the operator key and the last head are kept. */
+  /** The file of the operator key and the last head. */
   get memoryFile(): string {
     return this.#file("log.json");
   }
@@ -45,7 +45,7 @@ export class StateFolder {
     };
   }
 
-  /** The session that was kept, if it has not run out. */
+  /** The kept session, unless it has expired. */
   loadSession(): Session | undefined {
     const session = this.#read("session.json");
     if (session === undefined) return undefined;
@@ -53,12 +53,12 @@ export class StateFolder {
     return Date.parse(session.expires_at) > Date.now() ? session : undefined;
   }
 
-  /** @returns where it is kept */
+  /** @returns the file */
   saveSession(session: Session): string {
     return this.#write("session.json", session);
   }
 
-  /** Keeps what shows that a log misbehaved. @returns where */
+  /** Keeps evidence of a log's misbehaviour. @returns the file */
   saveEvidence(evidence: Evidence): string {
     return this.#write(`evidence-${randomUUID()}.json`, evidence);
   }
@@ -82,7 +82,7 @@ export class StateFolder {
     }
   }
 
-  /** Whole or not at all, and never readable by others, not even for a moment. */
+  /** Writes the whole file or nothing. Other users can never read it, not even for a moment. */
   #write(name: string, value: unknown): string {
     mkdirSync(this.path, { recursive: true, mode: 0o700 });
     const file = this.#file(name);

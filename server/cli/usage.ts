@@ -1,30 +1,30 @@
-/** How a command line is read, and what is said when it cannot be. */
+/** Reads command lines, and reports errors in them. */
 import { type ParseArgsConfig, parseArgs } from "node:util";
 
-/** A command line that is not understood: the sentence is shown with a pointer to `--help`, exit code 2. */
+/** A command line that cannot be read. The sentence is shown with a pointer to `--help`, exit code 2. */
 export class UsageError extends Error {}
 
 /** Options by name, as `parseArgs` takes them. */
 export type OptionTable = NonNullable<ParseArgsConfig["options"]>;
 
-/** One subcommand. `run` resolves to the exit code: 0 done, 1 failed, 2 not understood. */
+/** One subcommand. `run` resolves to the exit code: 0 success, 1 failure, 2 a command line that cannot be read. */
 export interface Subcommand {
   /** Synopsis, options and examples. */
   readonly help: string;
-  /** Every option it takes: what its parser, shell completion and the tests of its help go by. */
+  /** Every option that it takes. The parser, shell completion and the tests of its help use this table. */
   readonly options: OptionTable;
-  /** Where it does several things: the words of which one comes first. */
+  /** The names of its actions, if it has several. One of them is the first argument. */
   readonly actions?: readonly string[];
   run(argv: readonly string[]): Promise<number>;
 }
 
-/** A subcommand in the list. The overview needs its name and its summary only, so its code is loaded when it is used. */
+/** A subcommand in the list. The overview needs only its name and summary, so its code is loaded on use. */
 export interface ListedCommand {
   readonly summary: string;
   readonly load: () => Promise<Subcommand>;
 }
 
-/** What `parseArgs` makes of the options in a table. */
+/** The values that `parseArgs` returns for the options in a table. */
 export type Values<T extends OptionTable> = ReturnType<typeof readArguments<T>>["values"];
 
 /** `parseArgs` in strict mode. @throws UsageError */
@@ -53,12 +53,12 @@ export function only(positionals: readonly string[], name: string): string {
   return required(positionals[0], name);
 }
 
-/** @throws UsageError unless nothing is left */
+/** @throws UsageError if arguments are left */
 export function none(positionals: readonly string[]): void {
   if (positionals.length) throw new UsageError(`${positionals[0]} is one argument too many`);
 }
 
-/** What a command's first word stands for. @throws UsageError */
+/** The action that a command's first word names. @throws UsageError */
 export function chosen<A>(actions: Readonly<Record<string, A>>, word: string | undefined): A {
   const action = word !== undefined && Object.hasOwn(actions, word) ? actions[word] : undefined;
   if (action === undefined) throw new UsageError(`say what to do: ${Object.keys(actions).join(", ")}`);

@@ -1,4 +1,4 @@
-/** Dates in queries: a day means the whole of it, a date-time its moment. */
+/** Dates in queries: a date means the whole day, a date-time means its moment. */
 import { CairnlogError } from "../../engine/error.js";
 import { parseTimestamp } from "../../engine/log/clock.js";
 import type { Log } from "../../engine/log/log.js";
@@ -9,7 +9,7 @@ const DAY = /^\d{4}-\d\d-\d\d$/;
 const DAY_MICROS = 86_400_000_000;
 
 /**
- * The entries from the beginning of `start` to the end of `end`, both included; either may be absent.
+ * The criteria for entries from the beginning of `start` to the end of `end`, both included. Either may be absent.
  * @throws CairnlogError `invalid-input` for a text that is neither a date nor a date-time with an offset
  */
 export function dateRange(log: Log, start: string | undefined, end: string | undefined): Pick<Criteria, "within"> {
@@ -18,7 +18,7 @@ export function dateRange(log: Log, start: string | undefined, end: string | und
   return { within: log.between(from, end === undefined ? Number.POSITIVE_INFINITY : momentAfter(end)) };
 }
 
-/** Microseconds. */
+/** The first moment of `text`, in microseconds. */
 function firstMoment(text: string, name: string): number {
   const moment = canonicalTimestamp(DAY.test(text) ? `${text}T00:00:00Z` : text);
   if (moment !== undefined) return parseTimestamp(moment);
@@ -26,7 +26,7 @@ function firstMoment(text: string, name: string): number {
   throw new CairnlogError("invalid-input", `/${name}: ${message}`, { details: [{ path: `/${name}`, message }] });
 }
 
-/** The first moment that is not in `text` any more. */
+/** The first moment after `text`, in microseconds. */
 function momentAfter(text: string): number {
   return firstMoment(text, "end_date") + (DAY.test(text) ? DAY_MICROS : 1);
 }

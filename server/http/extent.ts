@@ -1,16 +1,16 @@
 /**
- * How much is in a body, told from its bytes before anything is made of it. A megabyte of brackets, commas or names takes
- * two hundred times as long to read as a megabyte of text.
+ * Counts the values in a body before it is parsed. A megabyte of brackets, commas or names takes two hundred times as
+ * long to parse as a megabyte of text.
  */
 import { CairnlogError } from "../../engine/error.js";
 import { HttpError } from "./problems.js";
 
 /**
- * Members and items of one body. To read so many takes 20 ms. A composite of 1000 parts has fewer, though each brings a
- * manifest with an attestation.
+ * Maximum number of members and items in one body. Parsing them takes 20 ms. A composite of 1000 parts has fewer, even
+ * if each part has a manifest with an attestation.
  */
 export const MAX_VALUES = 20_000;
-/** Levels of arrays and objects, far beyond what `parseIJson` takes: what is deeper is slow even to be refused there. */
+/** Maximum levels of arrays and objects, far more than `parseIJson` accepts. It is slow even to refuse deeper text. */
 const MAX_LEVELS = 1024;
 
 const QUOTE = 0x22;
@@ -22,9 +22,9 @@ const CLOSE_ARRAY = 0x5d;
 const CLOSE_OBJECT = 0x7d;
 
 /**
- * Counts the values in what should be a JSON text.
- * @throws HttpError `malformed-json` when brackets do not match; CairnlogError `not-i-json` when they nest too deep, and
- *   `invalid-input` when there are more than `MAX_VALUES`
+ * Counts the values in a text that should be JSON.
+ * @throws HttpError `malformed-json` when brackets do not match; CairnlogError `not-i-json` when they nest too deep,
+ *   and `invalid-input` when there are more than `MAX_VALUES`
  */
 export function checkExtent(bytes: Uint8Array): void {
   const { length } = bytes;
@@ -49,7 +49,7 @@ function refuse(code: "not-i-json" | "invalid-input", message: string): never {
   throw new CairnlogError(code, message, { details: [{ path: "", message }] });
 }
 
-/** Where the string ends that begins at `start`; the end of the text if it does not. */
+/** The position after the string that begins at `start`, or the end of the text if the string does not end. */
 function stringEnd(bytes: Uint8Array, start: number): number {
   let at = start + 1;
   for (; at < bytes.length && bytes[at] !== QUOTE; at++) if (bytes[at] === BACKSLASH) at++;

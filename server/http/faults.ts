@@ -1,7 +1,7 @@
 /**
- * What is wrong with a value, member by member, as sentences. The compiled check only says whether it fits; this goes
- * through a value that does not, and ends early, since all of it may come from an attacker: a list is looked through up to
- * its first item that does not fit, and eight faults are enough for anybody.
+ * Describes the faults of a value, member by member, as sentences. The compiled check only says whether a value fits.
+ * This walks through a value that does not fit. An attacker may choose all of it, so the walk ends early: at the first
+ * invalid item of a list, and after eight faults.
  */
 import type { TSchema } from "typebox";
 import { Errors } from "typebox/value";
@@ -10,7 +10,7 @@ import { isObject } from "../../engine/verify/json/shape.js";
 
 const MAX_FAULTS = 8;
 
-/** The keywords of the schemas in `server/wire` that are gone into; what holds others is left to the library. */
+/** The schema keywords in `server/wire` that the walk follows. The library checks the others. */
 interface Keywords {
   readonly type?: string;
   readonly anyOf?: readonly TSchema[];
@@ -37,7 +37,7 @@ function* faultsAt(schema: TSchema, value: unknown, path: string): Generator<Err
   else yield* leafFaults(schema, value, path);
 }
 
-/** Alternatives fail one by one at the same place; there the first is told. */
+/** If all alternatives fail, reports the faults of the first one. */
 function* alternativeFaults(alternatives: readonly TSchema[], value: unknown, path: string): Generator<ErrorDetail> {
   const failing = alternatives.map((one) => faultsAt(one, value, path));
   const first = failing.map((faults) => faults.next());
@@ -56,7 +56,7 @@ function* memberFaults(schema: Keywords, value: Readonly<Record<string, unknown>
     if (!Object.hasOwn(value, name)) yield { path: `${path}/${pointer(name)}`, message: "It is missing." };
   for (const [name, schema] of Object.entries(properties))
     if (Object.hasOwn(value, name)) yield* faultsAt(schema, value[name], `${path}/${pointer(name)}`);
-  // All of a map's values are of one kind: the first that is not ends it, as in a list.
+  // All values of a map have the same schema. As in a list, only the first invalid one is reported.
   const [kind] = Object.values(patternProperties ?? {});
   if (kind)
     for (const [name, member] of Object.entries(value))
@@ -80,7 +80,9 @@ function* isFaulty(schema: TSchema, value: unknown, path: string): Generator<Err
   return count > 0;
 }
 
-/** The library's own errors, of a value that has no members: there is one of each keyword at most, and the first is told. */
+/**
+ * Reports the library's first error for a value without members. The library gives at most one error for each keyword.
+ */
 function* leafFaults(schema: TSchema, value: unknown, path: string): Generator<ErrorDetail> {
   const [error] = Errors(schema, value) as readonly SchemaError[];
   if (error) yield { path, message: sentence(error) ?? `It ${error.message}.` };

@@ -1,6 +1,6 @@
 /**
- * The gate of every route that needs to know who is asking. Routes call it from `authorize`, before anything else of the
- * request is looked at, so that its refusals (401, 403, 404, 409, 410) go before faults of form (422).
+ * Authentication of requests. Routes call it from `authorize`, before anything else of the request is checked. Its
+ * errors (401, 403, 404, 409, 410) therefore take precedence over errors of form (422).
  */
 import Type from "typebox";
 import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
@@ -14,30 +14,30 @@ import { checker } from "./input.js";
 import { recoveryOnly, type Sessions } from "./sessions.js";
 import type { Request } from "./transport/request.js";
 
-/** No tree head and no token reads like this. */
+/** The beginning of an `Authorization` header with a session token. */
 const BEARER = /^Bearer\b/i;
 const PROBE = Buffer.from("service.gate.probe.v1");
 
 const checkAuth = checker(Type.Object({ auth: AuthProof }));
 const checkSignedChallenge = checker(SignedChallenge);
 
-/** Where a request stands before it is checked. */
+/** A request before it is checked. */
 interface Asking {
   readonly request: Pick<Request, "authorization">;
 }
 
-/** A key that the client has shown to hold. */
+/** A key whose possession the client has proven. */
 export interface Proof {
-  /** As the registry writes it. */
+  /** In the registry's form. */
   readonly fingerprint: string;
-  /** Whether it was shown by a recovery challenge or session. */
+  /** Whether the proof was a recovery challenge or session. */
   readonly recovery: boolean;
 }
 
 export interface ProofOptions {
-  /** Whether a recovery challenge or session serves; it does for succession alone. */
+  /** Whether a recovery challenge or session is accepted, as only succession does. */
   readonly allowRecovery?: boolean;
-  /** Whether a challenge of a key that has ended since serves: then the route answers for the key's status. */
+  /** Whether a challenge is accepted whose key has ended since. The route then has to check the key's status. */
   readonly allowEnded?: boolean;
 }
 
@@ -60,11 +60,11 @@ export class Gate {
   }
 
   /**
-   * The key behind a write: of the body's `auth` proof, or where there is none, of the Bearer session. A proof that was
-   * made for this one write goes before a header that a client sends with everything.
+   * The key behind a write: the key of the body's `auth` proof or, without one, of the Bearer session. A proof was made
+   * for this write alone, so it takes precedence over a header that a client sends with every request.
    * @param body as it was parsed, unchecked
-   * @throws CairnlogError `unauthenticated` with neither, and for a session that does not hold; for a proof as
-   *   `Challenges.consume` does; `forbidden` for one by recovery where that does not serve; `invalid-input` for an
+   * @throws CairnlogError `unauthenticated` with neither, and for an invalid session; for a proof as
+   *   `Challenges.consume` does; `forbidden` for a proof by recovery where that is not accepted; `invalid-input` for an
    *   `auth` of another form
    */
   async provenKey(asking: Asking, body: unknown, options: ProofOptions = {}): Promise<Proof> {
@@ -83,8 +83,8 @@ export class Gate {
   }
 
   /**
-   * As `provenKey`, for writes that need a proof in some cases only: null without one. A session that does not hold is
-   * refused all the same; a header of another scheme than Bearer is none.
+   * The key behind a write that needs a proof only in some cases; null without a proof. An invalid session is still
+   * refused. A header of another scheme than Bearer is ignored.
    * @throws CairnlogError as `provenKey` does
    */
   async shownKey(asking: Asking, body: unknown): Promise<Possession | null> {
@@ -106,7 +106,7 @@ export class Gate {
   }
 
   /**
-   * The key of the Bearer session, for routes that take nothing else.
+   * The key of the Bearer session, for routes that accept only sessions.
    * @throws CairnlogError `unauthenticated`; `forbidden` for a recovery session
    */
   sessionKey(asking: Asking): Promise<Proof> {
@@ -114,15 +114,15 @@ export class Gate {
   }
 
   /**
-   * Lets nobody pass but the operator, and him only while his key can be used.
-   * @throws CairnlogError `unauthenticated` for a token that is missing, malformed or does not hold; `forbidden` when it
-   *   is another key's; `signer-unavailable`
+   * Accepts only the operator, and only while the operator key can be used.
+   * @throws CairnlogError `unauthenticated` for a missing, malformed or invalid token; `forbidden` when it is another
+   *   key's; `signer-unavailable`
    */
   async operatorOnly(asking: Asking): Promise<Proof> {
     const proof = await this.#session(asking, false);
     if (proof.fingerprint !== this.#operator.fingerprint)
       throw new CairnlogError("forbidden", "This is for the operator alone.");
-    // Every session is signed by the operator key: while its provider does not answer, who holds it cannot be known.
+    // The operator key signs every session. While its provider does not answer, sessions cannot be trusted.
     try {
       await this.#operator.sign([PROBE]);
     } catch (cause) {
@@ -132,7 +132,7 @@ export class Gate {
   }
 
   /**
-   * The fingerprint that a request names, in the registry's spelling, when it is the proven key's.
+   * The fingerprint that a request names, in the registry's form. It must be the proven key's.
    * @throws CairnlogError `not-found` when no key has it; `forbidden` when it is another key's
    */
   own(proof: Proof, named: string): string {

@@ -1,6 +1,6 @@
 /**
- * From the text of a request to checked values: path parameters, query, body, each by its schema. Unknown members are
- * left alone; what does not fit is named, member by member.
+ * Reads and checks the input of a request by its schemas: path parameters, query, body. Unknown members are kept.
+ * Errors name each member that does not fit.
  */
 import { isUtf8 } from "node:buffer";
 import type { TObject, TSchema } from "typebox";
@@ -11,14 +11,14 @@ import { checkExtent } from "./extent.js";
 import { faultsOf } from "./faults.js";
 import { HttpError } from "./problems.js";
 
-/** No sign, no exponent, no leading zero: one spelling for one number. */
+/** No sign, no exponent, no leading zero: every number has one spelling. */
 const DECIMAL = /^(?:0|[1-9]\d{0,15})$/;
 
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * A reader of texts that have names: path parameters or the query. Integers are read in strict decimal; a name sent
- * twice, which two readers could take differently, is refused.
+ * A reader of named texts: path parameters or the query. Integers must be strict decimals. A name that occurs twice is
+ * refused, because two readers could use different values.
  */
 export function textReader(schema: TObject): (pairs: Iterable<readonly [string, string]>) => Values {
   const check = checker(schema);
@@ -49,8 +49,9 @@ function decimal(name: string, text: string): number {
 }
 
 /**
- * A JSON body that is an object, unchecked beyond that.
- * @throws HttpError `malformed-json`, `not-an-object`; CairnlogError `not-i-json`, and `invalid-input` for one of too many values
+ * A JSON body that is an object. Nothing else is checked.
+ * @throws HttpError `malformed-json`, `not-an-object`; CairnlogError `not-i-json`, and `invalid-input` for too many
+ *   values
  */
 export function parseBody(bytes: Buffer): Values {
   if (!isUtf8(bytes)) throw new HttpError("malformed-json", "The body is not UTF-8.");
@@ -69,7 +70,7 @@ export function parseBody(bytes: Buffer): Values {
   return body as Values;
 }
 
-/** A check against a schema, compiled once; it throws `invalid-input` for a value that does not fit. */
+/** A check against a schema, which is compiled once. It throws `invalid-input` for a value that does not fit. */
 export function checker(schema: TSchema): (value: unknown) => void {
   const validator = Compile(schema);
   return (value) => {

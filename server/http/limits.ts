@@ -1,12 +1,12 @@
 /**
- * Rate limits by client address, in memory. Clients choose their addresses, so the number of them that is remembered is
- * bounded: beyond it the one not seen for longest is forgotten, which only ever forgives. The service's one `Limits` owns
- * the counts, in the thread that serves HTTP.
+ * Rate limits by client address, in memory. Clients choose their addresses, so the number of remembered addresses is
+ * limited. Beyond it, the address that was seen longest ago is forgotten, which can only allow more requests. The
+ * service has one `Limits`, which belongs to the thread that serves HTTP.
  */
 import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
 import { limitKey } from "./transport/client-address.js";
 
-/** Every limit: requests allowed in each window of so many seconds. */
+/** Every limit: the default number of requests in each window, and the seconds of a window. */
 export const LIMITS = {
   general: { requests: 100, seconds: 60, about: "all requests without a limit of their own" },
   "key-registration": { requests: 10, seconds: 3600, about: "key registrations" },
@@ -18,10 +18,10 @@ export const LIMITS = {
 export type LimitName = keyof typeof LIMITS;
 const LIMIT_NAMES = Object.keys(LIMITS) as LimitName[];
 
-/** Addresses remembered for each limit; about 20 MB when full. */
+/** Maximum number of addresses that are remembered for each limit; about 20 MB. */
 const MAX_ADDRESSES = 50_000;
 
-/** Where a client stands with one limit. */
+/** The state of a client under one limit. */
 export interface Standing {
   readonly name: LimitName;
   readonly limit: number;
@@ -46,7 +46,7 @@ export class Limits {
     return this.#counters[name].count(limitKey(address));
   }
 
-  /** Where `address` stands with a limit, without counting. */
+  /** The state of `address` under a limit, without counting a request. */
   look(name: LimitName, address: string): Promise<Standing> {
     return this.#counters[name].look(limitKey(address));
   }
@@ -90,14 +90,14 @@ class Counter {
 
   #standing(result: RateLimiterRes | null, exceeded: boolean): Standing {
     const { seconds: window } = LIMITS[this.#name];
-    // A window that has ended may still be remembered for a moment.
+    // A window that has ended may still be stored for a moment.
     const current = result && result.msBeforeNext > 0 ? result : null;
     return {
       name: this.#name,
       limit: this.#points,
       window,
       remaining: current ? current.remainingPoints : this.#points,
-      // The time of day may have been set back; no window lasts longer for that.
+      // The clock may have been set back. That must not make a window longer.
       reset: current ? Math.min(window, Math.ceil(current.msBeforeNext / 1000)) : window,
       exceeded,
     };
@@ -105,7 +105,7 @@ class Counter {
 }
 
 /**
- * Headers that tell a client where it stands, names and values in turns: the fields of
+ * Headers with the state of a client under a limit, names and values in turn: the fields of
  * draft-ietf-httpapi-ratelimit-headers, and the three older ones that clients read today.
  */
 export const limitHeaders = ({ name, limit, window, remaining, reset }: Standing): string[] => [

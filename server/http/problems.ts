@@ -1,6 +1,6 @@
 /**
- * Refusals, as `application/problem+json` (RFC 9457): the one table from the engine's error codes to HTTP, and the few
- * codes that only HTTP has.
+ * Errors as `application/problem+json` (RFC 9457). One table maps the engine's error codes to HTTP. A few codes exist
+ * only in HTTP.
  */
 import { CairnlogError, type ErrorCode, type ErrorDetail } from "../../engine/error.js";
 import type { Problem } from "../wire/errors.js";
@@ -8,9 +8,9 @@ import { type Answer, json, REASONS } from "./transport/answer.js";
 
 interface Refusal {
   readonly status: number;
-  /** Shown instead of the error's own sentence, which may speak of the machine. */
+  /** Shown instead of the error's own sentence, which may contain details of the machine. */
   readonly detail?: string;
-  /** Seconds, for `Retry-After` where the error does not know better. */
+  /** Seconds for `Retry-After`, if the error has none. */
   readonly retryAfter?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -60,7 +60,7 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
   "in-use": { status: 500, detail: "The service is not set up rightly." },
 };
 
-/** The codes that only HTTP has. */
+/** The codes that exist only in HTTP. */
 const HTTP_CODES = {
   "ambiguous-length": 400,
   "malformed-json": 400,
@@ -72,14 +72,14 @@ const HTTP_CODES = {
   "not-ready": 503,
 } as const;
 
-/** Every code that refusals of a status carry. */
+/** Every code of errors with this status. */
 export function codesOf(status: number): string[] {
   const engine = Object.entries(REFUSALS).flatMap(([code, refusal]) => (refusal.status === status ? [code] : []));
   const http = Object.entries(HTTP_CODES).flatMap(([code, of]) => (of === status ? [code] : []));
   return [...new Set([...http, ...engine])];
 }
 
-/** A refusal that only HTTP knows. */
+/** An error that exists only in HTTP. */
 export class HttpError extends Error {
   readonly status: number;
   readonly code: keyof typeof HTTP_CODES;
@@ -99,7 +99,7 @@ export const rateLimited = (name: string, seconds: number): HttpError =>
     "retry-after": `${seconds}`,
   });
 
-/** The answer to a request that ended in `error`. Anything that was not thrown on purpose is a bare 500. */
+/** The answer to a request that failed with `error`. An unexpected error becomes a 500 without details. */
 export function problemAnswer(error: unknown): Answer {
   if (error instanceof HttpError) return problem(error.status, error.code, error.message, undefined, error.headers);
   if (error instanceof CairnlogError) {
@@ -115,7 +115,7 @@ export function problemAnswer(error: unknown): Answer {
   );
 }
 
-/** The code of the answer to a request that ended in `error`. */
+/** The error code of the answer to a request that failed with `error`. */
 export const refusalCode = (error: unknown): string =>
   error instanceof HttpError || error instanceof CairnlogError ? error.code : "internal-error";
 
@@ -132,8 +132,8 @@ function problem(
 }
 
 /**
- * What `work` gives, its faults told from the body's root: the engine names members of what it was handed, which is
- * the member `prefix` of the body.
+ * The result of `work`. The engine reports faults with paths into its own input, which is the member `prefix` of the
+ * body. This rewrites them to paths into the body.
  */
 export async function within<T>(prefix: string, work: Promise<T>): Promise<T> {
   try {

@@ -1,7 +1,4 @@
-/**
- * Paths and what answers there: the routes by path, their input read by their schemas, and the answer where there is no
- * route.
- */
+/** The routes by path, with readers for their input, and the answers to requests without a route. */
 import type { TSchema } from "typebox";
 import { CairnlogError } from "../../engine/error.js";
 import { checker, textReader } from "./input.js";
@@ -13,22 +10,22 @@ import type { Request } from "./transport/request.js";
 
 /** How long browsers may remember a preflight, in seconds. */
 const PREFLIGHT_MAX_AGE = "86400";
-/** For every answer, and for those that pages of other origins may read. */
+/** Headers of every answer, and of answers that pages of other origins may read. */
 const NO_SNIFFING = ["x-content-type-options", "nosniff"] as const;
 const OPEN_TO_PAGES = ["access-control-allow-origin", "*", "access-control-expose-headers", "*"] as const;
 export const PRIVATE_HEADERS = headerGroup(NO_SNIFFING);
 const PUBLIC_HEADERS = headerGroup([...NO_SNIFFING, ...OPEN_TO_PAGES]);
 
-/** A path and what answers there. */
+/** A path and its routes. */
 export interface Resource {
   readonly path: string;
   readonly params: readonly string[];
   readonly routes: ReadonlyMap<string, PreparedRoute>;
-  /** For `Allow`. */
+  /** The value of `Allow`. */
   readonly methods: readonly string[];
   /** Headers of answers to reads: a name and a value. */
   readonly readHeaders: readonly [string, string];
-  /** Counts the requests with a method that it does not know. */
+  /** Counts the requests with an unknown method. */
   readonly tally: Tally;
 }
 
@@ -40,10 +37,10 @@ export interface PreparedRoute {
   readonly tally: Tally;
 }
 
-/** Stands for every path that no route has, in metrics and logs, too. */
+/** Represents all unknown paths in metrics and logs. */
 export const noResource = (tallies: Tallies): Resource => resourceAt("(unknown)", new Map(), tallies);
 
-/** Routes by path. @throws Error when two of them answer the same */
+/** Routes by path. @throws Error if two routes have the same method and path */
 export function resources(routes: readonly Route[], tallies: Tallies): Resource[] {
   const paths = new Map<string, Map<string, PreparedRoute>>();
   for (const route of routes) {
@@ -77,7 +74,7 @@ const prepare = (route: Route, tallies: Tallies): PreparedRoute => ({
 
 const NOTHING: readonly (readonly [string, string])[] = [];
 
-/** What the route's handler gets. @throws what the schemas refuse */
+/** The input of a route's handler. @throws CairnlogError if the input does not fit the schemas */
 export function checkedContext(
   prepared: PreparedRoute,
   resource: Resource,
@@ -96,7 +93,7 @@ export function checkedContext(
   };
 }
 
-/** Whether some method could answer here: `/log/entries` has the form of `/log/{entry_id}`, but names nothing. */
+/** Whether the path can be valid. `/log/entries` has the form of `/log/{entry_id}`, but `entries` is not an id. */
 function isKnown(resource: Resource, request: Request): boolean {
   const [any] = resource.routes.values();
   if (!any) return false;
@@ -111,7 +108,7 @@ function isKnown(resource: Resource, request: Request): boolean {
 const namedParams = (resource: Resource, { params }: Request) =>
   params.map((text, i) => [resource.params[i]!, decodePart(text)] as const);
 
-/** A part of a path that is not valid percent-encoding names nothing. */
+/** Decodes a part of a path. @throws CairnlogError `not-found` for invalid percent-encoding */
 function decodePart(text: string): string {
   if (!text.includes("%")) return text;
   try {
@@ -122,8 +119,9 @@ function decodePart(text: string): string {
 }
 
 /**
- * The answer where no route is: to a preflight.
- * @throws HttpError `method-not-allowed` for another method than the path knows; CairnlogError `not-found` for no such path
+ * The answer to a request without a route, which may be a preflight.
+ * @throws HttpError `method-not-allowed` for a method that the path does not have; CairnlogError `not-found` for an
+ *   unknown path
  */
 export function withoutRoute(resource: Resource, request: Request): Answer {
   const { methods } = resource;

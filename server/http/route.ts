@@ -1,6 +1,6 @@
 /**
- * One row of the route table: everything that is known of a method on a path. The server, the validation, the OpenAPI
- * document and the contract tests all read the same row.
+ * One row of the route table: all facts about a method on a path. The server, the validation, the OpenAPI document and
+ * the contract tests use the same row.
  */
 import type { Static, TObject, TSchema } from "typebox";
 import type { LimitName } from "./limits.js";
@@ -11,12 +11,13 @@ import type { Request } from "./transport/request.js";
 export type Method = "GET" | "POST" | "DELETE";
 
 /**
- * What a request must show: a Bearer session, the operator's, a proof in the member `auth`, either of the two, or a
- * signed challenge at the top of its body. `optional`: a session or a proof, in some cases only.
+ * The proof that a request must have: a Bearer session, the operator's session, a proof in the member `auth`, either a
+ * session or a proof, or a signed challenge at the top of its body. `optional`: a session or a proof, only in some
+ * cases.
  */
 export type Proving = "session" | "operator" | "proof" | "session-or-proof" | "challenge" | "optional";
 
-/** What a handler gets: checked values. */
+/** The checked input of a handler. */
 export interface Context<
   P extends TObject = TObject,
   Q extends TObject = TObject,
@@ -27,11 +28,11 @@ export interface Context<
   readonly query: Static<Q>;
   readonly body: Static<B>;
   readonly request: Request;
-  /** What `authorize` found out; undefined in a route without it. */
+  /** The result of `authorize`; undefined in a route without it. */
   readonly proof: W;
 }
 
-/** A JSON value that nobody will change. */
+/** A JSON value that nobody changes. */
 type Frozen<T> = T extends readonly (infer Item)[]
   ? readonly Frozen<Item>[]
   : T extends object
@@ -44,35 +45,35 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
   readonly path: string;
   readonly summary: string;
   /**
-   * Finds out who is asking (`gate.ts`), from the headers and the body as it was parsed, before anything of the request
-   * is checked: its refusals go before those of the schemas.
+   * Authenticates the client (`gate.ts`) from the headers and the parsed body, before anything else is checked. Its
+   * errors take precedence over those of the schemas.
    */
   readonly authorize?: (asking: { readonly request: Request; readonly body: unknown }) => Promise<W>;
-  /** What `authorize`, or the handler itself, asks of the request; absent where anybody may. */
+  /** The proof that `authorize` or the handler requires; absent if anybody may call the route. */
   readonly proving?: Proving;
   /** Parameters of the path, in order. */
   readonly params?: P;
   readonly query?: Q;
   readonly body?: B;
   readonly answer: A;
-  /** Status of the answer; 200 when absent. */
+  /** Status of the answer; 200 if absent. */
   readonly status?: 200 | 201;
-  /** Media type of the answer; JSON when absent. */
+  /** Media type of the answer; JSON if absent. */
   readonly answerType?: string;
-  /** What may be asked for instead, by its media type. */
+  /** Other forms of the answer, by media type. */
   readonly otherAnswers?: Readonly<Record<string, TSchema>>;
-  /** Statuses of refusals beyond those that follow from the row (`openapi/responses.ts`). */
+  /** Error statuses besides those that follow from the row (`openapi/responses.ts`). */
   readonly refusals?: readonly number[];
-  /** Whether the handler asks for the client's address, which is looked up for few. */
+  /** Whether the handler needs the client's address. It is looked up only for these routes. */
   readonly asksAddress?: true;
-  /** The limit that counts requests to it; null for probes, which are never refused. */
+  /** The limit that counts requests to this route; null for probes, which are never refused. */
   readonly limit: LimitName | null;
-  /** How the answer may be kept; where it is absent, not at all. Only for GET. */
+  /** How clients may cache the answer; not at all, if absent. Only for GET. */
   readonly keep?: (context: Context<P, Q, B, W>) => Keep;
   handle(context: Context<P, Q, B, W>): Frozen<Static<A>> | Answer | Promise<Frozen<Static<A>>> | Promise<Answer>;
 }
 
-/** A row whatever its schemas are. */
+/** A row with any schemas. */
 export type Route = Omit<Definition<TObject, TObject, TSchema, TSchema, unknown>, "handle" | "keep"> & {
   handle(context: Context): unknown;
   readonly keep?: (context: Context) => Keep;

@@ -1,7 +1,7 @@
 /**
- * Sessions: JSON Web Tokens (RFC 7519) that the operator key signs and nobody stores. What a token says was true when it
- * was signed; whether its key is still good is asked again at every use, so a key's sessions end with it. What was verified
- * is remembered by the service's one `Sessions`, in the thread that serves HTTP.
+ * Sessions: JSON Web Tokens (RFC 7519) that the operator key signs and nobody stores. The claims of a token were true
+ * when it was signed. The status of its key is checked at every use, so a key's sessions end with the key. The service
+ * has one `Sessions`, which remembers verified tokens and belongs to the thread that serves HTTP.
  */
 import { createPublicKey, type KeyObject, randomUUID } from "node:crypto";
 import { type JWTPayload, jwtVerify } from "jose";
@@ -11,24 +11,24 @@ import { type Clock, formatTimestamp, systemClock } from "../../engine/log/clock
 import type { Passwords } from "../../engine/registry/access/passwords.js";
 import type { Keys } from "../../engine/registry/keys/keys.js";
 
-/** Seconds after which one has to sign in again, however often the session was renewed. */
+/** Seconds after sign-in when a session ends, no matter how often it was renewed. */
 const MAX_SESSION_AGE_S = 86_400;
-/** Verified tokens remembered; about 10 MB when full. */
+/** Maximum number of verified tokens that are remembered; about 10 MB. */
 const MAX_CACHED = 10_000;
 const MICROS = 1_000_000;
 const BEARER = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i;
 
-/** JWS algorithm (RFC 7518 §3.1, RFC 8037 §3.1) by the operator key's. */
+/** JWS algorithm (RFC 7518 §3.1, RFC 8037 §3.1) for each algorithm of an operator key. */
 const JWS_ALGORITHMS = { ed25519: "EdDSA", "ecdsa-p256": "ES256", "rsa-2048": "RS256" } as const;
 
-/** A session whose token holds and whose key is good. */
+/** A session with a valid token and an active key. */
 export interface Session {
   readonly fingerprint: string;
-  /** Whether it came from a recovery challenge: then it serves succession alone. */
+  /** Whether it came from a recovery challenge. It is then good only for succession. */
   readonly recovery: boolean;
   /** When the challenge was answered, in seconds since the epoch. */
   readonly authTime: number;
-  /** `Passwords.version` under which it began; undefined when the key had no password. */
+  /** `Passwords.version` at its beginning; undefined when the key had no password. */
   readonly passwordVersion: string | undefined;
 }
 
@@ -60,7 +60,7 @@ export class Sessions {
   readonly #passwords: Pick<Passwords, "version">;
   readonly #ttl: number;
   readonly #clock: Clock;
-  /** By token, oldest first. Only tokens that hold get in, so nobody fills it with inventions. */
+  /** By token, oldest first. Only valid tokens are added, so nobody can fill it with invented ones. */
   readonly #verified = new Map<string, Verified>();
 
   constructor({ operator, keys, passwords, ttlSeconds, clock = systemClock }: SessionsOptions) {
@@ -74,7 +74,8 @@ export class Sessions {
 
   /**
    * Begins a session of a key that has just answered a challenge (`POST /auth/login`).
-   * @param passwordVersion `Passwords.version` before the password was checked: one that was set meanwhile ends the session
+   * @param passwordVersion `Passwords.version` before the password was checked, so that a password that was set
+   *   meanwhile ends the session
    * @throws CairnlogError `signer-unavailable`
    */
   open(fingerprint: string, recovery: boolean, passwordVersion: string | undefined): Promise<LoginResult> {
@@ -82,7 +83,8 @@ export class Sessions {
   }
 
   /**
-   * A fresh token for the session of an `Authorization` header (`POST /auth/renew`); never beyond 24 hours from sign-in.
+   * A new token for the session in an `Authorization` header (`POST /auth/renew`). It never extends a session beyond 24
+   * hours from sign-in.
    * @throws CairnlogError `unauthenticated`; `forbidden` for a recovery session; `signer-unavailable`
    */
   async renew(authorization: string): Promise<LoginResult> {
@@ -92,9 +94,9 @@ export class Sessions {
   }
 
   /**
-   * The session of an `Authorization` header, which anybody may have written.
-   * @throws CairnlogError `unauthenticated` when there is no token, when it does not hold, or when its key or the key's
-   *   password is no longer what it was
+   * The session in an `Authorization` header, which may come from an attacker.
+   * @throws CairnlogError `unauthenticated` when there is no token, when it is invalid, or when its key or the key's
+   *   password has changed
    */
   async read(authorization: string): Promise<Session> {
     const token = BEARER.exec(authorization)?.[1];
@@ -116,7 +118,7 @@ export class Sessions {
     const { pseudonym } = this.#keys.find(fingerprint);
     const iat = this.#now();
     const exp = Math.min(iat + this.#ttl, authTime + MAX_SESSION_AGE_S);
-    // JSON leaves the last one out where it is undefined.
+    // JSON omits the last member if it is undefined.
     const claims = { pseudonym, recovery, auth_time: authTime, password_version: passwordVersion };
     const payload = { iss: this.#operator.fingerprint, sub: fingerprint, iat, exp, jti: randomUUID(), ...claims };
     const header = { alg: JWS_ALGORITHMS[this.#operator.public.algorithm], typ: "JWT" };
@@ -141,7 +143,10 @@ export class Sessions {
     return undefined;
   }
 
-  /** The algorithm is the operator key's and not the token's to choose: `none` and HMAC with the public key fail here. */
+  /**
+   * Only the operator key's algorithm is accepted. The token cannot choose: `none` and HMAC with the public key fail
+   * here.
+   */
   async #verify(token: string): Promise<Verified> {
     const { algorithm } = this.#operator.public;
     let payload: JWTPayload;
@@ -175,7 +180,7 @@ export class Sessions {
   }
 }
 
-/** The refusal of a recovery session or proof where it does not serve. */
+/** The error for a recovery session or proof where it is not accepted. */
 export const recoveryOnly = (): CairnlogError =>
   new CairnlogError("forbidden", "A recovery session serves the succession of its key and nothing else.");
 

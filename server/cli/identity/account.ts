@@ -1,4 +1,4 @@
-/** `cairnlog account`: opens an account, gets one back, binds further keys to it. */
+/** `cairnlog account`: opens an account, recovers one, adds keys to it. */
 import { readFileSync } from "node:fs";
 import { writeKeyFile } from "../../../engine/crypto/keys/operator-key.js";
 import type { OpenedAccount } from "../../client/index.js";
@@ -58,7 +58,7 @@ function credential(values: Values<typeof OPTIONS>) {
   };
 }
 
-/** The recovery key is not to be had a second time. */
+/** The recovery key is shown only this once. */
 function opened(answer: OpenedAccount, file: string | undefined): Done {
   const { user, credential: first, recovery_key, ...rest } = answer;
   const text = `${user.display_name}: ${first.key_fingerprint}`;

@@ -1,4 +1,4 @@
-/** `cairnlog login`: a session token, printed and kept for the commands that can do without the key. */
+/** `cairnlog login`: gets a session token, prints it, and keeps it for commands that do not need the key. */
 import { CONNECTION_HELP, CONNECTION_OPTIONS, report, withClient } from "../connection.js";
 import { readArguments, required, type Subcommand } from "../usage.js";
 import { readSecret } from "./secrets.js";

@@ -1,4 +1,4 @@
-/** `cairnlog register`: puts a public key on the log, under a name. */
+/** `cairnlog register`: registers a public key in the log, with a name. */
 import { CONNECTION_HELP, CONNECTION_OPTIONS, report, withClient } from "../connection.js";
 import { readArguments, required, type Subcommand } from "../usage.js";
 

@@ -1,6 +1,6 @@
 /**
- * Passwords, passphrases and private keys: from files, or asked for on the terminal without echo. Never from arguments,
- * which other users of the machine can see.
+ * Passwords, passphrases and private keys. They are read from files, or from the terminal without echo. They are never
+ * arguments, because other users of the machine can see these.
  */
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -11,18 +11,20 @@ import { CairnlogError } from "../../../engine/error.js";
 import type { Signer } from "../../client/index.js";
 import { UsageError } from "../usage.js";
 
-/** For help texts of the commands that take `--key`. */
+/** Help for the commands that take `--key`. */
 export const PASSPHRASE_HELP = `  --passphrase-file FILE   the passphrase of an encrypted key; without it, the file that CAIRNLOG_PASSPHRASE_FILE names,
                            or it is asked for`;
 
-/** What a file holds, without the line feed at its end; `-` is standard input. @throws UsageError for nothing */
+/**
+ * The content of a file, without the line feed at its end; `-` is standard input. @throws UsageError for an empty file
+ */
 export function readSecret(file: string): string {
   const secret = readFileSync(file === "-" ? 0 : file, "utf8").replace(/\r?\n$/, "");
   if (secret === "") throw new UsageError(`${file === "-" ? "standard input" : file} is empty`);
   return secret;
 }
 
-/** The private key of a PEM file, with its passphrase where it has one. @throws CairnlogError `invalid-key`; UsageError */
+/** The private key in a PEM file, decrypted if it has a passphrase. @throws CairnlogError `invalid-key`; UsageError */
 export async function readKey(file: string, passphraseFile?: string): Promise<PrivateKey> {
   const pem = readFileSync(file === "-" ? 0 : file, "utf8");
   if (!isEncryptedKey(pem)) return privateKey(pem);
@@ -34,14 +36,14 @@ export async function readKey(file: string, passphraseFile?: string): Promise<Pr
   }
 }
 
-/** The same as a signer. */
+/** A signer with the private key in a PEM file. @throws CairnlogError `invalid-key`; UsageError */
 export async function fileSigner(file: string, passphraseFile?: string): Promise<Signer> {
   const key = await readKey(file, passphraseFile);
   const { pem, algorithm } = key.public;
   return { publicKeyPem: pem, algorithm, sign: async (bytes) => signSync(key, bytes) };
 }
 
-/** A passphrase for a key that is being made, asked for twice. @throws UsageError */
+/** A passphrase for a new key, which is asked for twice. @throws UsageError */
 export async function newPassphrase(file: string, passphraseFile?: string): Promise<string> {
   const isAsked = passphraseFile === undefined && process.env.CAIRNLOG_PASSPHRASE_FILE === undefined;
   const passphrase = await findPassphrase(`Passphrase for ${file}: `, "there is no terminal to ask on", passphraseFile);
@@ -58,11 +60,11 @@ async function findPassphrase(question: string, otherwise: string, passphraseFil
   return askHidden(question);
 }
 
-/** Asks on the terminal; what is typed is not shown. */
+/** Asks on the terminal, without echo. */
 async function askHidden(question: string): Promise<string> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const terminal = createInterface({ input: process.stdin, output: nowhere, terminal: true });
-  // Asked once the terminal has stopped to echo, so that nothing of the answer is shown.
+  // The question is written after the echo was switched off, so that no part of the answer is shown.
   process.stderr.write(question);
   try {
     return await new Promise((resolve, reject) => {

@@ -1,5 +1,6 @@
 /**
- * `cairnlog export`: writes the entries of a log to a file, however many: each page begins where the last one ended.
+ * `cairnlog export`: writes any number of entries to a file. Each page begins after the last entry of the previous
+ * page.
  */
 
 import { once } from "node:events";
@@ -76,10 +77,10 @@ Example:
   },
 };
 
-/** A line of CSV in which nothing steers a terminal; the JSON of its payload has the same value as before. */
+/** A line of CSV without characters that could control a terminal. The JSON of its payload keeps its value. */
 const printableCsv = (entry: Entry): string => `${steerless(csvLine(entry).trimEnd())}\r\n`;
 
-/** Writes a new file whole, or leaves none. @throws the file system's error, also where there is a file already */
+/** Writes a new file completely, or leaves none. @throws the file system's error, also if the file exists */
 async function writeNew(path: string, text: () => AsyncIterable<string>): Promise<void> {
   const file: Writable = createWriteStream(path, { flags: "wx" });
   await once(file, "open");
@@ -91,7 +92,7 @@ async function writeNew(path: string, text: () => AsyncIterable<string>): Promis
   }
 }
 
-/** Every entry that the filters select, in order, each once. A page is asked for when the one before it is on its way. */
+/** Every entry that the filters select, in order, each once. A page is requested while the previous one is written. */
 async function* pages(service: Service, filters: URLSearchParams): AsyncIterable<readonly Entry[]> {
   const query = new URLSearchParams([...filters, ["page_size", `${PAGE_SIZE}`]]);
   let count = 0;

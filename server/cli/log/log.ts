@@ -1,4 +1,4 @@
-/** `cairnlog log`: reads the log, and checks what it reads. */
+/** `cairnlog log`: reads the log and verifies it. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Entry } from "../../../engine/verify/index.js";
 import { type Client, ClientError } from "../../client/index.js";
@@ -20,10 +20,10 @@ const OPTIONS = {
 } as const;
 
 type Values = ReturnType<typeof readArguments<typeof OPTIONS>>["values"];
-/** Resolves to false where what was asked about does not hold. */
+/** Resolves to false if the checked statement is not true. */
 type Action = (positionals: readonly string[], values: Values) => (client: Client) => Promise<unknown>;
 
-/** Action → what it does. Each reads its arguments before anything is sent. */
+/** The actions by name. Each reads its arguments before anything is sent. */
 const ACTIONS: Readonly<Record<string, Action>> = {
   show,
   search,
@@ -186,7 +186,7 @@ function verifyLog(positionals: readonly string[], values: Values): (client: Cli
   };
 }
 
-/** Whether waiting may help: a service that restarts, or has had enough of this client for now. */
+/** Whether waiting may help: the service restarts, or limits this client for now. */
 function passes(error: unknown): error is ClientError {
   return error instanceof ClientError && (error.code === "no-answer" || error.status === 429 || error.status === 503);
 }

@@ -1,4 +1,6 @@
-/** `cairnlog monitor`: follows a log, mirrors what it verified, and raises an alarm when the log lies or falls silent. */
+/**
+ * `cairnlog monitor`: follows a log, mirrors the verified entries, and raises an alarm if the log misbehaves or stalls.
+ */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { canonicalFingerprint } from "../../../engine/registry/keys/events.js";
@@ -27,7 +29,7 @@ const OPTIONS = {
   json: { type: "boolean", default: false },
 } as const;
 
-/** What a run came to. */
+/** Exit codes by the outcome of a run. */
 const EXIT = { fine: 0, unfinished: 1, misbehaviour: 3, watched: 4, stalled: 5 } as const;
 const LONGEST_PAUSE_S = 600;
 const STALL_CHECK_MS = 1_000;
@@ -84,7 +86,7 @@ class Run {
   readonly #started = Date.now();
   #progress: { readonly what: string; readonly bar: Progress } | null = null;
   #hasSeenWatched = false;
-  /** When the silence began of which the alarm was raised. */
+  /** The beginning of the silence for which an alarm was raised. */
   #told: number | null = null;
 
   constructor(server: string, values: Values, interrupted: AbortSignal) {
@@ -112,7 +114,7 @@ class Run {
   async toItsEnd(): Promise<number> {
     const { once } = this.#values;
     const signal = this.#interrupted;
-    // Apart from the rounds: one of them may be waiting for an answer.
+    // Independent of the rounds, because a round may be waiting for an answer.
     const check = () => void this.#checkSilence().catch((error: Error) => this.#say(error.message));
     const watchdog = once ? undefined : setInterval(check, STALL_CHECK_MS);
     try {
@@ -134,7 +136,7 @@ class Run {
     }
   }
 
-  /** @returns whether the round came to its end. @throws Misbehaviour, and what is not to be waited out */
+  /** @returns whether the round was completed. @throws Misbehaviour, and errors that waiting cannot cure */
   async #round(): Promise<boolean> {
     try {
       await this.#monitor.round({ audit: this.#values.audit });
@@ -161,8 +163,9 @@ class Run {
   }
 
   /**
-   * Raises the alarm once for each silence: since the newest head that held was made, or since the start where there is
-   * none, more time has gone by than was allowed. An answer without a newer head is silence like none at all.
+   * Raises the alarm once for each silence. A silence begins at the timestamp of the newest verified head, or at the
+   * start if there is none. It counts when it is longer than the allowed time. Answers without a newer head do not end
+   * it.
    */
   async #checkSilence(): Promise<boolean> {
     if (this.#maxSilence === null) return false;
@@ -211,7 +214,7 @@ class Run {
     if (refusal !== null) this.#say(`The alarm could not be posted to the webhook: ${refusal}.`);
   }
 
-  /** A disk that does not take the evidence must not keep the alarm back. */
+  /** Keeps the evidence in a file. A failure to write it must not stop the alarm. */
   #keepEvidence(alarm: Alarm): { readonly file?: string; readonly sentence: string } {
     try {
       const file = this.#folder.keepEvidence(alarm.alarm, alarm.observed_at, alarm);

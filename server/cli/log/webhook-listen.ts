@@ -1,4 +1,4 @@
-/** `cairnlog webhook listen`: a receiver that checks deliveries and shows them, for people who write one. */
+/** `cairnlog webhook listen`: checks and shows deliveries, for developers of receivers. */
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from "node:http";
@@ -10,7 +10,7 @@ import { interruptible } from "../terminal/interrupt.js";
 import { printableJson, steerless } from "../terminal/printable.js";
 import { readArguments, required, UsageError } from "../usage.js";
 
-/** Deliveries have a few kilobytes; whatever is longer is none. */
+/** Maximum size of a body. Deliveries have a few kilobytes. */
 const MAX_BODY_BYTES = 1 << 20;
 const MAX_PORT = 65_535;
 
@@ -49,15 +49,15 @@ export function readWebhookSecret(values: {
   return secret;
 }
 
-/** What was received. All of it may come from anybody unless `valid`. */
+/** A received delivery. Unless it is `valid`, anybody may have sent it. */
 interface Received {
   readonly valid: boolean;
-  /** Why it is not valid. */
+  /** The reason why it is not valid. */
   readonly fault: string | null;
   readonly id: string | null;
   /** Seconds since the epoch, as sent. */
   readonly timestamp: string | null;
-  /** Parsed where it is JSON, otherwise text. */
+  /** The parsed JSON, or the text of any other body. */
   readonly body: unknown;
 }
 
@@ -71,7 +71,7 @@ function receiver(secret: string, show: (delivery: Received) => void): Server {
         show(delivery);
         answer(delivery.valid ? 204 : 401);
       },
-      // The sender went away.
+      // The sender has closed the connection.
       () => response.destroy(),
     );
   });
@@ -108,7 +108,7 @@ function parsed(body: Buffer): unknown {
 
 function describe({ valid, fault, id, body }: Received): string {
   const text = `${valid ? "valid  " : "INVALID"} ${id ?? "(no id)"}${fault === null ? "" : ` ${fault}`}\n${JSON.stringify(body, null, 2)}`;
-  // Nobody's delivery gets to steer the terminal.
+  // The text comes from the network and must not control the terminal.
   return steerless(text);
 }
 

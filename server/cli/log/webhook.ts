@@ -1,4 +1,6 @@
-/** `cairnlog webhook`: subscriptions, and a receiver that checks deliveries, for people who write one. */
+/**
+ * `cairnlog webhook`: manages subscriptions, and runs a receiver that checks deliveries, for developers of receivers.
+ */
 import type { Subscribe, Webhook } from "../../client/index.js";
 import { type Action, runAction } from "../actions.js";
 import { CONNECTION_HELP, CONNECTION_OPTIONS, readNumber } from "../connection.js";

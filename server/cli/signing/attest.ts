@@ -1,5 +1,5 @@
 /**
- * `cairnlog attest`: hashes files here, signs here, has the attestation recorded, checks what comes back and writes
+ * `cairnlog attest`: hashes files and signs on this machine, submits the attestation, verifies the receipt, and writes
  * FILE.attestation.json beside each file. Neither the file nor the private key leaves this machine.
  */
 import { renameSync, writeFileSync } from "node:fs";
@@ -70,10 +70,10 @@ Example:
   },
 };
 
-/** @returns where it is */
+/** @returns the path of the bundle */
 function writeBundle(file: string, bundle: AttestationBundle): string {
   const path = `${file}.attestation.json`;
-  // Written whole or not at all: an interrupted run leaves no half receipt under the real name.
+  // Written to another name first, so that an interrupted run leaves no partial receipt under the real name.
   writeFileSync(`${path}.new`, `${JSON.stringify(bundle, null, 2)}\n`);
   renameSync(`${path}.new`, path);
   return path;

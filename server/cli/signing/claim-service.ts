@@ -1,4 +1,4 @@
-/** The actions of `cairnlog claim` that a service takes part in: posting what was encrypted, and finding it. */
+/** The actions of `cairnlog claim` that need a service: posting encrypted claims, and finding claims. */
 import { isObject, type JsonObject } from "../../../engine/verify/json/shape.js";
 import { type Action, listed } from "../actions.js";
 import type { CONNECTION_OPTIONS } from "../connection.js";
@@ -22,7 +22,7 @@ export const SERVICE_ACTIONS: Readonly<Record<string, Action<typeof CONNECTION_O
   },
 };
 
-/** A claim's payload by itself, or as the member `payload` of what the service shows. */
+/** The payload of a claim. `value` is the payload, or an answer of the service with the member `payload`. */
 export function payloadOf(value: JsonObject): JsonObject {
   return isObject(value.payload) ? value.payload : value;
 }

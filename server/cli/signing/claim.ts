@@ -1,6 +1,6 @@
 /**
- * `cairnlog claim`: encrypts claims, decrypts them and checks what they commit to, all of it on this machine. Plaintext
- * and keys come from files or standard input, never from arguments, which other users of the machine can see.
+ * `cairnlog claim`: encrypts claims, decrypts them and checks their commitments, all on this machine. Plaintext and
+ * keys come from files or standard input, never from arguments, which other users of the machine can see.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { writeKeyFile } from "../../../engine/crypto/keys/operator-key.js";
@@ -110,7 +110,7 @@ function encrypt(argv: readonly string[]): number {
   const plaintext = readPlaintext(values.in, values.bytes);
   const options = { recipient, lookupKey, nameRecipient: values["name-recipient"] };
   const { payload, commitmentKey } = encryptClaim(plaintext, options);
-  // The key first: a claim whose key could not be kept must not get out.
+  // The key is written first: a claim whose key could not be kept must not be published.
   if (keyOut !== undefined) writeKeyFile(keyOut, `${commitmentKey}\n`);
   else console.error("The commitment key was not kept (--key-out): the recipient alone can show what the claim says.");
   write(values.out, format(payload, values.json));
@@ -156,7 +156,7 @@ async function check(argv: readonly string[]): Promise<number> {
   return valid ? 0 : 1;
 }
 
-/** Before anything is done: a key is never overwritten. */
+/** Checked before all other work, because a key is never overwritten. */
 function checkNew(path: string | undefined): void {
   if (path !== undefined && existsSync(path))
     throw new UsageError(`${path} exists already; a key is never overwritten`);
@@ -166,12 +166,12 @@ function read(path: string): Buffer {
   return readFileSync(path === STDIN ? 0 : path);
 }
 
-/** A JSON object, or with `bytes` whatever is there. */
+/** A JSON object, or with `bytes` the bytes of any file. */
 function readPlaintext(path: string, bytes: boolean): JsonObject | Uint8Array {
   return bytes ? read(path) : readObject(path);
 }
 
-/** A claim's payload by itself, or as the member `payload` of what the service shows. */
+/** The payload of a claim. The file has the payload, or an answer of the service with the member `payload`. */
 function readClaim(positionals: readonly string[]): JsonObject {
   const [path] = positionals;
   if (path === undefined || positionals.length > 1) throw new UsageError("name one CLAIM.json");
@@ -179,7 +179,7 @@ function readClaim(positionals: readonly string[]): JsonObject {
   return payloadOf(value);
 }
 
-/** The P-256 scalar of a PEM private key. */
+/** The P-256 scalar of a private key in PEM. */
 async function readSecretKey(path: string, passphraseFile: string | undefined): Promise<Uint8Array> {
   const { public: owner, keyObject } = await readKey(path, passphraseFile);
   if (owner.algorithm !== "ecdsa-p256")

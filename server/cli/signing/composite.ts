@@ -1,4 +1,4 @@
-/** `cairnlog composite`: documents of several files, hashed here. */
+/** `cairnlog composite`: documents of several files, which are hashed on this machine. */
 import { writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import type { Composite } from "../../client/index.js";

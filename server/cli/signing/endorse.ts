@@ -1,4 +1,4 @@
-/** `cairnlog endorse`: offers endorsements, accepts them, takes either back, and tells of those there are. */
+/** `cairnlog endorse`: offers, accepts, withdraws, revokes and lists endorsements. */
 import type { Client, Endorsement, EndorsementReceipt, Offer } from "../../client/index.js";
 import { type Action, type Done, listed, runAction } from "../actions.js";
 import { CONNECTION_HELP, CONNECTION_OPTIONS, readNumber } from "../connection.js";

@@ -1,4 +1,4 @@
-/** `cairnlog inbox`: what happened to requests to a key and by it. */
+/** `cairnlog inbox`: notifications about requests to a key and by it. */
 import { type Action, listed, runAction } from "../actions.js";
 import { CONNECTION_HELP, CONNECTION_OPTIONS, readNumber } from "../connection.js";
 import { none, only, type Subcommand } from "../usage.js";

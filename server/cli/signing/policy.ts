@@ -1,4 +1,4 @@
-/** `cairnlog policy`: which requests for attestations a key wants to get. */
+/** `cairnlog policy`: the policy of a key for attestation requests. */
 import { type Action, runAction, shown } from "../actions.js";
 import { CONNECTION_HELP, CONNECTION_OPTIONS } from "../connection.js";
 import { readObject } from "../objects.js";

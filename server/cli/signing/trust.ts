@@ -1,4 +1,4 @@
-/** `cairnlog trust`: whom a key trusts, and what follows from that. */
+/** `cairnlog trust`: the trust configuration of a key, and the service's trust in keys. */
 import type { NewTrustConfig } from "../../client/index.js";
 import { type Action, listed, runAction, shown } from "../actions.js";
 import { CONNECTION_HELP, CONNECTION_OPTIONS, readNumber } from "../connection.js";

@@ -72,7 +72,7 @@ async function verifyFile(file: string, bundlePath: string, operatorKey: PublicK
   return verifyAs(bundlePath, () => fileHash, operatorKey);
 }
 
-/** A file that cannot be read does not keep the others from being verified. */
+/** The result for a file that cannot be read. The other files are still verified. */
 function unreadable(error: Error): BundleVerdict {
   if (!("syscall" in error)) throw error;
   return misread(error.message);
@@ -85,7 +85,7 @@ async function verifyParts(
 ): Promise<BundleVerdict> {
   const hashes: string[] = [];
   for (const file of files) hashes.push(`sha256:${await hashFile(file)}`);
-  // The title is the bundle's word, and one of what the hash covers: another one does not lead to the signed hash.
+  // The title comes from the bundle, but the hash covers it. A wrong title does not give the signed hash.
   const hashUnder = (bundle: unknown) => {
     const title: unknown = (bundle as Partial<AttestationBundle> | null)?.manifest?.document?.title;
     return compositeHash(typeof title === "string" ? title : "", hashes);
@@ -102,7 +102,7 @@ async function verifyParts(
   };
 }
 
-/** @param hashOf the hash of what is at hand, which may depend on what the bundle says of it */
+/** @param hashOf returns the hash of the local files; it may depend on the content of the bundle */
 async function verifyAs(
   bundlePath: string,
   hashOf: (bundle: unknown) => string,
@@ -125,7 +125,7 @@ const misread = (detail: string): BundleVerdict => ({
 });
 
 function describe(file: string, { valid, checks }: BundleVerdict): string {
-  // Whoever made the receipt chose some of the words.
+  // The maker of the bundle chose some of the words.
   const lines = checks.map(({ name, ok, detail }) => `  ${ok ? "ok    " : "WRONG "} ${name}: ${printableLine(detail)}`);
   return [`${file}: ${valid ? "verified" : "NOT verified"}`, ...lines].join("\n");
 }

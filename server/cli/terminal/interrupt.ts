@@ -1,8 +1,8 @@
-/** What an interruption does to commands that take their time. */
+/** Handling of interruptions in long-running commands. */
 import { CairnlogError } from "../../../engine/error.js";
 
 /**
- * Runs `work` with a signal that SIGINT and SIGTERM raise, so that it can clear up before the command ends. A second
+ * Runs `work` with an abort signal for SIGINT and SIGTERM, so that it can clean up before the command ends. A second
  * signal of the same name ends the process at once.
  */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {

@@ -1,21 +1,27 @@
-/** Text that others wrote, on its way to a terminal. */
+/** Makes text from other parties safe for a terminal. */
 
-/** `text` with everything that could steer a terminal spelt out; line feeds stay. */
+/** `text` with everything that could control a terminal replaced by escapes; line feeds stay. */
 export function printable(text: string): string {
   return text.replace(/[^\P{C}\n]/gu, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
 }
 
-/** Like `printable`, but also spells line feeds out, so that the text cannot look like several lines. */
+/**
+ * `text` with everything that could control a terminal replaced by escapes, including line feeds. So the text cannot
+ * look like several lines.
+ */
 export function printableLine(text: string): string {
   return printable(text).replaceAll("\n", "\\u{a}");
 }
 
-/** A value as one line of JSON. What could steer a terminal is spelt as `\\u` escapes, so the value stays what it is. */
+/** A value as one line of JSON. Characters that could control a terminal become `\\u` escapes, which keep the value. */
 export function printableJson(value: unknown): string {
   return steerless(JSON.stringify(value));
 }
 
-/** JSON text of the same value in which nothing steers a terminal. Such characters can only stand within its strings. */
+/**
+ * Replaces characters that could control a terminal by escapes in JSON text, which keeps its value. Such characters
+ * occur only inside strings.
+ */
 export function steerless(json: string): string {
   return json.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, (character) =>
     Array.from({ length: character.length }, (_, i) => escapeUnit(character.charCodeAt(i))).join(""),

@@ -1,19 +1,22 @@
-/** Progress of long work: a bar on a terminal, now and then a line elsewhere. Goes to stderr, so that output stays clean. */
+/**
+ * Progress of long work: a bar on a terminal, an occasional line elsewhere. It goes to stderr, so that the output stays
+ * clean.
+ */
 
 const BAR_WIDTH = 30;
 const BAR_INTERVAL_MS = 100;
 const LINE_INTERVAL_MS = 5_000;
 
 export interface Progress {
-  /** Says how much is done, in the units of `total`. */
+  /** Shows how much is done, in the units of `total`. */
   update(done: number): void;
   /** Removes the bar. */
   end(): void;
 }
 
 /**
- * @param total null where it is not known: then there is no bar
- * @param format spells an amount, e.g. bytes as "1.2 GB"
+ * @param total null if it is not known; there is then no bar
+ * @param format formats an amount, e.g. bytes as "1.2 GB"
  */
 export function startProgress(
   label: string,

@@ -1,6 +1,6 @@
-/** HTML that cannot be broken by what stands in it: every value is escaped unless it is HTML already. */
+/** HTML templates whose values cannot break the markup: every value is escaped unless it is `Html`. */
 
-/** HTML already. Only `html` makes it. */
+/** A piece of HTML. Only `html` makes it. */
 export class Html {
   readonly text: string;
 
@@ -9,10 +9,10 @@ export class Html {
   }
 }
 
-/** What a template may hold; of a list every part, of nothing nothing. */
+/** A value in a template. All parts of a list are written; null, undefined and false give nothing. */
 export type Part = string | number | Html | readonly Part[] | null | undefined | false;
 
-/** HTML of a template, its values escaped for text and for quoted attributes. */
+/** The HTML of a template, with its values escaped for text and for quoted attributes. */
 export function html(strings: TemplateStringsArray, ...values: readonly Part[]): Html {
   return new Html(strings.map((text, i) => text + (i < values.length ? rendered(values[i]) : "")).join(""));
 }
@@ -28,5 +28,5 @@ function rendered(part: Part): string {
 export const words = (text: string): Html =>
   html`${text.split("`").map((part, i) => (i % 2 ? html`<code>${part}</code>` : part))}`;
 
-/** The same, its paragraphs parted by empty lines. */
+/** Text with `code` in back quotes, in paragraphs that empty lines separate. */
 export const prose = (text: string): Html => html`${text.split("\n\n").map((part) => html`<p>${words(part)}</p>`)}`;

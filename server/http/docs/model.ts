@@ -1,4 +1,4 @@
-/** The parts of our own OpenAPI document that the page reads. */
+/** The parts of the service's OpenAPI document that the page uses. */
 
 export interface Schema {
   readonly $ref?: string;
@@ -72,5 +72,5 @@ export interface Document {
   };
 }
 
-/** The last part of a reference: the name of what it refers to. */
+/** The last part of a reference, which is the name of its target. */
 export const nameOf = (reference: string): string => reference.slice(reference.lastIndexOf("/") + 1);

@@ -1,4 +1,4 @@
-/** One operation as HTML: what it takes, what it answers, and a request that one can run. */
+/** One operation as HTML: its parameters, its answers, and an example request. */
 import { type Html, html, type Part, prose, words } from "./markup.js";
 import { type Content, nameOf, type Operation, type Parameter, type Response, type Schema } from "./model.js";
 import { type Direction, membersOf, row, typeOf } from "./schema.js";
@@ -30,7 +30,7 @@ ${Object.entries(responses).map(([status, response]) => responseHtml(status, res
 </details>`;
 }
 
-/** A path that may break before each of its parts. */
+/** A path in which lines may break before each part. */
 const pathHtml = (path: string): Part[] =>
   path
     .split("/")
@@ -48,7 +48,7 @@ function parametersHtml(parameters: readonly Parameter[]): Part {
   });
 }
 
-/** A problem is described once, under the answers that all operations share. */
+/** One answer as HTML. Problems are described once for all operations, so they are only linked. */
 function responseHtml(status: string, { $ref, description, content }: Response, place: Place): Html {
   const kind = status < "300" ? "good" : status < "400" ? "kept" : "bad";
   const label = html`<span class="status ${kind}">${status}</span>`;
@@ -69,7 +69,7 @@ const textOf = (value: unknown): string => (typeof value === "string" ? value : 
 export const example = (title: string, text: string): Html =>
   html`<details class="example"${title === "curl" && html` open`}><summary>${title}</summary><pre tabindex="0"><code>${text}</code></pre></details>`;
 
-/** A request that was granted once, as a line for a shell; the parts that nobody else can know are variables. */
+/** An example request as a shell command. Values that only the reader can know are variables. */
 function curlOf({ method, path, operation }: Place): string {
   const { parameters = [], requestBody, responses, security } = operation;
   const value = (parameter: Parameter) => encodeURIComponent(String(parameter.example)).replaceAll("%3A", ":");

@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document as a page for people: one page without scripts, which fetches nothing but its style sheet. Nothing
- * in it comes from a client.
+ * The OpenAPI document as one HTML page without scripts, which fetches nothing but its style sheet. Nothing in it comes
+ * from a client.
  */
 
 import { type Html, html, prose, words } from "./markup.js";
@@ -8,7 +8,7 @@ import { type Document, nameOf } from "./model.js";
 import { example, operationHtml, type Place } from "./operation.js";
 import { membersOf, typeOf } from "./schema.js";
 
-/** The page, as text. Its links are relative, so that it may be served under any prefix. */
+/** The page as text. Its links are relative, so that it works under any prefix. */
 export function docsPage(document: Document): string {
   const { info, paths, components } = document;
   const places = Object.entries(paths).flatMap(([path, item]) =>
@@ -73,7 +73,7 @@ ${within(places, name).map(operationHtml)}
 </section>`;
 }
 
-/** What holds for every operation: how to prove a key, the headers, the refusals. */
+/** The section that applies to every operation: proofs of a key, headers, errors. */
 function shared({ components }: Document): Html {
   const { headers, responses, securitySchemes } = components;
   return html`<section aria-labelledby="sessions">

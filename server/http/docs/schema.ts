@@ -1,4 +1,4 @@
-/** Schemas as HTML: a type in a line, and an object as the list of its members. */
+/** Schemas as HTML: a type as one line, an object as the list of its members. */
 import { type Html, html, type Part, words } from "./markup.js";
 import { nameOf, type Schema } from "./model.js";
 
@@ -7,7 +7,7 @@ const code = (value: unknown): Html => html`<code>${typeof value === "string" ? 
 const joined = (parts: readonly Part[], between: string): Part[] =>
   parts.flatMap((part, i) => (i ? [between, part] : [part]));
 
-/** A type in a line; of a named schema a link to it. */
+/** A type as one line. A named schema becomes a link. */
 export function typeOf(schema: Schema): Html {
   const { $ref, anyOf, items, type, format, patternProperties } = schema;
   if ($ref) return html`<a href="#schema-${nameOf($ref)}">${nameOf($ref)}</a>`;
@@ -20,7 +20,7 @@ export function typeOf(schema: Schema): Html {
   return html`${type ?? "anything"}${format && ` (${format})`}`;
 }
 
-/** What a value must keep to besides its type. */
+/** The restrictions of a value besides its type. */
 function boundsOf(schema: Schema): Part[] {
   const { minimum, maximum, minLength, maxLength, maxItems, maxProperties, pattern } = schema;
   return [
@@ -39,10 +39,13 @@ function boundsOf(schema: Schema): Part[] {
 const descriptionOf = (schema: Schema): string | undefined =>
   schema.description ?? schema.anyOf?.map(descriptionOf).find(Boolean);
 
-/** Whether a value is sent to the service or by it: a client wants to know what it must send, and what it may miss. */
+/**
+ * Whether a client or the service sends the value. Clients need to know which members they must send and which may be
+ * absent.
+ */
 export type Direction = "in" | "out";
 
-/** One named value: what it is, whether it must be there, what it may be. */
+/** The row of one named value: its type, whether it is required, and its restrictions. */
 export function row(name: string, schema: Schema, isRequired: boolean, direction: Direction): Html {
   const description = descriptionOf(schema);
   const bounds = schema.anyOf ? schema.anyOf.flatMap(boundsOf) : boundsOf(schema);
@@ -57,7 +60,7 @@ function labelOf(isRequired: boolean, direction: Direction): Part {
   return !isRequired && html` <span class="label">not always</span>`;
 }
 
-/** The members of an object, of the objects in an array, or of an object that may be null; nothing of anything else. */
+/** The members of an object, of the objects in an array, or of an object that may be null; null for anything else. */
 export function membersOf(schema: Schema, direction: Direction): Html | null {
   const { properties, required = [], items, anyOf } = schema;
   if (anyOf) return anyOf.map((one) => membersOf(one, direction)).find(Boolean) ?? null;

@@ -1,7 +1,10 @@
-/** The style sheet of the page: the explorer's tokens, so that both have the same colours, and what is its own. */
+/** The style sheet of the page: the explorer's tokens, so that both have the same colours, and the page's own rules. */
 import { readFileSync } from "node:fs";
 
-/** As text. Reads the tokens, which `npm run build` puts beside this file. @throws when they are not there */
+/**
+ * The style sheet as text. Reads the tokens, which `npm run build` puts beside this file. @throws Error if they are
+ * missing
+ */
 export function docsStyle(): string {
   return readFileSync(new URL("tokens.css", import.meta.url), "utf8") + OWN;
 }

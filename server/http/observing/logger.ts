@@ -1,4 +1,4 @@
-/** The service's own log: JSON lines on stderr. Bodies and headers never reach it, so nothing secret can. */
+/** The service's own log: JSON lines on stderr. It never gets bodies or headers, so it cannot contain secrets. */
 import { destination, type Logger, pino } from "pino";
 
 export type { Logger } from "pino";

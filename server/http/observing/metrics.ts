@@ -1,6 +1,6 @@
 /**
- * What is measured, for Prometheus. A registry of its own: several services may live in one process. What can be asked
- * for is asked for when somebody looks; a batch is observed as a whole, not entry by entry.
+ * Metrics for Prometheus. They have a registry of their own, because several services may run in one process. Values
+ * that can be read at any time are read when Prometheus asks. A batch is observed as a whole, not entry by entry.
  */
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
@@ -17,14 +17,14 @@ import type { TransportName } from "../transport/transport.js";
 import type { Uploads } from "../transport/uploads.js";
 import { Tallies } from "./tallies.js";
 
-/** Seconds of one stage of a batch. */
+/** Bounds for one stage of a batch, in seconds. */
 const STAGE_DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
-/** Milliseconds between two looks at how late timers are. */
+/** Milliseconds between two measurements of the delay of timers. */
 const DELAY_RESOLUTION_MS = 20;
 
-/** The figures of the HTTP server that are shown. */
+/** The values of the HTTP server that are shown. */
 export interface HttpFigures {
   readonly transport: TransportName;
   readonly uploads: Pick<Uploads, "arriving" | "pending">;
@@ -34,15 +34,15 @@ export interface HttpFigures {
   readonly inFlight: number;
 }
 
-/** Milliseconds from one writing of the text to the next. */
+/** Minimum milliseconds between two renderings of the text. */
 const TEXT_INTERVAL_MS = 100;
 
 export class Metrics {
-  /** The text that is written next, while somebody waits for it, and when the last one was. */
+  /** The text that will be rendered next, if a client waits for it, and the time of the last rendering. */
   #next: Promise<string> | null = null;
   #written = Number.NEGATIVE_INFINITY;
   readonly #registry = new Registry();
-  /** Requests answered, route by route. */
+  /** Answered requests by route. */
   readonly tallies: Tallies;
   readonly #refusals: Counter<"code">;
   readonly #aborted: Counter;
@@ -138,7 +138,7 @@ export class Metrics {
     });
   }
 
-  /** Shows what the HTTP server holds for its clients. */
+  /** Shows the resources that the HTTP server holds for its clients. */
   watchHttp(http: HttpFigures): void {
     const { uploads, answers, transport } = http;
     new Gauge({
@@ -167,7 +167,7 @@ export class Metrics {
     );
   }
 
-  /** Shows how full the disk and the file of the log are. */
+  /** Shows the free space of the disk and the use of the log's file. */
   watchDisk(disk: { freeBytes(): number; readonly usage: Log["diskUsage"] }): void {
     this.#asked(Gauge, "cairnlog_disk_free_bytes", "Bytes free on the disk of the log.", () => disk.freeBytes());
     this.#asked(Gauge, "cairnlog_store_bytes", "Size of the log's files.", () => disk.usage.fileBytes);
@@ -187,7 +187,7 @@ export class Metrics {
     );
   }
 
-  /** Shows how anchoring goes. */
+  /** Shows the state of anchoring. */
   watchAnchoring(anchoring: Pick<Anchoring, "status" | "failures">): void {
     const { status } = anchoring;
     const ask = status.bind(anchoring);
@@ -224,7 +224,7 @@ export class Metrics {
     });
   }
 
-  /** Shows how webhook deliveries go. */
+  /** Shows the state of webhook deliveries. */
   watchDeliveries(
     made: { readonly delivered: number; readonly failed: number },
     webhooks: Pick<Webhooks, "unhealthy"> & { readonly outbox: Pick<Outbox, "size"> },
@@ -236,7 +236,7 @@ export class Metrics {
     this.#asked(Counter, "cairnlog_webhook_failed_total", "Webhook attempts that failed.", () => made.failed);
   }
 
-  /** A metric without labels whose value is asked for at each look. */
+  /** A metric without labels whose value is read whenever Prometheus asks. */
   #asked(Kind: typeof Gauge | typeof Counter, name: string, help: string, value: () => number): void {
     const collect = function (this: Gauge | Counter) {
       this.reset();
@@ -245,12 +245,12 @@ export class Metrics {
     new Kind({ name, help, registers: [this.#registry], collect });
   }
 
-  /** One request refused, by a code of ours. */
+  /** Counts a refused request, by its error code, which the service chose. */
   refused(code: string): void {
     this.#refusals.inc({ code });
   }
 
-  /** One client left. */
+  /** Counts a request whose client closed the connection. */
   aborted(): void {
     this.#aborted.inc();
   }
@@ -265,8 +265,9 @@ export class Metrics {
   }
 
   /**
-   * The Prometheus text format, with the figures of now or of some milliseconds later. Nothing limits who may ask how often,
-   * and to write the text takes milliseconds: it is written at most ten times a second, and everybody who waits gets it.
+   * The Prometheus text format, with the current values or those of some milliseconds later. Nobody limits these
+   * requests, and rendering takes milliseconds. The text is therefore rendered at most ten times a second, and all
+   * waiting clients get the same text.
    */
   text(): Promise<string> {
     this.#next ??= this.#write();
@@ -276,12 +277,12 @@ export class Metrics {
   async #write(): Promise<string> {
     const wait = this.#written + TEXT_INTERVAL_MS - performance.now();
     await new Promise((resolve) => (wait > 0 ? setTimeout(resolve, wait) : setImmediate(resolve)));
-    // Whoever asks from now on may know of something that this text does not say.
+    // A client that asks from now on may already know of newer events, so it waits for the next text.
     this.#next = null;
     this.#written = performance.now();
     return this.#registry.metrics();
   }
 }
 
-/** Seconds by which a timer came late. It is never early, and what is measured of it is its interval. */
+/** Seconds by which a timer was late. Timers are never early. The measured value is the whole interval. */
 const lateness = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - DELAY_RESOLUTION_MS / 1000);

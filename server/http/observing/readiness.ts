@@ -6,17 +6,17 @@ import type { Log } from "../../../engine/log/log.js";
 import { decodeBase64, treeHeadMessage } from "../../../engine/verify/index.js";
 import { HttpError } from "../problems.js";
 
-/** No tree head reads like this: a head's message begins with 64 hexadecimal characters. */
+/** A text that cannot be the message of a tree head, which begins with 64 hexadecimal characters. */
 const PROBE = Buffer.from("service.readiness.probe.v1");
-/** Milliseconds for which a verdict holds: probes are not limited, and each costs two signatures. */
+/** Milliseconds for which a result is reused. Probes have no rate limit, and each costs two signatures. */
 const VERDICT_MS = 1_000;
-/** Bytes of free disk below which the operator is told. */
+/** Bytes of free disk below which the operator is warned. */
 const LOW_FREE_BYTES = 1024 * 1024 * 1024;
 
 export interface ReadinessParts {
   readonly log: Pick<Log, "size" | "operators" | "treeHead" | "failure" | "lastFailure" | "tryWriting">;
   readonly operator: OperatorKey;
-  /** Of a mirror: nothing is appended, so a good head is all it takes. */
+  /** True for a mirror. A mirror appends nothing, so it only needs a valid head. */
   readonly isReadOnly?: boolean;
   /** Bytes free on the disk of the log. */
   readonly freeBytes: () => number;
@@ -34,12 +34,12 @@ export class Readiness {
   }
 
   /**
-   * Looks at what an append needs, at most once a second.
-   * @returns sentences that the operator should know of
+   * Checks the conditions of an append, at most once a second.
+   * @returns warnings for the operator
    * @throws HttpError 503 with the reason why an append would fail
    */
   check(): Promise<readonly string[]> {
-    // The time of day may step back, and the verdict would hold until it is there again.
+    // A monotonic clock, because the time of day may be set back and the result would then be reused for too long.
     if (!this.#verdict || performance.now() >= this.#until) {
       this.#until = performance.now() + VERDICT_MS;
       this.#verdict = this.#examine();
@@ -65,7 +65,7 @@ export class Readiness {
     const free = freeBytes();
     const space = `${Math.floor(free / 1024 / 1024)} MiB are free on the disk of the data directory.`;
     if (free < minFreeBytes) throw unready(`Only ${space}`);
-    // Nobody may be sending appends any more, so it is for us to find out that the disk can be written again.
+    // There may be no more appends, so this has to find out whether the disk can be written again.
     if (log.lastFailure)
       await log.tryWriting().catch(() => {
         throw unready("The newest batch could not be written, and nothing can be written now.");

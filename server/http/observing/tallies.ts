@@ -1,21 +1,24 @@
 /**
- * What is counted of every request: how many, by status, and how long they took. Kept as bare numbers, and made into
- * what Prometheus reads when somebody looks: to find a counter by its labels for each request took 3 µs of a read.
+ * Counts requests by status and duration. The counts are plain numbers, which become metrics only when Prometheus asks:
+ * finding a counter by its labels cost 3 µs for each read request.
  */
 import { Counter, type Metric, type Registry } from "prom-client";
 
-/** Seconds; an append takes a few milliseconds, a verification of the whole log minutes. */
+/** Seconds. An append takes a few milliseconds, a verification of the whole log takes minutes. */
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 const DURATION = "cairnlog_http_request_duration_seconds";
 const DURATION_HELP = "From the last header read to the last byte written.";
 
-/** The requests of one method on one route. Both texts are ours: a client that could choose them could fill memory. */
+/**
+ * The requests of one method on one route. The service chooses both texts: a client that could choose them could fill
+ * memory.
+ */
 export class Tally {
   readonly method: string;
   readonly route: string;
   /** Answers by status. */
   readonly statuses = new Map<number, number>();
-  /** Answers by the lowest bound that they kept to; the last counts those that kept to none. */
+  /** Number of answers in each bucket, which ends at the bound of the same index; the last has all slower answers. */
   readonly buckets = new Float64Array(BOUNDS.length + 1);
   seconds = 0;
 
@@ -24,7 +27,7 @@ export class Tally {
     this.route = route;
   }
 
-  /** One request answered. */
+  /** Counts one answered request. */
   answered(status: number, seconds: number): void {
     this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
     let bucket = 0;
@@ -50,7 +53,7 @@ export class Tallies {
           for (const [status, count] of statuses) this.inc({ method, route, status }, count);
       },
     });
-    // A histogram of the library takes its values one by one. All that a registry asks of a metric is its name and these.
+    // A histogram of the library takes its values one by one. A registry needs only a metric's name and this function.
     const get = async () => {
       const values = tallies.filter(({ statuses }) => statuses.size > 0).flatMap(samplesOf);
       return { name: DURATION, help: DURATION_HELP, type: "histogram", values };
@@ -59,7 +62,7 @@ export class Tallies {
     registry.registerMetric(durations as unknown as Metric);
   }
 
-  /** A new tally, shown once there is something in it. */
+  /** A new tally. It is shown when it has counted something. */
   open(method: string, route: string): Tally {
     const tally = new Tally(method, route);
     this.#tallies.push(tally);
@@ -73,7 +76,7 @@ interface Sample {
   readonly value: number;
 }
 
-/** Cumulative, as Prometheus wants it. */
+/** The samples of one tally. Prometheus needs cumulative buckets. */
 function samplesOf({ method, route, buckets, seconds }: Tally): Sample[] {
   const labels = { method, route };
   const samples: Sample[] = [];

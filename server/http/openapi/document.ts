@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document, made from the route table: schemas are JSON Schema already. */
+/** Makes the OpenAPI 3.1 document from the route table. The schemas are JSON Schema already. */
 import type { TObject, TSchema } from "typebox";
 import { VERSION } from "../../version.js";
 import { LIMITS } from "../limits.js";
@@ -35,7 +35,7 @@ In its place some writes take a detached proof, the member \`auth\` of the body:
 \`AuthProof\`. Where both are there, the proof counts.`,
 };
 
-/** What a route asks of its caller, in words and as OpenAPI has it; a proof in the body is no scheme that OpenAPI knows. */
+/** The required proof of a route, in words and for OpenAPI. OpenAPI has no scheme for a proof in the body. */
 const PROVING: Readonly<Record<Proving, { readonly words: string; readonly security: readonly Json[] }>> = {
   session: { words: "Needs a session.", security: [{ session: [] }] },
   operator: { words: "Needs a session of the operator key.", security: [{ session: [] }] },
@@ -147,7 +147,7 @@ function parametersOf(
   examples: Readonly<Record<string, unknown>> = {},
 ): Json[] {
   if (!schema) return [];
-  // TypeBox leaves `required` away where nothing is.
+  // TypeBox omits `required` if no member is required.
   const required: readonly string[] = schema.required ?? [];
   return Object.entries(schema.properties).map(([name, property]) => ({
     name,
@@ -167,7 +167,7 @@ export const operationId = (method: string, path: string): string =>
     .join("_")
     .replaceAll("-", "_")}`;
 
-/** `schema` with every titled schema in it moved to `schemas` and referred to. */
+/** `schema` with references in place of its titled schemas, which are moved to `schemas`. */
 function hoist(schema: unknown, schemas: Map<string, unknown>): unknown {
   if (Array.isArray(schema)) return schema.map((item) => hoist(item, schemas));
   if (typeof schema !== "object" || schema === null) return schema;

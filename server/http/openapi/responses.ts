@@ -1,4 +1,4 @@
-/** Of the OpenAPI document: what every answer carries, and every refusal that a route can answer with. */
+/** The parts of the OpenAPI document for answers: the headers of all answers, and all errors of a route. */
 import type { TObject, TSchema } from "typebox";
 import { Problem } from "../../wire/errors.js";
 import { codesOf } from "../problems.js";
@@ -14,7 +14,7 @@ interface Header {
 
 const LIMITED = "Absent where limits are off.";
 
-/** Every header of ours. */
+/** Every header that the service itself defines. */
 export const HEADERS = {
   "X-Request-Id": {
     required: true,
@@ -109,7 +109,7 @@ export const ALWAYS_SENT = Object.keys(HEADERS).filter((name) => !ONLY_SOME.has(
 export const headerRefs = (names: readonly string[]) =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 
-/** What a refusal means, by its status. */
+/** The meaning of an error, by its status. */
 const MEANINGS: Readonly<Record<number, { readonly means: string; readonly headers?: readonly HeaderName[] }>> = {
   400: { means: "The body is not a JSON object, or it asks for what is not done any more." },
   401: { means: "Neither a session that holds nor a proof.", headers: ["WWW-Authenticate"] },
@@ -130,7 +130,7 @@ const componentName = (status: number) => REASONS[status]!.replaceAll(" ", "");
 
 export const problemRef = (status: number) => ({ $ref: `#/components/responses/${componentName(status)}` });
 
-/** Every refusal as a component. */
+/** Every error as a component. */
 export function problemResponses(named: (schema: unknown) => unknown): Record<string, unknown> {
   const problem = named(Problem) as { readonly $ref: string };
   return Object.fromEntries(
@@ -146,11 +146,11 @@ export function problemResponses(named: (schema: unknown) => unknown): Record<st
   );
 }
 
-/** The statuses of a route's refusals, ascending. Whatever is asked while the service shuts down is answered with 503. */
+/** The statuses of a route's errors, ascending. During a shutdown, every request gets 503. */
 export function refusalsOf({ params, query, body, limit, refusals = [] }: Route): number[] {
   const statuses = new Set([...refusals, 500, 503]);
   if (limit) statuses.add(429);
-  // A part of a path that is not validly encoded names nothing.
+  // A path parameter with an invalid encoding gets 404.
   if (params) statuses.add(404);
   if (query || body || (params && !takesAnyText(params))) statuses.add(422);
   if (body) statuses.add(400).add(408).add(413);
@@ -159,7 +159,7 @@ export function refusalsOf({ params, query, body, limit, refusals = [] }: Route)
 
 const ANNOTATIONS = new Set(["type", "title", "description", "examples", "default"]);
 
-/** Whether every text fits every member. */
+/** Whether every member accepts any text. */
 const takesAnyText = ({ properties }: TObject): boolean =>
   Object.values(properties).every(
     (schema: TSchema & { type?: unknown }) =>

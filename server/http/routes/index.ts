@@ -30,20 +30,20 @@ import { requestRoutes } from "./signing/requests.js";
 import { trustRoutes } from "./signing/trust.js";
 import { verifyRoutes } from "./signing/verify.js";
 
-/** Who may do what. */
+/** Authentication and authorisation. */
 export interface Access {
   readonly sessions: Sessions;
   readonly gate: Gate;
 }
 
-/** How it goes. */
+/** Health and metrics. */
 export interface Watch {
   readonly metrics: Metrics;
   readonly readiness: Readiness;
   readonly chosen: ChosenTransport;
 }
 
-/** Everything that the service answers. @param mirrored checkpoints of a log that is only read here */
+/** All routes of the service. @param mirrored checkpoints of a log that this process only reads */
 export function routeTable(
   registry: Registry,
   operator: OperatorKey,

@@ -1,21 +1,21 @@
-/** The route table of a mirror: what others wrote can be read, checked and proven; nothing can be written. */
+/** The route table of a mirror: entries of another log can be read, checked and proven, but nothing can be written. */
 import { CairnlogError } from "../../../engine/error.js";
 import type { Route } from "../route.js";
 
-/** They compute, and write nothing. */
+/** Routes that compute, and write nothing. */
 const COMPUTING: ReadonlySet<string> = new Set([
   "/api/v1/verify",
   "/api/v1/log/verify",
   "/api/v1/composite/assemble",
   "/api/v1/composite/compile",
 ]);
-/** Not on the log, so a mirror does not have them; an empty list would be a wrong answer. */
+/** These rows are not in the log, so a mirror does not have them. An empty list would be a wrong answer. */
 const PRIVATE = "/api/v1/trust-configs";
 
 const REFUSAL =
   "This is a read-only mirror. Writing, signing in, and what is not on the log are matters of the log's own service.";
 
-/** `routes`, with every one that writes, or answers from private rows, refused with 403. */
+/** `routes`, with a 403 for every route that writes or that answers from private rows. */
 export function readOnly(routes: readonly Route[]): Route[] {
   return routes.map((row) => (isOffered(row) ? row : refused(row)));
 }

@@ -1,4 +1,4 @@
-/** Accounts: opening one, getting it back, binding further keys to it. */
+/** Accounts: opening, recovery, and further keys. */
 import type { Registry } from "../../../../engine/registry/registry.js";
 import {
   EnrollCredential,

@@ -78,7 +78,8 @@ export function keyRoutes(
       proving: "session-or-proof",
       async authorize(asking) {
         const proof = await gate.provenKey(asking, asking.body, { allowRecovery: true, allowEnded: true });
-        // A thief of the key could otherwise get rid of its password by a succession. A session has shown it at login.
+        // Without this check, a thief of the key could get rid of its password by a succession. A session had it
+        // checked at login.
         const { auth, password } = asking.body as { readonly auth?: unknown; readonly password?: unknown };
         if (auth !== undefined && auth !== null) await passwords.check(proof.fingerprint, password);
         return proof;

@@ -1,4 +1,7 @@
-/** What the operator does to let others hold him to his log: anchoring it in Bitcoin, and signing its head on demand. */
+/**
+ * Operations by which the operator makes the log verifiable for others: anchoring it in Bitcoin, and signing its head
+ * on request.
+ */
 import type { Log } from "../../../../engine/log/log.js";
 import type { Anchoring } from "../../../anchoring/anchoring.js";
 import { Anchored, AnchorStatus } from "../../../wire/log/anchoring.js";

@@ -1,4 +1,4 @@
-/** `GET /audit/export`: entries as JSON or CSV, made while they are sent. */
+/** `GET /audit/export`: entries as JSON or CSV, generated while they are sent. */
 import { CairnlogError } from "../../../../engine/error.js";
 import type { Log } from "../../../../engine/log/log.js";
 import type { Criteria } from "../../../../engine/log/read/query.js";
@@ -13,7 +13,7 @@ import { StreamedAnswer } from "../../transport/answer.js";
 import { findMatches } from "./pages.js";
 
 const CSV_TYPE = "text/csv; charset=utf-8";
-/** Bytes of a chunk; an entry that is larger is one alone. */
+/** Minimum bytes of a chunk, except the last. */
 const CHUNK_BYTES = 64 * 1024;
 
 export function auditExportRoutes(registry: Pick<Registry, "log" | "queries">): Route[] {
@@ -51,7 +51,7 @@ export function auditExportRoutes(registry: Pick<Registry, "log" | "queries">): 
   ];
 }
 
-/** Stored entries, read when they are wanted. */
+/** Stored entries in chunks, which are read on demand. */
 function* chunked(log: Log, indexes: readonly number[]): Iterable<Buffer[]> {
   let chunk: Buffer[] = [];
   let bytes = 0;
@@ -79,6 +79,6 @@ function* jsonDocument(chunks: Iterable<Buffer[]>, rest: Readonly<Record<string,
     before = ",";
     yield Buffer.concat(parts);
   }
-  // An export of nothing has not begun yet.
+  // If there are no entries, the beginning of the document has not been sent yet.
   yield Buffer.from(`${before === "," ? "" : before}],${JSON.stringify(rest).slice(1)}`);
 }

@@ -1,4 +1,4 @@
-/** Finding entries: filters, search, by fingerprint, audit trail. Every list is oldest first. */
+/** Finding entries: filters, search, by fingerprint, audit trail. Lists are ordered from oldest to newest. */
 import { CairnlogError } from "../../../../engine/error.js";
 import type { Criteria } from "../../../../engine/log/read/query.js";
 import type { Registry } from "../../../../engine/registry/registry.js";
@@ -8,7 +8,7 @@ import { dateRange } from "../../dates.js";
 import { type Route, route } from "../../route.js";
 import { entryPage } from "./pages.js";
 
-/** Parts of one comma-separated parameter: each is a search of its own. */
+/** Maximum number of parts of a comma-separated parameter. Each part is a separate search. */
 const MAX_PARTS = 32;
 
 export function logQueryRoutes(registry: Pick<Registry, "log" | "queries" | "keys">): Route[] {
@@ -39,7 +39,7 @@ export function logQueryRoutes(registry: Pick<Registry, "log" | "queries" | "key
       limit: "general",
       handle({ params, query }) {
         const { fingerprint } = params;
-        // An imported history may name keys that it never registered; only what nothing names is unknown.
+        // Imported history may name keys that it never registered. A key is unknown only if no entry names it.
         if (log.find({ fingerprint }, 0, 0).total === 0) keys.find(fingerprint);
         return entryPage(registry, query, { fingerprint });
       },
@@ -69,19 +69,21 @@ export function logQueryRoutes(registry: Pick<Registry, "log" | "queries" | "key
   ];
 }
 
-/** Any of the types that commas separate, or the one that the whole text is: a predicate URL may hold commas. */
+/**
+ * Any of the types that commas separate, or the one type that is the whole text: a predicate URL may contain commas.
+ */
 function eventTypeCriteria(text: string | undefined): Criteria {
   const list = parts("event_type", text);
   return list ? { eventTypes: text!.includes(",") ? [...list, text!] : list } : {};
 }
 
-/** All of the tags that commas separate, or the one that the whole text is. */
+/** All of the tags that commas separate, or the one tag that is the whole text. */
 function tagCriteria(text: string | undefined): Criteria {
   const tags = parts("tags", text);
   return tags ? { tags, ...(text!.includes(",") ? { orTag: text! } : {}) } : {};
 }
 
-/** What commas separate. White space belongs to its part: stored tags are not stripped either. */
+/** The parts between commas. White space belongs to a part, because stored tags keep theirs, too. */
 function parts(name: string, text: string | undefined): string[] | undefined {
   const list = text?.split(",").filter((part) => part !== "");
   if (!list || (list.length >= 1 && list.length <= MAX_PARTS)) return list;

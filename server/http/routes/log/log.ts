@@ -29,7 +29,7 @@ export function logRoutes(log: Log): Route[] {
 }
 
 function entryRoutes(log: Log): Route[] {
-  /** Of the entries that the log keeps in memory, as they are asked for again: to make one takes 4 µs. */
+  /** ETags of entries that the log keeps in memory, for repeated requests. Making one takes 4 µs. */
   const tags = new WeakMap<Buffer, string>();
   const entryTag = (entry: Buffer): string => {
     const kept = tags.get(entry);
@@ -60,7 +60,7 @@ function entryRoutes(log: Log): Route[] {
       answer: Entry,
       refusals: [404],
       limit: "general",
-      // A proof may join it later, and grow.
+      // The entry may get an anchoring proof later, and the proof may grow.
       keep: () => "revalidate",
       handle({ params }) {
         const entry = log.entryJson(params.entry_id);
@@ -102,7 +102,7 @@ function treeRoutes(log: Log): Route[] {
       answer: TreeHeads,
       limit: "general",
       async handle({ query: { from, limit } }) {
-        // A thousand heads take 3 ms: of those who ask at one time, each gets a turn of its own.
+        // A thousand heads take 3 ms, so each request gets its own turn of the event loop.
         await turn();
         const heads = [];
         const end = Math.min(from + limit - 1, log.size);

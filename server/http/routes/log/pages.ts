@@ -1,16 +1,16 @@
 /**
- * Pages of entries: found in slices where much has to be walked, and sent in pieces where they are large. Whoever asks
- * decides how much both is, and everybody else waits on the same thread.
+ * Pages of entries. Long searches run in slices, and large pages are sent in pieces. Clients decide how large both are,
+ * and all other requests wait on the same thread.
  */
 import type { Log } from "../../../../engine/log/log.js";
 import type { Criteria, Matches } from "../../../../engine/log/read/query.js";
 import type { Slices } from "../../../../engine/registry/slices.js";
 import { type Answer, jsonList } from "../../transport/answer.js";
 
-/** What finding entries takes. */
+/** The parts that are needed to find entries. */
 export interface Finder {
   readonly log: Log;
-  /** Runs long queries side by side. */
+  /** Runs long queries in turns. */
   readonly queries: Slices;
 }
 
@@ -19,7 +19,7 @@ interface Paging {
   readonly per_page: number;
 }
 
-/** Leaf indexes of a page; at once, unless it takes more than a slice to find them. */
+/** Leaf indexes of a page. They are returned at once, unless finding them takes more than a slice. */
 export function findMatches({ log, queries }: Finder, criteria: Criteria, paging: Paging): Matches | Promise<Matches> {
   const work = log.matching(criteria, (paging.page - 1) * paging.per_page, paging.per_page);
   const { done, value } = work.next();

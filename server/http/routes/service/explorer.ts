@@ -1,11 +1,13 @@
-/** The explorer: one page, and the scripts and styles that it asks for. No part of the API, so in no document of it. */
+/**
+ * The explorer: one page, its scripts and its styles. They are not part of the API, and not in the OpenAPI document.
+ */
 import { fileURLToPath } from "node:url";
 import Type from "typebox";
 import { CairnlogError } from "../../../../engine/error.js";
 import { type Route, route } from "../../route.js";
 import { readHashedFiles, StaticFile } from "../../transport/static.js";
 
-/** Where `npm run build` puts it. */
+/** The folder that `npm run build` writes. */
 const FOLDER = fileURLToPath(new URL("../../../explorer/", import.meta.url));
 
 /** `GET /` and `GET /explorer/{file}`. Reads the files. @throws CairnlogError `precondition-failed` when it is not built */

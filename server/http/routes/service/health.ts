@@ -1,4 +1,4 @@
-/** Probes: is it there, is it alive, can it do its work, what does it measure. */
+/** Probes and metrics. */
 import Type from "typebox";
 import type { Registry } from "../../../../engine/registry/registry.js";
 import { VERSION } from "../../../version.js";
@@ -9,7 +9,7 @@ import { type Route, route } from "../../route.js";
 import { Answer } from "../../transport/answer.js";
 import type { ChosenTransport } from "../../transport/choose.js";
 
-/** Told at the start and by `/readyz` while no hardware roots are set. */
+/** A warning at the start and in `/readyz` as long as no hardware roots are set. */
 export const DECLARATIONS_BELIEVED =
   "SERVICE_HARDWARE_ROOTS is not set: a credential of the type hardware is taken for hardware-backed on its holder's word.";
 

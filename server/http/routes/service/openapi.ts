@@ -1,4 +1,4 @@
-/** The description of the interface: for programs, and as a page for people. */
+/** The description of the API: a document for programs, and a page for people. */
 import Type from "typebox";
 import type { Document } from "../../docs/model.js";
 import { docsPage } from "../../docs/page.js";
@@ -7,13 +7,13 @@ import { openApi } from "../../openapi/document.js";
 import { type Route, route } from "../../route.js";
 import { Answer, json } from "../../transport/answer.js";
 
-/** The page asks for its style sheet and for nothing else, and no other page may frame it. */
+/** The page loads only its style sheet, and no other page may frame it. */
 const POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const HEADERS = { "content-security-policy": POLICY, "referrer-policy": "no-referrer" };
 
 /**
- * `GET /api/v1/openapi.json`, which describes `others` and itself; `GET /docs` and its style sheet, which are no part of
- * the interface.
+ * `GET /api/v1/openapi.json`, which describes `others` and itself. Also `GET /docs` and its style sheet, which are not
+ * part of the API.
  */
 export function descriptionRoutes(others: readonly Route[]): Route[] {
   const self = route({
@@ -38,7 +38,7 @@ export function descriptionRoutes(others: readonly Route[]): Route[] {
   ];
 }
 
-/** A page that is made when it is first asked for: that takes as long as a start may, and few ask. */
+/** A page that is made on the first request, because making it takes as long as a whole start and few clients ask. */
 function pageRoute(path: string, summary: string, text: () => string, contentType: string): Route {
   let answer: Answer | undefined;
   return route({

@@ -32,7 +32,9 @@ export function endorsementRoutes(parts: Parts, gate: Gate): Route[] {
 }
 
 function writeRoutes({ endorsements }: Parts, gate: Gate): Route[] {
-  /** These writes take a proof made for them alone: a session, which a stolen token is enough for, does not serve. */
+  /**
+   * These writes require a proof made for them alone. A session is not enough, because a stolen token gives a session.
+   */
   const authorize = async (asking: { readonly request: Request; readonly body: unknown }): Promise<Proof> => {
     const { auth } = asking.body as { readonly auth?: unknown };
     if (auth === undefined || auth === null)

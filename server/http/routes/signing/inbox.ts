@@ -1,4 +1,4 @@
-/** The inbox of the key whose session it is. Nobody else sees it: notifications are private. */
+/** The inbox of the session's key. Nobody else can read it: notifications are private. */
 import type { Registry } from "../../../../engine/registry/registry.js";
 import { InboxQuery, Notification, NotificationPage, NotificationParams } from "../../../wire/signing/inbox.js";
 import type { Gate } from "../../gate.js";

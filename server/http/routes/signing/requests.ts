@@ -30,7 +30,7 @@ export function requestRoutes(parts: Parts, gate: Gate): Route[] {
 }
 
 function writeRoutes({ requests, policies }: Parts, gate: Gate): Route[] {
-  /** Takes the proof; where the body's `member` names a key, it must be the proven one. */
+  /** Authenticates the client. If the body's `member` names a key, it must be the proven key. */
   const provenAs = (member: string) => async (asking: { readonly request: Request; readonly body: unknown }) => {
     const proof = await gate.provenKey(asking, asking.body);
     checkNamed(proof, (asking.body as Readonly<Record<string, unknown>>)[member], member);
@@ -113,8 +113,8 @@ function readRoutes({ requestQueries, policies }: Parts): Route[] {
 }
 
 /**
- * Refuses a body that speaks for another key than the one proven. Nothing is looked up: what names no key at all is
- * another's, too. A value that is no text or over its cap is left to the checks of form, which name the member.
+ * Refuses a body that names another key than the proven one. Nothing is looked up: a text that names no key at all is
+ * refused, too. A value that is not a text or is too long is left to the checks of form, which name the member.
  * @throws CairnlogError `forbidden`
  */
 function checkNamed({ fingerprint }: Proof, named: unknown, member: string): void {

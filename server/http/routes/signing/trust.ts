@@ -1,4 +1,4 @@
-/** Trust: the graph of endorsements, trust configurations, and how the service trusts a key. */
+/** Trust: the graph of endorsements, trust configurations, and the service's trust in keys. */
 
 import type { GraphAnswer } from "../../../../engine/registry/graph/graphs.js";
 import type { Registry } from "../../../../engine/registry/registry.js";
@@ -19,7 +19,7 @@ import { type Route, route } from "../../route.js";
 import { Answer } from "../../transport/answer.js";
 import type { Request } from "../../transport/request.js";
 
-/** Rows that are made into JSON at one time: well below a millisecond. */
+/** Rows that are turned into JSON at a time, which takes well below a millisecond. */
 const ROWS = 512;
 const WRITE_REFUSALS = [401, 403, 404, 409, 410];
 
@@ -116,7 +116,7 @@ function configWriteRoutes({ trustConfigs }: Parts, gate: Gate): Route[] {
   ];
 }
 
-/** A graph as JSON, made in stretches: tens of thousands of rows at once would hold up everybody else. */
+/** A graph as JSON, made in parts: tens of thousands of rows at once would delay all other requests. */
 async function graphJson({ root, nodes, edges, ...rest }: GraphAnswer): Promise<Answer> {
   const parts = [
     `{"root":${JSON.stringify(root)},"nodes":[`,
