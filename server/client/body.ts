@@ -1,22 +1,22 @@
-/** Reading the body of an answer, as far as that is bearable: whoever answers chose its length. */
+/** Reads the bodies of answers up to a maximum size, because the server chooses their length. */
 
-/** A page of 200 entries has 2 MB when they are long; longer pages are asked for in smaller parts. */
+/** A page of 200 long entries has 2 MB. If a page is longer than this maximum, the client asks for smaller pages. */
 export const MAX_ANSWER_BYTES = 16 * 2 ** 20;
 
-/** An answer that is longer than any honest one. */
+/** An answer that exceeds the maximum size. */
 export class OversizedAnswer extends Error {}
 
-/** The whole body. @throws OversizedAnswer beyond `MAX_ANSWER_BYTES`, and what the connection throws */
+/** The whole body. @throws OversizedAnswer beyond `MAX_ANSWER_BYTES`, and the errors of the connection */
 export async function readBody({ body }: Response): Promise<Uint8Array<ArrayBuffer>> {
   if (body === null) return new Uint8Array();
-  // Not every browser can iterate over a stream.
+  // Some browsers cannot iterate over a stream.
   const reader = body.getReader();
   const parts: Uint8Array[] = [];
   let length = 0;
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     length += part.value.length;
     if (length > MAX_ANSWER_BYTES) {
-      // Closes the connection. It may be broken already, which changes nothing.
+      // Closes the connection. If it is broken already, nothing has to be done.
       reader.cancel().catch(() => {});
       throw new OversizedAnswer(`The answer is longer than ${MAX_ANSWER_BYTES} bytes.`);
     }
@@ -31,10 +31,10 @@ export async function readBody({ body }: Response): Promise<Uint8Array<ArrayBuff
   return whole;
 }
 
-/** The seconds that an answer asks to be waited for (`Retry-After`), at least one; undefined where it names none. */
+/** The seconds in the `Retry-After` of an answer, at least one; undefined if it has none. */
 export function secondsAsked(headers: Headers): number | undefined {
   const text = headers.get("retry-after");
   const seconds = text !== null && /^\d{1,9}$/.test(text) ? Number(text) : 0;
-  // Zero would be asking again without a pause.
+  // Zero would mean to try again without a pause.
   return seconds > 0 ? seconds : undefined;
 }

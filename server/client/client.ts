@@ -1,6 +1,6 @@
 /**
- * The client: one service, and, where there is a signer, one key. It believes nothing that it can check: every receipt is
- * verified on arrival against the operator key and the last head that was seen.
+ * The client of one service, with the key of a signer if there is one. It trusts nothing that it can check. Every
+ * receipt is verified on arrival against the operator key and the last seen head.
  */
 import type { Manifest } from "../../engine/verify/index.js";
 import { Health as HealthSchema } from "../wire/health.js";
@@ -33,19 +33,21 @@ import { WebhooksClient } from "./webhooks.js";
 export interface ClientOptions {
   /** Base address, e.g. `http://127.0.0.1:8080`. */
   readonly server: string;
-  /** PEM of the operator key. Without it the one in the store, or the first one that the service shows, is believed. */
+  /**
+   * PEM of the operator key. If absent, the key in the store is trusted, or else the first key that the service shows.
+   */
   readonly operatorKey?: string | undefined;
-  /** Needed for everything that signs. */
+  /** Required for everything that needs a signature. */
   readonly signer?: Signer | undefined;
-  /** Where operator key and newest head are remembered; default: as long as the client lives. */
+  /** Keeps the operator key and the newest head. By default, they last as long as the client. */
   readonly store?: Store | undefined;
-  /** A session to go on with. */
+  /** A session to continue. */
   readonly session?: Session | undefined;
   /** Default: the global one. */
   readonly fetch?: typeof fetch | undefined;
 }
 
-/** @throws TypeError for an address that is none; CairnlogError `invalid-key` */
+/** @throws TypeError for an invalid address; CairnlogError `invalid-key` */
 export function createClient(options: ClientOptions): Client {
   return new Client(options);
 }
@@ -90,38 +92,43 @@ export class Client {
     this.anchoring = new AnchoringClient(http, watch, authority);
   }
 
-  /** The session as it was last renewed, to be kept for another client; a secret. */
+  /** The session as it was last renewed, which another client can continue. It is a secret. */
   get session(): Session | undefined {
     return this.#authority.session;
   }
 
-  /** Signs in with the signer's key. The session is kept, renewed and, where it ended, begun anew. @throws ClientError */
+  /**
+   * Signs in with the signer's key. The session is kept, renewed, and begun again when it has ended. @throws
+   * ClientError
+   */
   login(password?: string): Promise<Session> {
     return this.#authority.login(password);
   }
 
-  /** Sets the password that signing in and attesting with the signer's key take, or changes it. @throws ClientError */
+  /**
+   * Sets or changes the password of the signer's key, which signing in and attesting then require. @throws ClientError
+   */
   setPassword(password: string, current?: string): Promise<PasswordSet> {
     return this.#authority.setPassword(password, current);
   }
 
-  /** Whether the service is there, and which version it is. @throws ClientError */
+  /** The health and version of the service. @throws ClientError */
   health(): Promise<Health> {
     return this.#http.get(HealthSchema, "/health");
   }
 
   /**
-   * Signs a document, or a manifest with the attestations that are in it, and has that recorded. A second time with the
-   * same type and statement gives the first receipt again (`duplicate`). What is signed names type and statement, but for a
-   * manifest with attestations in it, whose signatures cover it as it is.
-   * @throws ClientError `log-misbehaved` for a receipt that does not hold
+   * Signs a document, or a manifest with its attestations, and has the attestation recorded. Attesting again with the
+   * same type and statement returns the first receipt (`duplicate`). The signed document names type and statement. A
+   * manifest that has attestations is signed unchanged, because their signatures cover it.
+   * @throws ClientError `log-misbehaved` for an invalid receipt
    */
   attest(subject: AttestedDocument | Manifest, options: AttestOptions = {}): Promise<Attested> {
     return this.#attestations.attest(subject, options);
   }
 
   /**
-   * What the service finds of a manifest. This is its word, not a proof: `verifyBundle` of `cairnlog/verify` needs nobody's.
+   * The service's verdict on a manifest. It is not a proof; `verifyBundle` of `cairnlog/verify` trusts nobody.
    * @param options `source_hash` defaults to the manifest's own content hash
    * @throws ClientError
    */

@@ -1,4 +1,4 @@
-/** Comparing what was sent with what comes back. What is absent counts as null. */
+/** Compares requests with answers. Absent values count as null. */
 import { canonicalJson, canonicalTimestamp, normaliseContentHash } from "../../engine/verify/index.js";
 import { ClientError } from "./error.js";
 
@@ -7,18 +7,18 @@ export function same(a: unknown, b: unknown): boolean {
   return canonicalJson(a ?? null) === canonicalJson(b ?? null);
 }
 
-/** Some members of a `T`, whatever their values. */
+/** Some members of a `T`, with any values. */
 export type Members<T> = { readonly [K in keyof T]?: unknown };
 
-/** The name of a member of `expected` that `actual` has with another value; undefined when all are the same. */
+/** The name of a member of `expected` that has another value in `actual`; undefined if all are equal. */
 export function differing<T extends object>(actual: T, expected: Members<T>): string | undefined {
   const names = Object.keys(expected) as (keyof T & string)[];
   return names.find((name) => !same(actual[name], expected[name]));
 }
 
 /**
- * An answer about something that is not on the log, when it has every member of `expected` with that value.
- * @param what was answered, as the beginning of a sentence
+ * Returns an answer about data outside the log if every member of `expected` has its expected value.
+ * @param what names the answer, as the beginning of a sentence
  * @throws ClientError `malformed-answer`
  */
 export function confirmed<T extends object>(answer: T, expected: Members<T>, what: string): T {
@@ -35,10 +35,12 @@ export async function* matching<T extends object>(
   for await (const item of items) yield confirmed(item, expected, "An item of the list");
 }
 
-/** A fingerprint in any spelling as the log writes it; what is none stays as it is, for the service to refuse. */
+/**
+ * A fingerprint in the log's form. A text that is no fingerprint is returned unchanged, so that the service refuses it.
+ */
 export const asLogged = (fingerprint: string): string => normaliseContentHash(fingerprint) ?? fingerprint;
 
-/** A moment in any spelling as the log writes it, null where none is given; what is none stays as it is. */
+/** A moment in the log's form, or null if it is absent. A text that is no moment is returned unchanged. */
 export function moment(time: string | null | undefined): string | null {
   return time == null ? null : (canonicalTimestamp(time) ?? time);
 }

@@ -1,14 +1,14 @@
 /**
- * The one error class of the client: refusals of the service with their stable codes, and what the client itself finds
- * wrong, up to a log that contradicts itself. Pure, so that it also runs in browsers.
+ * The only error class of the client. It represents errors of the service with their stable codes, and errors that the
+ * client itself detects, including contradictions of the log. It also runs in browsers.
  */
 import type { Entry, ErrorDetail, InclusionProof, OperatorTerm, TreeHead } from "../../engine/verify/index.js";
 import { OversizedAnswer } from "./body.js";
 import type { ConsistencyProof } from "./types.js";
 
 /**
- * What shows that the log misbehaved, as far as it was received: keep it, and show it to others. Two heads that the
- * operator signed and no proof connects convict the operator without anybody's word; anything else may also have been
+ * The received data that shows a misbehaviour of the log. Keep it, and show it to others. Two heads that the operator
+ * signed and that no proof connects convict the operator without further evidence. Anything else may also have been
  * changed on the way.
  */
 export interface Evidence {
@@ -18,15 +18,15 @@ export interface Evidence {
   readonly operators: readonly OperatorTerm[];
   /** The head that was believed until now; null before the first. */
   readonly known: TreeHead | null;
-  /** The head that came with the lie; null where none came. */
+  /** The head of the misbehaviour; null if there was none. */
   readonly shown: TreeHead | null;
-  /** The proof that does not hold; null where none was given, or where none was needed to tell. */
+  /** The invalid proof; null if none was given, or if the misbehaviour shows without one. */
   readonly proof: ConsistencyProof | InclusionProof | null;
-  /** The entry that is not what it should be; null where it is not about one. */
+  /** The wrong entry; null if the misbehaviour is not about an entry. */
   readonly entry: Entry | null;
 }
 
-/** What a `ClientError` carries besides its code and its sentence. */
+/** The members of a `ClientError` besides its code and its sentence. */
 export interface ClientErrorOptions {
   readonly status?: number;
   readonly errors?: readonly ErrorDetail[];
@@ -36,23 +36,23 @@ export interface ClientErrorOptions {
 }
 
 /**
- * Everything the client throws on purpose. `code` is the service's, or one of the client's own:
- * `no-answer` (nothing came back), `malformed-answer` (not what the API promises), `log-misbehaved` (with `evidence`),
- * `unsafe-challenge` (a nonce that must not be signed), `no-signer`, `operator-key-mismatch` (the pinned key is not the
- * one in the store), `unverifiable-receipt` (recorded in a form that a receipt does not cover), `stale-answer` (true
- * once, and older than what was seen already).
+ * Every intended error of the client. `code` is the service's, or one of the client's own: `no-answer` (no answer),
+ * `malformed-answer` (not an answer of this API), `log-misbehaved` (with `evidence`), `unsafe-challenge` (a nonce that
+ * must not be signed), `no-signer`, `operator-key-mismatch` (the pinned key is not the one in the store),
+ * `unverifiable-receipt` (recorded in a form that receipts do not cover), `stale-answer` (a true answer that is older
+ * than the last seen head).
  */
 export class ClientError extends Error {
-  /** HTTP status; 0 where there was no answer or the fault lies in what a good answer says. */
+  /** HTTP status; 0 without an answer, or if the content of a successful answer is wrong. */
   readonly status: number;
   readonly code: string;
   /** The sentence, also in `message`. */
   readonly detail: string;
-  /** With 422: the members to blame. */
+  /** With 422: the wrong members. */
   readonly errors: readonly ErrorDetail[];
-  /** Seconds after which another try may succeed; absent where waiting does not help. */
+  /** Seconds after which another attempt may succeed; absent if waiting does not help. */
   declare readonly retryAfter?: number;
-  /** Present with `log-misbehaved` alone. */
+  /** Present only with `log-misbehaved`. */
   declare readonly evidence?: Evidence;
 
   constructor(code: string, detail: string, options: ClientErrorOptions = {}) {
@@ -67,6 +67,6 @@ export class ClientError extends Error {
   }
 }
 
-/** Whether an answer was refused because it is too long, so that a smaller one may be asked for. */
+/** Whether an answer was too long, so that the client may ask for a smaller one. */
 export const isOversized = (error: unknown): boolean =>
   error instanceof ClientError && error.cause instanceof OversizedAnswer;

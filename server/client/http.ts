@@ -1,5 +1,5 @@
 /**
- * JSON over HTTP by `fetch`: answers are checked against the schemas of `wire/` before anybody reads them, refusals
+ * JSON over HTTP by `fetch`. Answers are checked against the schemas of `wire/` before they are used. Errors
  * (`application/problem+json`) become `ClientError`s.
  */
 import type { Static, TSchema } from "typebox";
@@ -9,7 +9,7 @@ import { Problem } from "../wire/errors.js";
 import { OversizedAnswer, readBody, secondsAsked } from "./body.js";
 import { ClientError } from "./error.js";
 
-/** A query string in the making; undefined members are left out. */
+/** The members of a query string; undefined members are omitted. */
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
 export type Headers = Readonly<Record<string, string>>;
@@ -45,12 +45,12 @@ export class Http {
     return this.#json(schema, path, { method: "DELETE", headers });
   }
 
-  /** An answer that is no JSON, as it comes. @throws ClientError */
+  /** The text of an answer that is not JSON. @throws ClientError */
   async text(path: string, query: Query = {}): Promise<string> {
     return new TextDecoder().decode(await this.bytes(path, query));
   }
 
-  /** The same, as bytes. @throws ClientError */
+  /** The bytes of an answer that is not JSON. @throws ClientError */
   async bytes(path: string, query: Query = {}): Promise<Uint8Array> {
     return (await this.#send(path + search(query), {})).bytes;
   }
@@ -58,7 +58,7 @@ export class Http {
   async #json<S extends TSchema>(schema: S, path: string, init: RequestInit): Promise<Static<S>> {
     const { bytes, status } = await this.#send(path, init);
     const body = readAnswer(bytes);
-    // Whoever answers chose every member of it.
+    // The server chose every member of the answer.
     if (!Check(schema, body))
       throw new ClientError("malformed-answer", `${this.server} answered ${path} with something else than promised.`, {
         status,
@@ -86,7 +86,7 @@ export class Http {
   }
 }
 
-/** What `known` goes by of a JSON Schema. */
+/** The part of JSON Schema that `known` uses. */
 interface Schema {
   readonly anyOf?: readonly TSchema[];
   readonly items?: TSchema;
@@ -95,8 +95,8 @@ interface Schema {
 }
 
 /**
- * A value that fits a schema, without the members that the schema does not name: nobody has checked them. Objects that may
- * hold anything (payloads, manifests) stay as they are.
+ * A value that fits a schema, without the members that the schema does not name, because nobody has checked these.
+ * Objects with any content (payloads, manifests) stay unchanged.
  */
 function known(schema: TSchema, value: unknown): unknown {
   const { anyOf, items, properties = {}, additionalProperties } = schema as Schema;
@@ -114,7 +114,7 @@ function search(query: Query): string {
   return pairs.length ? `?${new URLSearchParams(pairs)}` : "";
 }
 
-/** Undefined for what is no I-JSON: no schema takes that. */
+/** The parsed value, or undefined for a text that is not I-JSON, which no schema accepts. */
 function readAnswer(bytes: Uint8Array): unknown {
   try {
     return parseIJson(new TextDecoder().decode(bytes));

@@ -1,4 +1,4 @@
-/** `cairnlog/client`: a client for Node and browsers that verifies what it is told. */
+/** `cairnlog/client`: a client for Node and browsers that verifies the service's answers. */
 
 export type { ChallengePurpose } from "../../engine/verify/contract.js";
 export { type Client, type ClientOptions, createClient } from "./client.js";

@@ -1,12 +1,12 @@
-/** Lists of the service as async iterables: pages are asked for as they are wanted. */
+/** Lists of the service as async iterables. A page is requested when its items are needed. */
 import type { Static, TSchema } from "typebox";
 import { ClientError, isOversized } from "./error.js";
 import type { Headers, Http, Query } from "./http.js";
 
-/** Items a page, and what is asked for instead when a page of them is too long to be borne. */
+/** Items on a page, and the smaller pages that are requested if an answer is too long. */
 const PAGE_SIZES = [200, 40, 1] as const;
 
-/** A list and where to begin in it. */
+/** A list, and the place in it to begin. */
 export interface Listing<S extends TSchema, K extends keyof Static<S>> {
   readonly schema: S;
   readonly path: string;
@@ -14,9 +14,9 @@ export interface Listing<S extends TSchema, K extends keyof Static<S>> {
   readonly member: K;
   readonly query?: Query;
   readonly headers?: () => Promise<Headers>;
-  /** Items to leave out at the beginning; whole pages of them are not asked for. */
+  /** Number of items to skip at the beginning. Pages of skipped items are not requested. */
   readonly skip?: number;
-  /** Number by which the items are in order, each with another one; absent where they have none. */
+  /** The number by which the items are ordered, which is different for each item; absent if they have none. */
   readonly place?: (item: Item<Static<S>[K]>) => number | undefined;
   /** Whether the list begins with the newest items, so that it grows at its beginning. */
   readonly newestFirst?: boolean;
@@ -27,7 +27,7 @@ export interface Listing<S extends TSchema, K extends keyof Static<S>> {
 type Item<List> = List extends readonly (infer T)[] ? T : never;
 
 /**
- * Every item from `skip` on, until the list ends. A list that grows meanwhile is followed to where it ends then.
+ * Every item from `skip` on, up to the end of the list. Items that are added meanwhile are included.
  * @throws ClientError, `malformed-answer` for items that are repeated or out of order
  */
 export async function* pages<S extends TSchema, K extends keyof Static<S>>(
@@ -61,7 +61,7 @@ export async function* pages<S extends TSchema, K extends keyof Static<S>>(
     for (const item of items) {
       const next = place(item);
       if (previous !== undefined && next !== undefined && (newestFirst ? next >= previous : next <= previous)) {
-        // Items that came in since the last page have moved older ones from that one to this.
+        // New items since the last page have moved older ones from that page to this one.
         if (isShifted) continue;
         throw repeated(path);
       }
@@ -69,7 +69,7 @@ export async function* pages<S extends TSchema, K extends keyof Static<S>>(
       previous = next;
       yield item;
     }
-    // Whoever answers may claim any `total`; only a full page can have one behind it.
+    // The server may claim any `total`. Only a full page can have a next one.
     if (items.length < perPage - (at % perPage)) return;
     if (isShifted) throw repeated(path);
     at += items.length;

@@ -1,6 +1,6 @@
 /**
- * Showing that one holds a key: detached proofs, made for one write, and sessions, which are kept and renewed. A
- * challenge is text that the service chose, so only text of the one known form is ever signed.
+ * Proofs of possession: detached proofs for single writes, and sessions, which are kept and renewed. The service
+ * chooses the text of a challenge, so the client signs only text of the one known form.
  */
 import { type ChallengePurpose, noncePrefix } from "../../engine/verify/contract.js";
 import { canonicalJson, encodeBase64, type PublicKey, parsePublicKey } from "../../engine/verify/index.js";
@@ -11,28 +11,28 @@ import type { Headers, Http } from "./http.js";
 import type { Signer } from "./signer.js";
 import type { AuthProof, PasswordSet, Session } from "./types.js";
 
-/** A session is renewed when less than this is left of it. */
+/** A session is renewed when less than this time remains. */
 const RENEW_BEFORE_MS = 300_000;
-/** What follows the fingerprint in a nonce: base64url of 32 bytes. */
+/** The part of a nonce after the fingerprint: base64url of 32 bytes. */
 const RANDOM_PART = /^[A-Za-z0-9_-]{43}$/;
 
 /**
- * Whether `nonce`, which whoever answers chose, is a challenge for this key and purpose and nothing else: no manifest,
- * no other protocol's message, no other key's challenge passed on.
+ * Whether `nonce`, which the server chose, is a challenge for this key and purpose. It then cannot be a manifest, a
+ * message of another protocol, or another key's challenge.
  */
 export function isOwnChallenge(nonce: string, purpose: ChallengePurpose, fingerprint: string): boolean {
   const beginning = noncePrefix(purpose, fingerprint);
   return nonce.startsWith(beginning) && RANDOM_PART.test(nonce.slice(beginning.length));
 }
 
-/** One key's proofs and its session. */
+/** The proofs and the session of one key. */
 export class Authority {
   readonly #http: Http;
   readonly #signer: Signer | undefined;
   readonly #key: PublicKey | undefined;
   #session: Session | undefined;
 
-  /** @throws CairnlogError `invalid-key` for a signer whose public key is none */
+  /** @throws CairnlogError `invalid-key` for a signer with an invalid public key */
   constructor(http: Http, signer: Signer | undefined, session?: Session) {
     this.#http = http;
     this.#signer = signer;
@@ -42,7 +42,7 @@ export class Authority {
       throw new ClientError("no-signer", "The session is another key's than the signer's.");
   }
 
-  /** As it was last renewed. */
+  /** The session as it was last renewed. */
   get session(): Session | undefined {
     return this.#session;
   }
@@ -53,30 +53,33 @@ export class Authority {
     return this.#key;
   }
 
-  /** The fingerprint of the signer's key; undefined where there is no signer. */
+  /** The fingerprint of the signer's key; undefined without a signer. */
   get ownFingerprint(): string | undefined {
     return this.#key?.fingerprint;
   }
 
-  /** The key that writes go by: the signer's, or the session's. @throws ClientError `no-signer` */
+  /** The key on whose behalf this client writes: the signer's, or the session's. @throws ClientError `no-signer` */
   get fingerprint(): string {
     const fingerprint = this.#key?.fingerprint ?? this.#session?.fingerprint;
     if (fingerprint === undefined) throw noSigner();
     return fingerprint;
   }
 
-  /** Base64. @throws ClientError `no-signer`, and what the signer throws */
+  /** A signature in base64. @throws ClientError `no-signer`, and the errors of the signer */
   async sign(bytes: Uint8Array): Promise<string> {
     if (!this.#signer) throw noSigner();
     return encodeBase64(await this.#signer.sign(bytes));
   }
 
-  /** Base64, over the canonical JSON of a statement. @throws ClientError `no-signer`, and what the signer throws */
+  /**
+   * A signature in base64 over the canonical JSON of a statement. @throws ClientError `no-signer`, and the errors of
+   * the signer
+   */
   signStatement(statement: object): Promise<string> {
     return this.sign(new TextEncoder().encode(canonicalJson(statement)));
   }
 
-  /** A fresh challenge, answered. @throws ClientError `unsafe-challenge` for a nonce that must not be signed */
+  /** A proof by a new challenge. @throws ClientError `unsafe-challenge` for a nonce that must not be signed */
   async proof(purpose: ChallengePurpose = "general"): Promise<AuthProof> {
     const { fingerprint } = this.key;
     const asked = purpose === "recovery" ? { recovery: true } : { purpose };
@@ -87,7 +90,7 @@ export class Authority {
     return { challenge_id, challenge_signature, ...(purpose === "recovery" ? { recovery: true } : {}) };
   }
 
-  /** What authorises a write: a proof for it alone where there is a signer, otherwise the session. */
+  /** The authorisation of a write: a proof for it alone if there is a signer, otherwise the session. */
   async forWrite(): Promise<{ readonly auth: { readonly auth?: AuthProof }; readonly headers: Headers }> {
     if (this.#signer) return { auth: { auth: await this.proof() }, headers: {} };
     return { auth: {}, headers: await this.bearer() };
@@ -115,7 +118,10 @@ export class Authority {
     return confirmed(answer, { fingerprint: this.key.fingerprint }, "The password");
   }
 
-  /** Sends with the session, renewed or begun anew where need be; one that has ended meanwhile is begun anew once. */
+  /**
+   * Sends a request with the session, which is renewed or begun again if necessary. If it has ended in the meantime, it
+   * is begun again once.
+   */
   async withSession<T>(send: (headers: Headers) => Promise<T>): Promise<T> {
     try {
       return await send(await this.bearer());
@@ -125,7 +131,7 @@ export class Authority {
     }
   }
 
-  /** The header of a session that lasts for a while. @throws ClientError */
+  /** The header of a session that does not end soon. @throws ClientError */
   async bearer(): Promise<Headers> {
     const session = this.#session;
     if (!session) return header(await this.login());
@@ -133,7 +139,7 @@ export class Authority {
     try {
       return header(this.#keep(await this.#http.post(wire.LoginResult, "/auth/renew", {}, header(session))));
     } catch (error) {
-      // Renewal ends a day after signing in.
+      // A session cannot be renewed beyond a day after sign-in.
       if (!(error instanceof ClientError) || error.status !== 401 || !this.#signer) throw error;
       return header(await this.login());
     }

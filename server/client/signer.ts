@@ -1,7 +1,10 @@
-/** Who signs: an interface that a file, a token or a browser's key store can stand behind, and the one for WebCrypto. */
+/**
+ * Signers: an interface that a file, a token or a browser's key store can implement, and an implementation for
+ * WebCrypto.
+ */
 import { encodeBase64, type KeyAlgorithm, parsePublicKey } from "../../engine/verify/index.js";
 
-/** Holder of a private key, which the client never sees. */
+/** Holds a private key, which the client never sees. */
 export interface Signer {
   /** PEM block PUBLIC KEY. */
   readonly publicKeyPem: string;
@@ -10,7 +13,7 @@ export interface Signer {
   sign(bytes: Uint8Array): Promise<Uint8Array>;
 }
 
-/** What WebCrypto has to be told at each signature. */
+/** The parameters of WebCrypto for a signature. */
 const SIGNING: Readonly<Record<KeyAlgorithm, AlgorithmIdentifier | EcdsaParams>> = {
   ed25519: { name: "Ed25519" },
   "ecdsa-p256": { name: "ECDSA", hash: "SHA-256" },
@@ -36,7 +39,7 @@ export async function webCryptoSigner({ publicKey, privateKey }: CryptoKeyPair):
   };
 }
 
-/** WebCrypto binds the hash to an RSA key; the wrong one would only show as a signature that nobody takes. */
+/** WebCrypto binds the hash to an RSA key. With the wrong hash, it would make signatures that nobody accepts. */
 function signsPkcs1WithSha256({ algorithm }: CryptoKey): boolean {
   return algorithm.name === "RSASSA-PKCS1-v1_5" && (algorithm as RsaHashedKeyAlgorithm).hash.name === "SHA-256";
 }

@@ -6,7 +6,7 @@ import Type, { type Static } from "typebox";
 import { nullable } from "../wire/common.js";
 import { OperatorTerm, TreeHead } from "../wire/log/log.js";
 
-/** The schema of `State`, for stores that read it from somewhere. */
+/** The schema of `State`, for stores that read it from a file or elsewhere. */
 export const ClientState = Type.Object({
   operator_key: Type.String({ description: "PEM of the operator key that was believed first, or was pinned." }),
   head: nullable(TreeHead),
@@ -16,7 +16,7 @@ export const ClientState = Type.Object({
 });
 export type State = Static<typeof ClientState>;
 
-/** Keeps the state of one log. A store may be shared by clients that run at the same time; the last `save` stays. */
+/** Keeps the state of one log. Clients that run at the same time may share a store; the last `save` wins. */
 export interface Store {
   /** Undefined before the first `save`. */
   load(): Promise<State | undefined>;

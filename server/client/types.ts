@@ -1,4 +1,4 @@
-/** What travels, as types: all of them follow from the schemas of `wire/`, none is written twice. */
+/** The types of requests and answers. All of them follow from the schemas of `wire/`. */
 import type { Static } from "typebox";
 import type * as health from "../wire/health.js";
 import type * as accounts from "../wire/identity/accounts.js";
@@ -32,7 +32,7 @@ export type PrepareDocument = Pick<Static<typeof attestations.SignDocument>, "ti
 export type AuditExportQuery = Static<typeof audit.AuditExportQuery>;
 export type AuthProof = Static<typeof auth.AuthProof>;
 export type PasswordSet = Static<typeof auth.PasswordSet>;
-/** A token and whose it is; whoever has the token can act for the key until it expires. */
+/** A token and its key. Anybody who has the token can act for the key until it expires. */
 export type Session = Static<typeof auth.LoginResult>;
 export type ClaimEntry = Static<typeof claims.ClaimEntry>;
 export type ClaimPayload = Static<typeof claims.ClaimPayload>;

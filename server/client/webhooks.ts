@@ -30,7 +30,7 @@ export class WebhooksClient {
     return confirmed(webhook, { ...asked, active: true, healthy: true, retry_count: 0 }, "The subscription");
   }
 
-  /** Active subscriptions; the operator's session sees everybody's. @throws ClientError */
+  /** Active subscriptions of the session's key. The operator's session sees those of all keys. @throws ClientError */
   async list(): Promise<Webhook[]> {
     const webhooks = await this.#authority.withSession((headers) =>
       this.#http.get(wire.WebhookList, "/webhooks", {}, headers),
@@ -40,7 +40,7 @@ export class WebhooksClient {
     return webhooks.map((webhook) => confirmed(webhook, { active: true }, "A subscription of the list"));
   }
 
-  /** Ends a subscription; what was not delivered is not delivered any more. @throws ClientError */
+  /** Ends a subscription. Waiting deliveries are not sent. @throws ClientError */
   async remove(id: number): Promise<Webhook> {
     const webhook = await this.#authority.withSession((headers) =>
       this.#http.delete(wire.Webhook, `/webhooks/${id}`, headers),

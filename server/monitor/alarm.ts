@@ -1,11 +1,11 @@
 /**
- * Alarms: what a monitor says of a log, and the evidence that goes with it. Evidence is what was received, to the letter,
- * beside what was held before, so that a third party can judge it offline (`docs/monitor.md`).
+ * Alarms of a monitor, and their evidence. Evidence is the received data, unchanged, beside the data that the monitor
+ * had before, so that a third party can judge it offline (`docs/monitor.md`).
  */
 import type { Entry, OperatorTerm, TreeHead } from "../../engine/verify/index.js";
 import type { Evidence } from "../client/index.js";
 
-/** How a log can be caught. Renaming one breaks the scripts of those who listen. */
+/** The kinds of misbehaviour. Scripts of users depend on these names. */
 export type Misconduct =
   /** The service shows another operator key than the pinned one, or a chain of keys that does not lead on from it. */
   | "operator-key"
@@ -17,26 +17,26 @@ export type Misconduct =
   | "fork"
   /** The newest head is smaller than one that was shown before. */
   | "shrunken"
-  /** A signed head is of a time that has not come yet. */
+  /** A signed head has a timestamp in the future. */
   | "future-head"
-  /** There is no head where there must be one. */
+  /** A size that must have a head has none. */
   | "missing-head"
   /** A signed head has another root than the entries that are served. */
   | "wrong-root"
-  /** An entry's content does not have the hashes that it claims. */
+  /** The content of an entry does not have the claimed hashes. */
   | "bad-entry"
   /** The log lists fewer entries than its signed head has leaves. */
   | "missing-entry"
-  /** An entry does not follow on the one before it: its link or its id. */
+  /** The link or the id of an entry does not follow from the entry before it. */
   | "broken-chain"
   /** An entry or a head is older than the one before it. */
   | "time-reversal"
-  /** An entry is not served as it was mirrored. */
+  /** The served entry differs from the mirrored one. */
   | "changed-entry";
 
-/** What shows it. Members that are of no concern are null. */
+/** The evidence. Members that do not matter are null. */
 export interface MonitorEvidence extends Evidence {
-  /** The entry before `entry`, or with `changed-entry` the one that was mirrored. */
+  /** The entry before `entry`, or with `changed-entry` the mirrored entry. */
   readonly other: Entry | null;
   /** PEM of the key that the service shows now, with `operator-key`. */
   readonly shownKey: string | null;
@@ -46,7 +46,7 @@ export interface MonitorEvidence extends Evidence {
   readonly checkpoint: string | null;
 }
 
-/** A log that was caught. Nothing of what it showed is mirrored. */
+/** The error for a misbehaviour of the log. Nothing of the data that shows it is mirrored. */
 export class Misbehaviour extends Error {
   readonly kind: Misconduct;
   readonly evidence: MonitorEvidence;
@@ -67,12 +67,12 @@ export interface Alarm {
   readonly server: string;
   /** By the clock of this machine. */
   readonly observed_at: string;
-  /** The newest head that holds. */
+  /** The newest verified head. */
   readonly head: TreeHead | null;
   /** Of `watched` and `rotated`. */
   readonly entry?: Entry;
-  /** Of `watched`: the fingerprint that the entry names. */
+  /** The fingerprint that the entry names, for `watched`. */
   readonly fingerprint?: string;
-  /** Of misconduct. */
+  /** The evidence, for a misbehaviour. */
   readonly evidence?: MonitorEvidence;
 }

@@ -1,7 +1,7 @@
 /**
- * What a monitor keeps in its folder: whose key signs the log and the newest head that held (`state.json`), the verified
- * copy of the log (`mirror/`, a data directory), and the evidence where the log was caught (`evidence/`). Whoever writes
- * here decides what is believed.
+ * The files in a monitor's folder: the operator key of the log and the newest verified head (`state.json`), the
+ * verified copy of the log (`mirror/`, a data directory), and evidence of misbehaviour (`evidence/`). Anybody who can
+ * write here decides what the monitor trusts.
  */
 import { randomUUID } from "node:crypto";
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { CairnlogError } from "../../engine/error.js";
 import { flushFolders } from "../../engine/flush.js";
 import { ClientState, type State, type Store } from "../client/index.js";
 
-/** How far watched events were told, which is never further than the mirror reaches. */
+/** The number of entries whose watched events were reported, which never exceeds the mirror's size. */
 const Told = Type.Object({ entries: Type.Integer({ minimum: 0 }) });
 
 export class MonitorFolder {
@@ -43,7 +43,7 @@ export class MonitorFolder {
     this.#write("told.json", { entries });
   }
 
-  /** @returns where it is kept */
+  /** @returns the path of the file */
   keepEvidence(kind: string, observedAt: string, evidence: unknown): string {
     const name = `${observedAt.replaceAll(":", "")}-${kind}-${randomUUID().slice(0, 8)}.json`;
     return this.#write(join("evidence", name), evidence);
@@ -62,7 +62,7 @@ export class MonitorFolder {
     try {
       value = JSON.parse(text);
     } catch {
-      // Refused below, with what is no state.
+      // A text that is not JSON is refused below, like any other damaged file.
     }
     if (Check(schema, value)) return value;
     throw new CairnlogError(
@@ -76,14 +76,14 @@ export class MonitorFolder {
   }
 }
 
-/** Writes a file whole or not at all: on disk before it has its name. @returns `path` */
+/** Writes a whole file or none: its bytes are on disk before it gets its name. @returns `path` */
 export function keepFile(path: string, text: string): string {
   mkdirSync(dirname(path), { recursive: true });
   const fresh = `${path}.${randomUUID()}`;
   try {
     const file = openSync(fresh, "wx", 0o644);
     try {
-      // Not `writeSync`: it may write a part alone, when there is room for no more, and says so by nothing but a number.
+      // `writeSync` is not used: on a full disk it may write only a part, and reports that only by its result.
       writeFileSync(file, text);
       fsyncSync(file);
     } finally {

@@ -1,6 +1,6 @@
 /**
- * The verified copy: a data directory as `cairnlog serve` knows it, without private tables and private key. What gets in
- * was checked by the same code that imports history; what is in is what the service is held to from then on.
+ * The verified copy: a data directory for `cairnlog serve`, without private tables and private key. New entries are
+ * checked by the code that imports history. The service must keep serving the mirrored entries unchanged.
  */
 import { join } from "node:path";
 import { CairnlogError } from "../../engine/error.js";
@@ -20,19 +20,19 @@ import { checkpointPath, operatorPublicKeyPath } from "../settings.js";
 import type { Misconduct } from "./alarm.js";
 import { keepFile } from "./folder.js";
 
-/** An entry of the log, and the head of the size that it made. */
+/** An entry of the log, and the head of the size that ends with it. */
 export interface Received {
   readonly entry: Entry;
-  /** Null for imported history, which has none. */
+  /** Null for an entry of imported history, which has no head. */
   readonly head: TreeHead | null;
 }
 
-/** What was found wrong with entries that should have come next. */
+/** The fault of entries that should have come next. */
 export interface Refusal {
   readonly kind: Misconduct;
   readonly detail: string;
   readonly entry: Entry;
-  /** The entry before it. */
+  /** The entry before the wrong one. */
   readonly other: Entry | null;
   readonly shown: TreeHead | null;
 }
@@ -73,7 +73,7 @@ export class Mirror {
     this.#shownKey = pem;
   }
 
-  /** Entries, all of them on disk. */
+  /** The number of mirrored entries. All of them are on disk. */
   get size(): number {
     return this.#writer.size;
   }
@@ -83,14 +83,14 @@ export class Mirror {
     return this.#reader.entry(leafIndex);
   }
 
-  /** The head of a size; undefined where there is none. */
+  /** The head of a size; undefined if there is none. */
   head(treeSize: number): TreeHead | undefined {
     return treeSize > 0 ? this.#reader.head(treeSize) : undefined;
   }
 
   /**
-   * Takes what comes next, or nothing of it.
-   * @returns what is wrong with it; null when it was taken
+   * Adds the next entries, all or none of them.
+   * @returns the fault; null if they were added
    * @throws CairnlogError `storage-failed`
    */
   async add(received: readonly Received[]): Promise<Refusal | null> {
@@ -112,7 +112,7 @@ export class Mirror {
     return null;
   }
 
-  /** Keeps a checkpoint that was found to agree with the copy. */
+  /** Keeps a checkpoint that agrees with the copy. */
   keepCheckpoint(note: string): void {
     keepFile(checkpointPath(this.#path), note);
   }
@@ -122,7 +122,7 @@ export class Mirror {
     await this.#writer.close();
   }
 
-  /** Which kind of lie item `i` is, or its head; that it is one is known. */
+  /** The kind of misbehaviour that item `i` or its head shows. The caller knows that one of them is wrong. */
   async #examined(received: readonly Received[], i: number, detail: string, isHeadAtFault: boolean): Promise<Refusal> {
     const { entry, head } = received[i]!;
     const before = received[i - 1] ?? this.#received(this.size);
@@ -131,7 +131,7 @@ export class Mirror {
     return { kind, detail, entry, other, shown: head };
   }
 
-  /** The entry that made a size, with the head of that size. */
+  /** The last entry of a size, with the head of that size. */
   #received(treeSize: number): Received | undefined {
     const entry = this.entry(treeSize - 1);
     return entry && { entry, head: this.head(treeSize) ?? null };
@@ -151,6 +151,6 @@ function entryKind(entry: Entry, other: Entry | null): Misconduct {
 }
 
 function isBefore(later: string, earlier: string): boolean {
-  // A version 1 timestamp may be none; then it is not known.
+  // A version 1 timestamp may be invalid. The result is then false.
   return canonicalTimestamp(later)! < canonicalTimestamp(earlier)!;
 }

@@ -1,10 +1,11 @@
 /**
- * Following one log over HTTP. Each round takes the newest head, fetches every entry up to it with the head of every size,
- * checks all of it, and compares some of what was mirrored before with what is served now. Everything that is received was
- * chosen by whoever answers; the folder alone is trusted.
+ * Follows one log over HTTP. Each round fetches the newest head and every entry up to it, with the head of every size.
+ * It checks all of them, and compares some mirrored entries with the served ones. The server chose all received data.
+ * Only the folder is trusted.
  *
- * If we crash here: the newest head that held is on disk before anything is built on it, the mirror grows by whole,
- * verified pages, and events are told before it is noted that they were.
+ * If we crash here: the newest verified head is on disk before anything builds on it. The mirror grows by whole,
+ * verified pages. Watched events are reported before this is noted, so they may be reported twice, but are never
+ * missed.
  */
 import { randomInt } from "node:crypto";
 import type { Static, TSchema } from "typebox";
@@ -27,26 +28,26 @@ import type { MonitorFolder } from "./folder.js";
 import { Mirror } from "./mirror.js";
 import { namedIn } from "./watched.js";
 
-/** Entries a page, and what is asked for instead when a page of them is too long to be borne. */
+/** Entries on a page, and the smaller pages that are requested if an answer is too long. */
 const PAGE_SIZES = [200, 20, 1] as const;
-/** Sizes whose heads are asked for together, the most that `GET /log/heads` gives. */
+/** Number of sizes whose heads are requested together: the maximum of `GET /log/heads`. */
 const HEADS = 1000;
 
-/** How far the operator's clock may be ahead of this machine's. */
+/** Maximum milliseconds by which the operator's clock may be ahead of this machine's. */
 const CLOCK_SKEW_MS = 5 * 60_000;
 
-/** Three lines and a signature, whatever they say. */
+/** The form of a checkpoint: three lines, any extension lines, and a signature. */
 const NOTE = /^[^\n]+\n\d+\n[A-Za-z0-9+/]{43}=\n(?:[^\n]+\n)*\n\u2014 /;
 
 export interface MonitorOptions {
   readonly server: string;
   readonly folder: MonitorFolder;
   readonly fetch: typeof fetch;
-  /** PEM; without it the key in the folder counts, or the first one that the service shows. */
+  /** PEM. If absent, the key in the folder is used, or else the first one that the service shows. */
   readonly operatorKey?: string | undefined;
-  /** Fingerprints in the log's spelling. */
+  /** Fingerprints in the log's form. */
   readonly watched?: ReadonlySet<string>;
-  /** Told of every entry that names a watched key, at least once. */
+  /** Called for every entry that names a watched key, at least once. */
   readonly onWatched?: (entry: Entry, fingerprint: string) => Promise<void>;
   /** Told of every entry that hands the log to another operator key, at least once. */
   readonly onRotation?: (entry: Entry) => Promise<void>;
@@ -55,7 +56,7 @@ export interface MonitorOptions {
 }
 
 export interface RoundOptions {
-  /** Whether every mirrored entry is compared with what is served, not just one page of them. */
+  /** Whether every mirrored entry is compared with the served one, and not only one page of them. */
   readonly audit?: boolean;
 }
 
@@ -65,7 +66,7 @@ export class Monitor {
   readonly #watch: Watch;
   #mirror: Mirror | null = null;
 
-  /** @throws TypeError for an address that is none; CairnlogError `invalid-key` */
+  /** @throws TypeError for an invalid address; CairnlogError `invalid-key` */
   constructor(options: MonitorOptions) {
     this.#options = options;
     this.#http = new Http(options.server, options.fetch);
@@ -74,26 +75,26 @@ export class Monitor {
     );
   }
 
-  /** The newest head that held, of this round or an earlier one. */
+  /** The newest verified head, of this round or an earlier one. */
   async newestHead(): Promise<TreeHead | null> {
     return ((await this.#options.folder.store.load())?.head ?? null) as TreeHead | null;
   }
 
-  /** Entries mirrored; 0 before the first round. */
+  /** Number of mirrored entries; 0 before the first round. */
   get size(): number {
     return this.#mirror?.size ?? 0;
   }
 
   /**
-   * One round: everything the log has by now, checked and mirrored.
-   * @throws Misbehaviour; ClientError when the service cannot be asked; CairnlogError `storage-failed`
+   * One round: all new entries of the log, verified and mirrored.
+   * @throws Misbehaviour; ClientError if the service cannot be asked; CairnlogError `storage-failed`
    */
   async round({ audit = false }: RoundOptions = {}): Promise<void> {
     let key = await this.#operators();
     this.#mirror ??= await Mirror.open(this.#options.folder.mirror, key);
     this.#mirror.operators = key;
     await this.#tellWatched();
-    // First: what it says was true before the head that comes next.
+    // The checkpoint is fetched first, so that the head that is fetched next must cover it.
     const note = await this.#checkpoint();
     const head = await this.#newest();
     // The log may have been handed over in the middle of this round.
@@ -153,14 +154,14 @@ export class Monitor {
     if (ours && ours.root_hash !== shown.root_hash)
       return this.#caught("fork", twoHeads(shown.tree_size), { ...evidence, known: ours });
     if (known && shown.tree_size < known.tree_size) return this.#caught("shrunken", detail, evidence);
-    // The service's own head of the size we know convicts it without any proof.
+    // A signed head of the service for the known size convicts the operator without any proof.
     const theirs = known && (await this.#headOf(known.tree_size));
     if (theirs && theirs.root_hash !== known.root_hash && (await verifyTreeHead(theirs, key)))
       return this.#caught("fork", twoHeads(known.tree_size), { ...evidence, shown: theirs });
     return this.#caught("fork", detail, evidence);
   }
 
-  /** The head that the service gives for a size now; null where it gives none. */
+  /** The head that the service now gives for a size; null if it gives none. */
   async #headOf(size: number): Promise<TreeHead | null> {
     return this.#get(wire.TreeHead, `/log/sth/${size}`).catch((error: unknown) => {
       if (error instanceof ClientError) return null;
@@ -168,7 +169,7 @@ export class Monitor {
     });
   }
 
-  /** Every entry up to a head, page by page. */
+  /** Mirrors every entry up to a head, page by page. */
   async #follow(mirror: Mirror, head: TreeHead): Promise<void> {
     const { onProgress } = this.#options;
     while (mirror.size < head.tree_size) {
@@ -196,7 +197,8 @@ export class Monitor {
     for (const [i, entry] of entries.entries()) {
       const size = from + i + 1;
       const head = heads.get(size) ?? null;
-      // Imported history has no heads and may have gaps; what was appended since has neither excuse.
+      // Imported history has no heads and may skip ids. Entries that were appended later must have heads and
+      // consecutive ids.
       if (signed && !head)
         throw await this.#caught("missing-head", `There is a head of size ${size - 1}, but none of ${size}.`, {});
       if (signed && previous && entry.id !== previous.id + 1)
@@ -216,7 +218,7 @@ export class Monitor {
     throw await this.#caught(kind, `Entry ${refusal.entry.id}: ${detail}`, parts);
   }
 
-  /** Entries from leaf `from` on, at least one and none beyond `to`; as many as a page gives. */
+  /** Entries from leaf `from` on, at least one and none beyond `to`; at most as many as a page has. */
   async #page(from: number, to: number, head: TreeHead | null): Promise<Entry[]> {
     for (const perPage of PAGE_SIZES) {
       const query = { page: Math.floor(from / perPage) + 1, per_page: perPage };
@@ -246,7 +248,7 @@ export class Monitor {
     return bySize;
   }
 
-  /** The newest checkpoint as it is served; null where there is none. */
+  /** The newest checkpoint as it is served; null if there is none. */
   async #checkpoint(): Promise<string | null> {
     const url = `${this.#http.server}/api/v1/log/checkpoint`;
     const response = await this.#options.fetch(url, { redirect: "error" }).catch((cause: unknown) => {
@@ -254,7 +256,7 @@ export class Monitor {
     });
     if (response.status === 404) return null;
     const note = await response.text();
-    // A gateway's page accuses nobody.
+    // The error page of a gateway is no evidence against the log.
     if (!response.ok || !NOTE.test(note)) throw malformed("The service answers with something else than a checkpoint.");
     return note;
   }
@@ -340,7 +342,7 @@ export class Monitor {
     folder.told = mirror.size;
   }
 
-  /** The error for a log that was caught, with what is known beside what was shown. */
+  /** The error for a misbehaviour of the log, with the known and the received data. */
   async #caught(kind: Misconduct, detail: string, parts: Partial<MonitorEvidence>): Promise<Misbehaviour> {
     const { pem } = await this.#watch.operatorKey();
     const nothing = { shown: null, proof: null, entry: null, other: null, shownKey: null, shownOperators: null };
@@ -356,8 +358,8 @@ export class Monitor {
 }
 
 /**
- * Whether a head was made later than now, by this machine's clock. Such a head would pass for news until then, so that a
- * log which has fallen silent would not be noticed. A timestamp that cannot be read counts as one.
+ * Whether a head's timestamp is in the future, by this machine's clock. Until that time, such a head would look new,
+ * and a log that has stalled would not be noticed. A timestamp that cannot be read counts as one.
  */
 const isFromFuture = ({ timestamp }: TreeHead): boolean => !(Date.parse(timestamp) <= Date.now() + CLOCK_SKEW_MS);
 
@@ -381,7 +383,10 @@ const fromFuture = ({ tree_size, timestamp }: TreeHead): string =>
 
 const twoHeads = (size: number) => `The operator has signed two different tree heads of size ${size}.`;
 
-/** What must never change of an entry: all but its timestamp proof, which may come late and grow. */
+/**
+ * The part of an entry that must never change: everything except its anchoring proof, which may be added later and
+ * grow.
+ */
 function content(entry: Entry): string {
   const { id, timestamp, event_type, payload, previous_hash, entry_hash, chain_version = 1, entry_hashes } = entry;
   return canonicalJson({

@@ -1,4 +1,4 @@
-/** Posting an alarm to an address of the monitor's owner, who answers for where that leads. */
+/** Posts alarms to an address that the monitor's owner has configured and is responsible for. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Alarm } from "./alarm.js";
 
@@ -7,9 +7,9 @@ const FIRST_PAUSE_MS = 1_000;
 const REQUEST_MS = 10_000;
 
 /**
- * POSTs the alarm as JSON until it is answered with 2xx, a few times at most.
- * @param pause waits so many milliseconds
- * @returns why it was not taken; null when it was
+ * POSTs the alarm as JSON until the answer is 2xx, a few times at most.
+ * @param pause waits this many milliseconds
+ * @returns the reason of the failure; null after a success
  */
 export async function post(
   url: string,

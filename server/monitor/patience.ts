@@ -1,29 +1,29 @@
 /**
- * `fetch` for a monitor: waits out rate limits and short outages, and lets nobody who answers fill the memory or hold the
- * line for ever.
+ * `fetch` for a monitor: waits until rate limits and short outages end. A server can neither fill the memory nor delay
+ * an answer for ever.
  */
 import { setTimeout as timer } from "node:timers/promises";
 import { OversizedAnswer, readBody, secondsAsked } from "../client/body.js";
 
 const REQUEST_MS = 60_000;
-/** Tries before an outage is somebody else's business. */
+/** Number of attempts before an outage is reported. */
 const TRIES = 5;
 const FIRST_PAUSE_MS = 1_000;
-/** What a service may ask to be waited for in one request, all in all: the default limit renews itself every minute. */
+/** Maximum of all waiting times in one request. The default rate limit is reset every minute. */
 const MAX_WAIT_MS = 15 * 60_000;
 
 export interface PatienceOptions {
-  /** Ends every wait and every request. */
+  /** Aborts every wait and every request. */
   readonly signal: AbortSignal;
-  /** Told in a sentence why nothing happens for a while. */
+  /** Called with a sentence that explains a wait. */
   readonly say: (sentence: string) => void;
-  /** Waits so many milliseconds, or until the signal is raised, and rejects then. By the clock when absent. */
+  /** Waits this many milliseconds. Rejects when the signal is aborted. Uses a timer, if absent. */
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** A minute when absent. */
+  /** Time limit for one request in milliseconds; a minute, if absent. */
   readonly requestMs?: number;
 }
 
-/** Rejects as `fetch` does when it gives up, and with `OversizedAnswer`. */
+/** A `fetch` that waits. It rejects as `fetch` does when it gives up, and with `OversizedAnswer`. */
 export function patientFetch(options: PatienceOptions): typeof fetch {
   const { signal, say, sleep = byTheClock, requestMs = REQUEST_MS } = options;
   return async (input, init) => {
@@ -41,7 +41,7 @@ export function patientFetch(options: PatienceOptions): typeof fetch {
       }
       const asked = response && secondsAsked(response.headers);
       const pause = asked ? asked * 1000 : FIRST_PAUSE_MS * 2 ** failures;
-      // A limit that names its end is no outage.
+      // A rate limit with a `Retry-After` does not count as a failure.
       if (response?.status !== 429 || !asked) failures++;
       waited += pause;
       if (failures === TRIES || waited > MAX_WAIT_MS) {
@@ -63,7 +63,7 @@ function reason(response: Response | null): string {
   return response.status === 429 ? "The service's limit is reached" : `The service answers ${response.status}`;
 }
 
-/** The answer with its body read, as far as that is bearable. */
+/** The answer with its body read, up to the maximum size. */
 async function whole(response: Response): Promise<Response> {
   const { status, headers, body } = response;
   const bytes = await readBody(response);

@@ -56,10 +56,10 @@ interface Lane {
   cancelTimer: () => void;
 }
 
-/** What goes to one host, through however many lanes. */
+/** The attempts to one host, from all lanes. */
 interface Host {
   underWay: number;
-  /** Lanes that have something for it, in the order in which they get the next free place. */
+  /** Lanes with deliveries for the host, in the order in which they get the next free place. */
   readonly waiting: Set<number>;
 }
 
@@ -175,7 +175,7 @@ export class Deliverer {
     if (next !== null) this.#lookAt(lane, next, now);
   }
 
-  /** Takes a place among the attempts to a host; where there is none, the lane waits for its turn. */
+  /** Takes a place among the attempts to a host. If none is free, the lane waits for its turn. */
   #enter(name: string, lane: number): boolean {
     const host = this.#hosts.get(name) ?? { underWay: 0, waiting: new Set() };
     this.#hosts.set(name, host);
@@ -187,7 +187,7 @@ export class Deliverer {
     return true;
   }
 
-  /** Gives a place back, to the lane that has waited longest and still has something. */
+  /** Gives a place back. The lane that has waited longest and still has deliveries gets it. */
   #leave(name: string): void {
     const host = this.#hosts.get(name)!;
     host.underWay--;

@@ -1,4 +1,4 @@
-/** Accounts: opening one, getting it back, and binding further keys to it. None of that is on the log. */
+/** Accounts: opening, recovery, and further keys. They are not in the log. */
 import { accountStatement, enrolmentStatement } from "../../../engine/verify/contract.js";
 import { parsePublicKey } from "../../../engine/verify/index.js";
 import * as wire from "../../wire/identity/accounts.js";
@@ -15,13 +15,13 @@ import type {
   RecoveredAccount,
 } from "../types.js";
 
-/** An account; its first key is the signer's, unless another is named. */
+/** An account. Its first key is the signer's, unless another is given. */
 export type NewAccount = Omit<OpenAccount, "key_fingerprint"> & { readonly key_fingerprint?: string };
 
-/** What gets an account back; the key that takes the place of all others is the signer's, unless another is named. */
+/** The recovery of an account. The key that replaces all others is the signer's, unless another is given. */
 export type Recovery = Omit<RecoverAccount, "key_fingerprint"> & { readonly key_fingerprint?: string };
 
-/** How a further key is to be known. */
+/** The description of a further key. */
 export type NewCredential = Pick<EnrollCredential, "device_label" | "credential_type" | "hardware_attestation">;
 
 export class AccountsClient {
@@ -34,8 +34,8 @@ export class AccountsClient {
   }
 
   /**
-   * Opens an account for a key that is registered. The signer's key signs that, so that nobody else can hold it.
-   * @returns with the recovery key, which is shown this once and kept nowhere; a secret
+   * Opens an account for a registered key. The signer's key signs the request, so that nobody else can claim the key.
+   * @returns the account with its recovery key, a secret that is shown only this once and stored nowhere
    * @throws ClientError
    */
   async open(account: NewAccount): Promise<OpenedAccount> {
@@ -49,20 +49,23 @@ export class AccountsClient {
   }
 
   /**
-   * Gets an account back with its recovery key. Every credential it had is revoked.
-   * @returns with the new recovery key; a secret
+   * Recovers an account with its recovery key. All of its credentials are revoked.
+   * @returns the account with its new recovery key, a secret
    * @throws ClientError
    */
   async recover(recovery: Recovery): Promise<RecoveredAccount> {
     const body = this.#withKey(recovery);
     const recovered = await this.#http.post(wire.RecoveredAccount, "/users/recover", body);
     const { display_name } = recovered.user;
-    // It was named without regard to case.
+    // Case is ignored when an account is named.
     const isNamed = folded(display_name) === folded(body.pseudonym);
     return checked(recovered, isNamed ? display_name : body.pseudonym, body);
   }
 
-  /** Binds another, registered key to the account of the signer's. Both sign, and both are in hardware. @throws ClientError */
+  /**
+   * Adds another registered key to the account of the signer's key. Both keys sign, and both are in hardware.
+   * @throws ClientError
+   */
   async enroll(holder: Signer, credential: NewCredential): Promise<Enrolled> {
     const issuing_fingerprint = this.#authority.key.fingerprint;
     const key_fingerprint = parsePublicKey(holder.publicKeyPem).fingerprint;
@@ -89,7 +92,7 @@ export class AccountsClient {
 /** The form in which the service compares display names. */
 const folded = (name: string): string => name.normalize("NFD").toLowerCase().toUpperCase().toLowerCase();
 
-/** What was said of a credential. */
+/** The description of a credential in the request. */
 type Bound = Pick<NewCredential, "device_label" | "credential_type"> & { readonly key_fingerprint: string };
 
 /** @throws ClientError `malformed-answer` */
@@ -99,7 +102,7 @@ function checked<T extends OpenedAccount>(account: T, display_name: string, boun
   return account;
 }
 
-/** A credential that was made just now. @throws ClientError `malformed-answer` */
+/** Checks a new credential. @throws ClientError `malformed-answer` */
 function checkCredential(
   credential: Enrolled["credential"],
   { key_fingerprint, credential_type, device_label }: Bound,

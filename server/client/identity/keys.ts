@@ -1,4 +1,4 @@
-/** The key registry: registering, replacing and revoking one's key, each with a receipt that is checked on arrival. */
+/** The key registry: registering, replacing and revoking the signer's key. Each receipt is verified on arrival. */
 import { registrationStatement, successionMessage } from "../../../engine/verify/contract.js";
 import { encodeBase64, type PublicKey, parsePublicKey } from "../../../engine/verify/index.js";
 import * as wire from "../../wire/identity/keys.js";
@@ -21,10 +21,10 @@ export interface RegisterOptions {
 }
 
 export interface SucceedOptions {
-  /** Default: the old key's. */
+  /** The old key's pseudonym, if absent. */
   readonly pseudonym?: string | undefined;
   readonly expirationDate?: string | undefined;
-  /** Whether the old key has expired, so that it takes a recovery challenge. */
+  /** Whether the old key has expired. It then needs a recovery challenge. */
   readonly recovery?: boolean;
 }
 
@@ -40,7 +40,7 @@ export class KeysClient {
   }
 
   /**
-   * Registers the signer's key, which signs that. What strangers registered for it before gives way.
+   * Registers the signer's key, which signs the request. It replaces a registration of the key by strangers.
    * @throws ClientError
    */
   async register({ pseudonym, expirationDate }: RegisterOptions): Promise<KeyRegistered> {
@@ -71,7 +71,7 @@ export class KeysClient {
     return this.#watch.agreed(receipt, { fingerprint, pseudonym: name, algorithm, ...placeOf(proven) }, proven);
   }
 
-  /** Replaces the signer's key by another, both of which sign. @throws ClientError */
+  /** Replaces the signer's key by another one. Both sign. @throws ClientError */
   async succeed(successor: Signer, options: SucceedOptions = {}): Promise<KeySucceeded> {
     const { pseudonym, expirationDate, recovery = false } = options;
     const old_fingerprint = this.#authority.key.fingerprint;
@@ -105,7 +105,7 @@ export class KeysClient {
     return this.#watch.agreed(receipt, { old_fingerprint, new_fingerprint: fingerprint, ...placeOf(proven) }, proven);
   }
 
-  /** Disables one's key for ever. @throws ClientError */
+  /** Revokes the signer's key for ever. @throws ClientError */
   async revoke(): Promise<KeyRevoked> {
     const { fingerprint } = this.#authority;
     const floor = await this.#watch.sizeBefore();
@@ -119,7 +119,10 @@ export class KeysClient {
     return this.#watch.agreed(receipt, { fingerprint, ...placeOf(proven) }, proven);
   }
 
-  /** A key as the service tells of it; its public key has the fingerprint that was asked for. @throws ClientError */
+  /**
+   * The service's record of a key. The client checks that the public key has the requested fingerprint. @throws
+   * ClientError
+   */
   async find(fingerprint: string): Promise<KeyDetail> {
     const key = await this.#http.get(wire.KeyDetail, `/keys/${encodeURIComponent(fingerprint)}`);
     const shown = readKey(key.public_key);
@@ -134,7 +137,9 @@ export class KeysClient {
     return confirmed(status, { fingerprint: asLogged(fingerprint) }, "The key's status");
   }
 
-  /** Keys in order of registration, each once; with a text, those whose pseudonym contains it. @throws ClientError */
+  /**
+   * Keys in order of registration, each once. With a text, only keys whose pseudonym contains it. @throws ClientError
+   */
   async *list(pseudonym?: string): AsyncGenerator<KeySummary, void, undefined> {
     const path = pseudonym === undefined ? "/keys" : "/keys/search";
     const seen = new Set<string>();
@@ -147,7 +152,7 @@ export class KeysClient {
   }
 }
 
-/** Undefined for what is no key. */
+/** The parsed key; undefined for a text that is not a public key. */
 function readKey(pem: string): PublicKey | undefined {
   try {
     return parsePublicKey(pem);

@@ -1,4 +1,4 @@
-/** Anchoring of the log in Bitcoin: how far it is, and, for the operator, having it done. */
+/** Anchoring of the log in Bitcoin: its state and, for the operator, starting it. */
 import { checkOtsProof, type TreeHead } from "../../../engine/verify/index.js";
 import * as wire from "../../wire/log/anchoring.js";
 import { TreeHead as TreeHeadSchema } from "../../wire/log/log.js";
@@ -19,14 +19,17 @@ export class AnchoringClient {
     this.#authority = authority;
   }
 
-  /** The newest anchored entry, how far its proof is, and whether anchoring is due; the service's word. @throws ClientError */
+  /**
+   * The newest anchored entry, the state of its proof, and whether anchoring is due. The answer cannot be verified.
+   * @throws ClientError
+   */
   status(): Promise<AnchorStatus> {
     return this.#http.get(wire.AnchorStatus, "/log/anchor-status");
   }
 
   /**
-   * Has the newest entry anchored. Takes the operator's session.
-   * @throws ClientError `malformed-answer` for a proof that is of another digest than the entry's
+   * Anchors the newest entry. Needs the operator's session.
+   * @throws ClientError `malformed-answer` for a proof of another digest than the entry's
    */
   async anchor(): Promise<Anchored> {
     const floor = await this.#watch.sizeBefore();
@@ -42,7 +45,9 @@ export class AnchoringClient {
     return this.#watch.agreed(anchored, { entry_hashes: proven.entry.entry_hashes }, proven);
   }
 
-  /** A head of the current size with a timestamp of now, checked. Takes the operator's session. @throws ClientError */
+  /**
+   * A new head of the current size with the current time, verified. Needs the operator's session. @throws ClientError
+   */
   async signHead(): Promise<TreeHead> {
     const floor = await this.#watch.sizeBefore();
     const head = await this.#authority.withSession((headers) =>

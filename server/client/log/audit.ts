@@ -1,4 +1,4 @@
-/** Audit export: the entries of a scope, a key, a document or a period, however many. */
+/** Audit export: all entries of a scope, a key, a document or a period. */
 import type { Entry } from "../../../engine/verify/index.js";
 import { AuditExport } from "../../wire/log/audit-export.js";
 import { isOversized } from "../error.js";
@@ -6,10 +6,10 @@ import type { Http } from "../http.js";
 import type { AuditExportQuery } from "../types.js";
 import type { Watch } from "./watch.js";
 
-/** Which entries are exported; without any, all. */
+/** Selects the exported entries; all, if empty. */
 export type AuditFilter = Partial<Omit<AuditExportQuery, "format" | "page" | "page_size">>;
 
-/** Entries a page, and what is asked for instead when a page of them is too long to be borne. */
+/** Entries on a page, and the smaller pages that are requested if an answer is too long. */
 const PAGE_SIZES = [1000, 40, 1] as const;
 
 export class AuditClient {
@@ -22,8 +22,8 @@ export class AuditClient {
   }
 
   /**
-   * Entries that match, oldest first, each once. Content is checked against its hashes and the filter; that none is left out,
-   * nothing shows. Each question begins where the last answer ended.
+   * Matching entries, oldest first, each once. Their content is checked against their hashes and the filter. Nothing
+   * proves that the list is complete. Each request begins after the last received entry.
    * @throws ClientError
    */
   async *entries(filter: AuditFilter = {}): AsyncGenerator<Entry, void, undefined> {
@@ -48,7 +48,7 @@ export class AuditClient {
     }
   }
 
-  /** A page of entries as the service writes CSV (RFC 4180), with a header line; not checked. @throws ClientError */
+  /** A page of entries as CSV of the service (RFC 4180), with a header line; not verified. @throws ClientError */
   csv(query: Partial<Omit<AuditExportQuery, "format">> = {}): Promise<string> {
     return this.#http.text("/audit/export", { ...query, format: "csv" });
   }

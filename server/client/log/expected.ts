@@ -1,9 +1,9 @@
-/** What the entry has to say that the log makes of a request. */
+/** The expected content of the entry that the log makes of a request. */
 import type { Entry } from "../../../engine/verify/index.js";
 import { type EventType, kindOf, type PayloadOf } from "../../../engine/verify/kinds.js";
 import { same } from "../compare.js";
 
-/** Stands for a value that the service chooses: the request does not say which. */
+/** Stands for a value that the service chooses, so that any value is accepted. */
 export const CHOSEN = Symbol("chosen by the service");
 
 /** An entry's type and every member of its payload. */
@@ -14,11 +14,11 @@ export type Expected = {
   };
 }[EventType];
 
-/** The name of what an entry says differently, or does not say; undefined when it is the one expected. */
+/** The name of a member that differs from the expected entry; undefined if none does. */
 export function deviation(entry: Entry, { event_type, payload }: Expected): string | undefined {
   if (entry.event_type !== event_type) return "event_type";
   const { payload: members, added = [] } = kindOf(event_type)!;
-  // Entries of earlier versions of the service lack these. Where an entry has one, it must say what was sent.
+  // Entries of earlier versions of the service lack these members. If an entry has one, it must have the sent value.
   const isNew = (name: string) => name === "event_type" || added.includes(name);
   return Object.entries({ event_type, ...payload }).find(([name, value]) => {
     const isAbsent = !Object.hasOwn(entry.payload, name);

@@ -1,6 +1,6 @@
 /**
- * Whether an entry that is listed can be one of those that were asked for. That a list is complete, nothing shows; that it
- * holds only what was asked for, every entry shows by itself.
+ * Checks whether a listed entry matches the requested filter. Nothing proves that a list is complete. But each entry
+ * shows whether it belongs in the list.
  */
 import { AUDIT_SCOPES, type AuditScope, FINGERPRINT_MEMBERS, SEARCH_MEMBERS } from "../../../engine/verify/contract.js";
 import { canonicalTimestamp, type Entry, kindOf } from "../../../engine/verify/index.js";
@@ -22,7 +22,7 @@ export interface EntryCriteria {
 const DATE = /^\d{4}-\d\d-\d\d$/;
 const PREFIX = "sha256:";
 
-/** The name of a filter that an entry does not pass; undefined when it passes all. */
+/** The name of a filter that an entry does not match; undefined if it matches all. */
 export function failedFilter(entry: Entry, criteria: EntryCriteria): string | undefined {
   const checks: Readonly<Record<keyof EntryCriteria, (entry: Entry, value: never) => boolean>> = CHECKS;
   return (Object.keys(CHECKS) as (keyof EntryCriteria)[]).find(
@@ -55,12 +55,12 @@ const CHECKS = {
   after_id: ({ id }: Entry, after: number) => id > after,
 };
 
-/** A list of names separated by commas, whatever way it has of writing a comma within a name. */
+/** A comma-separated list of names without escapes for commas within a name. */
 const plain = (list: string): string => list.replaceAll("\\", "");
 
 const bare = (hash: string): string => (hash.startsWith(PREFIX) ? hash.slice(PREFIX.length) : hash);
 
-/** Values of those members that are texts, in lower case. */
+/** The values of the given members that are texts, in lower case. */
 function texts({ payload }: Entry, members: readonly string[]): string[] {
   return members.flatMap((name) => {
     const value = payload[name];
@@ -68,7 +68,10 @@ function texts({ payload }: Entry, members: readonly string[]): string[] {
   });
 }
 
-/** Whether one moment is not after another. A date stands for its day's moment; version 1 timestamps may be no moments. */
+/**
+ * Whether one moment is not after another. A date stands for the given time of that day. Timestamps of version 1 may
+ * not be valid moments.
+ */
 function isInOrder(earlier: string, later: string, momentOfDay: string): boolean {
   const [from, to] = [earlier, later].map((time) => canonicalTimestamp(DATE.test(time) ? time + momentOfDay : time));
   return from === undefined || to === undefined || from <= to;

@@ -1,4 +1,4 @@
-/** Reading the log: heads, proofs and entries, each checked before it is handed over. */
+/** Reads the log: heads, proofs and entries. Each is verified before it is returned. */
 import {
   type Checkpoint,
   type Entry,
@@ -18,13 +18,15 @@ import type { EntryCriteria } from "./filters.js";
 import type { ProvenEntry } from "./proven.js";
 import type { Watch } from "./watch.js";
 
-/** Which entries `LogReader.entries` lists; without any, all. */
+/** Selects the entries that `LogReader.entries` lists; all, if empty. */
 export type EntryFilter = Pick<LogQuery, "event_type" | "tags" | "search">;
 
-/** What `LogReader.auditTrail` goes by: at least one of fingerprint, document_hash, start_date and end_date. */
+/**
+ * Selects the entries of `LogReader.auditTrail`: at least one of fingerprint, document_hash, start_date and end_date.
+ */
 export type TrailFilter = Omit<AuditTrailQuery, "page" | "per_page">;
 
-/** Entries that are proven together. */
+/** Number of entries that are proven together. */
 const BATCH = 200;
 
 export class LogReader {
@@ -36,7 +38,7 @@ export class LogReader {
     this.#watch = watch;
   }
 
-  /** The key that heads are checked under. @throws ClientError */
+  /** The operator key for all heads. @throws ClientError */
   operatorKey(): Promise<PublicKey> {
     return this.#watch.operatorKey();
   }
@@ -60,20 +62,21 @@ export class LogReader {
     return this.#watch.newest();
   }
 
-  /** The head that was signed when the tree had `treeSize` leaves, checked. @throws ClientError */
+  /** The head of the tree with `treeSize` leaves, verified. @throws ClientError */
   headOf(treeSize: number): Promise<TreeHead> {
     return this.#watch.headOf(treeSize);
   }
 
   /**
-   * The heads that were signed of the sizes from `from` on, `limit` (at most 1000) sizes of them, each checked: signed, and
-   * the beginning of the last head seen. Sizes of imported history have none.
+   * The first signed heads of `limit` (at most 1000) sizes from `from` on. Each is verified: signed, and consistent
+   * with the last seen head. Sizes of imported history have no heads.
    * @throws ClientError `log-misbehaved`
    */
   async heads(from: number, limit: number): Promise<readonly TreeHead[]> {
     const known = await this.#watch.floor();
     const { heads } = await this.#http.get(wire.TreeHeads, "/log/heads", { from, limit });
-    // Once there is a head, there is one of every size. Only the first ones may be those of imported history.
+    // From the first size with a head on, every size has one. Only sizes of imported history, which come first, may
+    // have none.
     const first = heads[0]?.tree_size ?? from + limit;
     for (const [i, head] of heads.entries()) {
       await this.#watch.accept(head);
@@ -81,9 +84,10 @@ export class LogReader {
         throw await this.#watch.misbehaved("The log showed other heads than those asked for.", { shown: head });
     }
     const last = Math.min(known, from + limit - 1);
-    // Sizes of imported history have no heads, so those before the first one that is shown must have none.
+    // Sizes of imported history have no heads. The sizes before the first shown head must be of that kind.
     const isLate = first > from && (await this.#watch.hasHead(first - 1));
-    // None at all may be imported history, unless the size of the last head seen is among those asked for.
+    // An answer without heads may be about imported history, unless the requested sizes include that of the last seen
+    // head.
     const isCut = heads.length ? first + heads.length <= last : from <= known && known <= last;
     if (isCut || isLate)
       throw await this.#watch.misbehaved("The log left out heads of sizes that it has.", {
@@ -92,7 +96,9 @@ export class LogReader {
     return heads;
   }
 
-  /** The newest entry in outline, proven to lie where the count says, and how many there are. @throws ClientError */
+  /**
+   * A summary of the newest entry, which is proven to be the last leaf, and the number of entries. @throws ClientError
+   */
   async summary(): Promise<LogHead> {
     const floor = await this.#watch.floor();
     const summary = await this.#http.get(wire.LogHead, "/log/head");
@@ -106,28 +112,31 @@ export class LogReader {
     return summary;
   }
 
-  /** An entry, proven to lie in the tree of the newest head. @throws ClientError */
+  /** An entry, proven to be in the tree of the newest head. @throws ClientError */
   async entry(id: number): Promise<ProvenEntry> {
     return this.#watch.proven(id, null, await this.#watch.floor());
   }
 
-  /** The proof of a leaf, checked; under the newest head, or under that of an earlier size. @throws ClientError */
+  /** The verified proof of a leaf, under the newest head or under that of an earlier size. @throws ClientError */
   proof(leafIndex: number, treeSize?: number): Promise<InclusionProof> {
     return this.#watch.inclusion(leafIndex, treeSize);
   }
 
-  /** The proof that the tree of `from` leaves is the beginning of that of `to`, checked against both heads. @throws ClientError */
+  /**
+   * The proof that the tree of `to` leaves extends the tree of `from` leaves, verified against both heads. @throws
+   * ClientError
+   */
   async consistency(from: number, to: number): Promise<ConsistencyProof> {
     const [older, newer] = [await this.headOf(from), await this.headOf(to)];
     return this.#watch.consistency(older, newer);
   }
 
   /**
-   * The newest checkpoint, whose signature holds and whose root is that of the head of its size. Only of logs whose operator
-   * key is Ed25519.
-   * @param name of the log; default: the one in the checkpoint
-   * @throws ClientError `log-misbehaved`; `stale-answer` when it is older than the last head seen, as that of a mirror may
-   *   be that copies the log just now
+   * The newest checkpoint. Its signature is verified, and its root must be that of the head of its size. Only logs with
+   * an Ed25519 operator key have checkpoints.
+   * @param name of the log; by default the one in the checkpoint
+   * @throws ClientError `log-misbehaved`; `stale-answer` when it is older than the last seen head, which may happen
+   *   with a mirror that is copying the log
    */
   async checkpoint(name?: string): Promise<{ readonly note: string; readonly checkpoint: Checkpoint }> {
     const floor = await this.#watch.floor();
@@ -150,7 +159,8 @@ export class LogReader {
   }
 
   /**
-   * A tile of the tree (`docs/tiles.md`): hashes of 32 bytes, which the root of a head shows to be right, or not.
+   * A tile of the tree (`docs/tiles.md`): hashes of 32 bytes, not verified. They can be verified against the root of a
+   * head.
    * @param width number of hashes of a partial tile
    * @throws ClientError `not-found` for a tile that is not complete yet
    */
@@ -159,7 +169,7 @@ export class LogReader {
     return this.#http.bytes(`/log/tile/${version}/${level}/${index}${partial}`);
   }
 
-  /** Has the service verify the whole log, which is its word. @throws ClientError */
+  /** Lets the service verify the whole log. The result cannot be verified. @throws ClientError */
   async verify(): Promise<VerifyReport> {
     const floor = await this.#watch.floor();
     const report = await this.#http.post(wire.VerifyReport, "/log/verify", {});
@@ -169,27 +179,30 @@ export class LogReader {
   }
 
   /**
-   * Entries that match, oldest first, each once. Their content is checked against their hashes and the filter; that the
-   * list is complete, or that an entry in it is in the tree, nothing shows (`entry` and `since` prove it).
+   * Matching entries, oldest first, each once. Their content is checked against their hashes and the filter. Nothing
+   * proves that the list is complete, or that its entries are in the tree; `entry` and `since` prove that.
    * @throws ClientError
    */
   entries(filter: EntryFilter = {}): AsyncGenerator<Entry, void, undefined> {
     return this.#checked("/log", filter, filter);
   }
 
-  /** Entries that name a key, oldest first; checked as those of `entries` are. @throws ClientError */
+  /** Entries that name a key, oldest first, with the same checks as `entries`. @throws ClientError */
   byFingerprint(fingerprint: string): AsyncGenerator<Entry, void, undefined> {
     return this.#checked(`/log/by-fingerprint/${encodeURIComponent(fingerprint)}`, {}, { fingerprint });
   }
 
-  /** Entries about a key or a document, or of a period, oldest first; checked as those of `entries` are. @throws ClientError */
+  /**
+   * Entries about a key or a document, or of a period, oldest first, with the same checks as `entries`. @throws
+   * ClientError
+   */
   auditTrail(filter: TrailFilter): AsyncGenerator<Entry, void, undefined> {
     return this.#checked("/log/audit-trail", filter, filter);
   }
 
   /**
-   * Every entry from leaf `from` up to the newest head, all of them and proven: each hash covers the one before, and the
-   * last of every batch is proven to lie under the head.
+   * Every entry from leaf `from` up to the newest head, proven to be complete: each hash covers the one before, and the
+   * last entry of every batch is proven to be in the tree of the head.
    * @throws ClientError `log-misbehaved`
    */
   async *since(from: number): AsyncGenerator<Entry, void, undefined> {
@@ -223,8 +236,8 @@ export class LogReader {
   }
 
   /**
-   * No hash covers an id. What is known: ids ascend from 1, one by one, but for those that imported history left out; and the
-   * sizes of imported history have no heads.
+   * Checks an id, which no hash covers. Ids ascend from 1 without gaps, except in imported history, and the sizes of
+   * imported history have no heads.
    */
   async #checkId(entry: Entry, leafIndex: number, previous: Entry | undefined): Promise<void> {
     const isNext = previous ? entry.id === previous.id + 1 : entry.id === leafIndex + 1;
@@ -239,7 +252,7 @@ export class LogReader {
     throw await this.#watch.misbehaved(detail, { entry });
   }
 
-  /** A list whose entries have the hashes that they claim and pass the filter that was sent. */
+  /** A list of entries whose content has the claimed hashes and that match the sent filter. */
   async *#checked(path: string, query: Query, criteria: EntryCriteria): AsyncGenerator<Entry, void, undefined> {
     let previous = 0;
     for await (const entry of this.#list(path, query)) {

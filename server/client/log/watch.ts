@@ -29,7 +29,7 @@ import { type OperatorKeyAnswer, OperatorPins } from "./operators.js";
 import { isIncluded, type ProvenEntry } from "./proven.js";
 import { newRotations, type ShownRotation } from "./rotations.js";
 
-/** Why a head is not to be taken although it is signed, as a sentence; undefined when nothing speaks against it. */
+/** The reason to refuse a signed head, as a sentence; undefined if there is none. */
 export type HeadObjection = (head: TreeHead) => string | undefined;
 
 export class Watch {
@@ -40,7 +40,7 @@ export class Watch {
   /** Heads are taken one after the other: two at a time could each fit the one before and not one another. */
   #queue: Promise<unknown> = Promise.resolve();
 
-  /** @throws CairnlogError `invalid-key` for a pinned key that is none */
+  /** @throws CairnlogError `invalid-key` for an invalid pinned key */
   constructor(http: Http, store: Store, pinnedPem: string | undefined, objection: HeadObjection = () => undefined) {
     this.#http = http;
     this.#objection = objection;
@@ -49,7 +49,7 @@ export class Watch {
   }
 
   /**
-   * The operator key: pinned, or the one in the store, or, the first time, the one that the service shows.
+   * The operator key: the pinned one, or the one in the store, or on first use the one that the service shows.
    * @throws ClientError
    */
   operatorKey(): Promise<PublicKey> {
@@ -77,22 +77,22 @@ export class Watch {
   }
 
   /**
-   * Leaves of the last head that was seen, before something is written: what is recorded from now on lies at this index or
-   * beyond. Without any, the newest is looked at, or else an old entry could pass for a new one.
+   * The size of the last seen head. Read before a write: its entry must have this leaf index or a higher one. Without a
+   * last seen head, the newest is fetched, because an old entry could otherwise pass for a new one.
    * @throws ClientError
    */
   async sizeBefore(): Promise<number> {
     return (await this.floor()) || ((await this.newest())?.tree_size ?? 0);
   }
 
-  /** Leaves of the last head that was seen; 0 before the first. */
+  /** The size of the last seen head; 0 before the first. */
   async floor(): Promise<number> {
     await this.operatorKey();
     return (await this.#store.load())?.head?.tree_size ?? 0;
   }
 
   /**
-   * The newest head, checked. Undefined while the log is empty, which it cannot be once a head was seen.
+   * The newest head, verified. Undefined while the log is empty. After the first head, the log cannot be empty again.
    * @throws ClientError `log-misbehaved`
    */
   async newest(): Promise<TreeHead | undefined> {
@@ -109,7 +109,7 @@ export class Watch {
     return head;
   }
 
-  /** The head that was signed when the tree had `treeSize` leaves, checked. @throws ClientError `not-found` before the first */
+  /** The head of the tree with `treeSize` leaves, verified. @throws ClientError `not-found` before the first */
   async headOf(treeSize: number): Promise<TreeHead> {
     const head = await this.#http.get(wire.TreeHead, `/log/sth/${treeSize}`);
     await this.accept(head);
@@ -118,7 +118,7 @@ export class Watch {
     return head;
   }
 
-  /** Whether the log has a head of a size, as it says. @throws ClientError */
+  /** Whether the service says that the log has a head of this size. @throws ClientError */
   async hasHead(treeSize: number): Promise<boolean> {
     try {
       await this.headOf(treeSize);
@@ -130,9 +130,9 @@ export class Watch {
   }
 
   /**
-   * Takes a head, or convicts. A head smaller than the last one seen is taken only down to `atLeast`, and must be the
-   * beginning of it.
-   * @throws ClientError `log-misbehaved`; others when the proof of consistency cannot be had
+   * Accepts a head, or throws with evidence. A head that is smaller than the last seen one is accepted only down to
+   * `atLeast` leaves, and its tree must be the beginning of the last one's.
+   * @throws ClientError `log-misbehaved`; others if the proof of consistency cannot be fetched
    */
   accept(head: TreeHead, atLeast = 0): Promise<void> {
     return this.#inTurn(() => this.#accept(head, atLeast));
@@ -145,9 +145,9 @@ export class Watch {
   }
 
   /**
-   * The entry of a receipt that this client has just asked for, with its proof.
-   * @param leafIndex where the receipt says that it lies; null where it does not say
-   * @param floor what `sizeBefore()` was before the request: a new entry that lies below is an old one
+   * The entry of a receipt for a request of this client, with its proof.
+   * @param leafIndex the entry's place according to the receipt; null if the receipt does not name it
+   * @param floor `sizeBefore()` before the request: an entry below it is not new
    * @throws ClientError `log-misbehaved`
    */
   async recorded(entryId: number, leafIndex: number | null, floor: number, expected: Expected): Promise<ProvenEntry> {
@@ -165,8 +165,8 @@ export class Watch {
   }
 
   /**
-   * A receipt, or a part of one, when it says of its entry what the entry and the request say.
-   * @param truth members that follow from the two
+   * Returns a receipt, or a part of one, if it agrees with its entry and the request.
+   * @param truth the values that follow from entry and request
    * @throws ClientError `log-misbehaved`
    */
   async agreed<T extends object>(receipt: T, truth: Members<T>, { entry, proof, head }: ProvenEntry): Promise<T> {
@@ -177,8 +177,8 @@ export class Watch {
   }
 
   /**
-   * An entry with the proof that it lies under the newest head.
-   * @param leafIndex null where it is not known: an id tells no place, for imported history may leave ids out
+   * An entry with the proof that it is in the tree of the newest head.
+   * @param leafIndex null if it is not known: imported history may skip ids, so the id does not give the place
    * @throws ClientError `log-misbehaved`; `not-found`
    */
   async proven(entryId: number, leafIndex: number | null, floor: number): Promise<ProvenEntry> {
@@ -190,7 +190,7 @@ export class Watch {
     if (head === null) throw await this.misbehaved("The log has no head for its size.", { proof, entry });
     await this.accept(head, floor);
     const claimed = leafIndex ?? proof.leaf_index;
-    // Ids ascend from 1, so an entry lies no further on than its id. More no hash says of an id.
+    // Ids ascend from 1, so an entry's leaf index is below its id. No hash says more about an id.
     const isItsOwn = proof.entry_hash === entry.entry_hash && claimed < entryId;
     if (!isItsOwn || !isIncluded(claimed, proof, head))
       throw await this.misbehaved(`The proof does not lead from entry ${entryId} to the tree head.`, {
@@ -201,14 +201,14 @@ export class Watch {
     return { entry, proof, head };
   }
 
-  /** An entry whose content has the hashes that it claims; not yet shown to be in the tree. @throws ClientError */
+  /** An entry whose content has the claimed hashes. It is not proven to be in the tree. @throws ClientError */
   async entry(id: number): Promise<Entry> {
     const entry = (await this.#http.get(wire.Entry, `/log/${id}`)) as Entry;
     await this.checkContent(entry, id);
     return entry;
   }
 
-  /** @throws ClientError `log-misbehaved` unless the entry's content has the hashes that it claims */
+  /** Checks the content of an entry. @throws ClientError `log-misbehaved` unless it has the claimed hashes */
   async checkContent(entry: Entry, id = entry.id): Promise<void> {
     const [problem] = checkServiceEntry(entry);
     if (problem !== undefined) throw await this.misbehaved(`Entry ${id}: ${problem.message}`, { entry });
@@ -217,7 +217,7 @@ export class Watch {
     if (entry.id !== id) throw await this.misbehaved(`Asked for entry ${id}, the log showed another.`, { entry });
   }
 
-  /** An entry of a list: its content, and that it passes the filters that were sent. @throws ClientError `log-misbehaved` */
+  /** Checks an entry of a list: its content, and the filters that were sent. @throws ClientError `log-misbehaved` */
   async checkListed(entry: Entry, criteria: EntryCriteria): Promise<void> {
     await this.checkContent(entry);
     const failed = failedFilter(entry, criteria);
@@ -225,7 +225,7 @@ export class Watch {
     throw await this.misbehaved(`Entry ${entry.id} was not asked for: it does not pass ${failed}.`, { entry });
   }
 
-  /** The proof of a leaf under the tree of a size, checked against that size's head. @throws ClientError */
+  /** The proof of a leaf in the tree of a size, verified against that size's head. @throws ClientError */
   async inclusion(leafIndex: number, treeSize?: number): Promise<InclusionProof> {
     const floor = treeSize === undefined ? await this.floor() : 0;
     const proof = await this.#newestProof(leafIndex, treeSize);
@@ -238,7 +238,7 @@ export class Watch {
     return proof;
   }
 
-  /** The error for a log that was caught, with what shows it; the head believed so far is added. */
+  /** The error for a misbehaviour of the log, with evidence; the last trusted head is added. */
   async misbehaved(detail: string, parts: Partial<Evidence>): Promise<ClientError> {
     const [{ pem }, { chain }, state] = await Promise.all([this.operatorKey(), this.#pins.known(), this.#store.load()]);
     const known = (state?.head ?? null) as TreeHead | null;
@@ -247,8 +247,8 @@ export class Watch {
   }
 
   /**
-   * What the log must be able to show, since it gave a receipt or a head for it: that there is none, or that the question
-   * makes no sense, is a lie. Being out of reach is no proof of anything.
+   * Awaits an answer that the log must be able to give, because it has given a receipt or a head for it. A refusal (not
+   * found, or invalid) is then a misbehaviour. An unreachable service proves nothing.
    */
   async owed<T>(answer: Promise<T>, parts: Partial<Evidence>): Promise<T> {
     try {
@@ -337,7 +337,7 @@ export class Watch {
   }
 
   async #checkConsistent(known: TreeHead, shown: TreeHead): Promise<void> {
-    // The lens is not signed; heads of two lenses cannot be compared, and a log signs under one.
+    // The tree version is not signed. Heads of two tree versions cannot be compared, and a log signs only one.
     const comparable = known.tree_version === shown.tree_version;
     if (!comparable) throw await this.misbehaved("The tree heads are under different tree versions.", { shown });
     if (known.tree_size === shown.tree_size) {
@@ -349,14 +349,14 @@ export class Watch {
   }
 
   /**
-   * The proof that the tree of one checked head is the beginning of that of another.
-   * @param shown the one of the two to blame
+   * The proof that the tree of one verified head is the beginning of that of another.
+   * @param shown the head to blame if there is no proof
    * @throws ClientError `log-misbehaved`
    */
   async consistency(older: TreeHead, newer: TreeHead, shown = newer): Promise<ConsistencyProof> {
     const query = { from: older.tree_size, to: newer.tree_size, tree_version: newer.tree_version };
     const proof = await this.owed(this.#http.get(wire.ConsistencyProof, "/log/consistency", query), { shown });
-    // What the proof says of itself must be what the signed heads say, too.
+    // The values in the proof must also agree with the signed heads.
     const claims: Members<ConsistencyProof> = {
       from_size: older.tree_size,
       to_size: newer.tree_size,
@@ -384,7 +384,7 @@ export class Watch {
     );
   }
 
-  /** Whether a head that comes with a proof is one of that tree, which may have been signed more than once. */
+  /** Whether a head that comes with a proof is a head of that tree. A tree may have several signed heads. */
   async #isHeadOf(known: TreeHead, shown: TreeHead | null): Promise<boolean> {
     if (shown === null) return false;
     const { tree_size, root_hash, tree_version } = known;
@@ -393,7 +393,7 @@ export class Watch {
   }
 }
 
-/** Whether the service itself says that there is no such thing: a 404 of a gateway before it accuses nobody. */
+/** Whether the service itself denies the request. A 404 of a gateway is no evidence against the log. */
 function refuses(error: unknown): error is ClientError {
   if (!(error instanceof ClientError) || error.code === "malformed-answer") return false;
   return error.status === 404 || error.status === 422;

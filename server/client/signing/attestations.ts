@@ -1,6 +1,6 @@
 /**
- * Attesting: what is signed, and the receipt that comes back. A signature says what its signer meant only as far as it
- * covers that, so the type of an attestation and its statement are signed with the document.
+ * Attesting: the signed bytes, and the receipt. A signature only states what it covers, so type and statement of an
+ * attestation are signed with the document.
  */
 import {
   type AttestationBundle,
@@ -21,27 +21,27 @@ import type { Watch } from "../log/watch.js";
 import type { Authority } from "../session.js";
 import type { AttestationReceipt, SubmitAttestation } from "../types.js";
 
-/** A document by its hash: all that the service gets of it. */
+/** A document with its hash. The service gets nothing else of it. */
 export type AttestedDocument = Manifest["document"];
 
 export interface AttestOptions {
   /** authorship (default), editorial_review, peer_review, publication, or an `https:` predicate URL. */
   readonly type?: string | undefined;
-  /** For a key that is not registered yet. */
+  /** Used if the key is not registered yet. */
   readonly pseudonym?: string | undefined;
   readonly intent?: string | undefined;
-  /** When one is set for the key. */
+  /** Required if the key has a password. */
   readonly password?: string | undefined;
 }
 
-/** A receipt that was checked, and all that is needed to check it again offline. */
+/** A verified receipt, and everything that is needed to verify it again offline. */
 export interface Attested {
   readonly receipt: AttestationReceipt;
   /** Contents of an `.attestation.json` file. */
   readonly bundle: AttestationBundle;
 }
 
-/** A submission, whose type and statement are always named. */
+/** A submission that names its type and statement. */
 type Submitted = Omit<SubmitAttestation, "manifest"> & {
   readonly manifest: Manifest;
   readonly attestation_type: string;
@@ -58,7 +58,7 @@ export class AttestationsClient {
     this.#authority = authority;
   }
 
-  /** Signs and submits. @throws ClientError `log-misbehaved` for a receipt that does not hold */
+  /** Signs and submits. @throws ClientError `log-misbehaved` for an invalid receipt */
   async attest(subject: AttestedDocument | Manifest, options: AttestOptions): Promise<Attested> {
     const submitted = await this.#submission(subject, options);
     const size = await this.#watch.sizeBefore();
@@ -68,7 +68,10 @@ export class AttestationsClient {
     return { receipt, bundle };
   }
 
-  /** A proof is made where the service asks for one: when the key signed the same before, and type or statement differ. */
+  /**
+   * Submits, with a proof if the service requires one. It does so if the key has signed the same bytes before, for
+   * another type or statement.
+   */
   async #submit(submitted: Submitted): Promise<AttestationReceipt> {
     const post = (body: object) => this.#http.post(wire.AttestationReceipt, "/attestations", body);
     try {
@@ -113,7 +116,7 @@ export class AttestationsClient {
         "unverifiable-receipt",
         `Entry ${entry.id} records the same attestation, in version 1, which no receipt covers.`,
       );
-    // The anchoring proof is added to an entry later and is no part of the receipt.
+    // The anchoring proof is added to an entry later and is not part of the receipt.
     const { ots_proof: _, ...bare } = entry;
     return {
       format: BUNDLE_FORMAT,
@@ -147,7 +150,8 @@ export class AttestationsClient {
     };
     const member = differing(receipt, truth);
     if (member !== undefined) wrong.push(`The receipt's ${member} is not that of the entry.`);
-    // Also of one made before: whoever was first could have named others for what this key signed.
+    // Also checked for an earlier attestation: somebody else may have recorded the signature with another type or
+    // statement.
     if (attestation.type !== submitted.attestation_type) wrong.push("The attestation is of another type.");
     if ((attestation.intent_statement ?? null) !== (submitted.intent_statement ?? null))
       wrong.push("The statement of intent is not the one that was submitted.");
@@ -165,7 +169,10 @@ export class AttestationsClient {
     throw await this.#watch.misbehaved(detail, { shown, proof, entry });
   }
 
-  /** Whether the entry before registers the key, so that the name that was sent must be its name. A known key keeps its own. */
+  /**
+   * Whether the key was registered under another name than the submitted one. The previous entry is then its
+   * registration. A key that was registered earlier keeps its name.
+   */
   async #isMisnamed({ pseudonym, log_entry_id }: AttestationReceipt, submitted: Submitted): Promise<boolean> {
     const asked = submitted.pseudonym?.normalize("NFC");
     if (asked === undefined || asked === pseudonym || log_entry_id === 1) return false;
@@ -174,7 +181,7 @@ export class AttestationsClient {
   }
 }
 
-/** The manifest to sign. Attestations that are in it already cover the document as it is, so that must stay. */
+/** The manifest to sign. Attestations in a manifest already cover its document, which must then stay unchanged. */
 function withMeaning(subject: AttestedDocument | Manifest, type: string, statement: string | null): Manifest {
   const manifest = isManifest(subject) ? subject : { document: subject, attestations: [] };
   if (manifest.attestations.length) return manifest;

@@ -1,6 +1,6 @@
 /**
- * Encrypted claims as they travel: posting them, finding them by lookup key, revealing one. `cairnlog/verify/claims`
- * encrypts, decrypts and checks them; the client never sees a plaintext, but for one that is revealed to the service.
+ * Encrypted claims: posting them, finding them by lookup key, revealing them. `cairnlog/verify/claims` encrypts,
+ * decrypts and checks them. The client sees a plaintext only when it is revealed to the service.
  */
 
 import { checkEntry, type Entry } from "../../../engine/verify/index.js";
@@ -14,7 +14,7 @@ import { pages } from "../pages.js";
 import type { Authority } from "../session.js";
 import type { ClaimEntry, ClaimPayload, ClaimReceipt, PostClaim } from "../types.js";
 
-/** Claims of a page: so many always fit, however large they are. */
+/** Number of claims on a page. This number of claims always fits, whatever their size. */
 const PER_PAGE = 20;
 
 export class ClaimsClient {
@@ -28,7 +28,7 @@ export class ClaimsClient {
     this.#authority = authority;
   }
 
-  /** Posts a payload that `encryptClaim` made. Takes a session of a key held in hardware. @throws ClientError */
+  /** Posts a payload that `encryptClaim` made. Needs the session of a key in hardware. @throws ClientError */
   async post(payload: PostClaim["payload"]): Promise<ClaimReceipt> {
     const floor = await this.#watch.sizeBefore();
     const receipt = await this.#authority.withSession((headers) =>
@@ -45,8 +45,8 @@ export class ClaimsClient {
   }
 
   /**
-   * Claims with a lookup key, oldest first. Their content is checked against their hashes; that the list is complete,
-   * nothing shows. @throws ClientError
+   * Claims with a lookup key, oldest first. Their content is checked against their hashes. Nothing proves that the list
+   * is complete. @throws ClientError
    */
   async *list(lookupKey: string): AsyncGenerator<ClaimEntry, void, undefined> {
     const query = { lookup_key: lookupKey };
@@ -67,7 +67,7 @@ export class ClaimsClient {
     }
   }
 
-  /** One claim as it was posted; it is that of an entry that is proven to be on the log. @throws ClientError */
+  /** One claim as it was posted. Its entry is proven to be in the log. @throws ClientError */
   async payload(entryId: number): Promise<ClaimPayload> {
     const payload = await this.#http.get(wire.ClaimPayload, `/claims/${entryId}`);
     const proven = await this.#watch.owed(this.#watch.proven(entryId, null, await this.#watch.floor()), {});
@@ -77,8 +77,8 @@ export class ClaimsClient {
   }
 
   /**
-   * Whether the service finds that a claim commits to `plaintext`. That discloses plaintext and key to its operator;
-   * `verifyClaimCommitment` finds the same and discloses nothing.
+   * Whether the service finds that a claim commits to `plaintext`. This discloses plaintext and key to the operator.
+   * `verifyClaimCommitment` checks the same and discloses nothing.
    * @param commitmentKey hex
    * @throws ClientError
    */
@@ -90,7 +90,9 @@ export class ClaimsClient {
     return valid;
   }
 
-  /** The view of a claim has the digests of its entry and of the one before, but does not say under which version. */
+  /**
+   * Checks a listed claim. It has the digests of its entry and of the entry before, but not the version of its entry.
+   */
   async #checkContent({ previous_hashes, ...claim }: ClaimEntry): Promise<void> {
     const digest = (digests: readonly { algorithm: string; digest_hex: string }[]) =>
       digests.find(({ algorithm }) => algorithm === "sha2-256")?.digest_hex;

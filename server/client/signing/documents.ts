@@ -1,6 +1,6 @@
 /**
- * Manifests that the service makes: of a document, and of a composite of several. A client signs only what it can account
- * for, so each is compared with what was asked before it is handed over.
+ * Manifests that the service makes for a document or for a composite. A client must know what it signs, so each
+ * manifest is compared with the request before it is returned.
  */
 import {
   compositeHash,
@@ -28,8 +28,8 @@ export class DocumentsClient {
   }
 
   /**
-   * The manifest of a document, checked by the service but not signed: `attest` takes it.
-   * @throws ClientError `malformed-answer` for a manifest of anything else
+   * The unsigned manifest of a document, which the service has checked. `attest` takes it.
+   * @throws ClientError `malformed-answer` for a manifest of another document
    */
   prepare({ title, content_hash, tags }: PrepareDocument): Promise<Manifest> {
     const hash = normaliseContentHash(content_hash) ?? content_hash;
@@ -38,7 +38,7 @@ export class DocumentsClient {
     return this.#manifest("/documents/sign", body, document);
   }
 
-  /** Makes a composite of 1 to 1000 parts, which keep their order. @throws ClientError */
+  /** Makes a composite of 1 to 1000 parts, in the given order. @throws ClientError */
   async assemble(request: AssembleComposite): Promise<Composite> {
     const { composite } = await this.#http.post(wire.AssembledComposite, "/composite/assemble", request);
     const parts = request.parts.map((part) => ({
@@ -52,8 +52,8 @@ export class DocumentsClient {
   }
 
   /**
-   * The manifest of a composite: `attest` takes it.
-   * @throws ClientError `malformed-answer` for a manifest of anything else
+   * The manifest of a composite. `attest` takes it.
+   * @throws ClientError `malformed-answer` for a manifest of another composite
    */
   compile(composite: Composite): Promise<Manifest> {
     const { title, parts, composite_hash } = composite;

@@ -1,4 +1,4 @@
-/** Endorsements between keys. Every write carries a proof made for it alone and its entry is checked on arrival. */
+/** Endorsements between keys. Every write has a proof made for it alone, and its entry is verified on arrival. */
 
 import type { PayloadOf } from "../../../engine/verify/kinds.js";
 import { Entry } from "../../wire/log/log.js";
@@ -66,7 +66,7 @@ export class EndorsementsClient {
     return this.#change("accept", body, "endorsement_acceptance", { offerEntryId, parties, note: note ?? null });
   }
 
-  /** Takes an offer or an endorsement by the signer's key back. @throws ClientError */
+  /** Withdraws an offer or an endorsement by the signer's key. @throws ClientError */
   withdraw(offerEntryId: number, endorsedFingerprint: string, note: string): Promise<EndorsementReceipt> {
     const endorser_fingerprint = this.#authority.key.fingerprint;
     const names = { endorser_fingerprint, endorsed_fingerprint: endorsedFingerprint };
@@ -86,7 +86,9 @@ export class EndorsementsClient {
     return this.#change("revoke-acceptance", body, "acceptance_revocation", { offerEntryId, parties, note });
   }
 
-  /** Warns that a key, which the signer's endorsed or was endorsed by, is compromised. @throws ClientError */
+  /**
+   * Warns that a key is compromised. It must have endorsed the signer's key, or be endorsed by it. @throws ClientError
+   */
   async alert(compromisedFingerprint: string, reason: string, evidence?: string): Promise<AlertReceipt> {
     const { fingerprint } = this.#authority.key;
     const compromised_fingerprint = asLogged(compromisedFingerprint);
@@ -140,7 +142,7 @@ export class EndorsementsClient {
     return matching(items, { compromised_fingerprint: asLogged(fingerprint) });
   }
 
-  /** What `external_identifiers` of an offer can be. @throws ClientError */
+  /** The possible types of `external_identifiers` in an offer. @throws ClientError */
   async identifierTypes(): Promise<IdentifierType[]> {
     return (await this.#http.get(wire.IdentifierTypes, "/identifier-types")).identifier_types;
   }
@@ -155,7 +157,7 @@ export class EndorsementsClient {
     return matching(items, { ...party, ...given(filter) });
   }
 
-  /** What accepts or ends an endorsement says again what the offer says, so the offer is looked at, too. */
+  /** Accepts or ends an endorsement. The entry repeats the content of the offer, so the offer is checked, too. */
   async #change(
     path: string,
     body: object,
@@ -197,10 +199,12 @@ export class EndorsementsClient {
   }
 }
 
-/** The entry as receipts have it. */
+/** The entry as it occurs in receipts. */
 const logged = ({ entry }: ProvenEntry) => entry as EndorsementReceipt["log_entry"];
 
-/** What is then true of the endorsement; when one that is accepted takes effect, the service's settings say. */
+/**
+ * The status of the endorsement after each event. The service's settings decide when an accepted one becomes active.
+ */
 const BECOMES = {
   endorsement_acceptance: ({ timestamp, activates_at }: Changed): Members<Endorsement> => ({
     status: activates_at !== null && activates_at <= timestamp ? "active" : "pending_activation",
@@ -229,7 +233,7 @@ interface Changed {
 
 const DATE = /^\d{4}-\d\d-\d\d$/;
 
-/** The end of a validity as the log writes it: a date as it is, a moment in its canonical spelling. */
+/** The end of a validity in the log's form: a date unchanged, a moment in its canonical spelling. */
 const endOf = (validUntil: string | null | undefined): string | null =>
   validUntil != null && DATE.test(validUntil) ? validUntil : moment(validUntil);
 

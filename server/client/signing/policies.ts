@@ -1,4 +1,4 @@
-/** Request policies: which attestation requests a key wants to be bothered with. */
+/** Request policies: the attestation requests that a key wants to receive. */
 import type { PolicyAction } from "../../../engine/verify/contract.js";
 import type { PayloadOf } from "../../../engine/verify/kinds.js";
 import * as wire from "../../wire/signing/requests.js";
@@ -10,7 +10,7 @@ import type { Watch } from "../log/watch.js";
 import type { Authority } from "../session.js";
 import type { PolicyPublished, PolicyView, PublishPolicy } from "../types.js";
 
-/** A policy of one's own key; `docs/policies.md` has the language of its predicates. */
+/** A policy of the client's key; `docs/policies.md` describes the language of its predicates. */
 export type NewPolicy = Omit<PublishPolicy, "target_fingerprint" | "auth">;
 
 export class PoliciesClient {
@@ -56,7 +56,7 @@ export class PoliciesClient {
     );
   }
 
-  /** A key's policy in force, and the one that will take its place. @throws ClientError */
+  /** A key's policy in force, and the scheduled one. @throws ClientError */
   async find(fingerprint: string): Promise<PolicyView> {
     const view = await this.#http.get(wire.PolicyView, `/log/request-policies/${encodeURIComponent(fingerprint)}`);
     const own = { target_fingerprint: asLogged(fingerprint) };

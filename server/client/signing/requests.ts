@@ -1,4 +1,4 @@
-/** Requests for attestations, their answers, and the inbox in which one finds them. */
+/** Attestation requests, their answers, and the inbox with notifications about them. */
 import type { PayloadOf } from "../../../engine/verify/kinds.js";
 import * as inboxWire from "../../wire/signing/inbox.js";
 import * as wire from "../../wire/signing/requests.js";
@@ -19,10 +19,10 @@ import type {
   Respond,
 } from "../types.js";
 
-/** A request by one's own key; the nonce is made where none is given. */
+/** A request by the client's key. A nonce is generated if it is absent. */
 export type NewRequest = Omit<CreateRequest, "requester_fingerprint" | "auth" | "nonce"> & { readonly nonce?: string };
 
-/** An answer by one's own key. */
+/** An answer by the client's key. */
 export type Answer = Omit<Respond, "responder_fingerprint" | "auth">;
 
 export type RequestFilter = Pick<RequestQuery, "target" | "requester" | "status">;
@@ -38,7 +38,7 @@ export class RequestsClient {
     this.#authority = authority;
   }
 
-  /** Asks another key, or one's own, for an attestation. @throws ClientError */
+  /** Asks a key, which may be the client's own, for an attestation. @throws ClientError */
   async create(request: NewRequest): Promise<AttestationRequest> {
     const requester_fingerprint = this.#authority.fingerprint;
     const { nonce = crypto.randomUUID(), ...rest } = request;
@@ -57,7 +57,7 @@ export class RequestsClient {
     };
     const proven = await this.#watch.recorded(receipt.log_entry_id, receipt.leaf_index, floor, {
       event_type: "attestation_request",
-      // What its policy makes of it is for the target to choose, and the deadline for the service where none was given.
+      // The target's policy decides about the status. The service chooses the deadline if none was given.
       payload: { ...content, deadline: moment(request.deadline) ?? CHOSEN, status: CHOSEN, policy_entry_id: CHOSEN },
     });
     const { deadline, status, policy_entry_id } = proven.entry.payload as PayloadOf<"attestation_request">;
@@ -113,7 +113,7 @@ export class RequestsClient {
     });
   }
 
-  /** The answer that the target's policy gave at once: a decline by the operator, which is an entry of its own. */
+  /** Checks the immediate answer by the target's policy: a decline by the operator, with its own entry. */
   async #checkDecline(request_id: string, response: Response, floor: number): Promise<void> {
     const operators = await this.#watch.operators();
     const content = {

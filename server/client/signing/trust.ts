@@ -1,4 +1,4 @@
-/** Trust: one's own configuration, the graph of endorsements, and how the service trusts a key. */
+/** Trust: the trust configuration of the client's key, the graph of endorsements, and the service's trust in a key. */
 import * as wire from "../../wire/signing/trust.js";
 import { asLogged, confirmed } from "../compare.js";
 import { ClientError } from "../error.js";
@@ -7,7 +7,7 @@ import { pages } from "../pages.js";
 import type { Authority } from "../session.js";
 import type { CreateTrustConfig, Graph, GraphQuery, TrustConfig, TrustStatus } from "../types.js";
 
-/** A configuration of one's own key. */
+/** A configuration of the client's key. */
 export type NewTrustConfig = Omit<CreateTrustConfig, "fingerprint" | "auth">;
 
 export type GraphFilter = Partial<GraphQuery>;
@@ -74,7 +74,7 @@ export class TrustClient {
     return confirmed(graph, { root: asLogged(fingerprint) }, "The graph");
   }
 
-  /** A key's endorsements by status, and how the service trusts it. @throws ClientError */
+  /** A key's endorsements by status, and the service's trust in it. @throws ClientError */
   async standing(fingerprint: string): Promise<TrustStatus> {
     const path = `/endorsements/${encodeURIComponent(fingerprint)}/status`;
     const standing = await this.#http.get(wire.TrustStatus, path);
@@ -90,7 +90,7 @@ export class TrustClient {
   }
 }
 
-/** What the contract has for a configuration that does not say. */
+/** The contract's value for a configuration that does not name one. */
 const DEFAULT_DEPTH = 4;
 const DEFAULT_DECAY = 0.5;
 

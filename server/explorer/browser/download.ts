@@ -1,6 +1,6 @@
 /** Saves files that the page makes. */
 
-/** Lets the browser save `value` as JSON under a name. */
+/** Makes the browser save `value` as a JSON file with this name. */
 export function saveJson(name: string, value: unknown): void {
   saveFile(name, `${JSON.stringify(value, null, 2)}\n`, "application/json");
 }

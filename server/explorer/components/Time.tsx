@@ -40,7 +40,7 @@ function Age({ since }: { readonly since: number }) {
   return <>{ageOf(since, now)}</>;
 }
 
-/** "3 minutes ago". */
+/** The age in words, such as "3 minutes ago". */
 export function ageOf(since: number, now: number): string {
   const seconds = Math.round((since - now) / 1000);
   const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? ["second", 1];

@@ -112,7 +112,7 @@ function Record({
   );
 }
 
-/** Whether the signer says what the attestation's type and statement are, or only the log. */
+/** Says whether the signer or only the log states the attestation's type and statement. */
 const wordsOf = ({ signed }: CheckedRecord): string =>
   signed
     ? signedWords(signed)

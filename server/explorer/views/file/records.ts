@@ -33,7 +33,7 @@ export interface CheckedRecord {
   readonly event: AttestationEvent;
   readonly key: KeyDetail;
   readonly checks: readonly BundleCheck[];
-  /** Which of type and statement the signer signed; null where nobody can tell without the whole manifest. */
+  /** Whether the signer signed type and statement; null if that is unknown without the whole manifest. */
   readonly signed: SignedMembers | null;
   /** `open`: everything is verified except the signature, which cannot be checked without the whole manifest. */
   readonly standing: "holds" | "open" | "wrong";
@@ -107,7 +107,7 @@ const NEED_MANIFEST: ReadonlySet<BundleCheck["name"]> = new Set(["manifest", "si
 function rebuiltManifest(event: AttestationEvent, documentHash: string): Manifest | undefined {
   const wanted = normaliseContentHash(event.manifest_hash);
   const { attestation_type, intent_statement = null } = event;
-  // Signed by those who sign type and statement, and by others not.
+  // Forms of the document with and without type and statement, because signers may have signed any of them.
   const terms = [{ attestation_type, intent_statement }, { attestation_type }, { intent_statement }, {}];
   const tags = event.tags?.length ? [{}, { tags: event.tags }] : [{}, { tags: [] }];
   const spellings = [documentHash, documentHash.replace("sha256:", "")];

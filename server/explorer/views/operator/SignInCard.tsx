@@ -1,4 +1,4 @@
-/** Signs in as the operator: a challenge is signed here with a key file that is not sent. */
+/** Signs in as the operator: the page signs a challenge with a key file, which is not sent. */
 import { useId, useRef, useState } from "preact/hooks";
 import { ClientError } from "../../../client/index.js";
 import { Card, Empty, Hash, Problem } from "../../components/index.js";
