@@ -2,7 +2,7 @@
 import { eventOf } from "#cairnlog/engine/verify/kinds.js";
 
 /**
- * An event that the service's log may hold and that changes no row: an encrypted claim that nobody can look up.
+ * An event that the service's log may contain and that changes no row: an encrypted claim that nobody can look up.
  * @param more further members of the payload
  */
 export function anyEvent(more: Readonly<Record<string, unknown>> = {}) {
@@ -11,7 +11,7 @@ export function anyEvent(more: Readonly<Record<string, unknown>> = {}) {
 }
 
 /**
- * An event that changes no row and shows `text` to readers: the answer to a request that nobody made.
+ * An event that changes no row and shows `text` to readers: the answer to a request that does not exist.
  * @param more further members of the payload
  */
 export function sayingEvent(text: string, more: Readonly<Record<string, unknown>> = {}) {

@@ -6,7 +6,10 @@ import { describe, expect, test } from "vitest";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Folder → what its files may import besides themselves; the longest matching folder counts. */
+/**
+ * The folders from which the files of a folder may import, besides the folder itself. The longest matching folder
+ * counts.
+ */
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
   wasm: [],
   "engine/error.ts": [],
@@ -86,7 +89,7 @@ function forbiddenImports(file: string, imports: readonly string[]): string[] {
 
 const FILES = ["wasm", "engine", "server"].flatMap((folder) => [...sources(folder)]);
 
-/** Files of `imports` that can be reached from themselves, each with the files on the way. */
+/** The files that import themselves through other files, each with the files on the way. */
 function circles(imports: ReadonlyMap<string, readonly string[]>): string[] {
   const found: string[] = [];
   const done = new Set<string>();
@@ -101,7 +104,7 @@ function circles(imports: ReadonlyMap<string, readonly string[]>): string[] {
   return found;
 }
 
-/** The file of the tree that `file` names by `name`; undefined for a package or a style sheet. */
+/** The file that `file` imports as `name`; undefined for a package or a style sheet. */
 function targetOf(file: string, name: string): string | undefined {
   if (!name.startsWith(".")) return undefined;
   const path = join(dirname(file), name);
@@ -125,19 +128,19 @@ describe("imports make no circle", () => {
   });
 });
 
-/** What knows committed state: whatever imports one of these, if only for its types. */
+/** Files that know committed state. A command file must not import any of them, not even for types. */
 const COMMITTED = ["engine/log/log.ts", "engine/log/view.ts", "engine/log/writer.ts", "engine/store/store.ts"];
-/** Time and chance, which commands get with their input or from the transaction. */
+/** Time and random values. Commands get them with their input or from the transaction. */
 const CHANCE = /\b(?:systemClock|Date\.now|performance\.|Math\.random|randomUUID|randomBytes)/;
 /** Memory between two runs of a command. */
 const MEMORY = /^(?:export )?let /m;
-/** Files with memory that makes no difference to what a command does. */
+/** Files with memory that does not change the result of a command. */
 const REMEMBERING: readonly string[] = [
-  // The newest term and what it was made of: a function of these, kept because it is asked for twice in a row.
+  // Keeps the newest terms, because they are needed twice in a row. They depend only on their input.
   "engine/registry/attestations/events.ts",
 ];
 
-/** What is wrong with a file that defines commands, and with those that it reaches. */
+/** The faults of a file that defines commands, and of the files that it imports. */
 function faultsOfCommands(
   file: string,
   textOf: (file: string) => string,
@@ -200,7 +203,7 @@ describe("a command sees nothing but its transaction and its input", () => {
   });
 });
 
-/** Files that a folder may hold: more of them are more than one room. */
+/** Maximum number of files in a folder. A larger folder has more than one concept. */
 const MOST_FILES = 12;
 
 describe("a folder holds a dozen files at most", () => {

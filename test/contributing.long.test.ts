@@ -12,10 +12,10 @@ const manual = readFileSync(join(root, "docs", "contributing.md"), "utf8");
 let copy = "";
 afterEach(() => rmSync(copy, { recursive: true, force: true }));
 
-/** The sources in a folder of their own; packages are shared, what was built is not. */
+/** A copy of the sources in a new folder. It shares the packages, but not the build. */
 function copyOfTheTree(): string {
   const folder = mkdtempSync(join(tmpdir(), "cairnlog-change-"));
-  // What git names, without what was built or installed here.
+  // The files that git tracks, so without build and packages.
   const files = execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8" }).split("\0").filter(Boolean);
   for (const name of files) cpSync(join(root, name), join(folder, name));
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));

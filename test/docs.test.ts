@@ -16,7 +16,7 @@ const folder = scratchFolder();
 afterAll(() => folder.remove());
 const run = promisify(execFile);
 
-/** The code blocks of this language that follow a marker. */
+/** The code blocks of this language that follow a marker comment. */
 const marked = (text: string, language: string): string[] =>
   text
     .split("<!-- run by test/docs.test.ts -->")
@@ -122,7 +122,7 @@ test("docs/check-receipt.sh checks receipts of every algorithm, and uses the key
       expect(stdout.match(/^holds: /gm)).toHaveLength(12);
     }
 
-    // Another's key under a label that openssl skips, and then one's own.
+    // Somebody else's key under a label that openssl skips, followed by the signer's own.
     const bundle = JSON.parse(readFileSync(path, "utf8"));
     const forger = newSigner();
     bundle.attestation.signature = forger.sign(canonical(bundle.manifest));

@@ -4,7 +4,7 @@ import { Recent } from "#cairnlog/engine/recent.js";
 
 const LIMIT = 4;
 
-/** The model: keys in the order of their last use. */
+/** The reference model: keys in the order of their last use. */
 class Model {
   keys: string[] = [];
 

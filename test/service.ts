@@ -9,7 +9,8 @@ import { fileURLToPath } from "node:url";
 
 export const MAIN = fileURLToPath(import.meta.resolve("#cairnlog/server/cli/main.js"));
 
-// What the command remembers of services must outlive no test file, since ports are given out again, and be nobody's own.
+// The prefix of a temporary folder for the command's state. Ports are reused, so the state must not outlive a test
+// file, and must not be a user's own.
 const PREFIX = join(tmpdir(), "cairnlog-config-");
 const forget = () => rmSync(process.env.XDG_CONFIG_HOME!, { recursive: true, force: true });
 if (process.env.XDG_CONFIG_HOME?.startsWith(PREFIX)) forget();
@@ -19,24 +20,24 @@ process.env.XDG_CONFIG_HOME = mkdtempSync(PREFIX);
 export interface RunningService {
   readonly url: string;
   readonly process: ChildProcess;
-  /** Its exit code, or the name of the signal that ended it. */
+  /** The exit code, or the name of the signal that ended it. */
   readonly exited: Promise<number | string | null>;
   /** Asks it to stop; resolves to its exit code. */
   stop(): Promise<number | null>;
 }
 
 export interface ServiceOptions {
-  /** The command to run, if it is that of another build. */
+  /** The command to run, if it is from another build. */
   readonly main?: string;
-  /** Put before `node`: a program that runs it under limits, or looks over its shoulder. */
+  /** Put before `node`: a program that runs it under limits, or observes it. */
   readonly wrapper?: readonly string[];
-  /** Gets the process before it listens. */
+  /** Called with the process before it listens. */
   readonly started?: (child: ChildProcess) => void;
 }
 
 /**
  * Starts `cairnlog serve` on a free port, without rate limits unless `environment` says otherwise.
- * @throws Error when it ends before it listens
+ * @throws Error if it ends before it listens
  */
 export async function startService(
   dataDir: string,

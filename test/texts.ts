@@ -5,7 +5,7 @@
  */
 import fc from "fast-check";
 
-/** Backslash and quotation mark, often, and the letters that escapes are made of. */
+/** Many backslashes and quotation marks, and the letters of escapes. */
 const ESCAPES = [...'\\\\\\\\""""/\'ubfnrt0123dDeE'];
 /** Characters that JSON must escape, and others that careless code misreads. */
 const CONTROLS = [

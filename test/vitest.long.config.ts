@@ -2,8 +2,8 @@ import { defineConfig } from "vitest/config";
 import { TESTS } from "./vitest.config.js";
 
 /**
- * Configuration for `npm run test:long`: tests that take minutes or depend on chance: kills under load, fuzzing, every
- * two sizes of a tree.
+ * Configuration for `npm run test:long`: tests that take minutes or depend on chance, such as kills under load,
+ * fuzzing, and all pairs of sizes of a tree.
  */
 export default defineConfig({
   test: {

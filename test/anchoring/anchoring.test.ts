@@ -32,7 +32,7 @@ function commitments(proof: string | undefined) {
   return otsCommitments(parseOtsFile(Buffer.from(proof!, "base64")).timestamp);
 }
 
-/** Nothing that was hashed, proved or derived may have changed. */
+/** Asserts that no hashed, proven or derived data has changed. */
 async function expectWhole(log: Log): Promise<void> {
   expect(await log.verify()).toMatchObject({ valid: true, entry_count: log.size, errors: [], warnings: [] });
   expect(log.stateDifferences()).toEqual([]);
@@ -55,7 +55,7 @@ describe("anchoring", () => {
         { method: "POST", path: "/digest", accept: "application/vnd.opentimestamps.v1" },
       ]);
       expect(requests[0]!.body).toHaveLength(32);
-      // What it learns is no hash of the log's.
+      // The calendar gets no hash of the log.
       expect(requests[0]!.body.toString("hex")).not.toBe(before.entry_hash);
     }
     expect(log.entry(3)).toEqual({ ...before, ots_proof: answer.ots_proof });

@@ -10,7 +10,7 @@ afterAll(async () => {
   for (const calendar of calendars) await calendar.close();
 });
 
-/** Instead of what the protocol says: an answer in full, or null for none at all. */
+/** An answer that violates the protocol; null for no answer. */
 export type Misbehaviour = (request: { readonly method: string; readonly body: Buffer }) => Misanswer | null;
 export interface Misanswer {
   readonly status?: number;
@@ -25,7 +25,7 @@ export interface SeenRequest {
   readonly body: Buffer;
 }
 
-/** Starts one; closed after the file's tests. */
+/** Starts a calendar, which is closed after the file's tests. */
 export async function startCalendar(): Promise<TestCalendar> {
   const calendar = new TestCalendar();
   await calendar.listen();
@@ -35,13 +35,13 @@ export async function startCalendar(): Promise<TestCalendar> {
 
 export class TestCalendar {
   readonly #server: Server;
-  /** Hex of every message that it has promised to attest. */
+  /** Hex of every message for which it has promised an attestation. */
   readonly #promised = new Set<string>();
   readonly #waiting: (() => void)[] = [];
   readonly requests: SeenRequest[] = [];
-  /** Height of the block that holds everything promised so far; null while there is none. */
+  /** Height of the block that contains all promised messages; null if there is none yet. */
   height: number | null = null;
-  /** What it calls itself in its promises; its own address unless set. */
+  /** The address in its promises; its own unless set. */
   calledAs: string | null = null;
   misbehave: Misbehaviour | null = null;
 
@@ -58,7 +58,7 @@ export class TestCalendar {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Resolves when `count` requests in all have come. */
+  /** Resolves when `count` requests have been received in all. */
   async seen(count: number): Promise<void> {
     while (this.requests.length < count) await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
@@ -74,7 +74,7 @@ export class TestCalendar {
     this.requests.push({ method, path, accept: request.headers.accept, body });
     for (const resolve of this.#waiting.splice(0)) resolve();
     const answer = this.misbehave ? this.misbehave({ method, body }) : this.#answer(method, path, body);
-    // No answer: the connection stays as it is until one side closes it.
+    // Without an answer, the connection stays open until one side closes it.
     if (!answer) return;
     response.writeHead(answer.status ?? 200, answer.headers);
     response.end(answer.body);

@@ -22,7 +22,8 @@ async function world(calendarCount: number, timeoutMs = 30_000) {
   const uris = calendars.map(({ url }) => url);
   let ahead = 0;
   const clock = () => systemClock() + ahead;
-  // A promise is asked about again when it has aged by an eighth, which on a slow machine is longer than a test.
+  // A promise is asked about again when its age has grown by an eighth. On a slow machine that may take longer than a
+  // test.
   const wait = () => {
     ahead += 3_600_000_000;
   };
@@ -33,7 +34,7 @@ const commitments = (log: Log, id = 1) =>
   otsCommitments(parseOtsFile(Buffer.from(log.entry(id)!.ots_proof!, "base64")).timestamp);
 const END = (calendar: TestCalendar) => hex("00", pending(calendar.url));
 
-/** What a calendar may answer instead of a timestamp. */
+/** Answers that are not a timestamp. */
 const WRONG: [string, (calendar: TestCalendar) => Misanswer, RegExp][] = [
   ["an error", () => ({ status: 500, body: "oops" }), /answered with status 500/],
   ["not found", () => ({ status: 404, body: "nothing here" }), /answered with status 404/],
@@ -195,7 +196,7 @@ describe("a hostile calendar", () => {
   test("that answers with what is too deep to be added is left out", async () => {
     const { log, calendars, anchoring } = await world(2);
     const [hostile, right] = calendars;
-    // As deep as a timestamp may be by itself; nonce and hash come before it.
+    // The maximum depth of a timestamp alone. Nonce and hash precede it in the proof.
     const deep = hex("08".repeat(255), "00", bitcoin(1));
     hostile!.misbehave = () => ({ body: deep });
     await anchoring.anchor();

@@ -30,7 +30,7 @@ test("backups under load hold a moment of the log each", async () => {
   const sizes: number[] = [];
   for (let i = 0; i < 3; i++) sizes.push((await backUp(dataDir, to)).tree_size);
   const size = sizes.at(-1)!;
-  // One more, so that the log is longer than the backup whatever the load did meanwhile.
+  // One more entry, so that the log is longer than the backup for any amount of load.
   const body = JSON.stringify(submission(newSigner()));
   const headers = { "content-type": "application/json" };
   await fetch(`${service.url}/api/v1/attestations`, { method: "POST", headers, body });
@@ -48,11 +48,11 @@ test("backups under load hold a moment of the log each", async () => {
   expect(await answers(target, size, pool)).toEqual(await answers(dataDir, size, pool));
   expect(await check(target, pool)).toMatchObject({ ok: true, entries: size });
 
-  // Since then more was published: the data directory knows.
+  // More was published since then, and the data directory has the newer head.
   await expectRefusedIn(dataDir, to, size);
 });
 
-/** The log was lost, and what shows how far it had been published was not. */
+/** Asserts that a restore is refused. The log was lost, but the file with its published head was not. */
 async function expectRefusedIn(dataDir: string, from: string, size: number): Promise<void> {
   const { tree_size } = await headOf(dataDir, pool);
   expect(tree_size).toBeGreaterThan(size);
@@ -63,7 +63,7 @@ async function expectRefusedIn(dataDir: string, from: string, size: number): Pro
   expect(refused.code).toBe(1);
   expect(refused.stderr).toContain(`entries ${size + 1} to ${tree_size} are missing`);
   expect(existsSync(join(dataDir, "log"))).toBe(false);
-  // A longer copy has them.
+  // A longer copy has the missing entries.
   const mirror = newFolder();
   renameSync(join(dataDir, "log.lost"), join(mirror, "log"));
   const filled = await cairnlog(["restore", from, "--to", dataDir, "--mirror", mirror, "--json"]);
@@ -75,7 +75,7 @@ async function expectRefusedIn(dataDir: string, from: string, size: number): Pro
 describe("killed in the middle", () => {
   const run = (...args: string[]): ChildProcess => spawn(process.execPath, [MAIN, ...args], { stdio: "ignore" });
 
-  /** Kills the child once `isMoment` holds; resolves when it has ended, killed or done. */
+  /** Kills the child when `isMoment` becomes true. Resolves when it has ended, killed or not. */
   async function killAt(child: ChildProcess, isMoment: () => boolean): Promise<void> {
     let isOver = false;
     const ended = once(child, "exit").then(() => {
@@ -88,7 +88,7 @@ describe("killed in the middle", () => {
 
   test("a backup leaves the one before, and the next one is whole", async () => {
     const dataDir = await buildData(pool, 5_000);
-    // A first backup, killed while its segment is a draft; then one more of the same, killed later.
+    // A first backup that is killed while its segment is a draft, and a second one that is killed later.
     const fresh = join(newFolder(), "backup");
     const isDraft = () => existsSync(fresh) && readdirSync(fresh).some((name) => name.endsWith(".partial"));
     const isSegment = () => existsSync(fresh) && readdirSync(fresh).some((name) => name.startsWith("entries-"));

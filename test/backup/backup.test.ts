@@ -1,6 +1,4 @@
-/**
- * Backups of real data directories: what a restore brings back, and what is refused without leaving anything behind.
- */
+/** Backups of real data directories: the data that a restore brings back, and refusals that leave no files behind. */
 import { createHash } from "node:crypto";
 import {
   copyFileSync,
@@ -43,11 +41,11 @@ import { startService } from "../service.js";
 import { answers, backUp, headOf, manifestOf, NO_COMPLAINT } from "./backups.js";
 
 const pool = createPool(1);
-/** 600 entries and rows in every table. */
+/** A data directory with 600 entries and rows in every table. */
 let data: string;
-/** A backup of it. */
+/** A backup of `data`. */
 let backup: string;
-/** The head of its 600 entries, as a client was shown it. */
+/** The head of its 600 entries, as the service showed it to a client. */
 let shown: string;
 beforeAll(async () => {
   data = await buildData(pool, 591);
@@ -175,7 +173,7 @@ test("the second backup writes what is new, and touches no older segment", async
 });
 
 describe("a damaged backup", () => {
-  /** Writes the manifest as one who hides what he changed would. */
+  /** Rewrites the manifest to fit the changed files, as an attacker would. */
   const rehash = (folder: string, change: (manifest: Manifest) => object): void => {
     const changed = change(manifestOf(folder)) as Manifest;
     const files = [...changed.segments, changed.private_rows].map((entry) => {
@@ -359,7 +357,7 @@ describe("a restore that would fork", () => {
     const sentence = /A head of size 602 was published .* ends at size 600: entries 601 to 602 are missing.*mirror/;
     for (const source of [head, note, service.url]) await expectRefused(backup, sentence, "--published", source);
     await service.stop();
-    // A mirror that is not longer than the backup does not help.
+    // A mirror does not help if it is not longer than the backup.
     await expectRefused(backup, sentence, "--published", head, "--mirror", copyOf(data));
     expect(await restore(backup, "--published", head, "--may-fork")).toMatchObject({ code: 0 });
     const filled = await restore(backup, "--published", head, "--published", shown, "--mirror", dataDir);

@@ -7,7 +7,7 @@ import type { Manifest } from "#cairnlog/engine/log/history/backupformat.js";
 import { cairnlog } from "../cli/harness.js";
 import { openData } from "../fsck/everykind.js";
 
-/** Nothing on stderr, but for how far it has come: work of more than 5 s says that, and a busy machine takes as long. */
+/** Nothing on stderr except progress, which work of more than 5 s reports. On a busy machine it may take that long. */
 export const NO_COMPLAINT = expect.stringMatching(/^(?:(?:Backing up|Restoring): \d+ of \d+ \(\d+ %\)\n)*$/);
 
 /** Runs `cairnlog backup`, which must succeed. */
@@ -25,7 +25,7 @@ export async function headOf(dataDir: string, pool: Pool) {
   return head!;
 }
 
-/** Everything that a log answers of its entries. */
+/** All answers of a log about its entries. */
 export async function answers(dataDir: string, size: number, pool: Pool): Promise<unknown[]> {
   const { log, close } = await openData(dataDir, pool);
   const seen: unknown[] = [];

@@ -1,4 +1,4 @@
-/** Backups and restores at the exact edge: one entry more or less, and the same number of other entries. */
+/** Backups and restores at exact limits: one entry more or less, and the same number of other entries. */
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ const backedUp = async (path: string, to = join(temporaryFolder(), "backup")) =>
   return to;
 };
 
-/** What was shown of a log at a size: its root, which is another one where the lens is. */
+/** The published head of a log at a size. Its root depends on the tree version. */
 async function shown(path: string, size: number, lens: 1 | 2 = 2): Promise<PublishedTree> {
   const { log } = await openTestLog({ path });
   const { to_root } = log.consistencyProof(size, size, lens);
@@ -43,7 +43,7 @@ async function shown(path: string, size: number, lens: 1 | 2 = 2): Promise<Publi
   return { tree_size: size, root_hash: to_root, tree_version: lens, source: "a client" };
 }
 
-/** A log of the numbers 0 to 4; the same with one more; another one that differs in its last entry alone. */
+/** A log of the numbers 0 to 4, one with another number, and one whose last entry differs. */
 let path: string;
 let longer: string;
 let other: string;
@@ -74,7 +74,7 @@ async function restored(options: Partial<RestoreOptions>): Promise<Restored> {
     await log.close();
     return done;
   } catch (error) {
-    // Refused: nothing is left.
+    // A refused restore leaves no files.
     expect(readdirSync(folder)).toEqual([]);
     throw error;
   }

@@ -45,7 +45,8 @@ async function read(folder: string, file: Parameters<typeof linesOf>[1]): Promis
 }
 
 describe("a file", () => {
-  // More than a chunk of 1 MiB, with ends of lines and of characters at any place; empty lines, and one longer than a chunk.
+  // More than a chunk of 1 MiB, with ends of lines and characters at any place; empty lines, and one longer than a
+  // chunk.
   const LONG = [
     ...Array.from({ length: 3000 }, (_, i) => `${i} ${"é€".repeat(i % 180)}`),
     "",
@@ -91,7 +92,7 @@ describe("a file", () => {
     expect(await read(folder, file)).toEqual(["one", "two"]);
     rmSync(join(folder, file.file));
     await expect(read(folder, file)).rejects.toEqual(corrupt(/^The backup's file lines\.ndjson is missing\.$/));
-    // What is no fault of the backup is told as it is.
+    // An error that is not a fault of the backup is reported unchanged.
     mkdirSync(join(folder, file.file));
     await expect(read(folder, file)).rejects.toMatchObject({ code: "EISDIR" });
   });
@@ -275,7 +276,7 @@ test("drafts of processes that have ended are removed, and no others", async () 
   await log.close();
   const to = temporaryFolder();
   const gone = 2 ** 22 + 1;
-  // That of the first process, which runs, stays; so does what only looks like a draft.
+  // The draft of the first process stays, because that process runs. Files that only look like drafts stay, too.
   const kept = [
     draftName(1, "entries"),
     `${draftName(gone, "entries")}x`,
@@ -303,7 +304,7 @@ test("a backup that is broken off leaves no draft, and the one before as it was"
   const before = readdirSync(to).sort();
   const manifest = readFileSync(join(to, "manifest.json"), "utf8");
   expect(JSON.parse(manifest)).toMatchObject({ head: { tree_size: 1 } });
-  // Nothing is new, so it is the private rows that are broken off, where there are any.
+  // There are no new entries. If there are private rows, writing them is interrupted.
   const { log: again } = await openTestLog({ path });
   await runIn(again, (transaction) => transaction.put("passwords", "a key", { hash: "a hash" }));
   await again.close();
@@ -311,7 +312,7 @@ test("a backup that is broken off leaves no draft, and the one before as it was"
   expect([readdirSync(to).sort(), openIn(to)]).toEqual([before, []]);
   expect(readFileSync(join(to, "manifest.json"), "utf8")).toBe(manifest);
   expect((await backUp({ path, to, operatorKey })).added).toBe(0);
-  // The rows of before are gone with their manifest.
+  // The earlier private rows are removed with their manifest.
   expect(readdirSync(to)).toHaveLength(3);
 });
 

@@ -27,7 +27,7 @@ interface Signing extends Attested {
 }
 
 const dataDir = temporaryFolder();
-/** Unnoticed errors in the page. */
+/** Unexpected errors in the page. */
 const complaints: string[] = [];
 let service: TestService;
 let page: Page;

@@ -1,4 +1,4 @@
-/** The page at /docs in a browser: it fits, opens what a link names, and is accessible. */
+/** The page at /docs in a browser: it fits the screen, opens the target of a link, and is accessible. */
 import axe from "axe-core";
 import type { BrowserContextOptions } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";

@@ -153,7 +153,7 @@ describe("one entry", () => {
     const tree = page.getByRole("region", { name: "Its place in the tree" });
     await tree.scrollIntoViewIfNeeded();
     await tree.getByText("They are equal: the entry is in the log.").waitFor();
-    // The last of 61 is hashed with itself: nothing stands on its right.
+    // The last of 61 leaves is hashed with itself: it has no right neighbour.
     expect(await tree.locator("svg .tree-box-self").count()).toBe(2);
     await tree.getByRole("button", { name: "Compute again" }).click();
     await tree.getByText("computing…").waitFor();
@@ -257,7 +257,7 @@ describe("one entry", () => {
     await reader.context.route(/\/api\/v1\/log\?/, async (route) => {
       const response = await route.fetch();
       const page = await response.json();
-      // Entries that are whole in themselves, in another order.
+      // Valid entries in another order.
       await route.fulfill({ response, json: { ...page, entries: page.entries.reverse() } });
     });
     const page = await reader.open(service.url, "#/entries/7");

@@ -10,17 +10,17 @@ export const TELEPHONE = { width: 360, height: 740 };
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** A reader: cookies, storage and cache of his own. */
+/** A reader with separate cookies, storage and cache. */
 export class Reader {
   readonly context: BrowserContext;
-  /** Unnoticed errors in pages; refusals of the service are not errors. */
+  /** Unexpected errors in pages; refusals of the service are not errors. */
   readonly complaints: string[] = [];
 
   private constructor(context: BrowserContext) {
     this.context = context;
   }
 
-  /** Wants no motion unless `options` say so: drawings are complete at once. */
+  /** Requests reduced motion unless `options` say otherwise, so that drawings are complete at once. */
   static async arrive(options: BrowserContextOptions = {}): Promise<Reader> {
     const browser = await openBrowser();
     const context = await browser.newContext({
@@ -45,14 +45,14 @@ export class Reader {
   }
 
   async leave(): Promise<void> {
-    // An answer that is still being rewritten has nobody left to read it.
+    // Nobody needs an answer that is still being rewritten.
     await this.context.unrouteAll({ behavior: "ignoreErrors" });
     await this.context.close();
     expect(this.complaints).toEqual([]);
   }
 }
 
-/** Nothing that axe knows to be a barrier, and nothing wider than the screen. */
+/** Asserts that axe finds no barrier and that nothing is wider than the screen. */
 export async function expectReadable(page: Page): Promise<void> {
   await page.evaluate(`${AXE};0`);
   const violations = await page.evaluate(async () => {

@@ -36,7 +36,7 @@ async function openWith(reader: Reader, ...paths: string[]): Promise<Page> {
 const choose = (page: Page, ...paths: string[]) => page.locator('input[type="file"]').setInputFiles(paths);
 const card = (page: Page, name: string) => page.getByRole("region", { name, exact: true });
 
-/** Makes a key in the page, signs the file at hand with it, and saves the receipt beside the file. */
+/** Makes a key in the page, signs the current file with it, and saves the receipt beside the file. */
 async function signInPage(page: Page, path: string, { exportable = false } = {}): Promise<void> {
   if (exportable) await page.getByLabel("It can be exported").check();
   await page.getByRole("button", { name: "Make the key" }).click();
@@ -68,7 +68,7 @@ describe("hashing", () => {
   test("of a large file shows how far it is and can be cancelled, and another file is hashed afterwards", async () => {
     const reader = await Reader.arrive();
     const page = await reader.open(service.url, "#/file");
-    // Sixteen gigabytes that take no room: the page makes them of one chunk.
+    // Sixteen gigabytes that take no space: the page repeats one chunk.
     await page.locator('input[type="file"]').evaluate((input: HTMLInputElement) => {
       const chunk = new Blob([new Uint8Array(16 << 20)]);
       const transfer = new DataTransfer();
@@ -226,7 +226,7 @@ describe("signing", () => {
     await card(page, "Attestations in the log").getByRole("heading", { name: "Grace" }).waitFor();
     expect(await page.getByRole("button", { name: "Export the private key" }).count()).toBe(0);
     await expectReadable(page);
-    // It is there again for the next file, under the name that the log knows.
+    // The key is offered again for the next file, under its name in the log.
     await page.close();
     const next = newFile("mine-too.txt");
     const later = await openWith(reader, next);

@@ -110,7 +110,7 @@ test("however much is recorded at once, the page asks for little and shows the n
   await append(growing, 1000, "burst");
   await page.getByText("burst-999.tar.gz").waitFor();
   expect(await page.locator(".entry").count()).toBe(8);
-  // A look that finds nothing new asks for the head alone; a burst may be found in two or three.
+  // A check that finds no new head requests only the head. A burst of entries may be found in two or three checks.
   for (const path of ["/log/consistency", "/log"])
     expect(asked.filter((each) => each === path).length).toBeLessThanOrEqual(3);
   await reader.leave();

@@ -33,7 +33,7 @@ async function endorse(from: Person, to: Person, category: string, isAccepted = 
   return entry.id;
 }
 
-/** Ada is trusted; Ada → Grace → Alan, the university → Ada, Grace ⇢ Kurt (offered); Old Ada was followed by Heir. */
+/** Ada is trusted; Ada → Grace → Alan, the university → Ada, Grace ⇢ Kurt (offered). Heir succeeded Old Ada. */
 beforeAll(async () => {
   const first = newClient("http://127.0.0.1:1");
   service = await startTestService({
@@ -256,7 +256,7 @@ describe("the graph", () => {
     await expectReadable(page);
     await picture.focus();
     const said = page.locator('[aria-live="polite"]');
-    // Two neighbours on a ring: one of the four directions leads to Grace, perhaps by way of the middle.
+    // Grace is one of two neighbours on a ring. One of the four directions leads to her, possibly through the middle.
     for (const key of ["ArrowRight", "ArrowDown", "ArrowLeft", "ArrowLeft", "ArrowUp", "ArrowUp"]) {
       await page.keyboard.press(key);
       await drawn(page);

@@ -30,7 +30,7 @@ const append = ({ server }: TestService, artifact: string, count = COUNT) =>
   server.registry.log.append(Array.from({ length: count }, (_, i) => sayingEvent(`${artifact} ${i + 1}`)));
 
 let honest: TestService;
-/** A log of the same operator key and size with other contents. */
+/** A log with the same operator key and size, and other entries. */
 let twin: TestService;
 beforeAll(async () => {
   const [one, other] = [temporaryFolder(), temporaryFolder()];
@@ -44,7 +44,7 @@ beforeAll(async () => {
 // biome-ignore lint/suspicious/noExplicitAny: lies are told about answers of every shape
 type Json = any;
 
-/** Answers of the API whose path (with its query) matches are changed on their way. */
+/** Changes the answers of the API whose path (with its query) matches. */
 async function lie(reader: Reader, path: RegExp, change: (answer: Json) => Json): Promise<void> {
   await reader.context.route("**/api/v1/**", async (route) => {
     const { pathname, search } = new URL(route.request().url());
@@ -54,7 +54,7 @@ async function lie(reader: Reader, path: RegExp, change: (answer: Json) => Json)
   });
 }
 
-/** The service answers that there is no such thing. */
+/** Makes the service answer 404. */
 const deny = (reader: Reader, path: string) =>
   reader.context.route(`**/api/v1${path}`, (route) =>
     route.fulfill({
@@ -64,7 +64,7 @@ const deny = (reader: Reader, path: string) =>
     }),
   );
 
-/** Waits for the alarm that says `words`. @returns the evidence that the reader saves from it */
+/** Waits for an alarm with the text `words`. @returns the evidence that the reader saves from it */
 async function evidenceOf(page: Page, words: string): Promise<Evidence> {
   const alarm = page.getByRole("alert", { name: "Alarm" });
   await alarm.getByText(words).waitFor();
@@ -76,11 +76,11 @@ async function evidenceOf(page: Page, words: string): Promise<Evidence> {
   return JSON.parse(readFileSync(await download.path(), "utf8")) as Evidence;
 }
 
-/** Nothing in the page says that it was verified. */
+/** Asserts that nothing in the page is shown as verified. */
 const expectNoTick = async (page: Page) =>
   expect(await page.locator("main .verdict-good").allInnerTexts(), await page.locator("main").innerText()).toEqual([]);
 
-/** Other content, and the hashes that fit it. */
+/** An entry with other content and the hashes of that content. */
 function rewritten(entry: Entry): Entry {
   const changed = { ...entry, payload: { ...entry.payload, reason: "forged" } };
   const hash = entryHash(changed);
@@ -131,7 +131,7 @@ describe("about the head", () => {
     await page.getByRole("link", { name: "Entries", exact: true }).click();
     await page.getByText("Nothing is listed during an alarm.").waitFor();
     await expectNoTick(page);
-    // Buttons under the pointer have other colours.
+    // A button under the pointer has other colours.
     for (const name of ["Save the evidence", "Dismiss the alarm"]) {
       await page.getByRole("button", { name }).hover();
       await expectReadable(page);
@@ -224,7 +224,7 @@ describe("about an entry", () => {
     await append(growing, "true", 2);
     const reader = await Reader.arrive();
     let recorded: Promise<unknown> | undefined;
-    // The page asks for the entry and for its proof at once; neither answer arrives before the entry is there.
+    // The page requests the entry and its proof together. Neither is answered before the entry exists.
     await reader.context.route(/\/log\/3(?:\/proof)?$/, async (route) => {
       const response = await route.fetch();
       if (response.status() === 404) {
@@ -268,7 +268,7 @@ describe("about a list", () => {
     const evidence = await evidenceOf(page, words);
     const proof = evidence.proof as InclusionProof;
     expect(await holds(evidence, proof)).toBe(true);
-    // The listed entry, at a place where the tree has another one.
+    // The listed entry claims a place at which the tree has another one.
     expect(evidence.entry!.entry_hash).not.toBe(proof.entry_hash);
     await expectNoTick(page);
     expect(await page.locator(".entry").count()).toBe(0);

@@ -85,7 +85,7 @@ test("the key signs one challenge and is neither sent nor stored; the session ha
   });
   expect(kept).not.toContain(secret.slice(-20));
   expect(kept).not.toMatch(/eyJ/);
-  // Elsewhere and back it is still open; on a new page it is not.
+  // The session survives visits to other views, but not a new page.
   await page.getByRole("link", { name: "Keys", exact: true }).click();
   await page.getByRole("heading", { level: 1, name: "Keys" }).waitFor();
   await page.goBack();

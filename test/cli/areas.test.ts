@@ -1,6 +1,6 @@
 /**
- * The commands for accounts, trust, policies, composites, webhooks, claims and the rest, against a service
- * (`client.test.ts` has how commands begin and end).
+ * The commands for accounts, trust, policies, composites, webhooks, claims and the rest, against a service. For the
+ * common behaviour of commands see `client.test.ts`.
  */
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ const command = (...args: string[]) => cairnlog([...args, "--server", service.ur
 /** The output of a command as JSON. */
 const answer = async (...args: string[]) => JSON.parse(await run(...args, "--json"));
 
-/** A key that is registered: its file and its fingerprint. */
+/** Registers a key. Returns its file and its fingerprint. */
 async function registered(pseudonym = "Ada") {
   const signer = newSigner();
   const key = at(`key-${keys++}.pem`);

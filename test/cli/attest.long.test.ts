@@ -31,7 +31,7 @@ test("attest waits out a limit of a minute, and says when one lasts longer", asy
     SERVICE_RATE_LIMIT_GENERAL: "7",
     SERVICE_RATE_LIMIT_ATTESTATION: "4",
   });
-  // Five files, where four may be attested.
+  // Five files under a limit of four attestations.
   const files = [1, 2, 3, 4, 5].map((n) => {
     const file = at(`limited ${n}.txt`);
     writeFileSync(file, `${n}`);

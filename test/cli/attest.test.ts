@@ -40,7 +40,7 @@ beforeAll(async () => {
     const again = await cairnlog(["attest", attested, "--key", at("me.pem"), "--server", service.url, "--json"]);
     expect(JSON.parse(again.stdout)).toMatchObject({ log_entry_id: 2, duplicate: true });
   } finally {
-    // From here on nothing can be asked of a server.
+    // From here on there is no server.
     expect(await service.stop()).toBe(0);
   }
 });
@@ -97,8 +97,8 @@ describe("verify", () => {
           ),
         ).toBe(true);
     }
-    // What no hash of the log's format covers (docs/attestation-file.md): ids of an imported history may have gaps, and
-    // of the event type only the end is known offline. Neither is a hash.
+    // The two members that no hash of the log's format covers (docs/attestation-file.md). Ids of an imported history
+    // may have gaps. Offline, only the end of an event type is known.
     expect(accepted).toEqual(["entry.id", "entry.event_type"]);
     expect(paths.length).toBeGreaterThan(40);
   }, 120_000);

@@ -19,7 +19,7 @@ beforeAll(async () => {
   service = await startTestService({ SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S: "0" });
 });
 
-/** Runs a command against the service, with state that the test's own commands share. */
+/** Runs a command against the service, with the state folder of this test file. */
 const run = (...args: string[]) => cairnlog([...args, "--server", service.url, "--state", at("state")]);
 
 /** Runs a command that must succeed; returns its answer. */
@@ -35,14 +35,14 @@ async function newKey(): Promise<string> {
   return file;
 }
 
-/** A key that is registered: its file and its fingerprint. */
+/** Registers a key. Returns its file and its fingerprint. */
 async function registered(pseudonym = "Ada") {
   const key = await newKey();
   const { fingerprint } = await answer("register", "--key", key, "--pseudonym", pseudonym);
   return { key, fingerprint: fingerprint as string };
 }
 
-/** A sentence on stderr, nothing else, no stack trace. */
+/** Asserts that stderr is one sentence, without a stack trace, and that stdout is empty. */
 function expectFailure({ code, stderr, stdout }: Finished, exitCode: number, sentence: RegExp): void {
   expect({ code, stdout }).toEqual({ code: exitCode, stdout: "" });
   expect(stderr).toMatch(sentence);
@@ -181,7 +181,7 @@ describe("log", () => {
     try {
       const lines = createInterface({ input: child.stdout });
       const first = once(lines, "line");
-      // Its state is written once it has seen the head that it goes on from.
+      // The state is written when the command has seen the head from which it continues.
       await expect.poll(() => stateFile("follow"), { timeout: 20_000 }).toMatch(/"tree_size"/);
       const { fingerprint } = await registered("Late");
       const [line] = (await first) as [string];
@@ -261,7 +261,7 @@ describe("a log that lies", () => {
   });
 });
 
-/** The public key of a log that is not this one. */
+/** The public key of another log. */
 async function publicPem(): Promise<string> {
   const other = await startTestService();
   return (await other.get("/log/operator-key")).body.public_key;

@@ -19,7 +19,7 @@ test("the overview lists the commands with their purposes", async () => {
   expect(code).toBe(0);
   const lines = [...stdout.matchAll(/^ {2}([a-z-]+) +(\S.*)$/gm)].map((match) => match.slice(1));
   expect(lines).toEqual(Object.entries(COMMANDS).map(([name, { summary }]) => [name, summary]));
-  // All summaries begin in one column.
+  // All summaries begin in the same column.
   const columns = [...stdout.matchAll(/^( {2}[a-z-]+ +)\S.*$/gm)].map((match) => match[1]!.length);
   expect(new Set(columns)).toEqual(new Set([4 + Math.max(...commands.map((name) => name.length))]));
 });
@@ -28,7 +28,7 @@ test("the commands that do several things say so", async () => {
   const several: string[] = [];
   for (const name of commands) {
     const { help, actions = [] } = await COMMANDS[name]!.load();
-    // Their synopsis has the action where others have an argument or an option.
+    // Their synopsis has the action in place of an argument or an option.
     const words = [...help.matchAll(new RegExp(`^cairnlog ${name} ([a-z][a-z|-]*)`, "gm"))].flatMap(([, word]) =>
       word!.split("|"),
     );
@@ -132,7 +132,7 @@ describe("completion", () => {
     script = stdout;
   });
 
-  /** The completions that bash offers for the last of these words. */
+  /** The completions of bash for the last of these words. */
   async function offered(...words: string[]): Promise<string[]> {
     const line = words.map((word) => `'${word}'`).join(" ");
     const ask = `COMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _cairnlog; printf '%s\\n' "\${COMPREPLY[@]}"`;
@@ -204,7 +204,7 @@ test("bench measures, and leaves nothing behind", async () => {
   expect(appends).toMatchObject([{ in_flight: 1 }, { in_flight: 64 }]);
   for (const { per_s, flush_per_s, of_flush, of_signatures } of appends) {
     expect([per_s, flush_per_s].every((rate) => rate > 0)).toBe(true);
-    // Time of one, as a multiple of the time of the other.
+    // Both values describe the same measurement, in different units.
     expect(of_flush).toBeCloseTo(flush_per_s / per_s);
     expect(of_signatures).toBeCloseTo((sign_per_s * verify_per_s) / (sign_per_s + verify_per_s) / per_s);
   }

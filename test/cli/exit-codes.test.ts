@@ -1,4 +1,6 @@
-/** Exit codes of commands: 0 success, 1 failure, 2 not understood. A partial success is a failure. */
+/**
+ * Exit codes of commands: 0 success, 1 failure, 2 a command line that cannot be read. A partial success is a failure.
+ */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -21,7 +23,7 @@ writeFileSync(at("operator.pub.pem"), newSigner().publicKey);
 writeFileSync(OBJECT, "{}");
 
 type Part = string | readonly string[];
-/** Actions against a service, with nothing but what they need; an option and its value are one part. */
+/** Actions against a service with only the required parts. An option and its value are one part. */
 const ACTIONS: readonly (readonly [action: string, parts: readonly Part[]])[] = [
   ["export", [["--out", at("export")]]],
   ["register", [KEY, ["--pseudonym", "Ada"]]],
@@ -77,7 +79,7 @@ const OPEN_ACTIONS: typeof ACTIONS = [
   ["log show", ["1"]],
   ["composite assemble", [OBJECT, ["--title", "x"]]],
 ];
-/** Actions that go by a session where no key is given. */
+/** Actions that use the session if no key is given. */
 const BY_SESSION =
   /^(revoke|request|respond|inbox|policy publish|trust (create|revoke)|anchor now|claim post|webhook)\b/;
 

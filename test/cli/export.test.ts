@@ -16,7 +16,7 @@ const ENTRIES = 23_456;
 beforeAll(async () => {
   service = await startTestService();
   const { log } = service.server.registry;
-  // Hundreds of entries share a timestamp, so windows begin amid such a group.
+  // Hundreds of entries share a timestamp, so that windows begin within such a group.
   for (let n = 0; n < ENTRIES; n += 700)
     await log.append(Array.from({ length: Math.min(700, ENTRIES - n) }, (_, i) => anyEvent({ n: n + i })));
 });

@@ -1,4 +1,4 @@
-/** Output in this process goes to the command that printed it, and to no other. */
+/** Output within this process goes only to the command that printed it. */
 import { expect, test } from "vitest";
 import { begin, divertOutput } from "./harness.js";
 

@@ -1,4 +1,4 @@
-/** Runs the command in this process: the code of `main.ts`, without the second that a new process costs. */
+/** Runs the command in this process with the code of `main.ts`. A new process would cost a second. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { EventEmitter, once } from "node:events";
 import { afterAll } from "vitest";
@@ -7,13 +7,13 @@ import type { Finished } from "../service.js";
 
 type Stream = "stdout" | "stderr";
 
-/** A command that runs. */
+/** A running command. */
 export class Running {
   readonly ended: Promise<Finished>;
   readonly #output: Record<Stream, string> = { stdout: "", stderr: "" };
   readonly #events = new EventEmitter();
 
-  /** @param env what its environment has besides */
+  /** @param env additional environment variables */
   constructor(args: readonly string[], env: Readonly<Record<string, string>>) {
     this.ended = running.run(this, () => this.#run(args, env));
   }
@@ -28,7 +28,7 @@ export class Running {
     this.#events.emit("printed");
   }
 
-  /** Resolves when what it has printed fits. @throws Error when it ends before */
+  /** Resolves when its output matches. @throws Error if it ends before */
   async prints(pattern: RegExp, stream: Stream = "stdout"): Promise<void> {
     const ended = this.ended.then(({ code }) => {
       throw new Error(`it ended with ${code} before it printed ${pattern}: ${this.#output.stderr}`);
@@ -51,12 +51,12 @@ export class Running {
   }
 }
 
-/** What is printed belongs to the command in whose course it is printed, so commands may overlap. */
+/** The command in whose asynchronous context something is printed gets the output, so commands may overlap. */
 const running = new AsyncLocalStorage<Running>();
 
 type Write = (chunk: string | Uint8Array, ...more: unknown[]) => boolean;
 
-/** Has what commands print go to them. @returns how to undo that */
+/** Redirects output to the running commands. @returns a function that undoes this */
 export function divertOutput(): () => void {
   const undo = (
     [
@@ -91,14 +91,14 @@ export function divertOutput(): () => void {
 // The next test file may run in this process. It loads its own copy of this module.
 afterAll(divertOutput());
 
-/** Begins `cairnlog` with these arguments. */
+/** Starts `cairnlog` with these arguments. */
 export const begin = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Running =>
   new Running(args, env);
 
-/** Runs `cairnlog` to its end, as `cairnlog` of `service.ts` does in a process of its own. */
+/** Runs `cairnlog` to its end, like `cairnlog` of `service.ts`, but in this process. */
 export const cairnlog = (...run: Parameters<typeof begin>): Promise<Finished> => begin(...run).ended;
 
-/** What a signal from outside does to the commands that run, as soon as one of them listens for it. */
+/** Simulates a signal from outside for the running commands, as soon as one of them listens for it. */
 export async function interrupt(signal: "SIGINT" | "SIGTERM" = "SIGTERM"): Promise<void> {
   while (!process.listenerCount(signal)) await once(process, "newListener");
   process.emit(signal);

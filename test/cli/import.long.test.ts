@@ -20,7 +20,7 @@ test("killed anywhere on the way, it leaves the log empty or whole, and the next
     const data = at(`killed-${round}`);
     const child = spawn(process.execPath, [MAIN, "import", file, "--data", data], { stdio: "ignore" });
     const exited = once(child, "exit");
-    // The later rounds kill it when some of the log is on disk.
+    // In later rounds it is killed when a part of the log is on disk.
     for (let waited = 0; round > 0 && !existsSync(join(data, "log.importing")) && waited < 60_000; waited += 5)
       await sleep(5);
     await sleep(round * 200);
@@ -34,7 +34,7 @@ test("killed anywhere on the way, it leaves the log empty or whole, and the next
     }
     const again = await cairnlog(["import", file, "--data", data, "--json"]);
     if (again.code === 0) expect(JSON.parse(again.stdout)).toMatchObject({ entry_count: 6000 });
-    // It had been done when it was killed.
+    // The import was complete when it was killed.
     else expect(again.stderr).toContain("already has 6000 entries");
     expect(existsSync(join(data, "log.importing"))).toBe(false);
   }

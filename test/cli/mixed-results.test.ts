@@ -1,4 +1,4 @@
-/** Exit codes of commands of which a part succeeds and a part fails. */
+/** Exit codes of commands that succeed only in part. */
 
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -227,7 +227,7 @@ describe("log tail --follow goes on", () => {
     await run.prints(/\n/);
     proxy.seize = (_, response) => {
       proxy.seize = null;
-      // A limit that lasts longer than a request waits.
+      // A rate limit that lasts longer than the command waits.
       if (status === null) response.destroy();
       else
         response

@@ -1,4 +1,4 @@
-/** What long work says of itself: now and then a line, or a bar on a terminal. */
+/** The progress of long work: an occasional line, or a bar on a terminal. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { formatBytes, startProgress } from "#cairnlog/server/cli/terminal/progress.js";
 

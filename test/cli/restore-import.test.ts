@@ -33,7 +33,7 @@ async function headOf(dataDir: string) {
   return head;
 }
 
-/** The folder of the test that runs, with the key that signs the log of `data`. */
+/** A new folder for this test, with the key that signs the log of `data`. */
 function withKey(): string {
   const folder = newFolder();
   copyFileSync(join(data, "operator.pem"), join(folder, "operator.pem"));
@@ -223,7 +223,7 @@ describe("import", () => {
     const run = await importAll(written(text), dataDir);
     expect(run).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(sentence) });
     expect(existsSync(join(dataDir, "log"))).toBe(false);
-    // Nothing is in the way of the true history.
+    // The true history can still be imported.
     expect(await importAll(written(lines.join("")), dataDir)).toMatchObject({ code: 0 });
   });
 

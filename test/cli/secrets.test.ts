@@ -24,7 +24,7 @@ afterAll(() => folder.remove());
 
 const run = (...args: string[]) => cairnlog([...args, "--server", service.url, "--state", at("state")]);
 
-/** Runs the command on a terminal of its own, on which `typed` is typed once `question` is asked. */
+/** Runs the command on a terminal of its own. `typed` is entered after each `question`. */
 function onTerminal(args: readonly string[], typed: readonly [question: string, answer: string][]): Promise<string> {
   const line = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(" ");
   const child = spawn("script", ["-qec", line, "/dev/null"], { stdio: ["pipe", "pipe", "inherit"] });

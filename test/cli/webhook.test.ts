@@ -52,7 +52,7 @@ test("it shows deliveries of a service, and says that they hold", async () => {
     timestamp: expect.stringMatching(/^\d+$/),
     body: expect.objectContaining({ type: "key.registered", id: "msg_1_2" }),
   });
-  // It was answered with a success.
+  // The delivery was answered with a success.
   await expect.poll(async () => (await service.send("GET", "/metrics")).text).toMatch(/^cairnlog_webhook_outbox 0$/m);
   expect(await receiver.stop()).toBe(0);
 });

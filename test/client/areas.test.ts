@@ -52,7 +52,7 @@ const newAccount = (credential_type: "hardware" | "software" = "software") => ({
   device_label: "a token",
 });
 
-/** A client whose key is on an account, held in hardware as far as its holder says. */
+/** A client whose key is on an account and declared as hardware. */
 async function withHardware(server = service.url) {
   const made = await registered(server);
   const account = newAccount("hardware");
@@ -373,7 +373,7 @@ test("in a log whose imported history left ids out, entries are found and receip
 });
 
 test("every route of the service has been asked for by a method of the client", async () => {
-  // What is left: requests, inbox and so on, which have tests of their own.
+  // The remaining routes: requests, inbox and so on, which have tests of their own.
   const [ada, bob] = [await registered(), await registered()];
   const request = { target_fingerprint: bob.fingerprint, attestation_type: "authorship" };
   const { request_id } = await ada.client.requests.create(request);
@@ -409,6 +409,6 @@ test("every route of the service has been asked for by a method of the client", 
     const pattern = new RegExp(`^${route.replaceAll(".", "\\.").replace(/\{\w+\}/g, "[^/]+")}$`);
     return ![...asked].some((line) => pattern.test(line));
   });
-  // Those are for who runs the service and who writes clients.
+  // These routes are for operators and for authors of clients.
   expect(without.sort()).toEqual(["GET /api/v1/openapi.json", "GET /livez", "GET /metrics", "GET /readyz"]);
 });

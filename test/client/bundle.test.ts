@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const PROGRAM = "\0program";
 
-/** A program that uses everything an entry of the package exports, bundled. */
+/** Bundles a program that uses all exports of an entry point of the package. */
 async function bundle(source: string): Promise<{ code: string; builtins: string[] }> {
   const builtins: string[] = [];
   const result = (await build({
@@ -42,7 +42,7 @@ test.each([
   const { code, builtins } = await bundle(using(name));
   expect(builtins).toEqual([]);
   expect(code).not.toContain("__vite-browser-external");
-  // Globals that Node alone has.
+  // Globals that exist only in Node.
   expect(code.match(/\b(?:Buffer\.(?:from|alloc)|process\.(?:env|versions)|require\()/g) ?? []).toEqual([]);
   expect(code.length).toBeLessThan(limit);
 });

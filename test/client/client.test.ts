@@ -49,7 +49,7 @@ describe("signing", () => {
   });
 
   test("a manifest with earlier attestations is signed as it was received, and the service finds it valid", async () => {
-    // By another client, which signs the document alone.
+    // The other client signs only the document.
     const plain = newManifest();
     const subject = plain.document;
     const { body: receipt } = await service.post("/attestations", submission(newSigner(), plain));
@@ -263,7 +263,7 @@ test("requests are asked, answered, and found in the inbox", async () => {
 test("what was signed before is attested with another type by a proof, which the client makes where it is asked for", async () => {
   const { client } = newClient(service.url);
   const first = await client.attest(newManifest().document);
-  // The attestation in it keeps the document as it is, so the type is not signed.
+  // Its attestation covers the document unchanged, so the type is not signed.
   const { manifest, attestation } = first.bundle;
   const subject = { ...manifest, document: newManifest().document, attestations: [attestation] };
   const read = await client.attest(subject, { type: "peer_review" });

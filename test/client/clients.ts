@@ -12,7 +12,7 @@ import {
 } from "#cairnlog/server/client/index.js";
 import { type Algorithm, newSigner, type TestSigner } from "../server/signers.js";
 
-/** A test signer as the client wants it. */
+/** A test signer in the client's form. */
 export function asSigner({ publicKey, algorithm, privateKey }: TestSigner): Signer {
   const digest = algorithm === "ed25519" ? null : "sha256";
   return {
@@ -29,14 +29,14 @@ export function operatorSigner(dataDir: string): Signer {
   return { publicKeyPem: read("operator.pub.pem"), algorithm: "ed25519", sign: signs };
 }
 
-/** A client with a key of its own, not registered yet. */
+/** A client with a new key, not registered yet. */
 export function newClient(server: string, options: Partial<ClientOptions> = {}, algorithm: Algorithm = "ed25519") {
   const signer = newSigner(algorithm);
   const client = createClient({ server, signer: asSigner(signer), ...options });
   return { client, signer, fingerprint: signer.fingerprint };
 }
 
-/** The error that `work` must end in. */
+/** The error with which `work` must fail. */
 export async function failure(work: Promise<unknown>): Promise<ClientError> {
   const error = await work.then(
     (value) => expect.fail(`it was taken: ${JSON.stringify(value)}`),
@@ -46,7 +46,7 @@ export async function failure(work: Promise<unknown>): Promise<ClientError> {
   return error as ClientError;
 }
 
-/** The evidence that `work` must end in. */
+/** The evidence in the error with which `work` must fail. */
 export async function conviction(work: Promise<unknown>): Promise<Evidence> {
   const { code, evidence, message } = await failure(work);
   expect({ code, message }).toEqual({ code: "log-misbehaved", message: expect.stringMatching(/^.{8,}\.$/s) });

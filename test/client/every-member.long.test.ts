@@ -1,16 +1,19 @@
 /**
- * Every member of every answer that a client gets is changed, left out, added to and told twice: the client notices, or what
- * it returns is the same as without the lie, or the lie stands in the table of `docs/client.md`, which this file holds.
+ * Every member of every answer that a client gets is changed, omitted, extended and duplicated. Either the client
+ * reports an error, or it returns the same as without the lie, or the lie is in the table of `docs/client.md`. This
+ * file checks that table.
  */
 import { beforeAll, expect, test } from "vitest";
 import { STEPS, WRITING } from "./believing/steps.js";
 import { methodOf, Suite, tableOf } from "./believing/suite.js";
 
-/** The manifest names them, too, and the proof the key. */
+/** The manifest also names these members, and the proof also names the key. */
 const MEANING = ["attestation_type", "attestation_type left out"];
 const ownKey = (member: string) => [member, `${member} left out`];
 
-/** What nobody notices: because it changes nothing, or because only the service has it. */
+/**
+ * Changes of requests that nobody can notice, because they change nothing, or because only the service knows the value.
+ */
 const CHANGEABLE: Readonly<Record<string, readonly string[]>> = {
   attest: [...MEANING, "intent_statement", "intent_statement left out"],
   "attest (again)": MEANING,

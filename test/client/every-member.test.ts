@@ -1,4 +1,4 @@
-/** A part of what `every-member.long.test.ts` does for all methods. */
+/** Tests a few methods in the way in which `every-member.long.test.ts` tests all. */
 import { beforeAll, expect, test } from "vitest";
 import { Suite, tableOf } from "./believing/suite.js";
 

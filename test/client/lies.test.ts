@@ -10,7 +10,7 @@ import { newManifest, newSigner, submission } from "../server/signers.js";
 import { all, conviction, failure, newClient } from "./clients.js";
 import { LyingProxy } from "./proxy.js";
 
-/** Two services under one operator key: each shows another history, and both sign. */
+/** Two services with one operator key. Each signs and shows another history. */
 let service: TestService;
 let fork: TestService;
 let proxy: LyingProxy;
@@ -60,7 +60,7 @@ describe("heads", () => {
     proxy.lie = (path, answer) => (path === "/log/sth" ? { ...answer, signature: forged(answer) } : answer);
     const { shown, known } = await conviction(client.log.head());
     expect({ shown, known }).toMatchObject({ shown: { tree_size: head.tree_size + 1 }, known: head });
-    // What was refused is not what is remembered.
+    // The refused head is not stored.
     expect(await store.load()).toMatchObject({ head });
   });
 
@@ -103,7 +103,7 @@ describe("heads", () => {
     proxy.lie = () => ({ type: "about:blank", title: "Not Found", status: 404, detail: "Empty.", code: "not-found" });
     proxy.status = 404;
     expect(await conviction(client.log.head())).toMatchObject({ known: head, shown: null });
-    // A gateway that has lost its way is not the log.
+    // The error page of a gateway is not the log's answer.
     proxy.lie = () => "<h1>Not Found</h1>";
     expect(await failure(client.log.head())).toMatchObject({ code: "malformed-answer", status: 404 });
   });
@@ -120,7 +120,7 @@ describe("heads", () => {
     const isProof = (path: string) => path.startsWith("/log/consistency");
     proxy.lie = (path, answer) => (isProof(path) ? { ...answer, extension: answer.extension.map(otherHash) } : answer);
     expect((await conviction(client.log.head())).proof).toMatchObject({ from_size: head.tree_size });
-    // Sizes and roots that the proof claims of itself do not count.
+    // The sizes and roots in the proof itself are not trusted.
     proxy.lie = (path, answer) =>
       isProof(path) ? { ...answer, to_size: head.tree_size, to_root: head.root_hash, extension: [] } : answer;
     await conviction(client.log.head());
@@ -128,7 +128,7 @@ describe("heads", () => {
     proxy.lie = (path, answer) => (isProof(path) ? problem : answer);
     proxy.status = 422;
     expect((await conviction(client.log.head())).proof).toBeNull();
-    // Being too busy is no lie. The head is not believed either.
+    // An overloaded service has not lied. The head is not trusted either.
     proxy.lie = (path, answer) => (isProof(path) ? { ...problem, status: 503, code: "overloaded" } : answer);
     proxy.status = 503;
     expect(await failure(client.log.head())).toMatchObject({ code: "overloaded", status: 503 });
@@ -219,12 +219,12 @@ describe("receipts", () => {
     const { client } = await acquainted();
     const twists = [{ attestation_type: "publication" }, { intent_statement: "I endorse it." }];
     for (const twisted of twists) {
-      // The attestation that is in it keeps the document as it is, so type and statement are not signed.
+      // Its attestation covers the document unchanged, so type and statement are not signed.
       const attestations = [(await client.attest(document())).receipt.attestation];
       proxy.twist = (path, body) => (path === "/attestations" ? { ...body, ...twisted } : body);
       const subject = { document: document(), attestations };
       expect((await conviction(client.attest(subject))).entry!.payload).toMatchObject(twisted);
-      // Where they are, not even the service takes others.
+      // If the document names them, the service refuses other values, too.
       expect(await failure(client.attest(document()))).toMatchObject({ code: "invalid-input", status: 422 });
       proxy.twist = null;
     }
@@ -254,7 +254,7 @@ describe("receipts", () => {
       "/attestations",
       submission(signer, plain, { intent_statement: "I confess." }),
     );
-    // Signed as it is because of what is in it, so that only the log says what was meant.
+    // The manifest is signed unchanged because of its attestation, so only the log states type and statement.
     const subject = { ...plain, attestations: [receipt.attestation] };
     const { receipt: honest } = await client.attest(subject, { intent: "I read it." });
     expect(honest.duplicate).toBe(false);

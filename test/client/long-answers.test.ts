@@ -1,4 +1,4 @@
-/** Answers that are too long, lists that grow while they are read, and waits that a service asks for. */
+/** Answers that are too long, lists that grow while they are read, and waiting times that a service requests. */
 import { describe, expect, test } from "vitest";
 import { createClient, type Session } from "#cairnlog/server/client/index.js";
 import { startTestService } from "../server/harness.js";

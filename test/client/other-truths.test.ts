@@ -1,4 +1,7 @@
-/** True answers to other questions, and lies that hang together: what was said once, or of something else, is not believed. */
+/**
+ * True answers to other requests, and lies that fit together: an old answer, or one about something else, is not
+ * trusted.
+ */
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
 import { createClient, memoryStore } from "#cairnlog/server/client/index.js";
@@ -16,7 +19,7 @@ beforeAll(async () => {
   for (let n = 0; n < SIZE / 2; n++) await newClient(service.url).client.attest(newManifest().document);
 });
 
-/** A client that has seen the newest head, before a service that lies from now on. */
+/** A client that has seen the newest head, and whose service lies from now on. */
 async function acquainted() {
   proxy = await LyingProxy.before(service.url);
   const client = createClient({ server: proxy.url, store: memoryStore() });

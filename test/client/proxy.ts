@@ -6,7 +6,7 @@ import { afterAll } from "vitest";
 // biome-ignore lint/suspicious/noExplicitAny: lies are told about answers of every shape
 type Json = any;
 
-/** What is sent instead of an answer of the service. */
+/** Makes the false answer that is sent instead of the service's. */
 export type Lie = (path: string, answer: Json, request: Json) => Json;
 
 const proxies: Server[] = [];
@@ -15,17 +15,17 @@ afterAll(() => {
 });
 
 export class LyingProxy {
-  /** Base address of the real service; change it, and the client talks to another. */
+  /** Address of the real service. Clients reach another service if it is changed. */
   upstream: string;
-  /** Changes answers; what it returns is sent, text as it is and anything else as JSON. */
+  /** Changes answers. The result is sent: a text unchanged, anything else as JSON. */
   lie: Lie | null = null;
   /** Changes requests. */
   twist: ((path: string, body: Json) => Json) | null = null;
-  /** Status to send with a lie instead of the service's. */
+  /** The status of a false answer; the service's, if null. */
   status: number | null = null;
-  /** Answers instead of the service where it returns true. */
+  /** Answers instead of the service if it returns true. */
   seize: ((path: string, response: ServerResponse) => boolean) | null = null;
-  /** `METHOD path` of everything that was asked, newest last. */
+  /** `METHOD path` of all requests, newest last. */
   readonly asked: string[] = [];
   readonly #server: Server;
 
@@ -45,7 +45,7 @@ export class LyingProxy {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** From now on the truth. */
+  /** Sends true answers from now on. */
   repent(): void {
     this.lie = null;
     this.twist = null;

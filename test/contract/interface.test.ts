@@ -7,7 +7,7 @@ import type { Contract, Document } from "../server/contract.js";
 import { startTestService, type TestService } from "../server/harness.js";
 import { operationsOf } from "./tour.js";
 
-/** By area. `!` marks a parameter that must be given. Every operation can also answer 500 and 503, and 429 by its limit. */
+/** By area. `!` marks a required parameter. Every operation can also answer 500 and 503, and 429 by its limit. */
 const INTERFACE = `
 Service
   GET /api/v1/health ; - ; Health ; anybody ; general ; 200
@@ -115,7 +115,7 @@ const WHO: Readonly<Record<string, string>> = {
   "Needs a signed challenge in the body.": "challenge",
   "A session, or a proof in the member `auth`, is needed in some cases only": "anybody, at times proven",
 };
-/** For tools: OpenAPI cannot describe a proof in the body. */
+/** For tools. OpenAPI cannot describe a proof in the body. */
 const SECURITY: Readonly<Record<string, readonly object[]>> = {
   session: [{ session: [] }],
   operator: [{ session: [] }],

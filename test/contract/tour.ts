@@ -33,7 +33,7 @@ export function operationsOf(document: Document): Operation[] {
 
 export class Tour {
   readonly operations: ReadonlyMap<string, Operation>;
-  /** `operationId status` of everything that was answered. */
+  /** `operationId status` of all answers. */
   readonly seen = new Set<string>();
   /** The first request of an operation that was granted, and its answer. */
   readonly granted = new Map<string, Asked & { readonly reply: Reply }>();
@@ -59,7 +59,7 @@ export class Tour {
     };
   }
 
-  /** Asks an operation and expects this status. */
+  /** Sends a request to an operation and expects this status. */
   async ask(id: string, status: number, asked: Asked = {}, service = this.#service): Promise<Reply> {
     const { params = {}, query = {}, body, headers = {} } = asked;
     const { method, path } = this.operations.get(id)!;
@@ -73,7 +73,7 @@ export class Tour {
     return reply;
   }
 
-  /** Operations whose definition fulfils a condition, by id. */
+  /** The ids of operations whose definition fulfils a condition. */
   which(condition: (operation: Operation) => boolean): Operation[] {
     return [...this.operations.values()].filter(condition);
   }

@@ -37,7 +37,7 @@ export function writeExamples(tour: Tour): void {
   execFileSync("npx", ["biome", "check", "--write", FILE], { cwd: root });
 }
 
-/** The answer, without what makes it long and says nothing. */
+/** The answer, without long parts that are not informative. */
 function answerOf(id: string, { headers, text, body }: Reply): unknown {
   const type = headers.get("content-type")!;
   if (type.startsWith("application/octet-stream")) return undefined;

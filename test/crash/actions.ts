@@ -11,7 +11,7 @@ import type { Ledger, Receipt } from "./ledger.js";
 
 const HUMAN = "x-service:human_attestation";
 const PASSWORD = "correct horse battery staple";
-/** Submissions kept to be sent again, in this round or in a later one. */
+/** Number of submissions that are kept to be sent again, in this round or in a later one. */
 const REMEMBERED = 500;
 
 const recipient = newRecipient();
@@ -76,7 +76,7 @@ export async function openAccount(
   return { body, user, credential, recovery_key };
 }
 
-/** Attests with `body`, and records the answer. */
+/** Attests with `body` and records the answer. */
 async function attest({ scene, ledger, service }: Work, body: ReturnType<typeof submission>, path = "/attestations") {
   const receipt = await service.send(path, body);
   const { content_hash: document_hash } = body.manifest.document;
@@ -234,7 +234,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     }
   },
 
-  // It changes how Alice answers: from now on every request to her is declined at once.
+  // This changes Alice's answers: from now on every request to her is declined at once.
   publishPolicy: async ({ ledger, service, alice, bob }) => {
     const policy = { predicates: { any: [] }, default_action_on_failure: "decline" };
     const { fingerprint: target_fingerprint } = alice.signer;
@@ -273,7 +273,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     ledger.changing("credentials", [user.id, credential.id]);
     const recovery = { pseudonym: body.display_name, recovery_key, ...replacement };
     const recover = () => service.send("/users/recover", recovery);
-    // A try counts as a wrong one until it is judged, and five from one address are all there are.
+    // A try counts as wrong until it has been judged, and one address has only five.
     recovering = recovering.then(recover, recover);
     const recovered = await recovering;
     ledger.holds("credentials", [user.id, credential.id], { status: "revoked" });

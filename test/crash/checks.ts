@@ -13,19 +13,21 @@ import type { Random } from "../reliability/random.js";
 import type { Connection } from "./connection.js";
 import type { Acknowledged, Ledger } from "./ledger.js";
 
-/** Entries up to which state is rebuilt after every crash; beyond, after every tenth. */
+/**
+ * Maximum number of entries for which state is rebuilt after every crash. A larger log is rebuilt after every tenth.
+ */
 const REBUILT = 5_000;
-/** Older receipts that are looked at in one round. */
+/** Number of older receipts that are checked in one round. */
 const SAMPLE = 1_000;
 const PREDICATE_BASE = "https://x-service.example/predicates";
-/** Below and above every key of a table that begins with a text. */
+/** Bounds of all keys of a table whose keys begin with a text. */
 const ALL: [string, string] = ["", "~"];
 
 const json = (value: unknown): string => JSON.stringify(value);
 
 /** The data that a reader of the log remembers from one crash to the next. */
 export class Memory {
-  /** Entry hash and head of every leaf that was ever seen on disk. */
+  /** Entry hash and head of every leaf that was ever read from disk. */
   readonly #seen: string[] = [];
   readonly #requests = new Map<unknown, { readonly id: number; readonly asker: unknown }>();
   readonly #notifications = new Set<string>();
@@ -36,7 +38,10 @@ export class Memory {
     return this.#seen.length;
   }
 
-  /** Reads the data directory. `isThorough`: all that was ever acknowledged, instead of what is new and a sample. */
+  /**
+   * Checks the data directory. `isThorough`: everything that was ever acknowledged, instead of new changes and a
+   * sample.
+   */
   async checkDisk(dataDir: string, ledger: Ledger, random: Random, isThorough: boolean): Promise<string[]> {
     const pool = createPool(1);
     const operator = openOperatorKey(join(dataDir, "operator.pem"), pool);
@@ -67,7 +72,7 @@ export class Memory {
     }
   }
 
-  /** Nothing that was seen has changed; nothing that was refused is there; notifications are those of the entries. */
+  /** Checks that nothing known has changed, that nothing refused is present, and that notifications fit the entries. */
   #checkHistory({ log }: Registry, operator: string, ledger: Ledger, deep: boolean): string[] {
     const problems: string[] = [];
     if (log.size < this.#seen.length) problems.push(`the log has shrunk from ${this.#seen.length} to ${log.size}`);
@@ -137,7 +142,7 @@ function differences(receipt: Acknowledged, entry: Entry | undefined, head: Tree
   return problems;
 }
 
-/** Acknowledged private rows, and the rows that belong to them. */
+/** Checks acknowledged private rows, and the rows that belong to them. */
 function checkRows({ log }: Registry, ledger: Ledger): string[] {
   const problems: string[] = [];
   for (const { table, key, row } of ledger.rows) {
@@ -154,14 +159,14 @@ function checkRows({ log }: Registry, ledger: Ledger): string[] {
   return problems;
 }
 
-/** Nothing was lost: deliveries that the endpoint has not received still wait for it. */
+/** Checks that no delivery was lost: deliveries that the endpoint has not received are still waiting. */
 function checkDeliveries({ log }: Registry, { webhook, told, delivered }: Ledger): string[] {
   if (webhook === null) return [];
   const lost = told.filter((id) => !delivered.has(id) && !log.row("outbox", [webhook, id]));
   return lost.map((id) => `the webhook was not told of entry ${id}, and nobody means to`);
 }
 
-/** Rows that are written together are there together. */
+/** Checks that rows that are written together exist together. */
 function checkCounts({ log }: Registry): string[] {
   const problems: string[] = [];
   const tally = <T extends TableName>(table: T, start: unknown, end: unknown) => {
@@ -199,7 +204,7 @@ function checkCounts({ log }: Registry): string[] {
   return problems;
 }
 
-/** A monitor: it pins the operator key, and believes a head only if it continues the last one that it saw. */
+/** A monitor. It pins the operator key, and trusts a head only if it is consistent with the last one. */
 export class Monitor {
   readonly #store = memoryStore();
   readonly #operatorKey: string;
@@ -209,7 +214,7 @@ export class Monitor {
     this.#operatorKey = operatorKey;
   }
 
-  /** Reads all that is new, and asks for acknowledged entries with their proofs. */
+  /** Reads all new entries, and requests acknowledged entries with their proofs. */
   async check(service: Connection, { entries }: Ledger, random: Random): Promise<string[]> {
     const problems: string[] = [];
     const client = createClient({ server: service.url, operatorKey: this.#operatorKey, store: this.#store });

@@ -2,7 +2,7 @@
 import type { TestSigner } from "../server/signers.js";
 import type { Ledger } from "./ledger.js";
 
-/** The service is gone or stopping: the request may or may not have been executed. */
+/** The service has stopped or is stopping. The request may or may not have been executed. */
 export class CutOff extends Error {}
 
 /** The service gave a wrong answer. */
@@ -13,7 +13,7 @@ export type Answer = any;
 
 export interface Expectation {
   readonly token?: string;
-  /** The status that is right; 200 when absent. */
+  /** The expected status; 200 if absent. */
   readonly status?: number;
   readonly method?: string;
 }
@@ -21,7 +21,7 @@ export interface Expectation {
 export class Connection {
   readonly url: string;
   readonly #ledger: Ledger;
-  /** Set when the service is asked to stop: from then on it may refuse. */
+  /** Set when the service is asked to stop. From then on it may refuse requests. */
   isStopping = false;
   answered = 0;
 

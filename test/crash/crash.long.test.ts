@@ -1,4 +1,4 @@
-/** The short form of `npm run crash`: a few kills, every injected failure once. */
+/** The short form of `npm run crash`: a few kills, and every injected failure once. */
 import { expect, test } from "vitest";
 import { DIST } from "../reliability/planted.js";
 import { FAULT_CASES, loadEngine } from "./faults/faults.js";

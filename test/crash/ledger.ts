@@ -2,7 +2,7 @@
 import type { Key, KeyOf, TableName } from "#cairnlog/engine/store/schema.js";
 import type { TreeHead } from "#cairnlog/engine/verify/index.js";
 
-/** The parts of an answer that say where an entry is. */
+/** The parts of an answer that give the place of an entry. */
 export interface Receipt {
   readonly log_entry_id: number;
   readonly leaf_index?: number;
@@ -15,7 +15,7 @@ export interface Acknowledged extends Receipt {
   readonly says: Readonly<Record<string, unknown>>;
 }
 
-/** A row that must be there with these members; absent `row`: that must not be there. */
+/** A row that must exist with these members. If `row` is absent, the row must not exist. */
 export interface RowFact {
   readonly table: TableName;
   readonly key: Key;
@@ -24,7 +24,7 @@ export interface RowFact {
 
 export class Ledger {
   readonly entries: Acknowledged[] = [];
-  /** Values of payload members of refused requests: they must be nowhere in the log. */
+  /** Values of payload members in refused requests. They must not occur in the log. */
   readonly refused = new Set<string>();
   readonly #rows = new Map<string, RowFact>();
   /** Id of the standing subscription; null until there is one. */
@@ -46,17 +46,17 @@ export class Ledger {
     this.entries.push({ log_entry_id, ...where, ...(sth ? { sth } : {}), says });
   }
 
-  /** A row that is there from now on. */
+  /** Notes that a row exists from now on. */
   holds<T extends TableName>(table: T, key: KeyOf<T>, row: Readonly<Record<string, unknown>>): void {
     this.#rows.set(`${table} ${JSON.stringify(key)}`, { table, key: key as Key, row });
   }
 
-  /** A row that is gone from now on. */
+  /** Notes that a row does not exist from now on. */
   lacks<T extends TableName>(table: T, key: KeyOf<T>): void {
     this.#rows.set(`${table} ${JSON.stringify(key)}`, { table, key: key as Key });
   }
 
-  /** A change of the row is on its way: until it is acknowledged, either state is right. */
+  /** Notes that a row may change: until the change is acknowledged, both states are right. */
   changing<T extends TableName>(table: T, key: KeyOf<T>): void {
     this.#rows.delete(`${table} ${JSON.stringify(key)}`);
   }

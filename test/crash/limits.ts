@@ -29,7 +29,7 @@ async function withService(
   const ledger = new Ledger();
   const problems: string[] = [];
   const options = { main: mainOf(dist), wrapper: underLimit(limit) };
-  // Its log lines on the way are expected.
+  // The service logs expected errors in this test.
   const service = await startService(folder.path, { LOG_LEVEL: "silent" }, options);
   try {
     await scenario(service, ledger, problems);
@@ -59,7 +59,7 @@ export const LIMIT_CASES: readonly LimitCase[] = [
   {
     name: "the disk takes no more",
     run: (dist) =>
-      // Blocks of 1 KiB; an empty log has some 200 of them.
+      // In blocks of 1 KiB; an empty log has some 200 of them.
       withService(dist, "-f 1500", async ({ url }, ledger, problems) => {
         const service = new Connection(url, ledger);
         let refused: Answer = null;

@@ -1,4 +1,6 @@
-/** Mixed load on every route that writes, until the service is gone: the clients, and how often they do what. */
+/**
+ * Mixed load on every route that writes, until the service has ended: the clients, and the frequency of each action.
+ */
 import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
 import type { Random } from "../reliability/random.js";
 import type { TestSigner } from "../server/signers.js";
@@ -7,7 +9,7 @@ import { type Connection, CutOff } from "./connection.js";
 
 export type { Scene } from "./actions.js";
 
-/** The key of the service, as its operator has it on disk. */
+/** The service's key, from the operator's key file. */
 export function operatorSigner(pem: string): TestSigner {
   const privateKey = createPrivateKey(pem);
   const publicKey = createPublicKey(privateKey);
@@ -21,7 +23,7 @@ export function operatorSigner(pem: string): TestSigner {
   };
 }
 
-/** How often each is chosen, in parts; passwords and accounts cost a slow hash. */
+/** Relative frequency of each action. Passwords and accounts are rare, because they cost a slow hash. */
 const WEIGHTS: Readonly<Record<string, number>> = {
   attest: 12,
   attestByNewKey: 4,
@@ -34,11 +36,11 @@ const WEIGHTS: Readonly<Record<string, number>> = {
 
 const CHOICES = Object.keys(ACTIONS).flatMap((name) => Array<string>(WEIGHTS[name] ?? 2).fill(name));
 
-/** Pairs of actors that go on from round to round, so that sessions and inboxes outlive crashes, too. */
+/** Pairs of actors that continue over several rounds, so that sessions and inboxes also outlive crashes. */
 export class Crew {
   readonly #scene: Scene;
   readonly #pairs: (readonly [Actor, Actor] | undefined)[];
-  /** How often each action ran to its end. */
+  /** Number of completed calls of each action. */
   readonly done = new Map<string, number>();
 
   constructor(scene: Scene, workers: number) {
@@ -46,12 +48,12 @@ export class Crew {
     this.#pairs = Array.from({ length: workers }, () => undefined);
   }
 
-  /** New actors, before inboxes are full and sessions end. */
+  /** Replaces the actors, before inboxes are full and sessions end. */
   renew(): void {
     this.#pairs.fill(undefined);
   }
 
-  /** Works until the service is cut off. @throws the fault that a worker found */
+  /** Works until the service is cut off. @throws the error that a worker found */
   async work(service: Connection, random: Random): Promise<void> {
     await Promise.all(this.#pairs.map((_, worker) => this.#workAlone(worker, service, random.fork())));
   }
@@ -89,7 +91,7 @@ export async function subscribeTo({ ledger, watched, hookUrl }: Scene, service: 
   ledger.webhook = id;
 }
 
-/** How the standing subscription does, for people to read. */
+/** The state of the standing subscription, for people. */
 export async function subscriptionOf({ ledger, watched }: Scene, service: Connection): Promise<string> {
   const token = await service.login(watched);
   const all: { id: number }[] = await service.send("/webhooks", null, { token, method: "GET" });

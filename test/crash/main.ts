@@ -1,4 +1,4 @@
-/** `npm run crash`: SIGKILL again and again, and a failure at every boundary; nothing acknowledged may be lost. */
+/** `npm run crash`: repeated SIGKILL, and a failure at every boundary. No acknowledged change may be lost. */
 import { writeFileSync } from "node:fs";
 import { startProgress } from "#cairnlog/server/cli/terminal/progress.js";
 import { anySeed, readCommand, wholeNumber } from "../reliability/command.js";
@@ -44,7 +44,7 @@ const stopped = new AbortController();
 process.once("SIGINT", () => stopped.abort());
 if (seconds) setTimeout(() => stopped.abort(), seconds * 1000).unref();
 
-/** Rounds in which a planted fault must be found; most are in the first two. */
+/** Number of rounds in which a planted fault must be found. Most are found in the first two. */
 const SELF_TEST_ROUNDS = 40;
 
 async function runFaults(dist: string): Promise<string[]> {

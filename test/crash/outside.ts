@@ -12,8 +12,9 @@ export class Outside {
   /** Entries whose delivery was received. */
   readonly delivered = new Set<number>();
   /**
-   * Whether deliveries are answered at once. Otherwise they wait, usually until the service is gone, but never for the ten
-   * seconds after which it would count a failure: on a slow machine these would add up to hours before the next attempt.
+   * Whether deliveries are answered at once. Otherwise they wait, usually until the service has ended, but less than
+   * the ten seconds after which it would count a failure. On a slow machine, such failures would delay the next attempt
+   * by hours.
    */
   answers = true;
 
@@ -38,7 +39,7 @@ export class Outside {
     try {
       body = Buffer.concat((await request.toArray()) as Buffer[]);
     } catch {
-      // The service was killed while it sent.
+      // The service was killed while it was sending.
       return;
     }
     if (request.url === "/digest") response.end(this.#promise(body));

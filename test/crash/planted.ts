@@ -1,4 +1,4 @@
-/** Faults that rounds of crashes must find, when planted in the service. */
+/** Faults in the service that rounds of crashes must find. */
 import type { PlantedFault } from "../reliability/planted.js";
 
 export const CRASH_FAULTS: readonly PlantedFault[] = [

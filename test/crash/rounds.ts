@@ -18,31 +18,31 @@ import { Crew, operatorSigner, type Scene, subscribeTo, subscriptionOf } from ".
 import { Outside } from "./outside.js";
 
 const WORKERS = 8;
-/** Rounds after which actors are replaced: their inboxes and sessions end. */
+/** Number of rounds after which actors are replaced, because their inboxes fill and their sessions end. */
 const CREW_ROUNDS = 8;
 /**
- * How long the webhook may take to be told of everything, once nothing dies any more. The outbox says when an attempt is
- * made again: at once, unless one has failed. None has a reason to: every service of every round may call the endpoint,
- * which answers each call within half the time it has, and a call that SIGKILL or a stop cuts short is not written down.
- * A machine so slow that two calls in a row time out all the same is waited for: 5 s and 30 s.
+ * Time limit for the webhook to receive everything, once nothing is killed any more. The outbox decides when an attempt
+ * is repeated: at once, unless one has failed. No attempt should fail: every service of every round may call the
+ * endpoint, which answers each call within half the time limit, and a call that SIGKILL or a stop cuts short is not
+ * recorded. If two calls in a row time out on a very slow machine, this still waits long enough: 5 s and 30 s.
  */
 const DELIVERY_MS = 120_000;
 
 export interface CrashOptions {
   readonly seed: number;
   readonly rounds: number;
-  /** The build whose service is killed. */
+  /** The build under test. */
   readonly dist: string;
   /** Called after each round. */
   readonly progress?: (round: number, report: CrashReport) => void;
-  /** Stops after the round that is under way. */
+  /** Stops after the current round. */
   readonly signal?: AbortSignal;
 }
 
 export interface CrashReport {
   readonly seed: number;
   rounds: number;
-  /** Rounds by when the service was killed. */
+  /** Number of rounds by the moment of the kill. */
   readonly killed: Record<Moment, number>;
   entries: number;
   acknowledged: number;
@@ -132,15 +132,15 @@ class Crash {
       const connection = await this.#prepare(service);
       if (round) this.#report.problems.push(...(await this.#monitor!.check(connection, this.#ledger, random)));
       if (round % CREW_ROUNDS === 0) this.#crew.renew();
-      // In every third round deliveries wait for their answer: most must be made again by a later service.
+      // In every third round deliveries wait for their answer, so that a later service has to repeat most of them.
       this.#outside.answers = !random.chance(1 / 3);
       let isOver = false;
       const load = this.#crew.work(connection, random.fork()).finally(() => {
         isOver = true;
       });
-      // Requests are counted as well as time, so that a slow machine is not killed before it has done anything.
+      // Requests are counted besides time, so that a slow machine is not killed before it has done anything.
       const enough = connection.answered + random.between(30, 300);
-      // A worker that found something wrong ends the round; the kill that follows ends the others.
+      // A worker that finds a fault ends the round. The kill then ends the others.
       const killed = sleep(random.between(50, 400)).then(async () => {
         while (connection.answered < enough && !isOver) await sleep(2);
         if (moment === "while stopping") {
@@ -158,8 +158,9 @@ class Crash {
   }
 
   /**
-   * Always with the same settings, also when it is killed before it listens: deliveries begin earlier than that, and a
-   * service that may not call this machine would refuse its endpoint ten times within a moment and then spare it for an hour.
+   * Starts the service, always with the same settings, even if it is killed before it listens. Deliveries begin
+   * earlier. A service that may not call this machine would refuse its endpoint ten times within a moment, and then
+   * wait for an hour.
    */
   #start(started?: (child: ChildProcess) => void): Promise<RunningService> {
     const environment = {
@@ -171,7 +172,7 @@ class Crash {
     return startService(this.#dataDir, environment, { main, ...(started && { started }) });
   }
 
-  /** A connection; the first one also creates the data that is made only once. */
+  /** Connects to the service. The first connection also creates the data that is made only once. */
   async #prepare(service: RunningService): Promise<Connection> {
     const connection = new Connection(service.url, this.#ledger);
     if (this.#scene.operator) return connection;
@@ -192,7 +193,7 @@ class Crash {
     await starting;
   }
 
-  /** Started once more, the service tells the webhook of everything, and stops as it should. */
+  /** Starts the service once more. It then delivers everything and stops normally. */
   async #finish(): Promise<void> {
     const { problems } = this.#report;
     this.#outside.answers = true;

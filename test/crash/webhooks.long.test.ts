@@ -40,7 +40,8 @@ test(`${ROUNDS} rounds of SIGKILL between append and delivery lose none`, { time
   for (let round = 0; round < ROUNDS; round++) {
     const service = await start();
     if (round === 0) await subscribe(service, receiver.url);
-    // In every other round the receiver takes some before the service dies; in the others it never answers.
+    // In every other round, the receiver accepts some deliveries before the service is killed. In the others it never
+    // answers.
     receiver.answer = (response, { body }) => {
       if (round % 2 === 0) return;
       taken.add(JSON.parse(body.toString()).data.entry_id);
@@ -50,7 +51,7 @@ test(`${ROUNDS} rounds of SIGKILL between append and delivery lose none`, { time
     const receipts: Acknowledged[] = [];
     const load = attestUntilGone(service.url, 24, receipts);
     await new Promise((resolve) => setTimeout(resolve, 100 + Math.random() * 300));
-    // A slow machine has done nothing by then.
+    // On a slow machine nothing may have been done by then.
     await expect.poll(() => receipts.length, { interval: 5, timeout: 60_000 }).toBeGreaterThan(5);
     service.process.kill("SIGKILL");
     await load;
@@ -63,7 +64,7 @@ test(`${ROUNDS} rounds of SIGKILL between append and delivery lose none`, { time
     response.writeHead(204).end();
   };
   const service = await start();
-  // An append after the crashes follows the entries that they left.
+  // An append after the crashes links to the entries before them.
   const last = await post<{ log_entry_id: number }>(service, "/attestations", submission(newSigner()));
   acknowledged.add(last.log_entry_id);
   const missing = () => [...acknowledged].filter((id) => !taken.has(id));

@@ -8,27 +8,27 @@ const CA = "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\nsu
 const NO_CA = "basicConstraints=critical,CA:FALSE";
 
 export interface CertificateOptions {
-  /** Validity from now on. */
+  /** Days of validity, from now on. */
   readonly days?: number;
   /** Lines of an openssl extension file. */
   readonly extensions?: string;
 }
 
-/** Somebody with a certificate and a key. */
+/** A holder of a certificate and a key. */
 export interface Authority {
   readonly certificate: string;
   /** PEM. */
   readonly publicKey: string;
-  /** A certificate for this public key (PEM); not a CA's unless the extensions say so. */
+  /** Makes a certificate for this public key (PEM), which is not a CA's unless the extensions say so. */
   certify(publicKey: string, options?: CertificateOptions): string;
-  /** A further authority that this one certifies. */
+  /** Makes a further authority, which this one certifies. */
   authority(name: string, options?: CertificateOptions): Authority;
 }
 
 const folders: string[] = [];
 let files = 0;
 
-/** For `afterAll`. */
+/** Removes the files; for `afterAll`. */
 export function removeChains(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 }
@@ -77,7 +77,7 @@ function authorityOf(folder: string, key: string, publicKey: string, certificate
   };
 }
 
-/** A certificate for a key by the key itself. @param privateKey PEM */
+/** A certificate that a key has issued for itself. @param privateKey PEM */
 export function selfSigned(privateKey: string, extensions = NO_CA): string {
   const folder = mkdtempSync(join(tmpdir(), "cairnlog-chains-"));
   folders.push(folder);

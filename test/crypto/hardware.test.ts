@@ -1,4 +1,4 @@
-/** Hardware attestation: which chains prove a key; every other input is refused and does nothing else. */
+/** Hardware attestation: chains that prove a key, and other inputs, which are refused without other effects. */
 import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { newSigner, type TestSigner } from "../server/signers.js";
 import { type Authority, newRoot, removeChains, selfSigned } from "./chains.js";
 
 const DAY = 86_400_000;
-/** The subject of the certificate that a YubiKey carries for itself, and its extensions without basicConstraints. */
+/** The subject of a YubiKey's own certificate, and its extensions without basicConstraints. */
 const DEVICE = "Yubico PIV Attestation";
 const NO_FLAG = "subjectKeyIdentifier=hash";
 const signer = newSigner();
@@ -64,7 +64,7 @@ describe("a chain proves its key", () => {
     const other = newRoot("Other", "RSA");
     const several = new HardwareRoots(`# makers\n${other.certificate}\nSubject: Root\n${root.certificate}`);
     const otherLeaf = other.certify(signer.publicKey);
-    // The clock is read after the last certificate was made: one made in a later second is not valid yet.
+    // Read after the last certificate was made: a certificate from a later second would not be valid yet.
     const now = Date.now();
     expect(several.isEmpty).toBe(false);
     expect(several.verify(leaf + maker.certificate, signer, now)).toBe(rootId());

@@ -21,7 +21,7 @@ afterAll(async () => {
 
 const ALGORITHMS = ["ed25519", "ecdsa-p256", "rsa-2048"] as const;
 
-/** Node's own verdict. */
+/** The verdict of Node's own verification. */
 function holds(pem: string, message: Uint8Array, signature: Uint8Array): boolean {
   const key = createPublicKey(pem);
   const name = key.asymmetricKeyType === "ed25519" ? null : "sha256";

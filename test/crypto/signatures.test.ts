@@ -1,4 +1,4 @@
-/** One set of cases for all verifiers of signatures: the portable one and the server's must never differ. */
+/** The same cases for all verifiers of signatures: the portable one and the server's must never differ. */
 import { generateKeyPairSync, sign, verify } from "node:crypto";
 import { ed25519 } from "@noble/curves/ed25519.js";
 import fc from "fast-check";
@@ -25,7 +25,7 @@ async function verdict(key: string, data: Uint8Array, signature: Uint8Array): Pr
   return portable;
 }
 
-/** The verdict of OpenSSL alone, as in docs/check-receipt.sh. */
+/** The verdict of OpenSSL, as in docs/check-receipt.sh. */
 function opensslSays({ algorithm, key, signature }: Omit<SignatureCase, "name" | "says">, data = message): boolean {
   if (algorithm === "ed25519") return verify(null, data, opensslKey(key), signature);
   const isCompact = algorithm === "ecdsa-p256" && signature.length === 64;
@@ -47,7 +47,7 @@ describe("every case", () => {
     afterAll(() => pool.close());
     const verifier = new SignatureVerifier(pool);
     const judged = cases.filter(({ says }) => says !== "refused-key");
-    // All at once: too many to be judged without the pool.
+    // All at once: too many to be checked without the pool.
     const verdicts = await Promise.all(
       judged.map(({ key, signature }) => verifier.verify(importPublicKey(key), message, signature)),
     );
@@ -87,8 +87,8 @@ describe("Ed25519", () => {
     expect(await verdict(edPem(bytes(publicKey)), bytes(`${data}00`), bytes(signature))).toBe(false);
   });
 
-  // By the rules of verifySignature (no cofactor, canonical, no small order), of the twelve kinds in "Taming the many EdDSAs"
-  // (Chalkias, Garillot, Nikolaenko, SSR 2020), table 5, those whose vectors are published.
+  // By the rules of verifySignature (no cofactor, canonical, no small order). The published vectors of the twelve kinds
+  // in "Taming the many EdDSAs" (Chalkias, Garillot, Nikolaenko, SSR 2020), table 5.
   it.each(speccheck)("speccheck $kind", async ({ message: data, pub_key, signature, says }) => {
     const key = edPem(bytes(pub_key));
     if (says === "refused-key") {

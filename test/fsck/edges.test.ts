@@ -1,4 +1,4 @@
-/** Edge cases of `fsck`: the last value that it accepts, and the first one that it refuses. */
+/** Edge cases of `fsck`: the last value that it accepts, and the first that it refuses. */
 import { join } from "node:path";
 import type { Database } from "lmdb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -12,7 +12,7 @@ import { chain, definedRoot } from "../log/history/entries.js";
 import { buildData, check, copyOf, newFolder, openData, removeFolders, sentences, tamper } from "./everykind.js";
 
 const pool = createPool(1);
-/** Entries of it. */
+/** Number of entries in the log. */
 const SIZE = 12;
 let data: string;
 beforeAll(async () => {

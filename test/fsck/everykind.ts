@@ -1,4 +1,4 @@
-/** Data directories with rows in every table, and functions that alter their files behind the log's back. */
+/** Data directories with rows in every table, and functions that change their files directly. */
 import { randomUUID } from "node:crypto";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -33,7 +33,7 @@ export function newFolder(): string {
   return folder;
 }
 
-/** A copy of a data directory whose service is stopped. */
+/** A copy of the data directory of a stopped service. */
 export function copyOf(dataDir: string): string {
   const copy = join(newFolder(), "data");
   cpSync(dataDir, copy, { recursive: true });
@@ -50,7 +50,7 @@ export function openData(dataDir: string, pool: Pool): Promise<Registry> {
 const notes = (count: number): EventInput[] =>
   Array.from({ length: count }, (_, i) => anyEvent({ text: `note ${i}`, tags: [`tag${i}`] }));
 
-/** Appends something of everything that makes derived rows, and `more` entries. */
+/** Appends events that make derived rows of every kind, and `more` entries. */
 export async function appendEveryKind({ keys, log }: Registry, more: number): Promise<void> {
   const signers = [nodeSigner(), nodeSigner(), nodeSigner()];
   for (const [i, signer] of signers.entries()) await keys.register(registration(signer, `holder ${i}`));
@@ -161,7 +161,7 @@ export async function addPrivateRows({ log }: Registry): Promise<void> {
   await log.anchors.replace(5, undefined, { proof, status: "confirmed", isSettled: true });
 }
 
-/** A stopped data directory with rows in every table and some `more` entries. */
+/** The data directory of a stopped service, with rows in every table and some `more` entries. */
 export async function buildData(pool: Pool, more: number): Promise<string> {
   const dataDir = newFolder();
   const registry = await openData(dataDir, pool);
@@ -173,10 +173,10 @@ export async function buildData(pool: Pool, more: number): Promise<string> {
 
 type Change = (table: (name: string) => Database, bytes: (name: string) => Database<Buffer>) => Promise<unknown>;
 
-/** Lends the tables of a stopped log as they are on disk, records decoded and bytes not. */
+/** Opens the tables of a closed log for changes, as decoded records and as bytes. */
 export const tamper = (dataDir: string, change: Change) => changeTables(join(dataDir, "log"), change);
 
-/** The same with those of its postings. */
+/** Opens the tables of a closed log's postings for changes. */
 export const tamperPostings = (dataDir: string, change: Change) =>
   changeTables(join(dataDir, "log", "postings"), change);
 
@@ -206,7 +206,7 @@ async function withStore<T>(
 export const check = (dataDir: string, pool: Pool, more: Partial<LogCheckOptions> = {}): Promise<LogCheckReport> =>
   withStore(dataDir, pool, (store, options) => checkLog(store, { ...options, ...more }));
 
-/** Checks, rebuilds, and checks again. */
+/** Checks the log, rebuilds its derived data, and checks again. */
 export const rebuild = (dataDir: string, pool: Pool, signal?: AbortSignal): Promise<LogCheckReport> =>
   withStore(dataDir, pool, async (store, options) =>
     rebuildLog(store, await checkLog(store, options), signal ? { ...options, signal } : options),

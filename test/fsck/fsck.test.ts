@@ -1,4 +1,4 @@
-/** A data file altered behind the log's back: each fault is reported, and derived data is restored. */
+/** A data file that was changed directly: each fault is reported, and derived data is restored. */
 import type { Database } from "lmdb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
@@ -18,7 +18,7 @@ import {
 } from "./everykind.js";
 
 const pool = createPool(1);
-/** 600 entries, some of everything. */
+/** 600 entries, with events of every kind. */
 let small: string;
 /** Enough entries for two runs of postings. */
 let large: string;
@@ -31,13 +31,13 @@ afterAll(async () => {
   await pool.close();
 });
 
-/** Appended entries make no seam. */
+/** Appended entries have no seams. */
 const FILLED_TABLES = DERIVED_TABLES.filter((name) => name !== "seams");
-/** The beginning of a map of two members. */
+/** The first bytes of a map with two members. */
 const NO_ROW = Buffer.from([0x82, 0xa1]);
 const keysOf = (table: Database) => [...table.getKeys()];
 
-/** The log opens, and answers as its entries say. */
+/** Asserts that the log opens and that its answers agree with its entries. */
 async function expectWhole(dataDir: string): Promise<void> {
   const { log, close } = await openData(dataDir, pool);
   expect(log.stateDifferences()).toEqual([]);
@@ -51,7 +51,7 @@ async function privateRows(dataDir: string): Promise<unknown[]> {
   const rows: unknown[] = [];
   const names = ["users", "credentials", "webhooks", "outbox", "anchors", "trustConfigs", "notifications", "batches"];
   await tamper(dataDir, async (_, bytes) => {
-    // As text: `toEqual` goes through a buffer byte by byte, in the time of all the rest.
+    // As text, because `toEqual` compares a buffer byte by byte, which takes as long as all the rest.
     for (const name of names)
       for (const { key, value } of bytes(name).getRange()) rows.push([name, key, value.toString("base64")]);
   });
@@ -368,7 +368,7 @@ test("an interrupted rebuild is refused at the start, and finished by the next o
   await tamper(dataDir, async (table) => {
     await table("keys").put("planted", {});
   });
-  // The first look at the signal comes after the mark is set and the runs are gone.
+  // The signal is first checked after the mark was set and the runs were removed.
   const signal = AbortSignal.abort(new Error("interrupted by the test"));
   await expect(rebuild(dataDir, pool, signal)).rejects.toThrow("interrupted by the test");
   await expect(openData(dataDir, pool)).rejects.toMatchObject({

@@ -22,7 +22,7 @@ test("a rebuild that is killed is finished by the next one, and the service does
   });
   const child = spawn(process.execPath, [MAIN, "fsck", "--data", dataDir, "--rebuild"], { stdio: "ignore" });
   const scratch = join(dataDir, "log", "scratch");
-  // It is made for the check, and once more for the rebuild.
+  // The scratch space is made for the check, and again for the rebuild.
   let [times, wasThere, isOver] = [0, false, false];
   const ended = once(child, "exit").then(() => {
     isOver = true;

@@ -1,4 +1,4 @@
-/** The messages of a log that must not be opened: each is a sentence that says what to do. */
+/** The messages about a log that must not be opened: each is a sentence with the action to take. */
 import { once } from "node:events";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ afterAll(async () => {
   await pool.close();
 });
 
-/** What `cairnlog serve` says when it does not start. */
+/** The message of `cairnlog serve` when it does not start. */
 async function refusal(dataDir: string, env: Record<string, string> = {}): Promise<string> {
   const ended = await cairnlog(["serve"], { PORT: "0", SERVICE_DATA_DIR: dataDir, ...env });
   expect(ended.code).toBe(1);
@@ -79,7 +79,7 @@ test("a log that is shorter than what was shown of it is refused, and by fsck, t
   await (await startService(dataDir)).stop();
   expect(JSON.parse(readFileSync(join(dataDir, "published.json"), "utf8")).tree_size).toBe(601);
 
-  // An old copy of the log is put back.
+  // An old copy of the log is restored.
   rmSync(join(dataDir, "log"), { recursive: true });
   renameSync(join(before, "log"), join(dataDir, "log"));
   expect(await refusal(dataDir)).toMatch(
@@ -89,10 +89,10 @@ test("a log that is shorter than what was shown of it is refused, and by fsck, t
   expect(checked.code).toBe(1);
   expect(checked.stdout).toContain("A head of 601 entries was signed and shown, but the log has only 600.");
 
-  // Another log of the same operator, as long as the first.
+  // Another log of the same operator, with the same size.
   writeFileSync(join(dataDir, "published.json"), JSON.stringify({ ...shown, root_hash: "0".repeat(64) }));
   expect(await refusal(dataDir)).toMatch(/^cairnlog: The log is not the one that was shown: its first 600 entries/);
-  // Cut short by a power failure, it proves nothing.
+  // A file that was cut short by a power failure proves nothing.
   writeFileSync(join(dataDir, "published.json"), "");
   await (await startService(dataDir)).stop();
 });
@@ -107,7 +107,7 @@ test("a second process is refused while the first one runs, and not after it was
   );
   expect(await refusal(dataDir)).toMatch(sentence);
   expect((await cairnlog(["fsck", "--data", dataDir])).stderr).toMatch(sentence);
-  // The first one does not notice.
+  // The first service does not notice.
   const appended = await attest(service.url, "after the second one");
   expect(appended.status).toBe(200);
   const { log_entry_id, sth } = (await appended.json()) as Acknowledged;

@@ -25,10 +25,10 @@ import {
 } from "./everykind.js";
 
 const pool = createPool(1);
-/** Entries of `small`. */
+/** Number of entries in `small`. */
 const SIZE = 12;
 let small: string;
-/** Two steps of deriving. */
+/** A log that takes two steps of deriving. */
 let longer: string;
 const LONGER = 1109;
 beforeAll(async () => {
@@ -46,7 +46,7 @@ const NO_ROW = Buffer.from([0x82, 0xa1]);
 test("progress is told by stage, and nothing is left behind", async () => {
   const dataDir = copyOf(longer);
   const told: unknown[] = [];
-  // Of a run that was killed.
+  // The scratch folder of a run that was killed.
   mkdirSync(scratchOf(dataDir));
   writeFileSync(join(scratchOf(dataDir), "data.mdb"), "half of something");
   const progress = (...said: unknown[]) => told.push(said);
@@ -129,7 +129,7 @@ describe("batches", () => {
     const report = await check(dataDir, pool);
     expect(report.entries).toBe(keys[1]);
     expect(sentences(report)).toEqual([`The entries ${keys[1]! + 1} to ${keys[2]} are missing.`]);
-    // With one more that cannot be read.
+    // With one more batch that cannot be read.
     await tamper(dataDir, (_, bytes) => bytes("batches").put(keys.at(-1) as never, NO_ROW));
     expect(sentences(await check(dataDir, pool))).toEqual([
       `The entries ${keys[1]! + 1} to ${keys[2]} are missing.`,
@@ -186,7 +186,7 @@ describe("the log's own row", () => {
     };
     expect(await saidOf(formatTimestamp(first))).toEqual([]);
     expect(await saidOf(formatTimestamp(first + 1))).toHaveLength(1);
-    // What is lost becomes the time of the first head.
+    // The lost time is replaced by that of the first head.
     expect(await rebuild(dataDir, pool)).toMatchObject({ ok: true });
     await tamper(dataDir, async (table) => expect(table("meta").get("log").created_at).toBe(formatTimestamp(first)));
 

@@ -1,14 +1,14 @@
-/** Inputs that failed once, here or elsewhere. They run before any new input. */
+/** Inputs that have failed before, in this project or elsewhere. They run before any new input. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Input } from "./wire.js";
 
-/** `test/fuzz/corpus`, independent of where this file was compiled to. */
+/** `test/fuzz/corpus`, wherever this file was compiled to. */
 const FOLDER = join(import.meta.dirname.replace(/test[\\/]build[\\/]/, ""), "corpus");
 
 /** An input of the service, or of a parser; bytes in base64. */
 export interface Kept {
-  /** Its subject, or its effect when it was found. */
+  /** The purpose of the input, or its effect when it was found. */
   readonly note: string;
   readonly target: string;
   readonly request?: Omit<Input, "body">;
@@ -27,7 +27,7 @@ export const asInput = ({ request, bytes }: Kept): Input => ({
   body: bytes === null ? null : Buffer.from(bytes, "base64"),
 });
 
-/** Keeps an input that failed. @returns where */
+/** Keeps an input that failed. @returns its path */
 export function keep(name: string, kept: Kept): string {
   mkdirSync(FOLDER, { recursive: true });
   const path = join(FOLDER, `${name}.json`);

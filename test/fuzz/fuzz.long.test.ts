@@ -1,4 +1,4 @@
-/** The short form of `npm run fuzz`: a few seconds of it, always with one seed. */
+/** The short form of `npm run fuzz`: a few seconds, always with the same seed. */
 import { expect, test } from "vitest";
 import { DIST } from "../reliability/planted.js";
 import { asInput, readCorpus, SERVICE } from "./corpus.js";

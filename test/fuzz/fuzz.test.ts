@@ -1,6 +1,4 @@
-/**
- * Every text that a reader once failed on, and the places where faults are planted. `npm run fuzz` makes new inputs.
- */
+/** All texts that have failed before, and the places where faults are planted. `npm run fuzz` makes new inputs. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

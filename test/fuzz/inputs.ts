@@ -1,4 +1,4 @@
-/** Inputs for the service: valid requests of every route of its OpenAPI document, changed in one place or in several. */
+/** Inputs for the service: valid requests of every route of its OpenAPI document, changed in one or more places. */
 import type { Random } from "../reliability/random.js";
 import { type Document, resolved } from "../server/promised.js";
 import { mutateBytes, mutateText, mutateValue, nastyText } from "./mutate.js";
@@ -8,7 +8,7 @@ import type { Input } from "./wire.js";
 import type { World } from "./world.js";
 
 export interface Operation {
-  /** `GET /api/v1/log/{entry_id}` */
+  /** Such as `GET /api/v1/log/{entry_id}`. */
   readonly name: string;
   readonly method: string;
   readonly path: string;
@@ -17,8 +17,8 @@ export interface Operation {
 
 const METHODS = ["GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS", "get", "TRACE", "BREW"];
 /**
- * What may follow the colon of a header line. Control characters are no HTTP: uWebSockets waits ten seconds for a better
- * line and closes the connection, so they would take all the time there is.
+ * The value of a header line. Control characters are not valid HTTP: uWebSockets waits ten seconds for more and then
+ * closes the connection, so they would take all the time.
  */
 const lineOf = (text: string): string => Buffer.from(text.replace(/\p{Cc}/gu, ""), "utf8").toString("latin1");
 const HEADERS = [
@@ -53,7 +53,7 @@ export class Inputs {
     );
   }
 
-  /** A request of some operation, changed in one place or in several. */
+  /** A request of a random operation, changed in one or more places. */
   async make(random: Random): Promise<Input> {
     const operation = random.pick(this.operations);
     const { method, path, document } = operation;
@@ -75,9 +75,7 @@ export class Inputs {
     return input.body && random.chance(0.1) ? inChunks(input, random) : input;
   }
 
-  /**
-   * A request of this operation from an honest client; it may still be refused for reasons that the schema leaves open.
-   */
+  /** A valid request of this operation. It may still be refused for reasons that the schema does not describe. */
   async plain(operation: Operation, random: Random): Promise<Input> {
     const { method, path, document } = operation;
     const world = this.#world;
@@ -184,7 +182,7 @@ export class Inputs {
   }
 }
 
-/** This request with its body in chunks, or in broken chunks. */
+/** This request with its body in valid or invalid chunks. */
 function inChunks({ body, headers, ...rest }: Input, random: Random): Input {
   const pieces: Buffer[] = [];
   for (let at = 0; at < body!.length; ) {

@@ -1,4 +1,4 @@
-/** `npm run fuzz`: sends wrong requests to a real service, and wrong texts to everything that parses them. */
+/** `npm run fuzz`: sends wrong requests to a real service, and wrong texts to all parsers. */
 import { writeFileSync } from "node:fs";
 import { startProgress } from "#cairnlog/server/cli/terminal/progress.js";
 import { anySeed, readCommand, wholeNumber } from "../reliability/command.js";
@@ -39,10 +39,10 @@ const seed = wholeNumber("seed", options.seed, anySeed());
 const stopped = new AbortController();
 process.once("SIGINT", () => stopped.abort());
 
-/** Seconds in which a planted fault must be found; most are in the first. */
+/** Seconds in which a planted fault must be found. Most are found in the first. */
 const SELF_TEST_SECONDS = 45;
 
-/** Progress in seconds: nobody knows how many inputs there will be. */
+/** Shows progress in seconds, because the number of inputs is not known. */
 function watch<T>(label: string, run: (progress: () => void) => Promise<T>): Promise<T> {
   const started = Date.now();
   const bar = startProgress(label, seconds, (amount) => `${Math.floor(amount)} s`);

@@ -1,9 +1,9 @@
-/** Changes of valid inputs. Each is one that some parser, somewhere, once handled wrongly. */
+/** Changes of valid inputs. For each of them there was a parser that handled it wrongly. */
 import fc from "fast-check";
 import type { Random } from "../reliability/random.js";
 import { texts } from "../texts.js";
 
-/** Lengths around which limits lie. */
+/** Lengths close to limits. */
 const CAPS = [0, 1, 12, 64, 100, 128, 200, 254, 256, 500, 512, 1000, 1024, 2048, 4096, 5000, 8192, 16_384, 65_536];
 
 const NASTY_NAMES = [
@@ -161,7 +161,7 @@ export function mutateValue(value: unknown, random: Random): unknown {
   return copy;
 }
 
-/** JSON of a value that may hold itself. */
+/** JSON of a value that may contain itself. */
 function safely(value: unknown): string {
   try {
     return JSON.stringify(value) ?? "null";
@@ -184,12 +184,12 @@ export function mutateText(text: string, random: Random): string {
     case 4:
       return text.toUpperCase();
     case 5: {
-      // A part of it repeated so often that non-linear time becomes visible.
+      // Repeats a part of the text often enough to make non-linear time visible.
       const part = text.slice(at, at + 1 + random.below(12)) || "a";
       return text.slice(0, at) + part.repeat(random.pick([10, 100, 5_000])).slice(0, 50_000) + text.slice(at);
     }
     case 6: {
-      // Letters of ASCII as often as others.
+      // ASCII characters are as frequent as all others.
       const code = random.below(random.chance(0.5) ? 0x80 : 0x250);
       return text.slice(0, at) + String.fromCharCode(code) + text.slice(at + 1);
     }
@@ -198,7 +198,7 @@ export function mutateText(text: string, random: Random): string {
   }
 }
 
-/** Changes bytes: what no JSON value can say. */
+/** Changes bytes in ways that no change of a JSON value can produce. */
 export function mutateBytes(bytes: Buffer, random: Random): Buffer {
   const at = random.below(bytes.length + 1);
   const insert = (...parts: (string | number[])[]) =>

@@ -1,6 +1,6 @@
 /**
- * Fuzzing of everything that parses texts from strangers, without a service. A parser may only fail with a coded error,
- * in time that grows linearly with the input. If there are two implementations, they must agree.
+ * Fuzzing of all parsers of untrusted text, without a service. A parser may only fail with a coded error, in time that
+ * grows linearly with the input. Two implementations of the same parser must agree.
  */
 import { createPublicKey, generateKeyPairSync, sign } from "node:crypto";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { ED25519_ID, ED25519_ORDER, fromLittleEndian, littleEndian, P256_ID, pem
 import { append, bitcoin, detached, hex, pending, prepend } from "../verify/ots/otsbytes.js";
 import { mutateBytes, mutateText, mutateValue, nastyText } from "./mutate.js";
 
-/** CPU milliseconds for one input of at most 256 KiB: some hundred times what the slowest needs. */
+/** CPU milliseconds for one input of at most 256 KiB: some hundred times the time of the slowest. */
 const TIME_MS = 1_500;
 const MAX_BYTES = 256 * 1024;
 
@@ -25,14 +25,14 @@ export interface Target {
   readonly isJson?: boolean;
   /** Whether samples are bytes. */
   readonly isBytes?: boolean;
-  /** Throws nothing but a CairnlogError; gives a sentence when implementations disagree. */
+  /** Throws only CairnlogErrors; returns a sentence if implementations disagree. */
   run(input: Buffer): unknown;
 }
 
 const disagree = (what: string, ...verdicts: unknown[]): string =>
   `${what}: ${verdicts.map((one) => JSON.stringify(one)).join(" against ")}`;
 
-/** Made on purpose, by the engine or by the HTTP server. */
+/** Whether an error is an intended one of the engine or of the HTTP server. */
 const isCoded = (error: unknown): boolean =>
   (error as Error).name === "CairnlogError" || typeof (error as { status?: unknown }).status === "number";
 
@@ -94,7 +94,7 @@ export async function loadTargets(dist: string): Promise<Target[]> {
 
   const text = (input: Buffer) => input.toString("utf8");
   const value = (input: Buffer): unknown => JSON.parse(text(input));
-  /** Only inputs that are JSON at all come to `run`. */
+  /** Calls `run` only for inputs that are JSON. */
   const ofJson = (run: (parsed: unknown) => unknown) => (input: Buffer) => {
     let parsed: unknown;
     try {
@@ -112,7 +112,7 @@ export async function loadTargets(dist: string): Promise<Target[]> {
   const operator = verify.parsePublicKey(ed.publicKey);
   const message = Buffer.from("cairn");
   const digest = Buffer.from(sha256("cairn"), "hex");
-  // This signature with an S that is not reduced.
+  // The same signature with an unreduced S.
   const reduced = Buffer.from(ed.sign(message), "base64");
   const unreduced = Buffer.concat([
     reduced.subarray(0, 32),
@@ -227,7 +227,7 @@ export async function loadTargets(dist: string): Promise<Target[]> {
         rsaPem,
         pem(spki(ED25519_ID, Buffer.alloc(32, 9))),
         pem(spki(P256_ID, recipient.point)),
-        // A length in two bytes where one is enough.
+        // A length in two bytes, although one is enough.
         pem(Buffer.concat([Buffer.from([0x30, 0x81]), Buffer.from(operator.der).subarray(1)])),
       ],
       run(input) {
@@ -386,7 +386,7 @@ export async function loadTargets(dist: string): Promise<Target[]> {
           category_weights: { a: 1 },
         }),
       ],
-      // Members of a body, which is an object by then.
+      // The members of a body that is known to be an object.
       run: ofJson((parsed) => void attempt(() => readTrustPolicy({ ...(parsed as object) }))),
     },
     {
@@ -422,7 +422,7 @@ export interface ParserFinding {
   readonly input: Buffer;
 }
 
-/** Runs one input. @returns a sentence when something is wrong */
+/** Runs one input. @returns a sentence about a fault; null if there is none */
 export async function judgeParser({ name, run }: Target, input: Buffer): Promise<string | null> {
   const before = process.cpuUsage();
   let problem: string | null = null;

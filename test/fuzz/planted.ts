@@ -1,4 +1,4 @@
-/** Faults that fuzzing must find: in the service, and in the parsers of strangers' texts. */
+/** Faults that fuzzing must find, in the service and in the parsers of untrusted text. */
 import type { PlantedFault } from "../reliability/planted.js";
 
 export const SERVICE_FAULTS: readonly PlantedFault[] = [

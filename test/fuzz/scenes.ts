@@ -1,6 +1,6 @@
 /**
  * The parts of a valid request that a schema cannot describe: signatures, proofs, and a subject that no earlier request
- * has used. By operation; for all others the schema and `World.hints` are enough.
+ * has used. They are listed by operation. For all others the schema and `World.hints` are enough.
  */
 import { randomUUID } from "node:crypto";
 import type { Random } from "../reliability/random.js";
@@ -13,7 +13,7 @@ export interface Valid {
   readonly body?: unknown;
   /** Parameters of the path and of the query. */
   readonly params?: Readonly<Record<string, unknown>>;
-  /** Whose session it needs. */
+  /** The session token, if the request needs a session. */
   readonly token?: string;
 }
 

@@ -1,9 +1,11 @@
-/** Values that fit a JSON Schema, as fast-check arbitraries; some member names get existing ids of the service. */
+/**
+ * Values that fit a JSON Schema, as fast-check arbitraries. Members with some names get existing ids of the service.
+ */
 import fc from "fast-check";
 import type { Document } from "../server/promised.js";
 import { jsonValues, texts } from "../texts.js";
 
-/** Values that make sense for members of a name; undefined where any will do. */
+/** Plausible values for members of a name; undefined if any value will do. */
 export type Hints = (name: string) => readonly unknown[] | undefined;
 
 const MAX_DEPTH = 6;
@@ -18,7 +20,7 @@ export class SchemaValues {
     this.#hints = hints;
   }
 
-  /** One value that fits `schema`; the same for the same seed. */
+  /** One value that fits `schema`; always the same for the same seed. */
   sample(schema: Document, seed: number): unknown {
     return fc.sample(this.#root(schema), { numRuns: 1, seed })[0];
   }

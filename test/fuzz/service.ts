@@ -1,6 +1,6 @@
 /**
- * Fuzzing of a real service: every request is answered in time, as the OpenAPI document says and never with 500; no request
- * holds the event loop for long, memory stays bounded, and at the end the log verifies.
+ * Fuzzing of a real service. Every request is answered in time, as in the OpenAPI document, and never with 500. No
+ * request blocks the event loop for long, memory stays bounded, and at the end the log verifies.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,15 +15,15 @@ import { type Input, type Output, send } from "./wire.js";
 import { World } from "./world.js";
 
 const CONCURRENCY = 12;
-/** By how much resident memory may grow after the first third of the run. */
+/** Maximum growth of resident memory after the first third of the run. */
 const GROWTH_BYTES = 128 * 2 ** 20;
 const MEASURE_MS = 1_000;
-/** How often it is looked whether the loop was held, in milliseconds. */
+/** Milliseconds between two checks for a blocked event loop. */
 const WATCH_MS = 250;
-/** Inputs that are tried again alone, and how often at most. */
+/** Maximum number of inputs that are tried again alone. */
 const MAX_SUSPECTS = 200;
 const HELD_TRIES = 5;
-/** Requests for an operation to answer with success. */
+/** Maximum number of requests until an operation has to succeed. */
 const REACH_TRIES = 20;
 const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -33,7 +33,7 @@ export interface ServiceFuzzOptions {
   readonly dist: string;
   readonly progress?: (inputs: number) => void;
   readonly signal?: AbortSignal;
-  /** Sent first, of an earlier run. */
+  /** Inputs of earlier runs, which are sent first. */
   readonly corpus?: readonly Input[];
 }
 
@@ -50,7 +50,7 @@ export interface ServiceFuzzReport {
   readonly reached: Set<string>;
   unreached: readonly string[];
   readonly findings: Finding[];
-  /** The longest time for which an input, sent alone, held the event loop, in milliseconds of processor time. */
+  /** The longest time for which an input, sent alone, blocked the event loop, in milliseconds of processor time. */
   heldMs: number;
 }
 
@@ -60,7 +60,7 @@ export function judge(world: World, input: Input, output: Output): string | null
   const name = `${method} ${path.slice(0, 200)}`;
   const { status, head, headers, body } = output;
   if (status === -1 || (status === 0 && isPlain(input))) return `${name} was not answered`;
-  // The library refuses bytes that are not HTTP, with an answer of its own or none.
+  // The HTTP library refuses bytes that are not HTTP, with its own answer or with none.
   const isHttp =
     /^[A-Z]+$/.test(method) && /^\/[\x21-\x7e]*$/.test(path) && method !== "BREW" && head.includes("x-request-id");
   if (!isHttp) return status === 500 ? `${name} answered 500` : null;
@@ -68,7 +68,7 @@ export function judge(world: World, input: Input, output: Output): string | null
   if (headers.has("x-injected")) return `${name}: a header was injected`;
   if (!SANE_ID.test(headers.get("x-request-id") ?? ""))
     return `${name} has the request id ${headers.get("x-request-id")}`;
-  // This belongs to the connection and not to the operation, so it is not in the document.
+  // This answer belongs to the connection and not to the operation, so it is not in the document.
   if (status === 400 && body.includes('"code":"ambiguous-length"')) return null;
   const mediaType = headers.get("content-type") ?? "";
   if (!/^application\/(problem\+)?json$/.test(mediaType) || method === "HEAD" || !body.length) return null;
@@ -83,9 +83,9 @@ export function judge(world: World, input: Input, output: Output): string | null
   return brokenPromise(world.document, method, path.split("?")[0]!, { status, mediaType, body: value });
 }
 
-/** Whether every HTTP server must understand it. */
+/** Whether every HTTP server must be able to read the request. */
 function isPlain({ method, path, headers }: Input): boolean {
-  // Chunks that are none may be closed without an answer.
+  // The service may close the connection after invalid chunks without an answer.
   if (headers.some(([name]) => name === "Transfer-Encoding")) return false;
   const isPlainText = (text: string) => /^[\x20-\x7e]*$/.test(text) && text.length < 2_000;
   return (
@@ -93,7 +93,7 @@ function isPlain({ method, path, headers }: Input): boolean {
   );
 }
 
-/** Passwords and trust may have too many waiting. */
+/** Whether a 503 is allowed: the queues for passwords and trust may be full. */
 function isExcused(status: number, body: Buffer): boolean {
   return status === 503 && body.includes('"code":"overloaded"');
 }
@@ -117,7 +117,7 @@ export async function fuzzService(options: ServiceFuzzOptions): Promise<ServiceF
     const loop = await Loop.open(socket);
     await new ServiceFuzz(options, world, Number(new URL(service.url).port), loop, report).run();
     loop.close();
-    // A service that hangs does not stop, either.
+    // A service that hangs does not stop.
     if (report.findings.length) return report;
     if (service.process.exitCode !== null) report.findings.push({ problem: "the service ended" });
     else if ((await service.stop()) !== 0) report.findings.push({ problem: "the service does not stop as it should" });
@@ -135,10 +135,10 @@ class ServiceFuzz {
   readonly #port: number;
   readonly #loop: Loop;
   readonly #report: ServiceFuzzReport;
-  /** Inputs that were under way when the loop was held for long: one of them, or several together, did it. */
+  /** Inputs that were running when the loop was blocked for long. One of them or several together blocked it. */
   readonly #suspects = new Set<Input>();
   readonly #underWay = new Set<Input>();
-  /** Answered since it was looked last. */
+  /** Inputs that were answered since the last check. */
   readonly #recent: Input[] = [];
 
   constructor(options: ServiceFuzzOptions, world: World, port: number, loop: Loop, report: ServiceFuzzReport) {
@@ -163,12 +163,12 @@ class ServiceFuzz {
     const work = async () => {
       while (!isOver()) {
         const number = next++;
-        // Each input has a seed of its own: it can be made again without those before it.
+        // Each input has its own seed, so it can be made again without the inputs before it.
         await this.#try(await inputs.make(new Random(seed * 1_000_003 + number)));
         progress?.(report.inputs);
       }
     };
-    // In the first third caches fill and the heap finds its size; later samples must not exceed that by much.
+    // In the first third, caches fill and the heap reaches its size. Later samples must not exceed that by much.
     const measure = async () => {
       const resident = await this.#memory();
       const growth = resident - settled;
@@ -187,7 +187,7 @@ class ServiceFuzz {
     await this.#checkHealth();
   }
 
-  /** Every operation until it has succeeded once: code that is never reached is not fuzzed. */
+  /** Repeats every operation until it has succeeded once, because code that is never reached is not fuzzed. */
   async #reach(inputs: Inputs, random: Random): Promise<void> {
     const { reached } = this.#report;
     for (const operation of inputs.operations)
@@ -196,7 +196,7 @@ class ServiceFuzz {
     this.#report.unreached = inputs.operations.map(({ name }) => name).filter((name) => !reached.has(name));
   }
 
-  /** Every operation with a body, once with each kind of JSON that is no object: by chance that comes too rarely. */
+  /** Sends every operation with a body each kind of JSON that is not an object. Random inputs rarely are. */
   async #sendNoObjects(inputs: Inputs, random: Random): Promise<void> {
     for (const operation of inputs.operations) {
       if (!operation.document.requestBody) continue;
@@ -233,8 +233,8 @@ class ServiceFuzz {
   }
 
   /**
-   * Sends each of the suspects alone. The shortest time of several counts: to collect garbage, to compile code and to form a
-   * batch of others' appends may fall on anybody once.
+   * Sends each of the suspects alone, several times. The shortest time counts, because any request may by chance
+   * include garbage collection, compilation, or a batch of other appends.
    */
   async #trySuspects(): Promise<void> {
     const report = this.#report;

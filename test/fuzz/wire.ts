@@ -1,18 +1,18 @@
-/** Requests as bytes, so that no HTTP library corrects them on the way to the service. */
+/** Requests as bytes, so that no HTTP library corrects them. */
 import { connect } from "node:net";
 
 export interface Input {
   readonly method: string;
-  /** With the query, as it goes into the request line. */
+  /** With the query, as in the request line. */
   readonly path: string;
   readonly headers: readonly (readonly [string, string])[];
   readonly body: Buffer | null;
 }
 
 export interface Output {
-  /** 0: the connection was closed without an answer; −1: nothing came in time. */
+  /** 0: the connection was closed without an answer; −1: there was no answer in time. */
   readonly status: number;
-  /** The head as it came. */
+  /** The head of the answer, unchanged. */
   readonly head: string;
   readonly headers: ReadonlyMap<string, string>;
   readonly body: Buffer;

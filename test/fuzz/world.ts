@@ -1,4 +1,4 @@
-/** Keys with sessions, and one example of everything that requests can be about, so that inputs reach deep code. */
+/** Keys with sessions, and one example of everything that requests can name, so that inputs reach deep code. */
 import { randomUUID } from "node:crypto";
 import { Connection, WrongAnswer } from "../crash/connection.js";
 import { Ledger } from "../crash/ledger.js";
@@ -53,7 +53,7 @@ export class World {
     return world;
   }
 
-  /** A signed challenge of an actor. Where a request has ended its key, another actor takes its place. */
+  /** A signed challenge of an actor. If a request has ended its key, another actor takes its place. */
   async proof(actor: Actor): Promise<object> {
     try {
       return await this.service.proof(actor.signer);
@@ -72,7 +72,7 @@ export class World {
     return signer;
   }
 
-  /** Its key is held in hardware, as claims and enrolments want it. */
+  /** An actor whose key is declared as hardware, as claims and enrolments require. */
   async #newActor(algorithm: Algorithm): Promise<Actor> {
     const signer = await this.register(algorithm);
     const account = { display_name: `Actor ${randomUUID()}`, email: "a@example.org", device_label: "a" };
@@ -95,12 +95,12 @@ export class World {
     this.#claim = await service.send("/claims", { payload }, { token: alice.token });
     const hook = { url: "https://example.org/hook", events: ["key.revoked"], key_fingerprint: endorsed_fingerprint };
     this.#webhook = (await service.send("/webhooks", hook, { token: alice.token })).id;
-    // Enough for a full tile.
+    // Enough entries for a full tile.
     const attest = () => service.send("/attestations", submission(bob.signer));
     for (let n = 0; n < TILE_WIDTH; n += AT_ONCE) await Promise.all(Array.from({ length: AT_ONCE }, attest));
   }
 
-  /** Values for members and parameters by name with which a request gets far. */
+  /** Values by name of member or parameter that get a request far. */
   readonly hints: Hints = (name) => {
     if (/fingerprint$/.test(name) || name === "requester" || name === "target")
       return this.actors.map(({ signer }) => signer.fingerprint);

@@ -1,6 +1,6 @@
 /**
  * One suite for all journals and all ways in which a commit can fail. No acknowledged change is lost, no other change
- * is half there, records are numbered without gaps and chained, the log continues, and memory equals the disk.
+ * is written in part, records are numbered without gaps and chained, the log continues, and memory equals the disk.
  */
 import { describe, expect, test } from "vitest";
 import { checkNext, decodeRecord, recordHash } from "#cairnlog/engine/journal/record.js";
@@ -12,7 +12,7 @@ import { type Faults, openFaultyLog, openTestLog } from "../log/harness.js";
 import { runIn } from "../log/inline.js";
 import { FakeJournal, type JournalFate } from "./fakejournal.js";
 
-/** Failures, and whether the failed commit may be on disk. */
+/** A failure, and whether the failed commit may be on disk. */
 interface Failure {
   readonly name: string;
   readonly journal: boolean;
@@ -50,7 +50,7 @@ const inJournal: Failure[] = (
 
 const FAILURES = [...onDisk(false), ...onDisk(true), ...inJournal];
 
-/** Commands of a run: those whose number is a multiple of three write a row alone, the others an entry and a row. */
+/** The commands of a run. Every third command writes only a row, the others an entry and a row. */
 class Load {
   readonly acknowledged = new Map<number, Committed<unknown>>();
   readonly failed = new Set<number>();
@@ -62,7 +62,7 @@ class Load {
     this.#next = from;
   }
 
-  /** Waves of so many commands that batches are in every stage at once. */
+  /** Runs waves of enough commands that batches are in every stage at once. */
   async run(waves: number, width: number): Promise<void> {
     const runs: Promise<void>[] = [];
     for (let wave = 0; wave < waves; wave++) {
@@ -179,7 +179,7 @@ test("a node that crashed between the decision and the transaction has the recor
   const journal = new FakeJournal();
   const { log, path, faults } = await openFaultyLog({ journal });
   await log.append({ event_type: "note", payload: { n: 1 } });
-  // The disk fails for good: the process can only end.
+  // The disk fails permanently, so the process has to end.
   faults.plan = ["not persisted", "not persisted"];
   await expect(log.append({ event_type: "note", payload: { n: 2 } })).rejects.toMatchObject({ code: "storage-failed" });
   expect(log.size).toBe(1);

@@ -1,9 +1,9 @@
-/** A journal that is not the log's own disk: in memory, as bytes, and with answers that get lost. */
+/** A journal in memory instead of on disk, with answers that may be lost. */
 import type { Decided, Journal } from "#cairnlog/engine/journal/journal.js";
 import { decodeRecord, encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
 import type { JournalPosition } from "#cairnlog/engine/store/position.js";
 
-/** The fate of a record and of the answer. */
+/** The fate of a record and of the answer about it. */
 export type JournalFate =
   | "works"
   | "refuses"
@@ -16,7 +16,7 @@ export class FakeJournal implements Journal {
   readonly records: Buffer[] = [];
   /** The fates of the next records, in order; later ones are decided. */
   plan: JournalFate[] = [];
-  /** How many times it failed on purpose. */
+  /** Number of injected failures. */
   injected = 0;
   #late: Buffer | undefined;
 
@@ -32,7 +32,7 @@ export class FakeJournal implements Journal {
     return recordHash(bytes);
   }
 
-  /** A record whose answer was lost is there before the next one is proposed. */
+  /** A record whose answer was lost is decided before the next one is proposed. */
   #arrive(): void {
     if (this.#late) this.records.push(this.#late);
     this.#late = undefined;

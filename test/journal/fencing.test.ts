@@ -1,4 +1,7 @@
-/** Every commit is made from the current state: writers that do not see one another cannot overwrite each other. */
+/**
+ * Every commit is based on the current state: writers that do not know of one another cannot overwrite each other's
+ * data.
+ */
 import { open } from "lmdb";
 import { describe, expect, test } from "vitest";
 import { type Draft, Ledger } from "#cairnlog/engine/journal/ledger.js";
@@ -14,7 +17,7 @@ import { runIn } from "../log/inline.js";
 const event = (n: number) => ({ event_type: "note", payload: { n } });
 const OTHER_WRITER = expect.objectContaining({ code: "storage-failed" });
 
-/** Lends the store of a log that no test has open. */
+/** Opens the store of a closed log for `look`. */
 async function withStore<T>(path: string, look: (store: Store) => T | Promise<T>): Promise<T> {
   const store = openStore({ path, mapSize: 2 ** 30 });
   try {
@@ -26,7 +29,7 @@ async function withStore<T>(path: string, look: (store: Store) => T | Promise<T>
 
 const positionOf = (path: string) => withStore(path, (store) => store.position());
 
-/** Writes like a version without positions: only rows and batches. */
+/** Writes as a version without positions did: only rows and batches. */
 async function writeBeside(path: string, table: string, key: string | number, value: unknown): Promise<void> {
   const env = open({ path, maxDbs: 50, mapSize: 2 ** 30 });
   const isBytes = value instanceof Uint8Array;
@@ -48,7 +51,7 @@ test("a commit of rows alone is refused when another writer has committed since"
   expect(await count(first)).toMatchObject({ value: 1 });
   await expect(count(second)).rejects.toEqual(OTHER_WRITER);
   expect(first.row("counters", "webhook")).toEqual({ last: 1 });
-  // It has read the other's commits, and continues after them.
+  // It has read the commits of the other writer, and continues after them.
   expect(await count(second)).toMatchObject({ value: 2 });
   await expect(first.append(event(0))).rejects.toEqual(OTHER_WRITER);
   expect(first.size).toBe(0);
@@ -58,7 +61,7 @@ test("a commit of rows alone is refused when another writer has committed since"
 
 test("every commit has a number, whether it has entries or rows, and none is left out over restarts", async () => {
   const path = temporaryFolder();
-  // The row that makes the log is the first record.
+  // The row that creates the log is the first record.
   let commits = 1;
   for (let round = 0; round < 3; round++) {
     const { log } = await openTestLog({ path });

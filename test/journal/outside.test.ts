@@ -50,7 +50,7 @@ const otherHead = (i: number, change: (head: BatchHeads["heads"][number]) => obj
     parts.heads = { ...parts.heads!, heads };
   });
 
-/** The head of a size at another time, with the operator's own signature. */
+/** The head of a size with another time, signed by the operator. */
 const signedAt = async (i: number, change: (micros: number) => number) => {
   const { timestamp, root } = new Batch(3, records[2]!.batch!).head(i)!;
   const time = change(timestamp);
@@ -130,7 +130,7 @@ describe("a record of a journal is refused for", () => {
     expect(store.position().sequence).toBe(2);
     expect(store.lastBatch()).toMatchObject({ firstIndex: 0, count: 3 });
     await store.close();
-    // With the true record in its place the log goes on.
+    // With the true record in its place, the log continues.
     journal.records[2] = encodeRecord(records[2]!);
     const { log } = await openTestLog({ journal, path });
     expect(log.size).toBe(6);

@@ -61,7 +61,7 @@ const example: JournalRecord = {
   ],
 };
 
-/** The members of objects the other way round. */
+/** A value whose objects have their members in reverse order. */
 const reversed = (value: unknown): unknown =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array)
     ? Object.fromEntries(Object.entries(value).reverse())

@@ -8,7 +8,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** The time of day is off by so many milliseconds from now on. */
+/** Sets the time of day off by this number of milliseconds from now on. */
 function setDay(ahead: number): void {
   const now = performance.timeOrigin + performance.now() + ahead;
   const began = performance.now();

@@ -11,10 +11,10 @@ import { type Log, type LogOptions, openLog, openLogReader, startLog } from "#ca
 import type { LogReader } from "#cairnlog/engine/log/reader.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 
-/** Many logs are open at once while a failing property is being shrunk. */
+/** Many logs are open at once while a failing property is shrunk. */
 export const MAP_SIZE = 2 ** 30;
 
-/** Verifies the logs of one test file, on one thread that starts with the first of them. */
+/** Verifies the logs of one test file. It has one thread, which starts with the first task. */
 export const testPool = createPool(1);
 afterAll(() => testPool.close());
 
@@ -45,7 +45,7 @@ export async function openTestLog(options: Partial<LogOptions> = {}): Promise<{ 
   return { log, path };
 }
 
-/** The log at `path` as somebody reads it who has the public key alone; closed after the test. */
+/** The log at `path`, opened by a reader that has only the public key; closed after the test. */
 export async function openTestReader(
   path: string,
   operator = publicOperatorKey(testOperator.public.pem),
@@ -73,11 +73,11 @@ export class Faults {
   readonly store: Store;
   /** The fates of the next commits, in order; later ones succeed. */
   plan: ("works" | "not persisted" | "persisted anyway" | "no room")[] = [];
-  /** Whether the disk has room. */
+  /** Whether the disk has free space. */
   hasRoom = true;
-  /** Commits wait for it. */
+  /** Commits wait for this promise. */
   hold: Promise<void> = Promise.resolve();
-  /** Commits that were asked for. */
+  /** Number of commits that were begun. */
   begun = 0;
 
   constructor(store: Store) {

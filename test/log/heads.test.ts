@@ -1,4 +1,4 @@
-/** Findings of `verify` about heads: each fault is reported at its size, and nothing else is. */
+/** Findings of `verify` about heads: each fault is reported at its size, and no other fault is. */
 import { createPrivateKey } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
@@ -10,7 +10,7 @@ import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "./harness.
 import { chain, line, momentNumber, signedHead, type Wanted } from "./history/entries.js";
 import { replaceHeads, signedAt } from "./tamper.js";
 
-/** Entries that one task of `verify` checks. */
+/** Number of entries in one task of `verify`. */
 const CHUNK = 4096;
 const BATCH = 512;
 const SECOND = 1_000_000;
@@ -18,7 +18,9 @@ const pem = generatePrivateKey("ed25519");
 const operator = operatorKey(pem);
 const key = createPrivateKey(pem);
 
-/** A log of so many batches of `length` entries, closed. Every reading of its clock is a second after the one before. */
+/**
+ * A closed log of this number of batches of `length` entries. Every reading of its clock is a second after the last.
+ */
 async function builtLog(batches: number, length: number): Promise<string> {
   let now = 1_700_000_000 * SECOND;
   const clock = () => {
@@ -32,7 +34,7 @@ async function builtLog(batches: number, length: number): Promise<string> {
   return path;
 }
 
-/** A log that took over these entries, each with a head under the lens given, closed. */
+/** A closed log with these imported entries, each with a head of the given tree version. */
 async function historyWithHeads(wanted: readonly Wanted[], lens: (n: number) => 1 | 2): Promise<string> {
   const path = temporaryFolder();
   const entries = chain(wanted);
@@ -47,7 +49,7 @@ async function historyWithHeads(wanted: readonly Wanted[], lens: (n: number) => 
   return path;
 }
 
-/** Size, code and message of each error of a log; all of them must be about heads. */
+/** Size, code and message of each error of a log. All of them must be about heads. */
 async function faults(path: string, signer = testOperator): Promise<[size: number, code: string, message: string][]> {
   const { log } = await openTestLog({ path, signer });
   const { valid, errors } = await log.verify();

@@ -5,7 +5,7 @@ import type { Committed } from "#cairnlog/engine/log/write/executor.js";
 import type { StateWriter } from "#cairnlog/engine/log/write/projection.js";
 import type { DerivedTable, PrivateTable } from "#cairnlog/engine/store/schema.js";
 
-/** A transaction with a door to every table of state, so that a test can plant rows that no entry makes. */
+/** A transaction that can write every table of state, so that a test can add rows that no entry makes. */
 export type PlantingTransaction = Transaction & StateWriter<DerivedTable | PrivateTable>;
 
 /** Runs `work` as a command of `log`. */

@@ -29,7 +29,7 @@ describe("append", () => {
     expect(entry.entry_hash).toBe(sha256(preimage));
     expect(entry.entry_hashes).toEqual([{ algorithm: "sha2-256", digest_hex: entry.entry_hash, is_primary: true }]);
     expect(receipt).toMatchObject({ log_entry_id: 1, leaf_index: 0, entry_hash: entry.entry_hash });
-    // One leaf: the root is the leaf hash.
+    // With one leaf, the root is the leaf hash.
     expect(receipt.sth.root_hash).toBe(sha256(`\0${entry.entry_hash}`));
     const message = `${receipt.sth.root_hash}:1:${receipt.sth.timestamp}`;
     const key = createPublicKey(testOperator.public.pem);
@@ -219,7 +219,7 @@ describe("opening", () => {
     await first.append(event(1));
     await expect(second.append(event(2))).rejects.toEqual(failsWith("storage-failed"));
     expect(first.entry(1)!.payload).toEqual({ n: 1 });
-    // It has read the other's commits, and continues after them.
+    // It has read the commits of the other writer, and continues after them.
     expect((await second.append(event(3))).leaf_index).toBe(1);
     await expect(first.append(event(4))).rejects.toEqual(failsWith("storage-failed"));
     expect((await first.verify()).valid).toBe(true);

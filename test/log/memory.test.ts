@@ -13,10 +13,10 @@ import { runIn } from "./inline.js";
 const KEY = `sha256:${"a".repeat(64)}`;
 const row = (pseudonym: string) => ({ fingerprint: KEY, pseudonym }) as KeyRow;
 const note = (n: number) => ({ event_type: "note", payload: { n, document_hash: `sha256:${"b".repeat(64)}` } });
-/** Beyond a full tile. */
+/** Number of entries before the failure: more than a full tile. */
 const BEFORE = 300;
 
-/** Everything that a log says of itself. */
+/** All answers of a log. */
 function said(log: Log): unknown {
   const sizes = Array.from({ length: log.size }, (_, i) => i + 1);
   return {
@@ -28,7 +28,7 @@ function said(log: Log): unknown {
     found: log.match({ search: `sha256:${"b".repeat(64)}` }, 0, 1000),
     key: log.row("keys", KEY),
     totals: log.anchors.totals,
-    // Under both lenses, so from both trees.
+    // For both tree versions, so from both trees.
     proofs: ([1, 2] as const).map((treeVersion) =>
       sizes.map((size) => log.inclusionProof(0, { treeSize: size, treeVersion })),
     ),
@@ -41,7 +41,7 @@ describe.each(["not persisted", "persisted anyway"] as const)("a write that fail
     const { log, path, faults } = await openFaultyLog();
     await log.append(Array.from({ length: BEFORE }, (_, n) => note(n)));
     await runIn(log, (transaction) => transaction.put("keys", KEY, row("before")));
-    // Asked for, and so remembered.
+    // The row was read, so it is in memory.
     const readKey = () => runIn(log, (transaction) => transaction.get("keys", KEY)?.pseudonym);
     expect(await readKey()).toMatchObject({ value: "before" });
     said(log);
@@ -56,7 +56,7 @@ describe.each(["not persisted", "persisted anyway"] as const)("a write that fail
       log.anchors.replace(7, undefined, { proof, status: "pending", isSettled: false }),
       log.append(note(-1)),
     ];
-    // What the first one sees who is told.
+    // The state that the first caller sees when it is told of the failure.
     const seen = failing[0]!.then(
       () => undefined,
       () => said(log),
@@ -78,7 +78,7 @@ describe.each(["not persisted", "persisted anyway"] as const)("a write that fail
     const receipt = await log.append(note(1000));
     expect(receipt.leaf_index).toBe((truth as { size: number }).size);
     expect(log.lastFailure).toBeNull();
-    // No entry makes this test's key.
+    // No entry creates this test's key.
     expect(log.stateDifferences()).toEqual([expect.stringMatching(/^keys .* the entries do not make it$/)]);
     expect(await log.verify()).toMatchObject({ valid: true });
   });

@@ -1,4 +1,4 @@
-/** Refusals when a log is opened: the messages say what to do, and nothing is left behind. */
+/** Refusals when a log is opened: the messages say what to do, and no files are left behind. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -12,7 +12,7 @@ import { tamper } from "./tamper.js";
 
 const events = (count: number) => Array.from({ length: count }, (_, n) => ({ event_type: "note", payload: { n } }));
 
-/** A closed log that got so many entries, each number in a batch of its own. */
+/** A closed log with one batch for each of these numbers of entries. */
 async function closedLog(...counts: number[]): Promise<string> {
   const { log, path } = await openTestLog();
   for (const count of counts) await log.append(events(count));
@@ -34,7 +34,7 @@ async function changeMeta(path: string, change: Partial<LogMeta>): Promise<void>
   await store.close();
 }
 
-/** Takes the newest batches away, and nothing else. */
+/** Removes only the newest batches. */
 const dropBatches = (path: string, count: number) =>
   tamper(path, "batches", async (db) => {
     for (const key of [...db.getKeys()].slice(-count)) await db.remove(key);
@@ -56,7 +56,7 @@ describe("refused", () => {
       code: "wrong-operator",
       message: `This log is signed by operator key ${testOperator.fingerprint}, not by ${other.fingerprint}. Give the key that belongs to it, or another data directory.`,
     });
-    // Neither the lock nor the environment is kept.
+    // Neither the lock nor the environment stays open.
     const { log } = await openTestLog({ path });
     expect(log.size).toBe(1);
   });
@@ -121,7 +121,7 @@ describe("a log that lost its newest batches", () => {
     [1, 2],
     [2, 1],
   ])("is refused for a tile of tree version %i alone", async (_, removed) => {
-    // The one tile below the end is full, so the next one is the first that could be there.
+    // The only tile below the end is full, so the next tile is the first that may exist.
     const path = await closedLog(256, 256);
     await dropBatches(path, 1);
     await dropTiles(path, ([version, level, index]) => version === removed && level === 1 && index === 1);

@@ -1,4 +1,4 @@
-/** The file with the newest published head: its content, and which logs it allows to continue. */
+/** The file with the newest published head: its content, and the logs that may continue after it. */
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
@@ -14,7 +14,7 @@ afterEach(() => {
 
 const note = { event_type: "note", payload: {} };
 
-/** A log of three entries, and a file that says nothing yet. */
+/** A log of three entries, and an empty file. */
 async function openShown(): Promise<{ log: Log; file: string; published: PublishedHead }> {
   const { log } = await openTestLog();
   await log.append([note, note, note]);

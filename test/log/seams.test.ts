@@ -17,7 +17,7 @@ const wanted = ([minute, isTagged = false]: Moment, n: number): Wanted => ({
   payload: { n, tags: isTagged ? ["tagged"] : [] },
 });
 
-/** A log of version 1 entries made at these minutes, closed. */
+/** A closed log of version 1 entries with these minutes. */
 async function imported(moments: readonly Moment[], ids: readonly number[] = []): Promise<string> {
   const path = `${temporaryFolder()}/log`;
   const entries = chain(
@@ -31,7 +31,7 @@ async function opened(path: string | Promise<string>): Promise<Log> {
   return (await openTestLog({ path: await path })).log;
 }
 
-/** Leaf indexes of every page, and the total that each page says. */
+/** Leaf indexes of every page, and the totals of all pages. */
 function paged(log: Log, criteria: Criteria, limit: number): { indexes: number[]; totals: Set<number> } {
   const indexes: number[] = [];
   const totals = new Set<number>();
@@ -58,7 +58,7 @@ describe("a date range over a seam", () => {
       [5, 6],
       [9, 11],
     ]);
-    // Both edges: from is in, to is not.
+    // Both bounds: `from` is included, `to` is not.
     expect(between(40, 41)).toEqual([[3, 4]]);
     expect(between(39, 40)).toEqual([]);
     expect(between(15, 16)).toEqual([[4, 5]]);
@@ -67,7 +67,7 @@ describe("a date range over a seam", () => {
     expect(between(5, 6)).toEqual([[8, 9]]);
     expect(between(50, 51)).toEqual([[11, 12]]);
     expect(between(51, 99)).toEqual([]);
-    // Adjacent stretches are one.
+    // Adjacent stretches are merged.
     expect(between(5, 51)).toEqual([[0, 12]]);
     expect(between(10, 46)).toEqual([
       [0, 8],

@@ -17,7 +17,7 @@ const event = { event_type: "note", payload: {} };
 const stranger = operatorKey(generatePrivateKey("ed25519"));
 const flipped = (signature: Uint8Array) => Uint8Array.from(signature, (byte, at) => (at === 63 ? byte ^ 1 : byte));
 
-/** A signer that answers right until it is given another answer. */
+/** A signer that gives right answers until the test sets another one. */
 function openSigner() {
   const signer = {
     ...testOperator,
@@ -30,7 +30,7 @@ function openSigner() {
   return signer;
 }
 
-/** For one message or for several. */
+/** Wrong answers for one or several messages. */
 const WRONG: readonly [string, Answer][] = [
   ["nothing", () => undefined],
   ["no signature", () => []],
@@ -45,7 +45,7 @@ const WRONG: readonly [string, Answer][] = [
   ["those of other messages", (messages) => testOperator.sign(messages.map((message) => message.slice(1)))],
   ["its own, the last one broken", (_, right) => [...right.slice(0, -1), flipped(right.at(-1)!)]],
 ];
-/** For several messages. */
+/** Wrong answers for several messages. */
 const WRONG_IN_A_BATCH: readonly [string, Answer][] = [
   ["its own in another order", (_, right) => right.toReversed()],
   ["the one of the first for all", (_, right) => right.map(() => right[0])],
@@ -110,7 +110,7 @@ test("memory that the signer reuses does not change what is written", async () =
   });
   const appending = log.append([event, event]);
   await expect.poll(() => given.length, { interval: 1 }).toBe(2);
-  // They are signed, and wait for the disk.
+  // The batches are signed and wait for the disk.
   await new Promise((resolve) => setImmediate(resolve));
   for (const bytes of given) bytes.fill(0);
   release();

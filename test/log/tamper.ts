@@ -1,4 +1,4 @@
-/** Functions that alter the files of a closed log, and heads that its operator could have signed. */
+/** Functions that change the files of a closed log, and heads that its operator could have signed. */
 import { type Database, open } from "lmdb";
 import type { OperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { formatTimestamp } from "#cairnlog/engine/log/clock.js";
@@ -8,14 +8,14 @@ import { MAP_SIZE, testOperator } from "./harness.js";
 
 export type Bytes = Database<Buffer, number | number[]>;
 
-/** Lends one table of a closed log, as bytes. */
+/** Opens one table of a closed log for changes, as bytes. */
 export async function tamper(path: string, table: string, change: (db: Bytes) => Promise<unknown>): Promise<void> {
   const env = open({ path, maxDbs: 50, mapSize: MAP_SIZE });
   await change(env.openDB({ name: table, encoding: "binary" }));
   await env.close();
 }
 
-/** Replaces the first occurrence of `from` in the batch at leaf `first` by as many bytes. */
+/** Replaces the first occurrence of `from` in the batch at leaf `first` by the same number of bytes. */
 export const replaceInBatch =
   (first: number, from: string | Buffer, to: string | Buffer) =>
   async (db: Bytes): Promise<void> => {
@@ -26,7 +26,7 @@ export const replaceInBatch =
     await db.put(first, row);
   };
 
-/** Puts other heads into the batch at leaf `first`: those that `change` makes of the ones it has, or none. */
+/** Replaces the heads of the batch at leaf `first` by the result of `change`, which may be none. */
 export async function replaceHeads(
   path: string,
   first: number,

@@ -35,7 +35,7 @@ test("killed at any moment, it goes on where it was", async () => {
   const mirror = await Mirror.open(join(state, "mirror"), OperatorKeys.of(operatorKey));
   const reached = mirror.size;
   await mirror.close();
-  // What came between two kills was not lost.
+  // Progress between two kills was not lost.
   expect(reached).toBeGreaterThanOrEqual(200 * (1 + 2 + 3 + 6));
   before.asked.length = 0;
   expect((await cairnlog(["monitor", before.url, "--state", state, "--once"])).code).toBe(0);

@@ -68,7 +68,7 @@ test("3: the log lies: reported, posted, and saved as evidence that openssl alon
   const evidence = JSON.parse(readFileSync(alarm.evidence_file, "utf8"));
   expect(hook.received).toEqual([evidence]);
   expect(evidence.evidence.shown.root_hash).toBe("0".repeat(64));
-  // The truth is told again, and the lie has left no trace.
+  // The service tells the truth again, and no false data was stored.
   expect((await once_(state, "--audit")).code).toBe(0);
 });
 
@@ -125,7 +125,7 @@ test("followed: silence and its end, new entries, SIGTERM", async () => {
   const { tree_size } = (await service.get("/log/sth")).body;
   await register("Carol");
   await until(({ verified }) => verified === tree_size + 1);
-  // No answer at all is silence, too.
+  // A service that does not answer has stalled, too.
   proxy.seize = () => true;
   await until(({ alarm }) => alarm === "stalled");
   proxy.repent();
@@ -143,7 +143,7 @@ test("the README's dishonest operator: a monitor that knew the log notices, and 
   const body = JSON.stringify(registration(signer, "Ada"));
   const registered = await fetch(`${first.url}/api/v1/keys/register`, { method: "POST", body });
   expect(registered.status).toBe(200);
-  // It stays where it is when the service comes back on another port.
+  // The front keeps its address when the service comes back on another port.
   const front = await LyingProxy.before(first.url);
   const { url } = front;
   expect((await cairnlog(["monitor", url, "--state", state, "--once"])).code).toBe(0);

@@ -12,7 +12,7 @@ import { receiver } from "./receiver.js";
 
 let service: TestService;
 let proxy: LyingProxy;
-/** The operator key, and one of somebody else. */
+/** The operator key, and somebody else's key. */
 let key: string;
 let otherKey: string;
 let alice: TestSigner;
@@ -46,7 +46,7 @@ const lines = (stdout: string) =>
     .map((line) => JSON.parse(line));
 const newest = async (): Promise<TreeHead> => (await service.get("/log/sth")).body;
 
-/** Puts this machine's clock so many milliseconds after the newest head. */
+/** Sets this machine's clock to this number of milliseconds after the newest head. */
 async function setClock(afterHead: number): Promise<number> {
   const now = Date.parse((await newest()).timestamp) + afterHead;
   vi.useFakeTimers({ toFake: ["Date"], now });
@@ -60,7 +60,7 @@ async function nameAlice(): Promise<object> {
   return alert;
 }
 
-/** The state of a monitor that has the log but for an entry about Alice. */
+/** The state of a monitor that knows the log except an entry about Alice. */
 async function acquainted(): Promise<string> {
   const state = temporaryFolder();
   expect((await once(state)).code).toBe(0);
@@ -97,7 +97,7 @@ describe("0", () => {
       stdout: `verified: ${head.tree_size} entries, root ${head.root_hash}, head of ${head.timestamp}\n`,
       stderr: "",
     });
-    // The one page is that of the sample.
+    // The only page is the sampled one.
     expect(proxy.asked.filter((asked) => asked.startsWith("GET /log?"))).toHaveLength(1);
   });
 
@@ -141,7 +141,7 @@ describe("1", () => {
   test("the log was known under another key, and no round makes it better", async () => {
     const state = temporaryFolder();
     await once(state);
-    // Without --once, too: it must end.
+    // Without --once, it must also end.
     for (const more of [["--once"], []]) {
       const { code, stdout, stderr } = await monitor(state, "--operator-key", otherKey, ...more);
       expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
@@ -199,7 +199,7 @@ test("the longest interval that a timer can wait is not taken for none", async (
   const state = temporaryFolder();
   const run = begin(["monitor", proxy.url, "--state", state, "--interval", String(2 ** 31)]);
   await run.prints(/^verified/);
-  // The timer is set in the turn that follows.
+  // The timer is set in the next turn of the event loop.
   for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
   await interrupt();
   const { code, stdout } = await run.ended;
@@ -268,7 +268,7 @@ describe("3: the log lies", () => {
     const said =
       /^ALARM bad-signature: The tree head is not signed by the pinned operator key\. The evidence could not be written \(E\w+: .*\): take it from the JSON of this alarm\.\n/;
     expect(stderr).toMatch(said);
-    // Nobody has it elsewhere: it is printed with the alarm.
+    // The evidence could not be stored, so it is printed with the alarm.
     expect(JSON.parse(more.length ? stdout : stderr.replace(said, ""))).toEqual(posted);
     expect(more.length ? stderr.replace(said, "") : stdout).toBe("");
   });

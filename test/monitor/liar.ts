@@ -1,4 +1,4 @@
-/** A log that lies when the test says so, and the data that must remain in a monitor's folder. */
+/** A log that lies when the test says so, and checks of the data in a monitor's folder. */
 import { createHash, sign } from "node:crypto";
 import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,17 +19,19 @@ import { startTestService, type TestService, temporaryFolder } from "../server/h
 import { canonical } from "../server/signers.js";
 import { forged, newMonitor } from "./monitors.js";
 
-/** Entries that both histories begin with. */
+/** Number of entries that both histories share. */
 export const COMMON = 4;
 
-/** Two services under one operator key, of one history up to `COMMON`; and, new for each test, a proxy before the first. */
+/**
+ * Two services with one operator key and a common history up to `COMMON`. Each test gets a new proxy before the first.
+ */
 export class Liar {
   service!: TestService;
   fork!: TestService;
   proxy!: LyingProxy;
   #operatorPem!: string;
 
-  /** For the tests of the file that calls it. */
+  /** One for all tests of a file. */
   static forTests(): Liar {
     const liar = new Liar();
     beforeAll(() => liar.#start());
@@ -60,14 +62,14 @@ export class Liar {
     return parsePublicKey((await this.service.get("/log/operator-key")).body.public_key);
   }
 
-  /** A head that the operator key signs, whatever it says. */
+  /** A head with any content, signed by the operator key. */
   signed(head: TreeHead, changes: Partial<TreeHead>, key: string = this.#operatorPem): TreeHead {
     const { root_hash, tree_size, timestamp } = { ...head, ...changes };
     const signature = sign(null, Buffer.from(`${root_hash}:${tree_size}:${timestamp}`), key).toString("base64");
     return { ...head, ...changes, signature };
   }
 
-  /** A monitor that has mirrored what there is, and then saw the log grow. */
+  /** A monitor that has mirrored the log, after which the log grew. */
   async acquainted(growth = 3) {
     const made = newMonitor(this.proxy.url);
     await made.monitor.round();
@@ -78,7 +80,7 @@ export class Liar {
     return { ...made, size, head };
   }
 
-  /** The mirror is that of the true log, of this size, and follows on when the truth is told again. */
+  /** Asserts that the mirror is that of the true log with this size, and continues when the service is honest again. */
   async expectUnharmed(monitor: Monitor, folder: MonitorFolder, size: number): Promise<void> {
     await monitor.close();
     const mirror = await Mirror.open(folder.mirror, OperatorKeys.of(await this.operatorKey()));
@@ -98,7 +100,7 @@ export class Liar {
   }
 }
 
-/** Appends until the log has `size` entries, other ones in each service. */
+/** Appends until the log has `size` entries. Each service gets other entries. */
 export async function grow(to: TestService, size: number): Promise<void> {
   const missing = size - (await to.entryCount());
   const note = anyEvent({ of: to.url });
@@ -110,13 +112,13 @@ type Change = (answer: any) => unknown;
 export const isPage = (path: string): boolean => path.startsWith("/log?");
 export const isHeads = (path: string): boolean => path.startsWith("/log/heads");
 
-/** The lie that changes the answers of some paths. */
+/** A lie that changes the answers of some paths. */
 export function at(where: (path: string) => boolean, change: Change): Lie {
   return (path, answer) => (where(path) ? change(answer) : answer);
 }
 export const newestAt = (change: Change): Lie => at((path) => path === "/log/sth", change);
 
-/** The lie that changes the head of one size, or leaves it out. */
+/** A lie that changes the head of one size, or omits it. */
 export const headAt = (size: number, change: (head: TreeHead) => TreeHead | null): Lie =>
   at(isHeads, ({ heads }) => ({
     heads: heads.flatMap((head: TreeHead) => (head.tree_size === size ? (change(head) ?? []) : head)),
@@ -124,10 +126,13 @@ export const headAt = (size: number, change: (head: TreeHead) => TreeHead | null
 
 /** Another hash of the same form. */
 export const otherHash = (hash: string): string => (hash.startsWith("0") ? "1" : "0") + hash.slice(1);
-/** A signature of the right length by nobody. */
+/** A signature of the right length that no key has made. */
 export const noSignature = (): string => Buffer.alloc(64, 1).toString("base64");
 
-/** The entries with one of them changed and all that follow linked to it again: hashes right, history another. */
+/**
+ * The entries with one of them changed and all later ones linked again: the hashes are right, but the history is
+ * another.
+ */
 export function rechained(entries: readonly Entry[], from: number, changes: Partial<Entry> = {}): Entry[] {
   let previous: Entry | undefined;
   return entries.map((entry) => {

@@ -60,7 +60,7 @@ describe("the newest head", () => {
     expect(evidence.shownKey).toBe(stranger.publicKey);
     expect(parsePublicKey(evidence.operatorKey).fingerprint).toBe(liar.service.server.operatorFingerprint);
     await liar.expectUnharmed(monitor, folder, size);
-    // A monitor that was given the key believes no other from the beginning.
+    // A monitor with a pinned key trusts no other key from the beginning.
     liar.proxy.lie = (path, answer) =>
       path === "/log/operator-key" ? { ...answer, public_key: stranger.publicKey } : answer;
     const operatorKey = (await liar.service.get("/log/operator-key")).body.public_key;
@@ -188,7 +188,7 @@ describe("the newest head", () => {
     const size = await liar.service.entryCount();
     liar.proxy.lie = newestAt((shown) => liar.signed(shown, { root_hash: otherHash(shown.root_hash) }));
     expectFork(await caught(monitor.round(), "fork"));
-    // What was mirrored is under signed heads, too; which of the two histories others saw, nobody here can know.
+    // The mirrored entries are under signed heads, too. This monitor cannot know which history other clients saw.
     await monitor.close();
     const again = newMonitor(liar.service.url, { folder });
     expectFork(await caught(again.monitor.round(), "fork"));
@@ -364,7 +364,7 @@ describe("invalid answers raise no alarm, and use little memory", () => {
       return true;
     };
     await expect(monitor.round()).rejects.toMatchObject({ code: "malformed-answer" });
-    // Smaller pages were tried, each cut off where it got too long, but for what was on the way.
+    // Smaller pages were requested, and each was cut off when it became too long.
     expect(sent).toBeLessThan(4 * 32 * 2 ** 20);
     await liar.expectUnharmed(monitor, folder, size);
   });

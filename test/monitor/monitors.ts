@@ -8,7 +8,7 @@ import { Monitor, type MonitorOptions } from "#cairnlog/server/monitor/monitor.j
 import { patientFetch } from "#cairnlog/server/monitor/patience.js";
 import { temporaryFolder } from "../server/harness.js";
 
-/** Tries come quickly after one another, so that a lie which looks like an outage costs no time. */
+/** A `fetch` with short pauses between attempts, so that a lie which looks like an outage costs no time. */
 export const hastyFetch = (said: string[] = [], requestMs = 20_000): typeof fetch =>
   patientFetch({
     signal: new AbortController().signal,
@@ -27,7 +27,7 @@ const MEMBERS = [
   "shownOperators",
 ];
 
-/** The evidence of the alarm that `work` must end in. */
+/** The evidence of the alarm that `work` must raise. */
 export async function caught(
   work: Promise<unknown>,
   kind: Misconduct,
@@ -40,21 +40,23 @@ export async function caught(
   if (!(error instanceof Misbehaviour)) throw error;
   expect({ kind: error.kind, detail: error.message }).toEqual({ kind, detail: expect.stringMatching(detail) });
   expect(error.name).toBe("Misbehaviour");
-  // What is of no concern is null, not absent: evidence is read by others.
+  // Members that do not matter are null, not absent, because others read the evidence.
   expect(Object.keys(error.evidence).sort()).toEqual(MEMBERS);
   expect(Object.values(error.evidence)).not.toContain(undefined);
   expect(error.evidence.operatorKey).toContain("BEGIN PUBLIC KEY");
   return error.evidence;
 }
 
-/** Whether the evidence's key signed a head; by OpenSSL and nothing of the code under test. */
+/** Whether the evidence's key signed a head, checked by OpenSSL without the code under test. */
 export function isSigned({ operatorKey }: MonitorEvidence, head: TreeHead | null): boolean {
   if (!head) return false;
   const message = Buffer.from(`${head.root_hash}:${head.tree_size}:${head.timestamp}`);
   return verify(null, message, createPublicKey(operatorKey), Buffer.from(head.signature, "base64"));
 }
 
-/** Two heads of one size with different roots, both signed: nothing else is needed to convict the operator. */
+/**
+ * Asserts that the evidence has two signed heads of one size with different roots, which alone convict the operator.
+ */
 export function expectFork(evidence: MonitorEvidence): void {
   const { known, shown } = evidence;
   expect([isSigned(evidence, known), isSigned(evidence, shown)]).toEqual([true, true]);

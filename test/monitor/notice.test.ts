@@ -26,7 +26,7 @@ const alarm: Alarm = {
   head: null,
 };
 
-/** Posts the alarm without waiting; what came of it, and for how long it would have waited. */
+/** Posts the alarm without real waiting. Returns the result and the time that it would have waited. */
 async function posted(url: string) {
   const pauses: number[] = [];
   const refusal = await post(url, alarm, async (ms) => void pauses.push(ms));

@@ -20,7 +20,7 @@ async function serve(listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** A service that answers with these in turn, the last of them again and again; and one who asks it patiently. */
+/** A service that gives these answers in turn and then repeats the last one, and a patient client of it. */
 async function patience(...answers: [status: number, headers?: Record<string, string>, body?: string][]) {
   let asked = 0;
   const url = await serve((_, response) => {

@@ -10,13 +10,13 @@ afterAll(() => {
 
 export interface Receiver {
   readonly url: string;
-  /** Alarms that it took. */
+  /** Accepted alarms. */
   readonly received: Record<string, unknown>[];
-  /** How many it was offered. */
+  /** Number of received alarms. */
   asked(): number;
 }
 
-/** Receives alarms; the first `failures` of them it does not take. */
+/** Receives alarms. It refuses the first `failures` of them. */
 export async function receiver(failures = 0): Promise<Receiver> {
   const received: Record<string, unknown>[] = [];
   let asked = 0;

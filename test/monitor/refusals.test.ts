@@ -14,7 +14,7 @@ const operator = generateKeyPairSync("ed25519");
 const stranger = generateKeyPairSync("ed25519");
 const key = parsePublicKey(operator.publicKey.export({ type: "spki", format: "pem" }) as string);
 
-/** Entries, each with the head of the size that it makes, a minute after it. */
+/** Entries with their heads, each a minute after its entry. */
 function withHeads(entries: readonly Entry[]): { entry: Entry; head: TreeHead }[] {
   return entries.map((entry, i) => ({ entry, head: headOf(entries.slice(0, i + 1), momentNumber(entry.id + 1)) }));
 }
@@ -63,7 +63,7 @@ const entryLie =
 const headLie =
   (change: (head: TreeHead) => Partial<TreeHead>): Lie =>
   ({ entry, head }) => ({ entry, head: { ...head, ...change(head) } });
-/** A digest of an algorithm that nobody here knows. */
+/** A digest with an unknown algorithm. */
 const unknown = ({ entry_hashes }: Entry): Partial<Entry> => ({
   entry_hashes: [...entry_hashes, { algorithm: "x-unknown", digest_hex: "abcdef01", is_primary: false }],
 });
@@ -143,7 +143,7 @@ describe.each([0, 1])("item %d of those that come next", (i) => {
       other: before,
       shown: told[i]!.head,
     });
-    // Nothing of it was taken, and the truth still is.
+    // Nothing of it was mirrored, and the true entries are still accepted.
     expect(mirror.size).toBe(KNOWN);
     expect(await mirror.add(next)).toBeNull();
   });

@@ -1,4 +1,7 @@
-/** No hash covers the type of an event: a log, or somebody on the way, that shows an event as another is caught all the same. */
+/**
+ * No hash covers the type of an event. A log, or somebody on the way, that shows an event under another type is still
+ * detected.
+ */
 import { expect, test } from "vitest";
 import type { Entry } from "#cairnlog/engine/verify/index.js";
 import { newClient } from "../client/clients.js";
@@ -7,7 +10,7 @@ import { startTestService } from "../server/harness.js";
 import { at, isPage } from "./liar.js";
 import { caught, newMonitor } from "./monitors.js";
 
-/** A service that holds a key's registration and revocation, and a proxy before it. */
+/** A service with a key's registration and revocation, and a proxy before it. */
 async function revoked() {
   const service = await startTestService();
   const { client } = newClient(service.url);

@@ -29,7 +29,7 @@ async function grow(service: TestService, count: number): Promise<void> {
     await service.server.registry.log.append(Array(Math.min(500, left)).fill(note));
 }
 
-/** What was asked for since the last time. */
+/** The requests since the last call. */
 const asked = () => proxy.asked.splice(0).map((request) => request.replace(/^GET /, ""));
 
 test("every entry and head is asked for once, and then one page again", async () => {
@@ -94,7 +94,7 @@ test.each([1, 200, 201, 210])("entry %d is among those that are drawn to be comp
   const change = (entry: Entry) => (entry.id === id ? forged(entry) : entry);
   proxy.lie = (path, answer) => (isPage(path) ? { ...answer, entries: answer.entries.map(change) } : answer);
   const rounds = async () => {
-    // One in two pages each time: that it takes a hundred rounds does not happen.
+    // Each round picks one of two pages, so a hundred rounds practically always include both.
     for (let n = 0; n < 100; n++) await monitor.round();
   };
   const { entry, known, shown } = await caught(rounds(), "changed-entry", new RegExp(`^Entry ${id} `));
@@ -105,7 +105,7 @@ test.each([1, 200, 201, 210])("entry %d is among those that are drawn to be comp
 });
 
 describe("pages that are too long to be borne", () => {
-  /** Answers pages of these sizes with something endless. */
+  /** Answers requests for pages of these sizes with an endless body. */
   const endless = async (entries: number, ...sizes: number[]) => {
     const service = await startTestService();
     await grow(service, entries);

@@ -1,4 +1,4 @@
-/** The lists of accepted mutants: what an entry matches, and the error if it matches nothing any more. */
+/** The lists of accepted mutants: the mutants that an entry matches, and the error if it no longer matches any. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,16 +1,16 @@
-/** Mutants that are known to change nothing, or nothing that matters, each with its reason. */
+/** Mutants that are known to have no effect, or none that matters, each with its reason. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Mutant, mutantsOf } from "./generate.js";
 
-/** Says which mutants are meant without line numbers, so that it holds while the file grows. */
+/** Identifies mutants without line numbers, so that it stays valid while the file changes. */
 export interface Accepted {
   /** Source file. */
   readonly file: string;
-  /** Source line, without the space around it. */
+  /** Source line, without surrounding white space. */
   readonly line: string;
   readonly kind: string;
-  /** Compiled text that is replaced; any white space in it is the same as another. */
+  /** Compiled text that the mutant replaces. All white space in it is equal. */
   readonly original: string;
   /** One sentence. */
   readonly reason: string;
@@ -18,7 +18,7 @@ export interface Accepted {
 
 const MEMBERS = ["file", "line", "kind", "original", "reason"] as const;
 
-/** Reads every list in a folder. @throws Error for an entry with a member that is missing or is no text */
+/** Reads every list in a folder. @throws Error for an entry with a missing member or one that is not a text */
 export function readAccepted(folder: string): Accepted[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
@@ -42,7 +42,7 @@ export const accepts = (entry: Accepted, mutant: Mutant): boolean =>
   entry.kind === mutant.kind &&
   squeezed(entry.original) === squeezed(mutant.original);
 
-/** A sentence for each entry that fits no mutant: the code has moved on, and the list must follow. */
+/** A sentence for each entry that matches no mutant: the code has changed, and the list must be updated. */
 export function staleEntries(list: readonly Accepted[], dist: string): string[] {
   const mutants = new Map<string, Mutant[]>();
   return list

@@ -13,7 +13,7 @@ import type { Sandbox } from "./sandbox.js";
 interface Executed {
   /** Hash of the compiled file when this was measured. */
   readonly hash: string;
-  /** Offsets at which executed and other code take turns; the first is the start of executed code. */
+  /** Offsets at which executed and other code alternate; the first is the start of executed code. */
   readonly turns: readonly number[];
 }
 
@@ -21,7 +21,7 @@ export interface TestFile {
   /** Hash of the test file and of the helpers it imports. */
   readonly hash: string;
   readonly ms: number;
-  /** Why it cannot tell anything about a mutant: it fails without any. */
+  /** The reason why it says nothing about mutants: it fails without any. */
   readonly fails: string | null;
   /** By compiled file. */
   readonly executed: Readonly<Record<string, Executed>>;
@@ -30,7 +30,7 @@ export interface TestFile {
 /** By test file, e.g. `test/log/tree.test.ts`. */
 export type CoverageMap = Record<string, TestFile>;
 
-/** Slow by design, about other files than the build, or in need of a browser or the registry. */
+/** Slow tests, tests that do not test the build, and tests that need a browser or the registry. */
 const LEFT_OUT =
   /^test\/(crash|fuzz|soak|browser|package|mutants|build)\/|^test\/(architecture|docs)\.test\.ts$|\.long\.test\.ts$/;
 const MEASURE_TIMEOUT_MS = 600_000;
@@ -43,7 +43,7 @@ export class Coverage {
   #map: CoverageMap;
   readonly #reached = new Map<string, ReadonlySet<string>>();
 
-  /** @param path file in which the map is kept from run to run */
+  /** @param path file that keeps the map between runs */
   constructor(root: string, path: string) {
     this.#root = root;
     this.#path = path;
@@ -54,7 +54,7 @@ export class Coverage {
     return existsSync(this.#path) ? JSON.parse(readFileSync(this.#path, "utf8")) : {};
   }
 
-  /** The test files below these files and folders that a mutant may be shown to. */
+  /** The test files below these files and folders that may be run with a mutant. */
   tests(below: readonly string[]): string[] {
     const found: string[] = [];
     const look = (name: string) => {
@@ -66,7 +66,7 @@ export class Coverage {
     return [...new Set(found)];
   }
 
-  /** Those of the test files whose measurements do not hold for these compiled files; what reaches little code first. */
+  /** The test files without valid measurements for these compiled files. Tests that reach little code come first. */
   unmeasured(tests: readonly string[], targets: readonly string[]): string[] {
     const current = new Map(targets.map((built) => [built, this.#hashOf(built)]));
     const known = new Set(Object.values(this.#map).flatMap(({ executed }) => Object.keys(executed)));
@@ -94,7 +94,7 @@ export class Coverage {
     const fails = outcome === "passed" ? null : (by ?? outcome);
     const entry = { hash, ms, fails, executed: executedBy(folder, sandbox.dist) };
     rmSync(folder, { recursive: true });
-    // Another run may have measured others meanwhile.
+    // Another run may have measured other files meanwhile.
     this.#map = { ...this.#read(), [test]: entry };
     mkdirSync(dirname(this.#path), { recursive: true });
     writeFileSync(`${this.#path}.new`, JSON.stringify(this.#map));
@@ -102,7 +102,7 @@ export class Coverage {
     return entry;
   }
 
-  /** The test files, of these, that execute the mutant's place. */
+  /** Those of the given test files that execute the mutant's place. */
   covering(mutant: Mutant, tests: readonly string[]): string[] {
     return tests.filter((test) => {
       const entry = this.#map[test];
@@ -111,17 +111,17 @@ export class Coverage {
     });
   }
 
-  /** Whether a test file itself, not only a helper of it, imports the compiled file. */
+  /** Whether the test file itself imports the compiled file, and not only a helper of it. */
   imports(test: string, built: string): boolean {
     return [...namedBy(this.#root, test)].includes(join("dist", built));
   }
 
-  /** How long a test file takes where nothing is wrong. */
+  /** The duration of a test file without a fault. */
   ms(test: string): number {
     return this.#map[test]?.ms ?? 0;
   }
 
-  /** Why a test file tells nothing about mutants, or null. */
+  /** The reason why a test file says nothing about mutants, or null. */
   failure(test: string): string | null {
     return this.#map[test]?.fails ?? null;
   }
@@ -135,7 +135,7 @@ export class Coverage {
     return digest(helpers.map((path) => digest(readFileSync(join(this.#root, path)))).join());
   }
 
-  /** All files that a file names, and those that they name: more than what is loaded, never less. */
+  /** All files that a file names, directly or through others: at least those that are loaded. */
   #closure(path: string): ReadonlySet<string> {
     const known = this.#reached.get(path);
     if (known) return known;

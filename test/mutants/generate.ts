@@ -1,4 +1,4 @@
-/** Mutants: every small fault that can be planted in the compiled code, each named by its place in the source. */
+/** Mutants: all small faults that can be planted in the compiled code, each identified by its place in the source. */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { SourceMap } from "node:module";
@@ -7,22 +7,22 @@ import { parseAst } from "vite";
 import { type Edit, editsOf, isSilent, type Node } from "./operators.js";
 
 export interface Mutant extends Edit {
-  /** `engine/log/tree/tree.ts:31:14:boundary`; the same from run to run while the source is the same. */
+  /** `engine/log/tree/tree.ts:31:14:boundary`. It stays the same between runs while the source does not change. */
   readonly id: string;
   /** Source file below the project. */
   readonly file: string;
   /** Compiled file below the build. */
   readonly built: string;
-  /** From 1, in the source. */
+  /** In the source, counted from 1. */
   readonly line: number;
   readonly column: number;
-  /** Source line, without the space around it. */
+  /** Source line, without surrounding white space. */
   readonly source: string;
-  /** Text of the compiled code that is replaced. */
+  /** Replaced text of the compiled code. */
   readonly original: string;
 }
 
-/** Compiled files without code of their own: the explorer as Vite bundles it, examples, style sheets, texts of help. */
+/** Compiled files without behaviour of their own: the bundled explorer, examples, style sheets, help texts. */
 const WITHOUT_BEHAVIOUR = [/^server\/explorer\//, /\.generated\.js$/, /^server\/http\/docs\/style\.js$/];
 
 const isNode = (value: unknown): value is Node =>
@@ -41,7 +41,7 @@ export function* edits(code: string): Generator<Edit> {
   yield* walk(parseAst(code), []);
 }
 
-/** A function from an offset to line and column, both from 0. */
+/** A function that converts an offset to line and column, both counted from 0. */
 function positions(code: string): (offset: number) => [line: number, column: number] {
   const starts = [0];
   for (let at = code.indexOf("\n"); at >= 0; at = code.indexOf("\n", at + 1)) starts.push(at + 1);
@@ -57,7 +57,7 @@ function positions(code: string): (offset: number) => [line: number, column: num
   };
 }
 
-/** The mutants of one compiled file. @throws Error when it is not there or has no source map */
+/** The mutants of one compiled file. @throws Error if it does not exist or has no source map */
 export function mutantsOf(dist: string, built: string): Mutant[] {
   const code = readFileSync(join(dist, built), "utf8");
   const map = JSON.parse(readFileSync(join(dist, `${built}.map`), "utf8"));
@@ -79,11 +79,11 @@ export function mutantsOf(dist: string, built: string): Mutant[] {
   });
 }
 
-/** The code with the mutant's fault in it. */
+/** The code with the mutant's fault. */
 export const planted = (code: string, { start, end, replacement }: Edit): string =>
   code.slice(0, start) + replacement + code.slice(end);
 
-/** The compiled files below a file or folder of the source, or of the build. @throws Error when there is none */
+/** The compiled files below a file or folder of the source or of the build. @throws Error if there is none */
 export function builtFiles(dist: string, path: string): string[] {
   const below = path
     .replace(/^\.?\//, "")
@@ -100,7 +100,7 @@ export function builtFiles(dist: string, path: string): string[] {
   return found;
 }
 
-/** A choice of `count` items that depends on the seed and the items' ids alone; in their order. */
+/** A choice of `count` items in their order. It depends only on the seed and the items' ids. */
 export function sample<T extends { readonly id: string }>(items: readonly T[], count: number, seed: number): T[] {
   const rank = ({ id }: T) => createHash("sha256").update(`${seed}\0${id}`).digest("hex");
   const chosen = new Set(

@@ -5,11 +5,11 @@
 import { join } from "node:path";
 import { createVitest, type Reporter, type TestModule } from "vitest/node";
 
-/** The orders of the parent. */
+/** A request of the parent. */
 export interface Request {
-  /** Below the sandbox, in this order; the first failure ends the run. */
+  /** Paths below the sandbox, in this order. The first failure ends the run. */
   readonly files: readonly string[];
-  /** Folder into which every process of the run writes what it executed. */
+  /** Folder to which every process of the run writes its coverage. */
   readonly coverage: string | null;
 }
 
@@ -39,7 +39,7 @@ const reporter: Reporter = {
 
 const firstLine = (text: string) => text.split("\n")[0]!;
 
-/** Why a file failed though none of its tests did, e.g. because it does not load. */
+/** The reason why a file failed although none of its tests did, for example because it does not load. */
 function fault(module: TestModule): string | null {
   const suites = [module, ...module.children.allSuites()];
   const error = suites.flatMap((suite) => suite.errors())[0];

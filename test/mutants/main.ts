@@ -1,4 +1,4 @@
-/** `npm run mutants`: plants small faults in the build, one at a time, and says which of them no test notices. */
+/** `npm run mutants`: plants small faults in the build, one at a time, and reports those that no test notices. */
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { getPriority, setPriority } from "node:os";
@@ -73,7 +73,7 @@ process.once("SIGINT", () => stopped.abort());
 const lines = (text: string) => text.split("\n").filter(Boolean);
 const git = (...words: string[]) => lines(execFileSync("git", words, { cwd: root, encoding: "utf8" }));
 
-/** The mutants that were named one by one; null when all of a place are meant. */
+/** The mutants that were given by id; null for all mutants of a place. */
 function named(): ReadonlySet<string> | null {
   if (options.only) return new Set([options.only]);
   if (!options.again) return null;
@@ -118,7 +118,7 @@ function chosen(folders: readonly string[], ids: ReadonlySet<string> | null): Mu
   return [...new Map(all.map((mutant) => [mutant.id, mutant])).values()];
 }
 
-/** Measures what is not known yet about these compiled files; nearby test files first. */
+/** Measures the coverage that is not known yet for these compiled files; nearby test files first. */
 async function measure(coverage: Coverage, tests: readonly string[], targets: readonly string[]): Promise<void> {
   const areas = new Set(targets.map((built) => dirname(built).split("/").at(-1)!));
   const isNear = (test: string) => (test.split("/").some((part) => areas.has(part)) ? 0 : 1);
@@ -139,7 +139,7 @@ async function measure(coverage: Coverage, tests: readonly string[], targets: re
 }
 
 async function main(): Promise<number> {
-  // Root could raise what was started with a lower priority still.
+  // Root could otherwise raise its priority if it was started with a still lower one.
   setPriority(Math.max(getPriority(), PRIORITY));
   if (options["self-test"]) return testItself(root);
   const accepted = readAccepted(ACCEPTED);

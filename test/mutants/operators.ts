@@ -1,4 +1,4 @@
-/** The faults that are planted: for each node of a syntax tree, the small wrong texts that could replace it. */
+/** The planted faults: for each node of a syntax tree, the wrong texts that may replace it. */
 import type { ESTree } from "vite";
 
 export type Node = ESTree.Node;
@@ -56,9 +56,9 @@ const LEFT_OUT = new Set(
   "filter sort toSorted reverse toReversed trim toLowerCase toUpperCase slice subarray".split(" "),
 );
 
-/** A tree's texts that are read by people are no behaviour. */
+/** Members with texts for people, which are not behaviour. */
 const PROSE_MEMBERS = new Set(["description", "title", "summary", "detail", "details", "message", "help", "hint"]);
-/** How long something waits; a test that could tell 5000 ms from 5001 would depend on the machine. */
+/** Names of durations: a test that could distinguish 5000 ms from 5001 would depend on the machine. */
 const DURATION = /(_MS|_TIMEOUT|_INTERVAL|_PATIENCE)$|timeout|interval/i;
 /** Calls that only report events. */
 const REPORTING = /(^console|[lL]ogger)\.\w+$|^progress\.\w+$|\.unref$/;
@@ -75,7 +75,7 @@ const isText = (node: Node): boolean =>
   (node.type === "Literal" && typeof node.value === "string") ||
   (node.type === "BinaryExpression" && node.operator === "+" && (isText(node.left) || isText(node.right)));
 
-/** Whether an `if` without `else` does nothing but this statement: its condition is made false instead. */
+/** Whether an `if` without `else` contains only this statement. Its condition is then made false instead. */
 function isGuarded(statement: Node, ancestors: readonly Node[]): boolean {
   const parent = ancestors.at(-1);
   if (parent?.type === "IfStatement") return !parent.alternate;
@@ -90,7 +90,7 @@ function isGuarded(statement: Node, ancestors: readonly Node[]): boolean {
   );
 }
 
-/** Whether somebody reads the texts and numbers below this node, and nothing depends on them. */
+/** Whether the texts and numbers below this node are only for readers, so that nothing depends on them. */
 export function isSilent(node: Node, code: string): boolean {
   if (node.type === "ImportDeclaration" || node.type === "ExportAllDeclaration" || node.type === "ImportExpression")
     return true;

@@ -1,6 +1,6 @@
 /**
- * The time for which a process group has worked, without the time in which it only waited for a processor. Otherwise a
- * busy machine would look like a hanging test, and measured times of tests would be useless.
+ * The processor time of a process group, without the time in which it only waited for a processor. Otherwise a busy
+ * machine would look like a hanging test, and measured times of tests would be useless.
  */
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -21,7 +21,7 @@ export class OwnTime {
   #at = Date.now();
   #cpuMs: number;
 
-  /** @param late called once when `limitMs` are over */
+  /** @param late called once when the group has used `limitMs` */
   constructor(group: number, limitMs: number, late: () => void) {
     this.#group = group;
     this.#cpuMs = sampleOf(group).cpuMs;
@@ -36,7 +36,7 @@ export class OwnTime {
     const { cpuMs, isRunnable } = sampleOf(this.#group);
     const now = Date.now();
     const wallMs = now - this.#at;
-    // Processes that have ended since then no longer count.
+    // Processes that have ended meanwhile no longer count.
     const usedMs = Math.max(0, cpuMs - this.#cpuMs);
     this.#ms += isRunnable ? Math.min(wallMs, usedMs) : wallMs;
     this.#at = now;
@@ -79,7 +79,7 @@ function fieldsOf(path: string): string[] | null {
   return text === null ? null : text.slice(text.lastIndexOf(")") + 2).split(" ");
 }
 
-/** Processes and threads may end while they are looked at. */
+/** Processes and threads may end while they are read. */
 function unlessGone<T>(look: () => T): T | null {
   try {
     return look();

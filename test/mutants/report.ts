@@ -5,12 +5,12 @@ import type { State, Verdict } from "./run.js";
 export interface FolderScore {
   readonly folder: string;
   readonly counts: Readonly<Record<State, number>>;
-  /** Mutants that count: all that are known but the accepted ones. */
+  /** Number of mutants that count: all with a known result except the accepted ones. */
   readonly total: number;
   readonly killed: number;
 }
 
-/** One score for each folder, or file, that was asked for. */
+/** One score for each requested folder or file. */
 export function scores(verdicts: readonly Verdict[], folders: readonly string[]): FolderScore[] {
   return folders.map((folder) => {
     const counts: Record<State, number> = { killed: 0, timeout: 0, survived: 0, uncovered: 0, accepted: 0 };
@@ -38,7 +38,7 @@ const oneLine = (text: string) => {
 
 /** A mutant in the list: place, change, and line of the source. */
 export function describeMutant({ id, original, replacement, source }: Mutant): string {
-  // Of a long text, only the part after the unchanged beginning is shown.
+  // Of a long text, only the part after the common beginning is shown.
   let same = original.length > LONGEST ? 0 : Number.NEGATIVE_INFINITY;
   while (same >= 0 && same < replacement.length && original[same] === replacement[same]) same++;
   const [before, after] =
@@ -46,7 +46,7 @@ export function describeMutant({ id, original, replacement, source }: Mutant): s
   return `${id}\n    ${oneLine(before)}  →  ${oneLine(after)}\n    in: ${source}`;
 }
 
-/** Whether somebody has to look at it: nothing noticed the fault. */
+/** Whether somebody has to look at the mutant, because no test noticed its fault. */
 export const isOpen = ({ state }: Verdict): boolean => state === "survived" || state === "uncovered";
 
 /** The mutants that a reader has to look at, one text for each. */

@@ -1,4 +1,4 @@
-/** Runs the tests that execute the place of a mutant, for each mutant, and records the verdict. */
+/** For each mutant, runs the tests that execute its place, and records the verdict. */
 import { basename, dirname } from "node:path";
 import { type Accepted, accepts } from "./accepted.js";
 import type { Coverage } from "./coverage.js";
@@ -8,13 +8,13 @@ import { Sandbox } from "./sandbox.js";
 export type State =
   /** A test failed. */
   | "killed"
-  /** The tests did not end in a multiple of their time. */
+  /** The tests did not end within a multiple of their usual time. */
   | "timeout"
   /** Every test passed. */
   | "survived"
   /** No test executes the place. */
   | "uncovered"
-  /** Listed with a reason. */
+  /** Accepted with a reason. */
   | "accepted";
 
 export interface Verdict {
@@ -22,9 +22,9 @@ export interface Verdict {
   readonly state: State;
   /** The test that failed, or the reason for which the mutant is accepted. */
   readonly by: string | null;
-  /** Test files it was shown to. */
+  /** The test files that were run with it. */
   readonly shown: readonly string[];
-  /** Slower test files that execute its place, and were not run. */
+  /** Number of slower test files that execute its place and were not run. */
   readonly left: number;
 }
 
@@ -35,17 +35,17 @@ export interface Plan {
   readonly tests: readonly string[];
   readonly accepted: readonly Accepted[];
   readonly workers: number;
-  /** How long the tests of one mutant may take where nothing is wrong. */
+  /** Maximum duration of all tests for one mutant, measured without a fault. */
   readonly budgetMs: number;
   readonly signal: AbortSignal;
-  /** Called as each becomes known. */
+  /** Called with each new verdict. */
   readonly known: (verdict: Verdict) => void;
 }
 
 const TIMEOUT_FLOOR_MS = 6_000;
 const TIMEOUT_FACTOR = 4;
 
-/** Runs the mutants; those not yet known when `signal` aborts stay so. */
+/** Runs the mutants. Those without a verdict when `signal` is aborted stay without one. */
 export async function runMutants(mutants: readonly Mutant[], plan: Plan): Promise<void> {
   const waiting = [...mutants];
   const kills = new Map<string, number>();
@@ -88,8 +88,8 @@ async function judge(mutant: Mutant, sandbox: Sandbox, plan: Plan, kills: Map<st
 }
 
 /**
- * First the tests that killed other mutants of the file, then those that import it, those of its name and of its area, then
- * by their time.
+ * The order of the tests: first those that killed other mutants of the file, then those that import it, then those with
+ * its name and of its area, and then by their time.
  */
 function inOrder(mutant: Mutant, { coverage, tests }: Plan, kills: ReadonlyMap<string, number>): string[] {
   const area = basename(dirname(mutant.file));

@@ -1,4 +1,4 @@
-/** A copy of the project in which faults are planted and tests are run, so that the checkout itself is not changed. */
+/** A copy of the project in which faults are planted and tests are run, so that the checkout itself does not change. */
 import { type ChildProcess, fork } from "node:child_process";
 import {
   cpSync,
@@ -23,14 +23,14 @@ export interface Run {
   readonly outcome: "passed" | "failed" | "timeout";
   /** Name of the first failed test, or another error. */
   readonly by: string | null;
-  /** Without the time in which it waited for a processor. */
+  /** Without the time in which it only waited for a processor. */
   readonly ms: number;
 }
 
 export interface RunOptions {
-  /** Without the time in which it waits for a processor. */
+  /** Without the time in which it only waits for a processor. */
   readonly timeoutMs: number;
-  /** Folder into which every process of the run writes what it executed. */
+  /** Folder to which every process of the run writes its coverage. */
   readonly coverage?: string;
   readonly signal?: AbortSignal;
 }
@@ -60,7 +60,7 @@ export class Sandbox {
     }
   }
 
-  /** Runs `look` while the mutant's fault is in the build. */
+  /** Runs `look` while the mutant's fault is planted in the build. */
   async with<T>(mutant: Mutant, look: () => Promise<T>): Promise<T> {
     const path = join(this.dist, mutant.built);
     const code = readFileSync(path, "utf8");
@@ -87,21 +87,21 @@ export class Sandbox {
       const answer = await nextAnswer(host);
       const ms = time.stop();
       if (isLate || answer?.isLate) return { outcome: "timeout", by: answer?.failed ?? null, ms };
-      // A process that ended took the tests with it: the fault reached as far as that.
+      // The tests ended with their process, which the fault has ended.
       if (!answer) this.#end();
       const by = answer ? answer.failed : "the process that runs the tests ended";
       return { outcome: by === null ? "passed" : "failed", by, ms };
     } finally {
       time.stop();
       signal?.removeEventListener("abort", stop);
-      // Processes that a failed test left running.
+      // Ends processes that a failed test has left running.
       if (this.#host) for (const pid of members(host.pid!)) if (pid !== host.pid) endProcess(pid);
       rmSync(this.#scratch, { recursive: true, force: true, maxRetries: 3 });
       mkdirSync(this.#scratch);
     }
   }
 
-  /** The host, started when there is none. */
+  /** The host, which is started if it does not run. */
   async #running(): Promise<ChildProcess> {
     if (this.#host) return this.#host;
     const host = fork(HOST, [this.folder], {
@@ -109,7 +109,7 @@ export class Sandbox {
       // The cache of vitest is removed with the sandbox.
       env: { ...process.env, TMPDIR: this.folder },
       stdio: ["ignore", "ignore", "inherit", "ipc"],
-      // A process group of its own: everything that the tests started ends with it.
+      // A process group of its own, so that everything that the tests started can be ended with it.
       detached: true,
     });
     this.#host = host;
@@ -148,7 +148,7 @@ function endProcess(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch (error) {
-    // It ended on its own.
+    // The process ended on its own.
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A project of a few lines with mutants of every verdict, wherever code can run: a runner that misjudges one of them
- * cannot be trusted.
+ * A project of a few lines with mutants of every verdict, in every kind of process that runs code. A runner that
+ * misjudges one of them cannot be trusted.
  */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -48,7 +48,7 @@ test("fails for any code", () => expect(unnoticed(1)).toBe(0));
 `,
 };
 
-/** Text of the compiled code, what stands in its place, and what must become of that mutant. */
+/** Text of the compiled code, its replacement, and the expected verdict. */
 const EXPECTED: readonly [built: string, original: string, replacement: string, state: State][] = [
   ["small.js", "n + 1", "n - 1", "killed"],
   ["small.js", "n + 2", "n - 2", "survived"],

@@ -1,4 +1,4 @@
-/** vitest ends its processes with a signal, and Node writes no coverage then. */
+/** Writes coverage explicitly, because vitest ends its processes with a signal, after which Node writes none. */
 import { takeCoverage } from "node:v8";
 import { afterAll } from "vitest";
 

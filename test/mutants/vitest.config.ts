@@ -20,7 +20,7 @@ export default mergeConfig(
       // Coverage is recorded by process.
       isolate: true,
       bail: 1,
-      // The runner has limits of its own, for which waiting on a busy machine does not count.
+      // The runner has its own limits, which do not count waiting on a busy machine.
       testTimeout: 0,
       hookTimeout: 0,
       // Emptied after each run.

@@ -1,4 +1,4 @@
-/** The installation of docs/operating.md: all of its commands that need no root. */
+/** The installation of docs/operating.md: all of its commands that do not need root. */
 import { execFile } from "node:child_process";
 import { cpSync, existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -12,7 +12,7 @@ const read = (path: string) => readFileSync(join(root, path), "utf8");
 const folder = scratchFolder();
 afterAll(() => folder.remove());
 
-/** What a checkout has and git does not. */
+/** Names in a checkout that are not in git. */
 const MADE = new Set([".git", "node_modules", "dist", "build", "data"]);
 
 test("installed by the documented commands, the program that the unit starts serves", {

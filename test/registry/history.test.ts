@@ -1,4 +1,4 @@
-/** Hostile history: whatever an imported entry contains, rows, terms and queries work, and nothing crashes. */
+/** Hostile history: for any content of an imported entry, rows, terms and queries work, and nothing crashes. */
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
@@ -25,7 +25,7 @@ const TYPES = [
     "https://x-service.example/predicates/a",
   ],
 ];
-/** Values that mean something somewhere, so that events get past the first check. */
+/** Values with a meaning somewhere, so that events pass the first check. */
 const plausible = fc.constantFrom<unknown>(
   ...[a.fingerprint, b.fingerprint, a.pem, b.pem, "ed25519", "Somebody", "2025-01-01T00:00:00Z", "2030-01-01", null],
   ...[

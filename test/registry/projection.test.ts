@@ -111,7 +111,7 @@ describe("events that make no sense", () => {
 
   it("change no key", async () => {
     const world = await openWorld();
-    // Proven already: that an event took a signature of the key is so whatever else becomes of the event.
+    // Proven already: the event required the key's signature, whatever else its effect is.
     await world.append(registered(known, { possession_signature: "as it was verified" }));
     const { keys, log } = world.registry;
     const before = keys.find(known.fingerprint);
@@ -171,7 +171,7 @@ it("state follows from a mixed history, also after a restart", async () => {
   expect(world.registry.log.stateDifferences()).toEqual([]);
   await world.reopen();
   expect(world.registry.log.stateDifferences()).toEqual([]);
-  // What is no event of this log can only come in by its back door, and verification names it.
+  // An event that does not belong in this log can only be written directly, and verification reports it.
   expect((await world.registry.log.verify()).errors).toEqual([expect.objectContaining({ code: "wrong-event" })]);
   expect(world.registry.keys.list().total).toBe(5);
 });

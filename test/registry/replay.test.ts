@@ -30,15 +30,15 @@ import {
 
 afterAll(closeWorlds);
 
-/** A command as a log was given it. */
+/** A recorded command with its input. */
 interface Call {
   readonly name: string;
   readonly input: unknown;
-  /** By the clock. */
+  /** Time of the clock. */
   readonly now: number;
 }
 
-/** Writes down what `world` executes: commands that wait for the same batch are one group. */
+/** Records the commands that `world` executes. Commands that wait for the same batch are one group. */
 function record(world: World): Call[][] {
   const { log } = world.registry;
   const execute = log.execute.bind(log);
@@ -70,11 +70,11 @@ function isPlain(value: unknown): boolean {
   );
 }
 
-/** Runs recorded commands in a log of their own. */
+/** Runs recorded commands in a new log. */
 async function replay(world: World, groups: readonly (readonly Call[])[]): Promise<void> {
   for (const group of groups) {
     world.now = group[0]!.now;
-    // What was refused is refused again.
+    // Refused commands are refused again.
     await Promise.allSettled(
       group.map(({ name, input }) => world.registry.log.execute(commandNamed(name)!, input as never)),
     );
@@ -92,7 +92,7 @@ async function contents(path: string): Promise<Map<string, [Key, string][]>> {
   return new Map(tables);
 }
 
-/** Gives every command, and appends events of every kind; at the end no private table is empty. */
+/** Runs every command, and appends events of every kind. At the end no private table is empty. */
 async function tour(world: World): Promise<void> {
   const { registry } = world;
   const { keys, keyLifecycle, accounts, credentials, passwords, attestations, endorsements, webhooks } = registry;
@@ -113,7 +113,7 @@ async function tour(world: World): Promise<void> {
   const { id: ending } = await webhooks.subscribe({ ...hook, events: ["key.registered"] }, two.fingerprint);
   await passwords.set(three.fingerprint, { password: "correct horse battery" });
 
-  // One batch, in which one command refuses and another sees what came before it.
+  // One batch, in which one command is refused and another sees the effect of an earlier one.
   const lost = nodeSigner();
   await Promise.allSettled([
     log.append([
@@ -218,13 +218,13 @@ async function tour(world: World): Promise<void> {
   await log.anchors.replace(0, undefined, change);
   await log.anchors.replace(1, undefined, { ...change, status: "confirmed", isSettled: true });
   expect(await log.anchors.replace(0, undefined, change)).toBe(false);
-  // As many as fill a tile.
+  // Enough entries to fill a tile.
   await log.append(Array.from({ length: 256 }, (_, n) => ({ event_type: "note", payload: { n } })));
   await log.tryWriting();
   await log.signHead();
 }
 
-/** Records hold these names: one that is changed or taken away makes records unreadable that have it. */
+/** Records contain these names. If a name is changed or removed, the records with it cannot be read any more. */
 const NAMES = `
   account.create account.recover anchor.replace attestation.record claim.post credential.enroll endorsement.accept
   endorsement.alert endorsement.offer endorsement.revoke-acceptance endorsement.withdraw key.register key.revoke
@@ -244,7 +244,7 @@ test("the same commands at the same times write the same bytes", async () => {
   const groups = record(world);
   await tour(world);
   const names = new Set(groups.flat().map(({ name }) => name));
-  // Other tests in this process may have defined commands of their own.
+  // Other tests in this process may have defined commands, too.
   expect([...names].sort()).toEqual(
     commandNames()
       .filter((name) => !name.startsWith("test."))
@@ -264,7 +264,7 @@ test("the same commands at the same times write the same bytes", async () => {
   await other.registry.close();
 
   const [written, replayed] = [await contents(path), await contents(again)];
-  // Only imported history leaves ids out.
+  // Only imported history skips ids.
   const empty = [...written].filter(([, rows]) => !rows.length).map(([name]) => name);
   expect(empty).toEqual(["seams"]);
   for (const [name, rows] of written) expect(replayed.get(name), name).toEqual(rows);

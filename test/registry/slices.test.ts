@@ -1,11 +1,11 @@
-/** Long queries in slices: simultaneous, limited, while other work continues. */
+/** Long queries in slices: several at the same time, limited in number, while other work continues. */
 import { expect, it } from "vitest";
 import { Slices, type Steps } from "#cairnlog/engine/registry/slices.js";
 import { failure } from "./world.js";
 
 const idle = { queued: 0, batches: 0 };
 
-/** Runs until `stop` says so; notes when it begins and when it is ended. */
+/** Runs until `stop` returns true. Notes its beginning and its end. */
 function* endless(notes: string[], name: string, stop: () => boolean): Steps<string> {
   notes.push(`${name} begins`);
   try {

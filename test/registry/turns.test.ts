@@ -12,7 +12,7 @@ test("of all that waits one runs in a turn, first come first", async () => {
     expect(notes.join("")).toBe(expected);
   }
   await work;
-  // And again, once nothing waits any more.
+  // The same again, when nothing waits any more.
   await turn();
 });
 

@@ -9,7 +9,7 @@ import { closeWorlds, openWorld, SECOND, type World } from "./world.js";
 
 afterAll(closeWorlds);
 
-/** Microseconds since the beginning, and the seconds that are left of so many. */
+/** Microseconds since the beginning, and the remaining seconds. */
 const waits = (seconds: number) => [
   [0, seconds],
   [1, seconds],

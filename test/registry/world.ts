@@ -1,5 +1,5 @@
 /**
- * A real registry in a directory of its own, with a clock that the test sets, and signers made without the code under
+ * A real registry in a temporary directory, with a clock that the test sets, and signers made without the code under
  * test: by node:crypto or by the openssl command.
  */
 import { execFileSync } from "node:child_process";
@@ -32,7 +32,7 @@ export function fingerprintOf(pem: string): string {
   return `sha256:${sha256(createPublicKey(pem).export({ type: "spki", format: "der" }))}`;
 }
 
-/** A signer by node:crypto. P-256 signatures are DER, or IEEE P1363 when asked for. */
+/** A signer by node:crypto. P-256 signatures are DER, or IEEE P1363 on request. */
 export function nodeSigner(algorithm: Algorithm = "ed25519", dsaEncoding: "der" | "ieee-p1363" = "der"): TestSigner {
   const { publicKey, privateKey } =
     algorithm === "ed25519"
@@ -89,7 +89,7 @@ export function opensslSigner(algorithm: Algorithm): TestSigner {
   };
 }
 
-/** JSON with sorted keys and compact separators: the signing payload as the contract words it. */
+/** JSON with sorted keys and compact separators: the signing payload as the contract describes it. */
 export function compact(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(compact).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
@@ -110,7 +110,7 @@ export function manifestOf(title = "A title", attestations: readonly unknown[] =
   return { document: { title, content_hash: `sha256:${HASH}` }, attestations };
 }
 
-/** A submission of `manifest` by `signer`, signed as it stands. */
+/** A submission of `manifest` by `signer`, signed unchanged. */
 export function submission(signer: TestSigner, manifest: TestManifest, more: Record<string, unknown> = {}) {
   return { manifest, public_key_pem: signer.pem, signature: signer.sign(compact(manifest)), ...more };
 }
@@ -127,7 +127,7 @@ export const registration = (
   ...(expiration_date === undefined ? {} : { expiration_date }),
 });
 
-/** The same with the signature of a holder, over what is sent and exactly as it is sent. */
+/** The payload with the signature of a holder, over exactly the sent values. */
 export function heldRegistration(signer: TestSigner, pseudonym = "holder", expiration?: string | null): Registration {
   const { fingerprint } = signer;
   const content = { expiration_date: expiration ?? null, fingerprint, pseudonym };
@@ -142,7 +142,7 @@ export interface World {
   now: number;
   /** Closes the registry and opens it again. */
   reopen(): Promise<void>;
-  /** Appends events as imported history would bring them: unchecked. */
+  /** Appends unchecked events, as an import would. */
   append(...events: EventInput[]): Promise<void>;
 }
 
@@ -181,14 +181,14 @@ export function newFolder(): string {
   return folder;
 }
 
-/** For `afterAll`: closes every registry of this file and removes what it left. */
+/** Closes every registry of this file and removes its files; for `afterAll`. */
 export async function closeWorlds(): Promise<void> {
   for (const cleanup of cleanups.splice(0)) await cleanup();
   await pool.close();
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 }
 
-/** The error that `action` ends with, which must be a CairnlogError. */
+/** The error of `action`, which must be a CairnlogError. */
 export async function failure(action: () => unknown): Promise<{ code: ErrorCode; paths: string[]; message: string }> {
   let result: unknown;
   try {

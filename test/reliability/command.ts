@@ -35,7 +35,7 @@ function read<const T extends Options>(
   }
 }
 
-/** A whole number from 0 on; `fallback` when the option is absent. */
+/** A whole number from 0 on; `fallback` if the option is absent. */
 export function wholeNumber(name: string, text: string | undefined, fallback: number): number {
   if (text === undefined) return fallback;
   if (!/^\d{1,15}$/.test(text)) refuse(`--${name} must be a whole number, not ${text}`);
@@ -47,5 +47,5 @@ export function refuse(message: string): never {
   process.exit(2);
 }
 
-/** A seed that was not chosen, small enough to be typed again. */
+/** A random seed, short enough to be typed again. */
 export const anySeed = (): number => Math.floor(Math.random() * 1_000_000);

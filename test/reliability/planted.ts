@@ -1,6 +1,6 @@
 /**
- * Planted faults: a copy of the build in which one text is replaced by a wrong one. A harness that does not find every
- * planted fault cannot be trusted when it finds nothing.
+ * Planted faults: a copy of the build in which one text is replaced by a wrong one. A harness that misses a planted
+ * fault cannot be trusted when it finds nothing.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,17 +14,17 @@ export interface PlantedFault {
   readonly name: string;
   /** Compiled file below the build. */
   readonly file: string;
-  /** Occurs exactly once in it. */
+  /** Replaced text, which occurs exactly once in the file. */
   readonly text: string;
   readonly replacement: string;
 }
 
-/** The command of a build. */
+/** The command of this build. */
 export const mainOf = (dist: string): string => join(dist, "server", "cli", "main.js");
 
 /**
- * Runs `look` with a copy of the build in which `fault` was planted.
- * @throws Error when the text to replace is not there exactly once: the code has moved on, and the list must follow
+ * Runs `look` with a copy of the build in which `fault` is planted.
+ * @throws Error if the replaced text does not occur exactly once: the code has changed, and the list must be updated
  */
 export async function withPlanted<T>(fault: PlantedFault, look: (dist: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), "cairnlog-planted-"));
@@ -46,7 +46,7 @@ export async function withPlanted<T>(fault: PlantedFault, look: (dist: string) =
 }
 
 /**
- * Plants each fault in turn. `look` gives what it found: a sentence for each problem, and none is the failure here.
+ * Plants each fault in turn. `look` returns its findings as sentences. No findings are a failure here.
  * @returns names of the faults that were not found
  */
 export async function selfTest(

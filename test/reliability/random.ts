@@ -1,4 +1,4 @@
-/** Repeatable random numbers: everything that a harness chooses comes from one seed. */
+/** Repeatable random numbers: all choices of a harness come from one seed. */
 
 export class Random {
   #state: number;
@@ -7,7 +7,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** From 0 up to, not including, 1. (mulberry32) */
+  /** A number from 0 to 1, excluding 1 (mulberry32). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let t = this.#state;
@@ -16,7 +16,7 @@ export class Random {
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number from 0 up to, not including, `end`. */
+  /** A whole number from 0 to `end`, excluding `end`. */
   below(end: number): number {
     return Math.floor(this.next() * end);
   }
@@ -33,7 +33,7 @@ export class Random {
     return items[this.below(items.length)]!;
   }
 
-  /** A generator of its own, so that what one worker does says nothing about what another chooses. */
+  /** An independent generator, so that the choices of one worker do not depend on those of another. */
   fork(): Random {
     return new Random(this.below(2 ** 32));
   }

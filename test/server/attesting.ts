@@ -1,4 +1,4 @@
-/** A simple load: attestations, one after the other or over several connections, until the service is gone. */
+/** A simple load: attestations, one after the other or over several connections, until the service has ended. */
 import { newManifest, newSigner, submission } from "./signers.js";
 
 export interface Acknowledged {
@@ -15,9 +15,9 @@ export const attest = (url: string, title: string): Promise<Response> =>
   fetch(`${url}/api/v1/attestations`, { method: "POST", body: JSON.stringify(submission(signer, newManifest(title))) });
 
 /**
- * Attests over `connections` at once until one is cut off.
- * @param acknowledged gets every receipt as it comes
- * @returns all of them
+ * Attests over `connections` connections at once until one of them is cut off.
+ * @param acknowledged called with every receipt
+ * @returns all receipts
  */
 export async function attestUntilGone(
   url: string,
@@ -33,7 +33,7 @@ export async function attestUntilGone(
         status = response.status;
         answer = await response.json();
       } catch (error) {
-        // Being cut off is how it ends.
+        // The load ends when the connection is cut off.
         if (error instanceof TypeError || error instanceof SyntaxError) return;
         throw error;
       }

@@ -1,11 +1,11 @@
-/** Checks answers against the OpenAPI document: an undocumented part of an answer is an error. */
+/** Checks answers against the OpenAPI document: undocumented parts are errors. */
 import { Compile } from "typebox/schema";
 import { expect } from "vitest";
 
 // biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is walked as it comes
 export type Document = any;
 
-/** Headers that belong to the connection and the message, not to the interface. */
+/** Headers of the connection and the message, which are not part of the API. */
 const OF_THE_TRANSPORT = new Set(["connection", "content-length", "content-type", "date", "keep-alive"]);
 OF_THE_TRANSPORT.add("transfer-encoding").add("uwebsockets");
 
@@ -20,24 +20,24 @@ export class Contract {
   constructor(document: Document) {
     this.document = document;
     this.#schemas = closed(document.components.schemas);
-    // Fixed parts go before parameters.
+    // Paths with fixed parts come before those with parameters.
     this.#templates = Object.keys(document.paths)
       .sort((a, b) => a.split("{").length - b.split("{").length)
       .map((path) => ({ path, pattern: new RegExp(`^${path.replace(/\{\w+\}/g, "[^/]+")}$`) }));
   }
 
-  /** The operation that answers a path; undefined where there is none. */
+  /** The operation of a path; undefined if there is none. */
   operation(method: string, path: string): Document {
     const template = this.#templates.find(({ pattern }) => pattern.test(path));
     return template && this.document.paths[template.path][method === "HEAD" ? "get" : method.toLowerCase()];
   }
 
-  /** A response object, looked up where it is a reference. */
+  /** A response object, resolved if it is a reference. */
   response(operation: Document, status: number): Document {
     return this.#resolved(operation.responses[status]);
   }
 
-  /** Asserts that an answer is promised: its status, its headers, its type and every member of its body. */
+  /** Asserts that an answer is documented: its status, its headers, its type and every member of its body. */
   expectPromised(method: string, path: string, response: Response, body: unknown): void {
     const operation = this.operation(method, path);
     const { status, headers } = response;
@@ -63,7 +63,7 @@ export class Contract {
     if (!this.#checks.has(key))
       this.#checks.set(key, Compile({ ...closed(schema), components: { schemas: this.#schemas } }));
     const check = this.#checks.get(key)!;
-    // The compiled check is fast; the list of faults resolves every reference again.
+    // The compiled check is fast. The list of faults resolves every reference again, so it is made only for a fault.
     return check.Check(value) ? [] : check.Errors(value)[1];
   }
 
@@ -73,7 +73,7 @@ export class Contract {
 
   #expectHeaders(promised: Document, headers: Headers, said: string): void {
     const names = new Set(Object.keys(promised).map((name) => name.toLowerCase()));
-    // `expect` costs more than the look, and every answer of every test has a dozen headers.
+    // `expect` costs more than this check, and every answer of every test has a dozen headers.
     for (const [name] of headers)
       if (!names.has(name) && !OF_THE_TRANSPORT.has(name)) expect.fail(`${said} with ${name}`);
     for (const name of names)
@@ -97,7 +97,7 @@ export class Contract {
 /** A media type without its parameters. */
 const essence = (mediaType: string) => mediaType.split(";")[0]!.trim().toLowerCase();
 
-/** `schema` with no room for members that it does not name, except where it says that there may be others. */
+/** `schema` without undocumented members, except where it allows any. */
 function closed(schema: Document): Document {
   if (Array.isArray(schema)) return schema.map(closed);
   if (typeof schema !== "object" || schema === null) return schema;

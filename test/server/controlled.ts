@@ -1,6 +1,6 @@
 /**
  * The service over real HTTP, with its clock, operator key, gate and log lines controlled by the test. Besides the
- * service's routes there is one route for each way to pass the gate.
+ * service's routes there is one route for each kind of authentication.
  */
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { join } from "node:path";
@@ -34,7 +34,7 @@ export interface Controlled {
   readonly service: TestService;
   readonly registry: Registry;
   readonly sessions: Sessions;
-  /** Its background work is not started: rounds are the test's. */
+  /** Its background work is not started, so the test decides about rounds. */
   readonly anchoring: Anchoring;
   /** Signs as the operator: Ed25519, ECDSA in IEEE P1363 form, or RSASSA-PKCS1-v1_5. */
   operatorSign(message: Uint8Array): Buffer;
@@ -43,9 +43,9 @@ export interface Controlled {
   now: number;
   /** Whether the provider of the operator key answers. */
   operatorAnswers: boolean;
-  /** Of the disk, as readiness sees it. */
+  /** Free bytes of the disk for readiness. */
   freeBytes: number;
-  /** Everything that was logged, at the level trace. */
+  /** All log lines, at the level trace. */
   log(): string;
 }
 
@@ -55,7 +55,10 @@ const KEY_PAIRS: Readonly<Record<Algorithm, () => { privateKey: KeyObject }>> = 
   "rsa-2048": () => generateKeyPairSync("rsa", { modulusLength: 2048 }),
 };
 
-/** Starts one; closed after the file's tests. `POST /test/{operator,session,proof}` pass the gate and say who did. */
+/**
+ * Starts a service, which is closed after the file's tests. `POST /test/{operator,session,proof}` authenticate the
+ * client and return its key.
+ */
 export async function startControlled(
   algorithm: Algorithm = "ed25519",
   calendars: Pick<AnchoringOptions, "calendars" | "timeoutMs"> = { calendars: [] },

@@ -1,4 +1,4 @@
-/** The parts of the page at /docs, made from a document so small that the test can give the expected text of each. */
+/** The parts of the page at /docs, made from a document that is small enough for the test to give the text of each. */
 import { expect, test } from "vitest";
 import { html, prose, words } from "#cairnlog/server/http/docs/markup.js";
 import { operationHtml } from "#cairnlog/server/http/docs/operation.js";
@@ -9,7 +9,7 @@ type Schema = Parameters<typeof typeOf>[0];
 type Place = Parameters<typeof operationHtml>[0];
 type Document = Parameters<typeof docsPage>[0];
 
-/** The visible text: words separated by one space, without their elements. */
+/** The visible text: words separated by one space, without elements. */
 const read = (page: string): string =>
   page
     .replace(/<wbr>/g, "")
@@ -79,11 +79,11 @@ const MEMBERS = (direction: "in" | "out") => {
 
 test.each(["in", "out"] as const)("members of a body %s: types, limits, and which are optional", (direction) => {
   expect(read(membersOf(SCHEMAS.Thing!, direction)!.text)).toBe(MEMBERS(direction));
-  // Of an array, and of what may be null, those of what it holds.
+  // An array, or a value that may be null, has the members of its content.
   expect(membersOf({ items: SCHEMAS.Thing! }, direction)!.text).toBe(membersOf(SCHEMAS.Thing!, direction)!.text);
   const nullable = { anyOf: [{ type: "null" }, SCHEMAS.Thing!] };
   expect(membersOf(nullable, direction)!.text).toBe(membersOf(SCHEMAS.Thing!, direction)!.text);
-  // Of several alternatives the first that has any.
+  // Of several alternatives, the first one with members is shown.
   const either = { anyOf: [{ type: "null" }, SCHEMAS.Thing!, { properties: { other: {} } }] };
   expect(membersOf(either, direction)!.text).toBe(membersOf(SCHEMAS.Thing!, direction)!.text);
   for (const bare of [{}, { type: "string" }, { properties: {} }, { anyOf: [{ type: "null" }] }])
@@ -166,7 +166,7 @@ test("an operation: its name, input and answers", () => {
   expect(text).toContain("<wbr>/a<wbr>/{id}<wbr>/b");
 });
 
-/** The request that a page shows. */
+/** The example request on a page. */
 const curlOf = (...parts: Parameters<typeof place>) =>
   /<pre tabindex="0"><code>(.*?)<\/code>/s
     .exec(operationHtml(place(...parts)).text)![1]!
@@ -205,7 +205,7 @@ test.each<[string, string, Parameters<typeof place>]>([
 test("a body is described, by its members as they are to be sent", () => {
   const content = { "application/json": { schema: { $ref: "#/components/schemas/Thing" }, example: { id: 2 } } };
   const { text } = operationHtml(place({ requestBody: { description: "What to `send`.", content } }, "post", "/x"));
-  // The example stands in the request.
+  // The example is in the request.
   expect(read(text)).toContain(`Body What to send . application/json Thing ${MEMBERS("in")} Request curl`);
 });
 
@@ -264,7 +264,7 @@ test("the page: areas in order with their operations, headers, refusals and sche
   );
   expect(body).toContain(`Schemas Thing Thing A thing with code . ${MEMBERS("in")} Bare Bare string`);
   expect(body.indexOf("GET /one")).toBeLessThan(body.indexOf("Second area Without. POST /api/v1/two"));
-  // A schema that is only answered says what may be missed there.
+  // A schema that occurs only in answers marks the members that may be absent.
   const answered = docsPage({ ...document, paths: { "/one": document.paths["/one"]! } });
   expect(read(answered)).toContain(`Schemas Thing Thing A thing with code . ${MEMBERS("out")} Bare`);
 });

@@ -1,4 +1,4 @@
-/** Endorsements over HTTP between keys that are registered for them. */
+/** Endorsements over HTTP between newly registered keys. */
 import { expect } from "vitest";
 import type { Reply, TestService } from "./harness.js";
 import { proofOf, registeredSigner } from "./proofs.js";
@@ -9,7 +9,7 @@ export const INSTITUTIONAL = "x-service:institutional_endorsement";
 
 export type Body = Readonly<Record<string, unknown>>;
 
-/** POST with a fresh proof by `signer`. */
+/** POSTs with a new proof by `signer`. */
 export async function write(service: TestService, path: string, signer: TestSigner, body: Body): Promise<Reply> {
   return service.post(`/endorsements/${path}`, { ...body, auth: await proofOf(service, signer) });
 }
@@ -19,7 +19,7 @@ export interface Pair {
   readonly service: TestService;
   readonly endorser: TestSigner;
   readonly endorsed: TestSigner;
-  /** Entry of the newest offer; before that an entry which is no offer. */
+  /** Entry of the newest offer. Before the first offer, it is an entry that is no offer. */
   id: number;
 }
 export async function newPair(service: TestService): Promise<Pair> {
@@ -56,7 +56,7 @@ export const COMMANDS = Object.keys(bodies) as Command[];
 export const actor = (command: Command, pair: Pair) =>
   command === "accept" || command === "revoke-acceptance" ? pair.endorsed : pair.endorser;
 
-/** Gives a command with a fresh proof. */
+/** Sends a command with a new proof. */
 export async function act(command: Command, pair: Pair, more: Body = {}): Promise<Reply> {
   const reply = await write(pair.service, command, actor(command, pair), { ...bodies[command](pair), ...more });
   if (command === "offer" && reply.status === 200) pair.id = reply.body.id;

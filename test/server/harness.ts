@@ -1,4 +1,4 @@
-/** A real service over real HTTP, in this process, on a free port and a temporary directory. */
+/** A real service over real HTTP, in this process, on a free port and with a temporary directory. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -24,7 +24,7 @@ export function temporaryFolder(): string {
 /** The HTTP library over which these tests run (`test/vitest.config.ts`); null for the one that the service takes itself. */
 export const WANTED_TRANSPORT = (process.env.SERVICE_TRANSPORT || null) as TransportName | null;
 
-/** Environment in which a test service runs: nothing limited, nothing logged. */
+/** Environment of a test service: without rate limits and log lines. */
 export const testEnvironment = (dataDir = temporaryFolder()): Record<string, string> => ({
   PORT: "0",
   SERVICE_DATA_DIR: dataDir,
@@ -34,7 +34,7 @@ export const testEnvironment = (dataDir = temporaryFolder()): Record<string, str
   ...(WANTED_TRANSPORT ? { SERVICE_TRANSPORT: WANTED_TRANSPORT } : {}),
 });
 
-/** Starts a service; closed after the file's tests. `settings` are environment variables. */
+/** Starts a service, which is closed after the file's tests. `settings` are environment variables. */
 export async function startTestService(settings: Record<string, string> = {}): Promise<TestService> {
   const server = await startServer(readSettings({ ...testEnvironment(settings.SERVICE_DATA_DIR), ...settings }));
   const service = new TestService(server);
@@ -65,18 +65,18 @@ export class TestService {
     return this.server.url;
   }
 
-  /** GET below `/api/v1`. */
+  /** GETs a path below `/api/v1`. */
   get(path: string, headers: Record<string, string> = {}): Promise<Reply> {
     return this.send("GET", `/api/v1${path}`, { headers });
   }
 
-  /** POST below `/api/v1`: text and bytes as they are, anything else as JSON. */
+  /** POSTs to a path below `/api/v1`: text and bytes unchanged, anything else as JSON. */
   post(path: string, body: unknown = {}, headers: Record<string, string> = {}): Promise<Reply> {
     const content = typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body);
     return this.send("POST", `/api/v1${path}`, { body: content as BodyInit, headers });
   }
 
-  /** Any request. The answer must match the OpenAPI document. */
+  /** Sends any request. The answer must match the OpenAPI document. */
   async send(method: string, path: string, init: RequestInit = {}): Promise<Reply> {
     const response = await fetch(this.url + path, { method, ...init });
     const bytes = Buffer.from(await response.arrayBuffer());
@@ -99,7 +99,7 @@ export class TestService {
     return (await this.contract()).document;
   }
 
-  /** The service's own OpenAPI document, by which every answer is judged. */
+  /** The service's own OpenAPI document, against which every answer is checked. */
   async contract(): Promise<Contract> {
     this.#contract ??= fetch(`${this.url}/api/v1/openapi.json`).then(
       async (response) => new Contract(await response.json()),
@@ -107,7 +107,7 @@ export class TestService {
     return this.#contract;
   }
 
-  /** Sends bytes over a bare connection and gives what came back until it was closed or `milliseconds` passed. */
+  /** Sends bytes over a TCP connection. Returns what is received until it is closed or `milliseconds` have passed. */
   raw(bytes: string | Uint8Array, milliseconds = 2_000): Promise<string> {
     return new Promise((resolve) => {
       let received = "";

@@ -1,4 +1,4 @@
-/** From the text of a request to checked values: what is read, and the message about each fault. */
+/** Reading and checking the input of a request: the values that are read, and the message for each fault. */
 import Type, { type TObject, type TSchema } from "typebox";
 import { describe, expect, test } from "vitest";
 import { MAX_VALUES } from "#cairnlog/server/http/extent.js";
@@ -48,7 +48,7 @@ describe("a body is bounded", () => {
   const items = (count: number) => `{"a":[${Array(count).fill(0).join()}]}`;
 
   test("in members and items, wherever they are", () => {
-    // The array is one of them.
+    // The array itself also counts.
     expect(parse(items(MAX_VALUES - 1))).toEqual({ a: Array(MAX_VALUES - 1).fill(0) });
     const names = Array.from({ length: MAX_VALUES + 1 }, (_, i) => `"${i}":0`);
     const nested = `{"a":[${Array(MAX_VALUES / 2)

@@ -4,7 +4,7 @@ import { Compile } from "typebox/schema";
 // biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document is walked as it comes
 export type Document = any;
 
-/** The operation that answers a path; fixed parts go before parameters. */
+/** The operation of a path. Paths with fixed parts come before those with parameters. */
 export function operationAt(document: Document, method: string, path: string): Document {
   const matching = Object.keys(document.paths).filter((template) =>
     new RegExp(`^${template.replace(/\{\w+\}/g, "[^/]+")}$`).test(path),
@@ -13,7 +13,7 @@ export function operationAt(document: Document, method: string, path: string): D
   return template === undefined ? undefined : document.paths[template][method.toLowerCase()];
 }
 
-/** A part of the document, looked up where it is a reference. */
+/** A part of the document, resolved if it is a reference. */
 export function resolved(document: Document, part: Document): Document {
   if (!part?.$ref) return part;
   const names: string[] = part.$ref.split("/").slice(1);

@@ -1,4 +1,4 @@
-/** Proofs that a client holds a key: challenges answered by node:crypto or by the openssl command. */
+/** Proofs of possession: challenges answered by node:crypto or by the openssl command. */
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,14 +11,14 @@ export interface ChallengeOptions {
   readonly purpose?: string;
 }
 
-/** The parts of a challenge that a client knows. */
+/** The parts of a challenge that a client sees. */
 export interface Challenge {
   readonly challenge_id: string;
   readonly nonce: string;
   readonly expires_at: string;
 }
 
-/** A key that is registered and active. */
+/** A registered, active key. */
 export async function registeredSigner(service: TestService, more: Record<string, unknown> = {}): Promise<TestSigner> {
   const signer = newSigner();
   const reply = await service.post("/keys/register", registration(signer, "Alice", more));
@@ -36,7 +36,7 @@ export async function challengeOf(
   return reply.body;
 }
 
-/** A fresh challenge, signed: the `auth` object, also what login takes. */
+/** A new challenge, signed: the `auth` object, which login also accepts. */
 export async function proofOf(
   service: TestService,
   signer: Pick<TestSigner, "fingerprint" | "sign">,
@@ -46,7 +46,7 @@ export async function proofOf(
   return { challenge_id, challenge_signature: signer.sign(nonce) };
 }
 
-/** The header of a fresh session. */
+/** The header of a new session. */
 export async function bearerOf(
   service: TestService,
   signer: Pick<TestSigner, "fingerprint" | "sign">,
@@ -58,7 +58,7 @@ export async function bearerOf(
   return { authorization: `Bearer ${reply.body.token}` };
 }
 
-/** This signer, signing with the openssl command. */
+/** The same signer, which signs with the openssl command. */
 export function byOpenssl(signer: TestSigner): TestSigner {
   const folder = temporaryFolder();
   const file = (name: string) => join(folder, name);

@@ -1,6 +1,6 @@
 /**
  * Receipts by a dishonest operator who records anything: a verifier must not trust a statement only because it is in a
- * log. Made with node:crypto from the documentation alone.
+ * log. They are made with node:crypto from the documentation alone.
  */
 import { createPrivateKey, sign } from "node:crypto";
 import { canonical, sha256, type TestManifest, type TestSigner } from "./signers.js";
@@ -10,12 +10,12 @@ const TIME = "2025-03-01T12:00:00.250000Z";
 export interface Recorded {
   readonly manifest: TestManifest;
   readonly algorithm: string;
-  /** PEM, as it stands in the receipt. */
+  /** PEM, as in the receipt. */
   readonly key: string;
   readonly signature: Uint8Array;
 }
 
-/** An `.attestation.json` for an entry that is the only one of its log; all of it holds but what `recorded` brings. */
+/** An `.attestation.json` for the only entry of a log. All of it is valid except for the content of `recorded`. */
 export function receiptOf({ manifest, algorithm, key, signature }: Recorded, operator: TestSigner): object {
   const fingerprint = `sha256:${sha256(Buffer.from(key.split("-----")[2] ?? "", "base64"))}`;
   const { title, content_hash } = manifest.document;

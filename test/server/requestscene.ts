@@ -1,4 +1,4 @@
-/** Two keys with sessions at a service whose clock the test sets: one asks, the other is asked. */
+/** A service whose clock the test sets, and two keys with sessions: one asks, the other is asked. */
 import { randomUUID } from "node:crypto";
 import { expect } from "vitest";
 import { type Controlled, startControlled } from "./controlled.js";
@@ -9,7 +9,7 @@ export const REQUESTS = "/log/attestation-requests";
 export const POLICIES = "/log/request-policies";
 export const answerTo = (id: string): string => `${REQUESTS}/${id}/respond`;
 
-/** A policy that refuses everything, and an answer that does. */
+/** A policy that declines everything. */
 export const policy = (more: Record<string, unknown> = {}) => ({
   predicates: { any: [] },
   default_action_on_failure: "decline",
@@ -33,7 +33,7 @@ export class RequestScene {
     return this.world.service;
   }
 
-  /** Fresh keys and sessions: no nonce, policy or quota of theirs is used, and the clock may have moved by months. */
+  /** Makes new keys and sessions, with unused nonces, policies and quotas. The clock may have moved by months. */
   async renew(): Promise<void> {
     const { service } = this;
     [this.asker, this.target] = [await registeredSigner(service), await registeredSigner(service)];
@@ -50,7 +50,7 @@ export class RequestScene {
     };
   }
 
-  /** Makes a request; gives its id. */
+  /** Makes a request; returns its id. */
   async created(): Promise<string> {
     const reply = await this.service.post(REQUESTS, this.request(), this.bearer);
     expect(reply.status, reply.text).toBe(200);

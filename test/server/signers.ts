@@ -35,7 +35,7 @@ function keyPair(algorithm: Algorithm): { publicKey: KeyObject; privateKey: KeyO
   return generateKeyPairSync("rsa", { modulusLength: 2048 });
 }
 
-/** JSON with members sorted and no spaces: for ASCII names and whole numbers, RFC 8785. */
+/** JSON with sorted members and no spaces. For ASCII names and whole numbers this is RFC 8785. */
 export function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
@@ -48,7 +48,7 @@ export interface TestManifest {
   attestations: unknown[];
 }
 
-/** A manifest of a document that nobody else has. */
+/** A manifest of a new document. */
 export function newManifest(title = "A report"): TestManifest {
   return { document: { title, content_hash: `sha256:${sha256(randomBytes(16))}` }, attestations: [] };
 }

@@ -1,4 +1,4 @@
-/** Slow clients, over bare connections. */
+/** Slow clients, over TCP connections. */
 import { connect, type Socket } from "node:net";
 import type { Log } from "#cairnlog/engine/log/log.js";
 
@@ -6,7 +6,7 @@ export interface SlowClient {
   readonly socket: Socket;
   /** The received bytes, as latin1. */
   received(): string;
-  /** Resolves when the connection has ended, however. */
+  /** Resolves when the connection has ended, for any reason. */
   readonly closed: Promise<void>;
 }
 
@@ -32,19 +32,19 @@ export function slowClient(url: string, bytes = "", { deaf = false } = {}): Prom
 export const postHead = (path: string, length: number): string =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`;
 
-/** Waits until `isTrue`, looking every few milliseconds; the test's own time-out is the limit. */
+/** Waits until `isTrue`, checking every few milliseconds. Only the test's own time-out limits this. */
 export async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await isTrue())) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
-/** The value of one line of `/metrics`; its name with labels, as it stands there. */
+/** The value of one line of `/metrics`, by its name with labels exactly as in the text. */
 export async function metric(url: string, name: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const line = text.split("\n").find((candidate) => candidate.startsWith(`${name} `));
   return line === undefined ? Number.NaN : Number(line.slice(name.length + 1));
 }
 
-/** Appends 100 entries of 100 KB: a page of them is more than the sockets of both sides hold. */
+/** Appends 100 entries of 100 KB: a page of them is more than the socket buffers of both sides hold. */
 export async function fillLog(log: Log): Promise<void> {
   const text = "x".repeat(100_000);
   await log.append(Array.from({ length: 100 }, (_, n) => ({ event_type: "note", payload: { n, text } })));

@@ -3,25 +3,28 @@
 export interface Sample {
   /** Seconds since the start. */
   readonly at: number;
-  /** Counts the services, one after each restart. */
+  /** Number of the service; a new one runs after each restart. */
   readonly service: number;
-  /** Resident memory, bytes: all of it, and what is the process's own. The rest is the mapped file, as far as it was read. */
+  /**
+   * Resident memory in bytes: all of it, and the process's own part. The rest is the part of the mapped file that was
+   * read.
+   */
   readonly rss: number;
   readonly ownMemory: number;
   readonly descriptors: number;
   /** Since the beginning of the run. */
   readonly requests: number;
   readonly disk: number;
-  /** Milliseconds, of the requests since the last sample; NaN without any. */
+  /** Milliseconds for the requests since the last sample; NaN if there were none. */
   readonly p50: number;
   readonly p99: number;
   readonly perSecond: number;
 }
 
-/** The part of an interval that is ignored: caches fill and the heap finds its size. */
+/** The part of an interval that is ignored, because caches fill and the heap reaches its size. */
 const WARM_UP = 1 / 3;
 
-/** By how much the line through `points` rises from its beginning to its end. */
+/** The rise of the fitted line through `points` from its beginning to its end. */
 export function rise(points: readonly { readonly x: number; readonly y: number }[]): number {
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const [x, y] = [mean(points.map((point) => point.x)), mean(points.map((point) => point.y))];
@@ -30,7 +33,7 @@ export function rise(points: readonly { readonly x: number; readonly y: number }
   return squares ? (products / squares) * (points.at(-1)!.x - points[0]!.x) : 0;
 }
 
-/** Sentences, one for each stretch and value that rises by more than `share` of its mean and more than `slack`. */
+/** One sentence for each interval and value that rises by more than `share` of its mean and more than `slack`. */
 export function drifts(
   samples: readonly Sample[],
   what: "ownMemory" | "descriptors",

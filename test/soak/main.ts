@@ -1,4 +1,4 @@
-/** `npm run soak`: steady load for half an hour; memory and descriptors must stay where they are. */
+/** `npm run soak`: steady load for half an hour; memory and descriptors must not grow. */
 import { writeFileSync } from "node:fs";
 import { availableParallelism, cpus } from "node:os";
 import { startProgress } from "#cairnlog/server/cli/terminal/progress.js";

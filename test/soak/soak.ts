@@ -1,4 +1,4 @@
-/** A service under steady mixed load for a long time, with restarts: nothing may grow or slow down that should not. */
+/** A service under steady mixed load for a long time, with restarts: memory, descriptors and times must not grow. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,9 +17,9 @@ const WORKERS = 16;
 const SHARE = 0.7;
 const CAPACITY_SECONDS = 10;
 const SAMPLES = 240;
-/** Receipts that are kept for the end: one of so many. */
+/** One receipt in this number is kept for the end. */
 const KEPT = 50;
-/** Resident memory may rise by so much of itself, and so many bytes, in a stretch between restarts. */
+/** Allowed rise of resident memory between restarts, as a fraction of itself and in bytes. */
 const OWN_MEMORY = { share: 0.25, slack: 48 * 2 ** 20 };
 /** Clients may hold two connections for each worker. */
 const DESCRIPTORS = { share: 0.1, slack: 2 * WORKERS };
@@ -70,7 +70,7 @@ class PacedConnection extends Connection {
 }
 
 class Pace {
-  /** Requests a second. */
+  /** Maximum requests a second. */
   rate = Number.POSITIVE_INFINITY;
   latencies: number[] = [];
   requests = 0;
@@ -78,7 +78,7 @@ class Pace {
 
   async turn(): Promise<void> {
     const now = performance.now();
-    // Requests that could not be sent in time are not sent later: the load is steady.
+    // Requests that could not be sent in time are not sent later, so that the load is steady.
     this.#next = Math.max(now, this.#next + 1000 / this.rate);
     if (this.#next > now) await sleep(this.#next - now);
     this.requests++;
@@ -159,7 +159,7 @@ export async function soak({ seed, seconds, restarts: planned, progress, signal 
   return report;
 }
 
-/** The process by Linux, and the clients' measurements since the last sample. */
+/** The process as Linux sees it, and the clients' measurements since the last sample. */
 function takeSample(
   service: RunningService,
   dataDir: string,

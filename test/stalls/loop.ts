@@ -1,14 +1,14 @@
-/** How long a service held its event loop, told by a probe that is loaded into its process (`probe.mjs`). */
+/** Measures how long a service blocks its event loop, by a probe that is loaded into its process (`probe.mjs`). */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { DIST } from "../reliability/planted.js";
 
-/** What no request may hold the loop for, alone or with others. */
+/** Maximum time for which a request, alone or with others, may block the loop. */
 export const LIMIT_MS = 50;
 
-/** What the environment of a service must hold so that it listens for `Loop.open(path)`. */
+/** The environment in which a service listens for `Loop.open(path)`. */
 export const probed = (path: string): NodeJS.ProcessEnv => ({
   NODE_OPTIONS: `--import=${pathToFileURL(join(dirname(DIST), "test", "stalls", "probe.mjs"))}`,
   LOOP_PROBE: path,
@@ -30,7 +30,7 @@ export class Loop {
     return loop;
   }
 
-  /** The longest turn since it was asked last, in milliseconds of processor time. */
+  /** The longest turn since the last call, in milliseconds of processor time. */
   async longest(): Promise<number> {
     this.#socket.write("read\n");
     const [line] = (await once(this.#socket, "data")) as [string];

@@ -1,4 +1,4 @@
-/** `npm run stalls`: the worst request of every operation, and for how long it holds the event loop. */
+/** `npm run stalls`: the worst request of every operation, and how long it blocks the event loop. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { operatorKey, writeKeyFile } from "#cairnlog/engine/crypto/keys/operator-key.js";
@@ -30,10 +30,13 @@ Example:
   npm run stalls -- --only /verify`;
 
 const AT_ONCE = 12;
-/** Requests of an operation that are sent so. */
+/** Number of an operation's requests that are sent several times at once. */
 const CROWDED = 3;
 const BATCH = 2_000;
-/** What seems too long is tried again: the shortest time counts, since collecting garbage may fall on any request. */
+/**
+ * Number of attempts for a request that seems too slow. The shortest time counts, since any request may include garbage
+ * collection.
+ */
 const TRIES = 3;
 
 const options = readCommand(help, {
@@ -43,7 +46,9 @@ const options = readCommand(help, {
 });
 const entries = wholeNumber("entries", options.entries, 60_000);
 
-/** Every entry names one key and one of a few documents, so that filters and searches find as much as there can be. */
+/**
+ * Fills the log. Every entry names one key and one of a few documents, so that filters and searches have many results.
+ */
 async function fill(dataDir: string): Promise<void> {
   const pem = generatePrivateKey("ed25519");
   const pool = createPool();
@@ -71,7 +76,7 @@ interface Figure {
   readonly what: string;
 }
 
-/** The longest turn while an input is sent, so many times at once. */
+/** The longest turn while an input is sent this number of times at once. */
 async function held(loop: Loop, port: number, input: Input, atOnce: number): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   for (let tries = 0; tries < TRIES && least > LIMIT_MS; tries++) {
@@ -82,7 +87,7 @@ async function held(loop: Loop, port: number, input: Input, atOnce: number): Pro
   return least;
 }
 
-/** Every request alone, and those that took longest twelve times at once. */
+/** Measures every request alone, and the slowest of them twelve times at once. */
 async function worst(loop: Loop, port: number, world: World, inputs: Inputs, operation: Operation): Promise<Figure> {
   const alone: [number, Worst][] = [];
   for await (const one of worstOf(world, inputs, operation)) {

@@ -1,14 +1,15 @@
 /**
- * Loaded into a service under test (`--import`): tells how long its event loop was held. While it measures, the loop never
- * sleeps, and each of its turns is timed by the processor time of the main thread: what else the machine does does not count.
+ * Loaded into a service under test (`--import`). Measures how long its event loop is blocked. During a measurement the
+ * loop never sleeps, and each of its turns is timed by the processor time of the main thread, so that other work of the
+ * machine does not count.
  *
- * On the socket LOOP_PROBE any line is answered by the longest turn since the line before, in milliseconds.
+ * On the socket LOOP_PROBE, each line is answered with the longest turn since the last line, in milliseconds.
  */
 import { readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { isMainThread } from "node:worker_threads";
 
-/** Nanoseconds for which this thread has run; where the system does not say, those that have passed. */
+/** Nanoseconds of processor time of this thread. If the system does not report it, the elapsed time. */
 function busy() {
   try {
     return Number(readFileSync("/proc/thread-self/schedstat", "latin1").split(" ")[0]);

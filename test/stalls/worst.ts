@@ -1,6 +1,6 @@
 /**
- * The worst requests of an operation, made from its schemas: every member and every parameter in turn as large, as many, as
- * deep, as odd as a request can carry it.
+ * The worst requests of an operation, made from its schemas: every member and every parameter in turn as large,
+ * numerous, deep and odd as a request can contain it.
  */
 
 import type { Inputs, Operation } from "../fuzz/inputs.js";
@@ -11,10 +11,10 @@ import type { Document } from "../server/promised.js";
 import { resolved } from "../server/promised.js";
 
 const BODY_BYTES = 2 ** 20;
-/** What the service takes in one body, and one more. */
+/** The maximum number of values in one body, and one more. */
 const VALUES = 20_000;
 const LEVELS = 60;
-/** Room for what else is in a body. */
+/** Bytes for the other parts of a body. */
 const REST = 8_192;
 
 export interface Worst {
@@ -27,7 +27,7 @@ const many = <T>(count: number, make: (i: number) => T): T[] => Array.from({ len
 const members = (count: number) => Object.fromEntries(many(count, (i) => [`m${i}`, i]));
 const nest = (levels: number, inside: unknown): unknown => (levels ? [nest(levels - 1, inside)] : inside);
 
-/** JSON texts, each as large as it may be, that some reader may find hard. */
+/** JSON texts of maximum size that may be hard for some reader. */
 const TEXTS: Readonly<Record<string, () => string>> = {
   "a long text": () => JSON.stringify(fill("x")),
   "a long text of two bytes a letter": () => JSON.stringify(fill("é")),
@@ -53,7 +53,7 @@ const TEXTS: Readonly<Record<string, () => string>> = {
 
 const MARK = "\u0000here\u0000";
 
-/** Texts that each kind of member is tried with; every one of them where nothing is known of the member. */
+/** The texts to try for each kind of member; all of them if the kind is not known. */
 const KINDS: Readonly<Record<string, RegExp>> = {
   string: /^(a long|long|many cert|many numbers|too many numbers)/,
   array: /^(many (numbers|odd|empty|texts|nests)|too many)/,
@@ -62,7 +62,7 @@ const KINDS: Readonly<Record<string, RegExp>> = {
   number: /^(a long text$|many numbers)/,
 };
 
-/** What a place in a body can hold at its worst: a name, and the JSON text that takes the place of `there`. */
+/** The worst content for a place in a body: a name, and the JSON text that replaces `there`. */
 function* worstValues(kind: string, there: unknown): Generator<readonly [string, string]> {
   for (const [what, text] of Object.entries(TEXTS)) if (KINDS[kind]?.test(what) ?? true) yield [what, text()];
   if (!Array.isArray(there) || !there.length) return;
@@ -72,13 +72,13 @@ function* worstValues(kind: string, there: unknown): Generator<readonly [string,
       yield [`${count} times its item`, JSON.stringify(many(Math.min(count, fitting), (i) => varied(there[0], i)))];
 }
 
-/** `valid` with the JSON text `worst` in a place. */
+/** `valid` with the JSON text `worst` at a place. */
 function bodyWith(valid: unknown, place: readonly string[], worst: string): Buffer {
   const [before, after] = JSON.stringify(withValue(valid, place, MARK)).split(JSON.stringify(MARK));
   return Buffer.from(`${before}${worst}${after}`).subarray(0, BODY_BYTES);
 }
 
-/** A copy that is another in those texts that must not occur twice. */
+/** A copy with other values in members that must be unique. */
 function varied(item: unknown, i: number): unknown {
   if (typeof item !== "object" || item === null) return item;
   const own = Object.entries(item).map(([name, value]) => {
@@ -89,7 +89,7 @@ function varied(item: unknown, i: number): unknown {
   return Object.fromEntries(own);
 }
 
-/** JSON Pointers of all members that a schema names, with their types; `0` for the items of an array. */
+/** JSON Pointers of all members in a schema, with their types; `0` for the items of an array. */
 function* placesOf(given: Document, document: Document, path: string, depth = 0): Generator<readonly [string, string]> {
   const schema = resolved(document, given);
   if (depth > 5) return;
@@ -105,7 +105,7 @@ function valueAt(value: unknown, [first, ...rest]: readonly string[]): unknown {
   return typeof value === "object" && value !== null ? valueAt((value as never)[first], rest) : undefined;
 }
 
-/** `value` with another in the place; what lies on the way is made when it is missing. */
+/** `value` with another value at a place. Missing objects on the way are made. */
 function withValue(value: unknown, [first, ...rest]: readonly string[], put: unknown): unknown {
   if (first === undefined) return put;
   if (first === "0") {
@@ -116,7 +116,7 @@ function withValue(value: unknown, [first, ...rest]: readonly string[], put: unk
   return { ...before, [first]: withValue(before[first], rest, put) };
 }
 
-/** Texts for parameters, by what their schema says. */
+/** Texts for parameters, by their schema. */
 function parameterValues(name: string, schema: Document): string[] {
   const whole = schema.anyOf?.[0] ?? schema;
   if (whole.enum) return whole.enum.map(String);
@@ -128,7 +128,7 @@ function parameterValues(name: string, schema: Document): string[] {
   return texts;
 }
 
-/** All combinations would be too many: each parameter at its worst, the others at their largest. */
+/** All combinations would be too many, so each parameter gets its worst text while the others get their largest. */
 function* queries(operation: Operation, document: Document, path: string): Generator<readonly [string, string]> {
   const [target, given = ""] = path.split("?");
   const parameters = (operation.document.parameters ?? [])
@@ -161,7 +161,7 @@ export async function* worstOf(world: World, inputs: Inputs, operation: Operatio
   const schema = operation.document.requestBody?.content["application/json"].schema;
   if (schema) {
     const whole = resolved(world.document, schema);
-    // A proof serves once.
+    // A proof can be used only once.
     const isProven = whole.properties?.auth !== undefined || whole.properties?.challenge_id !== undefined;
     for (const [place, kind] of [["/unknown", "any"], ...placesOf(whole, world.document, "")] as const) {
       const path = place.split("/").slice(1);

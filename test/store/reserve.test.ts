@@ -1,4 +1,4 @@
-/** The file of a log is made longer before LMDB needs it, and never over pages that LMDB has written. */
+/** The log's file is extended before LMDB needs the space, and never over pages that LMDB has written. */
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -11,7 +11,7 @@ import { MAP_SIZE, temporaryFolder } from "../log/harness.js";
 
 const open = (path: string, options = {}) => openStore({ path, mapSize: MAP_SIZE, ...options });
 
-/** Rows whose content is far larger than what a row is taken for. */
+/** Rows that are much larger than the estimate for a row. */
 const bigRows = (commit: number) =>
   Array.from({ length: 40 }, (_, n) => ({
     table: "userNames" as const,

@@ -1,4 +1,4 @@
-/** Snapshots: the data on disk at one moment, whatever is written afterwards. */
+/** Snapshots: the data on disk at one moment, regardless of later writes. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Bytes as text: each value has one form, compared with Node's own reading and writing. */
+/** Conversion between bytes and text: each value has one form. The results are compared with Node's own. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decodeBase64, encodeBase64, fromHex, isHexHash, toHex, utf8 } from "#cairnlog/engine/verify/encoding.js";

@@ -5,7 +5,7 @@ import { canonicalTimestamp, checkEntry, type Entry, entryHash, entryPreimage } 
 import { sha256 } from "./keys/keys.js";
 
 const payload = { title: "Grüße €", b: [1, 2.5, true, null], a: { z: "", y: 1e21 } };
-// Written out by hand: what json.dumps(…, sort_keys=True, separators=(",", ":"), ensure_ascii=False) gives.
+// Written by hand, as json.dumps(…, sort_keys=True, separators=(",", ":"), ensure_ascii=False) gives it.
 const PAYLOAD_TEXT = '{"a":{"y":1e+21,"z":""},"b":[1,2.5,true,null],"title":"Grüße €"}';
 const PREVIOUS = sha256("previous");
 

@@ -1,4 +1,4 @@
-/** An entry is an event of the type that it is said to be of: by its payload, since no hash covers the type. */
+/** An entry must be an event of its stated type. The payload decides, since no hash covers the type. */
 import { describe, expect, test } from "vitest";
 import { checkServiceEntry, eventMisfit } from "#cairnlog/engine/verify/eventcheck.js";
 import { EVENT_TYPES, type EventType, eventOf } from "#cairnlog/engine/verify/kinds.js";
@@ -20,7 +20,7 @@ const offer = {
 };
 const change = { ...offer, offer_entry_id: 3, note: null };
 
-/** What the service wrote before payloads named their type. */
+/** Payloads of the service from before they named their type. */
 const OLD_PAYLOADS: Partial<Record<EventType, Readonly<Record<string, unknown>>>> = {
   key_registration: key,
   key_succession: { ...key, old_fingerprint: b },
@@ -82,13 +82,13 @@ const ATTESTATION = {
   timestamp: "2026-01-01T00:00:00.000000Z",
   tags: [],
 };
-/** A type that is newer than the rule has no such form. */
+/** Types that are newer than the rule have no such form. */
 const OLD = OLD_PAYLOADS as Readonly<Record<EventType, Readonly<Record<string, unknown>>>>;
 const OLD_TYPES = Object.keys(OLD_PAYLOADS) as EventType[];
 const ENDED: readonly string[] = ["endorsement_acceptance", "endorsement_withdrawal", "acceptance_revocation"];
 const OTHERS = ["note", "attestation", "http://example.org/v1", "", "__proto__", "toString"];
 
-/** What is said of a payload under a type, in an entry of either version. */
+/** The reason why a payload does not fit a type, in an entry of either version. */
 const said = (event_type: string, payload: object, chain_version: 1 | 2 | null = 2) =>
   eventMisfit({
     event_type,
@@ -159,7 +159,7 @@ describe("an old payload, which does not name its type", () => {
     }
     expect(said("attestation", ATTESTATION, 1)).toBeUndefined();
     expect(said("http://example.org/v1", ATTESTATION, 1)).toBeUndefined();
-    // Members that may be null were left out by some.
+    // Some writers omitted members that may be null.
     const { expiration_date: _, ...short } = key;
     expect(said("key_registration", short, 1)).toBeUndefined();
     expect(said("key_revocation", short, 1)).toBe(
@@ -168,7 +168,7 @@ describe("an old payload, which does not name its type", () => {
     expect(said("note", { fingerprint: a, tags: ["lost"] }, 1)).toBe(
       'The event type is "note", but the payload is that of another event: key_revocation.',
     );
-    // With members that no known event has, it may have been another one of its makers'.
+    // With members that no known event has, it may have been another event of its makers.
     expect(said("note", { fingerprint: a, reason: "lost" }, 1)).toBeUndefined();
     expect(said("key_registration", { fingerprint: a, reason: "lost" }, 1)).toBeUndefined();
   });

@@ -1,4 +1,4 @@
-/** The table of event kinds: its content, and which events match a kind. */
+/** The table of event kinds: its content, and the events that match a kind. */
 import { describe, expect, test } from "vitest";
 import { AUDIT_SCOPES, FINGERPRINT_MEMBERS } from "#cairnlog/engine/verify/contract.js";
 import {
@@ -21,7 +21,7 @@ const registration = {
 };
 
 describe("every kind", () => {
-  // spec.md, Log event types, and api.md for the kinds whose names it leaves open.
+  // spec.md, Log event types. For the kinds that it does not name, api.md.
   test("of the contract is there", () => {
     expect([...EVENT_TYPES].sort()).toEqual([
       "acceptance_revocation",

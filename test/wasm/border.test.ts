@@ -1,10 +1,10 @@
-// What no kernel lets in: wrong types, wrong lengths, sizes and versions that do not exist.
+// Input that every kernel refuses: wrong types, wrong lengths, sizes and versions that do not exist.
 import { describe, expect, it } from "vitest";
 import { kernel as fastest, type Kernel, kernels } from "#cairnlog/wasm/index.js";
 
 const bytes = (length: number) => new Uint8Array(length);
 
-/** The methods as JavaScript sees them, with no types to stop a caller. */
+/** The methods as JavaScript sees them, without types. */
 type Untyped = { [Method in keyof Kernel]: (...args: unknown[]) => unknown };
 
 const notBytes: unknown[] = [undefined, null, "00".repeat(32), 32, [], new ArrayBuffer(32), new Uint16Array(16), {}];

@@ -19,7 +19,7 @@ import {
 const cases = kernels.flatMap((kernel) => VERSIONS.map((version) => [kernel.name, version, kernel] as const));
 const popcount = (size: number) => [...size.toString(2)].filter((bit) => bit === "1").length;
 
-/** Peaks that belong to no known leaves: `extend` cannot tell, and no tree of 2^40 leaves has to be built. */
+/** Peaks of no known leaves. `extend` cannot tell the difference, and nobody has to build a tree of 2^40 leaves. */
 function fakePeaks(size: number, seed: number): Buffer {
   return digests(1e9 + seed * 64, popcount(size));
 }
@@ -75,7 +75,7 @@ describe.each(cases)("extend, %s, version %i", (_name, version, kernel) => {
       }
       peaks.push(Buffer.concat(found));
     }
-    // `expect` costs more than `extend`, and there are ten thousands of answers.
+    // `expect` costs more than `extend`, and there are tens of thousands of results.
     const same = (found: Uint8Array, expected: Uint8Array, what: string) => {
       if (Buffer.compare(found, expected) !== 0) expect.fail(`${what} differ`);
     };

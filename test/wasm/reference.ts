@@ -1,4 +1,4 @@
-// The tree by its plain definition and by its peaks, over node:crypto: what the kernels are checked against.
+// The tree by its plain definition and by its peaks, with node:crypto, as the reference for the kernels.
 import { createHash } from "node:crypto";
 import type { TreeVersion } from "#cairnlog/wasm/index.js";
 
@@ -57,7 +57,7 @@ export interface CompleteNode {
   readonly hash: Buffer;
 }
 
-/** A tree known by its peaks alone, one leaf at a time; checked against `rootOf` in its own test. */
+/** A tree of which only the peaks are known, built one leaf at a time. Its own test compares it with `rootOf`. */
 export class PeakTree {
   size: bigint;
   readonly #peaks = new Map<bigint, Buffer>();

@@ -1,4 +1,4 @@
-// Plain SHA-256 of every kernel: FIPS 180-4 vectors, every short length, and any way of cutting a message into updates.
+// Plain SHA-256 of every kernel: FIPS 180-4 vectors, every short length, and all ways to split a message into updates.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { kernels } from "#cairnlog/wasm/index.js";

@@ -1,4 +1,4 @@
-// Leaves and nodes of every kernel under both lenses, against node:crypto over the ASCII hex that the contract names.
+// Leaves and nodes of every kernel in both tree versions, compared with node:crypto over the ASCII hex of the contract.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { kernels } from "#cairnlog/wasm/index.js";
@@ -26,7 +26,7 @@ describe.each(cases)("%s, version %i", (_name, version, kernel) => {
   });
 
   it("hashes every last hex digit, in every lane", () => {
-    // The last digit alone decides the last block of version 2.
+    // Only the last digit determines the last block of version 2.
     const operands = Array.from({ length: 64 }, (_, i) => {
       const operand = digests(i, 2);
       operand[31] = (operand[31]! & 0xf0) | ((i + (i >> 4)) & 15);

@@ -1,4 +1,4 @@
-// The published roots of the log's tree, by every kernel and every way to reach them.
+// The published roots of the log's tree, computed by every kernel in every way.
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { kernels } from "#cairnlog/wasm/index.js";

@@ -18,7 +18,7 @@ const never = new Promise<never>(() => {});
 const entriesOf = (arrivals: readonly Arrival[], webhookId: number) =>
   arrivals.filter((arrival) => arrival.webhookId === webhookId).map(({ entryId }) => entryId);
 
-/** A subscription whose endpoint has failed so often that it is unhealthy, with ten entries to be told of. */
+/** A subscription whose endpoint is unhealthy after many failures, with ten waiting deliveries. */
 async function unhealthy(): Promise<{ post: Post; id: number }> {
   const post = await openPost();
   post.answer = () => REFUSED;
@@ -110,7 +110,7 @@ describe("a delivery", () => {
     const { id } = await post.subscribe();
     await post.register();
     await post.until(() => post.state(id).retry_count === 1 && post.timers === 1);
-    // In whole microseconds; timers have whole milliseconds, so the attempt comes up to one later, and no earlier.
+    // In whole microseconds. Timers have whole milliseconds, so the attempt may be up to one later, and never earlier.
     const delay = Math.round(RETRY_DELAYS_S[0]! * (1 + 0.2 * jitter) * 1e6) / 1e6;
     post.pass(delay - 0.000_001);
     expect(post.arrivals).toHaveLength(1);
@@ -327,7 +327,7 @@ describe("an endpoint", () => {
     }
     for (const answer of answers.splice(0)) answer();
     await post.until(() => outbox.size === 0);
-    // Each of them once.
+    // Each entry once.
     expect(entriesOf(post.arrivals, id).sort((a, b) => a - b)).toEqual(entries.sort((a, b) => a - b));
     expect(post.timers).toBe(0);
   });
@@ -352,7 +352,7 @@ describe("an endpoint", () => {
     post.answer = ({ webhookId }) => (webhookId === live.id ? ACCEPTED : never);
     const entries = await post.register(60);
     await post.until(() => entriesOf(post.arrivals, live.id).length === entries.length);
-    // The clock has not moved: not one attempt at a dead endpoint has ended.
+    // The clock has not moved, so no attempt at a dead endpoint has ended.
     expect(post.deliverer.failed).toBe(0);
     for (const id of dead) {
       const tried = entriesOf(post.arrivals, id).length;
@@ -377,7 +377,7 @@ test("one host has four deliveries under way at most, and its subscriptions take
   await post.register(6);
   await post.until(() => open.length === 8);
   expect(mine()).toHaveLength(4);
-  // Each that ends makes room for one, and every subscription gets its turn before another has two.
+  // Each ended attempt makes room for another one. Every subscription gets its turn before another has two.
   for (let ended = 0; ended < 14; ended++) {
     mine()[ended]!.end(ACCEPTED);
     await post.until(() => mine().length === 5 + ended);

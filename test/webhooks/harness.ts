@@ -17,7 +17,7 @@ export const ACCEPTED: Verdict = { isDelivered: true, reason: "200" };
 export const REFUSED: Verdict = { isDelivered: false, reason: "500" };
 export const OWNER = `sha256:${"a".repeat(64)}`;
 
-/** Timers that one moment may have. */
+/** Maximum number of timers at one moment. */
 const MAX_AT_ONCE = 1_000;
 
 interface Timer {
@@ -25,7 +25,7 @@ interface Timer {
   readonly run: () => void;
 }
 
-/** A request that an endpoint got. */
+/** A request that an endpoint has received. */
 export interface Arrival extends DeliveryRequest {
   readonly entryId: number;
   readonly webhookId: number;
@@ -39,11 +39,11 @@ afterEach(async () => {
 export class Post {
   readonly world: World;
   deliverer: Deliverer;
-  /** What an endpoint answers; a promise that never resolves is one that does not. */
+  /** The endpoint's answer. A promise that never resolves means no answer. */
   answer: (arrival: Arrival) => Verdict | Promise<Verdict> = () => ACCEPTED;
   readonly arrivals: Arrival[] = [];
   jitter = 0;
-  /** All that was logged. */
+  /** All log lines. */
   logged = "";
   readonly #timers = new Set<Timer>();
 
@@ -87,7 +87,7 @@ export class Post {
     return this.#timers.size;
   }
 
-  /** Moves the clock, and lets every timer run at its time. */
+  /** Moves the clock forward, and runs every timer at its time. */
   pass(seconds: number): void {
     const end = this.world.now + Math.round(seconds * 1_000_000);
     let atOnce = 0;
@@ -104,22 +104,22 @@ export class Post {
     this.world.now = end;
   }
 
-  /** Sets the clock, back when `seconds` are negative; timers do not notice. */
+  /** Sets the clock, back if `seconds` are negative. Timers do not notice. */
   step(seconds: number): void {
     this.world.now += seconds * 1_000_000;
     for (const timer of this.#timers) timer.at += seconds * 1_000_000;
   }
 
-  /** Waits until `condition` holds and the deliverer knows: a row is seen a moment before its writer is told. */
+  /** Waits until `condition` holds and the deliverer knows: a row is visible shortly before its writer is notified. */
   async until(condition: () => boolean): Promise<void> {
     await expect.poll(condition, { interval: 1, timeout: 20_000 }).toBe(true);
     await this.quiet();
   }
 
-  /** Waits until nothing moves but with the clock. */
+  /** Waits until nothing happens without the clock. */
   async quiet(): Promise<void> {
     for (let turn = 0; turn < 3; turn++) {
-      // What came before this is on disk when it is answered.
+      // When this is answered, everything before it is on disk.
       await runIn(this.world.registry.log, () => undefined);
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -129,18 +129,18 @@ export class Post {
     return this.world.registry.webhooks.subscribe({ url: "https://receiver.example/", ...more }, owner);
   }
 
-  /** Registers keys, each of which is an entry. @returns their entry ids */
+  /** Registers keys, each of which makes an entry. @returns their entry ids */
   async register(count = 1): Promise<number[]> {
     const receipts = Array.from({ length: count }, () => this.world.registry.keys.register(registration(nodeSigner())));
     return (await Promise.all(receipts)).map(({ log_entry_id }) => log_entry_id);
   }
 
-  /** The subscription as it stands on disk. */
+  /** The subscription as it is on disk. */
   state(id: number): Webhook {
     return this.world.registry.webhooks.list(OWNER).find((webhook) => webhook.id === id)!;
   }
 
-  /** Stops it, closes the registry, and starts again from what is on disk. */
+  /** Stops it, closes the registry, and starts again from the disk. */
   async restart(): Promise<void> {
     await this.deliverer.stop();
     await this.world.reopen();
@@ -149,7 +149,7 @@ export class Post {
   }
 }
 
-/** Opens a registry with a deliverer that runs; stopped after the test. */
+/** Opens a registry with a running deliverer; stopped after the test. */
 export async function openPost(): Promise<Post> {
   const post = new Post(await openWorld());
   post.deliverer.start();

@@ -15,7 +15,7 @@ export interface Receiver {
   readonly url: string;
   /** Whole requests, in the order in which they came. */
   readonly received: Received[];
-  /** Connections, also those over which nothing came. */
+  /** Number of connections, including those without a request. */
   readonly connections: number;
   answer: (response: ServerResponse, received: Received) => void;
 }
@@ -25,7 +25,10 @@ afterAll(() => {
   for (const close of closes.splice(0)) close();
 });
 
-/** Starts one on 127.0.0.1; closed after the file's tests. It answers 204 until it is told otherwise. */
+/**
+ * Starts a receiver on 127.0.0.1, which is closed after the file's tests. It answers 204 unless the test says
+ * otherwise.
+ */
 export async function startReceiver(): Promise<Receiver> {
   let connections = 0;
   const server = createServer(async (request, response) => {

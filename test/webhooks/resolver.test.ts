@@ -1,4 +1,4 @@
-/** Resolving names, with a name server of our own. */
+/** Resolving names with a local name server. */
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -6,7 +6,7 @@ import { dnsResolver } from "#cairnlog/server/webhooks/resolver.js";
 
 const TYPES = { A: 1, AAAA: 28 } as const;
 const NXDOMAIN = 3;
-/** Name → record type → address bytes. A name that is not here does not exist; `silent.example` gets no answer. */
+/** Name → record type → address bytes. Other names do not exist; `silent.example` gets no answer. */
 const ZONE: Readonly<Record<string, Readonly<Record<number, number[]>>>> = {
   "both.example": { [TYPES.A]: [93, 184, 215, 14], [TYPES.AAAA]: [0x26, 6, 0x47, 0, ...Array(10).fill(0), 0x11, 0x11] },
   "four.example": { [TYPES.A]: [10, 0, 0, 1] },
@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** RFC 1035 §4: header, the question as it was asked, at most one answer that points at its name. */
+/** RFC 1035 §4: header, the question unchanged, at most one answer that refers to its name. */
 function answer(query: Buffer): Buffer | undefined {
   const labels: string[] = [];
   let end = 12;

@@ -1,4 +1,4 @@
-/** Which addresses are connected to: every known way to make the service call an address that is not public. */
+/** The addresses that are contacted: all known ways to make the service call an address that is not public. */
 
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -139,7 +139,7 @@ describe("names", () => {
     const send = httpSender({
       allowPrivate: false,
       resolve: async () => {
-        // The first attempt ends before a packet leaves this machine.
+        // The first attempt ends before any packet leaves this machine.
         if (answers.length === 2) controller.abort();
         return answers.shift()!;
       },

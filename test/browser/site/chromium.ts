@@ -1,11 +1,11 @@
-/** A Chromium for tests, with a profile of its own that is deleted afterwards. */
+/** A Chromium for tests, with its own profile, which is deleted afterwards. */
 import { type Browser, chromium } from "playwright-core";
 import { afterAll } from "vitest";
 
 /** Debian's Chromium, or the one in the environment. */
 const EXECUTABLE = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
-/** A root in a container cannot have the sandbox; nothing but the tests' own pages is opened. */
+/** Root in a container cannot use the sandbox. Only the tests' own pages are opened. */
 const ARGUMENTS = [
   "--headless",
   "--no-sandbox",
@@ -22,7 +22,7 @@ afterAll(async () => {
   await (await browser)?.close();
 });
 
-/** The browser of this file's tests, started when it is first asked for and closed after them. */
+/** The browser for this file's tests. It is started on first use and closed after them. */
 export function openBrowser(): Promise<Browser> {
   browser ??= chromium.launch({ executablePath: EXECUTABLE, args: ARGUMENTS });
   return browser;

@@ -3,7 +3,7 @@ import { createClient, webCryptoSigner } from "cairnlog/client";
 import { parsePublicKey, verifyBundle } from "cairnlog/verify";
 import { decryptClaim, encryptClaim } from "cairnlog/verify/claims";
 
-/** Ed25519 where the browser has it. The private key can never leave it. */
+/** An Ed25519 key if the browser supports it. The private key cannot be exported. */
 async function newKeyPair(algorithm) {
   const how = algorithm === "ed25519" ? { name: "Ed25519" } : { name: "ECDSA", namedCurve: "P-256" };
   return crypto.subtle.generateKey(how, false, ["sign", "verify"]);
@@ -33,7 +33,7 @@ globalThis.signing = async (algorithm, server = location.origin) => {
   return { bundle, receipt, verdict, refused, fingerprint: session.fingerprint, entries };
 };
 
-/** What a client says whose answers are changed on their way. */
+/** The error of a client whose answers are changed. */
 globalThis.beingLiedTo = async () => {
   const lying = async (input, init) => {
     const response = await fetch(input, init);
@@ -47,7 +47,7 @@ globalThis.beingLiedTo = async () => {
     .catch(({ code, evidence }) => ({ code, evidence }));
 };
 
-/** From a page of another origin: what can be read, and what becomes of a write. */
+/** The answers that a page of another origin can read, and the result of a write. */
 globalThis.fromElsewhere = async (server) => {
   const signer = await webCryptoSigner(await newKeyPair("ecdsa-p256"));
   const client = createClient({ server, signer });

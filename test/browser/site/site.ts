@@ -22,7 +22,7 @@ afterAll(() => {
   for (const site of sites) site.close().closeAllConnections();
 });
 
-/** Bundles `script`, which finds this package by its name as any project does. @returns the folder of the page */
+/** Bundles `script`, which imports this package by its name as other projects do. @returns the folder of the page */
 export async function bundlePage(script: string): Promise<string> {
   const project = temporaryFolder();
   mkdirSync(join(project, "node_modules"));

@@ -1,10 +1,10 @@
-/** Every way in which one member of an answer can be false: changed, left out, added, there twice. */
+/** All ways in which one member of an answer can be false: changed, omitted, added, duplicated. */
 import { newSigner } from "../../server/signers.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: lies are told about answers of every shape
 type Json = any;
 
-/** JSON Schema, as far as it says what else a value could be. */
+/** The parts of JSON Schema that describe other possible values. */
 export interface Schema {
   readonly $ref?: string;
   readonly anyOf?: readonly Schema[];
@@ -19,9 +19,9 @@ export interface Schema {
   readonly patternProperties?: Readonly<Record<string, Schema>>;
 }
 
-/** A false answer, and what it is false in. */
+/** A false answer, and the name of the change. */
 export interface Falsehood {
-  /** The member's path, `[]` for any element of an array, and what was done unless it was changed. */
+  /** The member's path, with `[]` for any element of an array, and the kind of change unless it is another value. */
   readonly label: string;
   readonly text: string;
 }
@@ -37,13 +37,13 @@ export class Falsehoods {
     this.#schemas = schemas;
   }
 
-  /** Of an answer that is no JSON. */
+  /** False answers to a request for text. */
   static *ofText(text: string): Iterable<Falsehood> {
     for (const other of otherTexts(text)) yield { label: "(text)", text: other };
     yield { label: "(text)", text: text.slice(0, -1) };
   }
 
-  /** Of an answer in JSON. */
+  /** False answers to a request for JSON. */
   *of(answer: Json, schema: Schema): Iterable<Falsehood> {
     for (const [label, told] of this.#within(answer, schema, "")) yield { label, text: JSON.stringify(told) };
     if (Array.isArray(answer)) return;
@@ -69,7 +69,7 @@ export class Falsehoods {
     yield [`${at} twice`, [list[0], ...list]];
     yield [`${at} twice`, [...list, list.at(-1)]];
     if (list.length > 1) yield [`${at} out of order`, list.toReversed()];
-    // Elements are alike: the first and the last stand for all.
+    // Elements are alike, so only the first and the last are changed.
     for (const index of new Set([0, list.length - 1]))
       for (const [label, told] of this.#within(list[index], items, at)) yield [label, list.with(index, told)];
   }
@@ -88,7 +88,7 @@ export class Falsehoods {
     }
   }
 
-  /** Other values that the schema allows, as far as there are any. */
+  /** Other values that the schema allows, if there are any. */
   #others(value: Json, schema: Schema): Json[] {
     const branches = this.#flat(schema);
     const named = branches.flatMap((branch) => branch.enum ?? (branch.const === undefined ? [] : [branch.const]));
@@ -117,7 +117,7 @@ export class Falsehoods {
     return Object.fromEntries(required.map((name) => [name, this.#sample(properties[name]!)]));
   }
 
-  /** The branch of a schema that a value is of. */
+  /** The branch of a schema that a value fits. */
   #resolved(schema: Schema, value: Json): Schema {
     const wanted = Array.isArray(value) ? "array" : value === null ? "null" : typeof value;
     return this.#flat(schema).find(({ type }) => type === wanted) ?? {};
@@ -130,8 +130,8 @@ export class Falsehoods {
 }
 
 /**
- * Other texts of the same form: one letter or digit is another one. Of a moment the last digit, of a long text one in the middle
- * and one towards the end, but not the last one: in base64 it may be nothing but padding.
+ * Other texts of the same form, with one letter or digit changed. A moment gets another last digit. A long text gets
+ * one change in the middle and one near the end, but not at the end: in base64 the last character may be only padding.
  */
 function otherTexts(text: string): string[] {
   const places = [...text.matchAll(/[0-9A-Za-z]/g)].map(({ index }) => index);

@@ -1,18 +1,18 @@
-/** What a service answered, to be answered again: the same to the letter, but for one lie. */
+/** Records the answers of a service, and repeats them unchanged except for one lie. */
 
-/** An answer as it came. */
+/** A recorded answer. */
 export interface Exchange {
   readonly method: string;
   /** Below `/api/v1`, with its query. */
   readonly path: string;
-  /** What was sent. */
+  /** The body of the request. */
   readonly body: string | undefined;
   readonly status: number;
   readonly contentType: string;
   readonly bytes: Buffer<ArrayBuffer>;
 }
 
-/** The exchange that is lied about, and what is told instead. */
+/** The exchange to falsify, and the false answer. */
 export interface Told {
   readonly exchange: Exchange;
   readonly bytes: Buffer<ArrayBuffer>;
@@ -21,7 +21,7 @@ export interface Told {
 export class Recording {
   readonly exchanges: Exchange[] = [];
 
-  /** A `fetch` that asks the service and keeps its answers. */
+  /** A `fetch` that asks the service and records its answers. */
   readonly record: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
     const bytes = Buffer.from(await response.arrayBuffer());
@@ -31,7 +31,7 @@ export class Recording {
     return answer({ status, contentType }, bytes);
   };
 
-  /** A `fetch` that gives those answers again, each question in its turn; the service answers what was not asked before. */
+  /** A `fetch` that repeats the recorded answers, in order for each request. The service answers other requests. */
   replay(told?: Told): typeof fetch {
     const left = [...this.exchanges];
     return async (input, init) => {

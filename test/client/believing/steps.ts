@@ -1,25 +1,25 @@
-/** What a client can be asked to do: every method, each with what has to be there before. */
+/** Every method of the client, each with the data that must exist before the call. */
 import { randomUUID } from "node:crypto";
 import type { AssembleComposite, Client, ClientOptions } from "#cairnlog/server/client/index.js";
 import { newManifest, newSigner } from "../../server/signers.js";
 import { all, asSigner } from "../clients.js";
 import { FILLING, HUMAN, OFFER, POLICY, type Somebody, type World } from "./world.js";
 
-/** One thing that a client is asked to do. */
+/** One call of a method. */
 export interface Prepared {
-  /** Whose client it is; nobody's when absent. */
+  /** Options of the client; without a key, if absent. */
   readonly options?: Partial<ClientOptions>;
   /** Whether the client has not seen the log before. */
   readonly isNew?: boolean;
   readonly act: (client: Client) => Promise<unknown>;
 }
 
-/** By the name of the method, and in which way it is called where there is more than one. */
+/** By the name of the method, followed by the variant of the call if there are several. */
 export type Steps = Readonly<Record<string, (world: World) => Promise<Prepared> | Prepared>>;
 
 const by = ({ signer }: Somebody, act: Prepared["act"]): Prepared => ({ options: { signer }, act });
 
-/** Acts by a session, so that signing in is no part of it. */
+/** Acts with a session, so that signing in is not part of the call. */
 async function signedIn({ client, signer }: Somebody, act: Prepared["act"]): Promise<Prepared> {
   return { options: { signer, session: await client.login() }, act };
 }
@@ -87,7 +87,7 @@ export const WRITING: Steps = {
     const session = await bob.client.login();
     const expires_at = new Date(Date.now() + 60_000).toISOString();
     const options = { session: { ...session, expires_at } };
-    // What comes of it is the client's session.
+    // The result is the client's session.
     return { options, act: async (client) => void (await all(client.inbox.list({ unread: false }))) };
   },
   setPassword: async (world) => by(await world.registered(), (client) => client.setPassword("correct horse")),

@@ -1,4 +1,4 @@
-/** Asks a client for one thing, and then again and again, each time with another lie in one of the answers. */
+/** Calls a method of a client, and then repeats the call with each possible lie in one of the answers. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { type ClientOptions, createClient, memoryStore, type State } from "#cairnlog/server/client/index.js";
@@ -8,10 +8,10 @@ import { STEPS } from "./steps.js";
 import { World } from "./world.js";
 
 const MANUAL = fileURLToPath(new URL("../../../docs/client.md", import.meta.url));
-/** Row of the table that is about all lists. */
+/** The row of the table that is about all lists. */
 const EVERY_LIST = "every list";
 
-/** Routes on which many methods look something up. They have methods of their own; a few others stand for the rest. */
+/** Routes that many methods use for lookups. They are tested with their own methods and a few others. */
 const LOOKUPS: ReadonlySet<string> = new Set([
   "POST /auth/challenge",
   "GET /log/operator-key",
@@ -30,14 +30,14 @@ const WITH_LOOKUPS: ReadonlySet<string> = new Set([
   "login",
 ]);
 
-/** Objects that hold what their sender likes. */
+/** Objects with arbitrary content of their sender. */
 const CONTENT = /^(?:claims|institutional_metadata|predicates|manifest|plaintext) /;
 
 interface Operation {
   readonly route: string;
   readonly pattern: RegExp;
   readonly schema: Schema | undefined;
-  /** Of the body that is sent. */
+  /** The schema of the request's body. */
   readonly request: Schema | undefined;
 }
 
@@ -45,7 +45,7 @@ export class Suite {
   readonly #world: World;
   readonly #operations: readonly Operation[];
   readonly #falsehoods: Falsehoods;
-  /** What a client knows that saw the log when it was young. */
+  /** The state of a client that saw the log when it was small. */
   readonly #state: State;
   readonly #liedAbout = new Set<string>();
 
@@ -67,9 +67,9 @@ export class Suite {
   }
 
   /**
-   * What a method believes, in whichever way it is called: members as the table has them where it has them, and others by
-   * their path.
-   * @throws Error for a method that fails without any lie, or in a way that is no `ClientError`
+   * The members that a method believes, in all variants of its call. They are named as in the table if it has them, and
+   * otherwise by their path.
+   * @throws Error for a method that fails without a lie, or whose error is not a `ClientError`
    */
   async believed(method: string): Promise<string[]> {
     const believed = new Set<string>();
@@ -103,8 +103,8 @@ export class Suite {
   }
 
   /**
-   * Members of what a method sends that can be changed on the way, or lost, without anybody noticing.
-   * @throws Error for a failure that is no `ClientError`
+   * The members of a method's requests that can be changed or omitted on the way without an error.
+   * @throws Error for a failure that is not a `ClientError`
    */
   async changeable(name: string): Promise<string[]> {
     const recording = new Recording();
@@ -115,7 +115,7 @@ export class Suite {
       if (body === undefined) continue;
       const { route, request = {} } = this.#operation({ method, path });
       if (LOOKUPS.has(route)) continue;
-      // A service ignores members that it does not know, unless the object is somebody's content.
+      // A service ignores unknown members, except in objects with arbitrary content.
       const isIgnored = (label: string) => / with another member$/.test(label) && !CONTENT.test(label);
       for (const { label } of this.#falsehoods.of(JSON.parse(body), request))
         if (!isIgnored(label) && !/(?:^|\w) twice$/.test(label) && !unnoticed.has(label))
@@ -124,7 +124,7 @@ export class Suite {
     return [...unnoticed].sort();
   }
 
-  /** Does it all anew, with every change of this name in turn, of which one may pass unnoticed. */
+  /** Repeats the call with each change of this name. One of the changes may stay unnoticed. */
   async #notices(name: string, route: string, label: string): Promise<boolean> {
     for (let n = 0; ; n++) {
       const { options, act } = await STEPS[name]!(this.#world);
@@ -151,7 +151,7 @@ export class Suite {
     }
   }
 
-  /** Routes that nothing was told of, after all methods had their turn. */
+  /** Routes without any false answer after all methods were tested. */
   routesWithoutLie(): string[] {
     const names = this.#operations.map(({ route }) => route).filter((route) => !this.#liedAbout.has(route));
     return names.map((route) => route.replace(/ (?=\/(?!livez|readyz|metrics))/, " /api/v1")).sort();
@@ -163,7 +163,7 @@ export class Suite {
     return createClient({ server: this.#world.service.url, store, ...options });
   }
 
-  /** The exchanges that are lied about: one of each route, the lookups only where they are the method's own. */
+  /** The exchanges to falsify: one for each route. Lookups are included only for their own methods. */
   #about(name: string, exchanges: readonly Exchange[]): Exchange[] {
     const byRoute = new Map(exchanges.map((exchange) => [this.#operation(exchange).route, exchange] as const));
     const own = [...byRoute].filter(([route]) => !LOOKUPS.has(route));
@@ -179,7 +179,7 @@ export class Suite {
     return Falsehoods.ofText(exchange.bytes.toString(isText(exchange) ? "utf8" : "latin1"));
   }
 
-  /** A lookup of another method is named by its route, too. */
+  /** The label of a lookup by another method includes its route. */
   #labelled(name: string, exchange: Exchange, label: string): string {
     const { route } = this.#operation(exchange);
     return LOOKUPS.has(route) && WITH_LOOKUPS.has(name) ? `${route}: ${label}` : label;
@@ -199,7 +199,7 @@ interface OpenApi {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 
-/** Those without parameters first: `/log/head` is no entry. */
+/** Routes without parameters come first: `/log/head` is not an entry. */
 function operationsOf({ paths }: OpenApi): Operation[] {
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, { responses, requestBody }]) => {
@@ -218,7 +218,10 @@ export const methodOf = (step: string): string => step.split(" (")[0]!;
 
 const isText = ({ contentType }: Exchange): boolean => !/octet-stream/.test(contentType);
 
-/** The table of what a client cannot know, as the manual has it: by method the members, in the words of `Falsehood.label`. */
+/**
+ * The table in the documentation of the members that a client cannot verify. By method, with labels of
+ * `Falsehood.label`.
+ */
 const TABLE: ReadonlyMap<string, readonly string[]> = readTable();
 
 function readTable(): ReadonlyMap<string, readonly string[]> {
@@ -237,11 +240,11 @@ function readTable(): ReadonlyMap<string, readonly string[]> {
   return table;
 }
 
-/** Members that the table lists for a method. */
+/** The members in the table for a method. */
 export const tableOf = Object.assign((name: string): string[] => [...(TABLE.get(name) ?? [])].sort(), {
   methods: (): string[] => [...TABLE.keys()].filter((name) => name !== EVERY_LIST),
 
-  /** The entry of the table that a lie falls under: empty where it is about all lists, the lie itself where there is none. */
+  /** The entry of the table that covers a lie: empty if it is about all lists, the lie itself if there is none. */
   covering(name: string, label: string): string {
     const isUnder = (token: string) =>
       token === "everything" ||

@@ -1,4 +1,4 @@
-/** A service in which something of everything has happened, and clients of some that took part. */
+/** A service with data of every kind, and the clients that made it. */
 import { randomUUID } from "node:crypto";
 import { encryptClaim } from "#cairnlog/engine/verify/claims/claims.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
@@ -12,7 +12,7 @@ export type Somebody = { readonly client: Client; readonly signer: Signer; reado
 
 export const HUMAN = "x-service:human_attestation" as const;
 export const INSTITUTIONAL = "x-service:institutional_endorsement" as const;
-/** What an offer can say. */
+/** An offer with all optional members. */
 export const OFFER = {
   category: INSTITUTIONAL,
   valid_until: "2099-12-31",
@@ -23,7 +23,7 @@ export const POLICY = {
   predicates: { field: "attestation_type", op: "eq", value: "authorship" },
   default_action_on_failure: "decline",
 };
-/** Entries before all others: enough for a whole tile. */
+/** Number of entries before all others: enough for a full tile. */
 export const FILLING = 260;
 const FAR = "2099-01-01T00:00:00.000000Z";
 
@@ -31,7 +31,7 @@ export class World {
   readonly service: TestService;
   readonly ada: Somebody;
   readonly bob: Somebody;
-  /** Holds his key in hardware, as he says. */
+  /** Declares that his key is in hardware. */
   readonly holder: Somebody;
   readonly operator: Client;
   readonly operatorSigner: Signer;
@@ -64,7 +64,7 @@ export class World {
     return world;
   }
 
-  /** Somebody with a new key, who is not registered. */
+  /** A client with a new key that is not registered. */
   somebody(): Somebody {
     const { client, signer, fingerprint } = newClient(this.service.url);
     return { client, signer: asSigner(signer), fingerprint };
@@ -81,7 +81,7 @@ export class World {
     return encryptClaim({ salary: 52_000 }, { recipient, lookupKey: this.lookupKey });
   }
 
-  /** Makes an account for somebody. @returns what it was asked for with */
+  /** Opens an account for a client. @returns the request */
   async account({ client }: Somebody) {
     const account = {
       display_name: `Ada ${randomUUID()}`,

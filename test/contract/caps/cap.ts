@@ -1,4 +1,4 @@
-/** A limit of the contract with the request that it is about, and limits made from the rows of a list. */
+/** A limit of the contract with a request that tests it, and limits made from the rows of a list. */
 import { expect } from "vitest";
 import { expectProblem, type Reply } from "../../server/harness.js";
 
@@ -8,11 +8,11 @@ export interface Cap {
   readonly unit: "characters" | "bytes" | "items" | "levels";
   readonly min: number;
   readonly max: number;
-  /** JSON Pointer under which a value outside of the cap is reported. */
+  /** JSON Pointer of the fault for a value beyond the limit. */
   readonly path: string;
   /** Whether values can hold characters beyond ASCII. */
   readonly asciiOnly?: boolean;
-  /** Makes a value of this size out of this character. */
+  /** Makes a value of this size from this character. */
   make(size: number, character: string): unknown;
   send(value: unknown): Promise<Reply>;
   /** Asserts that a value within the limit was accepted unchanged. */
@@ -25,12 +25,12 @@ export interface Route {
   readonly name: string;
   /** Sends a request that is valid except for `more`. */
   readonly send: (more: Body) => Promise<Reply>;
-  /** Where its members are reported. */
+  /** JSON Pointer below which its members are reported. */
   readonly below?: string;
 }
 
 export const taken = (reply: Reply) => expect([200, 201], reply.text.slice(0, 400)).toContain(reply.status);
-/** The answer shows the value whole. */
+/** Asserts that the answer contains the whole value. */
 function shown(reply: Reply, value: unknown): void {
   taken(reply);
   expect(reply.text.includes(JSON.stringify(value)), reply.text.slice(0, 400)).toBe(true);
@@ -69,7 +69,7 @@ export const bytes = (route: Route, frame: (text: string) => unknown, ...rows: R
 export const items = (route: Route, item: (i: number) => unknown, ...rows: Row[]) =>
   capsOf("items", (size) => Array.from({ length: size }, (_, i) => item(i)), route, rows);
 
-/** A value around one text that is exactly so many bytes of canonical JSON. */
+/** A value with one text, whose canonical JSON has exactly this number of bytes. */
 function valueOfBytes(size: number, character: string, frame: (text: string) => unknown): unknown {
   const room = size - Buffer.byteLength(JSON.stringify(frame("")));
   const filler = character.repeat(Math.floor(room / Buffer.byteLength(character)));

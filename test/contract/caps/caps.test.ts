@@ -21,7 +21,7 @@ async function expectOutside(cap: Cap, size: number, character: string): Promise
   const { status, body, text } = await cap.send(cap.make(size, character));
   const about = `${size} ${cap.unit} of ${character}: ${text.slice(0, 400)}`;
   expect([status, body.code], about).toEqual([422, "invalid-input"]);
-  // The sentence names the cap, so it is refused for its size and for nothing else.
+  // The sentence names the limit, so the value is refused only for its size.
   expect(body.errors, about).toEqual([
     { path: cap.path, message: expect.stringMatching(new RegExp(`\\b${cap.max}\\b`)) },
   ]);
@@ -45,7 +45,7 @@ test.each(allCaps(scene).map((cap) => [`${cap.name}: ${cap.min} to ${cap.max} ${
   },
 );
 
-/** Whole numbers in queries: path, name, least, most. */
+/** Whole numbers in queries: path, name, minimum, maximum. */
 const NUMBERS: readonly (readonly [path: string, name: string, min: number, max: number])[] = [
   ...[
     "/log",

@@ -14,13 +14,13 @@ import { type Body, bytes, type Cap, capsOf, items, type Route, refused, reusing
 const KIB = 1024;
 const hashNumber = (i: number): string => `sha256:${i.toString(16).padStart(64, "0")}`;
 
-/** A service, and a key that has a session. */
+/** A service, and a key with a session. */
 export class CapScene {
   service!: TestService;
   fingerprint!: string;
   /** Headers of the session. */
   bearer!: { authorization: string };
-  /** Of a key that may post claims. */
+  /** Headers with the session of a key that may post claims. */
   poster!: { authorization: string };
 
   async start(): Promise<void> {
@@ -54,7 +54,7 @@ function requestCaps(scene: CapScene): Cap[] {
   );
   let published = 0;
   const publish = (more: Body) => {
-    // Each replaces the scheduled one before it.
+    // Each policy replaces the scheduled one before it.
     const effective_from = new Date(Date.parse("2999-01-01T00:00:00Z") + published++).toISOString();
     const policy = { predicates: { all: [] }, default_action_on_failure: "hold", effective_from };
     return scene.service.post("/log/request-policies", { ...policy, ...more }, scene.bearer);
@@ -84,7 +84,7 @@ function requestCaps(scene: CapScene): Cap[] {
     ...texts(
       policy,
       ["target_fingerprint", 0, 256, anothersKey],
-      // No action is that long, so both are refused; the sentence says why.
+      // No action has that length, so both are refused; the sentence gives the reason.
       ["default_action_on_failure", 1, 64, refused(422, "invalid-input", /allow, decline, hold/)],
     ),
     ...bytes(policy, (value) => ({ field: "claims.a", op: "ne", value }), ["predicates", 0, 64 * KIB]),
@@ -204,7 +204,7 @@ function accountCaps(scene: CapScene): Cap[] {
   };
   const unknown = {
     taken({ status }: Reply) {
-      // After five unknown names it is too many wrong tries.
+      // After five unknown names the client has used up its tries.
       expect([401, 429]).toContain(status);
     },
   };

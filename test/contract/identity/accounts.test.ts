@@ -204,7 +204,7 @@ describe("POST /credentials/enroll", () => {
     expectProblem(await refused({ issuing_fingerprint: newSigner().fingerprint }), 404, "not-found");
     expectProblem(await refused({ chain_signature: undefined }), 422, "invalid-input");
     expectProblem(await refused({ credential_type: "software" }), 403, "forbidden");
-    // That one was proven, so it used the challenge up.
+    // The challenge was proven in that request, so it is used up.
     expectProblem(await refused({}), 409, "challenge-used");
     const unbound = await newKey();
     expectProblem(await send("/credentials/enroll", await enrolment(unbound, key)), 404, "not-found");

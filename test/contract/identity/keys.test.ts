@@ -55,7 +55,7 @@ describe("POST /keys/register", () => {
   });
 });
 
-/** A registration as its holder sends it. */
+/** A registration with the holder's signature. */
 function held(signer: TestSigner, pseudonym: string) {
   const { payload } = registration(signer, pseudonym);
   const statement = `{"action":"service.key.register.v1","expiration_date":null,"fingerprint":"${signer.fingerprint}","pseudonym":"${pseudonym}"}`;

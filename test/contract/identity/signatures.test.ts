@@ -21,7 +21,7 @@ beforeAll(async () => {
 async function registered(algorithm: string, key: string): Promise<string | undefined> {
   const payload = { public_key: key, key_algorithm: algorithm, pseudonym: "Mallory" };
   const { body } = await service.post("/keys/register", { payload });
-  // It has been registered before, perhaps in another spelling.
+  // The key was registered before, perhaps in another spelling.
   return body.code === "already-exists" ? undefined : body.code;
 }
 
@@ -107,7 +107,7 @@ describe("offline", () => {
     }
   });
 
-  // One that holds and one that does not of each algorithm; signatures.long.test.ts asks for all.
+  // One valid and one invalid signature of each algorithm; signatures.long.test.ts tests all.
   test.each(["ed25519", "ecdsa-p256", "rsa-2048"])("so does docs/check-receipt.sh (%s)", async (algorithm) => {
     for (const says of ["valid", "invalid"] as const) {
       const one = cases.find((candidate) => candidate.algorithm === algorithm && candidate.says === says)!;

@@ -1,4 +1,4 @@
-/** Session tokens: their content, how long they are valid, and every forgery, each of which is refused. */
+/** Session tokens: their content, their validity, and every forgery, each of which is refused. */
 import {
   createHmac,
   createPublicKey,
@@ -39,7 +39,7 @@ const operator = () => ({
   sign: (message: string | Uint8Array) => world.operatorSign(Buffer.from(message)).toString("base64"),
 });
 
-/** The claims of a session of `signer` as the service would make them, changed by `more`. */
+/** The claims that the service would put into a session of `signer`, changed by `more`. */
 function claimsOf({ fingerprint }: Pick<TestSigner, "fingerprint">, more: Json = {}): Json {
   const now = Math.floor(world.now / SECOND);
   const times = { iat: now, exp: now + 3600, auth_time: now };
@@ -47,14 +47,14 @@ function claimsOf({ fingerprint }: Pick<TestSigner, "fingerprint">, more: Json =
   return { ...names, ...times, recovery: false, ...more };
 }
 
-/** A token of any header and claims, signed by the operator key unless something else is asked for. */
+/** A token with any header and claims, signed by the operator key by default. */
 function forge(header: Json, claims: Json, signer = (input: Buffer) => world.operatorSign(input)): string {
   const input = `${encode(header)}.${encode(claims)}`;
   return `${input}.${signer(Buffer.from(input)).toString("base64url")}`;
 }
 const EDDSA = { alg: "EdDSA", typ: "JWT" };
 
-/** The operator's public key as an attacker reads it, in the forms he might take for an HMAC secret. */
+/** The operator's public key in the forms that an attacker may try as an HMAC secret. */
 async function publicKey(): Promise<{ pem: string; key: KeyObject }> {
   const { public_key: pem } = (await service.get("/log/operator-key")).body;
   return { pem, key: createPublicKey(pem) };
@@ -261,7 +261,7 @@ describe("refused with 401 is", () => {
     const renewed = (await renew(second)).body.token;
     for (const token of [second, renewed]) expect((await use(token)).status).toBe(200);
     await set("the second password", "the first password");
-    // The clock stands still here, so the time of a session cannot show under which password it began.
+    // The clock stands still, so the time of a session cannot show the password at its beginning.
     for (const token of [first, second, renewed]) await expectRefused(token);
     expect((await use(await tokenBy("the second password"))).status).toBe(200);
   });

@@ -1,4 +1,4 @@
-/** Anchoring and signing on demand over HTTP: who may do it, the answers, and that nothing else in the log changes. */
+/** Anchoring and signing on request over HTTP: who may do it, the answers, and that nothing else in the log changes. */
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -147,7 +147,7 @@ describe("POST /log/anchor", () => {
     await service.post("/log/anchor", {}, operator);
     expect(await metric('cairnlog_anchors{status="pending"}')).toBe(1);
     expect(await metric('cairnlog_anchors{status="confirmed"}')).toBe(0);
-    // Anchored by the test's clock, which stands at the beginning of 2025.
+    // The anchor has the time of the test's clock, which is at the beginning of 2025.
     expect(await metric("cairnlog_anchor_oldest_pending_seconds")).toBeGreaterThan(86_400);
     calendar.height = 800_000;
     await world.anchoring.upgrade();

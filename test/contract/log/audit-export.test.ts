@@ -92,7 +92,7 @@ describe("GET /audit/export", () => {
 
   test.each([
     "page=11&page_size=1000",
-    // 10,001: one entry too far.
+    // 10,001: one entry beyond the limit.
     "page=73&page_size=137",
     "page_size=1001",
     "page_size=0",
@@ -110,7 +110,7 @@ describe("GET /audit/export", () => {
     expect(whole.body).toMatchObject({ page: 10, page_size: 1000, total: 10_000, truncated: false });
     expect(whole.body.entries).toHaveLength(1000);
     expect(whole.body.entries.at(-1).id).toBe(10_000);
-    // The first page says so as well as the last.
+    // The first page has the same values as the last.
     expect((await service.get("/audit/export?page_size=1")).body).toMatchObject({ total: 10_000, truncated: false });
 
     await log.append({ event_type: "filler", payload: { n: missing } });
@@ -118,7 +118,7 @@ describe("GET /audit/export", () => {
     expect(last.body).toMatchObject({ total: 10_001, truncated: true });
     expect(last.body.entries.at(-1).id).toBe(10_000);
     expect((await service.get("/audit/export?page_size=1")).body).toMatchObject({ total: 10_001, truncated: true });
-    // Unreached entries come after the last one that was reached.
+    // The entries that were not reached follow the last one that was reached.
     const rest = await service.get("/audit/export?after_id=10000");
     expect(rest.body).toMatchObject({ total: 1, truncated: false, entries: [{ id: 10_001 }] });
   });

@@ -105,7 +105,7 @@ describe("the verifier", () => {
   const judge = (candidate: string) => verifyCheckpoint(candidate, key, NAME);
   const signed = (body: string) => `${body}\n${signatureLine(body, NAME, pair)}`;
 
-  // As these keys' owners publish them, made by Go's golang.org/x/mod/sumdb/note.
+  // Published signatures by these keys' owners, made with Go's golang.org/x/mod/sumdb/note.
   test.each([
     "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW",
     "sum.golang.org+033de0ae+Ac4zctda0e5eza+HJyk9SxEdh+s3Ux18htTTAD8OuAn8",

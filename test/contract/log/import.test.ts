@@ -12,7 +12,7 @@ import { canonical, newManifest, newSigner, registration, sha256, submission } f
 
 const alice = newSigner();
 const bob = newSigner();
-/** Whom the odd entries name. */
+/** The key that the odd entries name. */
 const victim = newSigner();
 const manifest = newManifest("An old report");
 const AUTHORSHIP = "https://x-service.example/predicates/authorship/v1";
@@ -42,7 +42,7 @@ const attestation = {
   tags: ["Old", "report"],
 };
 
-/** Ids 1 to 6; the attestation is 3, the offer 4. */
+/** Entries 1 to 6. The attestation is entry 3, the offer entry 4. */
 const beginning: Wanted[] = [
   registered(alice, "Alice"),
   registered(bob, "Bob"),
@@ -323,7 +323,7 @@ describe("with live entries behind", () => {
       const proven = await client.log.entry(id);
       expect(proven).toMatchObject({ entry: { id }, proof: { leaf_index: leafIndex } });
     }
-    // The third one came with a proof that is none.
+    // The third entry came with an invalid proof.
     for (const reading of [client.log.entry(entries[2]!.id), all(client.log.since(0))])
       await expect(reading).rejects.toThrow(/OpenTimestamps/);
     expect(await all(client.log.since(entries[2]!.id))).toEqual(entries.slice(3));

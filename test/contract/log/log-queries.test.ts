@@ -51,7 +51,7 @@ describe("GET /log", () => {
     expect(await ids(`/log?search=${hash}`)).toEqual([3]);
     expect(await ids(`/log?search=SHA256:${hash.toUpperCase()}`)).toEqual([3]);
     expect(await ids(`/log?search=sha256:${hash.slice(0, 20)}`)).toEqual([3]);
-    // Stored with its prefix, it does not begin with bare digits; its tail and middle match nothing.
+    // The hash is stored with its prefix, so it does not begin with bare digits. Its end and middle match nothing.
     expect(await ids(`/log?search=${hash.slice(0, 20)}`)).toEqual([]);
     expect(await ids(`/log?search=${hash.slice(20)}`)).toEqual([]);
   });

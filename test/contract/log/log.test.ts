@@ -8,7 +8,7 @@ type Version = 1 | 2;
 const leaf = (digest: string, version: Version) => sha256((version === 2 ? "\0" : "") + digest);
 const node = (left: string, right: string, version: Version) => sha256((version === 2 ? "\x01" : "") + left + right);
 
-/** The root by the definition: level by level, the last one doubled where it has no neighbour. */
+/** The root by the definition: level by level, with the last node doubled if it has no neighbour. */
 function rootOf(digests: readonly string[], version: Version): string {
   let level = digests.map((digest) => leaf(digest, version));
   while (level.length > 1)
@@ -18,7 +18,7 @@ function rootOf(digests: readonly string[], version: Version): string {
   return level[0]!;
 }
 
-/** The root to which an audit path leads. */
+/** The root that an audit path gives. */
 function climb(path: readonly string[], digest: string, leafIndex: number, treeSize: number, version: Version): string {
   const rest = [...path];
   let hash = leaf(digest, version);

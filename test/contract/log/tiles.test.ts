@@ -72,7 +72,7 @@ describe.each(VERSIONS)("tree version %i", (version) => {
 
   test("root and inclusion proofs of sizes around 256 and 512 can be rebuilt from tiles alone", async () => {
     const tiles = new Map<string, string[]>();
-    /** A complete node of the tree of `size` leaves: from a tile that this size promises. */
+    /** A complete node of the tree of `size` leaves, from a tile of that size. */
     const complete = async (level: number, index: number, size: number): Promise<string> => {
       const tileLevel = Math.floor(level / 8);
       const first = index * 2 ** (level % 8);
@@ -84,7 +84,7 @@ describe.each(VERSIONS)("tree version %i", (version) => {
       while (hashes.length > 1) hashes = above(hashes, version);
       return hashes[0]!;
     };
-    /** Any node: a last one that is not complete is made of its children, or of its one child twice. */
+    /** Any node. An incomplete last node is computed from its children, or from its only child twice. */
     const any = async (level: number, index: number, size: number): Promise<string> => {
       if ((index + 1) * 2 ** level <= size) return complete(level, index, size);
       const left = await any(level - 1, 2 * index, size);

@@ -18,7 +18,7 @@ describe("paths and methods", () => {
   );
 
   test("a part of a path means the same percent-encoded", async () => {
-    // The other tests need an empty log.
+    // A service of its own, because the other tests need an empty log.
     const own = await startTestService();
     const signer = newSigner();
     await own.post("/keys/register", registration(signer));

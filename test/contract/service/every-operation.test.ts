@@ -1,9 +1,9 @@
-/** What every operation has: an area, a rate limit that it counts against, and an answer that other origins may read or not. */
+/** The properties of every operation: an area, a rate limit, and whether other origins may read its answer. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { type Reply, startTestService, type TestService } from "../../server/harness.js";
 import { type Operation, operationsOf } from "../tour.js";
 
-/** Every limit, as the headers name it. */
+/** Every limit, as the headers describe it. */
 const POLICIES = {
   general: '"general";q=100;w=60',
   "key-registration": '"key-registration";q=10;w=3600',
@@ -13,7 +13,7 @@ const POLICIES = {
   anchoring: '"anchoring";q=12;w=3600',
 } as const;
 
-/** The operations that count against another limit than the general one. */
+/** The operations with another limit than the general one. */
 const OWN_LIMITS: Readonly<Record<string, keyof typeof POLICIES>> = {
   "POST /api/v1/keys/register": "key-registration",
   "POST /api/v1/attestations": "attestation",
@@ -25,7 +25,7 @@ const OWN_LIMITS: Readonly<Record<string, keyof typeof POLICIES>> = {
 /** Probes of the operator's own machines, which are never refused. */
 const UNCOUNTED = ["GET /livez", "GET /readyz", "GET /metrics"];
 
-/** The area of the first pattern that fits a path. */
+/** The first pattern that matches a path gives its area. */
 const AREAS: readonly (readonly [RegExp, string])[] = [
   [/^\/api\/v1\/(log\/(attestation-requests|request-policies)|inbox)/, "Attestation requests"],
   [/^\/api\/v1\/(log|audit)(\/|$)/, "Log"],
@@ -50,7 +50,7 @@ beforeAll(async () => {
   operations = operationsOf(await service.openApi());
 });
 
-/** Asks an operation, as a client that has not asked before. What it names does not exist, and a body is an empty object. */
+/** Sends a request from a new client. The things that it names do not exist, and a body is an empty object. */
 function ask({ method, path, definition }: Operation, client: number): Promise<Reply> {
   const headers = { "x-forwarded-for": `198.51.${client >> 8}.${client & 255}` };
   const filled = path.replaceAll(/\{(\w+)\}/g, "99999");

@@ -1,6 +1,6 @@
 /**
- * The end of a request, where two readers could disagree. Behind each request is another one, as an attacker would
- * smuggle it past a proxy; it must never be answered.
+ * The end of a request, where two readers could disagree. Another request follows each request, as an attacker would
+ * smuggle it past a proxy. It must never be answered.
  */
 import { connect } from "node:net";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -17,7 +17,7 @@ const post = (...headers: string[]) =>
   `${["POST /api/v1/keys/register HTTP/1.1", "Host: x", ...headers].join("\r\n")}\r\n\r\n`;
 const get = (...headers: string[]) => `${["GET /livez HTTP/1.1", "Host: x", ...headers].join("\r\n")}\r\n\r\n`;
 
-/** Everything that comes until the service closes the connection. Sends `parts` one after the other. */
+/** Sends `parts` one after the other. Returns everything that is received until the service closes the connection. */
 function untilClosed(parts: readonly string[]): Promise<string> {
   return new Promise((resolve) => {
     let received = "";
@@ -170,7 +170,7 @@ describe("chunks", () => {
     ["with a request for a trailer", (text) => `${size(text)}\r\n${text}\r\n0\r\n`],
   ];
   test.each(spellings)("%s: the bytes behind it are not a request", async (_, spell) => {
-    // Refused at once, and after a signature was made.
+    // Some are refused at once, and some after a signature was made.
     for (const request of [post("Transfer-Encoding: chunked") + spell("[]"), register(spell)])
       for (const parts of [together, apart]) expect(await untilClosed(parts(request))).not.toContain("smuggled");
   });

@@ -1,4 +1,4 @@
-/** Hostile input: each gets a clear 4xx, never 500, and never becomes an entry. */
+/** Hostile input: each request gets a clear 4xx, never 500, and never becomes an entry. */
 import { connect } from "node:net";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../server/harness.js";

@@ -9,7 +9,7 @@ const limited = (settings: Record<string, string> = {}) =>
 const from = (address: string) => ({ "x-forwarded-for": address });
 const remaining = (reply: Reply) => Number(reply.headers.get("ratelimit-remaining"));
 
-/** Stops the time of day, and gives a function that sets it so many milliseconds after that. */
+/** Stops the clock. Returns a function that sets it to this number of milliseconds after that moment. */
 function stopTime(): (milliseconds: number) => void {
   const start = Date.now();
   const day = vi.spyOn(Date, "now").mockReturnValue(start);
@@ -128,7 +128,7 @@ describe("with the default limits", () => {
 
 test("without trusted proxies X-Forwarded-For is nothing", async () => {
   const service = await limited({ SERVICE_TRUSTED_PROXIES: "", SERVICE_RATE_LIMIT_GENERAL: "4" });
-  // The harness reads it from the service, which counts.
+  // The harness reads the document from the service, which counts the request.
   await service.openApi();
   const statuses: number[] = [];
   for (let i = 0; i < 4; i++) statuses.push((await service.get("/log", from(`192.0.2.${i}`))).status);

@@ -14,7 +14,7 @@ beforeAll(async () => {
   operations = operationsOf(document);
 });
 
-/** Fields of each object of the specification that occur here; those with `!` must be there. */
+/** The used fields of each object of the specification; those with `!` are required. */
 const FIELDS: Readonly<Record<string, string>> = {
   document: "openapi! info! servers! tags! paths! components!",
   info: "title! version! summary description license!",

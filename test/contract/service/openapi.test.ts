@@ -27,7 +27,7 @@ import { writeExamples } from "../writeexamples.js";
 const MINUTE = 60_000_000;
 const DAY = 24 * 60 * MINUTE;
 const CATEGORY = "x-service:institutional_endorsement";
-/** Values that name nothing, by parameter. */
+/** Values by parameter that name nothing that exists. */
 const NOTHING: Readonly<Record<string, string | number>> = {
   fingerprint: `sha256:${"0".repeat(64)}`,
   request_id: "6d8f1c86-3f1f-4f0e-9b7e-1d0a2c9f5e11",
@@ -40,7 +40,7 @@ const NOTHING: Readonly<Record<string, string | number>> = {
 const nothing = ({ path }: Operation) =>
   Object.fromEntries([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => [name!, NOTHING[name!] ?? 99_999]));
 
-/** Answers that only a fault brings about, and where they are brought about. */
+/** Answers that need a fault, and the tests that cause it. */
 const NEEDS_A_FAULT: Readonly<Record<number, string>> = {
   408: "a body that does not arrive in time (test/server/http/bounds.test.ts)",
   500: "damage to the log (test/log/write/faults.test.ts)",
@@ -401,7 +401,7 @@ describe("every operation refuses as it should", () => {
     ({ schemas } = (await world.service.openApi()).components);
   });
 
-  /** The parts that get a request past the gate; everything else in it is wrong. */
+  /** The parts of a request that authentication needs. Everything else in it is wrong. */
   async function pass(operation: Operation) {
     if (operation.id === "post_auth_password") return { body: await proof(ada) };
     if (takesProof(operation)) return { body: { auth: await proof(ada) } };
@@ -422,7 +422,7 @@ describe("every operation refuses as it should", () => {
 
   test("401: no session and no proof", async () => {
     for (const operation of tour.which((one) => takesSession(one) || takesProof(one))) {
-      // Where a proof is needed in some cases only, one that does not hold is refused.
+      // If only some cases need a proof, an invalid proof is refused.
       const isOptional = Object.keys(operation.definition.security[0] ?? { session: [] }).length === 0;
       const headers = isOptional ? { authorization: "Bearer a.b.c" } : {};
       await ask(operation.id, 401, { params: nothing(operation), headers, ...bodyOf(operation, {}) });
@@ -520,6 +520,6 @@ test("every answer that the document promises was seen, but those that need a fa
       .map((status) => `${id} ${status}`),
   );
   expect(promised.filter((answer) => !tour.seen.has(answer))).toEqual([]);
-  // The harness has checked that nothing else was.
+  // The harness has checked that there were no other answers.
   expect(tour.operations.size).toBeGreaterThanOrEqual(70);
 });

@@ -183,7 +183,7 @@ describe("names that objects have by themselves, on the log", () => {
       source_hash: manifest.document.content_hash,
     });
     expect(verdict.layer1.status).toBe("valid");
-    // Without one of them it is another manifest.
+    // A manifest without one of these members is another manifest.
     const { toString: _, ...less } = manifest;
     const forged = { ...submission(signer, manifest), manifest: less };
     expectProblem(await service.post("/attestations", forged), 422, "invalid-signature");

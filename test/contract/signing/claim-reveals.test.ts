@@ -1,4 +1,4 @@
-/** Revealing claims over HTTP: the limit, and that nothing is stored. */
+/** Revealing claims over HTTP: the limit, and that nothing of a reveal is stored. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";

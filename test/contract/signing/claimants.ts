@@ -9,13 +9,13 @@ export const newLookupKey = (): string => sha256(randomUUID());
 export const sealed = (lookupKey = newLookupKey(), value: unknown = plaintext) =>
   seal(value, recipient.point, { lookupKey });
 
-/** An entry as it was before commitments were keyed. */
+/** A claim's entry from before keyed commitments. */
 export const preUpgrade = (lookup_key = newLookupKey()) => ({
   event_type: "encrypted_claim",
   payload: { ciphertext: "AAAA", commitment: sha256(jcs(plaintext)), lookup_key },
 });
 
-/** POST below `/api/v1` of the service that is meant. */
+/** POSTs below `/api/v1` of a service. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
 export type Post = (path: string, body: unknown, headers?: Record<string, string>) => Promise<{ body: any }>;
 
@@ -27,7 +27,7 @@ export const accountOf = (signer: TestSigner, credential_type: "hardware" | "sof
   device_label: "a token",
 });
 
-/** A key that is registered and on an account. */
+/** A registered key on an account. */
 export async function holder(post: Post, credential_type: "hardware" | "software"): Promise<TestSigner> {
   const signer = newSigner();
   await post("/keys/register", registration(signer));

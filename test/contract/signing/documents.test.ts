@@ -51,7 +51,7 @@ describe("POST /documents/sign", () => {
         document_hash: `sha256:${hash}`,
       });
 
-      // If the same manifest and type are submitted in the other way, it is the same attestation.
+      // Submitting the same manifest and type by the other route gives the same attestation.
       const again = await service.post("/attestations", {
         manifest: first.body.manifest,
         public_key_pem: signer.publicKey,

@@ -75,7 +75,7 @@ describe("permissions", () => {
   });
 });
 
-/** How each state is reached. */
+/** The steps to each state. */
 const STATES: Readonly<Record<string, { status: string | null; reach(pair: Pair): Promise<unknown> }>> = {
   none: { status: null, reach: async () => {} },
   offered: { status: "offered", reach: (pair) => done("offer", pair) },
@@ -118,7 +118,7 @@ const STATES: Readonly<Record<string, { status: string | null; reach(pair: Pair)
 };
 type Move = Exclude<Command, "revocation-alert">;
 const OPEN_AGAIN = { none: "offered", "expired offer": "offered", expired: "offered", withdrawn: "offered" };
-/** Where each command leads from each state; missing: refused. */
+/** The new state for each command and state; refused if absent. */
 const TABLE: Readonly<Record<Move, Readonly<Record<string, string>>>> = {
   offer: { ...OPEN_AGAIN, "acceptance revoked": "offered" },
   accept: { offered: "pending_activation" },
@@ -142,7 +142,7 @@ describe.each(Object.entries(STATES))("from %s", (name, { status, reach }) => {
     const reply = await act(command, pair);
     const expected = TABLE[command][name];
     if (expected === undefined) {
-      // api.md: acceptance of anything but a live offer is 409, also where there is no offer at all.
+      // api.md: accepting anything except a live offer is 409, even if there is no offer at all.
       expectProblem(reply, name === "none" && command !== "accept" ? 404 : 409);
       expect(await received(pair)).toEqual(before);
       expect(await service.entryCount()).toBe(entries);

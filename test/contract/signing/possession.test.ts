@@ -1,4 +1,4 @@
-/** A signature from the log, sent again over HTTP: what else it may say is for who holds the key. */
+/** A signature from the log, sent again over HTTP: only the holder of the key may use it for other statements. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../server/harness.js";
 import { bearerOf, proofOf } from "../../server/proofs.js";
@@ -60,7 +60,7 @@ describe("a signature that the log has makes another attestation", () => {
       401,
       "unauthenticated",
     );
-    // A proxy's own credentials are none of ours.
+    // Credentials for a proxy are not a session.
     const basic = { authorization: "Basic dXNlcjpwYXNz" };
     expectProblem(await service.post("/attestations", replayed, basic), 403, "proof-required");
   });

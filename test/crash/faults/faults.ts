@@ -138,7 +138,7 @@ const longFailure = withLog("every commit fails for a while", async (faulty) => 
   await faulty.recover();
 });
 
-/** The disk fails while memory is read again after a failure. */
+/** The disk fails while memory is restored after a failure. */
 const restoreCases = (["lastBatch", "batchAt", "tile"] as const).map((read) =>
   withLog(`${read} cannot be read after a commit failed`, async (faulty) => {
     await faulty.storm({ waves: 30, width: 20 });
@@ -168,7 +168,7 @@ const readCases = (["get", "range"] as const).map((read) =>
   }),
 );
 
-/** Entries after which postings are written as a run; four runs become one. */
+/** Number of entries after which postings are written as a run. Four runs are merged into one. */
 const RUN = 4_096;
 
 const flushCases = FATES.map((fate) =>
@@ -179,7 +179,7 @@ const flushCases = FATES.map((fate) =>
       const failed = await faulty.storm({ waves: 10, width: 100 });
       faulty.expect(failed === 0, "appends failed, though only what finds them is late");
     }
-    // The next entries bring it on its way again; otherwise memory would hold all that comes.
+    // The next entries trigger it again. Otherwise memory would hold all later postings.
     for (let wave = 0; wave < 60 && faulty.log.size - faulty.inRuns > RUN; wave++) {
       await faulty.storm({ waves: 1, width: 20 });
       await sleep(20);
@@ -192,10 +192,10 @@ const flushCases = FATES.map((fate) =>
   }),
 );
 
-/** Every entry has a posting of each: enough of them that what a merge writes is more than one transaction. */
+/** Every entry has a posting of each class. There are enough entries that a merge takes more than one transaction. */
 const CLASSES = [7, 11, 13];
 
-/** Without a log around them, which would take seconds to grow as large. */
+/** Without a log, which would take seconds to become large enough. */
 const mergeCases = (["writeRun", "writeBlocks", "removeBlocks"] as const).flatMap((kind) =>
   FATES.map(
     (fate): FaultCase => ({
@@ -230,7 +230,7 @@ const mergeCases = (["writeRun", "writeBlocks", "removeBlocks"] as const).flatMa
             await postings.settle().catch(() => {});
           };
           let size = 0;
-          // The fault comes with the fourth run, when there is something to merge.
+          // The fault occurs with the fourth run, which triggers a merge.
           for (let run = 0; run < 3; run++) await grow();
           faults.postings.set(kind, fate);
           for (let run = 0; run < 4; run++) {

@@ -28,7 +28,7 @@ export interface FaultCase {
   run(engine: Engine): Promise<readonly string[]>;
 }
 
-/** Before the disk has it; after the disk has it. */
+/** A commit fails before or after its data is on disk. */
 export type Fate = "not persisted" | "persisted anyway";
 
 export class Faults {
@@ -40,9 +40,9 @@ export class Faults {
   reads = new Set<"get" | "range" | "batchAt" | "lastBatch" | "tile">();
   /** The fate of the next write of this kind of postings. */
   postings = new Map<keyof PostingTables, Fate>();
-  /** Stands in for the operator key while it is set. */
+  /** Replaces the operator key's signing function, if set. */
   sign: ((messages: readonly Uint8Array[]) => Promise<readonly Uint8Array[]>) | null = null;
-  /** Faults that took place. */
+  /** Number of injected faults. */
   injected = 0;
 
   wrap(store: Store): Store {
@@ -91,12 +91,12 @@ export const note = (n: number) => ({
 const LIMIT_MS = 20_000;
 
 const WAVES = 6;
-/** Appends of a wave: enough not to wait until the disk is free, so that batches are in every stage at once. */
+/** Number of appends in a wave: enough that batches are in every stage at once while the disk is busy. */
 const WIDTH = 150;
-/** Appends of a storm. */
+/** Number of appends in a storm. */
 export const STORM = WAVES * WIDTH;
 
-/** @throws Error when `work` takes so long that nobody would wait for it */
+/** Awaits `work` with a time limit. @throws Error when the limit is exceeded */
 export async function answered<T>(what: string, work: Promise<T>, milliseconds = LIMIT_MS): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -113,7 +113,7 @@ export class FaultyLog {
   readonly faults = new Faults();
   readonly problems: string[] = [];
   readonly acknowledged: Receipt[] = [];
-  /** Numbers of notes that were refused and must not be in the log. */
+  /** Numbers of refused notes, which must not be in the log. */
   readonly refused = new Set<number>();
   readonly codes = new Set<string>();
   log!: Log;
@@ -138,7 +138,7 @@ export class FaultyLog {
     this.#pool = pool;
   }
 
-  /** Opens it, or closes it and opens it again; `mapSize`: how large it may be from now on. */
+  /** Opens the log, or closes and reopens it. `mapSize`: its maximum size from now on. */
   async reopen(mapSize = this.#mapSize): Promise<void> {
     await this.log?.close();
     const { path } = this.#folder;
@@ -154,7 +154,7 @@ export class FaultyLog {
     return Math.max(0, ...this.#store.postings.runs().map(({ to }) => to));
   }
 
-  /** Appends notes in waves. Resolves when all are answered. @returns how many failed */
+  /** Appends notes in waves. Resolves when all have been answered. @returns the number of failures */
   async storm({ waves = WAVES, width = WIDTH, wait = LIMIT_MS } = {}): Promise<number> {
     const appends: Promise<void>[] = [];
     let failed = 0;
@@ -185,7 +185,7 @@ export class FaultyLog {
     if (!holds) this.problems.push(problem);
   }
 
-  /** Memory equals the disk, and both contain every acknowledged change. */
+  /** Checks that memory equals the disk, and that both contain every acknowledged change. */
   async check(when: string, isPersistedAnyway = false): Promise<void> {
     const { log } = this;
     const report = await log.verify();
@@ -206,7 +206,7 @@ export class FaultyLog {
       if (this.refused.has(payload.n as number)) this.problems.push(`${when}: entry ${id} was refused`);
   }
 
-  /** The fault is over: appends work, and all is there after a restart. */
+  /** Checks the state after the fault: appends work, and everything is there after a restart. */
   async recover(isPersistedAnyway = false): Promise<void> {
     const { faults } = this;
     faults.commits = [];

@@ -9,7 +9,7 @@ const pending = { proof: one, status: "pending", isSettled: false } as const;
 const confirmed = { proof: two, status: "confirmed", isSettled: true } as const;
 const FIRST = 1_700_000_000_000_000;
 
-/** A log of four entries and a clock that stands still. */
+/** A log of four entries and a stopped clock. */
 async function openAnchored(): Promise<{ log: Log; path: string; clock: { now: number } }> {
   const clock = { now: FIRST };
   const { log, path } = await openTestLog({ clock: () => clock.now });
@@ -77,7 +77,7 @@ describe("an anchor", () => {
     expect(log.entryJsonAt(3)!.toString()).toBe(`${before.slice(0, -1)},"ots_proof":"${one.toString("base64")}"}`);
     expect(log.entryAt(0)).toMatchObject({ payload: note.payload, ots_proof: two.toString("base64") });
     expect(log.entryAt(1)).not.toHaveProperty("ots_proof");
-    // The highest, not the latest.
+    // The highest index, not the latest anchor.
     expect(log.anchors.totals).toEqual({ newest: 3, pending: 1, confirmed: 1 });
     expect(await log.verify()).toMatchObject({ valid: true });
   });

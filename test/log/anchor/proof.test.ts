@@ -76,7 +76,7 @@ test("a proof is one of its own digest alone", () => {
   expect(isProofOf(detached(DIGEST, rest), DIGEST)).toBe(true);
   expect(isProofOf(detached(DIGEST, rest), hash("sha256", DIGEST))).toBe(false);
   expect(isProofOf(detached(DIGEST, rest), DIGEST.subarray(1))).toBe(false);
-  // The same bytes, labelled as another kind of digest.
+  // The same bytes under the label of another hash function.
   expect(isProofOf(hex(HEADER, "67", DIGEST, rest), DIGEST)).toBe(false);
   expect(isProofOf(hex(HEADER, "02", DIGEST.subarray(0, 20), rest), DIGEST.subarray(0, 20))).toBe(false);
   for (const bytes of ["", "ff", HEADER]) expect(isProofOf(hex(bytes), DIGEST)).toBe(false);
@@ -84,11 +84,11 @@ test("a proof is one of its own digest alone", () => {
 
 test("imported entries keep their proofs, and more is expected of those that calendars owe something", async () => {
   const known = Object.entries(CASES);
-  // No hash covers a proof, so entries are made first.
+  // No hash covers a proof, so the entries are made first and get their proofs later.
   const entries = chain([...known.map(() => ({})), {}, {}]).map((entry, i) => {
     const found = known[i]?.[1];
     if (found) return { ...entry, ots_proof: proofOf(Buffer.from(entry.entry_hash, "hex"), found).toString("base64") };
-    // One whose proof cannot be read, and one without.
+    // One entry whose proof cannot be read, and one without a proof.
     return i === known.length ? { ...entry, ots_proof: "AAAA" } : entry;
   });
   const path = `${temporaryFolder()}/log`;

@@ -1,4 +1,4 @@
-/** A data file altered behind the log's back: `verify` reports each fault. */
+/** A data file that was changed directly: `verify` reports each fault. */
 import { open } from "lmdb";
 import { expect, test } from "vitest";
 import { checkChunk } from "#cairnlog/engine/log/check/verify-chunk.js";
@@ -73,7 +73,7 @@ test.each([1, 2])("an altered tile of tree version %i is named", async (version)
   expect(await errorsAfter(path)).toContainEqual(expect.objectContaining({ code: "tile-mismatch" }));
 });
 
-/** The stretch [from, to) of a closed log of `to` entries, checked on this thread after each change. */
+/** Checks the stretch [from, to) of a closed log of `to` entries on this thread after each change. */
 async function withStretch(
   path: string,
   [from, to]: readonly [number, number],

@@ -9,7 +9,7 @@ import { replaceHeads } from "../tamper.js";
 const CHUNK = 4096;
 const operators = Operators.of(testOperator.public).chain;
 
-/** A closed log of so many entries. */
+/** A closed log of this size. */
 async function builtLog(size: number): Promise<string> {
   const { log, path } = await openTestLog();
   for (let n = 0; n < size; n += 512)
@@ -55,7 +55,7 @@ test("one that is broken off checks no further stretch, and fails with the reaso
   const run: number[] = [];
   const controller = new AbortController();
   const reason = new Error("broken off by the test");
-  // A pool of its own would do: this one counts.
+  // Counts the tasks of the pool.
   const pool: Pool = {
     ...testPool,
     run(url, name, input, transfer) {

@@ -1,4 +1,4 @@
-/** Entries of a history as another writer makes them: hashed by the rules of `spec.md`, in a few lines of our own. */
+/** Entries of a history by another writer: hashed by the rules of `spec.md`, in a few lines of independent code. */
 import { createHash, type KeyObject, sign } from "node:crypto";
 import canonicalize from "canonicalize";
 
@@ -21,19 +21,19 @@ export interface Wanted {
   readonly timestamp?: string;
   readonly event_type?: string;
   readonly payload?: Record<string, unknown>;
-  /** Null: the member is left out, which means 1. */
+  /** Null: the member is omitted, which means 1. */
   readonly chain_version?: 1 | 2 | null;
   readonly ots_proof?: string;
 }
 
-/** The moment number `n` of a test, canonical form. */
+/** Moment number `n` of a test, in canonical form. */
 export const momentNumber = (n: number): string =>
   new Date(Date.UTC(2020, 0, 1) + n * 60_000).toISOString().replace("Z", "000Z");
 
-/** An event of no consequence: version 2 entries of the service's log are of known types. */
+/** An event without effect. Version 2 entries of the service's log must have known types. */
 function someEvent(n: number, version: 1 | 2 | null) {
   if (version !== 2) return { event_type: "note", payload: { n } };
-  // As they are served: members in the order of RFC 8785.
+  // In the served form: members in the order of RFC 8785.
   const claim = { ciphertext: "", commitment: "", commitment_alg: "", ephemeral_public_key: "" };
   const event_type = "encrypted_claim";
   return { event_type, payload: { ...claim, event_type, lookup_key: "", n, nonce: "" } };
@@ -77,7 +77,7 @@ function canonicalUtc(timestamp: string): string {
 
 export const line = (entry: object): Buffer => Buffer.from(JSON.stringify(entry));
 
-/** `spec.md`, Merkle hashing: pairs up the row, the last one with itself, until one is left. */
+/** `spec.md`, Merkle hashing: nodes are paired, the last one with itself, until one is left. */
 export function definedRoot(digests: readonly string[], version: 1 | 2): string {
   const [leafPrefix, nodePrefix] = version === 2 ? ["\0", "\x01"] : ["", ""];
   let row = digests.map((digest) => sha256(leafPrefix + digest));

@@ -1,4 +1,4 @@
-/** Imports: what is kept, what is refused and at which line, and the log afterwards. */
+/** Imports: the accepted data, refusals with their lines, and the log afterwards. */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import fc from "fast-check";
@@ -42,7 +42,7 @@ test("a file that another import has put in the place of its own is not taken fo
   const signer = {
     ...testOperator,
     sign: (messages: readonly Uint8Array[]) => {
-      // The same bytes, but not the file that is being written.
+      // A copy with the same bytes. It is not the file that is being written.
       copyFileSync(built, `${built}.copy`);
       renameSync(`${built}.copy`, built);
       return testOperator.sign(messages);
@@ -154,7 +154,7 @@ test.each(BROKEN)("a file %s is refused by line, and the log stays empty", async
 });
 
 const LARGEST = 16 * 2 ** 20;
-/** An entry whose line has so many bytes and, as most of its text takes two bytes a character, far fewer characters. */
+/** A line of this number of bytes. Most of its characters have two bytes, so it has far fewer characters. */
 function lineOfBytes(size: number): Buffer {
   const empty = line(chain([{ payload: { text: "" } }])[0]!).length;
   const text = "ü".repeat((size - empty) >> 1) + "x".repeat((size - empty) % 2);

@@ -1,4 +1,4 @@
-/** Writing a history from elsewhere: the checks, the result on disk, and where it continues. */
+/** Writing a history from elsewhere: the checks, the result on disk, and where a later import continues. */
 import { createPrivateKey } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";

@@ -7,14 +7,14 @@ import { arrayList, disjointUnion, type IndexList, intersect } from "#cairnlog/e
 
 const SIZE = 3_000;
 
-/** What all lists have, found `steps` at a time. */
+/** The common items of all lists, found in turns of `steps`. */
 function intersection(lists: readonly IndexList[], from: number, to: number, steps = Number.POSITIVE_INFINITY) {
   const found: number[] = [];
   for (let next = from; next < to; ) ({ next } = intersect(lists, { from: next, to, steps }, found));
   return found;
 }
 
-/** Dense, sparse and in clumps, so that windows are walked, left early and leapt over. */
+/** Dense, sparse and clustered, so that windows are walked, left early and skipped. */
 const indexes = fc
   .tuple(
     fc.array(fc.nat(SIZE - 1), { maxLength: 40 }),

@@ -10,7 +10,7 @@ const hex = (length: number) =>
   fc
     .array(fc.constantFrom(..."0123456789abcdef"), { minLength: length, maxLength: length })
     .map((digits) => digits.join(""));
-/** Few and alike, so that prefixes are shared beyond the sixteen bytes that an index keeps. */
+/** Few and similar values, so that prefixes are shared beyond the sixteen bytes in an index. */
 const STEM = "ab12".repeat(16);
 const hash = fc.oneof(
   hex(2).map((end) => STEM.slice(0, 62) + end),
@@ -92,7 +92,7 @@ function matches(entry: Entry, criteria: Criteria): boolean {
     : values.some((value) => value.startsWith(term));
 }
 
-/** Nearly every entry has a hash that begins so. */
+/** Nearly every entry has a hash with this beginning. */
 const isTooWide = (search: string | undefined) =>
   /^(?:s(?:h(?:a(?:2(?:5(?:6(?::[0-9a-f]{0,3})?)?)?)?)?)?)$/i.test(search ?? "");
 
@@ -127,7 +127,7 @@ test("a search for what is no hex finds no hash, however that begins", async () 
     { event_type: "note", payload: { document_hash: `sha256:${zeros}` } },
   ]);
   const found = (search: string) => log.match({ search }, 0, 10).indexes;
-  // So long that no hash of an entry begins alike.
+  // Long enough that no hash of an entry has the same beginning.
   const prefix = zeros.slice(0, 20);
   expect([found(prefix), found(`sha256:${prefix}`), found(zeros)]).toEqual([[0], [1], [0, 1]]);
   for (const term of ["g", "zz", "0g", "g0", "sha256:g000", "sha256:000g", "sha256:zzzz"])
@@ -154,7 +154,7 @@ test("every query finds the same entries as the naive filter, page by page", { t
         const { log } = await openTestLog();
         await log.append(events as unknown as readonly EventInput[]);
         const entries = [...log.entries()];
-        // A digest's own beginning finds its entry.
+        // The beginning of a digest finds its entry.
         queries.push({ search: entries[0]!.entry_hash.slice(0, 6) }, { search: entries[0]!.entry_hash.toUpperCase() });
         for (const query of queries) {
           if (isTooWide(query.search)) {
@@ -195,7 +195,7 @@ test("dates narrow a query to a stretch of the log", async () => {
   expect(JSON.parse(entries[0]!.toString()).id).toBe(12);
 });
 
-/** What work gives, and how often it paused; `between` is done in each pause. */
+/** The result of `work`, and the number of its pauses. `between` runs in each pause. */
 async function paused<T>(work: Generator<void, T, void>, between: () => Promise<unknown> = async () => {}) {
   for (let pauses = 0; ; pauses++) {
     const { done, value } = work.next();
@@ -229,13 +229,13 @@ test("what has to be walked is walked in slices, and what is appended meanwhile 
     const grown = log.size - size;
     const { value, pauses } = await paused(log.matching(criteria, total - 3, 10), between);
     expect(pauses, JSON.stringify(criteria)).toBeGreaterThan(1);
-    // Those that were appended for the queries before it count; they are at the end.
+    // Entries that were appended before the queries also count; they are at the end.
     expect(value.total).toBeGreaterThanOrEqual(total);
     expect(value.total).toBeLessThanOrEqual(total + grown);
     expect(value.indexes.every((index) => index < size + grown)).toBe(true);
     expect([...value.indexes]).toEqual([...new Set(value.indexes)].sort((a, b) => a - b));
   }
-  // A page of one list is read where it lies, and needs no pause.
+  // A page of one list is read directly and needs no pause.
   expect((await paused(log.matching({ tags: ["a"] }, 0, 10))).pauses).toBe(0);
   expect((await paused(log.matching({ search: "sha256:abcd000000" }, 0, 10))).pauses).toBeGreaterThan(0);
 });

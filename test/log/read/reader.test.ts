@@ -1,4 +1,4 @@
-/** A log that one process writes and another reads: what the reader sees, and when. */
+/** A log that one process writes and another reads: the data that the reader sees, and when. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -13,7 +13,7 @@ import { openTestLog, openTestReader, temporaryFolder, testOperator } from "../h
 import { chain, type MadeEntry } from "../history/entries.js";
 
 const MAP_SIZE = 2 ** 30;
-/** Adds the entries of each line (a JSON array) and answers with the size; merges are settled by closing. */
+/** Adds the entries of each line (a JSON array) and answers with the size. Closing completes merges. */
 const WRITER = `
 import { createInterface } from "node:readline";
 import { openHistory } from "#cairnlog/engine/log/history/history.js";

@@ -1,4 +1,4 @@
-/** The signed note of the current size: of which log there is one, and when another is made. */
+/** The signed note of the current size: which logs have one, and when a new one is made. */
 import { expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";

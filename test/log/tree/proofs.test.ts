@@ -7,10 +7,10 @@ import { sha256 } from "../history/entries.js";
 type Version = 1 | 2;
 const VERSIONS = [1, 2] as const;
 const WIDTH = 256;
-/** Four full tiles of leaves, and a part of one that ends within a block of 16. */
+/** Four full tiles of leaves, and a partial tile that ends within a block of 16. */
 const SIZE = 4 * WIDTH + 77;
 
-/** `spec.md`, Merkle hashing: every complete node once, and what padding makes of the last one of a level. */
+/** `spec.md`, Merkle hashing: computes every complete node once, and the last node of a level by padding. */
 class Reference {
   readonly #node: (left: string, right: string) => string;
   /** Complete nodes by level. */
@@ -70,7 +70,7 @@ let digests: string[];
 beforeAll(async () => {
   const { log, path: made } = await openTestLog();
   path = made;
-  // Batches that end before, at and behind the ends of tiles.
+  // Batches that end before, at and after the ends of tiles.
   for (const length of [1, 254, 1, 1, 255, 300, 200, SIZE - 1012])
     await log.append(Array.from({ length }, (_, i) => ({ event_type: "note", payload: { i } })));
   expect(log.size).toBe(SIZE);

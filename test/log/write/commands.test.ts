@@ -1,4 +1,4 @@
-/** Commands as values: their names, and what their inputs may contain. */
+/** Commands as values: their names, and the allowed content of their inputs. */
 import type { KeyObject } from "node:crypto";
 import { expect, test } from "vitest";
 import {

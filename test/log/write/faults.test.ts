@@ -29,7 +29,7 @@ describe.each(["not persisted", "persisted anyway"] as const)("a commit that fai
       const outcomes: PromiseSettledResult<Receipt>[] = [];
       const waves: Promise<unknown>[] = [];
       for (let wave = 0; wave < 6; wave++) {
-        // Enough that a batch is formed and signed on top of the one that is being written.
+        // Enough appends that a batch is formed and signed while another one is written.
         for (let n = 0; n < 150; n++)
           waves.push(
             log.append(event(n)).then(
@@ -110,7 +110,7 @@ test("refusals wait for the batches they are based on", async () => {
     if (transaction.get("keys", "k")) throw new Error("taken");
   });
   await expect(put).rejects.toMatchObject({ code: "storage-failed" });
-  // It was refused because of a row that never reached the disk, so the error is that of the disk.
+  // It was refused because of a row that never reached the disk, so its error is that of the disk.
   await expect(refused).rejects.toMatchObject({ code: "storage-failed" });
   await expect(runIn(log, (transaction) => transaction.get("keys", "k"))).resolves.toMatchObject({ value: undefined });
 });
@@ -129,7 +129,7 @@ test("while the disk is busy, appends gather instead of queueing up as small bat
   release();
   const receipts = await Promise.all(appends);
   expect(receipts.map((receipt) => receipt.leaf_index)).toEqual(receipts.map((_, i) => i));
-  // The one being written, and one with all the rest.
+  // The batch that is being written, and one batch with all other appends.
   expect(log.batches).toBe(2);
 });
 
@@ -154,7 +154,8 @@ test("many appends are formed and signed while the disk is busy", async () => {
   await turns();
   for (let n = 0; n < 1200; n++) appends.push(log.append(event(n)));
   await turns();
-  // The first is being written, the next is signed and waits for the disk, and one more is formed. The rest is queued.
+  // The first batch is being written, the next is signed and waits for the disk, and one more is formed. The rest is
+  // queued.
   expect(signed).toEqual([1, 512]);
   expect(log.queued).toBe(1200 - 2 * 512);
   release();

@@ -1,6 +1,6 @@
 /**
  * Times of heads never go back: for every change of the clock, across restarts and failures, and also for heads that
- * are signed on demand.
+ * are signed on request.
  */
 import { expect, test } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
@@ -11,7 +11,7 @@ const SECOND = 1_000_000;
 const NOON = Date.UTC(2026, 0, 1, 12) * 1000;
 const event = { event_type: "note", payload: {} };
 
-/** A clock that is set by hand, and the times of the heads that were signed by it. */
+/** A clock that the test sets, and the times of the heads that were signed with it. */
 class World {
   now = NOON;
   readonly times: string[] = [];
@@ -90,7 +90,7 @@ test("on another node, which has them from the journal", async () => {
   world.now += 60 * SECOND;
   await world.sign(log);
   world.now = NOON - 3600 * SECOND;
-  // It learns of the records by being refused.
+  // It learns of the records when its own is refused.
   await expect(other.append(event)).rejects.toMatchObject({ code: "storage-failed" });
   await world.append(other);
   await world.sign(other);

@@ -1,4 +1,7 @@
-/** A disk without room: appends are refused before anything is written, reads go on, and so do appends when there is room. */
+/**
+ * A full disk: appends are refused before anything is written, and reads continue. Appends continue when there is
+ * space.
+ */
 import { expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
 import { Room } from "#cairnlog/engine/store/room.js";

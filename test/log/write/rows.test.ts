@@ -7,7 +7,7 @@ import type { Key } from "#cairnlog/engine/store/schema.js";
 
 type Row = StateRow<"counters">;
 
-/** Few keys, so that they meet; of one table, whose keys are of one form. */
+/** Few keys, so that they coincide. All are keys of one table, so they have the same form. */
 const keys: readonly fc.Arbitrary<Key>[] = [
   fc.integer({ min: 0, max: 12 }),
   fc.constantFrom("", "a", "ab", "b", "é"),

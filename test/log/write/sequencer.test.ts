@@ -8,16 +8,16 @@ import { runIn } from "../inline.js";
 const releases: (() => void)[] = [];
 afterEach(() => {
   vi.restoreAllMocks();
-  // A test that fails must not leave a log that cannot be closed.
+  // A failed test must not leave a log that cannot be closed.
   for (const release of releases.splice(0)) release();
 });
 
 const event = { event_type: "note", payload: {} };
 const NOON = Date.UTC(2026, 0, 1, 12) * 1000;
-/** So many microseconds after noon. */
+/** The time this number of microseconds after noon. */
 const at = (micros: number) => `2026-01-01T12:00:00.${String(micros).padStart(6, "0")}Z`;
 
-/** A clock that shows one moment after the other, in microseconds after noon, and then the last one again. */
+/** A clock that returns these moments in turn, in microseconds after noon, and then repeats the last one. */
 function clockOf(...moments: number[]): () => number {
   return () => NOON + (moments.length > 1 ? moments.shift()! : moments[0]!);
 }
@@ -26,7 +26,7 @@ const turns = async (count = 5) => {
   for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** A promise that is kept when `release` is called. */
+/** A promise that resolves when `release` is called. */
 function held() {
   let release = () => {};
   const until = new Promise<void>((resolve) => {
@@ -38,7 +38,7 @@ function held() {
 
 describe("moments", () => {
   test("within a batch no command is earlier than the one before it, and no head than its entries", async () => {
-    // The first is when the log was made, the last when the head was.
+    // The first moment is that of the log's creation, the last one that of the head.
     const { log } = await openTestLog({ clock: clockOf(0, 500, 300, 700, 600, 650) });
     const receipts = await Promise.all([0, 1, 2, 3].map(() => log.append(event)));
     expect(log.batches).toBe(1);
@@ -197,7 +197,7 @@ describe("a disk that cannot be read after a write failed", () => {
     faults.plan = ["not persisted"];
     const failing = log.append(event);
     await turns();
-    // It waits for the batch that fails.
+    // It waits for the batch that will fail.
     const waiting = log.append(event);
     await turns();
     expect(log.queued).toBe(1);

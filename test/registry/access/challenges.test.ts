@@ -257,7 +257,7 @@ describe("an answer", () => {
   });
 });
 
-/** Challenges of keys whose rows are as given, without signatures. */
+/** Challenges of keys with the given rows, without signatures. */
 const bare = (publicKey: ServerKey, row: (fingerprint: string) => string = (fingerprint) => fingerprint) =>
   new Challenges({
     keys: {

@@ -150,7 +150,7 @@ describe("names", () => {
     const results = await Promise.allSettled(requests.map((request) => world.registry.accounts.create(request)));
     expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     for (const result of results) if (result.status === "rejected") expect(result.reason.code).toBe("already-exists");
-    // The losers left nothing: their keys are free.
+    // The refused request has changed nothing: its key is free.
     const loser = requests[results.findIndex(({ status }) => status === "rejected")]!;
     await world.registry.accounts.create({ ...loser, display_name: newName() });
   });

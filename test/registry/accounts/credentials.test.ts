@@ -30,7 +30,7 @@ async function newKey(world: World): Promise<TestSigner> {
 }
 
 let names = 0;
-/** An account whose key is `signer`'s. */
+/** Opens an account with the key of `signer`. */
 const open = (world: World, signer: TestSigner, more: EnrolmentMembers = {}) =>
   world.registry.accounts.create({
     display_name: `Holder ${++names}`,
@@ -41,7 +41,7 @@ const open = (world: World, signer: TestSigner, more: EnrolmentMembers = {}) =>
     ...(more as object),
   });
 
-/** The same by the holder of the key. */
+/** Opens an account with a signature by the holder of the key. */
 function openWithProof(world: World, signer: TestSigner) {
   const content = {
     display_name: `Holder ${++names}`,
@@ -161,7 +161,7 @@ describe("enrolment, on declarations", () => {
     }
     const action = issuing.sign(chainMessage(base).replace("enroll.v1", "enroll.v2"));
     expect((await failure(() => enroll({ ...base, chain_signature: action }))).code).toBe("unauthenticated");
-    // None of these used the challenge up.
+    // None of these has used up the challenge.
     await enroll(base);
   });
 
@@ -241,7 +241,7 @@ describe("hardware-backed", () => {
     maker = root.authority("Maker");
     options.hardwareRoots = new HardwareRoots(root.certificate);
     world = await openWorld(newFolder(), undefined, options);
-    // Certificates begin when they are made, which is up to a few seconds from now.
+    // Certificates are valid from the moment when they are made, which is up to a few seconds from now.
     world.now = (Date.now() + 3_600_000) * 1000;
   });
   const attestation = ({ pem }: TestSigner) => maker.certify(pem) + maker.certificate;

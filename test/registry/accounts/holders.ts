@@ -1,4 +1,4 @@
-/** Holders of accounts: valid input for opening and recovering accounts, except for what a test overrides. */
+/** Holders of accounts: valid input for opening and recovering accounts, except for members that a test overrides. */
 import type {
   AccountInput,
   OpenedAccount,
@@ -12,16 +12,16 @@ export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export const RECOVERY_KEY = /^[0-9A-HJKMNP-TV-Z]{5}(-[0-9A-HJKMNP-TV-Z]{5}){7}$/;
 
 let names = 0;
-/** A name that no account of this file has. */
+/** A name that is new in this file. */
 export const newName = (): string => `Holder ${++names}`;
 
 export type EnrolmentMembers = Partial<Record<keyof Enrolment, unknown>>;
 
-/** What the issuing key signs. */
+/** The bytes that the issuing key signs. */
 export const chainMessage = ({ challenge_id, issuing_fingerprint, key_fingerprint }: EnrolmentMembers) =>
   compact({ action: "service.credential.enroll.v1", challenge_id, issuing_fingerprint, key_fingerprint });
 
-/** A request that is right but for `more`; what the issuing key signs contains the latter. */
+/** A valid request except for `more`. The issuing key signs the latter, too. */
 export function enrolment(world: World, issuing: TestSigner, key: TestSigner, more: EnrolmentMembers = {}): Enrolment {
   const { challenge_id, nonce } = world.registry.challenges.issue({ fingerprint: key.fingerprint });
   const body: EnrolmentMembers = {
@@ -36,7 +36,7 @@ export function enrolment(world: World, issuing: TestSigner, key: TestSigner, mo
   return { ...body, chain_signature: issuing.sign(chainMessage(body)), ...more } as unknown as Enrolment;
 }
 
-/** Acts on the registry that `world` has at the time. */
+/** Acts on the current registry of `world`. */
 export class Holders {
   readonly #world: () => World;
 

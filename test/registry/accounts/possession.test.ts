@@ -1,4 +1,4 @@
-/** An account that a stranger opened with somebody's key gives way to the key's holder (`api.md`, Keys). */
+/** An account that a stranger opened with somebody's key loses the key to its holder (`api.md`, Keys). */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AccountInput } from "#cairnlog/engine/registry/accounts/accounts.js";
 import {
@@ -27,7 +27,7 @@ async function newSigner(): Promise<TestSigner> {
   return signer;
 }
 
-/** What the holder of a key sends. What is signed is exactly what is sent. */
+/** A request by the holder of a key. The signature is over exactly the sent values. */
 function held(signer: TestSigner, more: Partial<AccountInput> = {}): AccountInput {
   const content = {
     display_name: newName(),

@@ -1,4 +1,4 @@
-/** Recovery keys, and getting an account back with one. */
+/** Recovery keys, and the recovery of an account. */
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createPool, type Pool } from "#cairnlog/engine/crypto/pool/pool.js";
@@ -40,7 +40,7 @@ describe("recovery keys", () => {
     const keys = Array.from({ length: 200 }, generateRecoveryKey);
     for (const key of keys) expect(key).toMatch(RECOVERY_KEY);
     expect(new Set(keys).size).toBe(keys.length);
-    // Every character stands at some of the 8000 places; that one of 32 is missing has odds below 1e-100.
+    // Every character occurs in some of the 8000 places. The odds that one of 32 is missing are below 1e-100.
     expect(new Set(keys.join("").replaceAll("-", "")).size).toBe(32);
   });
 
@@ -70,7 +70,7 @@ describe("recovery keys", () => {
 });
 
 describe("getting an account back", () => {
-  // Of other tests' tries none count.
+  // Tries of other tests do not count.
   beforeEach(() => {
     world.now += 16 * MINUTE;
   });
@@ -116,7 +116,7 @@ describe("getting an account back", () => {
     const other = { key_fingerprint: (await holders.create()).credential.key_fingerprint };
     const refused = await failure(() => holders.recover(user.display_name, again.recovery_key, other));
     expect(refused.code).toBe("already-exists");
-    // Nothing of the refused one happened.
+    // The refused request has changed nothing.
     expect((await holders.recover(user.display_name, again.recovery_key)).revoked_credentials).toBe(1);
   });
 
@@ -136,7 +136,7 @@ describe("getting an account back", () => {
   it("treats an unknown name and a wrong key alike, in the answer and in the work", async () => {
     const { user } = await holders.create();
     const key_fingerprint = await holders.newKey();
-    // What the first try of all has to prepare is not at issue.
+    // The first try has to prepare the decoy, which is not measured here.
     await failure(() => holders.recover("Nobody at all", generateRecoveryKey(), { key_fingerprint }));
     const look = async (name: string, key: string) => {
       tasks.length = 0;

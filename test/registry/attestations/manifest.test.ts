@@ -11,7 +11,7 @@ const text = ({ covers, bytes }: { covers: string; bytes: Uint8Array }) => [
 ];
 
 it("payloads of every position are those of the verifier", () => {
-  // Names that sort on either side of `attestations`, and contents that look like it.
+  // Names that sort before or after `attestations`, and contents that look like it.
   const name = fc.constantFrom(
     "",
     "a",

@@ -13,7 +13,7 @@ import {
   type World,
 } from "../world.js";
 
-/** Has `signer` attest `manifest`; returns the manifest with that attestation at its end. */
+/** Lets `signer` attest `manifest`. Returns the manifest with that attestation at its end. */
 export async function attest(
   world: World,
   signer: TestSigner,
@@ -24,7 +24,7 @@ export async function attest(
   return { ...manifest, attestations: [...manifest.attestations, attestation] };
 }
 
-/** Signs outside the service: an attestation that the log does not hold. */
+/** Signs outside the service: an attestation that is not in the log. */
 export function unlogged(
   world: World,
   signer: TestSigner,
@@ -49,7 +49,7 @@ export const verify = (world: World, manifest: unknown, source_hash: unknown = H
 
 export const attestationOf = (manifest: TestManifest, position = 0) => manifest.attestations[position] as Attestation;
 
-/** `manifest` with members of its attestation at `position` changed. */
+/** `manifest` with changed members of its attestation at `position`. */
 export const changed = (manifest: TestManifest, changes: Partial<Attestation>, position = 0): TestManifest => ({
   ...manifest,
   attestations: manifest.attestations.map((one, i) => (i === position ? { ...(one as Attestation), ...changes } : one)),

@@ -1,4 +1,4 @@
-/** A log of an earlier version: its attestations are filed under what was signed when this version opens it. */
+/** A log of an earlier version: when this version opens it, its attestations are filed under their signed bytes. */
 import { afterAll, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
@@ -34,7 +34,7 @@ afterAll(async () => {
   await pool.close();
 });
 
-/** Files entries as format 2 did, as far as it matters here. */
+/** Files entries as format 2 did, as far as this test needs it. */
 const earlier: Projection = {
   ...projection,
   addTerms(event, terms) {
@@ -59,7 +59,7 @@ const payload = {
   timestamp: "2025-01-01T00:00:00.000000Z",
 } as const;
 
-/** A log of format 2: the attestation, and enough more that its postings are in a run on disk. */
+/** A log of format 2: the attestation, and enough other entries that its postings are in a run on disk. */
 async function oldLog() {
   const path = newFolder();
   const pem = generatePrivateKey("ed25519");

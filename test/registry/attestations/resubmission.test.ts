@@ -26,7 +26,7 @@ let world: World;
 beforeAll(async () => {
   world = await openWorld();
 });
-/** By who holds the key: it may attest the same manifest again with another type. */
+/** Submits as the holder of the key, who may attest the same manifest again with another type. */
 const submit = (input: Pick<Submission, "public_key_pem" | "attestation_type">) =>
   world.registry.attestations.submit(input as Submission, {
     fingerprint: fingerprintOf(input.public_key_pem),
@@ -147,7 +147,7 @@ describe("the same submission again", () => {
       signature: input.signature,
       intent_statement: null,
     });
-    // A collision of half-length SHA-256 cannot be had, so one is filed as if there were, in enough entries for a run on disk.
+    // Nobody can make a collision of half a SHA-256, so one is planted, with enough entries for a run on disk.
     const log = await openLog({
       path,
       signer: operatorKey(pem),

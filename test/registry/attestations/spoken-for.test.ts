@@ -1,6 +1,6 @@
 /**
- * Nobody speaks in another's name: manifest and signature are public once they are in the log, so whoever reads them can
- * send them again. What the signature does not cover is taken only from who holds the key.
+ * Nobody can attest in another's name. Manifest and signature are public once they are in the log, so any reader can
+ * send them again. Values that the signature does not cover are accepted only from the holder of the key.
  */
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import type { Possession, Submission } from "#cairnlog/engine/registry/attestations/attestations.js";
@@ -160,7 +160,7 @@ describe("who holds the key", () => {
     for (const [i, change] of changes.entries()) {
       const made = await submit({ ...input, ...change }, { fingerprint, isForThis: i === 0 });
       expect(made).toMatchObject({ duplicate: false, log_entry_id: first.log_entry_id + 1 + i });
-      // Once it is there, the same submission again is answered with its receipt, whoever sends it.
+      // Once it is recorded, the same submission is answered with its receipt, whoever sends it.
       expect(await submit({ ...input, ...change })).toEqual({ ...made, duplicate: true });
     }
   });
@@ -209,7 +209,7 @@ describe("who holds the key", () => {
   });
 });
 
-/** As earlier versions of the service recorded an attestation, whatever its signature covers. */
+/** An attestation as earlier versions of the service recorded it, for any coverage of its signature. */
 const oldPayload = (signer: TestSigner, manifest: TestManifest, signature: string) => ({
   attestation_id: "old",
   attestation_type: "authorship",
@@ -228,7 +228,7 @@ describe("an attestation that an older service recorded", () => {
   it("is not repeated by a stranger in another way", async () => {
     const signer = nodeSigner("ecdsa-p256");
     const withPrior = manifestOf("A title", [prior("a")]);
-    // Over the document alone: the entry does not say so.
+    // The signature covers the document alone, which the entry does not say.
     const { signature, ...input } = submission(signer, manifestOf());
     const event_type = `${BASE}/authorship/v1`;
     await world.append({ event_type, payload: oldPayload(signer, withPrior, signature) });

@@ -1,4 +1,4 @@
-/** Claims in the registry: who may post, how they are found, and that revealing one stores nothing. */
+/** Claims in the registry: who may post, how they are found, and that revealing them stores nothing. */
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -48,7 +48,7 @@ const HOUR = 3_600 * SECOND;
 const newLookupKey = () => sha256(randomUUID());
 const plaintext = { salary: 52000, name: "Zoë 🪨" };
 const sealed = (lookupKey = newLookupKey(), value: unknown = plaintext) => seal(value, recipient.point, { lookupKey });
-/** An entry as it was before commitments were keyed. */
+/** A claim's entry from before keyed commitments. */
 const preUpgrade = (lookup_key = newLookupKey()) => ({
   event_type: "encrypted_claim",
   payload: { ciphertext: "AAAA", commitment: sha256(jcs(plaintext)), lookup_key },
@@ -188,7 +188,7 @@ describe("looking up", () => {
     expect(fitting).toBeGreaterThanOrEqual(20);
     const pages = await Promise.all([1, 2].map((page) => list(lookup_key, { page, perPage: fitting })));
     expect(pages.flatMap(({ entries }) => entries)).toHaveLength(30);
-    // What does not exceed the bound is no matter of how many are asked for.
+    // Below the limit, any number of items per page is allowed.
     expect((await list(lookup_key, { page: 2, perPage: 20 })).entries).toHaveLength(10);
   });
 
@@ -312,7 +312,7 @@ describe("revealing", () => {
       (await tries(other.entry_id, other.commitmentKey, "a", 30)).every(({ status }) => status === "fulfilled"),
     ).toBe(true);
     expect((await tries(entry_id, commitmentKey, "b", 30)).every(({ status }) => status === "fulfilled")).toBe(true);
-    // Wrong ones count like right ones, and a spent budget tells neither.
+    // Wrong plaintexts count like right ones, and beyond the limit neither gets a result.
     expect((await tries(entry_id, "0".repeat(64), "a", 1))[0]).toMatchObject({ reason: { code: "rate-limited" } });
     world.now += HOUR - 1;
     expect((await tries(entry_id, commitmentKey, "a", 1))[0]!.status).toBe("rejected");
@@ -326,7 +326,7 @@ describe("revealing", () => {
     const { entry_id, commitmentKey } = await posted();
     const callers = MAX_NAMES + 10;
     for (let i = 0; i < callers; i++) reveal(entry_id, commitmentKey, {}, `caller ${i}`);
-    // The first was forgotten, so it may start anew.
+    // The first caller was forgotten, so it may begin again.
     for (let i = 0; i < 30; i++) reveal(entry_id, commitmentKey, {}, "caller 0");
     expect((await failure(() => reveal(entry_id, commitmentKey, {}, "caller 0"))).code).toBe("rate-limited");
   });

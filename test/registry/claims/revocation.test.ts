@@ -73,7 +73,7 @@ it("is refused when the revocation is on its way to the disk", async () => {
     release = resolve;
   });
   const revoked = revoke();
-  // So many commands are formed without waiting for the disk.
+  // This number of commands is formed without waiting for the disk.
   while (log.queued) await new Promise((resolve) => setImmediate(resolve));
   const appends = Array.from({ length: 200 }, (_, n) => log.append({ event_type: "note", payload: { n } }));
   const posted = Promise.allSettled([post()]);

@@ -1,4 +1,4 @@
-/** Endorsements between keys that are registered for them, for tests. */
+/** Endorsements between newly registered keys, for tests. */
 
 import type { EndorsementReceipt } from "#cairnlog/engine/registry/endorsements/endorsements.js";
 import type { Offer } from "#cairnlog/engine/registry/endorsements/input.js";
@@ -8,7 +8,7 @@ import { nodeSigner, registration, type World } from "../world.js";
 export const HUMAN = "x-service:human_attestation";
 export const INSTITUTIONAL = "x-service:institutional_endorsement";
 
-/** Registers a new key and gives its fingerprint. */
+/** Registers a new key and returns its fingerprint. */
 export async function newKey(where: World): Promise<string> {
   return (await where.registry.keys.register(registration(nodeSigner()))).fingerprint;
 }
@@ -19,10 +19,10 @@ export const offerOf = (endorser: string, endorsed: string, more: Partial<Offer>
   ...more,
 });
 
-/** The entry that a command answered with. */
+/** The entry in the answer of a command. */
 export const entryOf = ({ log_entry }: { readonly log_entry: Buffer }): Entry => JSON.parse(log_entry.toString());
 
-/** An endorsement on its way, and the commands that its two keys can give. */
+/** An endorsement, and the commands of its two keys. */
 export class Case {
   readonly world: World;
   readonly endorser: string;

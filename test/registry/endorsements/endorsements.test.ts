@@ -9,7 +9,7 @@ beforeAll(async () => {
   world = await openWorld();
 });
 
-/** How each state is reached. */
+/** The steps to each state. */
 const STATES: Readonly<Record<string, { status: string; reach(one: Case): Promise<unknown> }>> = {
   offered: { status: "offered", reach: (one) => one.offer() },
   "pending activation": { status: "pending_activation", reach: (one) => one.offer().then(() => one.accept()) },
@@ -47,7 +47,7 @@ const STATES: Readonly<Record<string, { status: string; reach(one: Case): Promis
   },
 };
 
-/** The new state for each command and state; missing: refused. */
+/** The new state for each command and state; refused if absent. */
 const TABLE: Readonly<Record<"accept" | "withdraw" | "revoke" | "offer", Readonly<Record<string, string>>>> = {
   accept: { offered: "pending_activation" },
   withdraw: { offered: "withdrawn", "pending activation": "withdrawn", active: "withdrawn" },

@@ -19,7 +19,7 @@ function state(world: World) {
 
 const ODD: readonly unknown[] = [undefined, null, 1e9, "", "x", false, [], {}, "x".repeat(5000), 2 ** 53, -1, 1.5];
 
-/** `event` with each of `members` replaced by each odd value that is not in `allowed`. */
+/** Copies of `event`, each with one of `members` replaced by an odd value that is not in `allowed`. */
 const spoilt = (event: EventInput, members: readonly string[], allowed: readonly unknown[] = []): EventInput[] =>
   members.flatMap((member) =>
     ODD.filter((value) => !allowed.includes(value)).map((value) => {
@@ -75,7 +75,7 @@ describe("events that make no sense", () => {
         { ...event, payload: { ...event.payload, endorsed_key_fingerprint: other } },
         { ...event, payload: { ...event.payload, offer_entry_id: 1 } },
       ]),
-      // An acceptance for the second time, the end of an acceptance that was never given.
+      // A second acceptance, and the end of an acceptance that does not exist.
       about("endorsement_acceptance", one),
       about("acceptance_revocation", open),
       { event_type: "endorsement_acceptance", payload: { ...openPair, offer_entry_id: one.id } },

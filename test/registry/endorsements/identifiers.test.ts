@@ -16,7 +16,7 @@ const isAccepted = async (type: string, value: unknown) => (await faultPaths([{ 
 const PUBLISHED: Readonly<Record<string, readonly string[]>> = {
   // ORCID's own examples, "Structure of the ORCID Identifier".
   orcid: ["0000-0002-1825-0097", "0000-0001-5109-3700", "0000-0002-1694-233X", "0009-0001-5055-9262"],
-  // Stephen Hawking, spelt in both ways; two that end in ten, worked out by hand from ISO 7064.
+  // Stephen Hawking, in both spellings; two that end in ten, computed by hand from ISO 7064.
   isni: ["0000000121032683", "0000 0001 2103 2683", "000000012281955X", "0000 0001 2150 090X"],
   // Harvard, Caltech, California Digital Library, Cambridge, DataCite, Crossref.
   ror: ["03vek6s52", "05dxps055", "03yrm5c26", "013meh722", "04wxnsj81", "02twcfp32", "00f54p054", "042nb2s44"],

@@ -103,7 +103,7 @@ describe("ids that are not offers", () => {
     ] as const) {
       one.id = id as number;
       for (const command of ["accept", "withdraw", "revoke"] as const) {
-        // An acceptance needs a live offer, and an entry that is none is no other case than one that is not there.
+        // An acceptance needs a live offer. An entry that is no offer gives the same error as a missing entry.
         const expected = command === "accept" && code === "not-found" ? "precondition-failed" : code;
         expect((await failure(() => one[command]())).code, `${command} ${id}`).toBe(expected);
       }

@@ -44,13 +44,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       days: fc.integer({ min: 0, max: 12 }),
     }),
   },
-  // Mostly by a key that may: 0 is the endorser, 1 the endorsed key, more is any key.
+  // Mostly by the right key: 0 is the endorser, 1 the endorsed key, more is any key.
   {
     weight: 16,
     arbitrary: fc.record({ do: change, which: fc.nat(99), by: fc.constantFrom(0, 1, 1, 0, 1, 1, 2, 3, 4, 5) }),
   },
   { weight: 5, arbitrary: fc.record({ do: fc.constant("alert" as const), by: key, about: key }) },
-  // Only one key ever does: a history in which all keys end says little.
+  // Only one key ever ends: a history in which all keys end tests little.
   { weight: 1, arbitrary: fc.record({ do: fc.constant("end" as const), key: fc.constant(KEYS - 1) }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant("wait" as const), halfDays: fc.integer({ min: 1, max: 3 }) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("reopen" as const) }) },
@@ -77,7 +77,10 @@ class Model {
     return ["offered", "pending_activation", "active"].includes(this.status(offer));
   }
 
-  /** Without anchors a key has the least trust that it takes, and none while an active endorser has an alert on it. */
+  /**
+   * Without anchors, a key has exactly the minimum trust to endorse, and none while an active endorser has an alert on
+   * it.
+   */
   mayEndorse(who: number): boolean {
     return !this.alerts.some(
       ({ id, by, about }) =>
@@ -112,7 +115,7 @@ class Model {
   }
 }
 
-/** Runs `action`, which must be refused as the model says. */
+/** Runs `action`, which must be refused if the model says so. */
 async function outcome<T>(refusal: string | null, action: () => Promise<T>): Promise<T | undefined> {
   if (refusal === null) return action();
   expect((await failure(action)).code).toBe(refusal);

@@ -10,7 +10,7 @@ afterAll(closeWorlds);
 const open = (graphs: object = {}) => openWorld(newFolder(), undefined, { graphs });
 const noon = (day: string) => `${day}T12:00:00.000000Z`;
 
-/** a → b → c → d → e, and x → b, each endorsement another in everything that filters look at. */
+/** a → b → c → d → e, and x → b. The endorsements differ in all members that filters use. */
 const EDGES: readonly (Partial<EndorsementShape> & { from: string; to: string })[] = [
   { from: "a", to: "b", category: HUMAN, acceptedAt: noon("2024-03-01"), institution: "École" },
   { from: "b", to: "c", category: INSTITUTIONAL, acceptedAt: noon("2024-04-01"), institution: "E\u0301COLE" },
@@ -274,7 +274,7 @@ describe("a graph that is kept", () => {
     await putEndorsements(own, edges);
     const around = async () =>
       (await own.registry.graphs.around(root, { maxDepth: 8 })).edges.map((e) => e.offer_entry_id);
-    // A walk begins with a snapshot, and on a busy machine that is not at once.
+    // A traversal begins with a snapshot, which may take a moment on a busy machine.
     const { log } = own.registry;
     const snapshot = log.snapshot.bind(log);
     const began = new Promise<void>((resolve) => {
@@ -297,7 +297,7 @@ describe("a graph that is kept", () => {
     await own.append({ event_type: "endorsement_offer", payload: offer });
     expect(isAnswered).toBe(false);
     const late = around();
-    // The one that began first may end last: what is kept must know of the event all the same.
+    // The traversal that began first may end last. The cached result must still include the event.
     expect(await early).not.toContain(1);
     expect(await late).toContain(1);
     expect(await around()).toContain(1);

@@ -10,10 +10,10 @@ import { type PlantingTransaction, runIn } from "../../log/inline.js";
 import { HUMAN } from "../endorsements/endorsementcase.js";
 import { at, sha256, type World } from "../world.js";
 
-/** A world, or a service. */
+/** An open registry: a world's, or a service's. */
 type Opened = Pick<World, "registry">;
 
-/** Rows written in one command. */
+/** Number of rows in one command. */
 const CHUNK = 2_000;
 
 /** The fingerprint of a key that exists as a row only. */
@@ -61,7 +61,7 @@ export async function putKeys(world: Opened, keys: readonly KeyShape[]): Promise
   );
 }
 
-/** Accepted long ago unless their shape says otherwise. */
+/** Writes endorsements. They were accepted long ago unless their shape says otherwise. */
 export async function putEndorsements(world: Opened, endorsements: readonly EndorsementShape[]): Promise<void> {
   await inChunks(world, endorsements, (transaction, shape) => {
     const { id, from, to, category = HUMAN, validUntil = null, institution } = shape;

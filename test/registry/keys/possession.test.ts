@@ -1,4 +1,6 @@
-/** Whoever holds a key wins over whoever wrote something down for it (`api.md`, Keys, "Possession wins"). */
+/**
+ * The holder of a key takes precedence over anybody who recorded something for it (`api.md`, Keys, "Possession wins").
+ */
 import { open } from "lmdb";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
@@ -31,7 +33,7 @@ beforeAll(async () => {
 });
 
 const keyOf = ({ fingerprint }: TestSigner) => world.registry.keys.detail(fingerprint);
-/** What a stranger can do for a key that he does not hold. */
+/** A registration that a stranger can make for somebody else's key. */
 const register = (signer: TestSigner, pseudonym = "squatter", expiration?: string | null) =>
   world.registry.keys.register(registration(signer, pseudonym, expiration));
 
@@ -282,7 +284,7 @@ describe("the state of possession", () => {
     for (const signer of [idle, acting, revoked]) await inner.registry.keys.register(registration(signer));
     await inner.registry.attestations.submit(submission(acting, manifestOf("acting")) as never);
     await inner.registry.keyLifecycle.revoke(revoked.fingerprint);
-    // Imported history may hold acts of keys that come later: nothing follows from those.
+    // Imported history may have acts of keys that are registered later. They have no effect.
     await inner.append({ event_type: "key_revocation", payload: { fingerprint: late.fingerprint } });
     await inner.registry.keys.register(registration(late));
     const signers = [idle, acting, revoked, late];

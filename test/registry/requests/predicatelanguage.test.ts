@@ -1,4 +1,4 @@
-/** The language of request policies: every operator with every kind of value, refusals, and costs. */
+/** The language of request policies: every operator with every type of value, refusals, and costs. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Faults } from "#cairnlog/engine/registry/input.js";

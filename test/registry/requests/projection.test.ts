@@ -1,4 +1,6 @@
-/** The effect of request events, also of events that no command made: odd payloads change nothing, and none throws. */
+/**
+ * The effect of request events, including events that no command made: odd payloads change nothing, and none throws.
+ */
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** Requests, answers, policies and inboxes in the engine, with a clock that the test moves. */
+/** Requests, answers, policies and inboxes in the engine, with a clock that the test sets. */
 import { randomUUID } from "node:crypto";
 import { afterAll, describe, expect, test } from "vitest";
 import type { RegistryOptions } from "#cairnlog/engine/registry/registry.js";
@@ -116,7 +116,7 @@ describe("policies", () => {
       timestamp: log.entry(request.log_entry_id)!.timestamp,
       payload: { request_id: request.request_id, policy_entry_id: policy.log_entry_id },
     });
-    // The policy has answered in the target's place, so only the requester is told.
+    // The policy has answered for the target, so only the requester is notified.
     expect([kinds(asker), kinds(target)]).toEqual([["attestation_request_declined"], []]);
     expect((await failure(() => requests.respond(target, request.request_id, { decision: "decline" }))).code).toBe(
       "already-exists",
@@ -175,7 +175,8 @@ describe("policies", () => {
   describe.each([
     // Three hops from the operator, an anchor: 0.1 + 0.9 / 8, in double precision a little more than 0.2125.
     { level: 0.2125, path: 3, others: 0 },
-    // One of 75 that the operator endorses with a capacity of 50: 0.1 + 0.9 / 3, which comes out a little less than 0.4.
+    // One of 75 keys that the operator endorses with a capacity of 50: 0.1 + 0.9 / 3, which is computed slightly below
+    // 0.4.
     { level: 0.4, path: 1, others: 74 },
   ])("see a trust level of $level", ({ level, path, others }) => {
     test("without the rounding of its computation", async () => {
@@ -239,7 +240,7 @@ describe("policies", () => {
       active: { log_entry_id: first.log_entry_id },
       scheduled: { log_entry_id: second.log_entry_id },
     });
-    // A third takes the second's place before that was ever in force, also with an earlier date.
+    // A third policy replaces the second before that was in force, even with an earlier date.
     const third = await publish({ effective_from: at(start + HOUR + 1), default_action_on_failure: "allow" });
     expect(third.status).toBe("scheduled");
     agreesWithEntries(world);

@@ -1,4 +1,4 @@
-/** Trust configurations: their content, and which one is active. */
+/** Trust configurations: their content, and which of them is active. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { newKey } from "../endorsements/endorsementcase.js";
 import { closeWorlds, failure, openWorld, type World } from "../world.js";

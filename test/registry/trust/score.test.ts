@@ -1,4 +1,4 @@
-/** Scores of signers for a verifier, compared with trying every path. */
+/** Scores of signers for a verifier, compared with a search over all paths. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { TrustPolicy } from "#cairnlog/engine/registry/trust/config.js";
@@ -68,7 +68,7 @@ function scored(
   return scores && discounts.map((_, i) => scores.get(name(i)));
 }
 
-/** The best product over all walks of at most `hops` more from `at` to `signer`. */
+/** The best product over all walks with at most `hops` more steps from `at` to `signer`. */
 function bestWalk(network: Network, at: number, signer: number, product: number, hops: number): number {
   const { discounts, edges, policy } = network;
   const weights: Readonly<Record<string, number>> = policy.category_weights;

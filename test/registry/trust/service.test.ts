@@ -1,5 +1,5 @@
 /**
- * Trust levels in a real registry: statuses that change with the clock, when a cached evaluation ends, and swarms of
+ * Trust levels in a real registry: statuses that change with the clock, the end of a cached evaluation, and swarms of
  * keys.
  */
 import fc from "fast-check";
@@ -15,7 +15,7 @@ const open = (trust: object = {}, more: object = {}) => openWorld(newFolder(), u
 const levels = async (world: World, keys: readonly string[]) =>
   [...(await world.registry.trust.standings(keys)).values()].map(({ trust_level }) => trust_level);
 
-/** An endorsement that both sides made now. */
+/** An endorsement that was offered and accepted now. */
 async function endorse(world: World, from: string, to: string): Promise<Case> {
   const made = new Case(world, from, to);
   await made.offer();

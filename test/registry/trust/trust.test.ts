@@ -51,7 +51,8 @@ describe("trust", () => {
           .filter(([from]) => !within.has(from))
           .map(([from, to]) => ({ from, to, active: true }));
         const more = evaluated({ ...model, edges: [...extra, ...model.edges] });
-        // Alerts count from endorsers only: one by a key that begins to endorse is another matter.
+        // Only alerts by endorsers count. A key that begins to endorse could make its alert count, so such cases are
+        // excluded.
         fc.pre(!extra.some(({ from, to }) => model.alerts.some(({ by, on }) => by === from && on === to)));
         expect(more.map(({ level }) => level)).toEqual(evaluated(model).map(({ level }) => level));
       }),
@@ -64,7 +65,7 @@ describe("trust", () => {
       fc.property(models({ spare: true }), fc.nat(), (model, pick) => {
         fc.pre(model.edges.length > 0);
         const gone = model.edges[pick % model.edges.length]!;
-        // Who endorses no more can warn no more; that may raise what the warning had lowered.
+        // A key that no longer endorses cannot warn any more. That may raise a level that its alert had lowered.
         fc.pre(!model.alerts.some(({ by, on }) => by === gone.from && on === gone.to));
         const less = evaluated({ ...model, edges: model.edges.filter((edge) => edge !== gone) });
         for (const [key, { level }] of evaluated(model).entries()) expect(less[key]!.level).toBeLessThanOrEqual(level);
@@ -141,7 +142,7 @@ describe("trust", () => {
         1,
       ),
     ).toBeCloseTo(0.1 + 0.9 * 0.5, 12);
-    // A way back over the anchor brings nothing either: it would lead through everybody whom the anchor endorses.
+    // A path back through the anchor adds nothing either: it would lead through everybody that the anchor endorses.
     expect(
       level(
         [
@@ -194,8 +195,9 @@ interface Coalition extends Pick<Model, "baseCapacity"> {
 
 describe("a coalition of keys that an anchor endorses", () => {
   /**
-   * An honest graph (key 0 is its anchor), the coalition's `gates`, which the anchor endorses, and as many keys of theirs
-   * as they like. Nobody honest but the anchor endorses one of the coalition; they endorse whom they like.
+   * An honest graph (key 0 is its anchor), the coalition's `gates`, which the anchor endorses, and any number of
+   * further keys of the coalition. No honest key except the anchor endorses one of the coalition. The coalition may
+   * endorse any key.
    */
   const coalitions = ({ endorsesOthers }: { readonly endorsesOthers: boolean }): fc.Arbitrary<Coalition> =>
     fc
@@ -232,7 +234,7 @@ describe("a coalition of keys that an anchor endorses", () => {
     const edges = [...among, ...joining, ...(isThere ? theirs : [])];
     return { active: Array(size).fill(true), anchors: [0], edges, alerts: [], baseCapacity };
   };
-  /** *p* by honest gates alone. */
+  /** p* by honest gates alone. */
   const byHonest = (shares: ReadonlyMap<number, number>, gates: readonly number[]) =>
     1 - [...shares].reduce((rest, [gate, share]) => (gates.includes(gate) ? rest : rest * (1 - share)), 1);
 
@@ -301,7 +303,7 @@ it("a key without endorsements has exactly its own trust", () => {
 describe("a level on the border of rounding", () => {
   /** Levels that give whole numbers of endorsements beyond the base capacity, which is 5. */
   const whole = Array.from({ length: 46 }, (_, beyond) => ({ beyond, level: beyond / 45 }));
-  /** What endorsements must bring a key that has `own` of itself to be at `level`. */
+  /** The trust from endorsements that brings a key with `own` trust to `level`. */
   const brought = (level: number, own: number) => (level - own) / (1 - own);
   const cases = [0, 0.1].flatMap((own) =>
     whole.filter(({ level }) => level >= own).map(({ beyond, level }) => ({ own, beyond, level })),

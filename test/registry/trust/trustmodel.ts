@@ -30,10 +30,10 @@ export interface Trusted {
   readonly discount: number;
 }
 
-/** *p* of a level: what endorsements bring, without what an active key has of itself. */
+/** p* of a level: the trust from endorsements, without the own trust of an active key. */
 export const brought = ({ level }: Pick<Trusted, "level">, own = 0.1): number => (level - own) / (1 - own);
 
-/** How the endorsements of a model may look: with `spare` capacity for all, nobody is discounted. */
+/** Random models. With `spare`, every key has enough capacity, so that no endorsement is discounted. */
 export function models({ spare = false }: { readonly spare?: boolean } = {}): fc.Arbitrary<Model> {
   return fc.integer({ min: 2, max: 9 }).chain((count) => {
     const key = fc.nat(count - 1);
@@ -63,7 +63,7 @@ export function complete<T>(steps: Steps<T>): T {
   }
 }
 
-/** Trust by the code under test, with keys named and endorsements ordered as `name` and `order` say. */
+/** Trust by the code under test, with names of keys by `name` and the order of endorsements by `order`. */
 export function evaluated(
   model: Model,
   name: (key: number) => string = String,
@@ -126,7 +126,7 @@ const NONE = new Fraction(0n, 1n);
 const ALL = new Fraction(1n, 1n);
 const HALF = new Fraction(1n, 2n);
 
-/** Trust word for word after the formula (`api.md`, "Trust level"), with what came through which gate. */
+/** Trust by the literal formula (`api.md`, "Trust level"), with the share of each gate. */
 export function workedOut(model: Model): (Trusted & { readonly shares: ReadonlyMap<number, number> })[] {
   const keys = [...model.active.keys()];
   const edges = model.edges.filter(({ active }) => active);
@@ -135,7 +135,7 @@ export function workedOut(model: Model): (Trusted & { readonly shares: ReadonlyM
   const used = keys.map((key) => BigInt(edges.filter(({ from }) => from === key).length));
   const endorsed = keys.map((key) => [...new Set(edges.filter(({ from }) => from === key).map(({ to }) => to))]);
 
-  /** For each key, the largest product over paths, by gate: every path is walked to its end. */
+  /** For each key and gate, the largest product over all paths. Every path is walked to its end. */
   const throughGates = (discounts: readonly Fraction[]) => {
     const passed = discounts.map((discount) => HALF.times(discount));
     const rough = passed.map((part) => part.number());
@@ -149,7 +149,7 @@ export function workedOut(model: Model): (Trusted & { readonly shares: ReadonlyM
         if (model.active[next] && !path.includes(next)) walk([...path, next], value * rough[last]!);
     };
     for (const anchor of keys.filter(isAnchor)) walk([anchor], 1);
-    // Exact where it counts: which path is best is clear in floating point, or does not matter.
+    // Exact for the result. The choice of the best path is clear in floating point, or does not matter.
     const exact = (path: readonly number[]) =>
       path.slice(0, -1).reduce((product, endorser) => product.times(passed[endorser]!), ALL);
     return best.map((paths) => new Map([...paths].map(([gate, { path }]) => [gate, exact(path)])));
@@ -177,7 +177,7 @@ export function workedOut(model: Model): (Trusted & { readonly shares: ReadonlyM
   }
 }
 
-/** Keys that trust from an anchor can get to in `hops`. */
+/** Keys that trust from an anchor can reach in `hops`. */
 export function reached(model: Model, hops: number): Set<number> {
   let found = new Set(model.anchors.filter((key) => model.active[key]));
   for (let hop = 0; hop < hops; hop++) {

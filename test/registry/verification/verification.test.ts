@@ -100,7 +100,7 @@ describe("layer 1", () => {
     for (const [one, expected] of tampered) {
       const result = await verify(world, one);
       const found = result.attestations.map(({ layer1 }) => layer1.status);
-      // A reversed order leaves the one that covers the document alone in force.
+      // In reverse order, the attestation that covers only the document stays valid.
       if (one.attestations[0] === manifest.attestations[1]) expect(found).toContain("invalid");
       else expect(found).toEqual(expected);
       expect(result.layer1.status).toBe("invalid");
@@ -203,7 +203,7 @@ describe("the result", () => {
     expect(result.attestations.map(({ id }) => id)).toEqual(signers.map((_, i) => `a${i}`));
     const forged = await verify(world, changed(manifest, { signature: signers[200]!.sign("x") }, 200));
     expect(forged.attestations.flatMap(({ layer1 }, i) => (layer1.status === "valid" ? [] : [i]))).toEqual(
-      // Later signatures covered it.
+      // The later signatures covered it.
       Array.from({ length: 56 }, (_, i) => 200 + i),
     );
     const bulky = { ...manifest, extra: "x".repeat(262_144) };

@@ -18,7 +18,7 @@ const OTHER = `sha256:${"b".repeat(64)}`;
 const all: WebhookInput = { url: "https://receiver.example/hook" };
 const note = (): EventInput => ({ event_type: "key_registration", payload: {} });
 
-/** Entry ids that a subscription is to be told of. */
+/** Ids of entries that wait for delivery to a subscription. */
 const waiting = ({ registry }: World, id: number, limit = 100) =>
   registry.webhooks.outbox.oldest(id, limit).map(({ entry_id }) => entry_id);
 
@@ -74,7 +74,7 @@ describe("the outbox", () => {
     // `docs/webhooks.md` promises that number.
     expect(MAX_WAITING).toBe(10_000);
     const outcome = { webhookId: id, entryId: 1, attempt: 0, isDelivered: true, at: at(world.now), jitter: 0 };
-    // The same outcome twice, as after a write that failed and was there all the same, is one.
+    // The same outcome twice counts once. This happens after a failed write that was on disk nevertheless.
     await webhooks.outbox.settle([outcome, outcome]);
     await webhooks.outbox.settle([outcome]);
     expect(webhooks.outbox.size).toBe(MAX_WAITING - 1);
@@ -88,7 +88,7 @@ describe("the outbox", () => {
     const { id } = await world.registry.webhooks.subscribe(all, OWNER);
     await world.append(note(), note());
     const row = (entryId: number) => outbox.oldest(id, 2).find(({ entry_id }) => entry_id === entryId);
-    /** An attempt at a delivery at the time that it is due, or at `moment`. */
+    /** A failed attempt at a delivery when it is due, or at `moment`. */
     const fail = (entryId: number, moment?: string) => {
       const { attempt, next_attempt_at } = row(entryId)!;
       const time = moment ?? next_attempt_at ?? at(world.now);
@@ -101,7 +101,7 @@ describe("the outbox", () => {
     expect(await fail(2)).toEqual(nothing);
     expect(await fail(2)).toEqual({ unhealthy: [id], givenUp: 0 });
     const before = row(2);
-    // A probe, ahead of the delivery's own time.
+    // A probe before the delivery is due.
     expect(await fail(2, at(world.now))).toEqual(nothing);
     expect(row(2)).toEqual(before);
     expect(await fail(2)).toEqual(nothing);

@@ -1,4 +1,4 @@
-/** Webhook subscriptions: who may have which, and which entries each selects. */
+/** Webhook subscriptions: who may create which, and which entries each selects. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EventInput } from "#cairnlog/engine/log/write/projection.js";
 import type { WebhookInput } from "#cairnlog/engine/registry/webhooks/input.js";
@@ -218,7 +218,7 @@ describe("filters", () => {
     "endorser_key_fingerprint",
   ];
   const both = { signer_key_fingerprint: KEY, document_hash: DOCUMENT };
-  /** Entries 1 to 6 each name the key in another field; then come attestations of key and document. */
+  /** Entries 1 to 6 each name the key in another member. Attestations by the key and of the document follow. */
   const history: EventInput[] = [
     ...FIELDS.map((field) => note({ [field]: KEY })),
     attestation({}),

@@ -1,4 +1,4 @@
-/** The way of a request through the server, with routes that answer at once, later, in parts, or break. */
+/** Requests through the server, with routes that answer at once, later, in parts, or fail. */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import fc from "fast-check";
@@ -17,13 +17,13 @@ import { WANTED_TRANSPORT } from "../harness.js";
 import { until } from "../sockets.js";
 
 const LARGE = 32 * 2 ** 20;
-/** As long, no eight bytes of it like others. */
+/** The same length, with no two equal groups of eight bytes. */
 const LARGE_TEXT = Array.from({ length: LARGE / 8 }, (_, i) => i.toString(16).padStart(8, "0")).join("");
 const LARGE_BYTES = Buffer.from(LARGE_TEXT);
-/** As fast-check makes them: anything that JSON can carry, letters of all scripts included. */
+/** Values of fast-check: any JSON, with letters of all scripts. */
 let value: unknown = null;
 
-/** These refusals come for single requests, under load, and because of the client. */
+/** These errors concern single requests, load, or the client. */
 const REFUSED = ["signer-unavailable", "corrupt-log", "overloaded", "closed", "not-found"] as const;
 
 function* breaking(): Generator<Buffer> {
@@ -33,10 +33,10 @@ function* breaking(): Generator<Buffer> {
 
 const read = (path: string, handle: Route["handle"]): Route =>
   route({ method: "GET", path, summary: "", answer: Type.Unknown(), limit: "general", handle });
-/** What happens in this process, in order. */
+/** Events in this process, in order. */
 const events: string[] = [];
 
-/** Takes longer than bodies may in one turn of the event loop. */
+/** Takes longer than the time for bodies in one turn of the event loop. */
 function slow(): string {
   if (!events.length) setImmediate(() => events.push("turn"));
   events.push("slow");
@@ -158,7 +158,7 @@ test("a long list is read while it is sent, no further than its client reads", a
   expect(itemsRead).toBeGreaterThan(0);
   expect(itemsRead).toBeLessThan(LIST.length);
   deaf.destroy();
-  // A short one is made whole: its length is known.
+  // A short list is made at once, so its length is known.
   const short = jsonList("items", 2, (i) => Buffer.from(`${i}`), { total: 2 });
   expect(short.body.toString()).toBe('{"items":[0,1],"total":2}');
   expect(jsonList("items", 0, readItem, { total: 0 }).body.toString()).toBe('{"items":[],"total":0}');
@@ -252,7 +252,7 @@ test("a body is the same in however many parts it comes, and none of it is held 
   expect([server.uploads.pending.held, server.uploads.arriving, server.inFlight]).toEqual([0, 0, 0]);
 });
 
-/** The lines that a server logs from `level` on during requests. */
+/** The log lines of a server from `level` on during requests. */
 async function logged(level: string, ask: (url: string) => Promise<unknown>): Promise<Record<string, unknown>[]> {
   const lines: Record<string, unknown>[] = [];
   const sink = { write: (line: string) => lines.push(JSON.parse(line)) };
@@ -312,7 +312,7 @@ test("an answer is counted by its status, with the seconds that it took", async 
     expect(await count()).toBe(i);
   }
   await fetch(`http://127.0.0.1:${at}/counted`, { method: "PATCH" });
-  // No request took longer than all of this together.
+  // No request took longer than the whole measurement.
   const elapsed = (performance.now() - started) / 1000;
   expect(await sum()).toBeGreaterThan(0);
   expect(await sum()).toBeLessThan(elapsed);

@@ -1,6 +1,6 @@
 /**
- * Clients that use much time, memory and many connections: all of it is limited, and other clients are answered
- * meanwhile.
+ * Clients that use much time, much memory and many connections. All of these are limited, and other clients are
+ * answered meanwhile.
  */
 import { expect, test } from "vitest";
 import { expectProblem, startTestService } from "../harness.js";
@@ -124,7 +124,7 @@ test.concurrent("a head that is too long, or of too many lines: 431 and the end 
   long.socket.write("b".repeat(half));
   await long.closed;
   expect(long.received()).toMatch(/^HTTP\/1\.1 431 /);
-  // In pieces, as long lines come over a network.
+  // Sent in pieces, as long lines arrive over a network.
   const growing: [string, string][] = [
     [`${head}a: `, "b".repeat(1_000)],
     [head, `a${"b".repeat(40)}: ${"c".repeat(400)}\r\n`],

@@ -1,4 +1,4 @@
-/** The address of a client, and which clients a limit counts together. */
+/** The address of a client, and the addresses that a limit counts together. */
 
 import { describe, expect, test } from "vitest";
 import { LIMITS, type LimitName, Limits } from "#cairnlog/server/http/limits.js";

@@ -24,7 +24,7 @@ test("far too few open files: it does not start", async () => {
   });
 });
 
-/** Starts that are refused. */
+/** The message of a start that is refused. */
 async function refusal(dataDir: string, more: Record<string, string> = {}): Promise<string> {
   const env = { ...environment(dataDir), ...more };
   const { code, stdout, stderr } = await cairnlog(["serve"], { env });
@@ -66,7 +66,7 @@ describe("a start that is refused says why", () => {
 test("an operator key that others can read is used, with a warning", async () => {
   const service = await startService(at("readable"));
   expect(await service.stop()).toBe(0);
-  // In the data directory its mode is mended; a key that is kept elsewhere is its owner's to protect.
+  // In the data directory, the mode of the key is corrected. A key elsewhere is its owner's responsibility.
   renameSync(at("readable/operator.pem"), at("elsewhere.pem"));
   chmodSync(at("elsewhere.pem"), 0o644);
   const { child, log } = await startLimited(`export SERVICE_OPERATOR_KEY=${at("elsewhere.pem")}`, at("readable"));

@@ -21,7 +21,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** Everything that a reader who opens every view has sent, compressed. */
+/** Everything that is sent to a reader who opens every view, compressed. */
 const BUDGET_BYTES = 300_000;
 
 let service: TestService;
@@ -34,7 +34,7 @@ beforeAll(async () => {
 /** Addresses that the page loads. */
 const parts = () => [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
 
-/** Without `fetch`, which takes encodings off. */
+/** Without `fetch`, which decodes the answer. */
 async function raw(path: string, headers: Readonly<Record<string, string>> = {}) {
   const { get } = await import("node:http");
   return new Promise<{ status: number; headers: Record<string, string>; body: Buffer }>((resolve, reject) => {

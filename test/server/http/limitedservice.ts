@@ -1,4 +1,4 @@
-/** `cairnlog serve` in a process of its own, under limits of the system. */
+/** `cairnlog serve` in a separate process, with resource limits. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -13,7 +13,7 @@ export const environment = (dataDir: string) => ({
   SERVICE_WORKERS: "1",
 });
 
-/** `cairnlog serve` after a line of shell, which may limit it. Its stderr is kept. */
+/** Runs `cairnlog serve` after a line of shell, which may limit it. Its stderr is kept. */
 export async function startLimited(line: string, dataDir: string) {
   const child = spawn("bash", ["-c", `${line}; exec "$0" "$@"`, process.execPath, MAIN, "serve", "--json"], {
     env: environment(dataDir),

@@ -6,7 +6,7 @@ import type { BatchReport } from "#cairnlog/engine/log/write/executor.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { Tallies } from "#cairnlog/server/http/observing/tallies.js";
 
-/** A log as metrics see it, each number another. */
+/** A log for metrics, with a different number for each value. */
 const log = {
   size: 100,
   batches: 7,
@@ -61,7 +61,7 @@ test("the text is written for everybody who waits for it, and says what was so w
   } as unknown as ConstructorParameters<typeof Metrics>[0]);
   const before = reads;
   const entries = async () => Number(/^cairnlog_log_entries (\d+)$/m.exec(await counting.text())![1]);
-  // The entries in the log and those appended since the start are two reads.
+  // The number of entries in the log and the number appended since the start are separate values.
   const first = await Promise.all(Array.from({ length: 50 }, entries));
   expect(new Set(first).size).toBe(1);
   expect(reads - before).toBe(2);
@@ -129,7 +129,7 @@ test("each shows its own current number", async () => {
   expect(await samples()).toMatchObject({
     cairnlog_log_entries: 100,
     cairnlog_append_queue: 3,
-    // Since the start, when there were 100.
+    // Since the start, when there were 100 entries.
     cairnlog_appends_total: 0,
     cairnlog_batches_total: 7,
     cairnlog_last_batch_failed: 0,
@@ -205,7 +205,7 @@ test("how late timers came since the last look", async () => {
   const pause = () => new Promise((resolve) => setTimeout(resolve, 100));
   await quantiles();
   const started = performance.now();
-  // A look begins the measurement again, with the next timer.
+  // Reading begins a new measurement, with the next timer.
   await pause();
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
   await pause();
@@ -215,7 +215,7 @@ test("how late timers came since the last look", async () => {
   expect(half).toBeLessThanOrEqual(most!);
   expect(most).toBeLessThanOrEqual(all!);
   expect(all).toBeGreaterThanOrEqual(0.4);
-  // However busy the machine is, no timer came later than all of this took.
+  // On any machine, no timer was later than the whole duration.
   expect(all).toBeLessThan(elapsed);
 });
 
@@ -266,7 +266,7 @@ test("requests by method, route and status, and how long they took", async () =>
   const tallies = new Tallies(registry);
   const [get, post, unused] = [tallies.open("GET", "/a"), tallies.open("POST", "/a"), tallies.open("GET", "/b")];
   const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
-  // One at each bound, one beyond them all.
+  // One request at each bound, and one beyond all of them.
   for (const seconds of bounds) get.answered(200, seconds);
   get.answered(404, 61);
   post.answered(200, 0.0011);
@@ -294,7 +294,7 @@ test("requests by method, route and status, and how long they took", async () =>
     `${duration}_sum{method="POST",route="/a"} ${0.0011 + 0.0012}`,
     `${duration}_count{method="POST",route="/a"} 2`,
   ]);
-  // Looked at again, nothing is counted twice.
+  // A second reading counts nothing twice.
   expect((await registry.metrics()).split("\n").filter((line) => line && !line.startsWith("#"))).toEqual(lines);
 });
 

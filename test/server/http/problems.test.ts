@@ -1,4 +1,4 @@
-/** Refusals: the status and headers of every code, and which part of an error the client sees. */
+/** Errors: the status and headers of every code, and the part of an error that the client sees. */
 import { expect, test } from "vitest";
 import { CairnlogError, type ErrorCode } from "#cairnlog/engine/error.js";
 import { codesOf, HttpError, problemAnswer, rateLimited, refusalCode, within } from "#cairnlog/server/http/problems.js";
@@ -61,7 +61,7 @@ const TITLES: Readonly<Record<number, string>> = {
   502: "Bad Gateway",
   503: "Service Unavailable",
 };
-/** Seconds after which to try again, where the error does not say. */
+/** Seconds after which to try again, if the error has none. */
 const RETRY: Readonly<Partial<Record<ErrorCode, string>>> = {
   overloaded: "1",
   closed: "5",
@@ -70,7 +70,7 @@ const RETRY: Readonly<Partial<Record<ErrorCode, string>>> = {
   "storage-full": "10",
   "worker-failed": "1",
 };
-/** Errors that speak of the machine: clients get another sentence. */
+/** Errors with details of the machine. Clients get another sentence. */
 const HIDDEN: ReadonlySet<string> = new Set([
   ...["overloaded", "closed", "signer-unavailable", "storage-failed", "storage-full", "worker-failed"],
   ...["corrupt-log", "wrong-operator", "in-use"],

@@ -11,7 +11,7 @@ afterAll(() => folder.remove());
 const at = (name: string) => join(folder.path, name);
 const run = promisify(execFile);
 
-/** A certificate for localhost, signed by a root of its own: `name.pem`, `name.key`. */
+/** A certificate for localhost, signed by its own root: `name.pem`, `name.key`. */
 function certificate(name: string, days = "30"): void {
   const openssl = (...args: string[]) => execFileSync("openssl", args, { cwd: folder.path, stdio: "pipe" });
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc"];
@@ -60,7 +60,7 @@ test.each([
     expect(sClient("-tls1_2")).toContain("Verify return code: 0 (ok)");
     expect(sClient("-tls1_3")).toContain("Verification: OK");
     for (const version of ["-tls1", "-tls1_1"]) expect(sClient(version)).not.toMatch(/Cipher +: [A-Z]/);
-    // A large body, so that it comes in several records.
+    // A large body, so that it is sent in several records.
     writeFileSync(at("body.json"), JSON.stringify({ padding: "x".repeat(500_000) }));
     const { stdout: refusal } = await curl("-d", `@${at("body.json")}`, `https://localhost:${port}/api/v1/verify`);
     expect(JSON.parse(refusal)).toMatchObject({ status: 422 });

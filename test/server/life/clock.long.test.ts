@@ -41,7 +41,7 @@ test("appends, sessions, challenges and deliveries go on when the time of day is
     setDay(ahead);
     const bearer = await bearerOf(service, signer);
     expect((await service.post("/auth/renew", {}, bearer)).status).toBe(200);
-    // The first attempt at every third of them fails, and is made again after 5 s by any clock.
+    // The first attempt at every third of them fails, and is repeated after 5 s by any clock.
     refusals = times.length % 3 === 1 ? 1 : 0;
     const sent = Date.now();
     const receipt = await service.post("/attestations", submission(signer, newManifest(`${ahead}`)));
@@ -49,7 +49,7 @@ test("appends, sessions, challenges and deliveries go on when the time of day is
     await expect.poll(() => told.has(receipt.body.log_entry_id), { interval: 20, timeout: 30_000 }).toBe(true);
     const { timestamp } = (await service.get(`/log/${receipt.body.log_entry_id}`)).body;
     times.push(Date.parse(timestamp));
-    // The microseconds have another source, which may be a tenth of a second away.
+    // The microseconds come from another source, which may differ by a tenth of a second.
     expect(times.at(-1)).toBeGreaterThanOrEqual(sent - 100);
   }
   expect(times).toEqual(times.toSorted((a, b) => a - b));

@@ -19,8 +19,8 @@ const attest = (url: string): Promise<Response> =>
   });
 
 /**
- * Makes the service take its log for failed when it gets SIGUSR2, as after a write that LMDB could not carry out. A real one
- * would damage the process's memory, and nothing could be said about what it does then.
+ * Makes the service treat its log as failed when it gets SIGUSR2, as after a write that LMDB could not complete. A real
+ * failure would damage the process's memory, and the later behaviour of the process would be undefined.
  */
 const HOOK = `
 import { Health } from "#cairnlog/engine/store/lmdb/health.js";
@@ -42,7 +42,7 @@ test("a write that fails ends the service with its own exit code, and the next s
   for (let n = 0; n < 5; n++) acknowledged.push(await (await attest(service.url)).json());
   service.process.kill("SIGUSR2");
   while ((await fetch(`${service.url}/livez`)).ok);
-  // What it says until it ends: never that the log is empty.
+  // Its answers until it ends. It must never say that the log is empty.
   const said = [];
   for (const path of ["/livez", "/readyz", "/api/v1/log/head", "/api/v1/log/999", "/api/v1/log"]) {
     const answer = await fetch(service.url + path);
@@ -99,7 +99,7 @@ test("after a failure, newest entries that do not verify are not served", async 
   await tamper(join(data, "log"), "batches", async (db) => {
     const key = [...db.getKeys()].at(-1)!;
     const bytes = Buffer.from(db.get(key) as Buffer);
-    // Of the payload: it stays an entry, with another content.
+    // In the payload: the record is still an entry, with other content.
     bytes.write("ed25518", bytes.lastIndexOf("ed25519"));
     await db.put(key, bytes);
   });

@@ -8,7 +8,7 @@ import { newSigner, registration } from "../signers.js";
 const folder = scratchFolder();
 const at = (name: string) => join(folder.path, name);
 const inherited = process.umask();
-/** Child processes inherit it. */
+/** Child processes inherit the umask. */
 beforeAll(() => {
   process.umask(0);
 });

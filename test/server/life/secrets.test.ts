@@ -1,4 +1,4 @@
-/** The service's own log, at its most verbose level, never contains anything that a client meant to be secret. */
+/** The service's own log, at its most verbose level, never contains a secret of a client. */
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { startControlled } from "../controlled.js";

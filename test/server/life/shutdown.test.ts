@@ -52,7 +52,7 @@ test("accepted requests are answered, and their entries are there after a restar
 test("a client that reads slowly gets all of its answer before the service ends", async () => {
   const service = await startTestService();
   const signer = newSigner();
-  // 200 entries of more than 20 KB: more than the sockets of both sides hold.
+  // 200 entries of more than 20 KB: more than the socket buffers of both sides hold.
   const tags = Array.from({ length: 32 }, (_, i) => "木".repeat(60) + i);
   for (let i = 0; i < 200; i++) {
     const manifest = newManifest();

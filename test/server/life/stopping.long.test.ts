@@ -1,6 +1,6 @@
 /**
  * The service is stopped while clients, calendars and webhook endpoints hang, each in its own way. It ends in time, and
- * only then with exit code 0.
+ * with exit code 0 only if it ended normally.
  */
 import { createPrivateKey, sign } from "node:crypto";
 import { once } from "node:events";
@@ -18,7 +18,7 @@ const VERIFY = "/api/v1/verify";
 const folder = scratchFolder();
 afterAll(() => folder.remove());
 
-/** Takes connections, and never says anything. */
+/** Accepts connections and never answers. */
 const mute = createServer((socket) => {
   socket.on("error", () => {});
   connections.push(socket);
@@ -118,7 +118,7 @@ test("a second signal ends it at once", async () => {
   await until(async () => (await metric(service.url, "cairnlog_http_slow_answers")) === 1);
   const ended = once(service.process, "exit");
   service.process.kill("SIGTERM");
-  // It does not listen any more, so it has heard the first one.
+  // It no longer listens, so it has received the first signal.
   await until(() =>
     fetch(`${service.url}/livez`).then(
       () => false,

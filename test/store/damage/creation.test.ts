@@ -1,4 +1,7 @@
-/** A power failure while a log is made: whatever part of it reached the disk, it is nothing yet, or a log that opens. */
+/**
+ * A power failure while a log is created: whatever part of it reached the disk, there is either no log yet, or a log
+ * that opens.
+ */
 import fs, { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
@@ -36,7 +39,7 @@ function firstPages(): Buffer {
 }
 
 const written = firstPages();
-/** What a power failure leaves of the first two pages of a file. */
+/** The possible states of a file's first two pages after a power failure. */
 const LEFT: Readonly<Record<string, Buffer>> = {
   "an empty file": Buffer.alloc(0),
   "zeros for both pages": Buffer.alloc(2 * PAGE),
@@ -88,7 +91,7 @@ test("a log that was there is not made anew", async () => {
     code: "corrupt-log",
     message: expect.stringMatching(/data\.mdb is missing\. .*cairnlog restore/),
   });
-  // The postings that are still there are those of other entries.
+  // The postings on disk belong to other entries.
   await expect(importEntries({ path, signer }, chain([{}]))).rejects.toMatchObject({ code: "corrupt-log" });
 });
 

@@ -1,7 +1,4 @@
-/**
- * The whole table of damages: every file, every damage, everybody who opens a log. And every page of every file, and many
- * single bytes.
- */
+/** All combinations of files, damages and openers of a log. Also every page of every file, and many single bytes. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +18,7 @@ import {
   usedBytes,
 } from "./damages.js";
 
-/** Enough for a run of postings. */
+/** Number of entries: enough for a run of postings. */
 const LARGE = 4_300;
 const SMALL = 150;
 const BYTE_DAMAGES = 300;

@@ -1,4 +1,7 @@
-/** Whatever a power failure, a bad disk or a person does to the files of a log: it opens whole, or says what is wrong. */
+/**
+ * Damage of a log's files by a power failure, a bad disk or a person: the log opens completely, or the error says what
+ * is wrong.
+ */
 import { afterAll, beforeAll, test } from "vitest";
 import { type Case, DAMAGES, DamagedLogs, expectSoundOrSaid, FILES, type Opener } from "./damages.js";
 
@@ -8,7 +11,7 @@ beforeAll(() => logs.build(SIZE));
 afterAll(() => logs.remove());
 
 const OPENERS: readonly Opener[] = ["writer", "reader", "backup"];
-/** Each damage of each file with one opener in turn; the long form has all of them. */
+/** Each damage of each file, with the openers in turn. The long form tests all of them. */
 const CASES: readonly Case[] = FILES.flatMap((file, i) =>
   Object.keys(DAMAGES).map((damage, j) => ({ file, damage, opener: OPENERS[(i + j) % OPENERS.length]! })),
 );

@@ -1,4 +1,4 @@
-/** Ways in which the files of a log are damaged, and what comes of opening them. */
+/** Ways to damage the files of a log, and the results of opening them. */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,10 +16,10 @@ const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 export const PAGE = 4096;
 const MAGIC = 0xbeefc0de;
 const META_FLAG = 8;
-/** Where a meta page has the number of the last page that is used. */
+/** The offset in a meta page of the number of the last used page. */
 const LAST_PAGE = 144;
 
-/** Pseudo-random bytes, the same ones for the same seed. */
+/** Pseudo-random bytes, always the same for the same seed. */
 function noise(bytes: number, seed: string): Buffer {
   const parts: Buffer[] = [];
   for (let i = 0; 64 * i < bytes; i++) parts.push(createHash("sha512").update(`${seed} ${i}`).digest());
@@ -32,14 +32,14 @@ const withBytes = (file: Buffer, at: number, bytes: Buffer): Buffer => {
   return changed;
 };
 
-/** Length of the part of a file that LMDB uses. Behind it may be zeros, as room for what comes. */
+/** Length of the part of a file that LMDB uses. Zeros may follow it, as space for later pages. */
 export function usedBytes(file: Buffer): number {
   const isData = file.length >= 2 * PAGE && file.readUInt32LE(24) === MAGIC && file.readUInt16LE(18) === META_FLAG;
   return isData ? PAGE * (1 + Math.max(...[0, PAGE].map((at) => file.readUInt32LE(at + LAST_PAGE)))) : file.length;
 }
 const middle = (file: Buffer): number => PAGE * Math.floor(usedBytes(file) / 2 / PAGE);
 
-/** What is left of a file; undefined: it is removed. */
+/** The rest of a file after the damage; undefined if the file is removed. */
 type Damage = (file: Buffer, seed: string) => Buffer | undefined;
 
 export const DAMAGES: Readonly<Record<string, Damage>> = {
@@ -59,13 +59,13 @@ export const DAMAGES: Readonly<Record<string, Damage>> = {
   "random bytes": (file, seed) => noise(file.length, seed),
 };
 
-/** One page overwritten, or set to zeros. */
+/** Overwrites one page, with noise or zeros. */
 export const pageDamage =
   (page: number, isZeroed: boolean): Damage =>
   (file, seed) =>
     withBytes(file, PAGE * page, isZeroed ? Buffer.alloc(PAGE) : noise(PAGE, seed));
 
-/** Some bytes of a page changed, most of them in its header and its offsets. */
+/** Changes some bytes of a page, most of them in its header and its offsets. */
 export const byteDamage =
   (page: number): Damage =>
   (file, seed) => {
@@ -96,18 +96,18 @@ export interface Case {
   readonly opener: Opener;
 }
 
-/** `size` and `wrong` of a log that opened, or the code and the sentence of the refusal. */
+/** `size` and `wrong` of a log that opened, or the code and the sentence of the error. */
 export type Outcome =
   | { readonly size: number; readonly wrong: readonly string[] }
   | { readonly code: string | null; readonly message: string };
 
 export interface Result {
   readonly outcome: Outcome;
-  /** Whether the files that hold something are as they were. */
+  /** Whether the files with data are unchanged. */
   readonly isUntouched: boolean;
 }
 
-/** The log has all entries and verifies, or the refusal says what to do and nothing was written. */
+/** Asserts that the log has all entries and verifies, or that the error says what to do and nothing was written. */
 export function expectSoundOrSaid(
   { opener, file, damage }: Case,
   { outcome, isUntouched }: Result,
@@ -116,7 +116,7 @@ export function expectSoundOrSaid(
   const about = `${opener}, ${file}, ${damage}: ${JSON.stringify(outcome)}`;
   if ("size" in outcome) {
     expect(outcome.size, about).toBe(opener === "writer" ? size + 1 : size);
-    // What is inside of a record is found by its hash, when it is read.
+    // Damage within a record is found by its hash when the record is read.
     if (!isInside(file, damage)) expect(outcome.wrong, about).toEqual([]);
     return;
   }
@@ -191,7 +191,7 @@ export class DamagedLogs {
   }
 }
 
-/** What is in the two files that hold something. */
+/** Hashes of the two files with data. */
 function hashes(copy: string): string {
   return ["log/data.mdb", "log/postings/data.mdb"]
     .map((name) => join(copy, name))

@@ -1,4 +1,4 @@
-/** `cairnlog fsck` on damaged files: it ends with a report, and makes postings anew. */
+/** `cairnlog fsck` on damaged files: it ends with a report, and can make postings again. */
 import { spawnSync } from "node:child_process";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { LogCheckReport } from "#cairnlog/engine/log/check/fsck.js";

@@ -1,4 +1,4 @@
-/** The look at a file does not take the work of a writer for damage. */
+/** The check of a file does not mistake a writer's work for damage. */
 import { mkdtempSync, readFileSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ test("a file that is being written is sound", async () => {
     const all = Promise.all(appended).then(() => {
       isDone = true;
     });
-    // LMDB writes in a thread of its own, also while this one looks.
+    // LMDB writes in its own thread, also while this one checks the file.
     while (!isDone) {
       states.add(inspectEnvironment(path, { maxFaults: 1 }).state);
       await new Promise(setImmediate);
@@ -46,7 +46,7 @@ test("a file may end before its last page, if the pages behind its end are free"
   };
   await put(200, { display_name: "x".repeat(900) });
   await put(200, undefined);
-  // These take the first free pages, so nothing is left behind them.
+  // These use the first free pages, so the last page stays the same.
   for (let i = 0; i < 8; i++) await put(1, { display_name: `${i}` });
   await store.close();
   const file = join(path, "data.mdb");

@@ -1,5 +1,5 @@
-// Opens damaged logs, one after the other, and says what comes of it: a line of JSON before and after each. LMDB may end
-// this process with a signal; then the last line says at which log.
+// Opens damaged logs, one after the other, and prints the results: a line of JSON before and after each. LMDB may end
+// this process with a signal. The last line then says which log it was.
 import { createInterface } from "node:readline";
 import { openOperatorKey, publicOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
@@ -10,7 +10,7 @@ import { projection } from "#cairnlog/engine/registry/projection.js";
 
 const pool = createPool(1);
 
-/** Reads everything. @returns sentences about what is wrong */
+/** Reads everything. @returns sentences about the faults */
 async function read(log) {
   const { errors } = await log.verify();
   if (errors.length) return errors.map(({ message }) => message);

@@ -1,4 +1,4 @@
-/** Background work keeps step with incoming postings, and runs at full speed when there are none. */
+/** Background work runs at the pace of incoming postings, and at full speed when there are none. */
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
 import { Pace } from "#cairnlog/engine/store/postings/pace.js";

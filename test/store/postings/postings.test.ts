@@ -19,7 +19,7 @@ function random(seed: number): (below: number) => number {
   };
 }
 
-/** A table of these postings. */
+/** A table with these postings. */
 function tableOf(postings: Iterable<readonly [term: string, indexes: readonly number[]]>): TermTable {
   const table = new TermTable();
   for (const [term, indexes] of postings) for (const index of indexes) table.add(term, index);
@@ -88,7 +88,7 @@ test("lists equal a plain map at every stage", { timeout: 120_000 }, async () =>
     postings.add(to, tableOf(batch));
     if (round % 10 === 9) {
       check();
-      // A restart at whatever the background work was doing; what no run holds yet is given again.
+      // Restarts at any point of the background work. Postings that are not in a run yet are added again.
       await postings.close();
       await store.close();
       store = openStore({ path });
@@ -108,7 +108,7 @@ test("lists equal a plain map at every stage", { timeout: 120_000 }, async () =>
   expect(postings.runCount).toBeLessThan(16);
   const { size } = postings;
   await postings.close();
-  // What a restart has to read again is less than one run, however long the log.
+  // A restart reads less than one run again, for any size of the log.
   expect(size - new Postings(store.postings).size).toBeLessThan(FLUSH_ENTRIES);
   await store.close();
   rmSync(path, { recursive: true, force: true });
@@ -125,7 +125,7 @@ async function grow(postings: Postings, entries: number): Promise<void> {
   }
 }
 
-/** Of the runs on disk, oldest first. */
+/** The levels of the runs on disk, oldest first. */
 const levels = (store: ReturnType<typeof openStore>) =>
   store.postings
     .runs()
@@ -142,10 +142,10 @@ test("merges keep up with what comes in: at no time are there more runs than two
   for (let flush = 0; flush < 70; flush++) {
     await grow(postings, FLUSH_ENTRIES);
     most = Math.max(most, postings.runCount);
-    // Older runs are of higher levels: that makes those of one level neighbours.
+    // Older runs have higher levels, so runs of one level are neighbours.
     expect(levels(store)).toEqual(levels(store).toSorted((a, b) => b - a));
   }
-  // Levels 0, 1 and 2: three that wait and four that are being merged of each, and one of level 3.
+  // Levels 0, 1 and 2 have three waiting runs and four in a merge each; level 3 has one.
   expect(most).toBeLessThanOrEqual(3 * (2 * MERGE_WIDTH - 1) + 1);
   await postings.settle();
   expect(postings.runCount).toBeLessThanOrEqual(3 * (MERGE_WIDTH - 1) + 1);
@@ -168,7 +168,7 @@ test("a merge that a restart interrupted leaves nothing behind once entries come
     await postings.settle();
   }
   expect(levels(store)).toEqual([0, 0, 0]);
-  // What a merge had written before the process ended.
+  // The part of a merge that was written before the process ended.
   const block = Buffer.alloc(BLOCK_RECORDS * RECORD_BYTES);
   for (let from = 0; from < 600; from += 100)
     await store.postings.writeBlocks(

@@ -5,7 +5,7 @@ import { BLOCK_RECORDS, RECORD_BYTES, RunBuilder } from "#cairnlog/engine/store/
 import { TERM_BYTES } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 
-/** Few of them, many that begin alike, bytes of either sign. */
+/** Few terms, many with the same beginning, with bytes of either sign. */
 const term = fc
   .tuple(
     fc.constantFrom(1, 3, 9, 0x80, 0xff),
@@ -90,7 +90,7 @@ test("a range is every posting whose term is in it", () => {
   );
 });
 
-/** Records as a run holds them: term, a zero, six bytes of the index. */
+/** Records in the format of a run: term, a zero, six bytes of the index. */
 function recordsOf(map: ReadonlyMap<string, readonly number[]>): Buffer {
   const records = [...map].flatMap(([term, indexes]) =>
     indexes.map((index) => {

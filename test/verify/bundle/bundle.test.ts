@@ -30,17 +30,17 @@ interface Recipe {
   statement?: string | null;
   tags?: unknown;
   index?: number;
-  /** Members of the document that say what is attested. */
+  /** Members of the document that name type and statement. */
   named?: { attestation_type?: unknown; intent_statement?: unknown } | undefined;
-  /** In the entry's payload. */
+  /** `signed_payload_hash` in the entry's payload. */
   signedPayloadHash?: string;
-  /** What a careless or dishonest log may write. */
+  /** Values that a careless or dishonest log may write. */
   loggedTags?: string[];
   previous?: string | null;
   headTime?: string;
 }
 
-/** A genuine bundle, made by node:crypto from the documents' wording alone: leaf `index` of a tree of 6, version 2. */
+/** A genuine bundle, made by node:crypto from the documentation alone: leaf `index` of a tree of 6, version 2. */
 function genuine(recipe: Recipe = {}): AttestationBundle {
   const {
     signer = generateKeyPairSync("ed25519"),
@@ -138,10 +138,10 @@ const failures = async (bundle: unknown, against: BundleTrust = trust) =>
     .filter((check) => !check.ok)
     .map((check) => `${check.name}: ${check.detail}`);
 
-/** Every changed copy of a JSON value, with the JSON Pointer of what was changed. */
+/** Every changed copy of a JSON value, with the JSON Pointer of the change. */
 function* mutations(value: unknown, path = ""): Generator<[string, unknown]> {
   if (typeof value === "string") {
-    // Each kind of place, not every character: ends, middle and the whole.
+    // Each kind of place, but not every character: ends, middle and the whole.
     for (const at of new Set([0, value.length >> 1, value.length - 1])) {
       const flipped = String.fromCharCode(value.charCodeAt(at) ^ 1);
       yield [`${path} [${at}]`, value.slice(0, at) + flipped + value.slice(at + 1)];
@@ -235,7 +235,7 @@ describe("a genuine bundle", () => {
       true,
       "the type and the statement.",
     ],
-    // Not what these members mean now: a manifest of before may have had others of the names.
+    // Values that these members cannot have now: an older manifest may have had other members of the same names.
     [
       { attestation_type: 7, intent_statement: {} },
       false,
@@ -350,7 +350,7 @@ describe("a bundle whose entry is anchored", () => {
 
 describe("a changed bundle", () => {
   it.each([0, 4])("is refused wherever it is changed (leaf %i)", async (index) => {
-    // No hash covers an entry's id, which is only bounded below; nothing says how many further digests there were.
+    // No hash covers an entry's id, which only has a lower bound, and nothing says how many further digests there were.
     const uncovered = ["/entry/id + 1", "/entry/entry_hashes/1 deleted"];
     const passed: string[] = [];
     let changes = 0;
@@ -369,7 +369,7 @@ describe("a changed bundle", () => {
     for (const [where, changed] of mutations(genuine({ prior: [{}] }))) {
       const [path, deed] = where.split(" ");
       if (free.test(path!) || !(deed === "deleted" || deed === "nulled" || where.endsWith("as text"))) continue;
-      // What may be missing or null, and items of arrays, which may be fewer.
+      // Members that may be absent or null, and items of arrays, which may be fewer.
       if (/intent_statement|tags|previous_hash|\/\d+$/.test(path!)) continue;
       const expected = deed === "deleted" ? /is missing\.$/ : /must be (a|an|true|"|1|2|64) ?.*\.$/;
       const { valid, checks } = await verifyBundle(changed, trust);

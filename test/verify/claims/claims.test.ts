@@ -1,4 +1,4 @@
-/** Encrypted claims compared with a second implementation in both directions, and with every change by an attacker. */
+/** Encrypted claims compared with a second implementation in both directions, and all changes by an attacker. */
 import { hkdfSync, randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -72,7 +72,7 @@ describe("against node:crypto", () => {
     expect(refusal(() => deriveLookupKey(secret, "\ud800"))).toBe("invalid-input");
   });
 
-  // Made once by the second implementation: whoever changes the construction cannot read what is on the log already.
+  // Made once by the second implementation. A change of the construction would make claims in the log unreadable.
   it("a claim of this format stays readable", () => {
     const scalar = bytes("c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721");
     const payload = {

@@ -1,4 +1,4 @@
-/** A second implementation of encrypted claims, from their description and with node:crypto only. */
+/** A second implementation of encrypted claims, made from their description and with node:crypto only. */
 import {
   createCipheriv,
   createDecipheriv,
@@ -45,7 +45,7 @@ function pointAndScalar(d: string) {
   return { scalar, point, fingerprint: `sha256:${sha256(key.export({ type: "spki", format: "der" }))}` };
 }
 
-/** RFC 8785 of anything that JSON can hold: JavaScript spells numbers and strings as the RFC asks. */
+/** RFC 8785 of any JSON value: JavaScript writes numbers and strings as the RFC requires. */
 export function jcs(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(jcs).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
@@ -75,11 +75,11 @@ export const hmacOf = (key: Buffer, value: unknown): string =>
 
 export interface SealOptions {
   readonly lookupKey?: string;
-  /** Put into the payload. */
+  /** The member of the payload. */
   readonly recipientFingerprint?: string;
-  /** Encrypted instead of the canonical JSON of the plaintext. */
+  /** The plaintext bytes to encrypt, instead of canonical JSON. */
   readonly text?: Buffer;
-  /** Put into the payload instead of the right one. */
+  /** The commitment in the payload, instead of the right one. */
   readonly commitment?: string;
   readonly ephemeralScalar?: Buffer;
   readonly nonce?: Buffer;
@@ -111,7 +111,7 @@ export function seal(plaintext: unknown, recipient: Buffer, options: SealOptions
   return { payload, commitmentKey: keys.commitment.toString("hex") };
 }
 
-/** What a payload holds, and its commitment key in hex; throws where node:crypto does. */
+/** The content of a payload, and its commitment key in hex; throws if node:crypto does. */
 export function open(payload: ClaimPayload, { scalar, point }: Recipient) {
   const ephemeral = Buffer.from(payload.ephemeral_public_key, "base64");
   const ecdh = createECDH("prime256v1");
@@ -129,7 +129,7 @@ export function open(payload: ClaimPayload, { scalar, point }: Recipient) {
 export const base64 = (data: Uint8Array) => Buffer.from(data).toString("base64");
 export const decoded = (text: string) => Buffer.from(text, "base64");
 
-/** The code that `action` is refused with; anything but a CairnlogError fails the test. */
+/** The error code of `action`. Any error except a CairnlogError fails the test. */
 export function refusal(action: () => unknown): string {
   try {
     action();

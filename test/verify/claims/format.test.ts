@@ -1,6 +1,4 @@
-/**
- * Which bytes are accepted as a claim's payload and which are not; every other input is refused without further effect.
- */
+/** Payloads of claims that are accepted, and others, which are refused without other effects. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { CairnlogError } from "#cairnlog/engine/error.js";

@@ -8,9 +8,9 @@ import { jsonValues, texts } from "../../texts.js";
 
 const refused = expect.objectContaining({ code: "not-i-json" });
 
-// The first of the file: later there is no room left for the names that must not be kept.
+// The first test of the file: later there is no space for the names, and whether they are kept would not show.
 test("names that clients choose do not stay in memory", () => {
-  // An object that V8 treats as a table; it would remember the names of others itself.
+  // An object that V8 treats as a hash table. Others would make V8 itself remember the names.
   const table: Record<string, number> = Object.create(null);
   const spell = (name: string) => {
     table[name] = 0;
@@ -43,7 +43,7 @@ describe("RFC 8785", () => {
     expect(text).toBe(`{${sorted.map((name) => `${JSON.stringify(name)}:0`).join(",")}}`);
   });
 
-  // Appendix B, by their bits.
+  // Appendix B of RFC 8785, as bits.
   test.each([
     ["0000000000000000", "0"],
     ["8000000000000000", "0"],

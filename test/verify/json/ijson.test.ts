@@ -5,7 +5,7 @@ import { canonicalJson } from "#cairnlog/engine/verify/json/canonical.js";
 import { parseIJson } from "#cairnlog/engine/verify/json/ijson.js";
 import { jsonValues, texts } from "../../texts.js";
 
-/** The code and the JSON Pointer with which a text is refused; `undefined` when it is accepted. */
+/** The code and the JSON Pointer of the error for a text; `undefined` if it is accepted. */
 function refusal(text: string): { code: string; path: string | undefined } | undefined {
   try {
     parseIJson(text);

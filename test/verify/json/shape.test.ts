@@ -1,4 +1,4 @@
-/** Shapes: which values match, and the message about the first place that does not. */
+/** Shapes: matching values, and the message about the first place that does not match. */
 import { describe, expect, it } from "vitest";
 import {
   anyObject,

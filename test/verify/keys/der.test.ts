@@ -1,4 +1,4 @@
-/** DER, read as strictly as X.690 writes it: every value has one encoding. */
+/** A strict reader of DER, by X.690: every value has one encoding. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { DerReader, TAG } from "#cairnlog/engine/verify/keys/der.js";

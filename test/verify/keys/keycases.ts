@@ -24,7 +24,7 @@ import {
 
 export type Named<T> = readonly [name: string, value: T];
 
-/** The prime of Curve25519's field; a coordinate p + y would be another spelling of y. */
+/** The prime of Curve25519's field. A coordinate p + y would be another encoding of y. */
 const FIELD = 2n ** 255n - 19n;
 
 /** The eight points of order 1, 2, 4 and 8, as RFC 8032 §5.1.2 encodes them. */
@@ -38,7 +38,7 @@ export const SMALL_ORDER: readonly string[] = [
   "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
   "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa",
 ];
-/** The other 32 bytes that a careless decoder takes for one of them: x = 0 with a sign, and y + p. */
+/** Other 32 bytes that a careless decoder takes for one of these points: x = 0 with a sign, and y + p. */
 export const SMALL_ORDER_RESPELLED: readonly string[] = [
   `01${"00".repeat(30)}80`,
   `ec${"ff".repeat(31)}`,
@@ -63,7 +63,7 @@ export const P256_COMPRESSED_PEM = pem(spki(P256_ID, pPoint.toBytes(true)));
 export const RSA_PEM = rsa(modulus, 65537n);
 const body = ED25519_PEM.split("\n")[1]!;
 
-/** Other texts of the one key `ED25519_PEM`. */
+/** Other texts for the key `ED25519_PEM`. */
 export const SPELLINGS: readonly Named<string>[] = [
   ["with CR and LF", ED25519_PEM.replaceAll("\n", "\r\n")],
   ["without the last line feed", ED25519_PEM.trimEnd()],
@@ -94,7 +94,7 @@ const certificate = openssl([
   ...["req", "-x509", "-newkey", "ed25519", "-nodes", "-subj", "/CN=x", "-keyout", "/dev/null"],
 ]);
 
-/** y from p to 2^255 − 1, wherever a point has it. */
+/** Encodings with y from p to 2^255 − 1, for each such y that has a point. */
 const respelledPoints: readonly Named<string>[] = Array.from({ length: 19 }, (_, y) => BigInt(y)).flatMap((y) => {
   try {
     ed25519.Point.fromBytes(littleEndian(y));

@@ -48,7 +48,7 @@ export function integer(value: bigint): Buffer {
 
 export const rsaKey = (modulus: bigint, exponent: bigint): Buffer => tlv(0x30, integer(modulus), integer(exponent));
 
-/** An odd number of exactly `bits` bits: a modulus only by its looks. */
+/** An odd number of exactly `bits` bits, which only looks like a modulus. */
 export const oddNumber = (bits: number): bigint => 2n ** BigInt(bits - 1) + 1n;
 
 export function bigEndian(value: bigint, length = 32): Buffer {

@@ -19,7 +19,7 @@ import {
 } from "./keycases.js";
 import { ED25519_ID, P256_ID, pem, sha256, spki } from "./keys.js";
 
-/** What both parsers say, which must be the same. */
+/** The verdict of both parsers, which must be the same. */
 function verdict(text: string): string {
   const said = [parsePublicKey, importPublicKey].map((parse) => {
     try {
@@ -133,7 +133,8 @@ describe("accepted keys", () => {
       makeKeys(round * count);
       return heldMemory() - before;
     });
-    // What keys keep shows in every round; other growth of the process, such as compiled code, in some of them only.
+    // Memory of kept keys grows in every round. Other growth of the process, such as compiled code, occurs only in
+    // some.
     expect(Math.min(...growths) / count).toBeLessThan(5_000);
   });
 });

@@ -31,11 +31,11 @@ export interface SignatureCase {
   /** PEM. */
   readonly key: string;
   readonly signature: Uint8Array;
-  /** `refused-key`: the equation holds, under a key that nobody may have. */
+  /** `refused-key`: the signature's equation is true, but the key is not allowed. */
   readonly says: "valid" | "invalid" | "refused-key";
 }
 
-/** All cases over `message`, which must have an RSA signature that begins with a zero byte: see `messageFor`. */
+/** All cases for `message`, which must have an RSA signature that begins with a zero byte: see `messageFor`. */
 export const signatureCases = (message: Uint8Array): readonly SignatureCase[] => [
   ...ed25519Cases(message),
   ...p256Cases(message),
@@ -62,7 +62,9 @@ const torsion = ed25519.Point.fromBytes(bytes("26e8958fc2b227b045c3f489f2ef98f0d
 const multiple = (log: bigint) => ed25519.Point.BASE.multiply(log);
 export const edPem = (encoded: Uint8Array): string => pem(spki(ED25519_ID, encoded));
 
-/** k of RFC 8032 §5.1.7, with what goes before R, A and the message in other instances than the plain one. */
+/**
+ * k of RFC 8032 §5.1.7. `domain` is the prefix that other variants than the plain one put before R, A and the message.
+ */
 const challenge = (r: Uint8Array, a: Uint8Array, message: Uint8Array, domain: Uint8Array = Buffer.alloc(0)) =>
   fromLittleEndian(createHash("sha512").update(domain).update(r).update(a).update(message).digest()) % ED25519_ORDER;
 
@@ -71,7 +73,7 @@ function ed25519Cases(message: Uint8Array): SignatureCase[] {
   const R = good.subarray(0, 32);
   const S = good.subarray(32);
   const s = fromLittleEndian(S);
-  /** A signature by the key's holder with an R of his choice; log is its discrete logarithm up to torsion. */
+  /** A signature by the key's holder with a chosen R; `log` is its discrete logarithm up to torsion. */
   const forged = (r: Uint8Array, log: bigint, hashed: Uint8Array = r) =>
     Buffer.concat([r, littleEndian((log + challenge(hashed, point, message) * scalar) % ED25519_ORDER)]);
   const withS = (value: bigint) => Buffer.concat([R, littleEndian(value)]);
@@ -108,7 +110,8 @@ function ed25519Cases(message: Uint8Array): SignatureCase[] {
     ["Ed25519ph", instance(1, prehashed), false],
     ["Ed25519ctx", instance(0, message), false],
     ["another's", Buffer.from(ed25519.sign(message, new Uint8Array(32).fill(8))), false],
-    // Only the key's holder can make these. Of the first eight, the first holds without cofactor, all with it.
+    // Only the key's holder can make these. Of the first eight, only the first is valid without cofactor, and all with
+    // it.
     ...SMALL_ORDER.map((hex) => [`R of small order ${hex}`, forged(bytes(hex), 0n), false] as const),
     ...SMALL_ORDER_RESPELLED.flatMap((hex) => {
       const canonical = ed25519.Point.fromBytes(bytes(hex), true).toBytes();
@@ -119,7 +122,7 @@ function ed25519Cases(message: Uint8Array): SignatureCase[] {
     }),
   ];
 
-  // Under a key with a small-order part: without cofactor it holds only where k is a multiple of 8.
+  // For a key with a small-order part. Without cofactor, it is valid only if k is a multiple of 8.
   const mixed = ed25519.Point.fromBytes(point).add(torsion).toBytes();
   const k = (r: Uint8Array) => challenge(r, mixed, message);
   const honest = Array.from({ length: 40 }, (_, i) => BigInt(i + 1)).map((one) => {
@@ -144,7 +147,7 @@ function ed25519Cases(message: Uint8Array): SignatureCase[] {
       };
     });
 
-  // [S]B = R + [k]A also where the small-order parts of R and A cancel out: keys are tried until they do.
+  // [S]B = R + [k]A even though R and A have small-order parts, because these cancel out. Keys are tried until they do.
   const cancelling = SMALL_ORDER.slice(1).map((hex): SignatureCase => {
     const r = bytes(hex);
     for (let secret = 1n; ; secret++) {
@@ -258,7 +261,7 @@ function p256Cases(message: Uint8Array): SignatureCase[] {
       }),
     ),
     { name: "P-256, P1363 with a short s", algorithm: "ecdsa-p256", ...twoForms, says: "valid" },
-    // 64 bytes are IEEE P1363, whatever else they could be.
+    // 64 bytes are always read as IEEE P1363.
     {
       name: "P-256, DER of 64 bytes",
       algorithm: "ecdsa-p256",
@@ -276,7 +279,7 @@ const ecKey = (secret: Uint8Array, key: string) => {
   return { key: { kty: "EC", crv: "P-256", d, x: x!, y: y! }, format: "jwk" } as const;
 };
 
-/** A signature with an s of 25 bytes, by a key that was made for it, so that its DER takes 64 bytes. */
+/** A signature with an s of 25 bytes, so that its DER has 64 bytes. The key is made for it. */
 function shortSignature(message: Uint8Array): { key: string; signature: Buffer; der: Buffer } {
   const n = P256_ORDER;
   const z = BigInt(`0x${sha256(message)}`) % n;
@@ -298,7 +301,7 @@ const SHA256_ID = bytes("300d06096086480165030402010500");
 const publicPem = (key: KeyObject): string => key.export({ type: "spki", format: "pem" }) as string;
 const digestInfo = (message: Uint8Array) => tlv(0x30, SHA256_ID, tlv(0x04, bytes(sha256(message))));
 
-/** EM of RFC 8017 §9.2 with this tail, as long as the modulus. */
+/** EM of RFC 8017 §9.2 with this tail, with the length of the modulus. */
 function encoded(length: number, ...tail: Uint8Array[]): Buffer {
   const end = Buffer.concat(tail);
   return Buffer.concat([bytes("0001"), Buffer.alloc(length - 3 - end.length, 0xff), bytes("00"), end]);
@@ -309,7 +312,7 @@ function rsaCases(message: Uint8Array): SignatureCase[] {
   const good = sign("sha256", message, privateKey);
   const modulus = numberOf(publicKey, "n");
   const value = BigInt(`0x${good.toString("hex")}`);
-  /** A signature over an encoded message of our own making. */
+  /** A signature over a chosen encoded message. */
   const raw = (block: Uint8Array) => privateEncrypt({ key: privateKey, padding: constants.RSA_NO_PADDING }, block);
   const tail = (...parts: Uint8Array[]) => raw(encoded(256, ...parts));
   const info = digestInfo(message);
@@ -373,7 +376,7 @@ function rsaCases(message: Uint8Array): SignatureCase[] {
   );
 }
 
-/** As in the forgeries of e = 3: all the room goes into the parameters of the algorithm. */
+/** As in the forgeries of e = 3: the parameters of the algorithm use all the space. */
 function tailInParameter(head: Uint8Array, hash: Uint8Array, raw: (block: Uint8Array) => Buffer): Buffer {
   const oid = bytes("0609608648016503040201");
   const digest = tlv(0x04, hash);
@@ -382,7 +385,7 @@ function tailInParameter(head: Uint8Array, hash: Uint8Array, raw: (block: Uint8A
   return raw(Buffer.concat([head, tlv(0x30, tlv(0x30, oid, tlv(0x04, Buffer.alloc(room, 7))), digest)]));
 }
 
-// Keys that nobody may have, each with a signature that its equation takes
+// Keys that are not allowed, each with a signature that fulfils its equation.
 
 function refusedKeys(message: Uint8Array): SignatureCase[] {
   return [...smallOrderKeys(message), ...weakRsaKeys(message)].map((one) => ({ ...one, says: "refused-key" }));
@@ -390,7 +393,7 @@ function refusedKeys(message: Uint8Array): SignatureCase[] {
 
 type Forgery = Omit<SignatureCase, "says">;
 
-/** [S]B = R + [k]A: where k is a multiple of 8, A vanishes, and anybody can sign. */
+/** [S]B = R + [k]A: if k is a multiple of 8, A vanishes, and anybody can sign. */
 function smallOrderKeys(message: Uint8Array): Forgery[] {
   return [...SMALL_ORDER, ...SMALL_ORDER_RESPELLED].map((hex): Forgery => {
     for (let log = 1n; ; log++) {
@@ -409,7 +412,7 @@ function weakRsaKeys(message: Uint8Array): Forgery[] {
   const [modulus, p, q] = [numberOf(publicKey, "n"), numberOf(privateKey, "p"), numberOf(privateKey, "q")];
   const block = encoded(256, digestInfo(message));
   const number = BigInt(`0x${block.toString("hex")}`);
-  // The exponents change places: what was public is secret now.
+  // The exponents are exchanged: the secret one is now public.
   const huge = inverseOf(65537n, (p - 1n) * (q - 1n));
   const made = (name: string, key: string, signature: Uint8Array): Forgery => ({
     name: `RSA, ${name}`,

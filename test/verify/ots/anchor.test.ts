@@ -1,4 +1,4 @@
-/** The anchoring proof of an entry, as far as it can be judged offline. */
+/** The part of an entry's anchoring proof that can be checked offline. */
 import { describe, expect, test } from "vitest";
 import { checkOtsProof } from "#cairnlog/engine/verify/ots/anchor.js";
 import { append, attestation, bitcoin, detached, HEADER, hash, hex, pending } from "./otsbytes.js";

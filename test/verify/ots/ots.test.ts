@@ -1,4 +1,4 @@
-/** The OpenTimestamps codec, tested with bytes written by hand and with everything that a stranger may send instead. */
+/** The OpenTimestamps codec, tested with bytes written by hand and with hostile bytes. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
@@ -207,7 +207,8 @@ describe("the limits", () => {
     const wide = new OtsTimestamp(DIGEST);
     for (let i = 0; i < 9; i++) wide.attest({ kind: "unknown", tag: `${i}`.repeat(16), payload: new Uint8Array(8000) });
     expect(() => serialiseOtsTimestamp(wide)).toThrow(/65536/);
-    // Eight of 8,180 bytes with their 12 (mark, tag, length) are 65,536 but for what goes before each one but the last.
+    // Eight items of 8,180 bytes with 12 further bytes each (mark, tag, length) are 65,536, without the byte that
+    // precedes each item except the last.
     const full = new OtsTimestamp(DIGEST);
     for (let i = 0; i < 8; i++)
       full.attest({ kind: "unknown", tag: `${i}`.repeat(16), payload: new Uint8Array(i ? 8181 : 8174) });
@@ -300,7 +301,7 @@ describe("merging", () => {
   });
 });
 
-/** Trees with their canonical order, and the same with their items in any other. */
+/** Trees in their canonical order, and the same trees with their items in another order. */
 const bytesArbitrary = fc.uint8Array({ minLength: 1, maxLength: 12 });
 const attestationArbitrary = fc.oneof(
   fc.stringMatching(/^[a-z/:.]{0,12}$/).map((uri) => ({ order: `8${uri}`, bytes: pending(uri) })),

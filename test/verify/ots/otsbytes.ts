@@ -1,7 +1,7 @@
-/** OpenTimestamps bytes, written from the format's description, with node:crypto and without the code under test. */
+/** OpenTimestamps bytes, made from the format's description with node:crypto, without the code under test. */
 import { createHash } from "node:crypto";
 
-/** In front of every detached file, version byte included. */
+/** The beginning of every detached file, including the version byte. */
 export const HEADER = Buffer.from("004f70656e54696d657374616d7073000050726f6f6600bf89e2e884e8929401", "hex");
 export const PENDING = "83dfe30d2ef90c8e";
 export const BITCOIN = "0588960d73d71901";
@@ -29,7 +29,7 @@ export const bitcoin = (height: number): Buffer => attestation(BITCOIN, varuint(
 export const append = (argument: Uint8Array): Buffer => hex("f0", varbytes(argument));
 export const prepend = (argument: Uint8Array): Buffer => hex("f1", varbytes(argument));
 
-/** What follows a message: attestations, and operations with what follows their results. */
+/** The content of a node: attestations, and operations with the nodes of their results. */
 export interface Tree {
   readonly attestations: readonly Buffer[];
   readonly operations: readonly (readonly [Buffer, Tree])[];

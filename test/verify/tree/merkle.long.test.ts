@@ -1,4 +1,4 @@
-/** Every damage to every proof between every two sizes up to 300; `merkle.test.ts` does this for small trees. */
+/** Every damage of every proof between all pairs of sizes up to 300; `merkle.test.ts` does this for small trees. */
 import { describe, it } from "vitest";
 import { LIMIT, Prover, refuseConsistencyTampering, refuseInclusionTampering, VERSIONS } from "./plain-tree.js";
 

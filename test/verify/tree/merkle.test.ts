@@ -25,7 +25,7 @@ import {
   VERSIONS,
 } from "./plain-tree.js";
 
-/** Damage to every proof of all sizes up to this one; `merkle.long.test.ts` goes on to 300. */
+/** Maximum size for tests of damaged proofs; `merkle.long.test.ts` continues to 300. */
 const DAMAGED = 70;
 
 describe.each(VERSIONS)("tree version %i", (version) => {
@@ -82,7 +82,8 @@ describe.each(VERSIONS)("tree version %i", (version) => {
   });
 
   it("refuses the duplicate-leaf forgery of CVE-2012-2459", () => {
-    // Leaf 2 of 3 is paired with itself: spelt out, the same path would prove a fourth leaf that does not exist.
+    // Leaf 2 of 3 is paired with itself. With the padding in it, the same path would prove a fourth leaf that does not
+    // exist.
     const proof = prover.inclusion(2, 3);
     const doubled = leafHash(leaves[2]!, version);
     const root = nodeHash(proof.auditPath[0]!, nodeHash(doubled, doubled, version), version);
@@ -90,7 +91,7 @@ describe.each(VERSIONS)("tree version %i", (version) => {
     const auditPath = [doubled, ...proof.auditPath];
     expect(verifyInclusion({ ...proof, leafIndex: 3, auditPath })).toBe(false);
     expect(verifyInclusion({ ...proof, auditPath })).toBe(false);
-    // Six leaves and eight, the last two repeated, have one root; only the size tells them apart.
+    // Six leaves have the same root as eight with the last two repeated. Only the size distinguishes them.
     const [first, last] = prover.consistency(6, 6).peaks as [string, string];
     expect(foldPeaks([nodeHash(first, nodeHash(last, last, version), version)], 8, version)).toBe(prover.root(6));
     expect(verifyInclusion({ ...prover.inclusion(5, 6), leafIndex: 7 })).toBe(false);
@@ -162,7 +163,7 @@ describe("shapes", () => {
         let at = BigInt(from);
         for (const { level, index } of coverPositions(from, to)) {
           expect(BigInt(index) << BigInt(level)).toBe(at);
-          // A larger subtree would not begin here or would not end in range.
+          // A larger subtree would not begin here or would exceed the range.
           const larger = 1n << BigInt(level + 1);
           expect(at % larger !== 0n || at + larger > BigInt(to)).toBe(true);
           at += 1n << BigInt(level);

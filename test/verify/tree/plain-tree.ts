@@ -1,16 +1,19 @@
-/** The tree by its plain definition, its proofs, and every way to damage them. */
+/** The tree by its plain definition, its proofs, and all ways to damage them. */
 import { expect } from "vitest";
 import { height, type TreeVersion, verifyConsistency, verifyInclusion } from "#cairnlog/engine/verify/tree/merkle.js";
 import { sha256 } from "../keys/keys.js";
 
-/** Damage to a proof of size n may need what size n + 1 holds: the largest size to damage is one less. */
+/** Damaging a proof of size n may need a hash of size n + 1, so the largest damaged size is one less. */
 export const LIMIT = 301;
 export const VERSIONS: readonly TreeVersion[] = [1, 2];
 export const sample = (i: number) => sha256(String(i));
 export const leaves = Array.from({ length: LIMIT }, (_, i) => sample(i));
 const flip = (hex: string) => (hex.startsWith("0") ? "1" : "0") + hex.slice(1);
 
-/** The plain definition, with what never changes kept: every row of every tree size up to `LIMIT`, padding included. */
+/**
+ * The plain definition, with caching of everything that never changes: all levels of all sizes up to `LIMIT`, with
+ * padding.
+ */
 export class Prover {
   readonly #version: TreeVersion;
   readonly #complete = new Map<string, string>();
@@ -78,7 +81,7 @@ export class Prover {
   }
 }
 
-/** Every way to damage a list of hashes: one flipped, dropped, doubled, swapped with its neighbour; one added. */
+/** All ways to damage a list of hashes: one changed, dropped, doubled, swapped with its neighbour; one added. */
 function damaged(list: readonly string[]): string[][] {
   const out: string[][] = [[...list, sample(-1)]];
   list.forEach((hash, k) => {
@@ -88,7 +91,7 @@ function damaged(list: readonly string[]): string[][] {
   return out;
 }
 
-/** `expect` costs more than a verification, and there are millions. */
+/** `expect` costs more than a verification, and there are millions of them. */
 function refused(accepted: boolean, what: () => string): void {
   if (accepted) expect.fail(`accepted: ${what()}`);
 }
@@ -117,7 +120,7 @@ export function refuseConsistencyTampering(prover: Prover, m: number, n: number)
   }
   refuse({ fromRoot: flip(proof.fromRoot) });
   refuse({ toRoot: flip(proof.toRoot) });
-  // A complete tree against itself is its own only peak: nothing is hashed, so there is no version to get wrong.
+  // A complete tree compared with itself is its own only peak. Nothing is hashed, so the version does not matter.
   const hashed = proof.peaks.length + proof.extension.length > 1;
   if (hashed) refuse({ treeVersion: proof.treeVersion === 1 ? 2 : 1 });
 }

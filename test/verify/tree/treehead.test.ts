@@ -32,7 +32,7 @@ describe.each([
 
   it("verifies", async () => {
     expect(await verifyTreeHead(head, operatorKey)).toBe(true);
-    // The lens is a hint outside the signature.
+    // The signature does not cover the tree version.
     expect(await verifyTreeHead({ ...head, tree_version: 1 }, operatorKey)).toBe(true);
     expect(await verifyTreeHead({ ...head, note: "x" } as TreeHead, operatorKey)).toBe(true);
   });

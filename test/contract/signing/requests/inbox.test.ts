@@ -1,4 +1,4 @@
-/** The inbox over HTTP: who is notified of what, and who can see it. */
+/** The inbox over HTTP: which key gets which notifications, and who can read them. */
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../../server/harness.js";
@@ -75,7 +75,7 @@ test("read and unread notifications are listed separately, page by page", async 
   expect(await ids("unread=false")).toEqual([[id], 1]);
   expect(await ids("page=2&per_page=2&unread=true")).toMatchObject([expect.any(Array), before + 2]);
   expect(await ids("page=99")).toEqual([[], before + 3]);
-  // The session decides whose inbox it is, and any session of the key will do.
+  // The session decides which inbox it is. Any session of the key is accepted.
   const again = await bearerOf(service, signer);
   expect((await service.get("/inbox", again)).body.total).toBe(before + 3);
 });

@@ -228,7 +228,7 @@ describe("reading", () => {
     expect(await listed(`target=${scene.target.fingerprint}&status=open`)).toEqual([[0, 2], 2]);
     expect(await listed(`target=${scene.target.fingerprint}&status=declined`)).toEqual([[1], 1]);
     expect(await listed(`requester=${scene.target.fingerprint}`)).toEqual([[], 0]);
-    // Both together: requests by the one to the other.
+    // With both, requests by one key to the other.
     const both = `target=${scene.target.fingerprint}&requester=${scene.asker.fingerprint}`;
     expect(await listed(both)).toEqual([[0, 1, 2], 3]);
     expect(await listed(`${both}&status=declined`)).toEqual([[1], 1]);
