@@ -134,7 +134,10 @@ function fingerprintOf(certificate: X509Certificate): string | undefined {
   }
 }
 
-/** By name, by the issuer's permitted key usage, and by signature. An unusable key or algorithm counts as false. */
+/**
+ * Whether `issuer` has issued the certificate. Checks the name, the issuer's permitted key usage, and the signature. An
+ * unusable key or algorithm counts as false.
+ */
 function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
   try {
     return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);

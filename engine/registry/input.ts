@@ -1,7 +1,7 @@
 /// <reference lib="es2024.string" />
 /**
- * Input from outside, checked member by member. Every value here may come from an attacker. The first faults are collected,
- * so that one answer names them; then the check ends.
+ * Input from outside, checked member by member. Every value here may come from an attacker. The first faults are
+ * collected, so that one answer names them; then the check ends.
  */
 import { CairnlogError, type ErrorDetail } from "../error.js";
 import { fits, isObject, type JsonObject } from "../verify/json/shape.js";

@@ -1,6 +1,6 @@
 /**
- * Quotas per key, as rows beside the log. A command takes from a quota in the same transaction as the counted change. So a
- * command that fails takes nothing, a restart forgets nothing, and memory does not grow with the number of keys.
+ * Quotas per key, as rows beside the log. A command takes from a quota in the same transaction as the counted change.
+ * So a command that fails takes nothing, a restart forgets nothing, and memory does not grow with the number of keys.
  */
 import { CairnlogError } from "../error.js";
 import { formatTimestamp, parseTimestamp } from "../log/clock.js";
@@ -11,7 +11,7 @@ import type { KeyOf } from "../store/schema.js";
 export interface QuotaUse {
   readonly amount: number;
   readonly hours: number;
-  /** What is counted, for the refusal. */
+  /** Names the counted things in the text of the refusal. */
   readonly unit: string;
 }
 
@@ -19,8 +19,8 @@ const HOUR = 3_600_000_000;
 const ONE_AN_HOUR: QuotaUse = { amount: 1, hours: 1, unit: "" };
 
 /**
- * Takes from the quota of `key`. A period begins with the first use after the end of the last period. Part of a command;
- * call it after all other checks that can refuse the command.
+ * Takes from the quota of `key`. A period begins with the first use after the end of the last period. Part of a
+ * command; call it after all other checks that can refuse the command.
  * @param limit for one period; null if there is none
  * @throws CairnlogError `rate-limited`, with the seconds until the period ends
  */

@@ -10,7 +10,7 @@ export type KeyAlgorithm = (typeof KEY_ALGORITHMS)[number];
 /** Whether `value` is the name of a key algorithm. */
 export const isKeyAlgorithm = (value: unknown): value is KeyAlgorithm => KEY_ALGORITHMS.some((name) => name === value);
 
-/** Where the key of a credential is kept (`api.md`, Accounts and credentials). */
+/** The kinds of credentials: the key is in software or in hardware (`api.md`, Accounts and credentials). */
 export const CREDENTIAL_TYPES = ["software", "hardware"] as const;
 export type CredentialType = (typeof CREDENTIAL_TYPES)[number];
 

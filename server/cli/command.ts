@@ -46,7 +46,9 @@ ${lines.join("\n")}
 cairnlog COMMAND --help says more of each; cairnlog --version says which version this is.`;
 }
 
-/** The text that is printed for an error: a sentence if its cause is outside the program, otherwise the stack as well. */
+/**
+ * The text that is printed for an error: a sentence if its cause is outside the program, otherwise the stack as well.
+ */
 function explain(error: unknown, name: string | undefined): string {
   if (error instanceof UsageError) {
     const known = name !== undefined && Object.hasOwn(COMMANDS, name);

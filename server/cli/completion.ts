@@ -6,7 +6,7 @@ interface Word {
   readonly name: string;
   readonly summary: string;
   readonly actions: readonly string[];
-  /** With their dashes. */
+  /** Names of options, including the dashes. */
   readonly options: readonly string[];
 }
 

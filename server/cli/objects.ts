@@ -5,7 +5,10 @@ import { CairnlogError } from "../../engine/error.js";
 import { parseIJson } from "../../engine/verify/index.js";
 import { isObject, type JsonObject } from "../../engine/verify/json/shape.js";
 
-/** The object in a file; `-` is standard input. @throws CairnlogError `not-i-json`; `invalid-input` for what is no object */
+/**
+ * The object in a file; `-` is standard input.
+ * @throws CairnlogError `not-i-json`; `invalid-input` for what is no object
+ */
 export function readObject(file: string): JsonObject {
   const text = readFileSync(file === "-" ? 0 : file);
   const value = isUtf8(text) ? parseIJson(text.toString("utf8")) : undefined;

@@ -106,7 +106,8 @@ export class Client {
   }
 
   /**
-   * Sets or changes the password of the signer's key, which signing in and attesting then require. @throws ClientError
+   * Sets or changes the password of the signer's key, which signing in and attesting then require.
+   * @throws ClientError
    */
   setPassword(password: string, current?: string): Promise<PasswordSet> {
     return this.#authority.setPassword(password, current);

@@ -72,8 +72,8 @@ export class Authority {
   }
 
   /**
-   * A signature in base64 over the canonical JSON of a statement. @throws ClientError `no-signer`, and the errors of
-   * the signer
+   * A signature in base64 over the canonical JSON of a statement.
+   * @throws ClientError `no-signer`, and the errors of the signer
    */
   signStatement(statement: object): Promise<string> {
     return this.sign(new TextEncoder().encode(canonicalJson(statement)));

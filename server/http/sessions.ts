@@ -60,7 +60,9 @@ export class Sessions {
   readonly #passwords: Pick<Passwords, "version">;
   readonly #ttl: number;
   readonly #clock: Clock;
-  /** By token, oldest first. Only valid tokens are added, so nobody can fill it with invented ones. */
+  /**
+   * Verified sessions by token, oldest first. Only valid tokens are added, so nobody can fill it with invented ones.
+   */
   readonly #verified = new Map<string, Verified>();
 
   constructor({ operator, keys, passwords, ttlSeconds, clock = systemClock }: SessionsOptions) {

@@ -65,7 +65,7 @@ export interface Alarm {
   /** A sentence. */
   readonly detail: string;
   readonly server: string;
-  /** By the clock of this machine. */
+  /** The time by the clock of this machine. */
   readonly observed_at: string;
   /** The newest verified head. */
   readonly head: TreeHead | null;

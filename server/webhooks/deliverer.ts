@@ -19,7 +19,9 @@ import type { Send } from "./send.js";
 const ATTEMPT_TIMEOUT_MS = 10_000;
 /** Simultaneous attempts of one lane. */
 const LANE_WIDTH = 4;
-/** Simultaneous attempts to one host, from all lanes: nobody can make the service flood a host with many subscriptions. */
+/**
+ * Simultaneous attempts to one host, from all lanes: nobody can make the service flood a host with many subscriptions.
+ */
 const HOST_WIDTH = 4;
 /** Deliveries of a lane that are considered: this many may wait for a retry before they delay newer ones. */
 const WINDOW = 100;
@@ -70,9 +72,9 @@ export class Deliverer {
   readonly #clock: Clock;
   readonly #schedule: Schedule;
   readonly #random: () => number;
-  /** By webhook id; only for subscriptions with waiting deliveries. */
+  /** Lanes by webhook id; only for subscriptions with waiting deliveries. */
   readonly #lanes = new Map<number, Lane>();
-  /** By host name; only for hosts with an attempt under way. */
+  /** Hosts by name; only those with a running attempt. */
   readonly #hosts = new Map<string, Host>();
   /** Subscriptions with changes that have not been considered yet. */
   readonly #touched = new Set<number>();

@@ -304,7 +304,7 @@ test("a backup that is broken off leaves no draft, and the one before as it was"
   const before = readdirSync(to).sort();
   const manifest = readFileSync(join(to, "manifest.json"), "utf8");
   expect(JSON.parse(manifest)).toMatchObject({ head: { tree_size: 1 } });
-  // There are no new entries. If there are private rows, writing them is interrupted.
+  // There are no new entries, so the backup is interrupted while it writes private rows. This needs a private row.
   const { log: again } = await openTestLog({ path });
   await runIn(again, (transaction) => transaction.put("passwords", "a key", { hash: "a hash" }));
   await again.close();

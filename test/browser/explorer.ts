@@ -65,7 +65,10 @@ export async function expectReadable(page: Page): Promise<void> {
   expect(needed).toBeLessThanOrEqual(given!);
 }
 
-/** An address in both colour schemes, on a desktop and on a telephone. `ready` is what the view shows when it is complete. */
+/**
+ * An address in both colour schemes, on a desktop and on a telephone. `ready` is what the view shows when it is
+ * complete.
+ */
 export async function expectReadableEverywhere(url: string, address: string, ready: string): Promise<void> {
   for (const options of [
     { colorScheme: "light", viewport: DESKTOP },

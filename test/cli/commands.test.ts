@@ -204,7 +204,7 @@ test("bench measures, and leaves nothing behind", async () => {
   expect(appends).toMatchObject([{ in_flight: 1 }, { in_flight: 64 }]);
   for (const { per_s, flush_per_s, of_flush, of_signatures } of appends) {
     expect([per_s, flush_per_s].every((rate) => rate > 0)).toBe(true);
-    // Both values describe the same measurement, in different units.
+    // The time of one append, as a multiple of the time of one flush.
     expect(of_flush).toBeCloseTo(flush_per_s / per_s);
     expect(of_signatures).toBeCloseTo((sign_per_s * verify_per_s) / (sign_per_s + verify_per_s) / per_s);
   }

@@ -23,8 +23,9 @@ const CREW_ROUNDS = 8;
 /**
  * Time limit for the webhook to receive everything, once nothing is killed any more. The outbox decides when an attempt
  * is repeated: at once, unless one has failed. No attempt should fail: every service of every round may call the
- * endpoint, which answers each call within half the time limit, and a call that SIGKILL or a stop cuts short is not
- * recorded. If two calls in a row time out on a very slow machine, this still waits long enough: 5 s and 30 s.
+ * endpoint, which answers each call in half the time that an attempt may take, and a call that SIGKILL or a stop cuts
+ * short is not recorded. On a very slow machine two calls in a row may still time out. The limit allows for their
+ * delays of 5 s and 30 s.
  */
 const DELIVERY_MS = 120_000;
 

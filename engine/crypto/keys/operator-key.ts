@@ -101,15 +101,15 @@ function createKeyFile(path: string): string {
 }
 
 /**
- * Writes a private key to a new file, mode 0600. @throws the file system's error; `EEXIST` if the file exists: a key is
- * never overwritten.
+ * Writes a private key to a new file, mode 0600.
+ * @throws the file system's error; `EEXIST` if the file exists: a key is never overwritten.
  */
 export function writeKeyFile(path: string, pem: string): void {
   const draft = `${path}.${process.pid}.new`;
   const file = openSync(draft, "wx", 0o600);
   try {
     try {
-      // Not `writeSync`: where there is room for a part alone, it writes that, and does not throw.
+      // `writeSync` is not used: if there is space only for a part, it writes that part and does not throw.
       writeFileSync(file, pem);
       fsyncSync(file);
     } finally {

@@ -15,7 +15,7 @@ import { importPublicKey, type ServerKey } from "./spki.js";
 export interface PrivateKey {
   readonly public: ServerKey;
   readonly keyObject: KeyObject;
-  /** libsodium's form: the seed and the public point. Only for Ed25519. */
+  /** The seed and the public point in libsodium's form. Only for Ed25519. */
   readonly sodiumKey?: Buffer;
 }
 
@@ -48,7 +48,9 @@ export function generatePrivateKey(algorithm: KeyAlgorithm): string {
   return key.export({ type: "pkcs8", format: "pem" }).toString();
 }
 
-/** Signs `message`: Ed25519 (64 bytes), ECDSA with SHA-256 (64 bytes, IEEE P1363), or RSASSA-PKCS1-v1_5 with SHA-256. */
+/**
+ * Signs `message`: Ed25519 (64 bytes), ECDSA with SHA-256 (64 bytes, IEEE P1363), or RSASSA-PKCS1-v1_5 with SHA-256.
+ */
 export function signSync(key: PrivateKey, message: Uint8Array): Buffer {
   switch (key.public.algorithm) {
     case "ed25519": {

@@ -13,7 +13,7 @@ export type VerifyingKey =
 export type ServerKey = VerifyingKey & {
   /** `sha256:` and the hex of SHA-256 over its SubjectPublicKeyInfo in DER, as re-encoded by the parser. */
   readonly fingerprint: string;
-  /** The same SubjectPublicKeyInfo as normalised PEM. */
+  /** The key's SubjectPublicKeyInfo as normalised PEM. */
   readonly pem: string;
 };
 
@@ -24,9 +24,12 @@ const MAX_KEPT_CHARACTERS = 2048;
 const KEPT_OPENSSL_KEYS = 1_000;
 const ED25519_BYTES = 32;
 
-/** By text, least recently used first. Parsing costs more than a verification, and a text always gives the same key. */
+/**
+ * Parsed keys by text, least recently used first. Parsing costs more than a verification, and a text always gives the
+ * same key.
+ */
 const keys = new Recent<string, ServerKey>(KEPT_KEYS);
-/** By normalised PEM. */
+/** OpenSSL's keys by normalised PEM. */
 const opensslKeys = new Recent<string, KeyObject>(KEPT_OPENSSL_KEYS);
 
 /**

@@ -76,7 +76,7 @@ export class Challenges {
   readonly #decoy: ServerKey;
   readonly #clock: Clock;
   readonly #lifetime: number;
-  /** Oldest first. */
+  /** All challenges by id, oldest first. */
   readonly #issued = new Map<string, Issued>();
   /**
    * One iterator over `#issued`, which is never restarted. A new iterator would have to skip the entries that were
@@ -84,7 +84,7 @@ export class Challenges {
    */
   readonly #walk = this.#issued.values();
   #oldest: Issued | undefined;
-  /** By fingerprint, oldest first. */
+  /** The challenges of each key by fingerprint, oldest first. */
   readonly #byKey = new Map<string, Set<Issued>>();
 
   /** Use `openRegistry`. */

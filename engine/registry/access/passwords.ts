@@ -99,7 +99,8 @@ export class Passwords {
   /**
    * Checks the password that came with a proof of the key. A key without one needs none.
    * @param password from the request; undefined or null when there was none
-   * @throws CairnlogError `forbidden` when it is missing or wrong; `rate-limited` after too many wrong ones; `overloaded`
+   * @throws CairnlogError `forbidden` when it is missing or wrong; `rate-limited` after too many wrong ones;
+   *   `overloaded`
    */
   async check(fingerprint: string, password: unknown): Promise<void> {
     if (this.isSet(fingerprint)) await this.#inTurn(fingerprint, () => this.#try(fingerprint, password));

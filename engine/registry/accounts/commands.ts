@@ -18,7 +18,9 @@ interface Bound {
   readonly credential: Credential;
 }
 
-/** @throws CairnlogError `already-exists` when the name is taken; `wrong-key-status`, `already-exists` as `checkFree` */
+/**
+ * @throws CairnlogError `already-exists` when the name is taken; `wrong-key-status`, `already-exists` as `checkFree`
+ */
 export const createAccount = define(
   "account.create",
   (
@@ -72,8 +74,8 @@ export const recoverAccount = define(
 
 /**
  * Binds a further key to the account of the issuing one.
- * @throws CairnlogError `not-found` when the issuing key is on no account; `forbidden` when its credential is revoked, or
- *   either key is not hardware-backed; `key-not-active` when it is not active; as `checkFree`
+ * @throws CairnlogError `not-found` when the issuing key is on no account; `forbidden` when its credential is revoked,
+ *   or either key is not hardware-backed; `key-not-active` when it is not active; as `checkFree`
  */
 export const enrollCredential = define(
   "credential.enroll",

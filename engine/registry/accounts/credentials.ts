@@ -117,10 +117,11 @@ export class Credentials {
    * Binds a further key to the account of an enrolled one (`POST /credentials/enroll`). Both keys must sign, and both
    * must be hardware-backed (`api.md`, Accounts and credentials). Both proofs are checked before any other state.
    * @throws CairnlogError `invalid-input`; `not-found` for a key that is not registered, an issuing key on no account,
-   *   and an unknown challenge; `unauthenticated` for either signature; `gone` and `challenge-used` as `Challenges.consume`
-   *   does; `wrong-key-status` when the new key is not active; `key-not-active` when the issuing one is not; `forbidden`
-   *   when its credential is revoked or either side is not hardware-backed; `already-exists` when the new key is on an
-   *   account to which its own signature has bound it, or on this one; and as `Log.execute` does
+   *   and an unknown challenge; `unauthenticated` for either signature; `gone` and `challenge-used` as
+   *   `Challenges.consume` does; `wrong-key-status` when the new key is not active; `key-not-active` when the issuing
+   *   one is not; `forbidden` when its credential is revoked or either side is not hardware-backed; `already-exists`
+   *   when the new key is on an account to which its own signature has bound it, or on this one; and as `Log.execute`
+   *   does
    */
   async enroll(enrolment: Enrolment): Promise<{ readonly credential: Credential }> {
     const input = members(enrolment);

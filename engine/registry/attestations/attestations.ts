@@ -74,8 +74,8 @@ export interface AttestationReceipt {
   /** Whether this is the receipt of an earlier submission. */
   readonly duplicate: boolean;
   /**
-   * Whether the signature covers type and statement, which is so if the manifest's document names them. Only the log
-   * says the others.
+   * Whether the signature covers type and statement. It does if the manifest's document names them; otherwise only the
+   * log states them.
    */
   readonly signed: SignedMembers;
 }

@@ -46,8 +46,8 @@ export type Recorded = { readonly pseudonym: string } & (
 
 /**
  * Registers the key first when it is new.
- * @throws CairnlogError `key-not-active`; `proof-required` if the signature has made another attestation before, and the
- *   submission does not show that it comes from the signer
+ * @throws CairnlogError `key-not-active`; `proof-required` if the signature has made another attestation before, and
+ *   the submission does not show that it comes from the signer
  */
 export const recordAttestation = define(
   "attestation.record",

@@ -89,7 +89,8 @@ export class Endorsements {
   /**
    * Accepts an offer (`POST /endorsements/accept`). The caller has proven that it holds the endorsed key.
    * @throws CairnlogError `invalid-input`; `not-found` for an unknown key; `forbidden` if the offer is to another key;
-   *   `key-not-active` for either key; `precondition-failed` unless the entry is an open offer; and as `Log.append` does
+   *   `key-not-active` for either key; `precondition-failed` unless the entry is an open offer; and as `Log.append`
+   *   does
    */
   async accept(acceptance: Acceptance): Promise<EndorsementReceipt> {
     const input = members(acceptance);
@@ -107,8 +108,8 @@ export class Endorsements {
   /**
    * Withdraws an offer or an accepted endorsement (`POST /endorsements/withdraw`). The caller has proven that it holds
    * the endorser's key.
-   * @throws CairnlogError as `accept` does, but the endorsed key may have ended; `not-found` for an entry that is no offer;
-   *   `forbidden` if another key endorsed
+   * @throws CairnlogError as `accept` does, but the endorsed key may have ended; `not-found` for an entry that is no
+   *   offer; `forbidden` if another key endorsed
    */
   async withdraw(withdrawal: Withdrawal): Promise<EndorsementReceipt> {
     const input = members(withdrawal);
@@ -190,7 +191,8 @@ export class Endorsements {
 }
 
 /**
- * A fingerprint in the registry's form. The command checks whether the key exists. @throws CairnlogError `not-found`
+ * A fingerprint in the registry's form. The command checks whether the key exists.
+ * @throws CairnlogError `not-found`
  */
 function readFingerprint(named: unknown): string {
   const fingerprint = canonicalFingerprint(named as string);

@@ -65,7 +65,7 @@ export interface GraphEdge {
 
 export interface Graph {
   readonly root: string;
-  /** By depth; keys of the same depth in the order in which they were found. */
+  /** Ordered by depth. Keys of the same depth are in the order in which they were found. */
   readonly nodes: readonly GraphNode[];
   readonly edges: readonly GraphEdge[];
   /** Whether a limit was reached, so that the graph may have more within `max_depth`. */

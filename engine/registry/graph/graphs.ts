@@ -1,7 +1,7 @@
 /**
  * Graphs as the service answers them. Equal requests at the same time share one traversal. The result is cached for a
- * minute, or until an event names one of its keys, or until a status in it changes with time. The registry's one `Graphs`
- * owns the cache, in the thread that opened the registry.
+ * minute, or until an event names one of its keys, or until a status in it changes with time. The registry's one
+ * `Graphs` owns the cache, in the thread that opened the registry.
  */
 import type { Clock } from "../../log/clock.js";
 import type { Keys } from "../keys/keys.js";
@@ -56,7 +56,7 @@ export class Graphs {
   readonly #slices: Slices;
   readonly #clock: Clock;
   readonly #settings: Required<GraphSettings>;
-  /** By root and query, oldest first. */
+  /** Cached graphs by root and query, oldest first. */
   readonly #kept = new Map<string, Kept>();
   #keptSize = 0;
   /** Running traversals, each with the size of the log at which it was requested. */

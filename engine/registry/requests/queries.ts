@@ -116,7 +116,10 @@ export class RequestQueries {
   }
 }
 
-/** Where the lists of requests to a key, by a key, or both are. @throws CairnlogError `invalid-input` without a key */
+/**
+ * The place of the list of requests to a key, by a key, or both.
+ * @throws CairnlogError `invalid-input` without a key
+ */
 function place(target: string | undefined, requester: string | undefined): Place {
   if (target !== undefined && requester !== undefined)
     return { table: "requestsByPair", counts: ["pair", target, requester], keys: [target, requester] };

@@ -44,7 +44,9 @@ export const createTrustConfig = define(
   },
 );
 
-/** @throws CairnlogError `not-found` for a key that never had a configuration; `precondition-failed` when it is revoked */
+/**
+ * @throws CairnlogError `not-found` for a key that never had a configuration; `precondition-failed` when it is revoked
+ */
 export const revokeTrustConfig = define(
   "trust-config.revoke",
   (transaction: Transaction, { fingerprint }: { readonly fingerprint: string }): TrustConfig => {

@@ -66,9 +66,9 @@ export class TrustService {
   /** Use `openRegistry`. */
   constructor(parts: {
     readonly graph: GraphParts;
-    /** For evaluations and standings. Endorsing depends on them. */
+    /** Runs evaluations and standings. Endorsing depends on them. */
     readonly slices: Slices;
-    /** For other queries. Clients decide how large these are, so they must not delay the others. */
+    /** Runs other queries. Clients decide how large these are, so they must not delay the others. */
     readonly querySlices: Slices;
     readonly clock: Clock;
     readonly settings: TrustSettings;
@@ -107,8 +107,8 @@ export class TrustService {
   }
 
   /**
-   * The number of active endorsements that the key can issue without a discount. @throws CairnlogError `overloaded`,
-   * `closed`
+   * The number of active endorsements that the key can issue without a discount.
+   * @throws CairnlogError `overloaded`, `closed`
    */
   async capacity(fingerprint: string): Promise<number> {
     return (await this.standing(fingerprint)).capacity;

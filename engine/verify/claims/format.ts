@@ -40,7 +40,7 @@ export interface ClaimPayload {
 
 /** A payload of the right form, and its decoded members. */
 export interface CheckedClaim {
-  /** Only the known members. */
+  /** The payload, with only the known members. */
   readonly payload: ClaimPayload;
   /** A point on the curve. */
   readonly ephemeralKey: Uint8Array;

@@ -76,7 +76,10 @@ export function peakPositions(size: number): NodePosition[] {
   return coverPositions(0, size);
 }
 
-/** The least cover of the leaves `[from, to)` by complete subtrees, left to right. @throws CairnlogError `invalid-input`. */
+/**
+ * The least cover of the leaves `[from, to)` by complete subtrees, left to right.
+ * @throws CairnlogError `invalid-input`.
+ */
 export function coverPositions(from: number, to: number): NodePosition[] {
   if (checkedSize(from) > checkedSize(to)) throw new CairnlogError("invalid-input", "A cover runs from left to right.");
   const positions: NodePosition[] = [];
@@ -95,7 +98,8 @@ export function coverPositions(from: number, to: number): NodePosition[] {
 
 /**
  * The root, in hex, of the tree of `size` leaves whose complete subtrees have the roots `peaks` (largest first).
- * @throws CairnlogError `invalid-input` when there are more or fewer peaks than `size` has set bits, or one is malformed.
+ * @throws CairnlogError `invalid-input` when there are more or fewer peaks than `size` has set bits, or one is
+ *   malformed.
  */
 export function foldPeaks(peaks: readonly string[], size: number, version: TreeVersion): string {
   const positions = peakPositions(size);

@@ -16,7 +16,8 @@ export const PASSPHRASE_HELP = `  --passphrase-file FILE   the passphrase of an 
                            or it is asked for`;
 
 /**
- * The content of a file, without the line feed at its end; `-` is standard input. @throws UsageError for an empty file
+ * The content of a file, without the line feed at its end; `-` is standard input.
+ * @throws UsageError for an empty file
  */
 export function readSecret(file: string): string {
   const secret = readFileSync(file === "-" ? 0 : file, "utf8").replace(/\r?\n$/, "");

@@ -138,7 +138,8 @@ export class KeysClient {
   }
 
   /**
-   * Keys in order of registration, each once. With a text, only keys whose pseudonym contains it. @throws ClientError
+   * Keys in order of registration, each once. With a text, only keys whose pseudonym contains it.
+   * @throws ClientError
    */
   async *list(pseudonym?: string): AsyncGenerator<KeySummary, void, undefined> {
     const path = pseudonym === undefined ? "/keys" : "/keys/search";

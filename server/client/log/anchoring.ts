@@ -46,7 +46,8 @@ export class AnchoringClient {
   }
 
   /**
-   * A new head of the current size with the current time, verified. Needs the operator's session. @throws ClientError
+   * A new head of the current size with the current time, verified. Needs the operator's session.
+   * @throws ClientError
    */
   async signHead(): Promise<TreeHead> {
     const floor = await this.#watch.sizeBefore();

@@ -97,7 +97,8 @@ export class LogReader {
   }
 
   /**
-   * A summary of the newest entry, which is proven to be the last leaf, and the number of entries. @throws ClientError
+   * A summary of the newest entry, which is proven to be the last leaf, and the number of entries.
+   * @throws ClientError
    */
   async summary(): Promise<LogHead> {
     const floor = await this.#watch.floor();

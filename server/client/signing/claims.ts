@@ -46,7 +46,8 @@ export class ClaimsClient {
 
   /**
    * Claims with a lookup key, oldest first. Their content is checked against their hashes. Nothing proves that the list
-   * is complete. @throws ClientError
+   * is complete.
+   * @throws ClientError
    */
   async *list(lookupKey: string): AsyncGenerator<ClaimEntry, void, undefined> {
     const query = { lookup_key: lookupKey };

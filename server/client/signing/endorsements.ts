@@ -87,7 +87,8 @@ export class EndorsementsClient {
   }
 
   /**
-   * Warns that a key is compromised. It must have endorsed the signer's key, or be endorsed by it. @throws ClientError
+   * Warns that a key is compromised. It must have endorsed the signer's key, or be endorsed by it.
+   * @throws ClientError
    */
   async alert(compromisedFingerprint: string, reason: string, evidence?: string): Promise<AlertReceipt> {
     const { fingerprint } = this.#authority.key;

@@ -106,8 +106,7 @@ async function compareKeys(): Promise<void> {
 }
 
 /**
- * Reads the log's name, which the operator's signature covers. Without it the page shows the service's address. Once
- * only.
+ * Reads the log's name once. The operator's signature covers it. Without a name the page shows the service's address.
  */
 async function learnName(): Promise<void> {
   isNameSought = true;

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 
 /**
- * The style sheet as text. Reads the tokens, which `npm run build` puts beside this file. @throws Error if they are
- * missing
+ * The style sheet as text. Reads the tokens, which `npm run build` puts beside this file.
+ * @throws Error if they are missing
  */
 export function docsStyle(): string {
   return readFileSync(new URL("tokens.css", import.meta.url), "utf8") + OWN;

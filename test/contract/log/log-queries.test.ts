@@ -1,4 +1,6 @@
-/** Finding entries over HTTP; the rules themselves are compared with a naive filter in `test/log/read/query.test.ts`. */
+/**
+ * Finding entries over HTTP; the rules themselves are compared with a naive filter in `test/log/read/query.test.ts`.
+ */
 import { beforeAll, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../server/harness.js";
 import { newManifest, newSigner, submission } from "../../server/signers.js";

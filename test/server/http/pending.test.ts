@@ -19,7 +19,7 @@ test("the limit is never exceeded, and the oldest body makes room", () => {
         if (kind === "open" && shares.length < 12) {
           const share = Object.assign(
             pending.open(() => {
-              // No waiting request that is younger has been cancelled, and no older one that holds bytes is left.
+              // The oldest are cancelled first: no older request that waits and holds bytes may be left.
               const older = shares.slice(0, shares.indexOf(share));
               expect(older.filter((other) => other.isWaiting && other.bytes && other !== asking)).toEqual([]);
               expect(share.bytes).toBe(0);

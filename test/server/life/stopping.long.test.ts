@@ -1,6 +1,6 @@
 /**
- * The service is stopped while clients, calendars and webhook endpoints hang, each in its own way. It ends in time, and
- * with exit code 0 only if it ended normally.
+ * The service is stopped while clients, calendars and webhook endpoints hang, each in its own way. It still ends in
+ * time, with exit code 0.
  */
 import { createPrivateKey, sign } from "node:crypto";
 import { once } from "node:events";

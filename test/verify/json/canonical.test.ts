@@ -8,7 +8,7 @@ import { jsonValues, texts } from "../../texts.js";
 
 const refused = expect.objectContaining({ code: "not-i-json" });
 
-// The first test of the file: later there is no space for the names, and whether they are kept would not show.
+// The first test of the file: later the cache of names is full, and would keep no further names anyway.
 test("names that clients choose do not stay in memory", () => {
   // An object that V8 treats as a hash table. Others would make V8 itself remember the names.
   const table: Record<string, number> = Object.create(null);

@@ -77,7 +77,7 @@ function Parts({ proven, around }: { readonly proven: ProvenEntry; readonly arou
   );
 }
 
-/** As high as the content that will replace them. */
+/** Placeholders as high as the content that will replace them. */
 function Placeholders() {
   return (
     <>

@@ -42,7 +42,8 @@ export interface CheckedRecord {
 }
 
 /**
- * A page of the attestations of a document, oldest first, and the number of entries that name it. @throws ClientError
+ * A page of the attestations of a document, oldest first, and the number of entries that name it.
+ * @throws ClientError
  */
 export async function claimsAbout(documentHash: string, page: number): Promise<{ claims: Claim[]; total: number }> {
   const query = { document_hash: documentHash, page, per_page: PER_PAGE };

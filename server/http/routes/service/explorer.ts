@@ -10,7 +10,10 @@ import { readHashedFiles, StaticFile } from "../../transport/static.js";
 /** The folder that `npm run build` writes. */
 const FOLDER = fileURLToPath(new URL("../../../explorer/", import.meta.url));
 
-/** `GET /` and `GET /explorer/{file}`. Reads the files. @throws CairnlogError `precondition-failed` when it is not built */
+/**
+ * `GET /` and `GET /explorer/{file}`. Reads the files.
+ * @throws CairnlogError `precondition-failed` when it is not built
+ */
 export function explorerRoutes(): Route[] {
   const { page, files } = readExplorer();
   return [
