@@ -69,9 +69,9 @@ export class Opener {
     const answer = begun.done ? begun : await this.#lines!.next();
     clearTimeout(late);
     if (!answer.done) return JSON.parse(answer.value) as Answer;
-    const { exitCode, signalCode } = child;
     this.#left = 0;
     await this.close();
+    const { exitCode, signalCode } = child;
     return { ended: isLate ? `no answer within ${PATIENCE_MS / 1000} s` : (signalCode ?? `exit code ${exitCode}`) };
   }
 

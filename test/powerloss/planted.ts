@@ -20,7 +20,7 @@ export const POWERLOSS_FAULTS: readonly PowerlossFault[] = [
     file: "engine/store/lmdb/environment.js",
     text: "const environment = open({",
     replacement:
-      'const environment = ((options) => Object.defineProperty(open({ ...options, overlappingSync: true }), "flushed", { value: Promise.resolve() }))({',
+      'const environment = ((options) => Object.defineProperty(open({ ...options, overlappingSync: !options.noSync }), "flushed", { value: Promise.resolve() }))({',
     only: ["service"],
   },
   {
@@ -49,13 +49,6 @@ export const POWERLOSS_FAULTS: readonly PowerlossFault[] = [
     file: "engine/crypto/keys/operator-key.js",
     text: "fsyncSync(file);",
     replacement: "",
-    only: ["service"],
-  },
-  {
-    name: "writes the reserve over the last page",
-    file: "engine/store/lmdb/reserve.js",
-    text: "writeSync(this.#descriptor, ZEROS, 0, length, this.#reserved)",
-    replacement: "writeSync(this.#descriptor, ZEROS, 0, length, this.#reserved - 4096)",
     only: ["service"],
   },
   {
