@@ -38,8 +38,8 @@ entries so far and the new one for everything from that entry on. Clients and mo
 it. The service must not be running; start it with the new key afterwards.
 
 A key that is kept as operator.pem in the data directory is replaced by the new one, and kept beside it under another name.
-Where SERVICE_OPERATOR_KEY or SERVICE_SIGNER names a key, no private key is moved: set it to the new one. If the command is interrupted, run it
-again: either nothing has happened, or it does the rest.
+Where SERVICE_OPERATOR_KEY or SERVICE_SIGNER names a key, no private key is moved: set it to the new one. If the command is
+interrupted, run it again: either nothing has happened, or it does the rest.
 
 Options:
   --to NEW.pem  the new private key, without a passphrase (cairnlog keygen makes one); or unix:/path of the socket of a
