@@ -4,6 +4,7 @@ import type { Database } from "lmdb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { withFiles } from "#cairnlog/engine/log/check/files.js";
 import { formatTimestamp, parseTimestamp } from "#cairnlog/engine/log/clock.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
@@ -89,7 +90,13 @@ test("the head that was shown may be the newest, with its root, and no later one
   const heads = [SIZE - 1, SIZE].map((size) => log.treeHead(size)!);
   await close();
   const [older, newest] = heads as [TreeHead, TreeHead];
-  const said = async (published: TreeHead) => sentences(await check(dataDir, pool, { published }));
+  const said = async (published: TreeHead) => {
+    const report = await check(dataDir, pool, { published });
+    // Either way it is the entries that are not what they were.
+    expect(report.counts).toEqual({ entries: report.differences.length, derived: 0, private: 0 });
+    expect(report.differences.every(({ area }) => area === "entries")).toBe(true);
+    return sentences(report);
+  };
   expect(await said(older)).toEqual([]);
   expect(await said(newest)).toEqual([]);
   const another = `The head of ${SIZE} entries that was signed and shown is not the one in this log.`;
@@ -128,4 +135,18 @@ test("the log may have been made when its first head was, and no later", async (
   expect(await saidOf(formatTimestamp(first))).toEqual([]);
   expect(await saidOf(formatTimestamp(first + 1))).toEqual([wrong]);
   for (const none of ["2020-01-01T00:00:00Z", "once", 7, undefined]) expect(await saidOf(none)).toEqual([wrong]);
+});
+
+test("what is wrong with the files is told first, and is counted with the rest", () => {
+  const own = { area: "derived", message: "A row differs." } as const;
+  const report = { ok: false, entries: 7, counts: { entries: 0, derived: 1, private: 0 }, differences: [own] };
+  const damaged = { area: "entries", message: "data.mdb is damaged." } as const;
+  const files = { log: "damaged", postings: "sound", differences: [damaged] } as const;
+  expect(withFiles(report, files)).toEqual({
+    ...{ ok: false, entries: 7 },
+    ...{ counts: { entries: 1, derived: 1, private: 0 }, differences: [damaged, own] },
+  });
+  const sound = { log: "sound", postings: "sound", differences: [] } as const;
+  expect(withFiles({ ...report, ok: true }, sound).ok).toBe(true);
+  expect(withFiles({ ...report, ok: true }, files).ok).toBe(false);
 });
