@@ -41,6 +41,8 @@ export class Coverage {
   readonly #root: string;
   readonly #path: string;
   #map: CoverageMap;
+  /** Measured by this process. Of two that write the file at once, one loses what the other wrote. */
+  readonly #own: CoverageMap = {};
   readonly #reached = new Map<string, ReadonlySet<string>>();
 
   /** @param path file that keeps the map between runs */
@@ -94,8 +96,9 @@ export class Coverage {
     const fails = outcome === "passed" ? null : (by ?? outcome);
     const entry = { hash, ms, fails, executed: executedBy(folder, sandbox.dist) };
     rmSync(folder, { recursive: true });
-    // Another run may have measured other files meanwhile.
-    this.#map = { ...this.#read(), [test]: entry };
+    // Another run may have measured others meanwhile.
+    this.#own[test] = entry;
+    this.#map = { ...this.#read(), ...this.#own };
     mkdirSync(dirname(this.#path), { recursive: true });
     writeFileSync(`${this.#path}.new`, JSON.stringify(this.#map));
     renameSync(`${this.#path}.new`, this.#path);
