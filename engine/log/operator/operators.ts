@@ -74,9 +74,11 @@ export class Operators {
         { key, from: 1, rotation: null },
         ...counting.map((row) => ({ key: importPublicKey(row.public_key), from: row.tree_size + 1, rotation: row })),
       ]);
-    if (own && known.#terms.length === 1 && own.named(known.current.fingerprint)) return own;
-    if (own && own.#continues(known)) return own;
-    if (own && known.#continues(own)) return known;
+    if (own) {
+      if (known.#terms.length === 1 && own.named(known.current.fingerprint)) return own;
+      if (own.#continues(known)) return own;
+      if (known.#continues(own)) return known;
+    }
     throw new CairnlogError(
       "wrong-operator",
       `This log is signed by operator key ${current}, not by ${known.current.fingerprint}. Give the key that belongs to it, or another data directory.`,
