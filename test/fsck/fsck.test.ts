@@ -31,8 +31,8 @@ afterAll(async () => {
   await pool.close();
 });
 
-/** Appended entries have no seams. */
-const FILLED_TABLES = DERIVED_TABLES.filter((name) => name !== "seams");
+/** Appended entries have no seams, and the operator key was not rotated (test/log/operator has such logs). */
+const FILLED_TABLES = DERIVED_TABLES.filter((name) => name !== "seams" && name !== "operatorRotations");
 /** The first bytes of a map with two members. */
 const NO_ROW = Buffer.from([0x82, 0xa1]);
 const keysOf = (table: Database) => [...table.getKeys()];

@@ -105,7 +105,10 @@ test("a file is on disk before it has its name", () => {
     for (const spy of spies) spy.mockRestore();
     syncBuiltinESMExports();
   }
-  expect(calls).toEqual(["fsyncSync", "renameSync"]);
+  // What comes after the name are the folders.
+  expect(calls.slice(0, 2)).toEqual(["fsyncSync", "renameSync"]);
+  expect(calls.slice(2)).not.toContain("renameSync");
+  expect(calls.length).toBeGreaterThan(2);
 });
 
 test("something in the place of a file is not removed, and the old file stays", () => {

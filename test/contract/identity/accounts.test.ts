@@ -262,9 +262,10 @@ describe("SERVICE_HARDWARE_ROOTS", () => {
   });
 
   test("unset, is reported by /readyz", async () => {
-    expect((await attested.send("GET", "/readyz")).body).toEqual({ status: "ok" });
+    expect((await attested.send("GET", "/readyz")).body).toEqual({ status: "ok", transport: "uws" });
     const { body } = await service.send("GET", "/readyz");
-    expect(body).toEqual({ status: "ok", warnings: [expect.stringContaining("SERVICE_HARDWARE_ROOTS")] });
+    const warnings = [expect.stringContaining("SERVICE_HARDWARE_ROOTS")];
+    expect(body).toEqual({ status: "ok", transport: "uws", warnings });
   });
 
   test("that cannot be used stops the start with a sentence", async () => {
