@@ -139,7 +139,7 @@ export class Operators {
   after(event: LoggedEvent, tree: Tree): Operators {
     const row = rotationOf(event);
     const { leafIndex } = event;
-    const before = this.#termAt(Math.max(leafIndex, 1));
+    const before = this.#termAt(leafIndex);
     if (row?.old_fingerprint !== before.key.fingerprint) return this;
     const key = checkRotation(row, before.key, leafIndex, tree);
     const known = this.#terms[this.#terms.indexOf(before) + 1];
@@ -174,7 +174,7 @@ export class Operators {
 
   #termAt(size: number): Term {
     const next = this.#terms.findIndex(({ from }) => from > size);
-    return this.#terms.at(next < 0 ? -1 : next - 1)!;
+    return this.#terms.at(next < 0 ? -1 : Math.max(0, next - 1))!;
   }
 
   #continues(other: Operators): boolean {

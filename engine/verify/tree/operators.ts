@@ -118,7 +118,7 @@ export class OperatorKeys {
     return this.#keys.at(-1)!;
   }
 
-  /** The key that signs heads of a size. */
+  /** The key that signs heads of a size. An attacker may choose the size; below 1 it is the first key. */
   keyAt(treeSize: number): PublicKey {
     return this.#keys[this.indexAt(treeSize)]!;
   }
@@ -126,7 +126,7 @@ export class OperatorKeys {
   /** Number of the term that a size is in; 0 is the first. */
   indexAt(treeSize: number): number {
     const next = this.chain.findIndex(({ from_size }) => from_size > treeSize);
-    return (next < 0 ? this.chain.length : next) - 1;
+    return Math.max(0, (next < 0 ? this.chain.length : next) - 1);
   }
 
   /** Number of the term of a key; -1 for a key of another log. */
