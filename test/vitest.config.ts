@@ -1,13 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig, type TestUserConfig } from "vitest/config";
 
-/** What the HTTP library decides: how requests are read, bounds, aborts, slow clients, limits. */
-const OVER_NODE_HTTP = [
-  "test/contract/service/{framing,health,hostile,limits}.test.ts",
-  "test/server/http/{answers,bounds}.test.ts",
-  "test/server/life/shutdown.test.ts",
-];
-
 /** How all tests run that load the compiled code. */
 export const TESTS = {
   root: new URL("..", import.meta.url).pathname,
@@ -33,14 +26,4 @@ export const TESTS = {
  * Configuration for `npm test`: all tests that are deterministic and short. Files `*.long.test.ts` are for `npm run
  * test:long`.
  */
-export default defineConfig({
-  test: {
-    ...TESTS,
-    // All tests over the HTTP library that the service takes itself, and some of them once more over `node:http`.
-    projects: [
-      // Named in both, since a process may run files of both.
-      { test: { ...TESTS, name: "all", env: { SERVICE_TRANSPORT: process.env.SERVICE_TRANSPORT ?? "" } } },
-      { test: { ...TESTS, name: "node:http", include: OVER_NODE_HTTP, env: { SERVICE_TRANSPORT: "node" } } },
-    ],
-  },
-});
+export default defineConfig({ test: TESTS });

@@ -1,16 +1,34 @@
 import { defineConfig } from "vitest/config";
 import { TESTS } from "./vitest.config.js";
 
+/** What the HTTP library decides: how requests are read, bounds, aborts, slow clients, limits. */
+const OVER_NODE_HTTP = [
+  "test/contract/service/{framing,health,hostile,limits}.test.ts",
+  "test/server/http/{answers,bounds}.test.ts",
+  "test/server/life/shutdown.test.ts",
+];
+
+const LONG = { testTimeout: 900_000, hookTimeout: 300_000, exclude: [] };
+
 /**
- * Configuration for `npm run test:long`: tests that take minutes or depend on chance, such as kills under load,
- * fuzzing, and all pairs of sizes of a tree.
+ * Configuration for `npm run test:long`: tests that take minutes, start many commands, or depend on chance, such as kills
+ * under load, fuzzing, and all pairs of sizes of a tree; and tests of HTTP once more over `node:http`.
  */
 export default defineConfig({
   test: {
     ...TESTS,
-    include: ["test/**/*.long.test.ts"],
-    exclude: [],
-    testTimeout: 900_000,
-    hookTimeout: 300_000,
+    projects: [
+      // Named in both, since a process may run files of both.
+      {
+        test: {
+          ...TESTS,
+          ...LONG,
+          name: "long",
+          include: ["test/**/*.long.test.ts"],
+          env: { SERVICE_TRANSPORT: process.env.SERVICE_TRANSPORT ?? "" },
+        },
+      },
+      { test: { ...TESTS, name: "node:http", include: OVER_NODE_HTTP, env: { SERVICE_TRANSPORT: "node" } } },
+    ],
   },
 });

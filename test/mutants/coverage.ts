@@ -30,9 +30,9 @@ export interface TestFile {
 /** By test file, e.g. `test/log/tree.test.ts`. */
 export type CoverageMap = Record<string, TestFile>;
 
-/** Slow tests, tests that do not test the build, and tests that need a browser or the registry. */
+/** Tests that take minutes, tests that do not test the build, and tests that need a browser or the registry. */
 const LEFT_OUT =
-  /^test\/(crash|fuzz|soak|browser|package|mutants|build)\/|^test\/(architecture|docs)\.test\.ts$|\.long\.test\.ts$/;
+  /^test\/(crash|faults|fuzz|powerloss|soak|browser|package|mutants|build)\/|^test\/(architecture|docs|contributing\.long)\.test\.ts$/;
 const MEASURE_TIMEOUT_MS = 600_000;
 
 const digest = (text: string | Buffer): string => createHash("sha256").update(text).digest("hex").slice(0, 32);
