@@ -89,8 +89,8 @@ export const POWERLOSS_FAULTS: readonly PowerlossFault[] = [
   {
     name: "renames an imported log without a flush",
     file: "engine/log/history/import.js",
-    text: "        flushFolders(path);\n",
-    replacement: "",
+    text: "        flushFolders(path);\n        renameSync(postingsFolder(building), postingsFolder(path));\n        flushFolder(path);\n",
+    replacement: "        renameSync(postingsFolder(building), postingsFolder(path));\n",
     only: ["import after a start"],
   },
   {
