@@ -1,6 +1,5 @@
 /** The operator key of a service: a file, or a signer behind a socket. */
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { type OperatorKey, openOperatorKey } from "../engine/crypto/keys/operator-key.js";
 import type { Pool } from "../engine/crypto/pool/pool.js";
 import { type SocketSigner, signerAt } from "../engine/crypto/signer/socket-signer.js";
@@ -38,7 +37,7 @@ export async function openOperator(settings: Settings, notes: OperatorNotes, poo
     return { operator, signer: null };
   }
   const signer = await patientlyAt(settings.signer, settings.signerTimeoutSeconds * 1000, notes, pool);
-  const file = join(settings.dataDir, "operator.pem");
+  const file = operatorKeyPath(settings);
   if (existsSync(file))
     notes.warn(
       { file },

@@ -65,7 +65,10 @@ export class Mirror {
     return mirror;
   }
 
-  /** Who serves the copy opens it with this key. If we crash before it is written, the next opening writes it. */
+  /**
+   * Writes the public key with which a service opens the mirror. If we crash before it is written, the next opening writes
+   * it.
+   */
   #showKey(): void {
     const keyId = this.#store.get("meta", "log")?.key_id ?? this.#writer.operators.first.fingerprint;
     const { pem } = this.#writer.operators.named(keyId)!.key;

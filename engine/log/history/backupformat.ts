@@ -8,6 +8,7 @@ import { createReadStream, readFileSync } from "node:fs";
 import { type FileHandle, open, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { CairnlogError } from "../../error.js";
+import { flushFolder } from "../../flush.js";
 import type { LogMeta } from "../../store/rows.js";
 import { anyObject, arrayOf, hexHash, index, nullable, objectOf, text, where } from "../../verify/json/shape.js";
 import { OPERATOR_CHAIN, type OperatorTerm } from "../../verify/tree/operators.js";
@@ -156,7 +157,7 @@ export class HashedFile {
     const sha256 = this.#hash.digest("hex");
     const file = typeof name === "string" ? name : name(sha256);
     await rename(this.#draft, join(this.#folder, file));
-    await syncFolder(this.#folder);
+    flushFolder(this.#folder);
     return { file, bytes: this.#bytes, sha256 };
   }
 
@@ -168,16 +169,6 @@ export class HashedFile {
 export const draftName = (pid: number, what: string): string => `draft.${pid}.${what}.partial`;
 /** Earlier versions had one draft at a time, without a further name. */
 export const DRAFT = /^draft\.(\d+)(?:\.[a-z]+)?\.partial$/;
-
-/** Makes the names in a folder durable. */
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
 
 /**
  * The lines of a file of a backup. The hash is checked at the end: trust the lines only after the iteration has ended

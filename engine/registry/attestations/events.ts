@@ -111,7 +111,10 @@ export function submissionTerms(eventType: string, submitted: Submitted): Submis
 
 const bareHash = (hash: string): string => normaliseContentHash(hash)?.slice("sha256:".length) ?? hash;
 
-/** The same text for all forms of a signature that somebody other than the signer can make. */
+/**
+ * The text under which a signature is filed. Anybody can turn a P-256 signature into its other form; both forms get the
+ * same text.
+ */
 function oneForm(algorithm: string, signature: string): string {
   const bytes = algorithm === "ecdsa-p256" ? decodeSignature(signature) : undefined;
   return (bytes && ecdsaIdentity(bytes)) ?? signature;

@@ -85,7 +85,7 @@ export class OperatorKeys {
     this.#keys = keys;
   }
 
-  /** One key, of which no rotation is known. */
+  /** A chain with one key and no rotation. */
   static of(key: PublicKey): OperatorKeys {
     return new OperatorKeys([firstTerm(key)], [key]);
   }

@@ -21,7 +21,7 @@ export function readPrivateKey(file: string): string {
  * Gives a file to a new key, mode 0600. The key that it held stays beside it, under the name of its fingerprint.
  *
  * If we crash here: the file holds one of the two keys, whole. The old key has its second name before the new one comes.
- * @param old the key that the file holds; null for a public key, of which nothing is kept
+ * @param old the private key that the file holds; null for the file of a public key, whose content is not kept
  * @returns the file of the old key
  */
 export function putInPlace(file: string, old: OperatorKey | null, pem: string): string | null {

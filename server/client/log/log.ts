@@ -52,7 +52,11 @@ export class LogReader {
     return this.#watch.operators();
   }
 
-  /** The same as far as it is known, without a request; the pinned key alone before the chain was shown. @throws ClientError */
+  /**
+   * The chain of operator keys that this client knows, without a request. Before the service has shown a chain, it holds
+   * the pinned key alone.
+   * @throws ClientError
+   */
   knownOperators(): Promise<OperatorKeys> {
     return this.#watch.knownOperators();
   }

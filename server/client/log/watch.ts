@@ -62,7 +62,7 @@ export class Watch {
     return this.#pins.isChainKnown ? known : this.refreshedOperators();
   }
 
-  /** The chain of operator keys as far as it is known, without asking; the pinned key alone before it was shown. */
+  /** The chain of operator keys that is known, without a request. Before one was shown, it holds the pinned key alone. */
   knownOperators(): Promise<OperatorKeys> {
     return this.#pins.known();
   }

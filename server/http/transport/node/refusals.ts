@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 
-/** Header lines of a request. The parser counts only bytes, of which an empty line has one. */
+/** Maximum number of header lines of a request. The parser limits only their bytes, and a line may have very few. */
 export const MAX_HEADER_LINES = 98;
 
 export interface EarlyRefusal {

@@ -25,9 +25,9 @@ class NodeServing implements Serving {
   readonly #server: Server;
   readonly #router: Router<RequestHandler>;
   readonly #otherwise: RequestHandler;
-  /** Those that have not begun with TLS, too. */
+  /** All open sockets, including those that have not begun the TLS handshake. */
   readonly #sockets = new Set<Socket>();
-  /** Those on which requests, or bytes that are none, have come; with TLS, by the sockets inside of it. */
+  /** The connections on which bytes have arrived. With TLS, the keys are the decrypted sockets. */
   readonly #connections = new Map<Socket, Connection>();
   connectionsRefused = 0;
 
