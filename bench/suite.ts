@@ -5,6 +5,10 @@
 export interface SuiteOptions {
   /** Entries of the large log, for suites that grow one. */
   readonly entries?: number;
+  /** Rounds of each contender that count, for suites that let you choose. */
+  readonly rounds?: number;
+  /** Root of another built checkout to compare with, for suites that can. */
+  readonly against?: string;
 }
 
 export interface Suite {

@@ -16,7 +16,8 @@ export {
 export { type ImportOptions, type ImportReport, type ImportSource, importEntries } from "./log/history/import.js";
 export { type Log, type LogOptions, type LogReaderOptions, openLog, openLogReader } from "./log/log.js";
 export type { LogReader } from "./log/reader.js";
-export type { ConsistencyProof, LogView } from "./log/view.js";
+export type { ConsistencyProof } from "./log/tree/proofs.js";
+export type { LogView } from "./log/view.js";
 export type { Receipt } from "./log/write/executor.js";
 export type { EventInput } from "./log/write/projection.js";
 export type { Signer } from "./log/write/signer.js";

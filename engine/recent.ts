@@ -80,3 +80,22 @@ export class Recent<K, V> {
     else this.#newest = older;
   }
 }
+
+const LATELY = 1024;
+
+/**
+ * Which keys were asked for lately. What is asked for once is mostly not asked for again: to keep each such value costs as
+ * much as making it, because the garbage collector first moves it to where values live long.
+ */
+export class Lately {
+  /** The last key of each place. */
+  readonly #keys = new Float64Array(LATELY).fill(-1);
+
+  /** Whether `key`, an integer that is not negative, was asked for lately; from now on it was. */
+  again(key: number): boolean {
+    const place = key % LATELY;
+    if (this.#keys[place] === key) return true;
+    this.#keys[place] = key;
+    return false;
+  }
+}

@@ -2,33 +2,28 @@
  * `cairnlog/server`: the service over HTTP. Several may run in one process; `close` leaves nothing of one running.
  */
 import { accessSync, constants, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { HardwareRoots, openHardwareRoots } from "../engine/crypto/hardware.js";
-import type { OperatorKey } from "../engine/crypto/keys/operator-key.js";
 import { createPool, type Pool } from "../engine/crypto/pool/pool.js";
 import { CairnlogError } from "../engine/error.js";
 import { PublishedHead } from "../engine/log/published.js";
-import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph/graph.js";
+import { Checkpoints, defaultLogName } from "../engine/log/tree/checkpoints.js";
 import { openRegistry, openRegistryReader, type Registry, type RegistryOptions } from "../engine/registry/registry.js";
 import { closeToOthers, PRIVATE_FILE } from "../engine/store/private.js";
 import { freeBytes } from "../engine/store/room.js";
 import { Anchoring } from "./anchoring/anchoring.js";
 import { checkAfterFailure, recordFailure } from "./failure.js";
-import { HttpServer } from "./http/app.js";
-import { Gate } from "./http/gate.js";
-import { Limits } from "./http/limits.js";
+import { type Fronts, openFronts } from "./front/fronts.js";
+import { createLimits } from "./front/limits.js";
 import { createLogger, type Logger } from "./http/observing/logger.js";
 import { Metrics } from "./http/observing/metrics.js";
 import { Readiness } from "./http/observing/readiness.js";
-import { type Access, routeTable } from "./http/routes/index.js";
-import { explorerRoutes } from "./http/routes/service/explorer.js";
 import { DECLARATIONS_BELIEVED, UWS_DOES_NOT_LOAD } from "./http/routes/service/health.js";
-import { Sessions } from "./http/sessions.js";
+import type { Services } from "./http/services.js";
 import { chooseTransport } from "./http/transport/choose.js";
 import { checkTls, type TlsFiles } from "./http/transport/tls.js";
 import type { TransportName } from "./http/transport/transport.js";
 import { openFileLimit, possibleConnections } from "./machine.js";
 import { MirroredLog, mirroredOperator } from "./mirror.js";
+import { openingOf } from "./opening.js";
 import { type OpenedOperator, openOperator } from "./operator.js";
 import { failurePath, operatorPublicKeyPath, publishedHeadPath, type Settings } from "./settings.js";
 import { Deliverer } from "./webhooks/deliverer.js";
@@ -61,7 +56,7 @@ export interface RunningServer {
  *   cannot listen, or when the HTTP library of `settings` does not load
  */
 export async function startServer(settings: Settings): Promise<RunningServer> {
-  const { dataDir, host, predicateBase, trustedProxies } = settings;
+  const { dataDir, host } = settings;
   const logger = createLogger(settings.logLevel);
   const pool = createPool(settings.workers);
   const opened: (() => Promise<void>)[] = [() => pool.close()];
@@ -85,34 +80,10 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
         else logger.info({ signer: settings.signer }, "the signer is connected again");
       });
     }
-    const hardwareRoots = settings.hardwareRoots ? openHardwareRoots(settings.hardwareRoots) : new HardwareRoots();
-    const opening: RegistryOptions = {
-      path: join(dataDir, "log"),
-      operator,
-      pool,
-      predicateBase,
-      minFreeBytes: settings.minFreeBytes,
-      hardwareRoots,
-      challengeTtlSeconds: settings.challengeTtlSeconds,
-      passwordTries: settings.passwordTries,
-      endorsementActivationDelaySeconds: settings.endorsementActivationDelaySeconds,
-      trust: {
-        anchors: settings.trustAnchors,
-        baseCapacity: settings.endorsementBaseCapacity,
-        minTrust: settings.endorsementMinTrust,
-      },
-      graphs: {
-        bounds: { ...DEFAULT_GRAPH_BOUNDS, seconds: settings.graphTimeoutSeconds },
-        cacheSeconds: settings.graphCacheSeconds,
-      },
-      ...(settings.rateLimits ? {} : { claimReveals: null }),
-      claimBytesPerKey: settings.claimBytesPerKey,
-      requestQuota: settings.rateLimits ? settings.requestQuota : null,
-      policyQuota: settings.rateLimits ? settings.policyQuota : null,
-      webhookAllowPrivate: settings.webhookAllowPrivate,
-    };
+    const opening: RegistryOptions = { ...openingOf(settings, operator), pool };
     const mirror = readOnly ? await openRegistryReader(opening) : null;
-    const registry = mirror ?? (await openRegistry(opening));
+    const written = mirror ? null : await openRegistry(opening);
+    const registry: Registry = (mirror ?? written)!;
     opened.push(() => registry.close());
     if (!readOnly) await checkAfterFailure(failurePath(dataDir), registry.log, logger);
     const failed = new Promise<CairnlogError>((resolve) => {
@@ -142,25 +113,19 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
     opened.push(async () => metrics.close());
     metrics.watchDeliveries(deliverer, registry.webhooks);
     const anchoring = new Anchoring({ log: registry.log, calendars: settings.otsCalendars, logger });
-    const access = accessOf(settings, registry, operator);
     const { log } = registry;
+    const logName = settings.logName ?? defaultLogName(log.operators.first.fingerprint);
+    let fronts: Fronts | null = null;
     const readiness = new Readiness({
       log,
       operator,
+      stuck: () => fronts?.stuck ?? [],
       freeBytes: () => freeBytes(dataDir),
       minFreeBytes: settings.minFreeBytes,
       isReadOnly: readOnly,
     });
-    const watch = { metrics, readiness, chosen };
-    const logName = settings.logName ?? undefined;
-    const routes = [
-      ...routeTable(registry, operator, watch, access, anchoring, logName, mirrored),
-      ...(settings.explorer ? explorerRoutes() : []),
-    ];
-    const bounds = { ...settings, maxConnections };
-    const limits = limitsOf(settings);
-    const http = new HttpServer({ transport, routes, limits, trustedProxies, bounds, tls, metrics, logger });
-    metrics.watchHttp(http);
+    const checkpoints = mirrored ?? new Checkpoints(log, operator, logName);
+    const services: Services = { readiness, metrics, anchoring, checkpoints };
     metrics.watchAnchoring(anchoring);
     if (signer) metrics.watchSigner(signer);
     metrics.watchDisk({
@@ -169,8 +134,24 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
         return log.diskUsage;
       },
     });
-    const port = await http.listen(host, settings.port);
-    opened.push(() => http.close());
+    const limits = createLimits(settings);
+    const parts = {
+      settings,
+      registry,
+      writer: written?.log ?? null,
+      operator,
+      services,
+      chosen,
+      limits,
+      tls,
+      maxConnections,
+      logger,
+    };
+    const serving = openFronts(parts);
+    fronts = serving;
+    metrics.watchFronts(() => serving.reports());
+    opened.push(() => serving.close());
+    const port = await serving.listen(host, settings.port);
     if (!readOnly) anchoring.start(settings.otsUpgradeIntervalSeconds);
     // Before the connections: who waits for a calendar is told at once.
     opened.push(() => anchoring.stop());
@@ -180,7 +161,7 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
       { url, transport: transport.name, operator: fingerprint, dataDir, entries: registry.log.size },
       "listening",
     );
-    if (hardwareRoots.isEmpty && !readOnly) logger.warn(DECLARATIONS_BELIEVED);
+    if (opening.hardwareRoots?.isEmpty && !readOnly) logger.warn(DECLARATIONS_BELIEVED);
     return {
       address: { host, port },
       url,
@@ -239,22 +220,4 @@ function tlsOf({ tlsCertificate: certificate, tlsKey: key }: Settings, logger: L
   if (expires <= new Date().toISOString()) logger.warn({ certificate, expires }, "the TLS certificate has expired");
   else logger.info({ certificate, expires }, "TLS");
   return { certificate, key };
-}
-
-function accessOf({ sessionTtlSeconds: ttlSeconds }: Settings, registry: Registry, operator: OperatorKey): Access {
-  const { challenges, keys, passwords } = registry;
-  const sessions = new Sessions({ operator, keys, passwords, ttlSeconds });
-  return { sessions, gate: new Gate({ challenges, sessions, keys, operator }) };
-}
-
-function limitsOf(settings: Settings): Limits | null {
-  if (!settings.rateLimits) return null;
-  return new Limits({
-    general: settings.rateLimitGeneral,
-    "key-registration": settings.rateLimitKeyRegistration,
-    attestation: settings.rateLimitAttestation,
-    "endorsement-offer": settings.rateLimitEndorsementOffer,
-    "claim-reveal": settings.rateLimitClaimReveal,
-    anchoring: settings.rateLimitAnchoring,
-  });
 }

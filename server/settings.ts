@@ -17,7 +17,7 @@ import { DEFAULT_POLICY_QUOTA } from "../engine/registry/requests/policies.js";
 import { DEFAULT_REQUEST_QUOTA } from "../engine/registry/requests/requests.js";
 import { DEFAULT_TRUST_SETTINGS } from "../engine/registry/trust/service.js";
 import { DEFAULT_MIN_FREE_BYTES } from "../engine/store/room.js";
-import { LIMITS, type LimitName } from "./http/limits.js";
+import { LIMITS, type LimitName } from "./http/limits/limits.js";
 import { LOG_LEVELS } from "./http/observing/logger.js";
 import {
   anyText,
@@ -36,6 +36,7 @@ import {
 } from "./settingvalues.js";
 
 const MAX_WORKERS = 256;
+const MAX_FRONT_ENDS = 64;
 const MAX_COUNT = 1_000_000_000;
 /** A time is remembered for each. */
 const MAX_PASSWORD_TRIES = 1_000;
@@ -138,6 +139,13 @@ const TABLE = {
     fallbackShown: "cores − 1, at least 1",
     about: "worker threads for signatures and verification",
     read: integer(1, MAX_WORKERS),
+  },
+  frontEnds: {
+    name: "SERVICE_FRONT_ENDS",
+    fallback: `${Math.max(1, availableParallelism() - 1)}`,
+    fallbackShown: "cores − 1, at least 1",
+    about: "threads that serve HTTP beside the one that writes; with 0 that one serves, too",
+    read: integer(0, MAX_FRONT_ENDS),
   },
   rateLimits: {
     name: "SERVICE_RATE_LIMITS",

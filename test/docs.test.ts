@@ -41,7 +41,7 @@ test("a key, a signature and a request made with openssl and curl alone are acce
   }
 });
 
-test("docs/http.md: a session and a detached proof made with openssl and curl alone are accepted", async () => {
+test("docs/http.md: a session, a detached proof and a batch made with openssl and curl alone are accepted", async () => {
   const text = read("docs/http.md");
   const service = await startService(join(folder.path, "http"));
   try {
@@ -49,11 +49,14 @@ test("docs/http.md: a session and a detached proof made with openssl and curl al
       cwd: folder.path,
       env: { ...process.env, SERVER: service.url },
     });
-    const [missing, page, inbox, revoked] = stdout.trim().split("\n");
+    const [missing, page, inbox, revoked, batch] = stdout.trim().split("\n");
     expect(text).toContain(`\`\`\`json\n${missing}\n`);
     expect(JSON.parse(page!)).toMatchObject({ entries: [], page: 1, per_page: 2, total: 0 });
     expect(JSON.parse(inbox!)).toMatchObject({ notifications: [] });
     expect(JSON.parse(revoked!)).toMatchObject({ status: "revoked", log_entry_id: 2 });
+    // Entry 3 registers the key.
+    const entries = [4, 5, 6].map((log_entry_id) => ({ status: 201, receipt: { log_entry_id } }));
+    expect(JSON.parse(batch!)).toMatchObject({ results: entries });
   } finally {
     await service.stop();
   }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Recent } from "#cairnlog/engine/recent.js";
+import { Lately, Recent } from "#cairnlog/engine/recent.js";
 
 const LIMIT = 4;
 
@@ -58,4 +58,12 @@ test("it keeps the most recently used keys up to its limit, for any sequence of 
       for (const name of "abcdefgh") expect(recent.look(name) !== undefined).toBe(model.keys.includes(name));
     }),
   );
+});
+
+test("a key is asked for again until another one takes its place", () => {
+  const lately = new Lately();
+  expect([lately.again(0), lately.again(7), lately.again(0), lately.again(7)]).toEqual([false, false, true, true]);
+  const other = 7 + 1024;
+  expect([lately.again(other), lately.again(7), lately.again(other)]).toEqual([false, false, false]);
+  expect(lately.again(0)).toBe(true);
 });

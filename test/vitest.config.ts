@@ -22,6 +22,17 @@ export const TESTS = {
   server: { deps: { external: [/\/dist\//] } },
 } satisfies TestUserConfig;
 
+/** What the HTTP library decides, over `node:http`: how requests are read, bounds, aborts, slow clients, limits. */
+export const OVER_NODE_HTTP = {
+  name: "node:http",
+  include: [
+    "test/contract/service/{framing,health,hostile,limits}.test.ts",
+    "test/server/http/{answers,bounds}.test.ts",
+    "test/server/life/shutdown.test.ts",
+  ],
+  env: { SERVICE_TRANSPORT: "node" },
+} satisfies TestUserConfig;
+
 /**
  * Configuration for `npm test`: all tests that are deterministic and short. Files `*.long.test.ts` are for `npm run
  * test:long`.

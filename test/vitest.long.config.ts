@@ -1,12 +1,5 @@
 import { defineConfig } from "vitest/config";
-import { TESTS } from "./vitest.config.js";
-
-/** What the HTTP library decides: how requests are read, bounds, aborts, slow clients, limits. */
-const OVER_NODE_HTTP = [
-  "test/contract/service/{framing,health,hostile,limits}.test.ts",
-  "test/server/http/{answers,bounds}.test.ts",
-  "test/server/life/shutdown.test.ts",
-];
+import { OVER_NODE_HTTP, TESTS } from "./vitest.config.js";
 
 const LONG = { testTimeout: 900_000, hookTimeout: 300_000, exclude: [] };
 
@@ -28,7 +21,7 @@ export default defineConfig({
           env: { SERVICE_TRANSPORT: process.env.SERVICE_TRANSPORT ?? "" },
         },
       },
-      { test: { ...TESTS, name: "node:http", include: OVER_NODE_HTTP, env: { SERVICE_TRANSPORT: "node" } } },
+      { test: { ...TESTS, ...OVER_NODE_HTTP } },
     ],
   },
 });

@@ -6,12 +6,12 @@
  * acknowledged. hypercore signs each append call, writes through RocksDB and does not fsync before it resolves. Bare
  * LMDB is on disk but signs nothing, hashes nothing, and has no proofs.
  */
-import { createHash, generateKeyPairSync, sign } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readSettings, startServer } from "cairnlog/server";
 import { cpuOf, openRawStore, signOne, verifyOne } from "../floors.js";
+import { signedSubmissions } from "../load/submissions.js";
 import { median, ratios, spread } from "../stats.js";
 import type { Suite } from "../suite.js";
 import { type Appender, drive, openAppenders, PAYLOAD_BYTES } from "./appenders.js";
@@ -80,20 +80,6 @@ async function measureAppends(folder: string) {
   return Object.fromEntries(measured);
 }
 
-/** Attestations signed beforehand by one client. */
-function signedAttestations(count: number) {
-  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
-  const public_key_pem = publicKey.export({ type: "spki", format: "pem" }).toString();
-  return Array.from({ length: count }, (_, n) => {
-    const title = `document ${n}`;
-    const content_hash = `sha256:${createHash("sha256").update(title).digest("hex")}`;
-    // Members in canonical order: the sent bytes are the signed bytes.
-    const manifest = { attestations: [], document: { content_hash, tags: ["bench"], title } };
-    const signature = sign(null, Buffer.from(JSON.stringify(manifest)), privateKey).toString("base64");
-    return { manifest, public_key_pem, signature };
-  });
-}
-
 /** p50 of one attestation at a time, compared with the bare work: verify, sign, put and flush. */
 async function measureSingle(folder: string) {
   const settings = { PORT: "0", SERVICE_DATA_DIR: join(folder, "service"), SERVICE_RATE_LIMITS: "off" };
@@ -101,7 +87,7 @@ async function measureSingle(folder: string) {
   const raw = openRawStore(join(folder, "floor"));
   const bytes = Buffer.alloc(PAYLOAD_BYTES, "p");
   const timed = (ROUNDS + 1) * ATTESTATIONS;
-  const submissions = signedAttestations(timed + WARM_ATTESTATIONS);
+  const submissions = signedSubmissions(timed + WARM_ATTESTATIONS, "bench");
   const [attested, floors]: [number[], number[]] = [[], []];
   try {
     for (let from = timed; from < submissions.length; from += 64)

@@ -2,11 +2,11 @@
  * A client process of the load generator: signs attestations beforehand, then sends them over keep-alive connections, one
  * request at a time on each.
  */
-import { createHash, generateKeyPairSync, sign } from "node:crypto";
-import { once, setMaxListeners } from "node:events";
-import { connect } from "node:net";
+import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { openConnection, postRequest } from "./connection.js";
 import type { Done, Order, Prepare, Reply, Sample, Start } from "./protocol.js";
+import { signedSubmissions } from "./submissions.js";
 
 const SAMPLE_EVERY = 100;
 
@@ -14,56 +14,11 @@ const stopped = new AbortController();
 // Every connection that waits until its request is due listens.
 setMaxListeners(0, stopped.signal);
 
-/** Whole requests, including headers. Members are in canonical order, so the sent bytes are the signed bytes. */
+/** Whole requests, including headers. */
 function prepare({ requests, name, host, port }: Prepare): Buffer[] {
-  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
-  const public_key_pem = publicKey.export({ type: "spki", format: "pem" });
-  return Array.from({ length: requests }, (_, n) => {
-    const title = `${name} document ${n}`;
-    const content_hash = `sha256:${createHash("sha256").update(title).digest("hex")}`;
-    const manifest = { attestations: [], document: { content_hash, tags: ["load"], title } };
-    const signature = sign(null, Buffer.from(JSON.stringify(manifest)), privateKey).toString("base64");
-    const body = JSON.stringify({ manifest, public_key_pem, signature, attestation_type: "authorship" });
-    return Buffer.from(
-      `POST /api/v1/attestations HTTP/1.1\r\nHost: ${host}:${port}\r\nContent-Type: application/json\r\n` +
-        `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-    );
-  });
-}
-
-interface Answer {
-  /** 0 for a connection that broke. */
-  readonly status: number;
-  readonly body: string;
-}
-
-/** One connection; `exchange` sends a request and resolves with its answer. */
-async function openConnection({ host, port }: Prepare) {
-  const socket = connect({ port, host, noDelay: true });
-  await once(socket, "connect");
-  let received = "";
-  let answered: (answer: Answer) => void = () => {};
-  const broken = () => answered({ status: 0, body: "" });
-  socket.on("data", (data) => {
-    received += data.toString("latin1");
-    const end = received.indexOf("\r\n\r\n");
-    if (end < 0) return;
-    const length = /content-length: (\d+)/i.exec(received.slice(0, end))?.[1];
-    if (received.length >= end + 4 + Number(length))
-      answered({ status: Number(received.slice(9, 12)), body: received.slice(end + 4) });
-  });
-  socket.on("close", broken).on("error", broken);
-  return {
-    exchange(request: Buffer): Promise<Answer> {
-      received = "";
-      return new Promise((resolve) => {
-        answered = resolve;
-        if (socket.destroyed) broken();
-        else socket.write(request);
-      });
-    },
-    close: () => socket.destroy(),
-  };
+  return signedSubmissions(requests, name).map((submission) =>
+    postRequest({ host, port }, "/api/v1/attestations", JSON.stringify(submission)),
+  );
 }
 
 async function run(requests: readonly Buffer[], prepared: Prepare, { rate }: Start): Promise<Done> {

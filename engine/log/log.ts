@@ -15,6 +15,7 @@ import type { LogMeta } from "../store/rows.js";
 import { openStore, type Store, type StoreReader } from "../store/store.js";
 import { refilingFor } from "./apply/derive.js";
 import { type Clock, systemClock } from "./clock.js";
+import { LogFollower, type WriterLink } from "./follow/follower.js";
 import { Operators } from "./operator/operators.js";
 import { LogReader } from "./reader.js";
 import type { LogView } from "./view.js";
@@ -54,6 +55,11 @@ export interface LogReaderOptions extends Pick<LogOptions, "path" | "projection"
   readonly operator: { readonly fingerprint: string; readonly public: { readonly pem: string } };
 }
 
+export interface LogFollowerOptions extends Omit<LogReaderOptions, "pool"> {
+  /** The way to the writer. */
+  readonly writer: WriterLink;
+}
+
 /**
  * Opens or creates a log to be written and read. The time this takes does not depend on the size of the log.
  * @throws CairnlogError `storage-failed`, `corrupt-log`; `wrong-operator` when another key signed this log's heads;
@@ -87,6 +93,18 @@ export async function openLogReader(options: LogReaderOptions): Promise<LogReade
     await store.close();
     throw error;
   }
+}
+
+/**
+ * Opens a log that another thread of this process has open to write, to be read as the writer tells (`LogWriter.feed`). What
+ * it tells from before this call on must reach `LogFollower.follow`, in order.
+ * @throws CairnlogError as `openLog` does
+ */
+export function openLogFollower(options: LogFollowerOptions): LogFollower {
+  const { path, operator, projection = noProjection, mapSize, writer } = options;
+  // The writer has looked at the files, and has them open.
+  const store = openStore({ path, readOnly: true, isInspected: true, ...(mapSize === undefined ? {} : { mapSize }) });
+  return new LogFollower({ path, store, projection, operatorKey: operator.public.pem, writer, mapSize });
 }
 
 /** `openLog` over a store that is open already; the log's `close` releases `lock`. */

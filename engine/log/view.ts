@@ -7,7 +7,7 @@
  */
 import { createPool, type Pool } from "../crypto/pool/pool.js";
 import { CairnlogError } from "../error.js";
-import type { PostingList } from "../store/postings/postings.js";
+import type { PostingList } from "../store/postings/lists.js";
 import type { Key, KeyOf, RowOf, TableName } from "../store/schema.js";
 import type { RowWindow, Snapshot, StoreReader, StoreUsage } from "../store/store.js";
 import type { InclusionProof } from "../verify/bundle/format.js";
@@ -25,25 +25,13 @@ import { type Criteria, type Matches, matching } from "./read/query.js";
 import { EntryReader } from "./read/reader.js";
 import { Seams, type Stretch } from "./read/seams.js";
 import { SIGNING_VERSION } from "./tree/frontier.js";
-import { consistencyPath, inclusionPath } from "./tree/proofs.js";
+import { type ConsistencyProof, consistencyPath, inclusionPath } from "./tree/proofs.js";
 import { ProofTexts, type ServedProof } from "./tree/prooftexts.js";
 import { publishedTile } from "./tree/tiles.js";
 import { TILE_WIDTH } from "./tree/tree.js";
 import type { Command } from "./write/commands.js";
 import type { Committed, Executor, Receipt } from "./write/executor.js";
 import type { Projection } from "./write/projection.js";
-
-export interface ConsistencyProof {
-  readonly from_size: number;
-  readonly to_size: number;
-  readonly tree_version: TreeVersion;
-  readonly from_root: string;
-  readonly to_root: string;
-  readonly peaks: readonly string[];
-  readonly extension: readonly string[];
-  readonly from_sth: TreeHead | null;
-  readonly to_sth: TreeHead | null;
-}
 
 /** What a view reads, and by what it checks it. */
 export interface ViewParts {
@@ -163,6 +151,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
 
   /** Leaf indexes of the entries with `term`, ascending. Use it before the next `await`. */
   postings(term: string): PostingList {
+    this.readyPostings();
     return this.#parts.memory.postings.list(term);
   }
 
@@ -219,6 +208,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
    */
   matching(criteria: Criteria, offset: number, limit: number): Generator<void, Matches, void> {
     const entry = (leafIndex: number) => this.#reader.entry(leafIndex);
+    this.readyPostings();
     return matching({ postings: this.#parts.memory.postings, size: this.#size, entry }, criteria, offset, limit);
   }
 
@@ -274,6 +264,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     { treeSize = this.#size, treeVersion = SIGNING_VERSION }: { treeSize?: number; treeVersion?: TreeVersion } = {},
   ): InclusionProof {
     this.#checkSize(treeSize);
+    this.readyTrees();
     const { leafHash, rootHash, auditPath } = inclusionPath(
       this.#parts.memory.frontier.trees[treeVersion],
       leafIndex,
@@ -300,6 +291,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     { treeSize = this.#size, treeVersion = SIGNING_VERSION }: { treeSize?: number; treeVersion?: TreeVersion } = {},
   ): ServedProof {
     this.#checkSize(treeSize);
+    this.readyTrees();
     return this.#proofTexts.inclusion(leafIndex, treeSize, treeVersion);
   }
 
@@ -313,6 +305,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     treeVersion: TreeVersion = SIGNING_VERSION,
   ): ConsistencyProof {
     this.#checkSize(to);
+    this.readyTrees();
     const { fromRoot, toRoot, peaks, extension } = consistencyPath(
       this.#parts.memory.frontier.trees[treeVersion],
       from,
@@ -336,8 +329,13 @@ export abstract class LogView implements Pick<Executor, "execute"> {
    * many. Level l holds the complete nodes of tree level 8·l, so what was given once never changes.
    */
   tile(treeVersion: TreeVersion, level: number, index: number, width: number = TILE_WIDTH): Uint8Array | undefined {
+    this.readyTrees();
     return publishedTile(this.#parts.memory.frontier.trees[treeVersion], this.#size, { level, index, width });
   }
+
+  /** Called before the trees, or the postings, are asked for anything. */
+  protected readyTrees(): void {}
+  protected readyPostings(): void {}
 
   /** A size that is on its way to disk must not be proved yet: its head might never exist. */
   #checkSize(treeSize: number): void {

@@ -7,12 +7,14 @@ import { importPublicKey, type ServerKey } from "../crypto/keys/spki.js";
 import { CairnlogError } from "../error.js";
 import type { Journal } from "../journal/journal.js";
 import type { WriterLock } from "../store/lmdb/writerlock.js";
+import type { Postings } from "../store/postings/postings.js";
 import { FORMAT, type TableName } from "../store/schema.js";
 import type { Store } from "../store/store.js";
 import type { TreeHead } from "../verify/tree/treehead.js";
 import { Applier } from "./apply/applier.js";
 import { LogMemory } from "./apply/memory.js";
 import { type Clock, formatTimestamp } from "./clock.js";
+import { Feed, type FeedMessage } from "./follow/feed.js";
 import { Operators } from "./operator/operators.js";
 import { type Frontier, SIGNING_VERSION } from "./tree/frontier.js";
 import { LogView, type ViewParts } from "./view.js";
@@ -25,6 +27,7 @@ import { freshHead } from "./write/freshhead.js";
 import type { EventInput } from "./write/projection.js";
 import { Sequencer } from "./write/sequencer.js";
 import type { Signer } from "./write/signer.js";
+import type { FormedBatch } from "./write/stages/batch.js";
 
 export interface WriterParts extends Omit<ViewParts, "memory"> {
   readonly store: Store;
@@ -47,6 +50,8 @@ export class LogWriter extends LogView implements Executor {
   readonly #frontier: Frontier;
   readonly #applier: Applier;
   readonly #sequencer: Sequencer;
+  readonly #postings: Postings;
+  #feed: Feed | null = null;
 
   /** To be recovered and begun before anything else. */
   constructor(parts: WriterParts) {
@@ -57,12 +62,13 @@ export class LogWriter extends LogView implements Executor {
     this.#parts = parts;
     this.#operator = operator;
     this.#frontier = memory.frontier;
+    this.#postings = memory.postings;
     this.#applier = new Applier({ store, journal, projection, memory });
     this.#sequencer = new Sequencer({
       ...parts,
       applier: this.#applier,
       operatorKey: this.#operator,
-      published: (size) => this.show(size),
+      published: (batch) => this.#published(batch),
       recover: () => this.recover(),
     });
   }
@@ -76,6 +82,22 @@ export class LogWriter extends LogView implements Executor {
     // A retired key must sign nothing more, whoever retired it.
     this.#applier.operators.checkCurrent(this.#parts.signer.fingerprint);
     this.showDisk();
+    this.#feed?.restored();
+  }
+
+  #published(batch: FormedBatch): void {
+    this.show(batch.firstIndex + batch.events.length);
+    this.#feed?.written(batch);
+  }
+
+  /**
+   * Has `send` called with everything that followers in other threads must be told (`follow/feed.ts`), from now on, before
+   * the writer answers the commands of a batch. It must not throw, and be quick.
+   */
+  feed(send: (message: FeedMessage) => void): void {
+    const feed = new Feed(send, this.#postings);
+    this.#feed = feed;
+    this.observeFailure((failure) => feed.failed(failure));
   }
 
   /** Makes the first record of a log that has none: what the log is. */
@@ -88,15 +110,28 @@ export class LogWriter extends LogView implements Executor {
 
   append(event: EventInput): Promise<Receipt>;
   append(events: readonly EventInput[]): Promise<readonly Receipt[]>;
-  async append(input: EventInput | readonly EventInput[]): Promise<Receipt | readonly Receipt[]> {
-    const events: readonly EventInput[] = Array.isArray(input) ? input : [input as EventInput];
+  append(input: EventInput | readonly EventInput[]): Promise<Receipt | readonly Receipt[]> {
+    const isList = Array.isArray(input);
     // Whatever in a payload is no plain data has no canonical form, and is refused for that.
-    const { receipts } = await this.execute(append, { events: events as readonly PlainEvent[] });
-    return Array.isArray(input) ? receipts : receipts[0]!;
+    const events = (isList ? input : [input]) as readonly PlainEvent[];
+    return this.execute(append, { events }).then(({ receipts }) => (isList ? receipts : receipts[0]!));
   }
 
   execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>> {
     return this.#sequencer.submit(command, input);
+  }
+
+  /**
+   * Like `execute`, for callers that need no promise: calls `resolve` or `reject` exactly once, before this returns if the
+   * command is not accepted. They must not throw.
+   */
+  enqueue<Input, Output>(
+    command: Command<Input, Output>,
+    input: Input,
+    resolve: (committed: Committed<Output>) => void,
+    reject: (error: unknown) => void,
+  ): void {
+    this.#sequencer.enqueue(command, input, resolve, reject);
   }
 
   async tryWriting(): Promise<void> {

@@ -10,12 +10,14 @@ import { SignatureVerifier } from "../crypto/pool/verifier.js";
 import { type Clock, systemClock } from "../log/clock.js";
 import { type Log, openLog, openLogReader } from "../log/log.js";
 import type { LogReader } from "../log/reader.js";
-import { Challenges, DEFAULT_CHALLENGE_TTL_S } from "./access/challenges.js";
-import { DEFAULT_PASSWORD_TRIES, Passwords } from "./access/passwords.js";
+import type { LogWriter } from "../log/writer.js";
+import { type ChallengeService, Challenges, DEFAULT_CHALLENGE_TTL_S } from "./access/challenges.js";
+import { PasswordRows } from "./access/passwordrows.js";
+import { DEFAULT_PASSWORD_TRIES, type PasswordService, Passwords } from "./access/passwords.js";
 import { Accounts } from "./accounts/accounts.js";
 import { Credentials } from "./accounts/credentials.js";
 import { Attestations } from "./attestations/attestations.js";
-import { Claims, DEFAULT_CLAIM_BYTES_PER_KEY, DEFAULT_CLAIM_REVEALS } from "./claims/claims.js";
+import { Claims, DEFAULT_CLAIM_BYTES_PER_KEY, DEFAULT_CLAIM_REVEALS, type Reveal } from "./claims/claims.js";
 import { Endorsements } from "./endorsements/endorsements.js";
 import { DEFAULT_ACTIVATION_DELAY_S, EndorsementQueries } from "./endorsements/queries.js";
 import { type GraphSettings, Graphs } from "./graph/graphs.js";
@@ -69,6 +71,9 @@ export interface RegistryOptions {
   readonly clock?: Clock;
 }
 
+/** Of a registry whose log another thread writes. */
+export type ServedOptions = Omit<RegistryOptions, "pool">;
+
 export interface Registry {
   readonly log: Log;
   /** Runs long queries in turns. */
@@ -96,8 +101,32 @@ export interface Registry {
   close(): Promise<void>;
 }
 
+/**
+ * A registry as it is served. Some of it may be in another thread: whatever remembers something about requests, so that
+ * there is one of it for a log.
+ */
+export type Served = Omit<Registry, keyof Owned | "passwords" | "claims" | "close"> &
+  Omit<Owned, "passwords" | "claims"> & {
+    readonly passwords: PasswordService;
+    readonly claims: Pick<Claims, "checkPoster" | "post" | "list" | "payload"> & Owned["claims"];
+  };
+
+/** What remembers something about requests; in the thread of the log's writer. */
+export interface Owned {
+  readonly challenges: ChallengeService;
+  readonly passwords: Pick<Passwords, "set" | "check">;
+  readonly accounts: Pick<Accounts, "create" | "recover">;
+  readonly claims: {
+    reveal(
+      id: number,
+      reveal: Reveal,
+      caller: string,
+    ): { readonly valid: boolean } | Promise<{ readonly valid: boolean }>;
+  };
+}
+
 /** Opens the log at `options.path` with its registry. @throws CairnlogError as `openLog` does */
-export async function openRegistry(options: RegistryOptions): Promise<Registry> {
+export async function openRegistry(options: RegistryOptions): Promise<Registry & { readonly log: LogWriter }> {
   const { path, operator, pool, clock, minFreeBytes } = options;
   const given = {
     ...(minFreeBytes !== undefined && { minFreeBytes }),
@@ -119,42 +148,120 @@ export async function openRegistryReader(options: RegistryOptions): Promise<Regi
 
 /** The registry of an open log. Closing the registry closes the log. */
 function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry & { readonly log: L } {
-  const { operator, pool, predicateBase, clock = systemClock } = options;
+  const { operator, pool, clock = systemClock } = options;
   const { challengeTtlSeconds: ttlSeconds = DEFAULT_CHALLENGE_TTL_S, passwordTries = DEFAULT_PASSWORD_TRIES } = options;
-  const { hardwareRoots: roots = new HardwareRoots(), claimReveals: reveals = DEFAULT_CLAIM_REVEALS } = options;
-  const { claimBytesPerKey: bytesPerKey = DEFAULT_CLAIM_BYTES_PER_KEY } = options;
-  const { webhookAllowPrivate: allowPrivate = false } = options;
-  const verifier = new SignatureVerifier(pool);
-  const keys = new Keys({ log, verifier, operator, clock });
+  const base = baseOf(log, options, pool);
+  const { keys, verifier } = base;
   // One hasher for everything that is hashed slowly, because each hasher keeps a worker free for signatures.
   const hasher = new PasswordHasher(pool);
   const passwords = new Passwords({ log, hasher, clock, tries: passwordTries });
   const challenges = new Challenges({ keys, verifier, operator, clock, ttlSeconds });
+  const concepts = conceptsOver(base, options, { challenges, passwords });
+  const { queries, slices, ...rest } = concepts;
+  return {
+    ...rest,
+    log,
+    queries,
+    challenges,
+    passwords,
+    accounts: new Accounts({ log, keys, credentials: concepts.credentials, verifier, hasher, clock }),
+    claims: claimsOver(log, concepts.credentials, options),
+    async close() {
+      slices.close();
+      queries.close();
+      await log.close();
+    },
+  };
+}
+
+/**
+ * The registry of a log that another thread writes, which has what is `owned`. Closing it closes the log.
+ */
+export function servedRegistry<L extends Log>(
+  log: L,
+  options: ServedOptions,
+  owned: Owned,
+): Served & { readonly log: L; close(): Promise<void> } {
+  const base = baseOf(log, options, null);
+  const rows = new PasswordRows(log);
+  const passwords: PasswordService = {
+    isSet: (fingerprint) => rows.isSet(fingerprint),
+    version: (fingerprint) => rows.version(fingerprint),
+    set: (fingerprint, change) => owned.passwords.set(fingerprint, change),
+    async check(fingerprint, password) {
+      if (rows.isSet(fingerprint)) await owned.passwords.check(fingerprint, password);
+    },
+  };
+  const { queries, slices, ...rest } = conceptsOver(base, options, { challenges: owned.challenges, passwords });
+  const claims = claimsOver(log, rest.credentials, options);
+  return {
+    ...rest,
+    log,
+    queries,
+    challenges: owned.challenges,
+    passwords,
+    accounts: owned.accounts,
+    claims: {
+      checkPoster: (fingerprint) => claims.checkPoster(fingerprint),
+      post: (payload, poster) => claims.post(payload, poster),
+      list: (lookupKey, paging) => claims.list(lookupKey, paging),
+      payload: (id) => claims.payload(id),
+      reveal: (id, reveal, caller) => owned.claims.reveal(id, reveal, caller),
+    },
+    async close() {
+      slices.close();
+      queries.close();
+      await log.close();
+    },
+  };
+}
+
+function claimsOver(log: Log, credentials: Credentials, options: ServedOptions): Claims {
+  const { clock = systemClock, claimReveals: reveals = DEFAULT_CLAIM_REVEALS } = options;
+  const { claimBytesPerKey: bytesPerKey = DEFAULT_CLAIM_BYTES_PER_KEY } = options;
+  return new Claims({ log, credentials, clock, reveals, bytesPerKey });
+}
+
+interface Base {
+  readonly log: Log;
+  readonly keys: Keys;
+  readonly verifier: SignatureVerifier;
+}
+
+function baseOf(log: Log, { operator, clock = systemClock }: ServedOptions, pool: Pool | null): Base {
+  const verifier = new SignatureVerifier(pool);
+  return { log, verifier, keys: new Keys({ log, verifier, operator, clock }) };
+}
+
+/** Everything that remembers nothing about requests, or only what anybody may forget. */
+function conceptsOver(
+  { log, keys, verifier }: Base,
+  options: ServedOptions,
+  { challenges, passwords }: Pick<Served, "challenges" | "passwords">,
+) {
+  const { operator, predicateBase, clock = systemClock, webhookAllowPrivate: allowPrivate = false } = options;
+  const { hardwareRoots: roots = new HardwareRoots() } = options;
   const credentials = new Credentials({ log, keys, verifier, challenges, roots, clock });
   const activationDelay = options.endorsementActivationDelaySeconds ?? DEFAULT_ACTIVATION_DELAY_S;
   const slices = new Slices(log);
-  const querySlices = new Slices(log);
+  const queries = new Slices(log);
   const graph = { log, operator: operator.fingerprint, activationDelaySeconds: activationDelay };
   const trustSettings = { ...DEFAULT_TRUST_SETTINGS, ...options.trust };
-  const trust = new TrustService({ graph, slices, querySlices, clock, settings: trustSettings });
+  const trust = new TrustService({ graph, slices, querySlices: queries, clock, settings: trustSettings });
   const trustConfigs = new TrustConfigs({ log, keys });
   const endorsementQueries = new EndorsementQueries({ log, keys, clock, activationDelay, trust });
   const { requestQuota = DEFAULT_REQUEST_QUOTA, policyQuota = DEFAULT_POLICY_QUOTA } = options;
   return {
-    log,
     keys,
     keyLifecycle: new KeyLifecycle({ log, verifier, operator }),
-    challenges,
-    passwords,
-    accounts: new Accounts({ log, keys, credentials, verifier, hasher, clock }),
     credentials,
-    claims: new Claims({ log, credentials, clock, reveals, bytesPerKey }),
     attestations: new Attestations({ log, verifier, passwords, operator, predicateBase }),
     verification: new Verification({ log, keys, verifier, trust, trustConfigs }),
-    queries: querySlices,
+    slices,
+    queries,
     trust,
     trustConfigs,
-    graphs: new Graphs({ graph, keys, slices: querySlices, clock, settings: options.graphs ?? {} }),
+    graphs: new Graphs({ graph, keys, slices: queries, clock, settings: options.graphs ?? {} }),
     endorsements: new Endorsements({ log, operator: operator.fingerprint, queries: endorsementQueries, trust }),
     endorsementQueries,
     requests: new Requests({ log, operator, trust, quota: requestQuota }),
@@ -162,10 +269,5 @@ function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry
     policies: new Policies({ log, keys, clock, quota: policyQuota }),
     inbox: new Inbox({ log }),
     webhooks: new Webhooks({ log, operator: operator.fingerprint, allowPrivate }),
-    async close() {
-      slices.close();
-      querySlices.close();
-      await log.close();
-    },
   };
 }

@@ -2,6 +2,7 @@
 import type { Batch } from "./batch.js";
 import type { ChangeSet } from "./changeset.js";
 import type { Health } from "./lmdb/health.js";
+import type { Place } from "./lmdb/places.js";
 import type { JournalPosition } from "./position.js";
 import type { PostingTables } from "./postings/tables.js";
 import type { Key, KeyOf, RowOf, TableName } from "./schema.js";
@@ -58,6 +59,11 @@ export interface StoreReader {
   batchAt(index: number): Batch | undefined;
   /** Like `batchAt`, but without a copy: valid only until the next read. */
   batchView(index: number): Batch | undefined;
+  /**
+   * Where the batch with the entry at `index` lies in the data file, to read single entries of it; undefined if that is not
+   * known. `batchView` finds it out for large batches.
+   */
+  batchPlace(index: number): Place | undefined;
   lastBatch(): Batch | undefined;
   /** Leaf indexes at which batches begin, ascending. */
   batchKeys(): Iterable<number>;
@@ -76,6 +82,8 @@ export interface StoreReader {
    * process, which may replace rows at any time. LMDB cannot reuse the pages of that moment as long as it is shown.
    */
   pin(): void;
+  /** The same for the postings alone. A run that was read stays whole until the next call. */
+  pinPostings(): void;
   /** Ids of the other living processes that have this environment open and have read from it. */
   otherProcesses(): number[];
   usage(): StoreUsage;

@@ -13,6 +13,7 @@ import type { ChangeSet, RowChange, TileChange } from "./changeset.js";
 import type { RowWindow, Snapshot, Store, StoreUsage, TileKey } from "./contract.js";
 import { type Environment, fileBytes, openEnvironment, RECORDS, settled, unheard, view } from "./lmdb/environment.js";
 import { Health } from "./lmdb/health.js";
+import { type Place, Places } from "./lmdb/places.js";
 import { growthOf, Reserve } from "./lmdb/reserve.js";
 import { type JournalPosition, ORIGIN, packPosition, unpackPosition } from "./position.js";
 import { openPostings, type PostingStore, type PostingTables } from "./postings/tables.js";
@@ -85,6 +86,7 @@ class LmdbStore implements Store {
   readonly #batches: Database<Buffer, number>;
   readonly #tiles: Database<Buffer, TileKey>;
   readonly #journal: Database<Buffer, string> | undefined;
+  readonly #places: Places;
   /** Opened when postings are first needed; verifying and deriving never need them. */
   #postings: PostingStore | undefined;
   #reserve: Reserve | undefined;
@@ -102,6 +104,7 @@ class LmdbStore implements Store {
     // Postings are made only after this environment is on disk.
     const mustExist = isPresent(postingsFolder(path));
     this.#env = openEnvironment({ path, mapSize, maxDbs, readOnly, noSync: isScratch, advice, mustExist });
+    this.#places = new Places(path);
     this.#records = new Map(RECORD_TABLES.map((name) => [name, this.#env.openDB({ name, ...RECORDS })]));
     this.#batches = this.#bytes("batches");
     this.#tiles = this.#bytes("tiles");
@@ -169,10 +172,19 @@ class LmdbStore implements Store {
   }
 
   batchView(index: number): Batch | undefined {
-    return holding(
-      this.#batchBefore(index, (view) => view),
-      index,
-    );
+    let row: Buffer | undefined;
+    const before = this.#batchBefore(index, (view) => {
+      row = view;
+      return view;
+    });
+    const batch = holding(before, index);
+    if (batch) this.#places.learn(batch, row!);
+    return batch;
+  }
+
+  batchPlace(index: number): Place | undefined {
+    this.health.check();
+    return this.#places.at(index);
   }
 
   lastBatch(): Batch | undefined {
@@ -288,12 +300,17 @@ class LmdbStore implements Store {
     this.health.check();
     // Pin the postings first. If their moment is before that of the entries, they are only behind; if it were after,
     // they would be ahead. A log that was imported and never opened has no postings yet.
-    if (this.#postings || isPresent(postingsFolder(this.#options.path))) this.#openedPostings.pin();
+    this.pinPostings();
     const previous = this.#pinned;
     // Without this, lmdb would return the transaction that is in use.
     this.#env.resetReadTxn();
     this.#pinned = this.#env.useReadTransaction();
     previous?.done();
+  }
+
+  pinPostings(): void {
+    this.health.check();
+    if (this.#postings || isPresent(postingsFolder(this.#options.path))) this.#openedPostings.pin();
   }
 
   usage(): StoreUsage {
@@ -316,6 +333,7 @@ class LmdbStore implements Store {
 
   async close(): Promise<void> {
     this.#reserve?.close();
+    this.#places.close();
     await this.#postings?.close();
     // After a failure LMDB must not be called any more; the end of the process closes its files.
     if (this.health.failure) return;

@@ -31,6 +31,12 @@ export async function readBody({ body }: Response): Promise<Uint8Array<ArrayBuff
   return whole;
 }
 
+/** The requests that a limit has left, if the answer says so. */
+export function requestsLeft(headers: Headers): number | undefined {
+  const text = headers.get("ratelimit-remaining");
+  return text !== null && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+}
+
 /** The seconds in the `Retry-After` of an answer, at least one; undefined if it has none. */
 export function secondsAsked(headers: Headers): number | undefined {
   const text = headers.get("retry-after");

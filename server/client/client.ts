@@ -16,14 +16,16 @@ import { Authority } from "./session.js";
 import type { Signer } from "./signer.js";
 import {
   AttestationsClient,
-  type Attested,
   type AttestedDocument,
   type AttestOptions,
+  type AttestOutcome,
+  type Subject,
 } from "./signing/attestations.js";
 import { ClaimsClient } from "./signing/claims.js";
 import { DocumentsClient } from "./signing/documents.js";
 import { EndorsementsClient } from "./signing/endorsements.js";
 import { PoliciesClient } from "./signing/policies.js";
+import type { Attested } from "./signing/receipts.js";
 import { InboxClient, RequestsClient } from "./signing/requests.js";
 import { TrustClient } from "./signing/trust.js";
 import { memoryStore, type Store } from "./store.js";
@@ -126,6 +128,20 @@ export class Client {
    */
   attest(subject: AttestedDocument | Manifest, options: AttestOptions = {}): Promise<Attested> {
     return this.#attestations.attest(subject, options);
+  }
+
+  /**
+   * Signs and submits many documents or manifests, up to 1000 in one request, and verifies every receipt. Yields an outcome for each,
+   * in their order: receipt and bundle, or `error` if it was refused. One that is refused stops no other. Where the service's limit
+   * has fewer left than a request holds, so many are sent.
+   * @throws ClientError if the service refuses all that are left (`retryAfter` says for how long), or does not answer;
+   *   `log-misbehaved` for an invalid receipt. What was yielded is recorded, and what was not may be sent again
+   */
+  attestAll<S extends Subject>(
+    subjects: Iterable<S> | AsyncIterable<S>,
+    options: AttestOptions = {},
+  ): AsyncGenerator<AttestOutcome<S>, void, undefined> {
+    return this.#attestations.attestAll(subjects, options);
   }
 
   /**

@@ -31,6 +31,7 @@ export interface ClientErrorOptions {
   readonly status?: number;
   readonly errors?: readonly ErrorDetail[];
   readonly retryAfter?: number | undefined;
+  readonly remaining?: number | undefined;
   readonly evidence?: Evidence;
   readonly cause?: unknown;
 }
@@ -52,6 +53,8 @@ export class ClientError extends Error {
   readonly errors: readonly ErrorDetail[];
   /** Seconds after which another attempt may succeed; absent if waiting does not help. */
   declare readonly retryAfter?: number;
+  /** With 429: how many requests the limit has left. More than none if a batch holds more. */
+  declare readonly remaining?: number;
   /** Present only with `log-misbehaved`. */
   declare readonly evidence?: Evidence;
 
@@ -63,6 +66,7 @@ export class ClientError extends Error {
     this.status = options.status ?? 0;
     this.errors = options.errors ?? [];
     if (options.retryAfter !== undefined) this.retryAfter = options.retryAfter;
+    if (options.remaining !== undefined) this.remaining = options.remaining;
     if (options.evidence !== undefined) this.evidence = options.evidence;
   }
 }

@@ -6,8 +6,8 @@ import type { Static, TSchema } from "typebox";
 import { Check } from "typebox/value";
 import { parseIJson } from "../../engine/verify/index.js";
 import { Problem } from "../wire/errors.js";
-import { OversizedAnswer, readBody, secondsAsked } from "./body.js";
-import { ClientError } from "./error.js";
+import { OversizedAnswer, readBody, requestsLeft, secondsAsked } from "./body.js";
+import { ClientError, type ClientErrorOptions } from "./error.js";
 
 /** The members of a query string; undefined members are omitted. */
 export type Query = Readonly<Record<string, string | number | undefined>>;
@@ -81,7 +81,7 @@ export class Http {
       throw new ClientError("no-answer", `No service answers at ${this.server}. Is it running?`, { cause });
     }
     const { status } = response;
-    if (!response.ok) throw refusal(status, readAnswer(bytes), secondsAsked(response.headers), this.server);
+    if (!response.ok) throw refusal(response, readAnswer(bytes), this.server);
     return { bytes, status };
   }
 }
@@ -123,12 +123,21 @@ function readAnswer(bytes: Uint8Array): unknown {
   }
 }
 
-function refusal(status: number, body: unknown, retryAfter: number | undefined, server: string): ClientError {
+function refusal({ status, headers }: Response, body: unknown, server: string): ClientError {
+  const waiting = { retryAfter: secondsAsked(headers), remaining: status === 429 ? requestsLeft(headers) : undefined };
   if (!Check(Problem, body))
     return new ClientError("malformed-answer", `${server} answered ${status} without saying why.`, {
       status,
-      retryAfter,
+      ...waiting,
     });
-  const { code, detail, errors = [] } = body as Problem;
-  return new ClientError(code, detail, { status, errors, retryAfter });
+  return problemError(status, body as Problem, waiting);
+}
+
+/** The error for a refusal of the service. */
+export function problemError(
+  status: number,
+  { code, detail, errors = [] }: Problem,
+  waiting: Pick<ClientErrorOptions, "retryAfter" | "remaining">,
+): ClientError {
+  return new ClientError(code, detail, { status, errors, ...waiting });
 }

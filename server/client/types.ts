@@ -25,6 +25,7 @@ export type RecoverAccount = Static<typeof accounts.RecoverAccount>;
 export type RecoveredAccount = Static<typeof accounts.RecoveredAccount>;
 export type Anchored = Static<typeof anchoring.Anchored>;
 export type AnchorStatus = Static<typeof anchoring.AnchorStatus>;
+export type AttestationBatch = Static<typeof attestations.AttestationBatch>;
 export type AttestationReceipt = Static<typeof attestations.AttestationReceipt>;
 export type SubmitAttestation = Static<typeof attestations.SubmitAttestation>;
 /** A document before it is signed: its title, its hash, its tags. */

@@ -4,11 +4,12 @@
  */
 
 import { CairnlogError } from "../../engine/error.js";
+import type { Exchange } from "./exchange.js";
 import { parseBody } from "./input.js";
-import { type Limits, limitHeaders, type Standing } from "./limits.js";
+import { type Limits, limitHeaders, type Standing } from "./limits/limits.js";
 import type { Logger } from "./observing/logger.js";
-import type { Metrics } from "./observing/metrics.js";
-import { HttpError, problemAnswer, rateLimited, refusalCode } from "./problems.js";
+import type { Measures } from "./observing/measures.js";
+import { ambiguousLength, isCommonplace, partRefusal, problemAnswer, rateLimited, refusalCode } from "./problems.js";
 import {
   checkedContext,
   noResource,
@@ -18,14 +19,15 @@ import {
   resources,
   withoutRoute,
 } from "./resources.js";
-import type { Context, Method, Route } from "./route.js";
-import { Answer, json, writeAnswer } from "./transport/answer.js";
+import type { Method, Route } from "./route.js";
+import { Answer, furtherLine, json, writeAnswer } from "./transport/answer.js";
 import { kept } from "./transport/caching.js";
 import { type Network, UNKNOWN } from "./transport/client-address.js";
-import { PendingBytes, type Share } from "./transport/pending.js";
-import { addressOf, type Request, readRequest } from "./transport/request.js";
+import { PendingBytes } from "./transport/pending.js";
+import { addressOf, Request } from "./transport/request.js";
 import type { TlsFiles } from "./transport/tls.js";
 import type {
+  ConnectionCount,
   RequestHandler,
   Serving,
   Transport,
@@ -33,7 +35,7 @@ import type {
   TransportRequest,
   TransportResponse,
 } from "./transport/transport.js";
-import { type Upload, type UploadBounds, Uploads } from "./transport/uploads.js";
+import { type UploadBounds, Uploads } from "./transport/uploads.js";
 
 /** Milliseconds in which bodies that have come are handled in one turn of the event loop; at least one is. */
 const TURN_MS = 5;
@@ -52,32 +54,14 @@ export interface HttpServerOptions {
     /** Connections beyond which a new one is closed at once. */
     readonly maxConnections: number;
   };
+  /** Counts the connections of all front ends; without it, those of this one are counted. */
+  readonly connectionCount?: ConnectionCount;
   /** Null for plain HTTP. */
   readonly tls: TlsFiles | null;
-  readonly metrics: Metrics;
+  readonly measures: Measures;
   readonly logger: Logger;
-}
-
-/** One request on its way. */
-interface Exchange {
-  readonly response: TransportResponse;
-  readonly request: Request;
-  readonly resource: Resource;
-  readonly prepared: PreparedRoute | undefined;
-  readonly started: number;
-  standing: Standing | null;
-  /** What was aborted while it was `handled` still holds its body. */
-  state: "uncounted" | "counted" | "handled" | "answered" | "sent";
-  /** While the library's handler runs, whose writes it gathers. */
-  isCorked: boolean;
-  isAborted: boolean;
-  /** What is held of its body, and of an answer that is read slowly; released at its end. */
-  upload: Upload | null;
-  answer: Share | null;
-  /** Once it is there: its body, or why that was refused. */
-  body: Buffer | Error | null;
-  /** Once it is checked. */
-  context: Context | null;
+  /** Called before a request is handled: what was answered before, by whichever front end, can be read then. */
+  readonly catchUp?: () => void;
 }
 
 export class HttpServer {
@@ -103,9 +87,10 @@ export class HttpServer {
     this.#asksAddress = options.limits !== null || this.#logsAnswers;
     this.uploads = new Uploads(options.bounds);
     this.answers = new PendingBytes(options.bounds.maxPendingBytes);
-    const { tls, metrics, transport } = options;
+    const { tls, measures, transport } = options;
     const { maxConnections, requestTimeoutSeconds } = options.bounds;
-    const { tallies } = metrics;
+    const { connectionCount } = options;
+    const { tallies } = measures;
     const handler =
       (resource: Resource): RequestHandler =>
       (response, request) =>
@@ -117,6 +102,7 @@ export class HttpServer {
     this.#serving = transport.serve({
       tls,
       maxConnections,
+      ...(connectionCount && { connectionCount }),
       requestTimeoutSeconds,
       handlers,
       otherwise: handler(noResource(tallies)),
@@ -125,11 +111,12 @@ export class HttpServer {
 
   /**
    * Starts to listen; port 0 takes a free one.
+   * @param isShared whether other threads of this process listen on the same port
    * @returns the port
    * @throws CairnlogError `precondition-failed` when the port is taken or the host is not this machine's
    */
-  listen(host: string, port: number): Promise<number> {
-    return this.#serving.listen(host, port);
+  listen(host: string, port: number, isShared = false): Promise<number> {
+    return this.#serving.listen(host, port, isShared);
   }
 
   /** Open connections. */
@@ -159,6 +146,12 @@ export class HttpServer {
       });
       clearTimeout(timer);
     }
+    this.abandon();
+  }
+
+  /** Takes no more connections and closes all of them at once. */
+  abandon(): void {
+    this.#serving.stopListening();
     this.uploads.close();
     this.#serving.close();
   }
@@ -171,15 +164,15 @@ export class HttpServer {
     const prepared = resource.routes.get(method === "HEAD" ? "GET" : method);
     const isAddressAsked = this.#asksAddress || prepared?.route.asksAddress;
     const address = isAddressAsked ? addressOf(incoming, response, trustedProxies) : UNKNOWN;
-    const request = readRequest(incoming, method, resource.params.length, address);
+    const request = new Request(incoming, method, resource.params.length, address);
     const exchange: Exchange = {
       response,
       request,
       resource,
       prepared,
       started,
-      standing: null,
-      state: limits ? "uncounted" : "counted",
+      standing: limits && standingOf(limits, prepared, address),
+      state: "waiting",
       isCorked: true,
       isAborted: false,
       upload: null,
@@ -187,29 +180,16 @@ export class HttpServer {
       context: null,
       answer: null,
     };
-    if (prepared?.checkBody && request.framing !== "ambiguous") {
-      exchange.upload = this.uploads.read(response, started, (body) => this.#received(exchange, body));
+    // The body of what is refused already is not kept.
+    if (prepared?.checkBody && request.framing !== "ambiguous" && !exchange.standing?.exceeded) {
+      const isBulk = prepared.route.bulk !== undefined;
+      exchange.upload = this.uploads.read(response, started, (body) => this.#received(exchange, body), isBulk);
     }
-    if (limits) {
-      this.#standing(limits, exchange).then(
-        (standing) => this.#counted(exchange, standing),
-        (error) => this.#refuse(exchange, error),
-      );
-    } else this.#proceed(exchange);
+    this.#proceed(exchange);
     exchange.isCorked = false;
+    if (exchange.state !== "sent") request.copyRest();
     // Of what is answered already nobody can be told that it was aborted.
     if (exchange.state !== "sent" && !exchange.isAborted) response.onAborted(() => this.#aborted(exchange));
-  }
-
-  #standing(limits: Limits, { prepared, request }: Exchange): Promise<Standing> {
-    if (prepared && prepared.route.limit === null) return limits.look("general", request.address);
-    return limits.count(prepared?.route.limit ?? "general", request.address);
-  }
-
-  #counted(exchange: Exchange, standing: Standing): void {
-    exchange.standing = standing;
-    exchange.state = "counted";
-    this.#proceed(exchange);
   }
 
   /**
@@ -229,7 +209,7 @@ export class HttpServer {
     let handled = 0;
     for (const one of this.#arrived) {
       handled++;
-      if (one.state === "counted") this.#proceed(one);
+      this.#proceed(one);
       if (performance.now() >= until) break;
     }
     this.#arrived.splice(0, handled);
@@ -246,7 +226,7 @@ export class HttpServer {
     let value: unknown;
     try {
       if (request.framing === "ambiguous") throw ambiguousLength();
-      if (standing?.exceeded) throw rateLimited(standing.name, standing.reset);
+      if (standing?.exceeded) throw rateLimited(standing);
       if (upload && !body) return;
       if (body instanceof Error) throw body;
       exchange.state = "handled";
@@ -256,6 +236,7 @@ export class HttpServer {
       return;
     }
     if (value instanceof Promise) {
+      this.#active.add(exchange);
       value.then(
         (made) => this.#finish(exchange, made),
         (error) => this.#refuse(exchange, error),
@@ -266,15 +247,29 @@ export class HttpServer {
   /** What the route makes of the request, or a promise of it. */
   #handle(exchange: Exchange, prepared: PreparedRoute, bytes: Buffer | null): unknown {
     const { request, resource } = exchange;
-    const { authorize, handle } = prepared.route;
-    this.#active.add(exchange);
+    const { authorize, handle, bulk } = prepared.route;
     if (this.#isClosing) throw new CairnlogError("closed", "The service is shutting down.");
+    this.#options.catchUp?.();
     const body = bytes && parseBody(bytes);
     const check = (proof: unknown) => {
       exchange.context = checkedContext(prepared, resource, request, body, proof);
-      return handle(exchange.context);
+      return bulk ? this.#handleParts(exchange, prepared.route) : handle(exchange.context);
     };
     return authorize ? authorize({ request, body }).then(check) : check(undefined);
+  }
+
+  /** Counts the requests in a body, then handles them. If the limit has fewer left, none is counted and nothing is done. */
+  async #handleParts(exchange: Exchange, { bulk, limit, handle }: Route): Promise<unknown> {
+    const { limits } = this.#options;
+    const context = exchange.context!;
+    const count = bulk!.count(context.body);
+    if (limits) exchange.standing = limits.count(limit!, exchange.request.address, count);
+    if (exchange.standing?.exceeded) throw rateLimited(exchange.standing, count);
+    return handle(context, (error) => {
+      const refusal = partRefusal(error);
+      this.#note(exchange, refusal.status, error);
+      return refusal;
+    });
   }
 
   #finish(exchange: Exchange, value: unknown): void {
@@ -293,17 +288,24 @@ export class HttpServer {
 
   #refuse(exchange: Exchange, error: unknown): void {
     const answer = problemAnswer(error);
-    this.#options.metrics.refused(refusalCode(error));
-    if (answer.status >= 500 && !isCommonplace(error)) this.#logFailure(exchange, answer.status, error);
+    this.#note(exchange, answer.status, error);
     this.#answer(exchange, answer);
+  }
+
+  #note(exchange: Exchange, status: number, error: unknown): void {
+    this.#options.measures.refused(refusalCode(error));
+    if (status >= 500 && !isCommonplace(error)) this.#logFailure(exchange, status, error);
   }
 
   #answer(exchange: Exchange, answer: Answer): void {
     exchange.state = "answered";
     // The library is lax about where chunks end, so what follows them must not be taken for a request: while this one has no
     // answer, one that came with it ends the connection; later it is closed.
-    if (exchange.request.framing !== "plain") setImmediate(() => this.#write(exchange, answer));
-    else this.#write(exchange, answer);
+    if (exchange.request.framing === "plain") this.#write(exchange, answer);
+    else {
+      this.#active.add(exchange);
+      setImmediate(() => this.#write(exchange, answer));
+    }
   }
 
   #write(exchange: Exchange, answer: Answer): void {
@@ -312,7 +314,6 @@ export class HttpServer {
       this.#end(exchange);
       return;
     }
-    this.#active.add(exchange);
     try {
       if (isCorked) this.#writeCorked(exchange, answer);
       else response.cork(() => this.#writeCorked(exchange, answer));
@@ -331,19 +332,24 @@ export class HttpServer {
   #writeCorked(exchange: Exchange, answer: Answer): void {
     const { response, request, resource, standing } = exchange;
     const [name, value] = WRITES.has(request.method) ? PRIVATE_HEADERS : resource.readHeaders;
-    const headers = [name, value, "x-request-id", request.id];
-    if (standing) headers.push(...limitHeaders(standing));
-    if (this.#isClosing) headers.push("connection", "close");
+    let lines = `${value}\r\nx-request-id: ${request.id}`;
+    if (standing) {
+      const headers = limitHeaders(standing);
+      for (let i = 0; i < headers.length; i += 2) lines += furtherLine(headers[i]!, headers[i + 1]!);
+    }
     const isLast = request.framing !== "plain" && !this.#isClosing;
     const how = {
       withBody: request.method !== "HEAD",
       isLast,
+      isClosing: this.#isClosing,
       isOver: () => exchange.isAborted,
       failed: (error: unknown) => this.#breakOff(exchange, error),
     };
     const sent = () => this.#sent(exchange, answer.status);
-    exchange.answer = writeAnswer(response, answer, headers, how, this.answers, sent);
-    if (!exchange.answer) sent();
+    const share = writeAnswer(response, answer, [name, lines], how, this.answers, sent);
+    exchange.answer = share;
+    if (share) this.#active.add(exchange);
+    else sent();
   }
 
   #sent(exchange: Exchange, status: number): void {
@@ -360,14 +366,14 @@ export class HttpServer {
 
   #aborted(exchange: Exchange): void {
     exchange.isAborted = true;
-    this.#options.metrics.aborted();
+    this.#options.measures.aborted();
     if (exchange.state !== "handled") this.#end(exchange);
   }
 
   #end(exchange: Exchange): void {
     exchange.upload?.release();
     exchange.answer?.release();
-    if (this.#active.delete(exchange) && !this.#active.size) this.#drained?.();
+    if (this.#active.size && this.#active.delete(exchange) && !this.#active.size) this.#drained?.();
   }
 
   #logFailure({ request, resource }: Exchange, status: number, error: unknown): void {
@@ -376,9 +382,9 @@ export class HttpServer {
   }
 }
 
-/** Refusals that come by the thousand when they come; they are counted, and a line for each would be one burden more. */
-const isCommonplace = (error: unknown): boolean =>
-  error instanceof CairnlogError && (error.code === "overloaded" || error.code === "closed");
-
-const ambiguousLength = (): HttpError =>
-  new HttpError("ambiguous-length", "The request says in two ways, or in none that is known, where its body ends.");
+/** Counts the request. The parts of a body are counted when it is there; until then it costs what any other request costs. */
+function standingOf(limits: Limits, prepared: PreparedRoute | undefined, address: string): Standing {
+  const { limit, bulk } = prepared?.route ?? {};
+  if (limit === null) return limits.look("general", address);
+  return limits.count(bulk ? "general" : (limit ?? "general"), address);
+}

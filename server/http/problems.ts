@@ -4,6 +4,8 @@
  */
 import { CairnlogError, type ErrorCode, type ErrorDetail } from "../../engine/error.js";
 import type { Problem } from "../wire/errors.js";
+import type { Standing } from "./limits/limits.js";
+import type { PartRefusal } from "./route.js";
 import { type Answer, json, REASONS } from "./transport/answer.js";
 
 interface Refusal {
@@ -93,42 +95,58 @@ export class HttpError extends Error {
   }
 }
 
-/** The limit `name` is exhausted. */
-export const rateLimited = (name: string, seconds: number): HttpError =>
-  new HttpError("rate-limited", `The limit "${name}" is used up. Try again in ${seconds} seconds.`, {
-    "retry-after": `${seconds}`,
-  });
+/** The limit is exhausted, or has fewer requests left than a body holds. @param asked number of these */
+export const rateLimited = ({ name, reset, limit, remaining }: Standing, asked = 1): HttpError => {
+  const wait = `Try again in ${reset} seconds`;
+  const detail = remaining
+    ? `The limit "${name}" has ${remaining} of ${limit} left, and this holds ${asked}; nothing was done. ${wait}, or send fewer.`
+    : `The limit "${name}" is used up. ${wait}.`;
+  return new HttpError("rate-limited", detail, { "retry-after": `${reset}` });
+};
 
-/** The answer to a request that failed with `error`. An unexpected error becomes a 500 without details. */
+/** The answer to a request that failed with `error`. */
 export function problemAnswer(error: unknown): Answer {
-  if (error instanceof HttpError) return problem(error.status, error.code, error.message, undefined, error.headers);
+  const { problem, headers } = refusalOf(error);
+  return json(problem, { status: problem.status, contentType: "application/problem+json", headers });
+}
+
+/** The refusal of one of many requests in a body, which failed with `error`. */
+export function partRefusal(error: unknown): PartRefusal {
+  const { problem, headers } = refusalOf(error);
+  const wait = headers["retry-after"];
+  return { status: problem.status, problem, ...(wait === undefined ? {} : { retry_after: Number(wait) }) };
+}
+
+/** The problem document of `error`, and the headers of its answer. An unexpected error becomes a 500 without details. */
+function refusalOf(error: unknown): { readonly problem: Problem; readonly headers: Readonly<Record<string, string>> } {
+  if (error instanceof HttpError)
+    return { problem: problemOf(error.status, error.code, error.message), headers: error.headers };
   if (error instanceof CairnlogError) {
     const { status, detail = error.message, retryAfter, headers } = REFUSALS[error.code];
     const wait = error.retryAfter ?? retryAfter;
     const retry: Record<string, string> = wait === undefined ? {} : { "retry-after": `${wait}` };
-    return problem(status, error.code, detail, error.details, { ...headers, ...retry });
+    return { problem: problemOf(status, error.code, detail, error.details), headers: { ...headers, ...retry } };
   }
-  return problem(
-    500,
-    refusalCode(error),
-    "Something went wrong in the service. The request id leads to it in its log.",
-  );
+  const detail = "Something went wrong in the service. The request id leads to it in its log.";
+  return { problem: problemOf(500, refusalCode(error), detail), headers: {} };
 }
+
+/** Refusals that come by the thousand when they come; they are counted, and a line for each would be one burden more. */
+export const isCommonplace = (error: unknown): boolean =>
+  error instanceof CairnlogError && (error.code === "overloaded" || error.code === "closed");
+
+/** The length of a body can be read in two ways. */
+export const ambiguousLength = (): HttpError =>
+  new HttpError("ambiguous-length", "The request says in two ways, or in none that is known, where its body ends.");
 
 /** The error code of the answer to a request that failed with `error`. */
 export const refusalCode = (error: unknown): string =>
   error instanceof HttpError || error instanceof CairnlogError ? error.code : "internal-error";
 
-function problem(
-  status: number,
-  code: string,
-  detail: string,
-  errors?: readonly ErrorDetail[],
-  headers: Readonly<Record<string, string>> = {},
-): Answer {
-  const body: Problem = { type: "about:blank", title: REASONS[status] ?? "Error", status, detail, code };
-  if (errors) body.errors = [...errors];
-  return json(body, { status, contentType: "application/problem+json", headers });
+function problemOf(status: number, code: string, detail: string, errors?: readonly ErrorDetail[]): Problem {
+  const problem: Problem = { type: "about:blank", title: REASONS[status] ?? "Error", status, detail, code };
+  if (errors) problem.errors = [...errors];
+  return problem;
 }
 
 /**

@@ -1,5 +1,5 @@
 /** The routes by path, with readers for their input, and the answers to requests without a route. */
-import type { TSchema } from "typebox";
+import type { TObject, TSchema } from "typebox";
 import { CairnlogError } from "../../engine/error.js";
 import { checker, textReader } from "./input.js";
 import type { Tallies, Tally } from "./observing/tallies.js";
@@ -32,7 +32,7 @@ export interface Resource {
 export interface PreparedRoute {
   readonly route: Route;
   readonly readParams: ReturnType<typeof textReader> | null;
-  readonly readQuery: ReturnType<typeof textReader> | null;
+  readonly readQuery: ((query: string) => Context["query"]) | null;
   readonly checkBody: ReturnType<typeof checker> | null;
   readonly tally: Tally;
 }
@@ -67,12 +67,23 @@ function resourceAt(path: string, routes: ReadonlyMap<string, PreparedRoute>, ta
 const prepare = (route: Route, tallies: Tallies): PreparedRoute => ({
   route,
   readParams: route.params ? textReader(route.params) : null,
-  readQuery: route.query ? textReader(route.query) : null,
-  checkBody: route.body ? checker(route.body as TSchema) : null,
+  readQuery: route.query ? queryReader(route.query) : null,
+  checkBody: route.body ? checker((route.bulk?.frame ?? route.body) as TSchema) : null,
   tally: tallies.open(route.method, route.path),
 });
 
-const NOTHING: readonly (readonly [string, string])[] = [];
+const NO_VALUES = Object.freeze({});
+
+/** A reader of the text behind the question mark. The values of an empty one are read once. */
+function queryReader(schema: TObject): (query: string) => Context["query"] {
+  const read = textReader(schema);
+  let ofNothing: Context["query"] | undefined;
+  return (query) => {
+    if (query) return read(new URLSearchParams(query)) as Context["query"];
+    ofNothing ??= Object.freeze(read([])) as Context["query"];
+    return ofNothing;
+  };
+}
 
 /** The input of a route's handler. @throws CairnlogError if the input does not fit the schemas */
 export function checkedContext(
@@ -83,10 +94,10 @@ export function checkedContext(
   proof: unknown,
 ): Context {
   if (body) prepared.checkBody?.(body);
-  const pairs = request.query ? new URLSearchParams(request.query) : NOTHING;
+  const { readParams, readQuery } = prepared;
   return {
-    params: (prepared.readParams?.(namedParams(resource, request)) ?? {}) as Context["params"],
-    query: (prepared.readQuery?.(pairs) ?? {}) as Context["query"],
+    params: (readParams ? readParams(namedParams(resource, request)) : NO_VALUES) as Context["params"],
+    query: readQuery ? readQuery(request.query) : (NO_VALUES as Context["query"]),
     body,
     request,
     proof,

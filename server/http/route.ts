@@ -3,7 +3,8 @@
  * the contract tests use the same row.
  */
 import type { Static, TObject, TSchema } from "typebox";
-import type { LimitName } from "./limits.js";
+import type { Problem } from "../wire/errors.js";
+import type { LimitName } from "./limits/limits.js";
 import type { Answer } from "./transport/answer.js";
 import type { Keep } from "./transport/caching.js";
 import type { Request } from "./transport/request.js";
@@ -39,6 +40,14 @@ type Frozen<T> = T extends readonly (infer Item)[]
     ? { readonly [K in keyof T]: Frozen<T[K]> }
     : T;
 
+/** The refusal of one of the requests in a body that holds many. */
+export interface PartRefusal {
+  readonly status: number;
+  readonly problem: Problem;
+  /** Seconds; absent if waiting does not help. */
+  readonly retry_after?: number;
+}
+
 interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A extends TSchema, W> {
   readonly method: Method;
   /** `/api/v1/log/{entry_id}` */
@@ -68,14 +77,29 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
   readonly asksAddress?: true;
   /** The limit that counts requests to this route; null for probes, which are never refused. */
   readonly limit: LimitName | null;
+  /**
+   * For a body that holds many requests, each of which is checked and answered by itself. Such a body may be larger than
+   * others (`BULK_BODIES`). The request counts against the general limit; when its body is there, its parts count against
+   * `limit`, all of them or none.
+   */
+  readonly bulk?: {
+    /** What is checked of the body, in place of `body`. */
+    readonly frame: TSchema;
+    /** Number of requests in a body that fits `frame`. */
+    count(body: Static<B>): number;
+  };
   /** How clients may cache the answer; not at all, if absent. Only for GET. */
   readonly keep?: (context: Context<P, Q, B, W>) => Keep;
-  handle(context: Context<P, Q, B, W>): Frozen<Static<A>> | Answer | Promise<Frozen<Static<A>>> | Promise<Answer>;
+  /** @param refusal for a route with `bulk`: makes the refusal of a part, which is counted and logged as others are */
+  handle(
+    context: Context<P, Q, B, W>,
+    refusal: (error: unknown) => PartRefusal,
+  ): Frozen<Static<A>> | Answer | Promise<Frozen<Static<A>>> | Promise<Answer>;
 }
 
 /** A row with any schemas. */
 export type Route = Omit<Definition<TObject, TObject, TSchema, TSchema, unknown>, "handle" | "keep"> & {
-  handle(context: Context): unknown;
+  handle(context: Context, refusal?: (error: unknown) => PartRefusal): unknown;
   readonly keep?: (context: Context) => Keep;
 };
 

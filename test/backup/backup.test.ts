@@ -1,6 +1,7 @@
 /** Backups of real data directories: the data that a restore brings back, and refusals that leave no files behind. */
 import { createHash } from "node:crypto";
 import {
+  chmodSync,
   copyFileSync,
   cpSync,
   existsSync,
@@ -105,6 +106,13 @@ test("what is restored is what was backed up, private rows included and the priv
     valid: true,
   });
   expect(await service.stop()).toBe(0);
+});
+
+test("a folder that was there before is its owner's alone once a backup is in it", async () => {
+  const to = newFolder();
+  chmodSync(to, 0o755);
+  await backUp(data, to);
+  expect(statSync(to).mode & 0o777).toBe(0o700);
 });
 
 test("an empty log is backed up and restored, too", async () => {

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { encryptClaim } from "#cairnlog/engine/verify/claims/claims.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
+import { newRoot } from "../crypto/chains.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
 import { cairnlog } from "./harness.js";
@@ -70,6 +71,20 @@ test("account create, enroll and recover", async () => {
   expect(recovered.recovery_key).toMatch(/^[0-9A-Z-]{47}$/);
 });
 
+test("account create sends what shows that a key is in hardware", async () => {
+  const root = newRoot("Root");
+  writeFileSync(at("roots.pem"), root.certificate);
+  const { url } = await startTestService({ SERVICE_HARDWARE_ROOTS: at("roots.pem") });
+  const signer = newSigner();
+  writeFileSync(at("held.pem"), signer.privateKey);
+  writeFileSync(at("chain.pem"), root.certify(signer.publicKey));
+  const there = ["--key", at("held.pem"), "--server", url, "--state", at("attested"), "--json"];
+  expect(await cairnlog(["register", "--pseudonym", "Ada", ...there])).toMatchObject({ code: 0 });
+  const account = ["account", "create", "--name", "Ada", "--email", "ada@example.org", "--label", "a token"];
+  const { stdout } = await cairnlog([...account, "--hardware-attestation", at("chain.pem"), ...there]);
+  expect(JSON.parse(stdout).credential).toMatchObject({ credential_type: "hardware", hardware_backed: true });
+});
+
 test("trust create, show, list, revoke, standing and graph", async () => {
   const [ada, bob] = [await registered(), await registered("Bob")];
   writeFileSync(at("trust.json"), JSON.stringify({ minimum_threshold: 0.5 }));
@@ -126,6 +141,7 @@ test("webhook add, list and remove", async () => {
   expect(await answer("webhook", "remove", `${narrow.id}`, "--key", key)).toMatchObject({ id: narrow.id });
   expect(await run("webhook", "remove", `${added.id}`, "--key", key)).toBe(`${added.id} gets no more deliveries`);
   expect(await answer("webhook", "list", "--key", key)).toEqual([]);
+  expect(await run("webhook", "list", "--key", key)).toBe("none");
 });
 
 test("composite assemble and compile, and its manifest attested", async () => {

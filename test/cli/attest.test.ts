@@ -5,6 +5,7 @@ import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { privateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { scratchFolder, startService } from "../service.js";
 import { cairnlog } from "./harness.js";
 
@@ -132,6 +133,13 @@ describe("keygen", () => {
       expect(await cairnlog(["keygen", "--out", out])).toMatchObject({ code: 2 });
       expect(readFileSync(out, "utf8")).toBe(before);
     }
+  });
+
+  test("tells people the fingerprint and the file, a line each", async () => {
+    const out = at("told.pem");
+    const made = await cairnlog(["keygen", "--out", out]);
+    const { fingerprint } = privateKey(readFileSync(out, "utf8")).public;
+    expect(made).toEqual({ code: 0, stdout: `${fingerprint}\n${out}\n`, stderr: "" });
   });
 });
 

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { encryptPrivateKey } from "#cairnlog/engine/crypto/keys/encrypted-key.js";
 import { temporaryFolder } from "../server/harness.js";
 import { MAIN } from "../service.js";
 import { jcs, newRecipient, open, seal } from "../verify/claims/ecies.js";
@@ -165,6 +166,12 @@ describe("claim check", () => {
     expect(derived).toMatchObject({ code: 1 });
     const piped = await withInput(jcs(plaintext), "check", at("claim.json"), "--commitment-key", at("claim.key"));
     expect(piped.code).toBe(0);
+  });
+
+  test("opens the recipient's key with its passphrase", async () => {
+    const key = file("locked.pem", encryptPrivateKey(recipient.privateKey, "hunter2"));
+    const opened = ["--key", key, "--passphrase-file", file("passphrase", "hunter2")];
+    expect(await check("--in", at("plain.json"), ...opened)).toMatchObject({ code: 0, stderr: "" });
   });
 
   test("needs no key for a pre-upgrade entry", async () => {

@@ -2,7 +2,8 @@
 import { spawn } from "node:child_process";
 import { sign } from "node:crypto";
 import { once } from "node:events";
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import fs, { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -82,6 +83,27 @@ test("a session that is damaged is named, and believed by nobody", async () => {
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toContain(`${file} is damaged`);
   rmSync(file);
+  mkdirSync(file);
+  expectFailure(await run("inbox", "list"), 1, /EISDIR/);
+  rmSync(file, { recursive: true });
+});
+
+test("a session is its owner's alone before its mode is set, too", async () => {
+  const { key } = await registered();
+  const modes: number[] = [];
+  const { chmodSync } = fs;
+  fs.chmodSync = (path, mode) => {
+    modes.push(statSync(path).mode & 0o777);
+    chmodSync(path, mode);
+  };
+  syncBuiltinESMExports();
+  try {
+    await answer("login", "--key", key);
+  } finally {
+    fs.chmodSync = chmodSync;
+    syncBuiltinESMExports();
+  }
+  expect([...new Set(modes)]).toEqual([0o600]);
 });
 
 test("login keeps a session that only its owner can read, and other commands go by it", async () => {

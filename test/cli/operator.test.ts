@@ -8,6 +8,7 @@ import { openLog } from "#cairnlog/engine/log/log.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
 import { anyEvent } from "../anyevent.js";
+import { FakeSigner } from "../crypto/signer/fakesigner.js";
 import { scratchFolder, cairnlog as spawned, startService } from "../service.js";
 import { cairnlog } from "./harness.js";
 
@@ -80,6 +81,19 @@ test("a key that SERVICE_OPERATOR_KEY names stays where it is", async () => {
   expect(text(elsewhere)).toBe(oldPem);
   const started = startService(data, { SERVICE_OPERATOR_KEY: elsewhere, LOG_LEVEL: "silent" });
   await expect(started).rejects.toThrow("exit code 1");
+});
+
+test("a key behind a socket takes the log over, and no private key is moved", async () => {
+  const fake = await new FakeSigner(newPem).start();
+  try {
+    const { code, stdout } = await cairnlog(["operator", "rotate", "--to", fake.address, "--data", data]);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`from ${oldKey.fingerprint} to ${newKey.fingerprint}`);
+  } finally {
+    await fake.remove();
+  }
+  expect(text(own("operator.pem"))).toBe(oldPem);
+  expect(text(own("operator.pub.pem"))).toBe(newKey.public.pem);
 });
 
 test("what an interrupted run left is finished by the next one", async () => {

@@ -395,6 +395,10 @@ test("every route of the service has been asked for by a method of the client", 
   await ada.client.log.entry(1);
   await all(ada.client.log.byFingerprint(ada.fingerprint));
   expect(await failure(ada.client.log.tile(2, 0, 0))).toMatchObject({ status: 404 });
+  for await (const { receipt } of ada.client.attestAll([
+    { title: "One of many", content_hash: newManifest().document.content_hash },
+  ]))
+    expect(receipt?.duplicate).toBe(false);
   const session = await ada.client.login();
   const stale = { ...session, expires_at: new Date(Date.now() + 1_000).toISOString() };
   await all(open({ signer: asSigner(ada.signer), session: stale }).client.inbox.list());

@@ -17,6 +17,9 @@ const ownKey = (member: string) => [member, `${member} left out`];
 const CHANGEABLE: Readonly<Record<string, readonly string[]>> = {
   attest: [...MEANING, "intent_statement", "intent_statement left out"],
   "attest (again)": MEANING,
+  // The second submission of a batch finds its key registered, so its pseudonym changes nothing.
+  attestAll: [...MEANING, ...ownKey("intent_statement"), ...ownKey("pseudonym")].map((one) => `submissions[].${one}`),
+  "attestAll (again)": MEANING.map((one) => `submissions[].${one}`),
   "requests.create": ownKey("requester_fingerprint"),
   "requests.create (declined by policy)": ownKey("requester_fingerprint"),
   "requests.respond": ownKey("responder_fingerprint"),

@@ -24,8 +24,8 @@ export const CRASH_FAULTS: readonly PlantedFault[] = [
   {
     name: "stores the first head of a batch for all of its sizes",
     file: "engine/log/write/stages/writing.js",
-    text: "root: roots.subarray(HASH * i, HASH * (i + 1)),",
-    replacement: "root: roots.subarray(0, HASH),",
+    text: "{ ...shared, roots, timestamp",
+    replacement: "{ ...shared, roots: Buffer.concat(events.map(() => roots.subarray(0, 32))), timestamp",
   },
   {
     name: "gives the last id out again after a restart",
@@ -84,7 +84,7 @@ export const ENGINE_FAULTS: readonly PlantedFault[] = [
   {
     name: "stores whatever the signer answers",
     file: "engine/log/write/signer.js",
-    text: "if (answer.length !== messages.length || !areAlike || !isSigned)",
+    text: "if (answer.length !== count || !isSigned)",
     replacement: "if (false)",
   },
   {
@@ -102,7 +102,7 @@ export const ENGINE_FAULTS: readonly PlantedFault[] = [
   {
     name: "keeps the events of a command that was refused",
     file: "engine/log/write/transaction.js",
-    text: "this.drafts.length = events;",
+    text: "this.events.length = this.payloads.length = events;",
     replacement: "",
   },
   {
@@ -114,8 +114,8 @@ export const ENGINE_FAULTS: readonly PlantedFault[] = [
   {
     name: "writes postings again that were on disk all the same",
     file: "engine/store/postings/postings.js",
-    text: "this.#adopt();",
-    replacement: "",
+    text: "this.#failure = cause;\n            this.#adopt();",
+    replacement: "this.#failure = cause;",
   },
   {
     name: "leaves tasks behind a worker that died",

@@ -1,10 +1,11 @@
 /** Edge cases of `fsck`: the last value that it accepts, and the first that it refuses. */
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Database } from "lmdb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
-import { withFiles } from "#cairnlog/engine/log/check/files.js";
+import { checkFiles, withFiles } from "#cairnlog/engine/log/check/files.js";
 import { formatTimestamp, parseTimestamp } from "#cairnlog/engine/log/clock.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
@@ -135,6 +136,16 @@ test("the log may have been made when its first head was, and no later", async (
   expect(await saidOf(formatTimestamp(first))).toEqual([]);
   expect(await saidOf(formatTimestamp(first + 1))).toEqual([wrong]);
   for (const none of ["2020-01-01T00:00:00Z", "once", 7, undefined]) expect(await saidOf(none)).toEqual([wrong]);
+});
+
+test("a damaged file of postings is a difference of what follows from the entries", () => {
+  const log = join(copyOf(data), "log");
+  const file = join(log, "postings", "data.mdb");
+  writeFileSync(file, Buffer.alloc(8192, 7));
+  expect(checkFiles(log)).toMatchObject({
+    ...{ log: "sound", postings: "damaged" },
+    differences: [{ area: "derived", message: expect.stringContaining(`${file} is damaged: `) }],
+  });
 });
 
 test("what is wrong with the files is told first, and is counted with the rest", () => {

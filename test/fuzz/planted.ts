@@ -18,9 +18,8 @@ export const SERVICE_FAULTS: readonly PlantedFault[] = [
   {
     name: "keeps 400 KB of every request",
     file: "server/http/transport/request.js",
-    text: "export function readRequest(",
-    replacement:
-      "const kept = [];\nexport function readRequest(...args) { kept.push(Buffer.alloc(400_000, 1)); return readIt(...args); }\nfunction readIt(",
+    text: "        this.method = method;",
+    replacement: "        (globalThis.kept ??= []).push(Buffer.alloc(400_000, 1));\n        this.method = method;",
   },
   {
     name: "never answers a request whose query names a parameter twice",
@@ -31,8 +30,8 @@ export const SERVICE_FAULTS: readonly PlantedFault[] = [
   {
     name: "takes any request id",
     file: "server/http/transport/request.js",
-    text: "id: id && SANE_ID.test(id) ?",
-    replacement: "id: id ?",
+    text: "this.id = id && SANE_ID.test(id) ?",
+    replacement: "this.id = id ?",
   },
   {
     name: "answers another type than it promises",

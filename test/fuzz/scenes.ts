@@ -61,6 +61,12 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   "POST /api/v1/attestations": (_, { signer }, random) => ({
     body: submission(signer, random.chance(0.5) ? newManifest() : ({ ...newManifest(), extra: { n: 1 } } as never)),
   }),
+  "POST /api/v1/attestations/batch": async (world, actor, random) => {
+    const submissions: unknown[] = Array.from({ length: random.below(4) + 1 }, () => submission(actor.signer));
+    if (random.chance(0.3)) submissions.push(submissions[0]);
+    if (random.chance(0.3)) submissions.push({ ...submission(actor.signer), auth: await world.proof(actor) });
+    return { body: { submissions }, ...(random.chance(0.3) ? { token: actor.token } : {}) };
+  },
   "POST /api/v1/documents/sign": (_, { signer }) => {
     const { content_hash } = newManifest().document;
     return { body: { title: "A", content_hash, public_key_pem: signer.publicKey, tags: ["a"] } };

@@ -4,6 +4,8 @@ import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { decodeRecord, encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
 import { formatTimestamp } from "#cairnlog/engine/log/clock.js";
+import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
+import { noProjection } from "#cairnlog/engine/log/write/projection.js";
 import { Batch, type BatchHeads, packBatch } from "#cairnlog/engine/store/batch.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { treeHeadMessage } from "#cairnlog/engine/verify/tree/treehead.js";
@@ -161,4 +163,29 @@ test("rows of a record are applied as they are, deletions included", async () =>
   const { log } = await openTestLog({ journal });
   expect(log.rows("userNames", "a", "z")).toEqual([{ key: "b", row: { user_id: "2" } }]);
   expect((await log.append({ event_type: "note", payload: {} })).leaf_index).toBe(6);
+});
+
+test("a node that has missed a rotation refuses the retired key, and goes on with the next one", async () => {
+  const journal = new FakeJournal();
+  journal.records.push(...records.map(encodeRecord));
+  const [path, ahead] = [temporaryFolder(), temporaryFolder()];
+  for (const folder of [path, ahead]) await (await openTestLog({ journal, path: folder })).log.close();
+  const next = operatorKey(generatePrivateKey("ed25519"));
+  await rotateOperatorKey({ path: ahead, from: testOperator, to: next, projection: noProjection });
+
+  const store = openStore({ path: ahead, mapSize: 2 ** 30 });
+  const last = store.lastBatch()!;
+  const { firstIndex } = last;
+  const batch = packBatch([last.entry(0)], last.digests, last.heads);
+  const row = store.get("meta", "log")!;
+  await store.close();
+  const previous = recordHash(journal.records.at(-1)!);
+  const rows = [{ table: "meta", key: "log", row }] as const;
+  journal.records.push(encodeRecord({ sequence: 4, previous, epoch: 0, firstIndex, batch, rows }));
+
+  await expect(openTestLog({ journal, path })).rejects.toMatchObject({ code: "wrong-operator" });
+  const { log } = await openTestLog({ journal, path, signer: next });
+  expect([log.size, log.operators.current.fingerprint]).toEqual([7, next.fingerprint]);
+  await log.append({ event_type: "note", payload: {} });
+  expect(await log.verify()).toMatchObject({ valid: true, entry_count: 8 });
 });

@@ -9,6 +9,7 @@ import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { CairnlogError } from "#cairnlog/engine/error.js";
 import { type Log, type LogOptions, openLog, openLogReader, startLog } from "#cairnlog/engine/log/log.js";
 import type { LogReader } from "#cairnlog/engine/log/reader.js";
+import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 
 /** Many logs are open at once while a failing property is shrunk. */
@@ -38,7 +39,7 @@ export function temporaryFolder(): string {
 export const testOperator: OperatorKey = operatorKey(generatePrivateKey("ed25519"));
 
 /** A log in a new folder (or `options.path`), closed after the test. */
-export async function openTestLog(options: Partial<LogOptions> = {}): Promise<{ log: Log; path: string }> {
+export async function openTestLog(options: Partial<LogOptions> = {}): Promise<{ log: LogWriter; path: string }> {
   const path = options.path ?? temporaryFolder();
   const log = await openLog({ signer: testOperator, pool: testPool, mapSize: MAP_SIZE, ...options, path });
   logs.add(log);
@@ -58,7 +59,7 @@ export async function openTestReader(
 /** Like `openTestLog`, over a store whose `commit` can be made to fail. */
 export async function openFaultyLog(
   options: Partial<LogOptions> = {},
-): Promise<{ log: Log; path: string; faults: Faults }> {
+): Promise<{ log: LogWriter; path: string; faults: Faults }> {
   const path = options.path ?? temporaryFolder();
   const store = openStore({ path, mapSize: MAP_SIZE });
   const faults = new Faults(store);

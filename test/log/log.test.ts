@@ -133,16 +133,24 @@ describe("commands", () => {
 });
 
 describe("limits of a log", () => {
-  test("a batch ends with the event that brings it to 4 MiB, or with its 512th", async () => {
-    const { log, path } = await openTestLog();
-    const large = (n: number) => ({ event_type: "note", payload: { n, text: "x".repeat(2 ** 20) } });
-    await Promise.all(Array.from({ length: 11 }, (_, n) => log.append(large(n))));
-    await Promise.all(Array.from({ length: 600 }, (_, n) => log.append(event(n))));
-    const store = openStore({ path, mapSize: 2 ** 30 });
-    const counts = [...store.batchKeys()].map((index) => store.batchAt(index)!.count);
-    await store.close();
-    expect(counts).toEqual([4, 4, 3, 512, 88]);
-  });
+  test.each([
+    ["one byte", "x"],
+    ["two bytes", "é"],
+    ["four bytes", "😀"],
+  ])(
+    "a batch ends with the event that brings it to 4 MiB, or with its 512th (characters of %s)",
+    async (_, character) => {
+      const { log, path } = await openTestLog();
+      const text = character.repeat(2 ** 20 / Buffer.byteLength(character));
+      const large = (n: number) => ({ event_type: "note", payload: { n, text } });
+      await Promise.all(Array.from({ length: 11 }, (_, n) => log.append(large(n))));
+      await Promise.all(Array.from({ length: 600 }, (_, n) => log.append(event(n))));
+      const store = openStore({ path, mapSize: 2 ** 30 });
+      const counts = [...store.batchKeys()].map((index) => store.batchAt(index)!.count);
+      await store.close();
+      expect(counts).toEqual([4, 4, 3, 512, 88]);
+    },
+  );
 
   test("appends beyond the queue limit are refused at once with `overloaded`, the others succeed", async () => {
     const { log } = await openTestLog({ queueLimit: 10 });

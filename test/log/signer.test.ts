@@ -96,6 +96,13 @@ describe("for appends", () => {
   });
 });
 
+test("a key in this process that is given as another one is refused", async () => {
+  const { fingerprint, public: named } = testOperator;
+  const { log } = await openTestLog({ signer: { ...stranger, fingerprint, public: named } });
+  await expect(log.append(event)).rejects.toMatchObject(unavailable);
+  expect(log.size).toBe(0);
+});
+
 test("memory that the signer reuses does not change what is written", async () => {
   const signer = openSigner();
   const given: Uint8Array[] = [];

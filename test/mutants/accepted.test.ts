@@ -26,6 +26,16 @@ test("an entry fits its mutant wherever that has moved, however it is indented, 
     expect(accepts({ ...entry, [member]: "other" }, mutant!), member).toBe(false);
 });
 
+test("of two that are alike on one line, an entry fits both, or the one that it numbers", () => {
+  const line = "const at = 2 * TILE_WIDTH - 2 * width + (index % width);";
+  const both = { ...entry, file: "engine/log/tree/tree.ts", line, kind: "number-1", original: "2" };
+  const mutants = mutantsOf(DIST, "engine/log/tree/tree.js");
+  const columns = (some: Accepted) => mutants.filter((one) => accepts(some, one)).map(({ column }) => column);
+  const [first, second, ...others] = columns(both);
+  expect([first! < second!, others]).toEqual([true, []]);
+  expect([columns({ ...both, nth: 1 }), columns({ ...both, nth: 2 })]).toEqual([[first], [second]]);
+});
+
 test("an entry that fits no mutant is reported, also one of a file that is gone", () => {
   expect(staleEntries([entry], DIST)).toEqual([]);
   const gone = { ...entry, file: "engine/gone.ts" };

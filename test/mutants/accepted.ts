@@ -12,6 +12,8 @@ export interface Accepted {
   readonly kind: string;
   /** Compiled text that the mutant replaces. All white space in it is equal. */
   readonly original: string;
+  /** Which of several such mutants of the line, counted from 1; absent for all of them. */
+  readonly nth?: number;
   /** One sentence. */
   readonly reason: string;
 }
@@ -40,7 +42,8 @@ export const accepts = (entry: Accepted, mutant: Mutant): boolean =>
   entry.file === mutant.file &&
   entry.line === mutant.source &&
   entry.kind === mutant.kind &&
-  squeezed(entry.original) === squeezed(mutant.original);
+  squeezed(entry.original) === squeezed(mutant.original) &&
+  (entry.nth === undefined || entry.nth === mutant.nth);
 
 /** A sentence for each entry that matches no mutant: the code has changed, and the list must be updated. */
 export function staleEntries(list: readonly Accepted[], dist: string): string[] {

@@ -20,6 +20,8 @@ export interface Mutant extends Edit {
   readonly source: string;
   /** Replaced text of the compiled code. */
   readonly original: string;
+  /** Its number, from 1, among the mutants of its line that have the same kind and replace the same text. */
+  readonly nth: number;
 }
 
 /** Compiled files without behaviour of their own: the bundled explorer, examples, style sheets, help texts. */
@@ -66,16 +68,20 @@ export function mutantsOf(dist: string, built: string): Mutant[] {
   const place = positions(code);
   const file = built.replace(/\.js$/, ".ts");
   const seen = new Map<string, number>();
+  const next = (name: string): number => {
+    seen.set(name, (seen.get(name) ?? 0) + 1);
+    return seen.get(name)!;
+  };
   return [...edits(code)].map((edit) => {
     const entry = sources.findEntry(...place(edit.start)) as { originalLine?: number; originalColumn?: number };
     const line = (entry.originalLine ?? 0) + 1;
     const column = (entry.originalColumn ?? 0) + 1;
     const name = `${file}:${line}:${column}:${edit.kind}`;
-    const count = (seen.get(name) ?? 0) + 1;
-    seen.set(name, count);
     const original = code.slice(edit.start, edit.end);
+    const count = next(name);
+    const nth = next(`${line} ${edit.kind} ${original}`);
     const source = lines[line - 1]?.trim() ?? "";
-    return { ...edit, id: count > 1 ? `${name}#${count}` : name, file, built, line, column, source, original };
+    return { ...edit, id: count > 1 ? `${name}#${count}` : name, file, built, line, column, source, original, nth };
   });
 }
 

@@ -59,8 +59,12 @@ process.on("message", async ({ files, coverage }: Request) => {
   isLate = false;
   if (coverage) process.env.NODE_V8_COVERAGE = coverage;
   else delete process.env.NODE_V8_COVERAGE;
-  const project = vitest.getRootProject();
-  await vitest.runTestSpecifications(files.map((file) => project.createSpecification(join(folder, file))));
+  const specifications = files
+    .map((file) => join(folder, file))
+    .flatMap((path) =>
+      vitest.projects.filter((one) => one.matchesTestGlob(path)).map((one) => one.createSpecification(path)),
+    );
+  await vitest.runTestSpecifications(specifications);
   process.send!({ failed, isLate } satisfies Answer);
 });
 process.send!("ready");

@@ -66,7 +66,9 @@ export async function testItself(root: string): Promise<number> {
       mkdirSync(dirname(join(folder, name)), { recursive: true });
       writeFileSync(join(folder, name), text);
     }
-    for (const name of ["test/vitest.config.ts", "test/mutants/vitest.config.ts", "test/mutants/takecoverage.ts"]) {
+    for (const name of ["vitest.config.ts", "setup.ts", "mutants/vitest.config.ts", "mutants/takecoverage.ts"].map(
+      (path) => `test/${path}`,
+    )) {
       mkdirSync(dirname(join(folder, name)), { recursive: true });
       cpSync(join(root, name), join(folder, name));
     }
@@ -96,7 +98,7 @@ async function misjudged(folder: string): Promise<string[]> {
   if (coverage.unmeasured(["test/small.test.ts"], built).length) wrong.push("what was measured is measured again");
   const mutants = EXPECTED.map(([file, original, replacement]): Mutant => {
     const start = FILES[`dist/${file}`]!.indexOf(original);
-    const place = { file, built: file, line: 1, column: 1, source: original };
+    const place = { file, built: file, line: 1, column: 1, source: original, nth: 1 };
     return { id: original, kind: "arithmetic", start, end: start + original.length, original, replacement, ...place };
   });
   const expected = new Map(EXPECTED.map(([, original, , state]) => [original, state]));

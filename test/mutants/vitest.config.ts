@@ -1,7 +1,7 @@
 /** Configuration for tests in a sandbox: one file after the other, in the given order. */
 import { defineConfig, mergeConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
-import { TESTS } from "../vitest.config.js";
+import { OVER_NODE_HTTP, TESTS } from "../vitest.config.js";
 
 class AsGiven extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -11,8 +11,8 @@ class AsGiven extends BaseSequencer {
 
 const root = new URL("../..", import.meta.url).pathname;
 
-export default mergeConfig(
-  // Long tests too: the runner leaves out what takes more than its budget.
+// Long tests too: the runner leaves out what takes more than its budget.
+const ONE_BY_ONE = mergeConfig(
   { test: { ...TESTS, exclude: [] } },
   defineConfig({
     test: {
@@ -30,3 +30,14 @@ export default mergeConfig(
     },
   }),
 );
+
+/** A file of both projects runs twice. */
+export default defineConfig({
+  test: {
+    ...ONE_BY_ONE.test,
+    projects: [
+      { test: { ...ONE_BY_ONE.test, name: "all" } },
+      { test: { ...ONE_BY_ONE.test, ...OVER_NODE_HTTP, env: { ...ONE_BY_ONE.test?.env, ...OVER_NODE_HTTP.env } } },
+    ],
+  },
+});

@@ -145,6 +145,20 @@ async function tour(world: World): Promise<void> {
   const { attestation } = await attestations.submit(submission(two, manifest, { intent_statement: "read it" }));
   expect((await attestations.submit(submission(two, manifest, { intent_statement: "read it" }))).duplicate).toBe(true);
   await attestations.submit(submission(nodeSigner(), manifest, { attestation_type: "https://other.example/v1" }));
+  // One batch of a new key: registered by the first, the second is there twice, the last needs a proof.
+  const batched = nodeSigner();
+  const pages = ["page 1", "page 2", "page 2"].map((title) => submission(batched, manifestOf(title)));
+  const retyped = submission(batched, manifestOf("page 1"), { attestation_type: "publication" });
+  const recorded = await attestations.submitAll([...pages, retyped], async (one) => ({
+    submission: one,
+    possession: null,
+  }));
+  expect(recorded.map((one) => (one.status === "fulfilled" ? one.value.duplicate : one.reason.code))).toEqual([
+    false,
+    false,
+    true,
+    "proof-required",
+  ]);
 
   const account = { email: "ada@example.org", device_label: "a token", credential_type: "hardware" as const };
   const { user, recovery_key } = await accounts.create({

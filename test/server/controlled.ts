@@ -10,11 +10,13 @@ import Type from "typebox";
 import { afterAll } from "vitest";
 import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { Checkpoints, defaultLogName } from "#cairnlog/engine/log/tree/checkpoints.js";
 import { openRegistry, type Registry } from "#cairnlog/engine/registry/registry.js";
 import { DEFAULT_MIN_FREE_BYTES } from "#cairnlog/engine/store/room.js";
 import { Anchoring, type AnchoringOptions } from "#cairnlog/server/anchoring/anchoring.js";
 import { HttpServer } from "#cairnlog/server/http/app.js";
 import { Gate } from "#cairnlog/server/http/gate.js";
+import { Measures } from "#cairnlog/server/http/observing/measures.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { Readiness } from "#cairnlog/server/http/observing/readiness.js";
 import { type Route, route } from "#cairnlog/server/http/route.js";
@@ -85,16 +87,19 @@ export async function startControlled(
   const sessions = new Sessions({ operator, keys, passwords: registry.passwords, ttlSeconds: 3600, clock });
   const gate = new Gate({ challenges, sessions, keys, operator });
   const metrics = new Metrics(registry.log);
+  const measures = new Measures();
   const readiness = new Readiness({
     log: registry.log,
     operator,
+    stuck: () => [],
     freeBytes: () => state.freeBytes,
     minFreeBytes: DEFAULT_MIN_FREE_BYTES,
   });
   const chosen = await chooseTransport(WANTED_TRANSPORT);
-  const watch = { metrics, readiness, chosen };
   const anchoring = new Anchoring({ log: registry.log, logger: pino({ level: "silent" }), clock, ...calendars });
-  const served = routeTable(registry, operator, watch, { sessions, gate }, anchoring).filter(
+  const checkpoints = new Checkpoints(registry.log, operator, defaultLogName(operator.fingerprint));
+  const services = { metrics, readiness, anchoring, checkpoints };
+  const served = routeTable(registry, services, chosen, { sessions, gate }).filter(
     ({ path }) => path !== "/api/v1/openapi.json" && !path.startsWith("/docs"),
   );
   const routes = [...served, ...gateRoutes(gate)];
@@ -111,9 +116,10 @@ export async function startControlled(
     trustedProxies: [],
     bounds: { maxBodyBytes: 1 << 20, maxPendingBytes: 1 << 26, requestTimeoutSeconds: 30, maxConnections: 1000 },
     tls: null,
-    metrics,
+    measures,
     logger: pino({ level: "trace" }, sink),
   });
+  metrics.watchFronts(async () => [{ thread: "writer", figures: measures.figures(http), lateness: null }]);
   const port = await http.listen("127.0.0.1", 0);
   const close = async () => {
     await anchoring.stop();

@@ -107,8 +107,11 @@ export class TestService {
     return this.#contract;
   }
 
-  /** Sends bytes over a TCP connection. Returns what is received until it is closed or `milliseconds` have passed. */
-  raw(bytes: string | Uint8Array, milliseconds = 2_000): Promise<string> {
+  /**
+   * Sends bytes over a TCP connection. Returns what is received until `answers` are there, it is closed or `milliseconds`
+   * have passed.
+   */
+  raw(bytes: string | Uint8Array, milliseconds = 2_000, answers = 1): Promise<string> {
     return new Promise((resolve) => {
       let received = "";
       const socket = connect(this.server.address.port, "127.0.0.1");
@@ -120,7 +123,7 @@ export class TestService {
       const timer = setTimeout(done, milliseconds);
       socket.on("data", (data) => {
         received += data.toString("latin1");
-        const [head, body = ""] = received.split("\r\n\r\n");
+        const [head, body = ""] = received.split(/(?=HTTP\/1\.1 \d)/)[answers - 1]?.split("\r\n\r\n") ?? [""];
         const length = /content-length: (\d+)/i.exec(head!)?.[1];
         if (length !== undefined && body.length >= Number(length)) done();
       });

@@ -10,6 +10,8 @@ export const LIMIT_MS = 50;
 
 /** The environment in which a service listens for `Loop.open(path)`. */
 export const probed = (path: string): NodeJS.ProcessEnv => ({
+  // In one thread, so that its event loop shows all that a request holds, wherever it does so.
+  SERVICE_FRONT_ENDS: "0",
   NODE_OPTIONS: `--import=${pathToFileURL(join(dirname(DIST), "test", "stalls", "probe.mjs"))}`,
   LOOP_PROBE: path,
 });

@@ -10,7 +10,8 @@ import { Random } from "../reliability/random.js";
 import type { Document } from "../server/promised.js";
 import { resolved } from "../server/promised.js";
 
-const BODY_BYTES = 2 ** 20;
+/** The largest bodies, by operation. */
+const bodyBytes = ({ name }: Operation): number => (name === "POST /api/v1/attestations/batch" ? 3 * 2 ** 20 : 2 ** 20);
 /** The maximum number of values in one body, and one more. */
 const VALUES = 20_000;
 const LEVELS = 60;
@@ -22,21 +23,26 @@ export interface Worst {
   readonly input: Input;
 }
 
-const fill = (unit: string): string => unit.repeat(Math.floor((BODY_BYTES - REST) / Buffer.byteLength(unit)));
+/** Repeats a text until a body is full. */
+type Fill = (unit: string) => string;
+const filling =
+  (bytes: number): Fill =>
+  (unit) =>
+    unit.repeat(Math.floor((bytes - REST) / Buffer.byteLength(unit)));
 const many = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
 const members = (count: number) => Object.fromEntries(many(count, (i) => [`m${i}`, i]));
 const nest = (levels: number, inside: unknown): unknown => (levels ? [nest(levels - 1, inside)] : inside);
 
 /** JSON texts of maximum size that may be hard for some reader. */
-const TEXTS: Readonly<Record<string, () => string>> = {
-  "a long text": () => JSON.stringify(fill("x")),
-  "a long text of two bytes a letter": () => JSON.stringify(fill("é")),
-  "a long text of escapes": () => `"${fill("\\u00e9")}"`,
-  "a long text of quotes": () => JSON.stringify(fill('"').slice(0, BODY_BYTES / 2 - REST)),
-  "long base64": () => JSON.stringify(fill("QUJD")),
-  "long digits": () => `"${fill("a")}"`,
-  "a long text of spaces": () => JSON.stringify(fill(" ")),
-  "many certificates": () => JSON.stringify(fill("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")),
+const TEXTS: Readonly<Record<string, (fill: Fill) => string>> = {
+  "a long text": (fill) => JSON.stringify(fill("x")),
+  "a long text of two bytes a letter": (fill) => JSON.stringify(fill("é")),
+  "a long text of escapes": (fill) => `"${fill("\\u00e9")}"`,
+  "a long text of quotes": (fill) => JSON.stringify(fill('"').slice(0, fill("x").length / 2)),
+  "long base64": (fill) => JSON.stringify(fill("QUJD")),
+  "long digits": (fill) => `"${fill("a")}"`,
+  "a long text of spaces": (fill) => JSON.stringify(fill(" ")),
+  "many certificates": (fill) => JSON.stringify(fill("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")),
   "many members": () => JSON.stringify(members(VALUES - 60)),
   "many members, one twice": () => `${JSON.stringify(members(VALUES - 60)).slice(0, -1)},"m1":1}`,
   "many numbered members": () => JSON.stringify(Object.fromEntries(many(VALUES - 60, (i) => [`${i * 7919}`, i]))),
@@ -44,10 +50,10 @@ const TEXTS: Readonly<Record<string, () => string>> = {
   "many odd numbers": () => `[${many(VALUES - 60, () => "0.12345678901234568e-1").join()}]`,
   "many empty objects": () => JSON.stringify(many(VALUES / 2 - 60, () => ({}))),
   "many nests": () => JSON.stringify(many(VALUES / LEVELS - 60, () => nest(LEVELS - 5, 1))),
-  "too many numbers": () => `[${fill("1,")}1]`,
-  "too many objects": () => `[${fill("{},")}{}]`,
+  "too many numbers": (fill) => `[${fill("1,")}1]`,
+  "too many objects": (fill) => `[${fill("{},")}{}]`,
   "too deep a nest": () => `${"[".repeat(500_000)}${"]".repeat(500_000)}`,
-  "half a nest": () => fill("["),
+  "half a nest": (fill) => fill("["),
   "many texts": () => JSON.stringify(many(VALUES - 60, (i) => `text ${i} ${"y".repeat(30)}`)),
 };
 
@@ -63,19 +69,20 @@ const KINDS: Readonly<Record<string, RegExp>> = {
 };
 
 /** The worst content for a place in a body: a name, and the JSON text that replaces `there`. */
-function* worstValues(kind: string, there: unknown): Generator<readonly [string, string]> {
-  for (const [what, text] of Object.entries(TEXTS)) if (KINDS[kind]?.test(what) ?? true) yield [what, text()];
+function* worstValues(kind: string, there: unknown, bytes: number): Generator<readonly [string, string]> {
+  for (const [what, text] of Object.entries(TEXTS))
+    if (KINDS[kind]?.test(what) ?? true) yield [what, text(filling(bytes))];
   if (!Array.isArray(there) || !there.length) return;
-  const fitting = Math.floor((BODY_BYTES - REST) / (Buffer.byteLength(JSON.stringify(there[0])) + 8));
+  const fitting = Math.floor((bytes - REST) / (Buffer.byteLength(JSON.stringify(there[0])) + 8));
   for (const count of [100, 256, 1_000, VALUES])
     if (count < fitting || count === VALUES)
       yield [`${count} times its item`, JSON.stringify(many(Math.min(count, fitting), (i) => varied(there[0], i)))];
 }
 
 /** `valid` with the JSON text `worst` at a place. */
-function bodyWith(valid: unknown, place: readonly string[], worst: string): Buffer {
+function bodyWith(valid: unknown, place: readonly string[], worst: string, bytes: number): Buffer {
   const [before, after] = JSON.stringify(withValue(valid, place, MARK)).split(JSON.stringify(MARK));
-  return Buffer.from(`${before}${worst}${after}`).subarray(0, BODY_BYTES);
+  return Buffer.from(`${before}${worst}${after}`).subarray(0, bytes);
 }
 
 /** A copy with other values in members that must be unique. */
@@ -161,13 +168,14 @@ export async function* worstOf(world: World, inputs: Inputs, operation: Operatio
   const schema = operation.document.requestBody?.content["application/json"].schema;
   if (schema) {
     const whole = resolved(world.document, schema);
+    const bytes = bodyBytes(operation);
     // A proof can be used only once.
     const isProven = whole.properties?.auth !== undefined || whole.properties?.challenge_id !== undefined;
     for (const [place, kind] of [["/unknown", "any"], ...placesOf(whole, world.document, "")] as const) {
       const path = place.split("/").slice(1);
-      for (const [what, worst] of worstValues(kind, valueAt(bodyOf(valid), path))) {
+      for (const [what, worst] of worstValues(kind, valueAt(bodyOf(valid), path), bytes)) {
         const fresh = isProven ? await inputs.plain(operation, new Random(1)) : valid;
-        yield { what: `${place}: ${what}`, input: { ...fresh, body: bodyWith(bodyOf(fresh), path, worst) } };
+        yield { what: `${place}: ${what}`, input: { ...fresh, body: bodyWith(bodyOf(fresh), path, worst, bytes) } };
       }
     }
   }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Batch, packBatch } from "#cairnlog/engine/store/batch.js";
+import { Batch, joinEntries, packBatch, packJoined } from "#cairnlog/engine/store/batch.js";
 import { jsonValues } from "../texts.js";
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
@@ -47,6 +47,36 @@ test("packed values can be unpacked", () => {
             expect([...head!.signature]).toEqual(new Array(signatureLength).fill(i));
           }
         });
+      },
+    ),
+  );
+});
+
+test("a batch that was appended has the same bytes as the same batch from elsewhere", () => {
+  const text = fc.oneof(fc.string(), fc.string({ unit: "binary" })).map((value) => JSON.stringify(value));
+  fc.assert(
+    fc.property(
+      fc.array(fc.record({ text, digest: bytes(32), root: bytes(32) }), { minLength: 1, maxLength: 20 }),
+      fc.constantFrom(64, 256),
+      bytes(32),
+      fc.maxSafeNat(),
+      (items, signatureLength, keyId, timestamp) => {
+        const digests = Buffer.concat(items.map(({ digest }) => digest));
+        const signatures = Buffer.concat(items.map((_, i) => Buffer.alloc(signatureLength, i + 1)));
+        const roots = Buffer.concat(items.map(({ root }) => root));
+        const entries = joinEntries(items.map((item) => item.text));
+        const joined = packJoined(entries, digests, { treeVersion: 2, keyId, roots, timestamp, signatures });
+        const heads = items.map(({ root }, i) => ({
+          root,
+          timestamp,
+          signature: Buffer.alloc(signatureLength, i + 1),
+        }));
+        const single = packBatch(
+          items.map((item) => Buffer.from(item.text, "utf8")),
+          digests,
+          { treeVersion: 2, keyId, heads },
+        );
+        expect(joined.equals(single)).toBe(true);
       },
     ),
   );

@@ -6,7 +6,7 @@ import { flushFolders } from "../../flush.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { pack, unpack } from "../pool/packing.js";
 import type { Pool } from "../pool/pool.js";
-import { generatePrivateKey, type PrivateKey, privateKey, signSync } from "./private-key.js";
+import { generatePrivateKey, privateKey, signEach } from "./private-key.js";
 import { importPublicKey, type ServerKey } from "./spki.js";
 
 /**
@@ -26,19 +26,31 @@ export interface OperatorKey {
 }
 
 /**
+ * Fingerprints by every `sign` that holds its private key in this process. A wrapper around one is another function, and is
+ * not in here.
+ */
+const ownSigns = new WeakMap<OperatorKey["sign"], string>();
+
+/**
+ * Whether the signatures come from libsodium or OpenSSL in this process, by a private key from which `key` was computed:
+ * then none can be by another key or for another message.
+ */
+export const isSignedHere = ({ sign }: Pick<OperatorKey, "sign">, key: ServerKey): boolean =>
+  ownSigns.get(sign) === key.fingerprint;
+
+/**
  * An operator key that is held in memory; `pool`, if given, signs large batches.
  * @throws CairnlogError `invalid-key`
  */
 export function operatorKey(pem: string, pool?: Pool): OperatorKey {
   const key = privateKey(pem);
-  return {
-    fingerprint: key.public.fingerprint,
-    public: key.public,
-    sign: async (messages) =>
-      pool && messages.length > INLINE_SIGNATURES[key.public.algorithm]
-        ? signInPool(pool, pem, messages)
-        : signInline(key, messages),
-  };
+  const sign = async (messages: readonly Uint8Array[]) =>
+    pool && messages.length > INLINE_SIGNATURES[key.public.algorithm]
+      ? signInPool(pool, pem, messages)
+      : signEach(key, messages);
+  const { fingerprint } = key.public;
+  ownSigns.set(sign, fingerprint);
+  return { fingerprint, public: key.public, sign };
 }
 
 /**
@@ -55,9 +67,6 @@ export function publicOperatorKey(pem: string): OperatorKey {
     },
   };
 }
-
-const signInline = (key: PrivateKey, messages: readonly Uint8Array[]) =>
-  messages.map((message) => signSync(key, message));
 
 /** Splits the messages evenly among the workers. */
 async function signInPool(pool: Pool, pem: string, messages: readonly Uint8Array[]): Promise<Uint8Array[]> {

@@ -12,6 +12,8 @@ import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { loadSodium } from "../sodium.js";
 import { importPublicKey, type ServerKey } from "./spki.js";
 
+const ED25519_SIGNATURE_BYTES = 64;
+
 export interface PrivateKey {
   readonly public: ServerKey;
   readonly keyObject: KeyObject;
@@ -37,6 +39,21 @@ export function privateKey(pem: string, passphrase?: string): PrivateKey {
   return { public: publicKey, keyObject, sodiumKey: Buffer.concat([seed, publicKey.raw]) };
 }
 
+/**
+ * Signs each message like `signSync`. Ed25519 signatures share one piece of memory: a small array of its own has no
+ * memory that libsodium could write to before V8 has made some, which takes longer than making the array.
+ */
+export function signEach(key: PrivateKey, messages: readonly Uint8Array[]): Uint8Array[] {
+  if (key.public.algorithm !== "ed25519") return messages.map((message) => signSync(key, message));
+  const sodium = loadSodium();
+  const memory = new ArrayBuffer(ED25519_SIGNATURE_BYTES * messages.length);
+  return messages.map((message, i) => {
+    const signature = new Uint8Array(memory, ED25519_SIGNATURE_BYTES * i, ED25519_SIGNATURE_BYTES);
+    sodium.crypto_sign_detached(signature, message, key.sodiumKey!);
+    return signature;
+  });
+}
+
 /** Makes a key pair. @returns the private key as PKCS#8 PEM */
 export function generatePrivateKey(algorithm: KeyAlgorithm): string {
   const { privateKey: key } =
@@ -54,7 +71,7 @@ export function generatePrivateKey(algorithm: KeyAlgorithm): string {
 export function signSync(key: PrivateKey, message: Uint8Array): Buffer {
   switch (key.public.algorithm) {
     case "ed25519": {
-      const signature = Buffer.alloc(loadSodium().crypto_sign_BYTES);
+      const signature = Buffer.allocUnsafeSlow(ED25519_SIGNATURE_BYTES);
       loadSodium().crypto_sign_detached(signature, message, key.sodiumKey!);
       return signature;
     }

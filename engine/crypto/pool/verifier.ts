@@ -31,44 +31,52 @@ interface Check {
 }
 
 export class SignatureVerifier {
-  readonly #pool: Pool;
+  readonly #pool: Pool | null;
   readonly #inline: number;
   #waiting: Check[] = [];
   #scheduled = false;
   #running = 0;
 
-  constructor(pool: Pool) {
+  /** @param pool null in a thread that is one of many and does its own work */
+  constructor(pool: Pool | null) {
     this.#pool = pool;
-    this.#inline = Math.max(MIN_INLINE_CHECKS, Math.floor(INLINE_CHECKS / pool.workers));
+    this.#inline = Math.max(MIN_INLINE_CHECKS, Math.floor(INLINE_CHECKS / (pool?.workers ?? 1)));
   }
 
   /** Whether `signature` is a signature by `key` over `message`. Never rejects. */
   verify(key: ServerKey, message: Uint8Array, signature: Uint8Array): Promise<boolean> {
     return new Promise((resolve) => {
       this.#waiting.push({ key, message, signature, resolve });
-      if (this.#scheduled) return;
-      this.#scheduled = true;
-      setImmediate(() => {
-        this.#scheduled = false;
-        this.#dispatch();
-      });
+      this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#dispatch();
     });
   }
 
   #dispatch(): void {
-    if (this.#waiting.length <= this.#inline && this.#running === 0) {
-      for (const { key, message, signature, resolve } of this.#waiting.splice(0))
+    if (!this.#pool || (this.#waiting.length <= this.#inline && this.#running === 0)) {
+      for (const { key, message, signature, resolve } of this.#waiting.splice(0, this.#inline))
         resolve(verifySync(key, message, signature));
+      // Whatever else this thread has to do gets its turn in between.
+      if (this.#waiting.length) this.#schedule();
       return;
     }
     // While every worker is busy, checks accumulate and make larger tasks.
-    while (this.#waiting.length && this.#running < this.#pool.workers) this.#run(this.#waiting.splice(0, TASK_CHECKS));
+    while (this.#waiting.length && this.#running < this.#pool.workers)
+      this.#run(this.#pool, this.#waiting.splice(0, TASK_CHECKS));
   }
 
-  #run(checks: readonly Check[]): void {
+  #run(pool: Pool, checks: readonly Check[]): void {
     this.#running++;
     const packed = pack(checks.flatMap(({ key, message, signature }) => [keyToBytes(key), message, signature]));
-    this.#pool
+    pool
       .run<Uint8Array>(WORKER, "verifyBatch", { checks: packed }, [packed.buffer])
       .then(
         (verdicts) => {

@@ -1,6 +1,6 @@
 /** The key functions of the pool's threads: sign a batch, verify a batch. They keep no state except parsed keys. */
 
-import { type PrivateKey, privateKey, signSync } from "../keys/private-key.js";
+import { type PrivateKey, privateKey, signEach } from "../keys/private-key.js";
 import { keyFromBytes } from "../keys/spki.js";
 import { verifySync } from "../signatures.js";
 import { pack, unpack } from "./packing.js";
@@ -11,7 +11,7 @@ let parsed: { readonly pem: string; readonly key: PrivateKey } | null = null;
 export function signBatch({ pem, messages }: { pem: string; messages: Uint8Array }): Uint8Array {
   if (parsed?.pem !== pem) parsed = { pem, key: privateKey(pem) };
   const { key } = parsed;
-  return pack(unpack(messages).map((message) => signSync(key, message)));
+  return pack(signEach(key, unpack(messages)));
 }
 
 /**

@@ -73,12 +73,12 @@ export async function rotateOperatorKey({ path, from, to, projection }: RotateOp
     const event = eventOf(OPERATOR_ROTATION, payload);
     const timestamp = formatTimestamp(Math.max(systemClock(), end.micros));
     const draft = { id: lastId + 1, timestamp, event_type: event.event_type };
-    const { json, entryHash } = finishEntry(
+    const { text, entryHash } = finishEntry(
       { ...draft, canonicalPayload: canonicalJson(event.payload) },
       lastHash,
       null,
     );
-    await writer.seal({ entry: json, otsProof: null, head: null }, to);
+    await writer.seal({ entry: Buffer.from(text, "utf8"), otsProof: null, head: null }, to);
     return { ...statement, log_entry_id: draft.id, entry_hash: entryHash, sth: writer.end!.head };
   } finally {
     await writer.close();
@@ -87,8 +87,8 @@ export async function rotateOperatorKey({ path, from, to, projection }: RotateOp
 
 async function signed(key: KeyHolder, statement: RotationStatement): Promise<string> {
   try {
-    const [signature] = await signatures(key, key.public, [rotationMessage(statement)]);
-    return signature!.toString("base64");
+    const signature = await signatures(key, key.public, [rotationMessage(statement)]);
+    return signature.toString("base64");
   } catch (cause) {
     throw new CairnlogError("signer-unavailable", `The key ${key.fingerprint} cannot sign. Nothing was changed.`, {
       cause,

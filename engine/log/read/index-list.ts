@@ -3,7 +3,7 @@
  * so a page costs the same anywhere in a list.
  */
 import { leastWhere } from "../../search.js";
-import type { PostingList } from "../../store/postings/postings.js";
+import type { PostingList } from "../../store/postings/lists.js";
 
 export type IndexList = PostingList;
 

@@ -4,28 +4,30 @@
  */
 
 import { CairnlogError } from "../../error.js";
-import { Recent } from "../../recent.js";
+import { Lately, Recent } from "../../recent.js";
 import type { Batch } from "../../store/batch.js";
-import type { Store } from "../../store/store.js";
+import type { Place } from "../../store/lmdb/places.js";
+import type { StoreReader } from "../../store/store.js";
 import type { Entry } from "../../verify/entry.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
 import { formatTimestamp } from "../clock.js";
 
 /** Number of cached batches; a batch is immutable, so a cached one is never stale. */
 const KEPT_BATCHES = 16;
-/** Number of cached entries in the form in which they are served, without very long ones: at most 1 MiB. */
+/** Number of entries that are cached, as they are served, when they are asked for again; very long ones are not: 1 MiB. */
 const KEPT_ENTRIES = 256;
 const MAX_KEPT = 4096;
 
 export class EntryReader {
-  readonly #store: Pick<Store, "batchAt" | "batchView">;
+  readonly #store: Pick<StoreReader, "batchAt" | "batchView" | "batchPlace">;
   /** The newest first. */
   #kept: Batch[] = [];
   readonly #served = new Recent<number, Buffer>(KEPT_ENTRIES);
+  readonly #asked = new Lately();
   /** The first leaf index of the last batch that was read and not cached. */
   #glanced = -1;
 
-  constructor(store: Pick<Store, "batchAt" | "batchView">) {
+  constructor(store: Pick<StoreReader, "batchAt" | "batchView" | "batchPlace">) {
     this.#store = store;
   }
 
@@ -34,7 +36,7 @@ export class EntryReader {
    * them.
    */
   #read<T>(index: number, read: (batch: Batch, i: number) => T): T | undefined {
-    const kept = this.#kept.find((batch) => index >= batch.firstIndex && index < batch.firstIndex + batch.count);
+    const kept = this.#keptWith(index);
     if (kept) return read(kept, index - kept.firstIndex);
     const glance = this.#store.batchView(index);
     if (!glance) return undefined;
@@ -47,14 +49,28 @@ export class EntryReader {
     return read(batch, index - batch.firstIndex);
   }
 
-  /** The entry as it is served. Do not write to it: later callers may get the same bytes. */
-  json(index: number): Buffer | undefined {
-    return this.#served.look(index) ?? this.#read(index, (batch, i) => this.#serve(index, batch.entry(i)));
+  #keptWith(index: number): Batch | undefined {
+    for (const batch of this.#kept)
+      if (index >= batch.firstIndex && index < batch.firstIndex + batch.count) return batch;
+    return undefined;
   }
 
-  #serve(index: number, entry: Buffer): Buffer {
-    const json = Buffer.from(entry);
-    return json.length > MAX_KEPT ? json : this.#served.keep(index, json);
+  /** Where a batch lies of which only one item is wanted; neighbours are read from a copy of all of it. */
+  #glance(index: number): Place | undefined {
+    if (this.#keptWith(index)) return undefined;
+    const place = this.#store.batchPlace(index);
+    if (!place || place.firstIndex === this.#glanced) return undefined;
+    this.#glanced = place.firstIndex;
+    return place;
+  }
+
+  /** The entry as it is served. Do not write to it: later callers may get the same bytes. */
+  json(index: number): Buffer | undefined {
+    const served = this.#served.look(index);
+    if (served) return served;
+    const place = this.#glance(index);
+    const json = place?.entry(index - place.firstIndex) ?? this.#read(index, (batch, i) => Buffer.from(batch.entry(i)));
+    return json && json.length <= MAX_KEPT && this.#asked.again(index) ? this.#served.keep(index, json) : json;
   }
 
   /** @throws CairnlogError `corrupt-log` if its stored bytes are not JSON */
@@ -64,7 +80,8 @@ export class EntryReader {
 
   /** Entry hash, hex. */
   digest(index: number): string | undefined {
-    return this.#read(index, (batch, i) => batch.digest(i));
+    const place = this.#glance(index);
+    return place?.digest(index - place.firstIndex) ?? this.#read(index, (batch, i) => batch.digest(i));
   }
 
   /** The stored head of a tree size; undefined if there is none. @throws CairnlogError `corrupt-log` */

@@ -65,7 +65,7 @@ export class Checkpoints {
     let signature: Buffer;
     try {
       const key = importPublicKey(this.#operator.public.pem);
-      [signature] = (await signatures(this.#operator, key, [Buffer.from(text)])) as [Buffer];
+      signature = await signatures(this.#operator, key, [Buffer.from(text)]);
     } catch (cause) {
       throw new CairnlogError("signer-unavailable", "The operator key cannot sign a checkpoint.", { cause });
     }

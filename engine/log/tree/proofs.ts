@@ -3,11 +3,25 @@
  * only. Their form: `design.md` §3.
  */
 import { CairnlogError } from "../../error.js";
-import { coverPositions, peakPositions } from "../../verify/tree/merkle.js";
+import { coverPositions, peakPositions, type TreeVersion } from "../../verify/tree/merkle.js";
+import type { TreeHead } from "../../verify/tree/treehead.js";
 import type { Tree } from "./tree.js";
 
 /** Root of the first `size` leaves, 32 bytes; `size` >= 1. */
 export const rootAt = (tree: Tree, size: number): Uint8Array => tree.rightEdge(size).root;
+
+/** A consistency proof as it is served (`spec.md`, Log). */
+export interface ConsistencyProof {
+  readonly from_size: number;
+  readonly to_size: number;
+  readonly tree_version: TreeVersion;
+  readonly from_root: string;
+  readonly to_root: string;
+  readonly peaks: readonly string[];
+  readonly extension: readonly string[];
+  readonly from_sth: TreeHead | null;
+  readonly to_sth: TreeHead | null;
+}
 
 export interface InclusionPath {
   readonly leafHash: string;
@@ -18,22 +32,33 @@ export interface InclusionPath {
 
 /** @throws CairnlogError `invalid-input` unless 0 <= leafIndex < size <= tree size */
 export function inclusionPath(tree: Tree, leafIndex: number, size: number): InclusionPath {
+  checkLeaf(tree, leafIndex, size);
+  const auditPath = siblings(tree, leafIndex, size, 0, Number.POSITIVE_INFINITY);
+  return { leafHash: tree.nodeHex(0, leafIndex), rootHash: tree.rightEdge(size).rootHex, auditPath };
+}
+
+/** @throws CairnlogError `invalid-input` unless 0 <= leafIndex < size <= tree size */
+export function checkLeaf(tree: Tree, leafIndex: number, size: number): void {
   if (!(leafIndex >= 0 && leafIndex < size && size <= tree.size))
     throw new CairnlogError("invalid-input", `A tree of ${size} leaves has no leaf ${leafIndex}.`);
-  const { rootHex, padded } = tree.rightEdge(size);
-  const auditPath: string[] = [];
-  let index = leafIndex;
+}
+
+/** The siblings on an audit path from level `from` up to below level `to`. Those from level 8 up are the same for a tile. */
+export function siblings(tree: Tree, leafIndex: number, size: number, from: number, to: number): string[] {
+  const { padded } = tree.rightEdge(size);
+  const path: string[] = [];
+  let index = Math.floor(leafIndex / 2 ** from);
   // Number of nodes on the level: all of them, and the complete ones.
-  let nodes = size;
-  let complete = size;
-  for (let level = 0; nodes > 1; level++) {
+  let nodes = Math.ceil(size / 2 ** from);
+  let complete = Math.floor(size / 2 ** from);
+  for (let level = from; nodes > 1 && level < to; level++) {
     const sibling = index % 2 === 1 ? index - 1 : index + 1;
-    if (sibling < nodes) auditPath.push(sibling < complete ? tree.nodeHex(level, sibling) : padded.get(level)!);
+    if (sibling < nodes) path.push(sibling < complete ? tree.nodeHex(level, sibling) : padded.get(level)!);
     index = Math.floor(index / 2);
     nodes = Math.ceil(nodes / 2);
     complete = Math.floor(complete / 2);
   }
-  return { leafHash: tree.nodeHex(0, leafIndex), rootHash: rootHex, auditPath };
+  return path;
 }
 
 export interface ConsistencyPath {

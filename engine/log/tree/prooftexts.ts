@@ -3,16 +3,18 @@
  * concatenated from texts. This takes 1 µs; an object with them and `JSON.stringify` took 10 µs.
  */
 import { hash } from "node:crypto";
-import { Recent } from "../../recent.js";
+import { Lately, Recent } from "../../recent.js";
 import type { TreeVersion } from "../../verify/tree/merkle.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
-import { inclusionPath } from "./proofs.js";
-import type { Tree } from "./tree.js";
+import { checkLeaf, siblings } from "./proofs.js";
+import { TILE_LEVELS, TILE_WIDTH, type Tree } from "./tree.js";
 
 /** Number of sizes for which the common part of all proofs is cached, about 500 bytes each. */
 const KEPT_SIZES = 64;
-/** Number of cached proofs, about 3 KiB each. */
+/** Number of proofs that are cached when they are asked for again, about 3 KiB each. */
 const KEPT_PROOFS = 256;
+/** Number of tiles for which the upper part of all proofs of one size is cached, up to 1 KiB each. */
+const KEPT_TILES = 4096;
 
 export interface ServedProof {
   /** ASCII. */
@@ -33,6 +35,14 @@ interface Frame {
   readonly tag: string;
 }
 
+/** The part of an audit path that is the same for all leaves of a tile. */
+interface UpperPath {
+  readonly treeSize: number;
+  readonly version: TreeVersion;
+  /** JSON strings, a comma before each. */
+  readonly text: string;
+}
+
 /** The most recently requested proof of a leaf. */
 interface KeptProof {
   readonly treeSize: number;
@@ -49,6 +59,8 @@ export class ProofTexts {
   readonly #head: (treeSize: number) => TreeHead | null;
   readonly #frames = new Recent<number, Frame>(KEPT_SIZES);
   readonly #proofs = new Recent<number, KeptProof>(KEPT_PROOFS);
+  readonly #asked = new Lately();
+  readonly #upper = new Recent<number, UpperPath>(KEPT_TILES);
 
   /**
    * @param digest returns the entry hash at a leaf index, hex
@@ -68,6 +80,7 @@ export class ProofTexts {
   clear(): void {
     this.#frames.clear();
     this.#proofs.clear();
+    this.#upper.clear();
   }
 
   /**
@@ -79,20 +92,36 @@ export class ProofTexts {
     if (kept?.treeSize === treeSize && kept.version === version) return kept.served;
     const served = this.#make(leafIndex, treeSize, version);
     if (kept) this.#proofs.delete(leafIndex);
-    this.#proofs.keep(leafIndex, { treeSize, version, served });
+    if (this.#asked.again(leafIndex)) this.#proofs.keep(leafIndex, { treeSize, version, served });
     return served;
   }
 
   #make(leafIndex: number, treeSize: number, version: TreeVersion): ServedProof {
-    const { leafHash, rootHash, auditPath } = inclusionPath(this.#trees[version], leafIndex, treeSize);
+    const tree = this.#trees[version];
+    checkLeaf(tree, leafIndex, treeSize);
     const { root, sth, tag } = this.#frames.get(2 * treeSize + version - 1, () =>
-      frame(treeSize, version, rootHash, this.#head(treeSize)),
+      frame(treeSize, version, tree.rightEdge(treeSize).rootHex, this.#head(treeSize)),
     );
-    let path = "";
-    for (const sibling of auditPath) path += path === "" ? `"${sibling}"` : `,"${sibling}"`;
+    const leafHash = tree.nodeHex(0, leafIndex);
+    const lower = siblings(tree, leafIndex, treeSize, 0, TILE_LEVELS);
+    const upper = this.#upperPath(tree, leafIndex, treeSize);
+    const path = lower.length ? `"${lower.join('","')}"${upper}` : upper.slice(1);
     const leaf = `{"leaf_index":${leafIndex},"tree_size":${treeSize},"tree_version":${version},"leaf_hash":"${leafHash}"`;
     const json = `${leaf}${root}${path}],"entry_hash":"${this.#digest(leafIndex)}"${sth}`;
     return { json, tag: tag + leafHash.slice(0, TAG_LENGTH - TAG_HALF) };
+  }
+
+  #upperPath(tree: Tree, leafIndex: number, treeSize: number): string {
+    const { version } = tree;
+    const tile = Math.floor(leafIndex / TILE_WIDTH);
+    const kept = this.#upper.look(tile);
+    if (kept?.treeSize === treeSize && kept.version === version) return kept.text;
+    let text = "";
+    for (const sibling of siblings(tree, leafIndex, treeSize, TILE_LEVELS, Number.POSITIVE_INFINITY))
+      text += `,"${sibling}"`;
+    if (kept) this.#upper.delete(tile);
+    this.#upper.keep(tile, { treeSize, version, text });
+    return text;
   }
 }
 

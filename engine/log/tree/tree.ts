@@ -15,24 +15,25 @@ import { height, peakPositions } from "../../verify/tree/merkle.js";
 
 export const TILE_WIDTH = 256;
 /**
- * Sizes of the caches for proofs, for each tree version: crowns of full tiles (2 KiB of text each, 8 MiB, enough for a
- * million leaves), blocks (2 KiB of text each, 1 MiB), nodes of other tiles (at most 45 KiB a tile, 3 MiB), tiles (8
+ * Sizes of the caches for proofs, for each tree version: crowns of full tiles (4 KiB each, 16 MiB, enough for a million
+ * leaves), blocks (400 bytes of text each; a proof uses its block three times), nodes of other tiles (at most 45 KiB a tile, 3 MiB), tiles (8
  * KiB each), peaks and nodes next to them (about 150 bytes each), right edges (about 3 KiB each).
  */
 const KEPT_CROWNS = 4096;
-const KEPT_BLOCKS = 512;
+const KEPT_BLOCKS = 32;
 const KEPT_TEXTS = 64;
 const KEPT_TILES = 32;
 const KEPT_NODES = 1024;
 const KEPT_EDGES = 64;
 /**
  * A tile's crown is its nodes from this level up. Computing it takes 255 hashes, 45 µs, and every proof needs nodes up
- * to the top. Below the crown, 16 neighbouring leaves and the nodes above them are a block, which takes 15 hashes.
+ * to the top. Below the crown, four neighbouring leaves and the two nodes above them are a block, which takes two hashes.
+ * From level 4 up, a crown took half the memory, and a proof of a leaf that was not asked for before 15 hashes.
  */
-const CROWN_LEVEL = 4;
-const CROWN_WIDTH = 16;
+const CROWN_LEVEL = 2;
+const CROWN_WIDTH = 64;
 const BLOCK = 2 ** CROWN_LEVEL;
-const TILE_LEVELS = 8;
+export const TILE_LEVELS = 8;
 const HEX = 2 * HASH;
 
 /** Hex text of hashes. */
@@ -69,7 +70,7 @@ export class Tree {
   readonly #sealed = new Map<string, Uint8Array>();
   readonly #tiles = new Recent<number, Uint8Array>(KEPT_TILES);
   readonly #nodes = new Recent<number, Uint8Array>(KEPT_NODES);
-  readonly #crowns = new Recent<number, string>(KEPT_CROWNS);
+  readonly #crowns = new Recent<number, Buffer>(KEPT_CROWNS);
   readonly #blocks = new Recent<number, string>(KEPT_BLOCKS);
   /** Requested nodes of a tile. */
   readonly #texts = new Recent<number, (string | undefined)[]>(KEPT_TEXTS);
@@ -192,13 +193,15 @@ export class Tree {
       const block = Math.floor((index * 2 ** level) / BLOCK);
       return (block + 1) * BLOCK > this.#size
         ? hex(this.#make(level, index))
-        : within(this.#block(block), BLOCK / 2 ** level, BLOCK, index);
+        : within(this.#block(block), placeOf(BLOCK / 2 ** level, BLOCK, index));
     }
     const tileLevel = Math.floor(level / TILE_LEVELS);
     const width = TILE_WIDTH / 2 ** (level % TILE_LEVELS);
     const tileIndex = Math.floor(index / width);
-    if (tileLevel === 0 && tileIndex < this.#open[0]!.index)
-      return within(this.#crown(tileIndex), width, CROWN_WIDTH, index);
+    if (tileLevel === 0 && tileIndex < this.#open[0]!.index) {
+      const at = placeOf(width, CROWN_WIDTH, index) * HASH;
+      return this.#crown(tileIndex).toString("hex", at, at + HASH);
+    }
     // There are 256 times as many tiles below as here, so their requested nodes are cached one by one.
     const texts = this.#texts.get(position(tileLevel, tileIndex), () => new Array(2 * TILE_WIDTH - 1));
     const at = 2 * TILE_WIDTH - 2 * width + (index % width);
@@ -207,21 +210,25 @@ export class Tree {
   }
 
   /**
-   * The nodes of a full tile of leaves from the crown's level up: 16 of them, then the 8 of the level above, and so on.
+   * The nodes of a full tile of leaves from the crown's level up: 64 of them, then the 32 of the level above, and so on.
    */
-  #crown(tileIndex: number): string {
+  #crown(tileIndex: number): Buffer {
     return this.#crowns.get(tileIndex, () => {
       const above = this.#kernel.subtree(this.#leaves(tileIndex), this.version);
-      return hex(above.subarray((TILE_WIDTH - 2 * CROWN_WIDTH) * HASH));
+      // A copy with memory of its own, so that the nodes below are not kept.
+      const crown = Buffer.allocUnsafeSlow((2 * CROWN_WIDTH - 1) * HASH);
+      crown.set(above.subarray(-crown.length));
+      return crown;
     });
   }
 
-  /** The hex text of 16 leaves, and of the nodes above them up to the two below the crown. */
+  /** The hex text of four leaves, and of the two nodes above them. */
   #block(block: number): string {
     return this.#blocks.get(block, () => {
       const first = (block * BLOCK) % TILE_WIDTH;
-      const leaves = this.#leaves(Math.floor((block * BLOCK) / TILE_WIDTH)).slice(first * HASH, (first + BLOCK) * HASH);
-      return hex(leaves) + hex(this.#kernel.subtree(leaves, this.version).subarray(0, (BLOCK - 2) * HASH));
+      const tile = this.#leaves(Math.floor((block * BLOCK) / TILE_WIDTH));
+      const leaves = tile.subarray(first * HASH, (first + BLOCK) * HASH);
+      return hex(leaves) + hex(this.#kernel.parents(leaves, this.version));
     });
   }
 
@@ -270,12 +277,12 @@ export class Tree {
 const position = (level: number, index: number): number => level * 2 ** 44 + index;
 
 /**
- * One hash in a text that begins with `widest` hashes of some level, followed by half as many of the level above, and
- * so on: the hash of the node `index` on the level with `width` nodes.
+ * The place of the node `index` on the level with `width` nodes, in a list that begins with the `widest` nodes of some
+ * level, followed by half as many of the level above, and so on.
  */
-function within(text: string, width: number, widest: number, index: number): string {
-  const at = (2 * widest - 2 * width + (index % width)) * HEX;
-  return text.slice(at, at + HEX);
-}
+const placeOf = (width: number, widest: number, index: number): number => 2 * widest - 2 * width + (index % width);
+
+/** One hash in a text of hashes. */
+const within = (text: string, place: number): string => text.slice(place * HEX, (place + 1) * HEX);
 
 const emptyTile = (): Uint8Array => new Uint8Array(TILE_WIDTH * HASH);

@@ -25,12 +25,12 @@ export interface EntryDraft {
 }
 
 export interface FinishedEntry {
-  /** The entry as it is served, without `ots_proof`. */
-  readonly json: Buffer;
+  /** The entry as it is served, without `ots_proof`. Made of parts: to be joined with others, and encoded with them. */
+  readonly text: string;
   /** Hex. */
   readonly entryHash: string;
-  /** Every digest in `entry_hashes`, the entry hash first. */
-  readonly digests: readonly string[];
+  /** The digests in `entry_hashes` that come after the entry hash. */
+  readonly further: readonly SecondaryDigest[];
 }
 
 /**
@@ -54,23 +54,50 @@ export interface SpelledEntry extends Omit<Entry, "payload" | "ots_proof"> {
   readonly canonicalPayload: string;
 }
 
-/** An entry as it is served, without `ots_proof`: one spelling for what is appended and for what is imported. */
+/** An entry that was made elsewhere, as it is served, without `ots_proof`. */
 export function spellEntry(entry: SpelledEntry): Buffer {
   const { id, timestamp, event_type, canonicalPayload, previous_hash, entry_hash, chain_version, entry_hashes } = entry;
+  const digests = entry_hashes.map(({ algorithm, digest_hex, is_primary }) =>
+    spellDigest(algorithm, digest_hex, is_primary),
+  );
   const version = chain_version === undefined ? "" : `"chain_version":${chain_version},`;
-  const digests = entry_hashes.map(
-    ({ algorithm, digest_hex, is_primary }) =>
-      `{"algorithm":${JSON.stringify(algorithm)},"digest_hex":"${digest_hex}","is_primary":${is_primary}}`,
-  );
-  return Buffer.from(
-    `{"id":${id},"timestamp":${JSON.stringify(timestamp)},"event_type":${JSON.stringify(event_type)},` +
-      `"payload":${canonicalPayload},"previous_hash":${quoted(previous_hash)},"entry_hash":"${entry_hash}",` +
-      `${version}"entry_hashes":[${digests.join()}]}`,
-    "utf8",
-  );
+  const [time, type] = [JSON.stringify(timestamp), JSON.stringify(event_type)];
+  const before = quoted(previous_hash);
+  return Buffer.from(spell(id, time, type, canonicalPayload, before, entry_hash, version, digests.join()), "utf8");
 }
 
+/** The one spelling of an entry, for what is appended and for what is imported. All texts but the hash are JSON. */
+const spell = (
+  id: number,
+  timestamp: string,
+  eventType: string,
+  payload: string,
+  previousHash: string,
+  entryHash: string,
+  version: string,
+  digests: string,
+): string =>
+  `{"id":${id},"timestamp":${timestamp},"event_type":${eventType},"payload":${payload},"previous_hash":${previousHash},` +
+  `"entry_hash":"${entryHash}",${version}"entry_hashes":[${digests}]}`;
+
+const spellDigest = (algorithm: string, hex: string, isPrimary: boolean): string =>
+  `{"algorithm":${JSON.stringify(algorithm)},"digest_hex":"${hex}","is_primary":${isPrimary}}`;
+
 const quoted = (hash: string | null): string => (hash === null ? "null" : `"${hash}"`);
+
+let lastType = "";
+let lastTypeText = '""';
+
+/** An event type as JSON; neighbours mostly have the same one, so the last text is kept. */
+function quotedType(type: string): string {
+  if (type !== lastType) {
+    lastTypeText = JSON.stringify(type);
+    lastType = type;
+  }
+  return lastTypeText;
+}
+
+const NO_DIGESTS: readonly SecondaryDigest[] = [];
 
 /** Links a draft to the entry before it. */
 export function finishEntry(
@@ -81,19 +108,10 @@ export function finishEntry(
   const { id, timestamp, event_type, canonicalPayload } = draft;
   const preimage = preimageText(2, canonicalPayload, previousHash, timestamp);
   const entryHash = hash("sha256", preimage, "hex");
-  const further = secondaryDigests?.(Buffer.from(preimage, "utf8")) ?? [];
-  const json = spellEntry({
-    id,
-    timestamp,
-    event_type,
-    canonicalPayload,
-    previous_hash: previousHash,
-    entry_hash: entryHash,
-    chain_version: 2,
-    entry_hashes: [
-      { algorithm: "sha2-256", digest_hex: entryHash, is_primary: true },
-      ...further.map((digest) => ({ ...digest, is_primary: false })),
-    ],
-  });
-  return { json, entryHash, digests: [entryHash, ...further.map(({ digest_hex }) => digest_hex)] };
+  const further = secondaryDigests?.(Buffer.from(preimage, "utf8")) ?? NO_DIGESTS;
+  let digests = `{"algorithm":"sha2-256","digest_hex":"${entryHash}","is_primary":true}`;
+  for (const { algorithm, digest_hex } of further) digests += `,${spellDigest(algorithm, digest_hex, false)}`;
+  const [time, type, before] = [`"${timestamp}"`, quotedType(event_type), quoted(previousHash)];
+  const text = spell(id, time, type, canonicalPayload, before, entryHash, '"chain_version":2,', digests);
+  return { text, entryHash, further };
 }

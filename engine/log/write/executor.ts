@@ -16,7 +16,7 @@ export interface Receipt {
   readonly entry_hash: string;
   readonly timestamp: string;
   readonly sth: TreeHead;
-  /** The entry as it is stored and served (JSON), not to be written to. */
+  /** The entry as it is stored and served (JSON), not to be written to. It keeps the bytes of its whole batch alive. */
   readonly json: Buffer;
 }
 

@@ -21,7 +21,7 @@ export async function freshHead(
   const root_hash = Buffer.from(rootAt(tree, size)).toString("hex");
   let signature: Buffer;
   try {
-    [signature] = (await signatures(signer, key, [treeHeadMessage(root_hash, size, timestamp)])) as [Buffer];
+    signature = await signatures(signer, key, [treeHeadMessage(root_hash, size, timestamp)]);
   } catch (cause) {
     throw new CairnlogError("signer-unavailable", "The operator key cannot sign.", { cause });
   }

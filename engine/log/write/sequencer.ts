@@ -40,8 +40,8 @@ export interface SequencerParts extends FormingParts {
   /** The signer's public key. */
   readonly operatorKey: ServerKey;
   readonly queueLimit: number;
-  /** Called when entries up to `size` are on disk, before anyone is told. */
-  readonly published: (size: number) => void;
+  /** Called when a batch that changes something is on disk, before anyone is told. */
+  readonly published: (batch: FormedBatch) => void;
   /** Makes memory what the disk says, and the disk what the journal has decided. */
   readonly recover: () => Promise<void>;
 }
@@ -99,13 +99,34 @@ export class Sequencer {
    * @throws CairnlogError what the command throws; `overloaded`, `closed`, `signer-unavailable`, `storage-failed`
    */
   submit<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>> {
-    if (this.#closed) return Promise.reject(new CairnlogError("closed", "The log is closed."));
-    if (this.#queue.length >= this.#parts.queueLimit)
-      return Promise.reject(new CairnlogError("overloaded", "Too many appends are waiting. Try again shortly."));
-    return new Promise((resolve, reject) => {
-      this.#queue.push({ command, input, resolve, reject } as Waiting);
-      this.#schedule();
-    });
+    return new Promise((resolve, reject) => this.enqueue(command, input, resolve, reject));
+  }
+
+  /**
+   * Runs `command` in its turn and calls `resolve` when what it did is on disk, or `reject` with a CairnlogError as `submit`
+   * throws it, or with what the command throws. Exactly one of them is called, once: before this returns if the command is
+   * not accepted, otherwise in a later turn, in the order in which commands were accepted. They must not throw.
+   */
+  enqueue<Input, Output>(
+    command: Command<Input, Output>,
+    input: Input,
+    resolve: (committed: Committed<Output>) => void,
+    reject: (error: unknown) => void,
+  ): void {
+    const refusal = this.#refusal();
+    if (refusal) {
+      reject(refusal);
+      return;
+    }
+    this.#queue.push({ command, input, resolve, reject } as Waiting);
+    this.#schedule();
+  }
+
+  /** Why no command is accepted now; null if one is. */
+  #refusal(): CairnlogError | null {
+    if (this.#closed) return new CairnlogError("closed", "The log is closed.");
+    if (this.#queue.length < this.#parts.queueLimit) return null;
+    return new CairnlogError("overloaded", "Too many appends are waiting. Try again shortly.");
   }
 
   /** Refuses new commands and resolves when every accepted one has been answered. */
@@ -183,8 +204,8 @@ export class Sequencer {
     this.#tellIdle();
   }
 
-  #report({ entries, forming }: FormedBatch, signing: number, writing: number): void {
-    if (entries.length) this.observer?.({ entries: entries.length, forming, signing, writing });
+  #report({ events, forming }: FormedBatch, signing: number, writing: number): void {
+    if (events.length) this.observer?.({ entries: events.length, forming, signing, writing });
   }
 
   #checkFailure(): void {

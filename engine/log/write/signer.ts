@@ -1,3 +1,4 @@
+import { isSignedHere } from "../../crypto/keys/operator-key.js";
 import type { ServerKey } from "../../crypto/keys/spki.js";
 import { verifySync } from "../../crypto/signatures.js";
 
@@ -15,21 +16,29 @@ export interface Signer {
 /**
  * Asks for a signature of each message, at least one. What a signer answers goes on disk for ever, and it may be a token
  * behind a driver. So the last signature is verified, for 50 µs, and of the others the length: an answer of another key
- * or for another call cannot pass.
+ * or for another call cannot pass. A key in this process cannot answer so, and its signatures are not verified.
  * @param key the signer's public key
- * @returns copies: the signer may use its memory again
+ * @returns all signatures, one after the other, in a copy: the signer may use its memory again
  * @throws RangeError for another answer than one signature for each message; what the signer throws
  */
 export async function signatures(
   signer: Pick<Signer, "sign">,
   key: ServerKey,
   messages: readonly Uint8Array[],
-): Promise<Buffer[]> {
+): Promise<Buffer> {
   const answer = await signer.sign(messages);
-  const last = answer[messages.length - 1];
-  const areAlike = messages.every((_, i) => answer[i] instanceof Uint8Array && answer[i].length === last?.length);
-  const isSigned = last !== undefined && verifySync(key, messages.at(-1)!, last);
-  if (answer.length !== messages.length || !areAlike || !isSigned)
-    throw new RangeError("The signer did not answer with its signature of each message.");
-  return answer.map((signature) => Buffer.from(signature));
+  const count = messages.length;
+  const last = answer[count - 1];
+  const isSigned = last !== undefined && (isSignedHere(signer, key) || verifySync(key, messages[count - 1]!, last));
+  if (answer.length !== count || !isSigned) throw misfit();
+  const { length } = last;
+  const joined = Buffer.allocUnsafeSlow(length * count);
+  for (let i = 0; i < count; i++) {
+    const signature: unknown = answer[i];
+    if (!(signature instanceof Uint8Array) || signature.length !== length) throw misfit();
+    joined.set(signature, length * i);
+  }
+  return joined;
 }
+
+const misfit = (): RangeError => new RangeError("The signer did not answer with its signature of each message.");

@@ -1,5 +1,6 @@
 /** What a command gets to see and to write: the state through all layers, its moment, and the append. */
 import { CairnlogError } from "../../error.js";
+import { BATCH_BYTES, BATCH_EVENTS } from "../../store/batch.js";
 import type { Layer } from "../../store/changeset.js";
 import type { Postings } from "../../store/postings/postings.js";
 import type { Store } from "../../store/store.js";
@@ -10,18 +11,21 @@ import type { Command, Transaction } from "./commands.js";
 import { LayeredState } from "./layered.js";
 import type { EventInput, LoggedEvent, Projection } from "./projection.js";
 
-/** An event that waits to be hashed and linked. */
-export interface Draft {
-  readonly event: LoggedEvent;
-  readonly canonicalPayload: string;
-}
+/** Bytes that a UTF-16 unit becomes at most. */
+const MOST_BYTES = 3;
 
 /** The transaction of one batch, lent to its commands one after the other. */
 export class BatchTransaction extends LayeredState implements Transaction {
   timestamp = "";
-  readonly drafts: Draft[] = [];
-  /** Of all payloads. */
-  bytes = 0;
+  /** Events that wait to be hashed and linked. */
+  readonly events: LoggedEvent[] = [];
+  /** RFC 8785 text of the payload of each. */
+  readonly payloads: string[] = [];
+  /** UTF-16 units of all payloads; each one is at most three bytes of UTF-8. */
+  #units = 0;
+  /** Bytes of the payloads that were measured: the first ones. */
+  #bytes = 0;
+  #measured = 0;
   readonly #firstIndex: number;
   readonly #firstId: number;
   readonly #layer: Layer;
@@ -49,27 +53,38 @@ export class BatchTransaction extends LayeredState implements Transaction {
     // It takes the signatures of two keys and ends this writer's term: `operator/rotate.ts`.
     if (event_type === OPERATOR_ROTATION)
       throw new CairnlogError("forbidden", "Only cairnlog operator rotate records a rotation of the operator key.");
-    const leafIndex = this.#firstIndex + this.drafts.length;
+    const leafIndex = this.#firstIndex + this.events.length;
     const event: LoggedEvent = {
       event_type,
       payload,
-      id: this.#firstId + this.drafts.length,
+      id: this.#firstId + this.events.length,
       leafIndex,
       timestamp: this.timestamp,
     };
     const canonicalPayload = canonicalJson(payload);
-    this.drafts.push({ event, canonicalPayload });
-    this.bytes += Buffer.byteLength(canonicalPayload, "utf8");
+    this.events.push(event);
+    this.payloads.push(canonicalPayload);
+    this.#units += canonicalPayload.length;
     this.#projection.apply(event, this);
     this.#projection.onAppend?.(event, this);
     this.#projection.addTerms(event, this.#layer.terms);
     return event;
   }
 
+  /** Whether the batch has as many events, or as many bytes of payloads, as a batch may have. */
+  get isFull(): boolean {
+    if (this.events.length >= BATCH_EVENTS) return true;
+    // Most batches are far from the limit, and their bytes need not be counted.
+    if (MOST_BYTES * this.#units < BATCH_BYTES) return false;
+    for (; this.#measured < this.payloads.length; this.#measured++)
+      this.#bytes += Buffer.byteLength(this.payloads[this.#measured]!, "utf8");
+    return this.#bytes >= BATCH_BYTES;
+  }
+
   /** Runs one command at `timestamp`; one that throws leaves neither rows nor terms nor events. */
   run<Input, Output>(command: Command<Input, Output>, input: Input, timestamp: string): Output {
-    const events = this.drafts.length;
-    const { bytes } = this;
+    const events = this.events.length;
+    const units = this.#units;
     this.timestamp = timestamp;
     this.#layer.begin();
     try {
@@ -78,8 +93,8 @@ export class BatchTransaction extends LayeredState implements Transaction {
       return value;
     } catch (error) {
       this.#layer.undo();
-      this.drafts.length = events;
-      this.bytes = bytes;
+      this.events.length = this.payloads.length = events;
+      this.#units = units;
       throw error;
     }
   }

@@ -59,6 +59,12 @@ export interface ProvenChallenge {
   readonly recovery: boolean;
 }
 
+/** The challenges of a service, wherever they are kept. */
+export interface ChallengeService {
+  issue(request: ChallengeRequest): Challenge | Promise<Challenge>;
+  consume(answer: ChallengeAnswer): Promise<ProvenChallenge>;
+}
+
 interface Issued {
   readonly id: string;
   readonly fingerprint: string;
@@ -70,7 +76,7 @@ interface Issued {
   failures: number;
 }
 
-export class Challenges {
+export class Challenges implements ChallengeService {
   readonly #keys: Pick<Keys, "find">;
   readonly #verifier: Pick<SignatureVerifier, "verify">;
   readonly #decoy: ServerKey;

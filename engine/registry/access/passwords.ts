@@ -12,19 +12,14 @@ import {
 import { CairnlogError } from "../../error.js";
 import type { Clock } from "../../log/clock.js";
 import type { Log } from "../../log/log.js";
-import { Recent } from "../../recent.js";
 import { invalidInput } from "../input.js";
 import { setPassword, wrongPassword } from "./commands.js";
+import { PasswordRows } from "./passwordrows.js";
 import { Tries } from "./tries.js";
 
 /** Wrong passwords for one key in a quarter of an hour (`spec.md`, Limits: PIN proof checks). */
 export const DEFAULT_PASSWORD_TRIES = 5;
 export const PASSWORD_WINDOW_SECONDS = 900;
-
-/** The version of a password that was set by an earlier version of the service. */
-const UNVERSIONED = "unversioned";
-/** Maximum number of keys that are remembered to have no password. Each takes about 200 bytes. */
-const KEPT_KEYS = 4096;
 
 export interface PasswordChange {
   readonly password: string;
@@ -32,15 +27,14 @@ export interface PasswordChange {
   readonly current_password?: string | null | undefined;
 }
 
-export class Passwords {
+/** The passwords of a service, wherever wrong tries are counted. */
+export type PasswordService = Pick<PasswordRows, "isSet" | "version"> & Pick<Passwords, "set" | "check">;
+
+export class Passwords implements PasswordService {
   readonly #log: Log;
   readonly #hasher: PasswordHasher;
   readonly #tries: Tries;
-  /**
-   * Fingerprints of keys without a password, which are nearly all keys. Looking for a missing row would cost each
-   * attestation 2 µs.
-   */
-  readonly #without = new Recent<string, true>(KEPT_KEYS);
+  readonly #rows: PasswordRows;
   /** The newest check of each key, by fingerprint. The checks of one key run one after the other. */
   readonly #turns = new Map<string, Promise<unknown>>();
 
@@ -54,24 +48,15 @@ export class Passwords {
     this.#log = parts.log;
     this.#hasher = parts.hasher;
     this.#tries = new Tries({ limit: parts.tries, windowSeconds: PASSWORD_WINDOW_SECONDS, clock: parts.clock });
+    this.#rows = new PasswordRows(parts.log);
   }
 
-  /** Whether the key has a password. @param fingerprint as the registry writes it */
   isSet(fingerprint: string): boolean {
-    if (this.#without.look(fingerprint)) return false;
-    const isSet = this.#log.row("passwords", fingerprint) !== undefined;
-    if (!isSet) this.#without.keep(fingerprint, true);
-    return isSet;
+    return this.#rows.isSet(fingerprint);
   }
 
-  /**
-   * Identifies one password of the key without revealing anything about it. Each change gives a new version. Undefined
-   * for a key without a password. A session that began under another version has ended.
-   * @param fingerprint as the registry writes it
-   */
   version(fingerprint: string): string | undefined {
-    if (!this.isSet(fingerprint)) return undefined;
-    return this.#log.row("passwords", fingerprint)?.version ?? UNVERSIONED;
+    return this.#rows.version(fingerprint);
   }
 
   /**
@@ -90,9 +75,7 @@ export class Passwords {
       await this.#try(fingerprint, current_password);
       const known_hash = this.#log.row("passwords", fingerprint)?.hash ?? null;
       const hash = await this.#hasher.hash(next);
-      const setting = this.#log.execute(setPassword, { fingerprint, known_hash, hash, version: randomUUID() });
-      // A failed write may still have reached the disk.
-      await setting.finally(() => this.#without.delete(fingerprint));
+      await this.#log.execute(setPassword, { fingerprint, known_hash, hash, version: randomUUID() });
     });
   }
 

@@ -10,6 +10,7 @@ import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
 import type { Receipt } from "../../log/write/executor.js";
+import { Pieces } from "../../turns.js";
 import type { AttestationEvent } from "../../verify/bundle/format.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
 import {
@@ -20,11 +21,11 @@ import {
   signedMembers,
 } from "../../verify/manifest.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
-import type { Passwords } from "../access/passwords.js";
+import type { PasswordService } from "../access/passwords.js";
 import { decodeSignature, Faults, invalidInput, members } from "../input.js";
 import { plainKey } from "../keys/commands.js";
 import { defaultPseudonym, readPseudonym } from "../keys/pseudonym.js";
-import { recordAttestation, type SignedAttestation } from "./commands.js";
+import { attestationEvent, recordAttestation, type SignedAttestation } from "./commands.js";
 import { completeAttestation, recordedAttestation } from "./events.js";
 import { type CheckedManifest, readManifest, readTerms } from "./manifest.js";
 import { resolvePredicate } from "./predicates.js";
@@ -60,6 +61,13 @@ export interface Possession {
   readonly isForThis: boolean;
 }
 
+/** A submission, and the possession that was shown with it. */
+export interface Shown {
+  readonly submission: Submission;
+  /** Null if the submission came without a session and without an `auth` proof. */
+  readonly possession: Possession | null;
+}
+
 export interface AttestationReceipt {
   readonly attestation: Attestation;
   readonly fingerprint: string;
@@ -80,10 +88,19 @@ export interface AttestationReceipt {
   readonly signed: SignedMembers;
 }
 
+/** A submission that may be recorded, if the log's entries allow it. */
+interface Prepared {
+  readonly signed: SignedAttestation;
+  /** Whether the signature covers type and statement. */
+  readonly names: SignedMembers;
+}
+
+type PasswordCheck = (fingerprint: string, password: unknown) => Promise<void>;
+
 export class Attestations {
   readonly #log: Log;
   readonly #verifier: SignatureVerifier;
-  readonly #passwords: Passwords;
+  readonly #passwords: PasswordService;
   readonly #operator: OperatorKey;
   readonly #predicateBase: string;
 
@@ -91,7 +108,7 @@ export class Attestations {
   constructor(parts: {
     readonly log: Log;
     readonly verifier: SignatureVerifier;
-    readonly passwords: Passwords;
+    readonly passwords: PasswordService;
     readonly operator: OperatorKey;
     readonly predicateBase: string;
   }) {
@@ -115,17 +132,33 @@ export class Attestations {
    *   many wrong ones; `invalid-signature`; `key-not-active`; `proof-required`; and as `Log.append` does
    */
   async submit(submission: Submission, shown: Possession | null = null): Promise<AttestationReceipt> {
-    const input = members(submission);
-    const { signed, names } = await this.#check(input);
-    const { fingerprint } = signed.key;
-    const isHeld = shown?.fingerprint === fingerprint;
-    if (shown?.isForThis && !isHeld)
-      throw new CairnlogError("forbidden", `The proof is of the key ${shown.fingerprint}, not of the signer's.`);
-    const hasPassword = this.#passwords.isSet(fingerprint);
-    // Checked after the signature, so that nobody without a signature of the key can use up its holder's tries.
-    await this.#passwords.check(fingerprint, input.password);
-    const attempt = { ...signed, may_differ: signed.may_differ || hasPassword || isHeld };
-    return (await this.#record(attempt, names)) ?? (await this.#record({ ...attempt, is_another: true }, names))!;
+    const check = (fingerprint: string, password: unknown) => this.#passwords.check(fingerprint, password);
+    return this.#record(await this.#prepare({ submission, possession: shown }, check));
+  }
+
+  /**
+   * Records many attestations (`POST /attestations/batch`), each for itself as `submit` does. All are checked first. Then
+   * the commands of those that hold are given to the log together: their entries have the order of the list and share
+   * batches. A later submission sees the earlier ones, so one that is there twice gets the receipt of the first.
+   *
+   * If we crash here, each entry is on disk or not; none depends on another.
+   * @param read makes a submission of an item, and may refuse it. It is called for one item after the other
+   * @returns for each item, in order, its receipt or why it was refused. Never rejects
+   */
+  async submitAll<Item>(
+    items: readonly Item[],
+    read: (item: Item) => Promise<Shown>,
+  ): Promise<PromiseSettledResult<AttestationReceipt>[]> {
+    const check = this.#oncePerPassword();
+    const prepared: Promise<PromiseSettledResult<Prepared>>[] = [];
+    const pieces = new Pieces();
+    for (const item of items) {
+      prepared.push(settled(read(item).then((shown) => this.#prepare(shown, check))));
+      await pieces.rest();
+    }
+    const all = await Promise.all(prepared);
+    // Nothing is awaited between the commands, so no other command comes between them.
+    return Promise.all(all.map((one) => (one.status === "fulfilled" ? settled(this.#record(one.value)) : one)));
   }
 
   /**
@@ -136,10 +169,38 @@ export class Attestations {
     return resolvePredicate(type ?? DEFAULT_TYPE, this.#predicateBase, fingerprint === this.#operator.fingerprint);
   }
 
+  /** Checks everything that does not depend on the log's entries. @throws CairnlogError as `submit` does */
+  async #prepare({ submission, possession }: Shown, checkPassword: PasswordCheck): Promise<Prepared> {
+    const input = members(submission);
+    const { signed, names } = await this.#check(input);
+    const { fingerprint } = signed.key;
+    const isHeld = possession?.fingerprint === fingerprint;
+    if (possession?.isForThis && !isHeld)
+      throw new CairnlogError("forbidden", `The proof is of the key ${possession.fingerprint}, not of the signer's.`);
+    const hasPassword = this.#passwords.isSet(fingerprint);
+    // Checked after the signature, so that nobody without a signature of the key can use up its holder's tries.
+    await checkPassword(fingerprint, input.password);
+    return { signed: { ...signed, may_differ: signed.may_differ || hasPassword || isHeld }, names };
+  }
+
+  /**
+   * Checks each password of a key once. A hundred submissions with one password cost one slow hash, and if it is wrong, one
+   * of the key's tries.
+   */
+  #oncePerPassword(): PasswordCheck {
+    const checks = new Map<string, Promise<void>>();
+    return (fingerprint, password) => {
+      // A password of another type than text is refused without a hash.
+      if (typeof password !== "string") return this.#passwords.check(fingerprint, password);
+      const name = `${fingerprint} ${password}`;
+      const check = checks.get(name) ?? this.#passwords.check(fingerprint, password);
+      checks.set(name, check);
+      return check;
+    };
+  }
+
   /** @returns also whether the signature covers type and statement */
-  async #check(
-    input: Readonly<Record<string, unknown>>,
-  ): Promise<{ readonly signed: SignedAttestation; readonly names: SignedMembers }> {
+  async #check(input: Readonly<Record<string, unknown>>): Promise<Prepared> {
     const key = importPublicKey(input.public_key_pem as string);
     const checked = readManifest(input.manifest, "/manifest");
     const faults = new Faults();
@@ -201,12 +262,19 @@ export class Attestations {
     );
   }
 
+  async #record({ signed, names }: Prepared): Promise<AttestationReceipt> {
+    return (await this.#try(signed, names)) ?? (await this.#try({ ...signed, is_another: true }, names))!;
+  }
+
   /** @returns undefined if the entry that was found under this submission's term belongs to another submission */
-  async #record(signed: SignedAttestation, names: SignedMembers): Promise<AttestationReceipt | undefined> {
+  async #try(signed: SignedAttestation, names: SignedMembers): Promise<AttestationReceipt | undefined> {
     const { value, receipts } = await this.#log.execute(recordAttestation, signed);
-    const { pseudonym } = value;
-    if (value.event) return answer(value.event, pseudonym, receipts.at(-1)!, { duplicate: false, signed: names });
-    const { earlier } = value;
+    const { pseudonym, earlier } = value;
+    if (earlier === undefined) {
+      const receipt = receipts.at(-1)!;
+      const event = attestationEvent(signed, receipt.timestamp);
+      return answer(event, pseudonym, receipt, { duplicate: false, signed: names });
+    }
     // The command is answered only when everything that it read is on disk.
     const entry = this.#log.entryAt(earlier)!;
     const event = completeAttestation(entry);
@@ -241,3 +309,10 @@ function answer(
     ...about,
   };
 }
+
+/** What becomes of `work`, which is handled from now on: a rejection ends nothing while others are awaited. */
+const settled = <T>(work: Promise<T>): Promise<PromiseSettledResult<T>> =>
+  work.then(
+    (value) => ({ status: "fulfilled", value }),
+    (reason: unknown) => ({ status: "rejected", reason }),
+  );

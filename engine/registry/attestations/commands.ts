@@ -2,7 +2,6 @@
 import { CairnlogError } from "../../error.js";
 import { define, type Transaction } from "../../log/write/commands.js";
 import type { KeyRow } from "../../store/rows.js";
-import type { AttestationEvent } from "../../verify/bundle/format.js";
 import { appendRegistration, type PlainKey } from "../keys/commands.js";
 import { requireActive } from "../keys/status.js";
 import { submissionTerms } from "./events.js";
@@ -38,11 +37,28 @@ export interface SignedAttestation {
   readonly is_another: boolean;
 }
 
-/** The event that the command appended, or the leaf index of an entry that seems to be the same submission. */
-export type Recorded = { readonly pseudonym: string } & (
-  | { readonly event: AttestationEvent }
-  | { readonly earlier: number; readonly event?: never }
-);
+/** The signer's name, and the leaf index of an entry that seems to be the same submission; without one, it was appended. */
+export interface Recorded {
+  readonly pseudonym: string;
+  readonly earlier?: number;
+}
+
+/** The event of a submission that is recorded at this moment. */
+export const attestationEvent = (signed: SignedAttestation, timestamp: string) => ({
+  // The members are in the order of canonical JSON, so that it has nothing to sort.
+  attestation_id: signed.attestation_id,
+  attestation_type: signed.attestation_type,
+  document_hash: signed.document_hash,
+  document_title: signed.document_title,
+  intent_statement: signed.intent_statement,
+  manifest_hash: signed.manifest_hash,
+  signature: signed.signature,
+  signature_algorithm: signed.key.algorithm,
+  ...(signed.signed_payload_hash === null ? {} : { signed_payload_hash: signed.signed_payload_hash }),
+  signer_key_fingerprint: signed.key.fingerprint,
+  tags: signed.tags,
+  timestamp,
+});
 
 /**
  * Registers the key first when it is new.
@@ -55,21 +71,7 @@ export const recordAttestation = define(
     const { key, event_type } = signed;
     const row: KeyRow | undefined = transaction.get("keys", key.fingerprint);
     const pseudonym = row?.pseudonym ?? signed.pseudonym;
-    // The members are in the order of canonical JSON, so that it has nothing to sort.
-    const payload = {
-      attestation_id: signed.attestation_id,
-      attestation_type: signed.attestation_type,
-      document_hash: signed.document_hash,
-      document_title: signed.document_title,
-      intent_statement: signed.intent_statement,
-      manifest_hash: signed.manifest_hash,
-      signature: signed.signature,
-      signature_algorithm: key.algorithm,
-      ...(signed.signed_payload_hash === null ? {} : { signed_payload_hash: signed.signed_payload_hash }),
-      signer_key_fingerprint: key.fingerprint,
-      tags: signed.tags,
-      timestamp: transaction.timestamp,
-    };
+    const payload = attestationEvent(signed, transaction.timestamp);
     const terms = submissionTerms(event_type, payload);
     const earlier = signed.is_another ? undefined : transaction.first(terms.submission);
     if (earlier !== undefined) return { pseudonym, earlier };
@@ -78,7 +80,7 @@ export const recordAttestation = define(
     if (row) requireActive(transaction, key.fingerprint);
     else appendRegistration(transaction, { key, pseudonym, expiration_date: null, possession_signature: null });
     transaction.append({ event_type, payload });
-    return { pseudonym, event: payload };
+    return { pseudonym };
   },
 );
 

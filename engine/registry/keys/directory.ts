@@ -4,7 +4,7 @@
  */
 
 import type { Log } from "../../log/log.js";
-import type { PostingList } from "../../store/postings/postings.js";
+import type { PostingList } from "../../store/postings/lists.js";
 import { textPrefixTerm } from "../../store/postings/term.js";
 import type { KeyRow } from "../../store/rows.js";
 import { POSTING } from "../../store/schema.js";

@@ -35,6 +35,12 @@ export interface EnvironmentOptions {
 export type Environment = RootDatabase<unknown, Key>;
 
 /**
+ * Read transactions at one moment, of all threads and processes. A front end has two, and up to 32 for long queries; each
+ * takes 64 bytes of the lock file.
+ */
+const MAX_READERS = 4096;
+
+/**
  * All our writes are inside our own transactions. `eventTurnBatching` is off because the transactions that lmdb makes
  * for one turn have a promise that we cannot handle. Without `overlappingSync` a transaction is visible only after it
  * is on disk.
@@ -63,6 +69,7 @@ export function openEnvironment(options: EnvironmentOptions): Environment {
     path,
     mapSize,
     maxDbs,
+    maxReaders: MAX_READERS,
     readOnly,
     noSync,
     ...FILE_MODE,

@@ -42,12 +42,18 @@ export class Health {
     const { code } = error as { code?: unknown };
     if (code === MAP_FULL) return storageFull("The log has reached its largest size, and cannot grow.", error);
     if (PLAIN_REFUSALS.has(code)) return error;
-    if (!this.#failure) {
-      const failure = new CairnlogError(
+    return this.end(
+      new CairnlogError(
         "storage-failed",
         `A write to the log failed (${(error as Error).message}), so this process reads and writes no more of it. It must be started again.`,
         { cause: error },
-      );
+      ),
+    );
+  }
+
+  /** Ends all use because of `failure`. @returns the failure that ended it first */
+  end(failure: CairnlogError): CairnlogError {
+    if (!this.#failure) {
       this.#failure = failure;
       for (const observer of this.#observers) observer(failure);
     }

@@ -76,7 +76,7 @@ export class PageFile {
       if (!part) break;
       read += part;
     }
-    return bytes.subarray(0, read);
+    return read === length ? bytes : bytes.subarray(0, read);
   }
 
   /**

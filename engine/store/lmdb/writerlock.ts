@@ -8,7 +8,7 @@
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { open, type RootDatabase } from "lmdb";
+import { open, type RootDatabase, type Transaction } from "lmdb";
 import { CairnlogError } from "../../error.js";
 import { makePrivateFolder } from "../private.js";
 import { FILE_MODE } from "./environment.js";
@@ -30,7 +30,7 @@ export interface WriterLock {
  */
 export async function takeWriterLock(path: string): Promise<WriterLock> {
   const env = openLock(path);
-  const place = env.useReadTransaction();
+  const place = await placeIn(env, path);
   let isHeld = true;
   const release = async () => {
     if (!isHeld) return;
@@ -51,6 +51,17 @@ export async function takeWriterLock(path: string): Promise<WriterLock> {
     );
   }
   return { release };
+}
+
+/** @throws CairnlogError `storage-failed` where the system gives no memory or no lock for the slot */
+async function placeIn(env: RootDatabase, path: string): Promise<Transaction> {
+  try {
+    return env.useReadTransaction();
+  } catch (cause) {
+    await env.close();
+    const { message } = cause as Error;
+    throw new CairnlogError("storage-failed", `The lock in ${path}/writer cannot be taken: ${message}.`, { cause });
+  }
 }
 
 /** Opens the environment, or makes it. */

@@ -9,11 +9,11 @@
  * entries after the last run are computed again from the batches.
  */
 
-import { leastWhere } from "../../search.js";
 import { turn } from "../../turns.js";
 import type { RunRow } from "../rows.js";
 import { BLOOM_KINDS } from "../schema.js";
 import { mayContain } from "./bloom.js";
+import { inMemory, joined, type PostingList, type Segment } from "./lists.js";
 import { mergeRuns } from "./merge.js";
 import { Pace } from "./pace.js";
 import { fencesOf, MAX_INDEX, positionOf, type Run, RunBuilder, RunReader } from "./runs.js";
@@ -36,26 +36,13 @@ const SLICE_TERMS = 4_096;
 /** Blocks of a merge written in one transaction: half a megabyte. */
 const MERGE_WRITE_BLOCKS = 32;
 
-/** The ascending leaf indexes of one term. `at` and `seek` cost a search, not a scan. Valid until the next append. */
-export interface PostingList {
-  readonly length: number;
-  at(rank: number): number;
-  /** The number of indexes below `index`. */
-  seek(index: number): number;
-  /** Up to `count` indexes from `index` on, ascending. Costs one search in all. */
-  window(index: number, count: number): number[];
+/** What the writer tells those who follow its postings from other threads. Its functions must not throw, and be quick. */
+export interface PostingsObserver {
+  /** The postings of all entries below `to` are on their way into a run; later ones are kept apart from them. */
+  frozen(to: number): void;
+  /** The runs on disk are others than before. */
+  runsChanged(): void;
 }
-
-/** The part of a list that is in one run or in memory. */
-interface Segment {
-  readonly length: number;
-  at(rank: number): number;
-  seek(index: number): number;
-  read(rank: number, count: number, into: number[]): void;
-}
-
-const countBelow = (indexes: readonly number[], index: number): number =>
-  leastWhere(0, indexes.length, (rank) => indexes[rank]! >= index);
 
 interface MemoryRun {
   readonly from: number;
@@ -84,8 +71,9 @@ export class Postings {
   #clearing: Promise<void> | null = null;
   #closed = false;
   #failure: unknown;
+  observer: PostingsObserver | null = null;
 
-  /** @param isReader another process writes the log: this one only reads the existing runs */
+  /** @param isReader another thread or process writes the log: this one only reads the existing runs */
   constructor(tables: PostingTables, isReader = false) {
     this.#tables = tables;
     this.#reader = new RunReader(tables);
@@ -117,6 +105,31 @@ export class Postings {
     if (runs.map(({ id }) => id).join() === this.#runs.map(({ id }) => id).join()) return;
     this.#runs = runs;
     this.#memory = this.#afterRuns();
+  }
+
+  /**
+   * Keeps the postings that are held apart from later ones, as the writer has done. Only for a reader that `add`s what the
+   * writer adds.
+   */
+  freeze(): void {
+    this.#frozen = this.#memory;
+    this.#memory = { from: this.#frozen.to, to: this.#frozen.to, terms: new TermTable() };
+  }
+
+  /**
+   * Reads the runs that the writer has made since, and lets go of the postings that they hold. Only for a reader that
+   * `freeze`s what the writer froze; one that has not lets go of all of them, and must add those again that are in no run.
+   */
+  takeRuns(): void {
+    this.#adopt();
+    if ((this.#frozen ?? this.#memory).from === this.runsEnd) return;
+    this.#frozen = null;
+    this.#memory = this.#afterRuns();
+  }
+
+  /** Leaf index after the last entry whose postings are in a run. */
+  get runsEnd(): number {
+    return this.#runs.at(-1)?.to ?? 0;
   }
 
   /** Leaf index after the last entry whose postings are held. */
@@ -177,37 +190,9 @@ export class Postings {
     }
     for (const memory of [this.#frozen, this.#memory]) {
       const indexes = memory?.terms.list(term) ?? [];
-      if (indexes.length)
-        segments.push({
-          length: indexes.length,
-          at: (rank) => indexes[rank]!,
-          seek: (index) => countBelow(indexes, index),
-          read: (rank, count, into) => {
-            for (let i = 0; i < count; i++) into.push(indexes[rank + i]!);
-          },
-        });
+      if (indexes.length) segments.push(inMemory(indexes));
     }
-    return {
-      length: segments.reduce((sum, segment) => sum + segment.length, 0),
-      at(rank) {
-        let rest = rank;
-        for (const segment of segments) {
-          if (rest < segment.length) return segment.at(rest);
-          rest -= segment.length;
-        }
-        throw new RangeError(`rank ${rank} is past the end of the list`);
-      },
-      seek: (index) => segments.reduce((sum, segment) => sum + segment.seek(index), 0),
-      window(index, count) {
-        const found: number[] = [];
-        for (const segment of segments) {
-          const rank = segment.seek(index);
-          segment.read(rank, Math.min(count - found.length, segment.length - rank), found);
-          if (found.length === count) break;
-        }
-        return found;
-      },
-    };
+    return joined(segments);
   }
 
   /** The leaf indexes of all postings with a term from `low` to `high`; those in memory come in no particular order. */
@@ -305,12 +290,14 @@ export class Postings {
   #adopt(): void {
     this.#runs = this.#storedRuns();
     if (this.#frozen && this.#frozen.to <= (this.#runs.at(-1)?.to ?? 0)) this.#frozen = null;
+    this.observer?.runsChanged();
   }
 
   /** Puts a run that is on disk in place of the runs that it was merged from. `#adopt` may have found it already. */
   #take(run: Run, replaced: readonly Run[]): void {
     const gone = new Set([run, ...replaced].map(({ id }) => id));
     this.#runs = [...this.#runs.filter(({ id }) => !gone.has(id)), run].sort((a, b) => a.from - b.from);
+    this.observer?.runsChanged();
   }
 
   async #flush(): Promise<void> {
@@ -319,6 +306,7 @@ export class Postings {
       this.#frozen = memory;
       this.#memory = { from: memory.to, to: memory.to, terms: this.#spare ?? new TermTable() };
       this.#spare = null;
+      this.observer?.frozen(memory.to);
     }
     const id = this.#nextRunId++;
     const blocks: [number, Buffer][] = [];

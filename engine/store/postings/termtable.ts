@@ -83,6 +83,36 @@ export class TermTable {
       this.#append(numbers[other.#owners[posting]!]!, other.#indexes[posting]!);
   }
 
+  /** The terms of this table as words for another thread: see `addPacked`. */
+  get packedWords(): number {
+    return 2 + WORDS * this.#termCount + 2 * this.#count;
+  }
+
+  /**
+   * Writes `packedWords` words into `into`: the number of terms and of postings, the terms, and for each posting its term's
+   * number and its leaf index less `base`, which no index is below.
+   */
+  pack(into: Int32Array, base: number): void {
+    into[0] = this.#termCount;
+    into[1] = this.#count;
+    let at = 2;
+    for (let number = 0; number < this.#termCount; number++)
+      for (let i = 0; i < WORDS; i++) into[at++] = this.#terms[STRIDE * number + i]!;
+    for (let posting = 0; posting < this.#count; posting++) {
+      into[at++] = this.#owners[posting]!;
+      into[at++] = this.#indexes[posting]! - base;
+    }
+  }
+
+  /** Adds what another table has packed with `base`. Its entries must not be below the ones in this table. */
+  addPacked(words: Int32Array, base: number): void {
+    const numbers = new Int32Array(words[0]!);
+    let at = 2;
+    for (let number = 0; number < numbers.length; number++, at += WORDS) numbers[number] = this.#enter(words, at);
+    for (let posting = 0; posting < words[1]!; posting++, at += 2)
+      this.#append(numbers[words[at]!]!, base + words[at + 1]!);
+  }
+
   /** The lowest leaf index under `term`, or undefined. */
   first(term: string): number | undefined {
     const number = this.#find(term);

@@ -1,15 +1,23 @@
 /**
- * `cairnlog attest`: hashes files and signs on this machine, submits the attestation, verifies the receipt, and writes
- * FILE.attestation.json beside each file. Neither the file nor the private key leaves this machine.
+ * `cairnlog attest`: hashes files and signs on this machine, submits the attestations, verifies the receipts, and writes
+ * FILE.attestation.json beside each file. Neither a file nor the private key leaves this machine.
  */
 import { renameSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
+import { CairnlogError } from "../../../engine/error.js";
 import { type AttestationBundle, type Manifest, signedWords } from "../../../engine/verify/index.js";
+import type { AttestationReceipt, AttestOptions, Client, Subject } from "../../client/index.js";
 import { CONNECTION_HELP, CONNECTION_OPTIONS, report, withClient } from "../connection.js";
+import { namedFiles } from "../files.js";
 import { readSecret } from "../identity/secrets.js";
 import { readObject } from "../objects.js";
+import { printable, printableJson } from "../terminal/printable.js";
+import { startProgress } from "../terminal/progress.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
 import { hashFile } from "./file-hash.js";
+
+/** Files that the command writes. It does not attest them when it finds them in a directory. */
+const OWN_FILE = /\.attestation\.json(\.new)?$/;
 
 const OPTIONS = {
   ...CONNECTION_OPTIONS,
@@ -22,15 +30,20 @@ const OPTIONS = {
 } as const;
 
 export const attest: Subcommand = {
-  help: `cairnlog attest FILE... --key KEY.pem --server URL [options]
+  help: `cairnlog attest PATH... --key KEY.pem --server URL [options]
 
-Hashes each FILE, signs a manifest of it with KEY, submits manifest and signature, checks the receipt,
-and writes FILE.attestation.json beside the file. The file itself is not sent.
+Hashes each file, signs a manifest of it with KEY, submits manifest and signature, checks the receipt, and writes
+FILE.attestation.json beside the file. The file itself is not sent.
+
+A PATH is a file, or a directory: then each regular file in it and in the directories below is attested, in the order of
+their paths, without symbolic links and *.attestation.json. Several files are submitted together, up to 1000 at once. One that
+cannot be read, or that the service refuses, is reported, and the others are attested. Files that were attested before get
+their first receipt again, so the command can be repeated. A limit of the service that ends within a minute is waited for.
 
 Options:
   --key KEY.pem            your private key; it stays here
   --type TYPE              authorship (default), editorial_review, peer_review, publication, or an https: predicate
-  --manifest               each FILE is a manifest (JSON) to be signed, with the attestations that are in it; type and
+  --manifest               each file is a manifest (JSON) to be signed, with the attestations that are in it; type and
                            statement are signed, too, unless the signatures of such attestations cover the document
   --title TITLE            title of the document (default: the file's name)
   --pseudonym NAME         your display name, if the log does not know the key yet
@@ -38,37 +51,137 @@ Options:
   --password-file FILE     a file that holds the key's password, where it has one; - reads standard input
 ${CONNECTION_HELP}; one line for each file
 
-Example:
-  cairnlog attest report.pdf --key me.pem --server http://127.0.0.1:8080`,
+Exit codes: 0 every file is attested; 1 one is not; 2 the command was not understood.
+
+Examples:
+  cairnlog attest report.pdf --key me.pem --server http://127.0.0.1:8080
+  cairnlog attest papers/ --key me.pem --server http://127.0.0.1:8080`,
   options: OPTIONS,
   async run(argv) {
-    const { values, positionals: files } = readArguments(argv, OPTIONS, true);
+    const { values, positionals: paths } = readArguments(argv, OPTIONS, true);
     if (values.manifest && values.title !== undefined) throw new UsageError("a manifest has its own title");
-    if (!files.length) throw new UsageError("name at least one FILE");
-    if (values.title !== undefined && files.length > 1) throw new UsageError("--title goes with one FILE");
+    if (!paths.length) throw new UsageError("name at least one FILE");
+    const { files, failures, hasDirectory } = namedFiles(paths, (name) => !OWN_FILE.test(name));
+    if (values.title !== undefined && (hasDirectory || files.length > 1))
+      throw new UsageError("--title goes with one FILE");
     required(values.key, "--key");
     const { title, type, pseudonym, intent, "password-file": passwordFile } = values;
     const password = passwordFile === undefined ? undefined : readSecret(passwordFile);
-    await withClient(values, async (client) => {
-      for (const file of files) {
-        const subject = values.manifest
-          ? (readObject(file) as Manifest)
-          : { title: title ?? basename(file), content_hash: `sha256:${await hashFile(file)}` };
-        const attested = await client.attest(subject, { type, pseudonym, intent, password });
-        const bundlePath = writeBundle(file, attested.bundle);
-        const { receipt } = attested;
-        const { log_entry_id, duplicate, signed } = receipt;
-        const isSigned = signed.attestation_type && signed.intent_statement;
-        report(
-          values,
-          { file, bundle: bundlePath, log_entry_id, duplicate, signed },
-          `${file}: entry ${log_entry_id}${duplicate ? " (recorded before)" : ""}, ${bundlePath}${isSigned ? "" : `. ${signedWords(signed)}`}`,
-        );
+    const options = { type, pseudonym, intent, password };
+    const read = async (file: string): Promise<Subject> =>
+      values.manifest
+        ? (readObject(file) as Manifest)
+        : { title: title ?? basename(file), content_hash: `sha256:${await hashFile(file)}` };
+    const isAlone = files.length === 1 && !hasDirectory;
+    return withClient(values, async (client) => {
+      if (isAlone) {
+        const [file] = files as [string];
+        const { receipt, bundle } = await client.attest(await read(file), options);
+        keep(values, file, receipt, bundle);
+        return 0;
       }
+      if (hasDirectory) console.error(`Attesting ${files.length} ${files.length === 1 ? "file" : "files"}.`);
+      const many = new ManyFiles(values, files, read);
+      for (const failure of failures) many.failed(failure);
+      return many.attest(client, options);
     });
-    return 0;
   },
 };
+
+/** Attests several files. One that fails stops no other. */
+class ManyFiles {
+  readonly #values: { readonly json: boolean };
+  readonly #files: readonly string[];
+  readonly #read: (file: string) => Promise<Subject>;
+  readonly #progress: ReturnType<typeof startProgress>;
+  /** The files of the subjects that are on their way, in order. */
+  readonly #waiting: string[] = [];
+  #attested = 0;
+  #failed = 0;
+
+  constructor(values: { readonly json: boolean }, files: readonly string[], read: (file: string) => Promise<Subject>) {
+    this.#values = values;
+    this.#files = files;
+    this.#read = read;
+    this.#progress = startProgress("Attested:", files.length);
+  }
+
+  /** @returns the exit code. @throws ClientError if the rest cannot be sent */
+  async attest(client: Client, options: AttestOptions): Promise<number> {
+    try {
+      for await (const { error, receipt, bundle } of client.attestAll(this.#subjects(), options)) {
+        const file = this.#waiting.shift()!;
+        if (error) this.failed(error, file);
+        else this.#keep(file, receipt, bundle);
+      }
+    } finally {
+      this.#progress.end();
+      const left = this.#files.length - this.#attested;
+      if (left) console.error(`${left} of ${this.#files.length} files are not attested.`);
+    }
+    return this.#failed ? 1 : 0;
+  }
+
+  /** Reports a file or a directory, and goes on. @param file null for a directory, which the error names */
+  failed(error: Error, file: string | null = null): void {
+    this.#failed++;
+    this.#progress.end();
+    // An error of the file system names the file.
+    const name = file === null || "syscall" in error ? "" : `${file}: `;
+    const { code = "unreadable" } = error as { readonly code?: string };
+    if (this.#values.json && file !== null)
+      console.log(printableJson({ file, error: { code, detail: error.message } }));
+    else console.error(printable(`cairnlog: ${name}${error.message}`));
+  }
+
+  /** The subjects of the files that can be read. They are read as they are needed: a batch, then the next one. */
+  async *#subjects(): AsyncGenerator<Subject> {
+    for (const file of this.#files) {
+      let subject: Subject;
+      try {
+        subject = await this.#read(file);
+      } catch (error) {
+        if (!isOfFile(error)) throw error;
+        this.failed(error, file);
+        continue;
+      }
+      this.#waiting.push(file);
+      yield subject;
+    }
+  }
+
+  #keep(file: string, receipt: AttestationReceipt, bundle: AttestationBundle): void {
+    this.#progress.end();
+    try {
+      keep(this.#values, file, receipt, bundle);
+      this.#attested++;
+    } catch (error) {
+      if (!isOfFile(error)) throw error;
+      this.failed(error, file);
+    }
+    this.#progress.update(this.#attested);
+  }
+}
+
+/** Whether an error is about one file: it cannot be read or written, or holds no manifest. */
+const isOfFile = (error: unknown): error is Error =>
+  error instanceof CairnlogError || (error instanceof Error && "syscall" in error);
+
+/** Writes the bundle of a file and reports it. */
+function keep(
+  values: { readonly json: boolean },
+  file: string,
+  { log_entry_id, duplicate, signed }: AttestationReceipt,
+  bundle: AttestationBundle,
+): void {
+  const path = writeBundle(file, bundle);
+  const isSigned = signed.attestation_type && signed.intent_statement;
+  report(
+    values,
+    { file, bundle: path, log_entry_id, duplicate, signed },
+    `${file}: entry ${log_entry_id}${duplicate ? " (recorded before)" : ""}, ${path}${isSigned ? "" : `. ${signedWords(signed)}`}`,
+  );
+}
 
 /** @returns the path of the bundle */
 function writeBundle(file: string, bundle: AttestationBundle): string {

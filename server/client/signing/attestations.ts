@@ -1,25 +1,15 @@
 /**
- * Attesting: the signed bytes, and the receipt. A signature only states what it covers, so type and statement of an
+ * Attesting: the signed bytes, one submission or many. A signature only states what it covers, so type and statement of an
  * attestation are signed with the document.
  */
-import {
-  type AttestationBundle,
-  BUNDLE_FORMAT,
-  type Manifest,
-  manifestHash,
-  signedMembers,
-  signingPayload,
-  type TreeHead,
-  verifyBundle,
-} from "../../../engine/verify/index.js";
-import { InclusionProof } from "../../wire/log/log.js";
+import { type Manifest, signingPayload } from "../../../engine/verify/index.js";
 import * as wire from "../../wire/signing/attestations.js";
-import { differing } from "../compare.js";
 import { ClientError } from "../error.js";
-import type { Http } from "../http.js";
+import { type Http, problemError } from "../http.js";
 import type { Watch } from "../log/watch.js";
 import type { Authority } from "../session.js";
-import type { AttestationReceipt, SubmitAttestation } from "../types.js";
+import type { AttestationBatch, AttestationReceipt } from "../types.js";
+import { type Answered, type Attested, Receipts, type Submitted } from "./receipts.js";
 
 /** A document with its hash. The service gets nothing else of it. */
 export type AttestedDocument = Manifest["document"];
@@ -34,38 +24,109 @@ export interface AttestOptions {
   readonly password?: string | undefined;
 }
 
-/** A verified receipt, and everything that is needed to verify it again offline. */
-export interface Attested {
-  readonly receipt: AttestationReceipt;
-  /** Contents of an `.attestation.json` file. */
-  readonly bundle: AttestationBundle;
-}
+/** What became of one of many attestations. */
+export type AttestOutcome<Subject> = { readonly subject: Subject } & (
+  | (Attested & { readonly error?: never })
+  | { readonly error: ClientError; readonly receipt?: never; readonly bundle?: never }
+);
 
-/** A submission that names its type and statement. */
-type Submitted = Omit<SubmitAttestation, "manifest"> & {
-  readonly manifest: Manifest;
-  readonly attestation_type: string;
-};
+/** A document, or a manifest with its attestations. */
+export type Subject = AttestedDocument | Manifest;
 
 export class AttestationsClient {
   readonly #http: Http;
   readonly #watch: Watch;
   readonly #authority: Authority;
+  readonly #receipts: Receipts;
 
   constructor(http: Http, watch: Watch, authority: Authority) {
     this.#http = http;
     this.#watch = watch;
     this.#authority = authority;
+    this.#receipts = new Receipts(http, watch, authority);
   }
 
   /** Signs and submits. @throws ClientError `log-misbehaved` for an invalid receipt */
-  async attest(subject: AttestedDocument | Manifest, options: AttestOptions): Promise<Attested> {
+  async attest(subject: Subject, options: AttestOptions): Promise<Attested> {
     const submitted = await this.#submission(subject, options);
     const size = await this.#watch.sizeBefore();
-    const receipt = await this.#submit(submitted);
-    const bundle = await this.#bundle(submitted.manifest, receipt, size);
-    await this.#checkReceipt(receipt, submitted, bundle, size);
-    return { receipt, bundle };
+    return this.#receipts.verified(submitted, await this.#submit(submitted), size);
+  }
+
+  /**
+   * Signs and submits many, up to 1000 in one request. Yields outcomes in the order of `subjects`, those of a request when all of
+   * its receipts are verified.
+   * @throws ClientError if nothing more can be sent, and `log-misbehaved` for an invalid receipt. What was yielded is recorded
+   */
+  async *attestAll<S extends Subject>(
+    subjects: Iterable<S> | AsyncIterable<S>,
+    options: AttestOptions,
+  ): AsyncGenerator<AttestOutcome<S>, void, undefined> {
+    let batch: S[] = [];
+    for await (const subject of subjects) {
+      if (batch.push(subject) < wire.MAX_SUBMISSIONS) continue;
+      yield* this.#attestBatch(batch, options);
+      batch = [];
+    }
+    if (batch.length) yield* this.#attestBatch(batch, options);
+  }
+
+  async *#attestBatch<S extends Subject>(
+    subjects: readonly S[],
+    options: AttestOptions,
+  ): AsyncGenerator<AttestOutcome<S>, void, undefined> {
+    const submissions: Submitted[] = [];
+    for (const subject of subjects) submissions.push(await this.#submission(subject, options));
+    let next = 0;
+    for (let length = submissions.length; next < submissions.length; ) {
+      const sent = submissions.slice(next, next + length);
+      const size = await this.#watch.sizeBefore();
+      let answered: Answered[];
+      try {
+        answered = await this.#submitAll(sent);
+      } catch (error) {
+        length = fewer(error, sent.length);
+        continue;
+      }
+      for (const outcome of await this.#receipts.verifiedAll(answered, size)) {
+        const subject = subjects[next++]!;
+        yield outcome instanceof ClientError ? { subject, error: outcome } : { subject, ...outcome };
+      }
+    }
+  }
+
+  /** Sends a batch in one request. @throws ClientError if it was refused as a whole */
+  async #submitAll(sent: readonly Submitted[]): Promise<Answered[]> {
+    let results: AttestationBatch["results"];
+    try {
+      ({ results } = await this.#http.post(wire.AttestationBatch, "/attestations/batch", { submissions: sent }));
+    } catch (error) {
+      // Too large even alone. The others may still be sent.
+      if (sent.length === 1 && isTooLarge(error)) return [{ submitted: sent[0]!, answer: error }];
+      throw error;
+    }
+    if (results.length !== sent.length)
+      throw new ClientError("malformed-answer", "The service did not answer each submission of the batch.");
+    const answered: Answered[] = [];
+    for (const [i, submitted] of sent.entries())
+      answered.push({ submitted, answer: await this.#answer(submitted, results[i]!) });
+    return answered;
+  }
+
+  async #answer(
+    submitted: Submitted,
+    result: AttestationBatch["results"][number],
+  ): Promise<AttestationReceipt | ClientError> {
+    if ("receipt" in result) return result.receipt;
+    const error = problemError(result.status, result.problem, { retryAfter: result.retry_after });
+    if (error.code !== "proof-required") return error;
+    try {
+      return await this.#submitProven(submitted);
+    } catch (refusal) {
+      // The others are recorded, so their receipts must not be lost.
+      if (refusal instanceof ClientError) return refusal;
+      throw refusal;
+    }
   }
 
   /**
@@ -73,16 +134,20 @@ export class AttestationsClient {
    * another type or statement.
    */
   async #submit(submitted: Submitted): Promise<AttestationReceipt> {
-    const post = (body: object) => this.#http.post(wire.AttestationReceipt, "/attestations", body);
     try {
-      return await post(submitted);
+      return await this.#http.post(wire.AttestationReceipt, "/attestations", submitted);
     } catch (error) {
       if (!(error instanceof ClientError) || error.code !== "proof-required") throw error;
-      return post({ ...submitted, auth: await this.#authority.proof() });
+      return this.#submitProven(submitted);
     }
   }
 
-  async #submission(subject: AttestedDocument | Manifest, options: AttestOptions): Promise<Submitted> {
+  async #submitProven(submitted: Submitted): Promise<AttestationReceipt> {
+    const auth = await this.#authority.proof();
+    return this.#http.post(wire.AttestationReceipt, "/attestations", { ...submitted, auth });
+  }
+
+  async #submission(subject: Subject, options: AttestOptions): Promise<Submitted> {
     const { type = "authorship", pseudonym, intent, password } = options;
     const manifest = withMeaning(subject, type, intent ?? null);
     return {
@@ -95,99 +160,27 @@ export class AttestationsClient {
       ...(password === undefined ? {} : { password }),
     };
   }
+}
 
-  async #bundle(manifest: Manifest, receipt: AttestationReceipt, size: number): Promise<AttestationBundle> {
-    const { log_entry_id, leaf_index, attestation, duplicate } = receipt;
-    // An attestation of an imported history may be older than the first head.
-    const own = receipt.sth as TreeHead | null;
-    if (own) await this.#watch.accept(own, duplicate ? 0 : size);
-    const operators = await this.#watch.operators();
-    const pinned = operators.indexOf((await this.#watch.operatorKey()).fingerprint);
-    // A head of a key that was retired before the pinned one began proves nothing to those who are offline.
-    const head = own && operators.indexAt(own.tree_size) >= pinned ? own : await this.#watch.newest();
-    if (!head) throw await this.#watch.misbehaved("The log gave a receipt and has no tree head.", {});
-    const query = { tree_size: head.tree_size };
-    const [entry, proof] = await this.#watch.owed(
-      Promise.all([this.#watch.entry(log_entry_id), this.#http.get(InclusionProof, `/log/proof/${leaf_index}`, query)]),
-      { shown: head },
-    );
-    if (entry.chain_version !== 2)
-      throw new ClientError(
-        "unverifiable-receipt",
-        `Entry ${entry.id} records the same attestation, in version 1, which no receipt covers.`,
-      );
-    // The anchoring proof is added to an entry later and is not part of the receipt.
-    const { ots_proof: _, ...bare } = entry;
-    return {
-      format: BUNDLE_FORMAT,
-      manifest,
-      attestation: attestation as AttestationBundle["attestation"],
-      public_key: this.#authority.key.pem,
-      entry: bare,
-      proof: proof as AttestationBundle["proof"],
-      tree_head: head,
-      ...(operators.chain.length > 1 && { operators: operators.upTo(head.tree_size) }),
-    };
-  }
+/** Whether a body is too large, or has too many members. */
+const isTooLarge = (error: unknown): error is ClientError =>
+  error instanceof ClientError && (error.status === 413 || (error.status === 422 && error.code === "invalid-input"));
 
-  async #checkReceipt(
-    receipt: AttestationReceipt,
-    submitted: Submitted,
-    bundle: AttestationBundle,
-    size: number,
-  ): Promise<void> {
-    const { proof, entry, tree_head: shown } = bundle;
-    const { duplicate, attestation, sth } = receipt;
-    const operatorKey = await this.#watch.operatorKey();
-    const { checks } = await verifyBundle(bundle, { fileHash: submitted.manifest.document.content_hash, operatorKey });
-    const wrong = checks.filter((check) => !check.ok).map((check) => check.detail);
-    const truth = {
-      fingerprint: this.#authority.key.fingerprint,
-      leaf_index: proof.leaf_index,
-      entry_hash: entry.entry_hash,
-      manifest_hash: manifestHash(submitted.manifest),
-      signed: signedMembers(submitted.manifest),
-    };
-    const member = differing(receipt, truth);
-    if (member !== undefined) wrong.push(`The receipt's ${member} is not that of the entry.`);
-    // Also checked for an earlier attestation: somebody else may have recorded the signature with another type or
-    // statement.
-    if (attestation.type !== submitted.attestation_type) wrong.push("The attestation is of another type.");
-    if ((attestation.intent_statement ?? null) !== (submitted.intent_statement ?? null))
-      wrong.push("The statement of intent is not the one that was submitted.");
-    if (
-      sth ? sth.tree_size !== receipt.leaf_index + 1 : !duplicate || (await this.#watch.hasHead(receipt.leaf_index + 1))
-    )
-      wrong.push("The tree head is not the one that the entry made.");
-    if (await this.#isMisnamed(receipt, submitted)) wrong.push("The key was registered under another name.");
-    if (!duplicate) {
-      if (attestation.signature !== submitted.signature) wrong.push("The signature is not the one that was submitted.");
-      if (receipt.leaf_index < size) wrong.push("The entry is older than the receipt.");
-    }
-    if (wrong.length === 0) return;
-    const detail = `The service gave a receipt that does not verify: ${wrong.join(" ")}`;
-    throw await this.#watch.misbehaved(detail, { shown, proof, entry });
-  }
-
-  /**
-   * Whether the key was registered under another name than the submitted one. The previous entry is then its
-   * registration. A key that was registered earlier keeps its name.
-   */
-  async #isMisnamed({ pseudonym, log_entry_id }: AttestationReceipt, submitted: Submitted): Promise<boolean> {
-    const asked = submitted.pseudonym?.normalize("NFC");
-    if (asked === undefined || asked === pseudonym || log_entry_id === 1) return false;
-    const { event_type, payload } = await this.#watch.owed(this.#watch.entry(log_entry_id - 1), {});
-    return event_type === "key_registration" && payload.fingerprint === this.#authority.key.fingerprint;
-  }
+/** How many to send after a batch of `sent` was refused as a whole. @throws `error` if fewer would be refused, too */
+function fewer(error: unknown, sent: number): number {
+  if (sent > 1 && isTooLarge(error)) return Math.ceil(sent / 2);
+  const remaining = error instanceof ClientError && error.status === 429 ? (error.remaining ?? 0) : 0;
+  if (remaining > 0 && remaining < sent) return remaining;
+  throw error;
 }
 
 /** The manifest to sign. Attestations in a manifest already cover its document, which must then stay unchanged. */
-function withMeaning(subject: AttestedDocument | Manifest, type: string, statement: string | null): Manifest {
+function withMeaning(subject: Subject, type: string, statement: string | null): Manifest {
   const manifest = isManifest(subject) ? subject : { document: subject, attestations: [] };
   if (manifest.attestations.length) return manifest;
   return { ...manifest, document: { ...manifest.document, attestation_type: type, intent_statement: statement } };
 }
 
-function isManifest(subject: AttestedDocument | Manifest): subject is Manifest {
+function isManifest(subject: Subject): subject is Manifest {
   return Array.isArray(subject.attestations) && typeof subject.document === "object";
 }

@@ -2,7 +2,6 @@
  * Metrics for Prometheus. They have a registry of their own, because several services may run in one process. Values
  * that can be read at any time are read when Prometheus asks. A batch is observed as a whole, not entry by entry.
  */
-import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { SocketSigner } from "../../../engine/crypto/signer/socket-signer.js";
 import { parseTimestamp } from "../../../engine/log/clock.js";
@@ -12,26 +11,20 @@ import type { Webhooks } from "../../../engine/registry/webhooks/webhooks.js";
 import type { Anchoring } from "../../anchoring/anchoring.js";
 import { openFileLimit, openFiles } from "../../machine.js";
 import { VERSION } from "../../version.js";
-import type { PendingBytes } from "../transport/pending.js";
-import type { TransportName } from "../transport/transport.js";
-import type { Uploads } from "../transport/uploads.js";
-import { Tallies } from "./tallies.js";
+import { Delay, type FrontFigures, type Lateness } from "./measures.js";
+import { addRequestMetrics, requestDurations } from "./requestmetrics.js";
 
 /** Bounds for one stage of a batch, in seconds. */
 const STAGE_DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
-/** Milliseconds between two measurements of the delay of timers. */
-const DELAY_RESOLUTION_MS = 20;
-
-/** The values of the HTTP server that are shown. */
-export interface HttpFigures {
-  readonly transport: TransportName;
-  readonly uploads: Pick<Uploads, "arriving" | "pending">;
-  readonly answers: PendingBytes;
-  readonly connections: number;
-  readonly connectionsRefused: number;
-  readonly inFlight: number;
+/** What a front end tells when metrics are shown. */
+export interface FrontReport {
+  /** Of the front end's thread: `front-1`. */
+  readonly thread: string;
+  readonly figures: FrontFigures;
+  /** Null where the front end shares the writer's thread. */
+  readonly lateness: Lateness | null;
 }
 
 /** Minimum milliseconds between two renderings of the text. */
@@ -41,33 +34,24 @@ export class Metrics {
   /** The text that will be rendered next, if a client waits for it, and the time of the last rendering. */
   #next: Promise<string> | null = null;
   #written = Number.NEGATIVE_INFINITY;
+  /** Number of texts that were rendered. */
+  #texts = 0;
   readonly #registry = new Registry();
-  /** Answered requests by route. */
-  readonly tallies: Tallies;
-  readonly #refusals: Counter<"code">;
-  readonly #aborted: Counter;
-  readonly #delay: IntervalHistogram = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
+  readonly #delay = new Delay();
+  #ask: () => Promise<readonly FrontReport[]> = async () => [];
+  /** What the front ends told last. */
+  #reports: readonly FrontReport[] = [];
 
   constructor(
     log: Pick<Log, "size" | "batches" | "queued" | "anchors" | "treeHead" | "observeBatches" | "lastFailure">,
   ) {
-    const registers = [this.#registry];
-    this.#refusals = new Counter({
-      name: "cairnlog_refusals_total",
-      help: "Requests refused, by the code of the problem document.",
-      labelNames: ["code"],
-      registers,
-    });
-    this.#aborted = new Counter({
-      name: "cairnlog_http_aborted_total",
-      help: "Requests whose client left before the answer was sent.",
-      registers,
-    });
-    new Gauge({ name: "cairnlog_info", help: "The version of the service.", labelNames: ["version"], registers }).set(
-      { version: VERSION },
-      1,
-    );
-    this.tallies = new Tallies(this.#registry);
+    new Gauge({
+      name: "cairnlog_info",
+      help: "The version of the service.",
+      labelNames: ["version"],
+      registers: [this.#registry],
+    }).set({ version: VERSION }, 1);
+    addRequestMetrics(this.#registry, () => this.#reports.map(({ figures }) => figures));
     const sizeAtStart = log.size;
     const started = Date.now() / 1000 - process.uptime();
     const cpu = () => {
@@ -117,67 +101,49 @@ export class Metrics {
   }
 
   #process(): void {
-    const memory = process.memoryUsage;
+    const memory = this.#perText(() => process.memoryUsage());
     this.#asked(Gauge, "nodejs_heap_used_bytes", "JavaScript heap in use.", () => memory().heapUsed);
     this.#asked(Gauge, "nodejs_external_bytes", "Memory of buffers outside the heap.", () => memory().external);
     this.#asked(Gauge, "process_open_fds", "Open files and sockets.", () => openFiles() ?? Number.NaN);
     this.#asked(Gauge, "process_max_fds", "Files and sockets it may open.", () => openFileLimit() ?? Number.NaN);
-    const delay = this.#delay;
-    delay.enable();
+    const threads = () => {
+      const own = { thread: "writer", lateness: this.#delay.take() };
+      return [own, ...this.#reports];
+    };
     new Gauge({
       name: "nodejs_eventloop_delay_seconds",
-      help: "How late timers came since the last look: the time for which the main thread was busy.",
-      labelNames: ["quantile"],
+      help: "How late timers came since the last look, by thread: the time for which it was busy.",
+      labelNames: ["thread", "quantile"],
       registers: [this.#registry],
       collect() {
-        for (const percentile of [50, 99])
-          this.set({ quantile: percentile / 100 }, lateness(delay.percentile(percentile) || 0));
-        this.set({ quantile: 1 }, lateness(delay.count ? delay.max : 0));
-        delay.reset();
+        this.reset();
+        for (const { thread, lateness } of threads()) {
+          if (!lateness) continue;
+          this.set({ thread, quantile: 0.5 }, lateness.median);
+          this.set({ thread, quantile: 0.99 }, lateness.p99);
+          this.set({ thread, quantile: 1 }, lateness.most);
+        }
       },
     });
   }
 
-  /** Shows the resources that the HTTP server holds for its clients. */
-  watchHttp(http: HttpFigures): void {
-    const { uploads, answers, transport } = http;
-    new Gauge({
-      name: "cairnlog_http_info",
-      help: "The HTTP library that serves: uws or node.",
-      labelNames: ["transport"],
-      registers: [this.#registry],
-    }).set({ transport }, 1);
-    this.#asked(Gauge, "cairnlog_http_connections", "Open connections.", () => http.connections);
-    this.#asked(
-      Counter,
-      "cairnlog_http_connections_refused_total",
-      "Connections closed at once because there were too many.",
-      () => http.connectionsRefused,
-    );
-    this.#asked(Gauge, "cairnlog_http_in_flight", "Requests being handled or answered.", () => http.inFlight);
-    this.#asked(Gauge, "cairnlog_http_arriving", "Bodies that have not arrived in full.", () => uploads.arriving);
-    this.#asked(Gauge, "cairnlog_http_body_bytes", "Bytes of bodies held.", () => uploads.pending.held);
-    this.#asked(Gauge, "cairnlog_http_slow_answers", "Answers that are read slowly.", () => answers.waiting);
-    this.#asked(Gauge, "cairnlog_http_answer_bytes", "Bytes held of answers that are read slowly.", () => answers.held);
-    this.#asked(
-      Counter,
-      "cairnlog_http_given_up_total",
-      "Bodies and answers given up to make room for others.",
-      () => uploads.pending.givenUp + answers.givenUp,
-    );
+  /** Shows what the front ends count. @param ask what they tell now; must not reject */
+  watchFronts(ask: () => Promise<readonly FrontReport[]>): void {
+    this.#ask = ask;
   }
 
   /** Shows the free space of the disk and the use of the log's file. */
   watchDisk(disk: { freeBytes(): number; readonly usage: Log["diskUsage"] }): void {
     this.#asked(Gauge, "cairnlog_disk_free_bytes", "Bytes free on the disk of the log.", () => disk.freeBytes());
-    this.#asked(Gauge, "cairnlog_store_bytes", "Size of the log's files.", () => disk.usage.fileBytes);
+    const usage = this.#perText(() => disk.usage);
+    this.#asked(Gauge, "cairnlog_store_bytes", "Size of the log's files.", () => usage().fileBytes);
     this.#asked(
       Gauge,
       "cairnlog_store_max_bytes",
       "Size that the file of the log's entries can grow to.",
-      () => disk.usage.mapBytes,
+      () => usage().mapBytes,
     );
-    this.#asked(Gauge, "cairnlog_store_readers", "Reads of the log's file that are open.", () => disk.usage.readers);
+    this.#asked(Gauge, "cairnlog_store_readers", "Reads of the log's file that are open.", () => usage().readers);
   }
 
   /** Shows whether the signer that holds the operator key is there. */
@@ -189,8 +155,7 @@ export class Metrics {
 
   /** Shows the state of anchoring. */
   watchAnchoring(anchoring: Pick<Anchoring, "status" | "failures">): void {
-    const { status } = anchoring;
-    const ask = status.bind(anchoring);
+    const ask = this.#perText(() => anchoring.status());
     this.#asked(Gauge, "cairnlog_anchor_due", "1 when the log should be anchored.", () => (ask().anchor_due ? 1 : 0));
     this.#asked(
       Gauge,
@@ -245,19 +210,18 @@ export class Metrics {
     new Kind({ name, help, registers: [this.#registry], collect });
   }
 
-  /** Counts a refused request, by its error code, which the service chose. */
-  refused(code: string): void {
-    this.#refusals.inc({ code });
-  }
-
-  /** Counts a request whose client closed the connection. */
-  aborted(): void {
-    this.#aborted.inc();
+  /** `read`, which is called once for each text, although several metrics show a part of what it gives. */
+  #perText<T>(read: () => T): () => T {
+    let [of, value]: [number, T | undefined] = [-1, undefined];
+    return () => {
+      if (of !== this.#texts) [of, value] = [this.#texts, read()];
+      return value as T;
+    };
   }
 
   /** Stops measuring. */
   close(): void {
-    this.#delay.disable();
+    this.#delay.close();
   }
 
   get contentType(): string {
@@ -280,9 +244,9 @@ export class Metrics {
     // A client that asks from now on may already know of newer events, so it waits for the next text.
     this.#next = null;
     this.#written = performance.now();
-    return this.#registry.metrics();
+    this.#reports = await this.#ask();
+    this.#texts++;
+    const durations = requestDurations(this.#reports.map(({ figures }) => figures));
+    return `${await this.#registry.metrics()}\n${durations}`;
   }
 }
-
-/** Seconds by which a timer was late. Timers are never early. The measured value is the whole interval. */
-const lateness = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - DELAY_RESOLUTION_MS / 1000);

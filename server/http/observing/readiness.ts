@@ -18,6 +18,8 @@ export interface ReadinessParts {
   readonly operator: OperatorKey;
   /** True for a mirror. A mirror appends nothing, so it only needs a valid head. */
   readonly isReadOnly?: boolean;
+  /** Names of the front ends that do not answer. */
+  readonly stuck: () => readonly string[];
   /** Bytes free on the disk of the log. */
   readonly freeBytes: () => number;
   /** Bytes of free disk below which appends are refused. */
@@ -52,8 +54,7 @@ export class Readiness {
    * @throws HttpError 503 with the reason why it ends
    */
   checkAlive(): void {
-    const { failure } = this.#parts.log;
-    if (failure) throw unready(failure.message);
+    checkAlive(this.#parts.log);
   }
 
   async #examine(): Promise<readonly string[]> {
@@ -61,6 +62,8 @@ export class Readiness {
     this.checkAlive();
     if (!this.#hasValidHead()) throw unready("The newest entry has no valid tree head.");
     if (isReadOnly) return [];
+    const stuck = this.#parts.stuck();
+    if (stuck.length) throw unready(`Threads that serve HTTP do not answer: ${stuck.join(", ")}.`);
     await this.#checkSigning();
     const free = freeBytes();
     const space = `${Math.floor(free / 1024 / 1024)} MiB are free on the disk of the data directory.`;
@@ -95,6 +98,11 @@ export class Readiness {
     }
     if (!signature || !verifySync(operator.public, PROBE, signature)) throw unready("The operator key cannot sign.");
   }
+}
+
+/** @throws HttpError 503 with the reason why this process can no longer use the log, and ends */
+export function checkAlive({ failure }: Pick<Log, "failure">): void {
+  if (failure) throw unready(failure.message);
 }
 
 const unready = (why: string): HttpError => new HttpError("not-ready", why, { "retry-after": "10" });

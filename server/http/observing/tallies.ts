@@ -2,18 +2,26 @@
  * Counts requests by status and duration. The counts are plain numbers, which become metrics only when Prometheus asks:
  * finding a counter by its labels cost 3 µs for each read request.
  */
-import { Counter, type Metric, type Registry } from "prom-client";
 
-/** Seconds. An append takes a few milliseconds, a verification of the whole log takes minutes. */
-const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
-const DURATION = "cairnlog_http_request_duration_seconds";
-const DURATION_HELP = "From the last header read to the last byte written.";
+/** Bounds of the buckets in seconds. An append takes a few milliseconds, a verification of the whole log takes minutes. */
+export const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
+
+/** The counts of a tally. Plain data, for a message to another thread. */
+export interface TallyFigures {
+  readonly method: string;
+  readonly route: string;
+  /** Answers by status. */
+  readonly statuses: ReadonlyMap<number, number>;
+  /** Number of answers in each bucket, which ends at the bound of the same index; the last has all slower answers. */
+  readonly buckets: Float64Array;
+  readonly seconds: number;
+}
 
 /**
  * The requests of one method on one route. The service chooses both texts: a client that could choose them could fill
  * memory.
  */
-export class Tally {
+export class Tally implements TallyFigures {
   readonly method: string;
   readonly route: string;
   /** Answers by status. */
@@ -40,52 +48,37 @@ export class Tally {
 export class Tallies {
   readonly #tallies: Tally[] = [];
 
-  constructor(registry: Registry) {
-    const tallies = this.#tallies;
-    new Counter({
-      name: "cairnlog_http_requests_total",
-      help: "Requests answered.",
-      labelNames: ["method", "route", "status"],
-      registers: [registry],
-      collect() {
-        this.reset();
-        for (const { method, route, statuses } of tallies)
-          for (const [status, count] of statuses) this.inc({ method, route, status }, count);
-      },
-    });
-    // A histogram of the library takes its values one by one. A registry needs only a metric's name and this function.
-    const get = async () => {
-      const values = tallies.filter(({ statuses }) => statuses.size > 0).flatMap(samplesOf);
-      return { name: DURATION, help: DURATION_HELP, type: "histogram", values };
-    };
-    const durations = { name: DURATION, get };
-    registry.registerMetric(durations as unknown as Metric);
-  }
-
   /** A new tally. It is shown when it has counted something. */
   open(method: string, route: string): Tally {
     const tally = new Tally(method, route);
     this.#tallies.push(tally);
     return tally;
   }
-}
 
-interface Sample {
-  readonly metricName: string;
-  readonly labels: Readonly<Record<string, string | number>>;
-  readonly value: number;
-}
-
-/** The samples of one tally. Prometheus needs cumulative buckets. */
-function samplesOf({ method, route, buckets, seconds }: Tally): Sample[] {
-  const labels = { method, route };
-  const samples: Sample[] = [];
-  let count = 0;
-  for (const [i, answers] of buckets.entries()) {
-    count += answers;
-    samples.push({ metricName: `${DURATION}_bucket`, labels: { le: BOUNDS[i] ?? "+Inf", ...labels }, value: count });
+  /** The tallies that have counted something. */
+  figures(): TallyFigures[] {
+    return this.#tallies
+      .filter(({ statuses }) => statuses.size > 0)
+      .map(({ method, route, statuses, buckets, seconds }) => ({ method, route, statuses, buckets, seconds }));
   }
-  samples.push({ metricName: `${DURATION}_sum`, labels, value: seconds });
-  samples.push({ metricName: `${DURATION}_count`, labels, value: count });
-  return samples;
+}
+
+/** The sums of tallies of one method and route, in several front ends. */
+export function added(tallies: Iterable<TallyFigures>): TallyFigures[] {
+  const sums = new Map<
+    string,
+    { statuses: Map<number, number>; buckets: Float64Array; seconds: number } & TallyFigures
+  >();
+  for (const { method, route, statuses, buckets, seconds } of tallies) {
+    const name = `${method} ${route}`;
+    let sum = sums.get(name);
+    if (!sum) {
+      sum = { method, route, statuses: new Map(), buckets: new Float64Array(buckets.length), seconds: 0 };
+      sums.set(name, sum);
+    }
+    for (const [status, count] of statuses) sum.statuses.set(status, (sum.statuses.get(status) ?? 0) + count);
+    for (const [i, count] of buckets.entries()) sum.buckets[i]! += count;
+    sum.seconds += seconds;
+  }
+  return [...sums.values()];
 }

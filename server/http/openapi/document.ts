@@ -1,7 +1,7 @@
 /** Makes the OpenAPI 3.1 document from the route table. The schemas are JSON Schema already. */
 import type { TObject, TSchema } from "typebox";
 import { VERSION } from "../../version.js";
-import { LIMITS } from "../limits.js";
+import { LIMITS } from "../limits/limits.js";
 import type { Proving, Route } from "../route.js";
 import { REASONS } from "../transport/answer.js";
 import { AREAS, areaOf } from "./areas.js";
@@ -51,6 +51,10 @@ const PROVING: Readonly<Record<Proving, { readonly words: string; readonly secur
   },
 };
 
+const BULK =
+  "Each of the requests in the body counts. If fewer are left, the whole is 429, and nothing is counted or done. " +
+  "The request itself counts against the limit `general`.";
+
 const IF_NONE_MATCH = {
   name: "If-None-Match",
   in: "header",
@@ -91,7 +95,7 @@ export function openApi(routes: readonly Route[]): Json {
 }
 
 function operation(route: Route, named: Named): Json {
-  const { method, path, summary, params, query, body, proving, limit, status = 200 } = route;
+  const { method, path, summary, params, query, body, proving, limit, bulk, status = 200 } = route;
   const id = operationId(method, path);
   const example = EXAMPLES[id];
   const parameters = [
@@ -108,7 +112,9 @@ function operation(route: Route, named: Named): Json {
     operationId: id,
     tags: [areaOf(path)],
     summary,
-    description: [proving && PROVING[proving].words, limit && limitWords(limit)].filter(Boolean).join(" "),
+    description: [proving && PROVING[proving].words, limit && limitWords(limit, bulk !== undefined)]
+      .filter(Boolean)
+      .join(" "),
     security: proving ? PROVING[proving].security : [],
     ...(parameters.length ? { parameters } : {}),
     ...(requestBody ? { requestBody } : {}),
@@ -135,9 +141,10 @@ function success(route: Route, example: Example | undefined, named: Named): Json
 
 const describe = (schema: TSchema): string | undefined => (schema as { readonly description?: string }).description;
 
-function limitWords(name: keyof typeof LIMITS): string {
+function limitWords(name: keyof typeof LIMITS, isBulk: boolean): string {
   const { requests, seconds } = LIMITS[name];
-  return `Limit \`${name}\`: ${requests} requests in ${seconds} seconds for each address unless set otherwise.`;
+  const words = `Limit \`${name}\`: ${requests} requests in ${seconds} seconds for each address unless set otherwise.`;
+  return isBulk ? `${words} ${BULK}` : words;
 }
 
 function parametersOf(

@@ -118,7 +118,10 @@ const MEANINGS: Readonly<Record<number, { readonly means: string; readonly heade
   409: { means: "It collides with what is there already." },
   410: { means: "It was there, and its time is over." },
   408: { means: "The body did not arrive in time; nothing was done." },
-  413: { means: "The body is larger than the service takes; 1 MiB unless set otherwise." },
+  413: {
+    means:
+      "The body is larger than the service takes: 1 MiB, or 3 MiB if it holds many requests, unless set otherwise.",
+  },
   422: { means: "A parameter or a member of the body does not fit; `errors` names which." },
   429: { means: "A limit is used up.", headers: ["Retry-After"] },
   500: { means: "A fault of the service; its log knows more under the request id." },

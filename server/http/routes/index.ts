@@ -1,12 +1,8 @@
 /** The route table. */
-import type { OperatorKey } from "../../../engine/crypto/keys/operator-key.js";
-import { Checkpoints, defaultLogName } from "../../../engine/log/tree/checkpoints.js";
-import type { Registry } from "../../../engine/registry/registry.js";
-import type { Anchoring } from "../../anchoring/anchoring.js";
+import type { Served } from "../../../engine/registry/registry.js";
 import type { Gate } from "../gate.js";
-import type { Metrics } from "../observing/metrics.js";
-import type { Readiness } from "../observing/readiness.js";
 import type { Route } from "../route.js";
+import type { Services } from "../services.js";
 import type { Sessions } from "../sessions.js";
 import type { ChosenTransport } from "../transport/choose.js";
 import { accountRoutes } from "./identity/accounts.js";
@@ -36,32 +32,22 @@ export interface Access {
   readonly gate: Gate;
 }
 
-/** Health and metrics. */
-export interface Watch {
-  readonly metrics: Metrics;
-  readonly readiness: Readiness;
-  readonly chosen: ChosenTransport;
-}
-
-/** All routes of the service. @param mirrored checkpoints of a log that this process only reads */
+/** All routes of the service. @param isReadOnly whether the log is written elsewhere */
 export function routeTable(
-  registry: Registry,
-  operator: OperatorKey,
-  { metrics, readiness, chosen }: Watch,
+  registry: Served,
+  { readiness, metrics, anchoring, checkpoints }: Services,
+  chosen: ChosenTransport,
   { sessions, gate }: Access,
-  anchoring: Anchoring,
-  // After the first key, so that a rotation does not rename the log.
-  logName = defaultLogName(registry.log.operators.first.fingerprint),
-  mirrored: Pick<Checkpoints, "newest"> | null = null,
+  isReadOnly = false,
 ): Route[] {
   const all = [
-    ...healthRoutes(registry, readiness, metrics, chosen, mirrored !== null),
+    ...healthRoutes(registry, readiness, metrics, chosen, isReadOnly),
     ...accountRoutes(registry),
     ...keyRoutes(registry, gate),
     ...authRoutes(registry, sessions, gate),
     ...attestationRoutes(registry, gate),
     ...logRoutes(registry.log),
-    ...mirrorRoutes(registry.log, mirrored ?? new Checkpoints(registry.log, operator, logName)),
+    ...mirrorRoutes(registry.log, checkpoints),
     ...anchoringRoutes(registry.log, anchoring, gate),
     ...logQueryRoutes(registry),
     ...endorsementRoutes(registry, gate),
@@ -74,6 +60,6 @@ export function routeTable(
     ...inboxRoutes(registry, gate),
     ...webhookRoutes(registry, gate),
   ];
-  const routes = mirrored ? readOnly(all) : all;
+  const routes = isReadOnly ? readOnly(all) : all;
   return [...routes, ...descriptionRoutes(routes)];
 }

@@ -48,6 +48,11 @@ export function json(value: unknown, options?: Partial<Omit<Answer, "body">>): A
 
 /** Fits a socket's own buffer. */
 const MAX_LAST_BYTES = 64 * 1024;
+/**
+ * Fits, with its headers, the 16 KiB in which the library gathers what is written in one callback, so that it always takes
+ * the whole body.
+ */
+const MAX_GATHERED_BYTES = 8 * 1024;
 
 /** What a list is made whole up to; a longer one is made while it is sent. */
 const MAX_WHOLE_BYTES = 1024 * 1024;
@@ -145,10 +150,14 @@ export function headerGroup([name, value, ...rest]: readonly [string, string, ..
   return [name, lines.join("\r\n")];
 }
 
+/** `line`, a header, as a further line of the value of the header before. */
+export const furtherLine = (name: string, value: string): string => `\r\n${name}: ${value}`;
+
 /** How an answer is written. */
 export interface Course {
   readonly withBody: boolean;
   readonly isLast: boolean;
+  readonly isClosing: boolean;
   readonly isOver: () => boolean;
   readonly failed: (error: unknown) => void;
 }
@@ -156,9 +165,9 @@ export interface Course {
 /**
  * Writes an answer into a corked response. What the socket does not take at once is written as it drains, without a copy
  * inside the socket, and counts as `pending` until then. The caller must not call this once the request was aborted.
- * @param common headers of every answer: names and values in turns
+ * @param first name and value of the first header; the value may hold further lines
  * @param how `withBody` is false for HEAD: the headers as they would be, `content-length` included; after an answer that
- *   `isLast` the connection is closed; `isOver` says whether the request was aborted since; `failed` is called when a
+ *   `isLast` the connection is closed, and when the service `isClosing`, the client is asked to close it; `isOver` says whether the request was aborted since; `failed` is called when a
  *   streamed answer breaks off
  * @param drained called when the last byte has been handed to the operating system, if that is not at once; never after an
  *   abort
@@ -167,12 +176,12 @@ export interface Course {
 export function writeAnswer(
   response: TransportResponse,
   answer: Answer,
-  common: readonly string[],
+  first: readonly [name: string, value: string],
   how: Course,
   pending: PendingBytes,
   drained: () => void,
 ): Share | null {
-  const { withBody, isLast } = how;
+  const { withBody, isLast, isClosing } = how;
   const { status, contentType, body, etag, cacheControl, headers } = answer;
   const isEmpty = status === 204 || status === 304;
   const hasBody = withBody && !isEmpty;
@@ -181,12 +190,13 @@ export function writeAnswer(
   const closes = isLast && hasBody && body.length <= MAX_LAST_BYTES && !(answer instanceof StreamedAnswer);
   // Without a status line it is 200 OK.
   if (status !== 200) response.writeStatus(`${status} ${REASONS[status] ?? ""}`);
-  for (let i = 0; i < common.length; i += 2) response.writeHeader(common[i]!, common[i + 1]!);
-  response.writeHeader("cache-control", cacheControl);
-  if (etag !== null) response.writeHeader("etag", etag);
-  if (headers !== NO_HEADERS) for (const name in headers) response.writeHeader(name, headers[name]!);
-  if (!isEmpty) response.writeHeader("content-type", contentType);
-  if (isLast && !closes) response.writeHeader("connection", "close");
+  // All by one call: each call of the library takes as long as making the text of all.
+  let lines = `${first[1]}\r\ncache-control: ${cacheControl}`;
+  if (etag !== null) lines += `\r\netag: ${etag}`;
+  if (headers !== NO_HEADERS) for (const name in headers) lines += furtherLine(name, headers[name]!);
+  if (!isEmpty) lines += `\r\ncontent-type: ${contentType}`;
+  response.writeHeader(first[0], lines);
+  if (isClosing || (isLast && !closes)) response.writeHeader("connection", "close");
   if (!hasBody) {
     if (!isEmpty && !(answer instanceof StreamedAnswer)) response.writeHeader("content-length", `${body.length}`);
     response.endWithoutBody();
@@ -194,6 +204,10 @@ export function writeAnswer(
   }
   if (closes) {
     response.end(body, true);
+    return null;
+  }
+  if (body.length <= MAX_GATHERED_BYTES && !(answer instanceof StreamedAnswer)) {
+    response.end(body);
     return null;
   }
   if (answer instanceof StreamedAnswer) return writeChunks(response, answer.chunks, how, pending, drained);

@@ -14,8 +14,17 @@ const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
 const PROCESS_ID = randomUUID().slice(0, 24);
 let issued = 0;
 
-/** An id that no other request has. A random one for each took 0.8 µs. */
-const nextId = (): string => PROCESS_ID + (++issued).toString(16).padStart(12, "0");
+const BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+/** All of an id but its last four digits. */
+let beginning = "";
+
+/** An id that no other request has. A random one for each took 0.8 µs, writing out the whole number 0.2 µs. */
+function nextId(): string {
+  const low = issued % 65_536;
+  if (low === 0) beginning = PROCESS_ID + (issued / 65_536).toString(16).padStart(8, "0");
+  issued++;
+  return beginning + BYTES[low >> 8]! + BYTES[low & 255]!;
+}
 
 /**
  * How a request says where it ends. The library takes the first of two lengths, and any transfer coding for chunks, which
@@ -23,7 +32,11 @@ const nextId = (): string => PROCESS_ID + (++issued).toString(16).padStart(12, "
  */
 export type Framing = "plain" | "chunked" | "ambiguous";
 
-export interface Request {
+/**
+ * What handlers need of a request. Headers that few routes want are copied when they are asked for, while the library's
+ * object is valid, or else by `copyRest`: each takes 0.1 µs.
+ */
+export class Request {
   /** Upper case. */
   readonly method: string;
   /** As sent, without the question mark. */
@@ -34,31 +47,54 @@ export interface Request {
   readonly id: string;
   /** The client's; `unknown` for a request that is neither counted nor logged, and whose route does not ask. */
   readonly address: string;
-  /** The `Authorization` header as sent; empty without one. Never logged. */
-  readonly authorization: string;
-  /** The `If-None-Match` header as sent; empty without one. */
-  readonly ifNoneMatch: string;
-  /** The `Accept-Encoding` header as sent; empty without one. */
-  readonly acceptEncoding: string;
   readonly framing: Framing;
-}
+  /** Null when everything is copied. */
+  #incoming: TransportRequest | null;
+  #authorization: string | undefined;
+  #ifNoneMatch: string | undefined;
+  #acceptEncoding: string | undefined;
 
-/** Copies what the handlers need; `method` and `address` are read already. */
-export function readRequest(request: TransportRequest, method: string, paramCount: number, address: string): Request {
-  const id = request.getHeader("x-request-id");
-  const params: string[] = [];
-  for (let i = 0; i < paramCount; i++) params.push(request.getParameter(i)!);
-  return {
-    method,
-    query: request.getQuery() ?? "",
-    params,
-    id: id && SANE_ID.test(id) ? id : nextId(),
-    address,
-    authorization: request.getHeader("authorization"),
-    ifNoneMatch: request.getHeader("if-none-match"),
-    acceptEncoding: request.getHeader("accept-encoding"),
-    framing: framingOf(request, method),
-  };
+  /** @param method and `address`, which are read already */
+  constructor(incoming: TransportRequest, method: string, paramCount: number, address: string) {
+    const id = incoming.getHeader("x-request-id");
+    const params: string[] = [];
+    for (let i = 0; i < paramCount; i++) params.push(incoming.getParameter(i)!);
+    this.method = method;
+    this.query = incoming.getQuery() ?? "";
+    this.params = params;
+    this.id = id && SANE_ID.test(id) ? id : nextId();
+    this.address = address;
+    this.framing = framingOf(incoming, method);
+    this.#incoming = incoming;
+  }
+
+  /** The `Authorization` header as sent; empty without one. Never logged. */
+  get authorization(): string {
+    this.#authorization ??= this.#header("authorization");
+    return this.#authorization;
+  }
+
+  /** The `If-None-Match` header as sent; empty without one. */
+  get ifNoneMatch(): string {
+    this.#ifNoneMatch ??= this.#header("if-none-match");
+    return this.#ifNoneMatch;
+  }
+
+  /** The `Accept-Encoding` header as sent; empty without one. */
+  get acceptEncoding(): string {
+    this.#acceptEncoding ??= this.#header("accept-encoding");
+    return this.#acceptEncoding;
+  }
+
+  /** Copies everything. Must be called before the library's handler returns, if the request is needed after that. */
+  copyRest(): void {
+    void [this.authorization, this.ifNoneMatch, this.acceptEncoding];
+    this.#incoming = null;
+  }
+
+  #header(name: string): string {
+    return this.#incoming?.getHeader(name) ?? "";
+  }
 }
 
 /** The client's address. It takes a system call and its text, 3–7 µs, so only who needs it should ask. */

@@ -58,11 +58,19 @@ export interface TransportResponse {
 
 export type RequestHandler = (response: TransportResponse, request: TransportRequest) => void;
 
+/** How many connections are open, in all threads that serve. */
+export interface ConnectionCount {
+  /** @returns how many there are then */
+  addConnections(change: number): number;
+}
+
 export interface ServingOptions {
   /** Null for plain HTTP. */
   readonly tls: TlsFiles | null;
   /** Connections beyond which a new one is closed at once. */
   readonly maxConnections: number;
+  /** Where they are counted, if other threads serve, too. */
+  readonly connectionCount?: ConnectionCount;
   /** Seconds in which the service itself refuses a body that has not arrived. */
   readonly requestTimeoutSeconds: number;
   /** Handlers by path, in which `{name}` stands for any part that is not empty; a part that is written out goes first. */
@@ -78,10 +86,11 @@ export interface Serving {
   readonly connectionsRefused: number;
   /**
    * Starts to listen; port 0 takes a free one.
+   * @param isShared whether other threads of this process listen on the same port; only uWebSockets.js can
    * @returns the port
    * @throws CairnlogError `precondition-failed` when the port is taken or the host is not this machine's
    */
-  listen(host: string, port: number): Promise<number>;
+  listen(host: string, port: number, isShared: boolean): Promise<number>;
   /** Takes no more connections. */
   stopListening(): void;
   /** Ends every connection at once. */

@@ -11,9 +11,15 @@ import type { TransportResponse } from "./transport.js";
 const LOOK_MS = 250;
 /** Seconds after which a client whose body found no room may try again. */
 const RETRY_AFTER_S = 2;
+/**
+ * A body that holds many requests may be as large as this number of others: then a thousand attestations by RSA keys, with
+ * titles and statements, fit. Reading four MiB of escapes would hold the event loop for 59 ms. All bodies together are
+ * bounded by `maxPendingBytes` as before.
+ */
+export const BULK_BODIES = 3;
 
 export interface UploadBounds {
-  /** Largest body. */
+  /** Largest body, but for those that hold many requests (`BULK_BODIES`). */
   readonly maxBodyBytes: number;
   /** All bodies together, arriving and being handled. */
   readonly maxPendingBytes: number;
@@ -40,7 +46,7 @@ export class Uploads {
   constructor(bounds: UploadBounds) {
     this.#bounds = bounds;
     // One body always fits.
-    this.pending = new PendingBytes(Math.max(bounds.maxPendingBytes, bounds.maxBodyBytes));
+    this.pending = new PendingBytes(Math.max(bounds.maxPendingBytes, BULK_BODIES * bounds.maxBodyBytes));
     this.#timer = setInterval(() => this.#refuseLate(), LOOK_MS).unref();
   }
 
@@ -55,9 +61,12 @@ export class Uploads {
    * too large, and a 408 when it takes too long; what comes after that is read and thrown away, so that the client gets to
    * see the answer. When the request is aborted the receiver is not called.
    * @param started when the request came, by `performance.now`
+   * @param isBulk whether the body may hold many requests
    */
-  read(response: TransportResponse, started: number, receiver: BodyReceiver): Upload {
-    const body = new Body(this.#bounds, this.pending, this.#arriving, started, receiver);
+  read(response: TransportResponse, started: number, receiver: BodyReceiver, isBulk = false): Upload {
+    const { maxBodyBytes, requestTimeoutSeconds } = this.#bounds;
+    const bounds = { maxBodyBytes: isBulk ? BULK_BODIES * maxBodyBytes : maxBodyBytes, requestTimeoutSeconds };
+    const body = new Body(bounds, this.pending, this.#arriving, started, receiver);
     response.onData((chunk, isLast) => body.take(chunk, isLast));
     return body;
   }
@@ -88,7 +97,7 @@ class Body implements Upload {
   #length = 0;
 
   constructor(
-    { maxBodyBytes, requestTimeoutSeconds }: UploadBounds,
+    { maxBodyBytes, requestTimeoutSeconds }: Pick<UploadBounds, "maxBodyBytes" | "requestTimeoutSeconds">,
     pending: PendingBytes,
     arriving: Set<Body>,
     started: number,

@@ -1,6 +1,7 @@
 /** Manifests and attestations. */
 import Type from "typebox";
 import { EntryId, Fingerprint, HexHash, LeafIndex, nullable, Pseudonym, Timestamp } from "../common.js";
+import { Problem } from "../errors.js";
 import { AUTH } from "../identity/auth.js";
 import { TreeHead } from "../log/log.js";
 
@@ -104,6 +105,60 @@ export const AttestationReceipt = Type.Object(
     signed: SignedMembers,
   },
   { title: "AttestationReceipt" },
+);
+
+/** Submissions in one batch. */
+export const MAX_SUBMISSIONS = 1000;
+
+const submissions = { minItems: 1, maxItems: MAX_SUBMISSIONS };
+
+/** What is checked of a batch as a whole. Each submission is checked and refused by itself. */
+export const BatchFrame = Type.Object({ submissions: Type.Array(Type.Unknown(), submissions) });
+
+export const SubmitAttestations = Type.Object(
+  {
+    submissions: Type.Array(SubmitAttestation, {
+      ...submissions,
+      description:
+        "Each is recorded or refused by itself. An `auth` proof belongs to the one submission that carries it.",
+    }),
+  },
+  {
+    title: "SubmitAttestations",
+    description:
+      "Bodies of POST /attestations. Those that are recorded get their entries in this order. A session holds for all. " +
+      "The body may be as large as three others.",
+  },
+);
+
+export const BatchResult = Type.Union([
+  Type.Object(
+    {
+      status: Type.Union([Type.Literal(200), Type.Literal(201)], {
+        description: "201 for a new entry, 200 for an earlier one (`duplicate`).",
+      }),
+      receipt: AttestationReceipt,
+    },
+    { title: "RecordedSubmission", description: "A submission that is on the log." },
+  ),
+  Type.Object(
+    {
+      status: Type.Integer({ description: "The status that POST /attestations would refuse it with.", minimum: 400 }),
+      problem: Problem,
+      retry_after: Type.Optional(
+        Type.Integer({ description: "Seconds after which to try again; absent if waiting does not help." }),
+      ),
+    },
+    {
+      title: "RefusedSubmission",
+      description: "A submission that is not on the log. Paths in `errors` lead into this submission.",
+    },
+  ),
+]);
+
+export const AttestationBatch = Type.Object(
+  { results: Type.Array(BatchResult, { description: "One for each submission, in the same order." }) },
+  { title: "AttestationBatch" },
 );
 
 export const SignDocument = Type.Object(

@@ -1,6 +1,12 @@
 /** Every method of the client, each with the data that must exist before the call. */
 import { randomUUID } from "node:crypto";
-import type { AssembleComposite, Client, ClientOptions } from "#cairnlog/server/client/index.js";
+import type {
+  AssembleComposite,
+  AttestedDocument,
+  AttestOptions,
+  Client,
+  ClientOptions,
+} from "#cairnlog/server/client/index.js";
 import { newManifest, newSigner } from "../../server/signers.js";
 import { all, asSigner } from "../clients.js";
 import { FILLING, HUMAN, OFFER, POLICY, type Somebody, type World } from "./world.js";
@@ -22,6 +28,13 @@ const by = ({ signer }: Somebody, act: Prepared["act"]): Prepared => ({ options:
 /** Acts with a session, so that signing in is not part of the call. */
 async function signedIn({ client, signer }: Somebody, act: Prepared["act"]): Promise<Prepared> {
   return { options: { signer, session: await client.login() }, act };
+}
+
+/** Attests documents, none of which may be refused. */
+async function attestAll(client: Client, documents: readonly AttestedDocument[], options: AttestOptions = {}) {
+  const outcomes = await all(client.attestAll(documents, options));
+  for (const { error } of outcomes) if (error) throw error;
+  return outcomes;
 }
 
 const READING: Steps = {
@@ -79,6 +92,13 @@ const READING: Steps = {
   "anchoring.status": () => ({ act: (client) => client.anchoring.status() }),
   "inbox.list": ({ bob }) => signedIn(bob, (client) => all(client.inbox.list({ unread: true }))),
   "webhooks.list": ({ ada }) => signedIn(ada, (client) => client.webhooks.list()),
+  // Behind those that read the newest entries: it is tried with all others of its method, which attest.
+  "attestAll (refused)": (world) =>
+    by(world.somebody(), async (client) => {
+      const outcomes = await all(client.attestAll([{ title: "none", content_hash: "none" }]));
+      // As JSON, an error would be an empty object.
+      return outcomes.map(({ error }) => [error?.code, error?.detail]);
+    }),
 };
 
 export const WRITING: Steps = {
@@ -100,6 +120,17 @@ export const WRITING: Steps = {
     const [eve, { document }] = [world.somebody(), newManifest()];
     await eve.client.attest(document);
     return by(eve, (client) => client.attest(document));
+  },
+  attestAll: (world) => {
+    const documents = [newManifest().document, newManifest().document];
+    const options = { pseudonym: "Eve", intent: "I wrote it.", type: "peer_review" };
+    return by(world.somebody(), (client) => attestAll(client, documents, options));
+  },
+  "attestAll (again)": async (world) => {
+    const documents = [newManifest().document, newManifest().document];
+    const eve = world.somebody();
+    await attestAll(eve.client, documents);
+    return by(eve, (client) => attestAll(client, documents));
   },
   "keys.register": (world) =>
     by(world.somebody(), (client) =>

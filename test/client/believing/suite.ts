@@ -24,6 +24,7 @@ const LOOKUPS: ReadonlySet<string> = new Set([
 ]);
 const WITH_LOOKUPS: ReadonlySet<string> = new Set([
   "attest",
+  "attestAll",
   "keys.register",
   "endorsements.accept",
   "log.since",

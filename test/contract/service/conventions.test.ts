@@ -90,6 +90,8 @@ describe("CORS", () => {
   test("no other origin may write", async () => {
     const reply = await service.post("/keys/register", {}, { origin: "https://reader.example" });
     expect(reply.headers.get("access-control-allow-origin")).toBeNull();
+    const refused = await service.get("/keys/register", { origin: "https://reader.example" });
+    expect([refused.status, refused.headers.get("access-control-allow-origin")]).toEqual([405, null]);
     const preflight = await service.send("OPTIONS", "/api/v1/keys/register", {
       headers: { origin: "https://reader.example", "access-control-request-method": "POST" },
     });

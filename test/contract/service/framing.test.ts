@@ -179,7 +179,7 @@ describe("chunks", () => {
 describe("several requests on one connection", () => {
   test("one after the other are answered in their order", async () => {
     const ids = ["a", "b", "c", "d"];
-    const received = await service.raw(ids.map((id) => get(`X-Request-Id: ${id}`)).join(""), 500);
+    const received = await service.raw(ids.map((id) => get(`X-Request-Id: ${id}`)).join(""), 10_000, ids.length);
     expect([...received.matchAll(/x-request-id: (\w+)/gi)].map((match) => match[1])).toEqual(ids);
   });
 

@@ -2,6 +2,7 @@
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { expectProblem, type Reply, startTestService, type TestService } from "../../server/harness.js";
 import { newSigner, registration } from "../../server/signers.js";
+import { postHead, slowClient, until } from "../../server/sockets.js";
 
 const limited = (settings: Record<string, string> = {}) =>
   startTestService({ SERVICE_RATE_LIMITS: "on", SERVICE_TRUSTED_PROXIES: "127.0.0.1", ...settings });
@@ -11,9 +12,9 @@ const remaining = (reply: Reply) => Number(reply.headers.get("ratelimit-remainin
 
 /** Stops the clock. Returns a function that sets it to this number of milliseconds after that moment. */
 function stopTime(): (milliseconds: number) => void {
-  const start = Date.now();
-  const day = vi.spyOn(Date, "now").mockReturnValue(start);
-  return (milliseconds) => void day.mockReturnValue(start + milliseconds);
+  const start = process.hrtime.bigint();
+  const clock = vi.spyOn(process.hrtime, "bigint").mockReturnValue(start);
+  return (milliseconds) => void clock.mockReturnValue(start + BigInt(milliseconds) * 1_000_000n);
 }
 afterEach(() => {
   vi.restoreAllMocks();
@@ -22,7 +23,8 @@ afterEach(() => {
 describe("with the default limits", () => {
   let service: TestService;
   beforeAll(async () => {
-    service = await limited();
+    // In this thread, whose clock the tests stop.
+    service = await limited({ SERVICE_FRONT_ENDS: "0" });
   });
 
   test("every answer says where the client stands", async () => {
@@ -100,6 +102,17 @@ describe("with the default limits", () => {
     expectProblem(await service.post("/keys/register", "x".repeat(2_000_000), from("192.0.2.6")), 429);
   });
 
+  test("a refusal leaves the connection usable, though its body is still on the way", async () => {
+    for (let i = 0; i < 10; i++) await service.post("/keys/register", "{", from("192.0.2.8"));
+    const address = "X-Forwarded-For: 192.0.2.8\r\n";
+    const head = postHead("/api/v1/keys/register", 20_000).replace("\r\n\r\n", `\r\n${address}\r\n`);
+    const client = await slowClient(service.url, `${head}${"x".repeat(10_000)}`);
+    await until(() => client.received().includes("HTTP/1.1 429"));
+    client.socket.write(`${"x".repeat(10_000)}GET /api/v1/log/head HTTP/1.1\r\nHost: x\r\n${address}\r\n`);
+    await until(() => client.received().includes("HTTP/1.1 200"));
+    client.socket.destroy();
+  });
+
   test("the addresses of one IPv6 /64 are one client", async () => {
     expect(remaining(await service.get("/log", from("2001:db8:0:1::1")))).toBe(99);
     expect(remaining(await service.get("/log", from("2001:db8:0:1:ffff::2")))).toBe(98);
@@ -133,6 +146,16 @@ test("without trusted proxies X-Forwarded-For is nothing", async () => {
   const statuses: number[] = [];
   for (let i = 0; i < 4; i++) statuses.push((await service.get("/log", from(`192.0.2.${i}`))).status);
   expect(statuses).toEqual([200, 200, 200, 429]);
+});
+
+test("several front ends let as many requests pass as one", async () => {
+  const service = await limited({ SERVICE_FRONT_ENDS: "3", SERVICE_RATE_LIMIT_GENERAL: "20" });
+  // Each on a connection of its own: the system spreads connections over the front ends.
+  const ask = () => service.get("/log", { ...from("192.0.2.1"), connection: "close" });
+  const replies = await Promise.all(Array.from({ length: 60 }, ask));
+  expect(replies.filter(({ status }) => status === 200)).toHaveLength(20);
+  const left = replies.filter(({ status }) => status === 200).map(remaining);
+  expect(left.sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, i) => i));
 });
 
 test("settings change the limits", async () => {

@@ -209,6 +209,11 @@ describe("every operation answers as it should", () => {
     await ask("post_attestations", 403, { body: { ...submission(ada), attestation_type: reserved } });
     await ask("post_attestations", 403, { body: { ...submission(ada, manifest), attestation_type: "publication" } });
     await ask("post_documents_sign", 403, { body: { ...step, attestation_type: reserved } });
+    const minutes = { title: "Minutes", content_hash: `sha256:${sha256("The minutes\n")}` };
+    const another = submission(ada, { document: minutes, attestations: [] });
+    const submissions = [another, { ...another, signature: ada.sign("another text") }];
+    const { results } = (await ask("post_attestations_batch", 200, { body: { submissions } })).body;
+    expect(results).toMatchObject([{ status: 201 }, { status: 422 }]);
 
     const signed = { manifest: { ...manifest, attestations: [attestation] }, source_hash: sha256("The report\n") };
     await ask("post_verify", 200, { body: signed });
@@ -416,7 +421,8 @@ describe("every operation refuses as it should", () => {
   test("400 and 413: bodies that are none, and too large ones", async () => {
     for (const operation of tour.which(hasBody)) {
       await ask(operation.id, 400, { params: nothing(operation), body: "{" });
-      await ask(operation.id, 413, { params: nothing(operation), body: " ".repeat((1 << 20) + 1) });
+      const largest = operation.id === "post_attestations_batch" ? 3 << 20 : 1 << 20;
+      await ask(operation.id, 413, { params: nothing(operation), body: " ".repeat(largest + 1) });
     }
   });
 

@@ -3,6 +3,7 @@ import { open } from "lmdb";
 import { expect, test } from "vitest";
 import { checkChunk } from "#cairnlog/engine/log/check/verify-chunk.js";
 import { Operators } from "#cairnlog/engine/log/operator/operators.js";
+import { Batch, packBatch } from "#cairnlog/engine/store/batch.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, testOperator } from "../harness.js";
 import { type Bytes, replaceInBatch, tamper } from "../tamper.js";
@@ -44,6 +45,29 @@ test("an altered id, link or stored digest is named", async () => {
     await db.put(0, row);
   });
   expect(await errorsAfter(other)).toContainEqual(expect.objectContaining({ id: 6, code: "digest-mismatch" }));
+});
+
+test("a first entry that says of one before it is a broken link", async () => {
+  const path = await builtLog();
+  await tamper(path, "batches", async (db) => {
+    const batch = new Batch(0, db.get(0)!);
+    const [first, ...others] = Array.from({ length: batch.count }, (_, i) => batch.entry(i).toString("utf8"));
+    const linked = first!.replace('"previous_hash":null', `"previous_hash":"${"0".repeat(64)}"`);
+    const entries = [linked, ...others].map((text) => Buffer.from(text));
+    await db.put(0, packBatch(entries, batch.digests, batch.heads));
+  });
+  expect(await errorsAfter(path)).toContainEqual(expect.objectContaining({ id: 1, code: "broken-link" }));
+});
+
+test("a time that goes back is named at its entry", async () => {
+  const path = await builtLog();
+  const { log } = await openTestLog({ path });
+  const { timestamp } = [...log.entries()][200]!;
+  await log.close();
+  const earlier = timestamp.replace(/^\d{4}/, "2001");
+  await tamper(path, "batches", replaceInBatch(200, `"timestamp":"${timestamp}"`, `"timestamp":"${earlier}"`));
+  const decreases = (await errorsAfter(path)).filter(({ code }) => code === "timestamp-decrease");
+  expect(decreases).toEqual([expect.objectContaining({ id: 201 })]);
 });
 
 test("an altered head is a bad root or a bad signature at its size", async () => {

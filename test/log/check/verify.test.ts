@@ -1,9 +1,13 @@
 /** Verification of many stretches: its progress, the length of its report, and cancelling it. */
 import { expect, test } from "vitest";
+import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool, type Pool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { verifyLog } from "#cairnlog/engine/log/check/verify.js";
 import { Operators } from "#cairnlog/engine/log/operator/operators.js";
-import { openTestLog, testOperator, testPool } from "../harness.js";
+import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
+import { noProjection } from "#cairnlog/engine/log/write/projection.js";
+import { openTestLog, openTestReader, testOperator, testPool } from "../harness.js";
 import { replaceHeads } from "../tamper.js";
 
 const CHUNK = 4096;
@@ -48,6 +52,16 @@ test("errors come in the order of the log, and a thousand of them at most", asyn
     ...Array.from({ length: 512 }, (_, i) => 513 + i),
     ...Array.from({ length: 488 }, (_, i) => CHUNK + 1 + i),
   ]);
+});
+
+test("a rotation that the chain of operator keys does not have is an error at its entry", async () => {
+  const path = await builtLog(1);
+  const to = operatorKey(generatePrivateKey("ed25519"));
+  await rotateOperatorKey({ path, from: testOperator, to, projection: noProjection });
+  const { operators: whole } = await openTestReader(path, to);
+  expect(await verifyLog(testPool, { path, size: 2, operators: whole.chain })).toMatchObject({ valid: true });
+  const { errors } = await verifyLog(testPool, { path, size: 2, operators });
+  expect(errors).toContainEqual(expect.objectContaining({ id: 2, code: "rotation-invalid" }));
 });
 
 test("one that is broken off checks no further stretch, and fails with the reason", async () => {

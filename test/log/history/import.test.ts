@@ -232,6 +232,15 @@ test("the operator speaks for the log since its first entry", async () => {
   await store.close();
 });
 
+test("and since the import, where the first entry is of a time to come", async () => {
+  const path = newPath();
+  await importInto(path, [ndjson(chain([{ timestamp: "2250-01-01T00:00:00.000000Z" }]))]);
+  const store = openStore({ path, mapSize: MAP_SIZE });
+  const day = 86_400_000;
+  expect(Math.abs(Date.parse(store.get("meta", "log")!.created_at) - Date.now())).toBeLessThan(day);
+  await store.close();
+});
+
 test.each([
   ["2024-02-03T04:05:06Z", "2024-02-03T04:05:06.000000Z"],
   ["2024-02-03T04:05:06.1+02:30", "2024-02-03T01:35:06.100000Z"],
@@ -346,6 +355,13 @@ test("a seam that is not where the entries have it is found by verification", as
     [9, "id-mismatch"],
     [11, "seam-missing"],
   ]);
+});
+
+test("a known digest of another algorithm is checked even if it says the entry hash", async () => {
+  const [first] = chain([{}]);
+  const digest = { algorithm: "sha3-256", digest_hex: first!.entry_hash, is_primary: false };
+  const entry = { ...first!, entry_hashes: [...first!.entry_hashes, digest] };
+  await expect(importInto(newPath(), [line(entry)])).rejects.toThrow("The sha3-256 digest does not match the content.");
 });
 
 test("unknown digests are kept and named, known ones are checked", async () => {

@@ -10,12 +10,14 @@ import { rebuildLog } from "#cairnlog/engine/log/check/repair.js";
 import { openHistory } from "#cairnlog/engine/log/history/history.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
+import { Operators } from "#cairnlog/engine/log/operator/operators.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
 import { finishEntry } from "#cairnlog/engine/log/write/entry.js";
 import { noProjection } from "#cairnlog/engine/log/write/projection.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { canonicalJson, OperatorKeys, parsePublicKey, verifyTreeHead } from "#cairnlog/engine/verify/index.js";
 import { MAP_SIZE, openTestLog, openTestReader, temporaryFolder, testOperator, testPool } from "../harness.js";
+import { chain } from "../history/entries.js";
 
 const ALGORITHMS = ["ed25519", "ecdsa-p256", "rsa-2048"] as const;
 const newKey = (algorithm: (typeof ALGORITHMS)[number] = "ed25519"): OperatorKey =>
@@ -110,6 +112,7 @@ describe("a log of three keys", () => {
         { key_id: keys[1]!.fingerprint, from_size: 4, until_size: 6, rotation: { entry_id: 4 } },
         { key_id: keys[2]!.fingerprint, from_size: 7, until_size: null, rotation: { entry_id: 7 } },
       ]);
+      expect(Operators.ofChain(reader.operators.chain).chain).toEqual(reader.operators.chain);
       expect(await reader.verify()).toMatchObject({ valid: true });
     }
     await expect(openTestReader(path, newKey())).rejects.toMatchObject({ code: "wrong-operator" });
@@ -191,6 +194,16 @@ describe("a log of three keys", () => {
   });
 });
 
+test("an imported entry that has the name of a rotation, and not its form, hands nothing over", async () => {
+  const path = join(temporaryFolder(), "log");
+  const payload = { old_fingerprint: testOperator.fingerprint };
+  const entries = chain([{ event_type: "operator_key_rotation", payload }]);
+  await importEntries({ path, signer: testOperator, mapSize: MAP_SIZE }, entries);
+  const { log } = await openTestLog({ path });
+  expect(log.operators.chain).toHaveLength(1);
+  expect(await log.verify()).toMatchObject({ valid: true, entry_count: 1 });
+});
+
 const itemsOf = (log: Log, from: number, to: number) =>
   Array.from({ length: to - from }, (_, i) => ({
     entry: log.entryJsonAt(from + i)!,
@@ -266,11 +279,11 @@ describe("a copy refuses a rotation", () => {
     const { log } = await openTestLog({ path: await rotated([first, second], [2, 1]), signer: second });
     const entry = JSON.parse(log.entryJsonAt(2)!.toString());
     const changed = canonicalJson({ ...entry.payload, ...change(entry.payload) });
-    const { json } = finishEntry({ ...entry, canonicalPayload: changed }, entry.previous_hash, null);
+    const { text } = finishEntry({ ...entry, canonicalPayload: changed }, entry.previous_hash, null);
     const path = temporaryFolder();
     const writer = await openHistory({ path, operatorKey: first.public.pem, mapSize: MAP_SIZE });
     const items = itemsOf(log, 0, 3);
-    items[2] = { ...items[2]!, entry: json };
+    items[2] = { ...items[2]!, entry: Buffer.from(text) };
     await expect(writer.add(items)).rejects.toMatchObject({ message: expect.stringMatching(sentence) });
     expect(writer.size).toBe(0);
     await writer.add(itemsOf(log, 0, 4));

@@ -1,6 +1,8 @@
 /** Times of commands and heads, the limit of waiting commands, reports about batches, and an unreadable disk. */
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Log } from "#cairnlog/engine/log/log.js";
+import { append, type PlainEvent } from "#cairnlog/engine/log/write/append.js";
+import type { Command } from "#cairnlog/engine/log/write/commands.js";
 import type { BatchReport } from "#cairnlog/engine/log/write/executor.js";
 import { openFaultyLog, openTestLog, testOperator } from "../harness.js";
 import { runIn } from "../inline.js";
@@ -119,6 +121,51 @@ describe("waiting", () => {
     release();
     await Promise.all([first, second]);
     expect([log.queued, log.batches]).toEqual([0, 2]);
+  });
+});
+
+describe("callbacks instead of a promise", () => {
+  const refusing = { name: "inline", run: () => refuse() };
+  const refuse = () => {
+    throw new Error("refused");
+  };
+
+  test("each is called once, when the disk has the batch, in the order of the commands", async () => {
+    const { log, faults } = await openFaultyLog();
+    const { until, release } = held();
+    faults.hold = until;
+    const answers: unknown[] = [];
+    const enqueue = (command: Command<{ readonly events: readonly PlainEvent[] }, void>) =>
+      log.enqueue(
+        command,
+        { events: [event] },
+        ({ receipts }) => answers.push([log.size, receipts[0]!.leaf_index]),
+        (error) => answers.push((error as Error).message),
+      );
+    enqueue(append);
+    enqueue(refusing);
+    enqueue(append);
+    await turns();
+    expect(answers).toEqual([]);
+    release();
+    await expect.poll(() => answers.length, { interval: 1 }).toBe(3);
+    await turns();
+    expect(answers).toEqual([[2, 0], "refused", [2, 1]]);
+  });
+
+  test("a command that is not accepted is refused at once", async () => {
+    const { log } = await openTestLog({ queueLimit: 1 });
+    const codes: unknown[] = [];
+    const enqueue = (refused: (error: unknown) => void) => log.enqueue(append, { events: [event] }, () => {}, refused);
+    const note = (error: unknown) => codes.push((error as { code: string }).code);
+    enqueue(note);
+    enqueue(note);
+    expect(codes).toEqual(["overloaded"]);
+    const closing = log.close();
+    enqueue(note);
+    expect(codes).toEqual(["overloaded", "closed"]);
+    await closing;
+    expect(codes).toHaveLength(2);
   });
 });
 

@@ -7,6 +7,7 @@ import Type from "typebox";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
 import { HttpServer } from "#cairnlog/server/http/app.js";
+import { Measures } from "#cairnlog/server/http/observing/measures.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { type Route, route } from "#cairnlog/server/http/route.js";
 import { Answer, headerGroup, json, jsonList, StreamedAnswer } from "#cairnlog/server/http/transport/answer.js";
@@ -79,6 +80,7 @@ const anchors = { totals: { pending: 0, confirmed: 0 }, oldestPending: () => nul
 const writing = { batches: 0, queued: 0, lastFailure: null, observeBatches: () => {} };
 const log = { size: 0, treeHead: () => null, anchors, ...writing };
 const metrics = new Metrics(log as unknown as ConstructorParameters<typeof Metrics>[0]);
+const measures = new Measures();
 const { transport } = await chooseTransport(WANTED_TRANSPORT);
 const options = {
   transport,
@@ -87,10 +89,11 @@ const options = {
   trustedProxies: [],
   bounds: { maxBodyBytes: 2 ** 20, maxPendingBytes: 2 ** 26, requestTimeoutSeconds: 30, maxConnections: 100 },
   tls: null,
-  metrics,
+  measures,
   logger: pino({ level: "silent" }),
 };
 const server = new HttpServer(options);
+metrics.watchFronts(async () => [{ thread: "writer", figures: measures.figures(server), lateness: null }]);
 let port = 0;
 let url = "";
 beforeAll(async () => {

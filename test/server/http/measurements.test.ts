@@ -3,8 +3,9 @@ import { Registry } from "prom-client";
 import { afterAll, expect, test, vi } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
 import type { BatchReport } from "#cairnlog/engine/log/write/executor.js";
+import { Measures } from "#cairnlog/server/http/observing/measures.js";
 import { Metrics } from "#cairnlog/server/http/observing/metrics.js";
-import { Tallies } from "#cairnlog/server/http/observing/tallies.js";
+import { addRequestMetrics, requestDurations } from "#cairnlog/server/http/observing/requestmetrics.js";
 
 /** A log for metrics, with a different number for each value. */
 const log = {
@@ -29,7 +30,9 @@ const http = {
   inFlight: 23,
   uploads: { arriving: 24, pending: { held: 25, givenUp: 26 } },
 };
-metrics.watchHttp({ ...http, transport: "node", answers: { waiting: 27, held: 28, givenUp: 29 } } as never);
+const measures = new Measures();
+const served = { ...http, transport: "node", answers: { waiting: 27, held: 28, givenUp: 29 } } as const;
+metrics.watchFronts(async () => [{ thread: "writer", figures: measures.figures(served), lateness: null }]);
 metrics.watchDisk({ freeBytes: () => 31, usage: { fileBytes: 32, mapBytes: 33, readers: 34 } } as never);
 const anchoring = { failures: 41, due: false, since: 42 };
 metrics.watchAnchoring({
@@ -200,7 +203,9 @@ test("the process is this one", async () => {
 test("how late timers came since the last look", async () => {
   const quantiles = async () => {
     const seen = await samples();
-    return ["0.5", "0.99", "1"].map((quantile) => seen[`nodejs_eventloop_delay_seconds{quantile="${quantile}"}`]!);
+    return ["0.5", "0.99", "1"].map(
+      (quantile) => seen[`nodejs_eventloop_delay_seconds{thread="writer",quantile="${quantile}"}`]!,
+    );
   };
   const pause = () => new Promise((resolve) => setTimeout(resolve, 100));
   await quantiles();
@@ -220,10 +225,10 @@ test("how late timers came since the last look", async () => {
 });
 
 test("refusals by code, clients that disconnected, and the version", async () => {
-  metrics.refused("gone");
-  metrics.refused("gone");
-  metrics.refused("not-found");
-  metrics.aborted();
+  measures.refused("gone");
+  measures.refused("gone");
+  measures.refused("not-found");
+  measures.aborted();
   const seen = await samples();
   expect(seen['cairnlog_refusals_total{code="gone"}']).toBe(2);
   expect(seen['cairnlog_refusals_total{code="not-found"}']).toBe(1);
@@ -263,7 +268,10 @@ test("batches by size, and the duration of each stage", async () => {
 
 test("requests by method, route and status, and how long they took", async () => {
   const registry = new Registry();
-  const tallies = new Tallies(registry);
+  const counting = new Measures();
+  const { tallies } = counting;
+  const fronts = () => [counting.figures(served)];
+  addRequestMetrics(registry, fronts);
   const [get, post, unused] = [tallies.open("GET", "/a"), tallies.open("POST", "/a"), tallies.open("GET", "/b")];
   const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
   // One request at each bound, and one beyond all of them.
@@ -272,8 +280,9 @@ test("requests by method, route and status, and how long they took", async () =>
   post.answered(200, 0.0011);
   post.answered(200, 0.0012);
   expect(unused.statuses.size).toBe(0);
-  const text = await registry.metrics();
-  const lines = text.split("\n").filter((line) => line && !line.startsWith("#"));
+  const shown = async () => `${await registry.metrics()}\n${requestDurations(fronts())}`;
+  const text = async () => (await shown()).split("\n").filter((line) => /^cairnlog_http_request/.test(line));
+  const lines = await text();
   const duration = "cairnlog_http_request_duration_seconds";
   const buckets = (method: string, counts: readonly number[]) =>
     [...bounds, "+Inf"].map(
@@ -295,7 +304,7 @@ test("requests by method, route and status, and how long they took", async () =>
     `${duration}_count{method="POST",route="/a"} 2`,
   ]);
   // A second reading counts nothing twice.
-  expect((await registry.metrics()).split("\n").filter((line) => line && !line.startsWith("#"))).toEqual(lines);
+  expect(await text()).toEqual(lines);
 });
 
 test("the text is written ten times a second at most, once for all who wait", async () => {

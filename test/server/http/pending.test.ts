@@ -53,3 +53,16 @@ test("the limit is never exceeded, and the oldest body makes room", () => {
     }),
   );
 });
+
+test("nobody is given up where that would not make room enough", () => {
+  const pending = new PendingBytes(100);
+  const held = (bytes: number) => {
+    const share = pending.open(() => expect.unreachable());
+    expect(share.resize(bytes)).toBe(true);
+    return share;
+  };
+  held(60).settle();
+  held(30);
+  expect(pending.open(() => {}).resize(50)).toBe(false);
+  expect(pending.held).toBe(90);
+});

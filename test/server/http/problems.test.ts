@@ -1,7 +1,17 @@
 /** Errors: the status and headers of every code, and the part of an error that the client sees. */
 import { expect, test } from "vitest";
 import { CairnlogError, type ErrorCode } from "#cairnlog/engine/error.js";
-import { codesOf, HttpError, problemAnswer, rateLimited, refusalCode, within } from "#cairnlog/server/http/problems.js";
+import {
+  codesOf,
+  HttpError,
+  partRefusal,
+  problemAnswer,
+  rateLimited,
+  refusalCode,
+  within,
+} from "#cairnlog/server/http/problems.js";
+
+const STANDING = { name: "general", limit: 50, window: 60, remaining: 0, reset: 60, exceeded: true } as const;
 
 const ENGINE: Readonly<Record<ErrorCode, number>> = {
   "unsupported-commitment": 400,
@@ -124,9 +134,24 @@ test("details of an error take precedence over the table: seconds to wait, wrong
   expect(answerTo(new CairnlogError("rate-limited", "Wait.", { retryAfter: 0 })).headers).toEqual({
     "retry-after": "0",
   });
-  const limited = answerTo(rateLimited("general", 9));
+  const limited = answerTo(rateLimited({ ...STANDING, reset: 9 }));
   expect(limited).toMatchObject({ status: 429, headers: { "retry-after": "9" }, body: { code: "rate-limited" } });
-  expect(limited.body.detail).toContain('"general"');
+  expect(limited.body.detail).toBe('The limit "general" is used up. Try again in 9 seconds.');
+});
+
+test("a body that holds more requests than are left is told how many may come", () => {
+  const { status, headers, body } = answerTo(rateLimited({ ...STANDING, remaining: 12, reset: 9 }, 100));
+  expect([status, headers]).toEqual([429, { "retry-after": "9" }]);
+  expect(body.detail).toBe(
+    'The limit "general" has 12 of 50 left, and this holds 100; nothing was done. Try again in 9 seconds, or send fewer.',
+  );
+});
+
+test("the refusal of a part of a body is the same problem, and says when to try again", () => {
+  const busy = new CairnlogError("overloaded", SECRET, { retryAfter: 7 });
+  expect(partRefusal(busy)).toEqual({ status: 503, problem: answerTo(busy).body, retry_after: 7 });
+  const absent = new CairnlogError("not-found", "No.");
+  expect(partRefusal(absent)).toEqual({ status: 404, problem: answerTo(absent).body });
 });
 
 test.each([new Error(SECRET), SECRET, undefined])("anything else is a bare 500: %s", (error) => {

@@ -38,6 +38,27 @@ test("no verdict outlives its second because the clock was set back", async () =
   day.mockRestore();
 });
 
+test("it warns below 1 GiB of free disk", async () => {
+  const operator = operatorKey(generatePrivateKey("ed25519"));
+  const log = { size: 0, operators: Operators.of(operator.public), failure: null, lastFailure: null } as never;
+  const parts = { log, operator, stuck: () => [], minFreeBytes: 0 };
+  const warnings = (free: number) => new Readiness({ ...parts, freeBytes: () => free }).check();
+  expect(await warnings(1024 * MIB)).toEqual([]);
+  expect(await warnings(1024 * MIB - 1)).toEqual(["1023 MiB are free on the disk of the data directory."]);
+});
+
+test("a front end that gives no sign is named", async () => {
+  const operator = operatorKey(generatePrivateKey("ed25519"));
+  const log = { size: 0, operators: Operators.of(operator.public), failure: null, lastFailure: null } as never;
+  const parts = { log, operator, freeBytes: () => 2 ** 40, minFreeBytes: 0 };
+  const examine = (stuck: readonly string[]) => new Readiness({ ...parts, stuck: () => stuck }).check();
+  expect(await examine([])).toEqual([]);
+  await expect(examine(["front-2", "front-5"])).rejects.toMatchObject({
+    status: 503,
+    message: expect.stringContaining("front-2, front-5"),
+  });
+});
+
 test("after a batch that could not be written, it tries to write without a request", async () => {
   const operator = operatorKey(generatePrivateKey("ed25519"));
   let writable = false;
@@ -49,7 +70,8 @@ test("after a batch that could not be written, it tries to write without a reque
     lastFailure: { code: "storage-failed" } as CairnlogError,
     tryWriting: () => (writable ? Promise.resolve() : Promise.reject(new Error("full"))),
   };
-  const examine = () => new Readiness({ log, operator, freeBytes: () => 2 ** 40, minFreeBytes: 0 }).check();
+  const examine = () =>
+    new Readiness({ log, operator, stuck: () => [], freeBytes: () => 2 ** 40, minFreeBytes: 0 }).check();
   await expect(examine()).rejects.toMatchObject({
     status: 503,
     message: expect.stringContaining("could not be written"),
@@ -57,6 +79,12 @@ test("after a batch that could not be written, it tries to write without a reque
   writable = true;
   expect(await examine()).toEqual([]);
   await expect(
-    new Readiness({ log: { ...log, size: 1 }, operator, freeBytes: () => 2 ** 40, minFreeBytes: 0 }).check(),
+    new Readiness({
+      log: { ...log, size: 1 },
+      operator,
+      stuck: () => [],
+      freeBytes: () => 2 ** 40,
+      minFreeBytes: 0,
+    }).check(),
   ).rejects.toMatchObject({ status: 503, message: expect.stringContaining("no valid tree head") });
 });

@@ -16,6 +16,9 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
+/** The clock that is set here is that of this thread, so it serves, too. */
+const ONE_THREAD = { SERVICE_FRONT_ENDS: "0" };
+
 /** From now on the clock differs from the real time by this much. */
 function setDay(ahead: number): void {
   vi.spyOn(Date, "now").mockImplementation(() => realNow() + ahead);
@@ -32,7 +35,7 @@ test("appends, sessions, challenges and deliveries go on when the time of day is
     told.add(JSON.parse(body.toString()).data.entry_id);
     response.writeHead(204).end();
   };
-  const service = await startTestService({ SERVICE_WEBHOOK_ALLOW_PRIVATE: "on" });
+  const service = await startTestService({ ...ONE_THREAD, SERVICE_WEBHOOK_ALLOW_PRIVATE: "on" });
   const signer = await registeredSigner(service);
   const subscription = { url: receiver.url, events: ["attestation.created"] };
   expect((await service.post("/webhooks", subscription, await bearerOf(service, signer))).status).toBe(200);
@@ -59,7 +62,7 @@ test("appends, sessions, challenges and deliveries go on when the time of day is
 });
 
 test("a challenge and a session end when the time of day passes their end, and new ones do not", async () => {
-  const service = await startTestService();
+  const service = await startTestService(ONE_THREAD);
   const signer = await registeredSigner(service);
   const { challenge_id, nonce } = await challengeOf(service, signer);
   const bearer = await bearerOf(service, signer);

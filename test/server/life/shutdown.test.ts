@@ -101,6 +101,17 @@ test("a port in use is refused with a message, and nothing stays open", async ()
   await second.close();
 });
 
+test("a port that is asked for by its number is one service's alone", async () => {
+  const earlier = await startTestService();
+  const PORT = `${earlier.server.address.port}`;
+  await earlier.close();
+  const service = await startTestService({ PORT });
+  await expect(startServer(readSettings({ ...testEnvironment(), PORT }))).rejects.toMatchObject({
+    code: "precondition-failed",
+  });
+  expect((await service.get("/health")).status).toBe(200);
+});
+
 test("the operator key is made in the data directory, for its owner alone", async () => {
   const dataDir = join(temporaryFolder(), "deep", "down");
   const service = await startTestService({ SERVICE_DATA_DIR: dataDir });

@@ -80,6 +80,21 @@ test("one table added to another is as if all had come to one", () => {
   );
 });
 
+test("packed for another thread and added there, it is as if all had come there", () => {
+  fc.assert(
+    fc.property(entries, fc.nat(60), (all, at) => {
+      const [earlier, later] = [all.slice(0, at), all.slice(at)];
+      const base = later[0]?.index ?? 0;
+      const sent = file(later);
+      const words = new Int32Array(new SharedArrayBuffer(4 * sent.packedWords));
+      sent.pack(words, base);
+      const table = file(earlier);
+      table.addPacked(words, base);
+      expectSame(table, model(all));
+    }),
+  );
+});
+
 test("a range is every posting whose term is in it", () => {
   fc.assert(
     fc.property(entries, term, term, (all, low, high) => {

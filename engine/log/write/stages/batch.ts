@@ -1,7 +1,7 @@
 /** A batch on its way through the sequencer's stages: formed, signed, written, answered. */
+import type { JoinedEntries } from "../../../store/batch.js";
 import type { Layer, TileChange } from "../../../store/changeset.js";
 import type { Command } from "../commands.js";
-import type { FinishedEntry } from "../entry.js";
 import type { Committed } from "../executor.js";
 import type { LoggedEvent } from "../projection.js";
 
@@ -16,7 +16,9 @@ export interface Waiting {
 /** A command that has run: how it ends once its batch is on disk. */
 export interface Ran {
   readonly waiting: Waiting;
-  readonly outcome: { readonly value: unknown } | { readonly error: unknown };
+  readonly isRefused: boolean;
+  /** What it returned, or why it was refused. */
+  readonly outcome: unknown;
   /** Its events are numbers [from, to) of the batch. */
   readonly from: number;
   readonly to: number;
@@ -28,7 +30,9 @@ export interface FormedBatch {
   readonly layer: Layer;
   readonly ran: readonly Ran[];
   readonly events: readonly LoggedEvent[];
-  readonly entries: readonly FinishedEntry[];
+  readonly entries: JoinedEntries;
+  /** Entry hash of every entry, hex. */
+  readonly entryHashes: readonly string[];
   /** Entry hash of every entry, 32 bytes each. */
   readonly digests: Buffer;
   /** Root of every new size, 32 bytes each. */
@@ -38,4 +42,14 @@ export interface FormedBatch {
   readonly tiles: readonly TileChange[];
   /** Seconds it took to form. */
   readonly forming: number;
+}
+
+/** The heads of a batch, one for every size. */
+export interface SignedHeads {
+  /** Of all heads, canonical form. */
+  readonly timestamp: string;
+  /** Hex. */
+  readonly roots: readonly string[];
+  /** One after the other, all of one length. */
+  readonly signatures: Buffer;
 }

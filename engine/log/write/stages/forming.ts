@@ -2,7 +2,7 @@
  * First stage: commands in, a formed batch out. Runs the commands, hashes and links their entries, extends the trees. All of
  * it is synchronous, and all of it is memory: if we crash here, nothing has happened.
  */
-import { BATCH_BYTES, BATCH_EVENTS } from "../../../store/batch.js";
+import { joinEntries } from "../../../store/batch.js";
 import { Layer } from "../../../store/changeset.js";
 import type { TermTable } from "../../../store/postings/termtable.js";
 import { HASH } from "../../../store/schema.js";
@@ -11,7 +11,7 @@ import { type Clock, formatTimestamp } from "../../clock.js";
 import type { CommittedRows } from "../committed.js";
 import { finishEntry, type SecondaryDigests } from "../entry.js";
 import { addDigestTerm, addLogTerms, type Projection } from "../projection.js";
-import { BatchTransaction, type Draft } from "../transaction.js";
+import { BatchTransaction } from "../transaction.js";
 import type { FormedBatch, Ran, Waiting } from "./batch.js";
 
 export interface FormingParts {
@@ -46,48 +46,57 @@ export class Forming {
     const firstIndex = frontier.size;
     const parts = { store: this.#committed, postings, projection };
     const transaction = new BatchTransaction(parts, this.#layers, layer, frontier);
-    const { drafts } = transaction;
+    const { events } = transaction;
     const ran: Ran[] = [];
     for (const waiting of queue) {
-      if (drafts.length >= BATCH_EVENTS || transaction.bytes >= BATCH_BYTES) break;
-      const from = drafts.length;
+      if (transaction.isFull) break;
+      const from = events.length;
       const now = Math.max(clock(), frontier.lastTimestamp);
-      let outcome: Ran["outcome"];
+      let outcome: unknown;
+      let isRefused = false;
       try {
-        outcome = { value: transaction.run(waiting.command, waiting.input, formatTimestamp(now)) };
+        outcome = transaction.run(waiting.command, waiting.input, formatTimestamp(now));
         frontier.lastTimestamp = now;
       } catch (error) {
-        outcome = { error };
+        outcome = error;
+        isRefused = true;
       }
-      ran.push({ waiting, outcome, from, to: drafts.length });
+      ran.push({ waiting, isRefused, outcome, from, to: events.length });
     }
     this.#layers.push(layer);
-    const finished = this.#finish(layer, drafts);
-    return { firstIndex, layer, ran, ...finished, forming: (performance.now() - started) / 1000 };
+    const finished = this.#finish(layer, transaction);
+    return { firstIndex, layer, ran, events, ...finished, forming: (performance.now() - started) / 1000 };
   }
 
   /** Hashes and links the entries of a batch and extends the trees by them. */
   #finish(
     layer: Layer,
-    drafts: readonly Draft[],
-  ): Pick<FormedBatch, "events" | "entries" | "digests" | "roots" | "tiles" | "headTimestamp"> {
+    { events, payloads }: BatchTransaction,
+  ): Pick<FormedBatch, "entries" | "entryHashes" | "digests" | "roots" | "tiles" | "headTimestamp"> {
     const { applier, secondaryDigests, clock } = this.#parts;
     const { frontier } = applier;
-    const digests = Buffer.allocUnsafe(HASH * drafts.length);
-    const entries = drafts.map(({ event, canonicalPayload }, i) => {
-      const { id, timestamp, event_type } = event;
-      const entry = finishEntry({ id, timestamp, event_type, canonicalPayload }, frontier.lastHash, secondaryDigests);
-      frontier.lastHash = entry.entryHash;
+    const { terms } = layer;
+    const digests = Buffer.allocUnsafe(HASH * events.length);
+    const texts: string[] = [];
+    const entryHashes: string[] = [];
+    for (let i = 0; i < events.length; i++) {
+      const event = events[i]!;
+      const { id, timestamp, event_type, leafIndex } = event;
+      const draft = { id, timestamp, event_type, canonicalPayload: payloads[i]! };
+      const { text, entryHash, further } = finishEntry(draft, frontier.lastHash, secondaryDigests);
+      frontier.lastHash = entryHash;
       frontier.lastId = id;
-      digests.write(entry.entryHash, HASH * i, "hex");
-      addLogTerms(event, layer.terms);
-      for (const digest of entry.digests) addDigestTerm(digest, event.leafIndex, layer.terms);
-      return entry;
-    });
-    const { roots, tiles } = drafts.length ? frontier.extend(digests) : { roots: digests, tiles: [] };
+      digests.write(entryHash, HASH * i, "hex");
+      addLogTerms(event, terms);
+      addDigestTerm(entryHash, leafIndex, terms);
+      for (const { digest_hex } of further) addDigestTerm(digest_hex, leafIndex, terms);
+      texts.push(text);
+      entryHashes.push(entryHash);
+    }
+    const { roots, tiles } = events.length ? frontier.extend(digests) : { roots: digests, tiles: [] };
     const headTimestamp = Math.max(clock(), frontier.lastTimestamp);
-    if (drafts.length) frontier.lastTimestamp = headTimestamp;
-    return { events: drafts.map(({ event }) => event), entries, digests, roots, tiles, headTimestamp };
+    if (events.length) frontier.lastTimestamp = headTimestamp;
+    return { entries: joinEntries(texts), entryHashes, digests, roots, tiles, headTimestamp };
   }
 
   /** The batch is on disk, or will never be: later ones read what the disk says. */

@@ -1,11 +1,11 @@
-/** Second stage: a formed batch in, the signature of each of its heads out. */
+/** Second stage: a formed batch in, its signed heads out. */
 import type { ServerKey } from "../../../crypto/keys/spki.js";
 import { CairnlogError } from "../../../error.js";
+import { HASH } from "../../../store/schema.js";
 import { treeHeadText } from "../../../verify/tree/treehead.js";
 import { formatTimestamp } from "../../clock.js";
 import { type Signer, signatures } from "../signer.js";
-import { rootHex } from "./answers.js";
-import type { FormedBatch } from "./batch.js";
+import type { FormedBatch, SignedHeads } from "./batch.js";
 
 export class Signing {
   readonly #signer: Signer;
@@ -17,19 +17,39 @@ export class Signing {
     this.#operatorKey = operatorKey;
   }
 
-  /** @throws CairnlogError `signer-unavailable` */
-  async sign({ entries, roots, headTimestamp, firstIndex }: FormedBatch): Promise<readonly Uint8Array[]> {
-    if (!entries.length) return [];
+  /** @returns the heads; none for a batch without entries. @throws CairnlogError `signer-unavailable` */
+  async sign({ events, roots, headTimestamp, firstIndex }: FormedBatch): Promise<SignedHeads> {
     const timestamp = formatTimestamp(headTimestamp);
-    const messages = entries.map((_, i) =>
-      Buffer.from(treeHeadText(rootHex(roots, i), firstIndex + i + 1, timestamp), "latin1"),
-    );
+    const rootTexts: string[] = [];
+    if (!events.length) return { timestamp, roots: rootTexts, signatures: NO_SIGNATURES };
+    const rootBytes = Buffer.from(roots.buffer, roots.byteOffset, roots.length);
+    const texts: string[] = [];
+    for (let i = 0; i < events.length; i++) {
+      const root = rootBytes.toString("hex", HASH * i, HASH * (i + 1));
+      rootTexts.push(root);
+      texts.push(treeHeadText(root, firstIndex + i + 1, timestamp));
+    }
     try {
-      return await signatures(this.#signer, this.#operatorKey, messages);
+      const signed = await signatures(this.#signer, this.#operatorKey, encoded(texts));
+      return { timestamp, roots: rootTexts, signatures: signed };
     } catch (cause) {
       throw new CairnlogError("signer-unavailable", "The operator key cannot sign, so nothing was appended.", {
         cause,
       });
     }
   }
+}
+
+const NO_SIGNATURES = Buffer.alloc(0);
+
+/** The bytes of ASCII texts, in one piece of memory. */
+function encoded(texts: readonly string[]): Uint8Array[] {
+  const joined = texts.join("");
+  const bytes = Buffer.allocUnsafeSlow(joined.length);
+  bytes.write(joined, "latin1");
+  let end = 0;
+  return texts.map(({ length }) => {
+    end += length;
+    return new Uint8Array(bytes.buffer, end - length, length);
+  });
 }

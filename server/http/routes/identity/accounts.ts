@@ -1,5 +1,5 @@
 /** Accounts: opening, recovery, and further keys. */
-import type { Registry } from "../../../../engine/registry/registry.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import {
   EnrollCredential,
   Enrolled,
@@ -11,7 +11,7 @@ import {
 import { type Route, route } from "../../route.js";
 import { limitKey } from "../../transport/client-address.js";
 
-export function accountRoutes({ accounts, credentials }: Pick<Registry, "accounts" | "credentials">): Route[] {
+export function accountRoutes({ accounts, credentials }: Pick<Served, "accounts" | "credentials">): Route[] {
   return [
     route({
       method: "POST",

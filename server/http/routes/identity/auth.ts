@@ -1,5 +1,5 @@
 /** Authentication: challenges, sessions, passwords. */
-import type { Registry } from "../../../../engine/registry/registry.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import {
   Challenge,
   ChallengeRequest,
@@ -13,7 +13,7 @@ import { type Route, route } from "../../route.js";
 import type { Sessions } from "../../sessions.js";
 
 export function authRoutes(
-  { challenges, passwords }: Pick<Registry, "challenges" | "passwords">,
+  { challenges, passwords }: Pick<Served, "challenges" | "passwords">,
   sessions: Sessions,
   gate: Gate,
 ): Route[] {

@@ -1,5 +1,5 @@
 /** The key registry. */
-import type { Registry } from "../../../../engine/registry/registry.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import { PageQuery } from "../../../wire/common.js";
 import {
   KeyDetail,
@@ -19,7 +19,7 @@ import { within } from "../../problems.js";
 import { type Route, route } from "../../route.js";
 
 export function keyRoutes(
-  { keys, keyLifecycle, passwords }: Pick<Registry, "keys" | "keyLifecycle" | "passwords">,
+  { keys, keyLifecycle, passwords }: Pick<Served, "keys" | "keyLifecycle" | "passwords">,
   gate: Gate,
 ): Route[] {
   return [

@@ -3,13 +3,13 @@
  * on request.
  */
 import type { Log } from "../../../../engine/log/log.js";
-import type { Anchoring } from "../../../anchoring/anchoring.js";
 import { Anchored, AnchorStatus } from "../../../wire/log/anchoring.js";
 import { TreeHead } from "../../../wire/log/log.js";
 import type { Gate } from "../../gate.js";
 import { type Route, route } from "../../route.js";
+import type { Services } from "../../services.js";
 
-export function anchoringRoutes(log: Log, anchoring: Anchoring, gate: Gate): Route[] {
+export function anchoringRoutes(log: Log, anchoring: Services["anchoring"], gate: Gate): Route[] {
   return [
     route({
       method: "POST",

@@ -3,7 +3,7 @@ import { CairnlogError } from "../../../../engine/error.js";
 import type { Log } from "../../../../engine/log/log.js";
 import type { Criteria } from "../../../../engine/log/read/query.js";
 import { type ExportScope, scopeCriteria } from "../../../../engine/registry/auditexport.js";
-import type { Registry } from "../../../../engine/registry/registry.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import type { Entry } from "../../../../engine/verify/entry.js";
 import { csvHeader, csvLine } from "../../../export/csv.js";
 import { AuditCsv, AuditExport, AuditExportQuery, EXPORT_REACH } from "../../../wire/log/audit-export.js";
@@ -16,7 +16,7 @@ const CSV_TYPE = "text/csv; charset=utf-8";
 /** Minimum bytes of a chunk, except the last. */
 const CHUNK_BYTES = 64 * 1024;
 
-export function auditExportRoutes(registry: Pick<Registry, "log" | "queries">): Route[] {
+export function auditExportRoutes(registry: Pick<Served, "log" | "queries">): Route[] {
   const { log } = registry;
   return [
     route({

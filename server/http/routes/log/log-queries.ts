@@ -1,7 +1,7 @@
 /** Finding entries: filters, search, by fingerprint, audit trail. Lists are ordered from oldest to newest. */
 import { CairnlogError } from "../../../../engine/error.js";
 import type { Criteria } from "../../../../engine/log/read/query.js";
-import type { Registry } from "../../../../engine/registry/registry.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import { PageQuery } from "../../../wire/common.js";
 import { AuditTrailQuery, EntryPage, FingerprintParams, LogQuery } from "../../../wire/log/log.js";
 import { dateRange } from "../../dates.js";
@@ -11,7 +11,7 @@ import { entryPage } from "./pages.js";
 /** Maximum number of parts of a comma-separated parameter. Each part is a separate search. */
 const MAX_PARTS = 32;
 
-export function logQueryRoutes(registry: Pick<Registry, "log" | "queries" | "keys">): Route[] {
+export function logQueryRoutes(registry: Pick<Served, "log" | "queries" | "keys">): Route[] {
   const { log, keys } = registry;
   return [
     route({

@@ -1,11 +1,10 @@
 /** Probes and metrics. */
 import Type from "typebox";
-import type { Registry } from "../../../../engine/registry/registry.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import { VERSION } from "../../../version.js";
 import { Alive, Health, Ready } from "../../../wire/health.js";
-import type { Metrics } from "../../observing/metrics.js";
-import type { Readiness } from "../../observing/readiness.js";
 import { type Route, route } from "../../route.js";
+import type { Services } from "../../services.js";
 import { Answer } from "../../transport/answer.js";
 import type { ChosenTransport } from "../../transport/choose.js";
 
@@ -19,9 +18,9 @@ export const UWS_DOES_NOT_LOAD =
 
 /** `GET /api/v1/health`, `/livez`, `/readyz`, `/metrics`. */
 export function healthRoutes(
-  { credentials }: Pick<Registry, "credentials">,
-  readiness: Readiness,
-  metrics: Metrics,
+  { credentials }: Pick<Served, "credentials">,
+  readiness: Services["readiness"],
+  metrics: Services["metrics"],
   { transport, whyNotUws }: ChosenTransport,
   isReadOnly: boolean,
 ): Route[] {

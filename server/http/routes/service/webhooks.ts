@@ -1,10 +1,10 @@
 /** Webhook subscriptions. */
-import type { Registry } from "../../../../engine/registry/registry.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import { Subscribe, Webhook, WebhookList, WebhookParams } from "../../../wire/webhooks.js";
 import type { Gate } from "../../gate.js";
 import { type Route, route } from "../../route.js";
 
-export function webhookRoutes({ webhooks }: Pick<Registry, "webhooks">, gate: Gate): Route[] {
+export function webhookRoutes({ webhooks }: Pick<Served, "webhooks">, gate: Gate): Route[] {
   return [
     route({
       method: "POST",

@@ -1,19 +1,27 @@
 /** Signing: a manifest and a signature become an entry of the log. */
 import Type from "typebox";
 import { signDocument } from "../../../../engine/registry/attestations/documents.js";
-import type { Registry } from "../../../../engine/registry/registry.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import {
+  AttestationBatch,
   AttestationReceipt,
+  BatchFrame,
   PreparedDocument,
   SignDocument,
   SubmitAttestation,
+  SubmitAttestations,
 } from "../../../wire/signing/attestations.js";
 import type { Gate } from "../../gate.js";
+import { checker } from "../../input.js";
 import { type Route, route } from "../../route.js";
 
 const REFUSALS = [401, 403, 404, 409, 410];
+/** The header of a submission in a batch: the batch's own header is read once, for all of them. */
+const NO_HEADER = { request: { authorization: "" } };
 
-export function attestationRoutes({ attestations }: Pick<Registry, "attestations">, gate: Gate): Route[] {
+const checkSubmission = checker(SubmitAttestation);
+
+export function attestationRoutes({ attestations }: Pick<Served, "attestations">, gate: Gate): Route[] {
   return [
     route({
       method: "POST",
@@ -26,6 +34,32 @@ export function attestationRoutes({ attestations }: Pick<Registry, "attestations
       refusals: REFUSALS,
       limit: "attestation",
       handle: ({ body, proof }) => attestations.submit(body, proof),
+    }),
+    route({
+      method: "POST",
+      path: "/api/v1/attestations/batch",
+      summary: "Record up to 1000 signed attestations; each is recorded or refused by itself",
+      proving: "optional",
+      authorize: (asking) => gate.shownKey(asking, null),
+      body: SubmitAttestations,
+      bulk: { frame: BatchFrame, count: ({ submissions }) => submissions.length },
+      answer: AttestationBatch,
+      refusals: [401, 403],
+      limit: "attestation",
+      async handle({ body, proof }, refusal) {
+        // As with a single submission, a proof of its own counts before the session, and is checked before its form.
+        const settled = await attestations.submitAll(body.submissions, async (submission) => {
+          const possession = (await gate.shownKey(NO_HEADER, submission)) ?? proof;
+          checkSubmission(submission);
+          return { submission, possession };
+        });
+        const results = settled.map((one) =>
+          one.status === "fulfilled"
+            ? { status: one.value.duplicate ? (200 as const) : (201 as const), receipt: one.value }
+            : refusal(one.reason),
+        );
+        return { results };
+      },
     }),
     route({
       method: "POST",

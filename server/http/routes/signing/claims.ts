@@ -1,5 +1,5 @@
 /** Encrypted claims: posting, looking up, and revealing one to the service. */
-import type { Registry } from "../../../../engine/registry/registry.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import {
   ClaimPage,
   ClaimParams,
@@ -15,7 +15,7 @@ import { within } from "../../problems.js";
 import { type Route, route } from "../../route.js";
 import { jsonList } from "../../transport/answer.js";
 
-export function claimRoutes({ claims }: Pick<Registry, "claims">, gate: Gate): Route[] {
+export function claimRoutes({ claims }: Pick<Served, "claims">, gate: Gate): Route[] {
   return [
     route({
       method: "POST",

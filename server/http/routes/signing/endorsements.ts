@@ -1,7 +1,7 @@
 /** Endorsements between keys, alerts on keys, and the types of external identifiers. */
 import { CairnlogError } from "../../../../engine/error.js";
 import { IDENTIFIER_TYPES } from "../../../../engine/registry/endorsements/identifiers.js";
-import type { Registry } from "../../../../engine/registry/registry.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import { PageQuery } from "../../../wire/common.js";
 import { KeyParams } from "../../../wire/identity/keys.js";
 import { Entry } from "../../../wire/log/log.js";
@@ -25,7 +25,7 @@ import type { Request } from "../../transport/request.js";
 
 const WRITE_REFUSALS = [401, 403, 404, 409, 410];
 
-type Parts = Pick<Registry, "endorsements" | "endorsementQueries">;
+type Parts = Pick<Served, "endorsements" | "endorsementQueries">;
 
 export function endorsementRoutes(parts: Parts, gate: Gate): Route[] {
   return [...writeRoutes(parts, gate), ...readRoutes(parts)];

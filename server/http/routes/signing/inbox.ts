@@ -1,10 +1,10 @@
 /** The inbox of the session's key. Nobody else can read it: notifications are private. */
-import type { Registry } from "../../../../engine/registry/registry.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import { InboxQuery, Notification, NotificationPage, NotificationParams } from "../../../wire/signing/inbox.js";
 import type { Gate } from "../../gate.js";
 import { type Route, route } from "../../route.js";
 
-export function inboxRoutes({ inbox }: Pick<Registry, "inbox">, gate: Gate): Route[] {
+export function inboxRoutes({ inbox }: Pick<Served, "inbox">, gate: Gate): Route[] {
   return [
     route({
       method: "GET",

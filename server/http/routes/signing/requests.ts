@@ -1,7 +1,7 @@
 /** Attestation requests, their answers, and the policies that filter them. */
 import { CairnlogError } from "../../../../engine/error.js";
 import { canonicalFingerprint } from "../../../../engine/registry/keys/events.js";
-import type { Registry } from "../../../../engine/registry/registry.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import { MAX_FINGERPRINT_CHARACTERS } from "../../../../engine/registry/requests/input.js";
 import { fits } from "../../../../engine/verify/json/shape.js";
 import { KeyParams } from "../../../wire/identity/keys.js";
@@ -21,7 +21,7 @@ import type { Gate, Proof } from "../../gate.js";
 import { type Route, route } from "../../route.js";
 import type { Request } from "../../transport/request.js";
 
-type Parts = Pick<Registry, "requests" | "requestQueries" | "policies">;
+type Parts = Pick<Served, "requests" | "requestQueries" | "policies">;
 
 const WRITE_REFUSALS = [401, 403, 404, 409, 410];
 

@@ -1,7 +1,7 @@
 /** Trust: the graph of endorsements, trust configurations, and the service's trust in keys. */
 
 import type { GraphAnswer } from "../../../../engine/registry/graph/graphs.js";
-import type { Registry } from "../../../../engine/registry/registry.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import { turn } from "../../../../engine/turns.js";
 import { PageQuery } from "../../../wire/common.js";
 import { KeyParams } from "../../../wire/identity/keys.js";
@@ -23,7 +23,7 @@ import type { Request } from "../../transport/request.js";
 const ROWS = 512;
 const WRITE_REFUSALS = [401, 403, 404, 409, 410];
 
-type Parts = Pick<Registry, "graphs" | "keys" | "trust" | "trustConfigs" | "endorsementQueries">;
+type Parts = Pick<Served, "graphs" | "keys" | "trust" | "trustConfigs" | "endorsementQueries">;
 
 export function trustRoutes(parts: Parts, gate: Gate): Route[] {
   return [...graphRoutes(parts), ...configReadRoutes(parts), ...configWriteRoutes(parts, gate)];

@@ -1,10 +1,10 @@
 /** Verification of a manifest against the hash of a source. */
 import { verifyComposite } from "../../../../engine/registry/attestations/composites.js";
-import type { Registry } from "../../../../engine/registry/registry.js";
+import type { Served } from "../../../../engine/registry/registry.js";
 import { VerificationResult, VerifyManifest } from "../../../wire/signing/verification.js";
 import { type Route, route } from "../../route.js";
 
-export function verifyRoutes({ verification }: Pick<Registry, "verification">): Route[] {
+export function verifyRoutes({ verification }: Pick<Served, "verification">): Route[] {
   return [
     route({
       method: "POST",

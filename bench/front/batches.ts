@@ -1,0 +1,47 @@
+/** Attestations sent in batches: what is left when a hundred of them share the cost of HTTP. */
+import { ratios } from "../stats.js";
+import { ATTESTATIONS, type Cost, column, load } from "./attestations.js";
+import type { Service } from "./service.js";
+import { type Measured, type Stage, takeTurns } from "./stage.js";
+
+/** Attestations in one request. */
+const PER_REQUEST = 100;
+const CONNECTIONS = 16;
+/** Signatures of each kind that are timed in a round. */
+const SIGNATURES = 3_000;
+/** Statuses of a service that has no such route. */
+const NO_ROUTE = [404, 405];
+
+/** Null if this version takes no batches. */
+export async function measureBatches(stage: Stage, service: Service): Promise<Measured | null> {
+  const { generator, bare, rounds } = stage;
+  await generator.sign({ attestations: 1, perRequest: PER_REQUEST, name: "whether there is a route" });
+  const { statuses } = await generator.post(service.port, 1);
+  if (NO_ROUTE.some((status) => statuses[status])) {
+    console.log("This version takes no batches of attestations: their row is left out.");
+    return null;
+  }
+  const costs = await takeTurns<"floor" | "batches", Cost>(
+    rounds,
+    {
+      async floor() {
+        const micros = await bare.signatures(SIGNATURES);
+        return { all: micros, main: micros, perSecond: 1e6 / micros };
+      },
+      batches: () => load(stage, service, ATTESTATIONS / PER_REQUEST, CONNECTIONS),
+    },
+    (round) => generator.sign({ attestations: ATTESTATIONS, perRequest: PER_REQUEST, name: `batches, round ${round}` }),
+  );
+  const [floors, batches] = [column(costs.floor, "all"), column(costs.batches, "all")];
+  const rows = [
+    {
+      figure: `batches of ${PER_REQUEST}: CPU of an attestation / (verify + sign)`,
+      rounds: ratios(batches, floors),
+      digits: 2,
+    },
+    { figure: "batches: CPU of an attestation, µs", rounds: batches, digits: 1 },
+    { figure: "batches: attestations a second", rounds: column(costs.batches, "perSecond"), digits: 0 },
+    { figure: "verify + sign: CPU, µs", rounds: floors, digits: 1 },
+  ];
+  return { rows, details: costs };
+}

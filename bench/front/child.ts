@@ -1,0 +1,38 @@
+/** A forked process of this suite: it gets one order at a time and answers each with one reply. */
+import { fork } from "node:child_process";
+import { once } from "node:events";
+
+export interface Child {
+  readonly pid: number;
+  /** Sends an order and resolves with the reply. @throws if the process ends before it replies */
+  ask<Reply>(order: unknown): Promise<Reply>;
+  /** Lets the process end. */
+  close(): Promise<void>;
+}
+
+/** Forks a module that calls `answerOrders`. */
+export function startChild(module: URL): Child {
+  const child = fork(module, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  const exited = once(child, "exit").then(() => null);
+  return {
+    pid: child.pid!,
+    async ask<Reply>(order: unknown) {
+      child.send(order as object);
+      const message = await Promise.race([once(child, "message"), exited]);
+      if (!message) throw new Error(`${module.pathname} ended before it replied`);
+      return message[0] as Reply;
+    },
+    async close() {
+      if (child.connected) child.disconnect();
+      await exited;
+    },
+  };
+}
+
+/** The child's side. A handler that throws ends the process, which its parent notices. */
+export function answerOrders<Order>(handle: (order: Order) => unknown): void {
+  process.on("message", async (order: Order) => process.send!(await handle(order)));
+  // Ctrl-C reaches the whole group of processes; the parent decides what happens.
+  process.on("SIGINT", () => {});
+  process.on("disconnect", () => process.exit());
+}

@@ -1,0 +1,71 @@
+/** What the rows of this suite share: a load generator, the bare server, a folder, and turns. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Bare } from "./bare.js";
+import { Generator } from "./generator.js";
+
+/** Rounds before those that count: the JIT compilers settle after about 20,000 requests. */
+const WARM_ROUNDS = 2;
+
+export interface Stage {
+  /** For the data directories of all services, on one disk with the pages of the bare server. */
+  readonly folder: string;
+  readonly generator: Generator;
+  readonly bare: Bare;
+  readonly rounds: number;
+  close(): Promise<void>;
+}
+
+/** A figure of the suite: a value for each round. */
+export interface Row {
+  readonly figure: string;
+  readonly rounds: readonly number[];
+  readonly digits: number;
+}
+
+/** The figures of one part of the suite, and everything that was measured for them. */
+export interface Measured {
+  readonly rows: readonly Row[];
+  readonly details: unknown;
+}
+
+/** Starts the generator and the bare server. */
+export async function openStage(rounds: number): Promise<Stage> {
+  const folder = mkdtempSync(join(tmpdir(), "cairnlog-bench-"));
+  const generator = new Generator();
+  const bare = await Bare.start(folder);
+  return {
+    folder,
+    generator,
+    bare,
+    rounds,
+    async close() {
+      await bare.close();
+      await generator.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/**
+ * Measures every contender once in each round. Another one begins each time, so that none always follows the same one.
+ * @param prepare called before each round
+ */
+export async function takeTurns<Name extends string, T>(
+  rounds: number,
+  contenders: Readonly<Record<Name, () => Promise<T>>>,
+  prepare: (round: number) => Promise<unknown> = async () => {},
+): Promise<Record<Name, T[]>> {
+  const names = Object.keys(contenders) as Name[];
+  const measured = Object.fromEntries(names.map((name) => [name, [] as T[]])) as Record<Name, T[]>;
+  for (let round = 0; round < WARM_ROUNDS + rounds; round++) {
+    await prepare(round);
+    for (let turn = 0; turn < names.length; turn++) {
+      const name = names[(round + turn) % names.length]!;
+      const value = await contenders[name]();
+      if (round >= WARM_ROUNDS) measured[name].push(value);
+    }
+  }
+  return measured;
+}

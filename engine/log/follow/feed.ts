@@ -1,0 +1,73 @@
+/**
+ * What the writer of a log tells readers in other threads of its process, so that they show each batch as soon as it is on
+ * disk. A reader has the disk itself; it is told what is not there or would take long to read: how far the log goes, the
+ * digests of the new leaves, and the postings that no run holds yet.
+ *
+ * Nothing is told before it is on disk. If we crash here, the readers end with the process.
+ */
+import type { CairnlogError } from "../../error.js";
+import type { Postings } from "../../store/postings/postings.js";
+import type { KeyOf } from "../../store/schema.js";
+import type { FormedBatch } from "../write/stages/batch.js";
+
+/** Tables whose changed rows are named, because readers keep something that follows from them. */
+const WATCHED = ["passwords", "anchorTotals"] as const;
+export type WatchedTable = (typeof WATCHED)[number];
+
+/** A key of a watched table. Readers find the row on disk. */
+export type ChangedRow = { readonly [T in WatchedTable]: { readonly table: T; readonly key: KeyOf<T> } }[WatchedTable];
+
+/** Something that readers must know. Plain data, for a message to another thread. */
+export type FeedMessage =
+  | {
+      readonly kind: "batch";
+      readonly firstIndex: number;
+      readonly size: number;
+      /** Shared by all readers: a digest for each entry, 32 bytes each. */
+      readonly digests: Uint8Array;
+      /** Shared by all readers: terms as `TermTable.pack` writes them, with `firstIndex` as the base. */
+      readonly terms: Int32Array;
+      readonly rows: readonly ChangedRow[];
+    }
+  /** Postings of entries below `to` are on their way into a run. */
+  | { readonly kind: "frozen"; readonly to: number }
+  /** There are other runs than before. */
+  | { readonly kind: "runs" }
+  /** Memory may differ from the disk: all of it must be read again. */
+  | { readonly kind: "restored" }
+  /** The log cannot be used by this process any more. */
+  | { readonly kind: "failed"; readonly message: string };
+
+/** Belongs to the writer's thread. */
+export class Feed {
+  readonly #send: (message: FeedMessage) => void;
+
+  /** @param send must not throw, and be quick */
+  constructor(send: (message: FeedMessage) => void, postings: Postings) {
+    this.#send = send;
+    postings.observer = {
+      frozen: (to) => send({ kind: "frozen", to }),
+      runsChanged: () => send({ kind: "runs" }),
+    };
+  }
+
+  /** A batch is on disk, which may hold rows only. */
+  written({ firstIndex, events, digests, layer }: FormedBatch): void {
+    const rows = WATCHED.flatMap((table) => [...layer.changes(table)].map(({ key }) => ({ table, key }) as ChangedRow));
+    const words = layer.terms.packedWords;
+    const shared = new SharedArrayBuffer(4 * words + digests.length);
+    const terms = new Int32Array(shared, 0, words);
+    layer.terms.pack(terms, firstIndex);
+    const leaves = new Uint8Array(shared, 4 * words);
+    leaves.set(digests);
+    this.#send({ kind: "batch", firstIndex, size: firstIndex + events.length, digests: leaves, terms, rows });
+  }
+
+  restored(): void {
+    this.#send({ kind: "restored" });
+  }
+
+  failed({ message }: CairnlogError): void {
+    this.#send({ kind: "failed", message });
+  }
+}

@@ -1,0 +1,202 @@
+/**
+ * A reader of a log that another thread of this process writes. It shows each batch as soon as the writer has told it
+ * (`feed.ts`), and hands commands to the writer. All of its memory belongs to the thread that opened it.
+ */
+import { importPublicKey } from "../../crypto/keys/spki.js";
+import { CairnlogError } from "../../error.js";
+import { TermTable } from "../../store/postings/termtable.js";
+import { HASH, type TableName } from "../../store/schema.js";
+import type { TreeHead } from "../../verify/tree/treehead.js";
+import { catchUp } from "../apply/derive.js";
+import { LogMemory } from "../apply/memory.js";
+import { Operators } from "../operator/operators.js";
+import { EntryReader } from "../read/reader.js";
+import { LogView, type ViewParts } from "../view.js";
+import { append, type PlainEvent } from "../write/append.js";
+import type { Command } from "../write/commands.js";
+import type { RowObserver } from "../write/committed.js";
+import type { Committed, Executor, Receipt } from "../write/executor.js";
+import type { EventInput } from "../write/projection.js";
+import type { ChangedRow, FeedMessage, WatchedTable } from "./feed.js";
+
+/** Leaves that may wait to be added to the trees. With more, the trees are read from disk, which costs the same at any size. */
+const MAX_PENDING = 4096;
+
+/** Terms of new entries, as the writer has told them. */
+type Terms = Pick<FeedMessage & { kind: "batch" }, "firstIndex" | "size" | "terms">;
+
+/** The way to the writer. */
+export interface WriterLink {
+  execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>>;
+  signHead(): Promise<TreeHead>;
+  verify(): ReturnType<LogView["verify"]>;
+}
+
+export interface FollowerParts extends Omit<ViewParts, "memory"> {
+  /** PEM of an operator key of the log. */
+  readonly operatorKey: string;
+  readonly writer: WriterLink;
+}
+
+/** Opened by `openLogFollower`. */
+export class LogFollower extends LogView implements Executor {
+  readonly #parts: FollowerParts;
+  readonly #memory: LogMemory;
+  readonly #entries: EntryReader;
+  readonly #observers = new Map<TableName, RowObserver<never>>();
+  /** Digests of the newest leaves, which the trees do not have yet: they are added when a proof is asked for. */
+  #pending: { readonly firstIndex: number; readonly digests: Uint8Array }[] = [];
+  #pendingLeaves = 0;
+  /**
+   * What the writer has told of postings, and this thread has not added: terms of entries, and that those before are on
+   * their way into a run. To add them costs 6 µs an entry, and where only entries are written nobody asks for them before
+   * they are in a run.
+   */
+  #untaken: (Terms | { readonly frozenAt: number })[] = [];
+  readonly queued = 0;
+  readonly lastFailure = null;
+  batches = 0;
+
+  constructor(parts: FollowerParts) {
+    const { store, projection, operatorKey } = parts;
+    const memory = new LogMemory(store, projection, Operators.of(importPublicKey(operatorKey)), true);
+    super({ ...parts, memory });
+    this.#parts = parts;
+    this.#memory = memory;
+    this.#entries = new EntryReader(store);
+    this.#restore();
+  }
+
+  /** Shows what the writer has told. To be called with every message, in order. */
+  follow(message: FeedMessage): void {
+    switch (message.kind) {
+      case "batch":
+        this.#take(message);
+        return;
+      case "frozen":
+        this.#untaken.push({ frozenAt: message.to });
+        return;
+      case "runs":
+        this.#takeRuns();
+        return;
+      case "restored":
+        this.#restore();
+        for (const observer of this.#observers.values()) observer(null);
+        return;
+      case "failed":
+        this.#parts.store.health.end(new CairnlogError("storage-failed", message.message));
+    }
+  }
+
+  #take({ firstIndex, size, digests, terms, rows }: FeedMessage & { kind: "batch" }): void {
+    this.#parts.store.refresh();
+    this.batches++;
+    // What was on disk when this log was opened is told once more.
+    if (size > this.size) {
+      if (firstIndex > this.size) {
+        this.#restore();
+        return;
+      }
+      this.#untaken.push({ firstIndex, size, terms });
+      this.#pending.push({ firstIndex, digests });
+      this.#pendingLeaves += size - firstIndex;
+      if (this.#pendingLeaves > MAX_PENDING) this.#pending = [];
+      this.show(size);
+    }
+    for (const row of rows) this.#changed(row);
+  }
+
+  #changed({ table, key }: ChangedRow): void {
+    if (table === "anchorTotals") this.anchors.restore();
+    const change = { table, key, row: this.#parts.store.get(table, key) };
+    (this.#observers.get(table) as RowObserver<WatchedTable> | undefined)?.([change]);
+  }
+
+  #takeRuns(): void {
+    const { postings } = this.#memory;
+    this.#parts.store.pinPostings();
+    postings.takeRuns();
+    // What is in a run now need not be added any more.
+    this.#untaken = this.#untaken.filter((told) => ("size" in told ? told.size : told.frozenAt) > postings.runsEnd);
+  }
+
+  protected override readyPostings(): void {
+    const { postings } = this.#memory;
+    for (const told of this.#untaken.splice(0)) {
+      if ("frozenAt" in told) {
+        // After a start in the middle of a run's making the postings of this thread are parted nowhere; they go as a whole.
+        if (postings.size === told.frozenAt) postings.freeze();
+        continue;
+      }
+      this.#addMissing(told.firstIndex);
+      const table = new TermTable();
+      table.addPacked(told.terms, told.firstIndex);
+      postings.add(told.size, table);
+    }
+    this.#addMissing(this.size);
+  }
+
+  /** Adds the postings of entries below `size` that are in no run and that nobody told, from the entries. */
+  #addMissing(size: number): void {
+    catchUp(this.#memory.postings, this.#entries, size, this.#parts.projection);
+  }
+
+  #restore(): void {
+    const { store } = this.#parts;
+    store.refresh();
+    store.pinPostings();
+    this.#memory.postings.reload();
+    this.#memory.restore();
+    [this.#pending, this.#pendingLeaves, this.#untaken] = [[], 0, []];
+    this.showDisk();
+  }
+
+  /** The trees get the leaves that have come since they were last asked. */
+  protected override readyTrees(): void {
+    if (!this.#pendingLeaves) return;
+    const { frontier } = this.#memory;
+    if (this.#pendingLeaves > MAX_PENDING) frontier.restore();
+    else
+      for (const { firstIndex, digests } of this.#pending) {
+        // The disk, from which the trees were read, may have been ahead of what the writer had told.
+        const known = frontier.size - firstIndex;
+        if (HASH * known >= digests.length) continue;
+        const { tiles } = frontier.extend(digests.subarray(HASH * known), null);
+        frontier.written(tiles);
+      }
+    [this.#pending, this.#pendingLeaves] = [[], 0];
+  }
+
+  append(event: EventInput): Promise<Receipt>;
+  append(events: readonly EventInput[]): Promise<readonly Receipt[]>;
+  async append(input: EventInput | readonly EventInput[]): Promise<Receipt | readonly Receipt[]> {
+    const events: readonly EventInput[] = Array.isArray(input) ? input : [input as EventInput];
+    const { receipts } = await this.execute(append, { events: events as readonly PlainEvent[] });
+    return Array.isArray(input) ? receipts : receipts[0]!;
+  }
+
+  execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>> {
+    return this.#parts.writer.execute(command, input);
+  }
+
+  signHead(): Promise<TreeHead> {
+    return this.#parts.writer.signHead();
+  }
+
+  /** The writer verifies, so that those who ask at any front end share one run. */
+  override verify(): ReturnType<LogView["verify"]> {
+    return this.#parts.writer.verify();
+  }
+
+  /** Whether the log can be written is the writer's to find out. */
+  tryWriting(): Promise<void> {
+    return Promise.reject(new CairnlogError("signer-unavailable", "This log is written by another thread."));
+  }
+
+  observeBatches(): void {}
+
+  /** Of the tables that the writer names (`feed.ts`). */
+  observeRows<T extends TableName>(table: T, observer: RowObserver<T>): void {
+    this.#observers.set(table, observer as RowObserver<never>);
+  }
+}

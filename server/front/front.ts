@@ -1,0 +1,90 @@
+/**
+ * A front end: transport, routes, schemas, sessions and all reads. It runs in the writer's thread or in one of its own, and
+ * finds what there is one of for the service behind `Services` and `Served`. It belongs to the thread that made it.
+ */
+import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
+import type { Served } from "../../engine/registry/registry.js";
+import { HttpServer } from "../http/app.js";
+import { Gate } from "../http/gate.js";
+import type { Limits } from "../http/limits/limits.js";
+import type { Logger } from "../http/observing/logger.js";
+import { type FrontFigures, Measures } from "../http/observing/measures.js";
+import { routeTable } from "../http/routes/index.js";
+import { explorerRoutes } from "../http/routes/service/explorer.js";
+import type { Services } from "../http/services.js";
+import { Sessions } from "../http/sessions.js";
+import type { ChosenTransport } from "../http/transport/choose.js";
+import type { TlsFiles } from "../http/transport/tls.js";
+import type { ConnectionCount } from "../http/transport/transport.js";
+import type { Settings } from "../settings.js";
+
+export interface FrontParts {
+  readonly settings: Settings;
+  readonly registry: Served;
+  /** Verifies sessions and makes them. */
+  readonly operator: OperatorKey;
+  readonly services: Services;
+  readonly chosen: ChosenTransport;
+  /** Null when nothing is limited. */
+  readonly limits: Limits | null;
+  readonly tls: TlsFiles | null;
+  /** Of the whole service. */
+  readonly maxConnections: number;
+  /** Bytes held for clients of this front end. */
+  readonly maxPendingBytes: number;
+  readonly connectionCount?: ConnectionCount;
+  readonly catchUp?: () => void;
+  readonly logger: Logger;
+}
+
+export class Front {
+  readonly #http: HttpServer;
+  readonly #measures = new Measures();
+
+  constructor(parts: FrontParts) {
+    const { settings, registry, operator, services, chosen, connectionCount, catchUp } = parts;
+    const { maxConnections, maxPendingBytes, limits, tls, logger } = parts;
+    const { challenges, keys, passwords } = registry;
+    const sessions = new Sessions({ operator, keys, passwords, ttlSeconds: settings.sessionTtlSeconds });
+    const access = { sessions, gate: new Gate({ challenges, sessions, keys, operator }) };
+    this.#http = new HttpServer({
+      transport: chosen.transport,
+      routes: [
+        ...routeTable(registry, services, chosen, access, settings.readOnly),
+        ...(settings.explorer ? explorerRoutes() : []),
+      ],
+      limits,
+      trustedProxies: settings.trustedProxies,
+      bounds: { ...settings, maxConnections, maxPendingBytes },
+      ...(connectionCount && { connectionCount }),
+      ...(catchUp && { catchUp }),
+      tls,
+      measures: this.#measures,
+      logger,
+    });
+  }
+
+  /**
+   * Starts to listen; port 0 takes a free one.
+   * @param isShared whether other front ends listen on the same port
+   * @returns the port
+   * @throws CairnlogError `precondition-failed` when the port is taken or the host is not this machine's
+   */
+  listen(host: string, port: number, isShared: boolean): Promise<number> {
+    return this.#http.listen(host, port, isShared);
+  }
+
+  get figures(): FrontFigures {
+    return this.#measures.figures(this.#http);
+  }
+
+  /** Takes no more requests, answers those being handled, then closes every connection. */
+  close(): Promise<void> {
+    return this.#http.close();
+  }
+
+  /** Closes every connection at once, with what is being answered. */
+  abandon(): void {
+    this.#http.abandon();
+  }
+}

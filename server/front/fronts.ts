@@ -1,0 +1,102 @@
+/** The front ends of a service: threads of their own, or one in the writer's thread. */
+import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
+import type { LogWriter } from "../../engine/log/writer.js";
+import type { Registry } from "../../engine/registry/registry.js";
+import type { Limits } from "../http/limits/limits.js";
+import type { Logger } from "../http/observing/logger.js";
+import type { FrontReport } from "../http/observing/metrics.js";
+import type { Services } from "../http/services.js";
+import type { ChosenTransport } from "../http/transport/choose.js";
+import type { TlsFiles } from "../http/transport/tls.js";
+import type { Settings } from "../settings.js";
+import { Front } from "./front.js";
+import type { WriterCalls } from "./messages.js";
+import { plainSettings } from "./plainsettings.js";
+import { FrontThreads } from "./threads.js";
+
+export interface FrontsParts {
+  readonly settings: Settings;
+  readonly registry: Registry;
+  /** Null where the log is written elsewhere. */
+  readonly writer: LogWriter | null;
+  readonly operator: OperatorKey;
+  readonly services: Services;
+  readonly chosen: ChosenTransport;
+  readonly limits: Limits | null;
+  readonly tls: TlsFiles | null;
+  readonly maxConnections: number;
+  readonly logger: Logger;
+}
+
+export interface Fronts {
+  /**
+   * Starts to listen; port 0 takes a free one.
+   * @returns the port
+   * @throws CairnlogError `precondition-failed` when the port is taken or the host is not this machine's; what a front end
+   *   says that cannot start
+   */
+  listen(host: string, port: number): Promise<number>;
+  /** Names of those that do not answer. */
+  readonly stuck: readonly string[];
+  reports(): Promise<readonly FrontReport[]>;
+  /** Takes no more requests, answers those being handled, then closes every connection. */
+  close(): Promise<void>;
+}
+
+export function openFronts(parts: FrontsParts): Fronts {
+  const { settings, chosen, writer } = parts;
+  // With `node:http` threads cannot share a port on Node 20.
+  const count = chosen.transport.name === "uws" ? settings.frontEnds : Math.min(1, settings.frontEnds);
+  return writer && count > 0 ? threads(parts, writer, count) : sameThread(parts);
+}
+
+function sameThread(parts: FrontsParts): Fronts {
+  const front = new Front({ ...parts, maxPendingBytes: parts.settings.maxPendingBytes });
+  return {
+    listen: (host, port) => front.listen(host, port, false),
+    stuck: [],
+    reports: async () => [{ thread: "writer", figures: front.figures, lateness: null }],
+    close: () => front.close(),
+  };
+}
+
+function threads(parts: FrontsParts, log: LogWriter, count: number): Fronts {
+  const { settings, operator, services, limits, tls, maxConnections, logger } = parts;
+  return new FrontThreads({
+    count,
+    log,
+    calls: callsOf(parts, log),
+    data: {
+      settings: plainSettings(settings),
+      count,
+      operatorKey: operator.public.pem,
+      metricsType: services.metrics.contentType,
+      limits: limits?.buffer ?? null,
+      tls,
+      maxConnections,
+    },
+    logger,
+  });
+}
+
+function callsOf({ registry, operator, services }: FrontsParts, log: LogWriter): WriterCalls {
+  const { challenges, passwords, accounts, claims } = registry;
+  const { anchoring, checkpoints, metrics, readiness } = services;
+  return {
+    "challenges.issue": (request) => challenges.issue(request),
+    "challenges.consume": (answer) => challenges.consume(answer),
+    "passwords.check": (fingerprint, password) => passwords.check(fingerprint, password),
+    "passwords.set": (fingerprint, change) => passwords.set(fingerprint, change),
+    "accounts.create": (account) => accounts.create(account),
+    "accounts.recover": (request, address) => accounts.recover(request, address),
+    "claims.reveal": (id, reveal, caller) => claims.reveal(id, reveal, caller),
+    "operator.sign": (messages) => operator.sign(messages),
+    "log.signHead": () => log.signHead(),
+    "log.verify": () => log.verify(),
+    "anchoring.anchor": () => anchoring.anchor(),
+    "anchoring.status": () => anchoring.status(),
+    "checkpoints.newest": () => checkpoints.newest(),
+    "metrics.text": () => metrics.text(),
+    "readiness.check": () => readiness.check(),
+  };
+}

@@ -1,0 +1,137 @@
+/**
+ * What front ends and the writer's thread say to each other. All of it is plain data. Messages between two threads arrive
+ * in the order in which they were sent.
+ */
+import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
+import { CairnlogError, type ErrorCode, type ErrorDetail } from "../../engine/error.js";
+import type { FeedMessage } from "../../engine/log/follow/feed.js";
+import type { WriterLink } from "../../engine/log/follow/follower.js";
+import type { Owned } from "../../engine/registry/registry.js";
+import type { TreeHead } from "../../engine/verify/tree/treehead.js";
+import type { FrontReport } from "../http/observing/metrics.js";
+import { HttpError } from "../http/problems.js";
+import type { Services } from "../http/services.js";
+
+/**
+ * What the writer's thread does for all front ends, by name: whatever counts or remembers something, so that there is one
+ * of it, and whatever needs the operator key.
+ */
+export interface WriterCalls {
+  "challenges.issue": Owned["challenges"]["issue"];
+  "challenges.consume": Owned["challenges"]["consume"];
+  "passwords.check": Owned["passwords"]["check"];
+  "passwords.set": Owned["passwords"]["set"];
+  "accounts.create": Owned["accounts"]["create"];
+  "accounts.recover": Owned["accounts"]["recover"];
+  "claims.reveal": Owned["claims"]["reveal"];
+  "operator.sign": OperatorKey["sign"];
+  "log.signHead": WriterLink["signHead"];
+  "log.verify": WriterLink["verify"];
+  "anchoring.anchor": Services["anchoring"]["anchor"];
+  "anchoring.status": Services["anchoring"]["status"];
+  "checkpoints.newest": Services["checkpoints"]["newest"];
+  "metrics.text": Services["metrics"]["text"];
+  "readiness.check": Services["readiness"]["check"];
+}
+export type CallName = keyof WriterCalls;
+export type CallArguments<N extends CallName> = Parameters<WriterCalls[N]>;
+export type CallResult<N extends CallName> = Awaited<ReturnType<WriterCalls[N]>>;
+
+/** A number that a front end chose, by which it knows the answer. */
+export type CallId = number;
+
+/** An error, as far as it becomes an answer. */
+export type Fault =
+  | {
+      readonly kind: "engine";
+      readonly code: ErrorCode;
+      readonly message: string;
+      readonly details: readonly ErrorDetail[] | undefined;
+      readonly retryAfter: number | undefined;
+    }
+  | {
+      readonly kind: "http";
+      readonly code: HttpError["code"];
+      readonly message: string;
+      readonly headers: Readonly<Record<string, string>>;
+    }
+  | { readonly kind: "unexpected"; readonly message: string; readonly stack: string | undefined };
+
+export function faultOf(error: unknown): Fault {
+  if (error instanceof CairnlogError) {
+    const { code, message, details, retryAfter } = error;
+    return { kind: "engine", code, message, details, retryAfter };
+  }
+  if (error instanceof HttpError) {
+    const { code, message, headers } = error;
+    return { kind: "http", code, message, headers };
+  }
+  const { message, stack } = error instanceof Error ? error : new Error(String(error));
+  return { kind: "unexpected", message, stack };
+}
+
+export function errorOf(fault: Fault): Error {
+  if (fault.kind === "http") return new HttpError(fault.code, fault.message, fault.headers);
+  if (fault.kind === "engine") {
+    const { code, message, details, retryAfter } = fault;
+    return new CairnlogError(code, message, {
+      ...(details && { details }),
+      ...(retryAfter !== undefined && { retryAfter }),
+    });
+  }
+  const error = new Error(fault.message);
+  if (fault.stack !== undefined) error.stack = fault.stack;
+  return error;
+}
+
+/** A command of a front end: its id, name and input. */
+export type CommandMessage = readonly [id: CallId, name: string, input: unknown];
+
+/**
+ * How a command ended, when what it did is on disk: its value, and for each receipt the members that differ. Arrays, because
+ * a message spells the names of all members of every object.
+ */
+export type Outcome =
+  | readonly [id: CallId, fault: Fault]
+  | readonly [id: CallId, fault: null, value: unknown, ...receipts: PackedReceipt];
+
+/** Receipts, one behind the other: `RECEIPT_ITEMS` items each. */
+export type PackedReceipt = readonly (string | number)[];
+export const RECEIPT_ITEMS = 8;
+
+/** What the heads of one batch have in common. */
+export type BatchHead = Pick<TreeHead, "timestamp" | "key_id" | "tree_version">;
+
+/** From a front end. */
+export type ToWriter =
+  /** All commands of one turn of its event loop. */
+  | { readonly kind: "commands"; readonly commands: readonly CommandMessage[] }
+  | { readonly kind: "call"; readonly id: CallId; readonly name: CallName; readonly args: readonly unknown[] }
+  | { readonly kind: "opened" }
+  | { readonly kind: "listening"; readonly port: number }
+  /** It cannot start, or cannot go on. */
+  | { readonly kind: "failed"; readonly fault: Fault }
+  /** The answers come in the order of the questions. */
+  | { readonly kind: "report"; readonly report: Omit<FrontReport, "thread"> };
+
+/** To a front end. */
+export type ToFront =
+  /**
+   * What all front ends are told of the log, and how commands of this one ended, which were waiting for that: with the
+   * entries of their receipts, one behind the other.
+   */
+  | {
+      readonly kind: "news";
+      readonly feed: readonly FeedMessage[];
+      readonly outcomes: readonly Outcome[];
+      readonly heads: readonly BatchHead[];
+      readonly entries: Uint8Array | null;
+    }
+  | { readonly kind: "answer"; readonly id: CallId; readonly value: unknown }
+  | { readonly kind: "refusal"; readonly id: CallId; readonly fault: Fault }
+  | { readonly kind: "listen"; readonly host: string; readonly port: number; readonly isShared: boolean }
+  | { readonly kind: "report" }
+  /** It answers what it accepted, closes its connections and ends. */
+  | { readonly kind: "close" }
+  /** It closes its connections at once and ends. */
+  | { readonly kind: "abandon" };

@@ -1,0 +1,108 @@
+/** One front end that has a thread of its own, as the writer's thread sees it. */
+import { MessageChannel, Worker } from "node:worker_threads";
+import { CairnlogError } from "../../engine/error.js";
+import type { FeedMessage } from "../../engine/log/follow/feed.js";
+import type { LogWriter } from "../../engine/log/writer.js";
+import type { FrontReport } from "../http/observing/metrics.js";
+import { Desk, type FrontWord } from "./desk.js";
+import { errorOf, type ToFront, type WriterCalls } from "./messages.js";
+import type { FrontData } from "./worker.js";
+
+const WORKER = new URL("./worker.js", import.meta.url);
+/** Milliseconds for which a report is waited for. */
+const REPORT_MS = 1_000;
+
+interface Expecting {
+  readonly resolve: (port: number) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export interface FrontThreadParts {
+  readonly log: Pick<LogWriter, "enqueue">;
+  readonly calls: WriterCalls;
+  readonly data: Omit<FrontData, "port">;
+  /** Called when there is something for `tell` to send. */
+  readonly due: () => void;
+  /** Called when its thread has thrown what nobody caught; then it ends. */
+  readonly failed: (error: unknown) => void;
+}
+
+export class FrontThread {
+  readonly name: string;
+  readonly #desk: Desk;
+  /** Who waits until it is open or listens: one at a time. */
+  #expecting: Expecting | null = null;
+  readonly #reports: ((report: Omit<FrontReport, "thread"> | null) => void)[] = [];
+  /** Resolves when its thread has ended. */
+  readonly ended: Promise<void>;
+  /** Resolves when it can be told to listen. Rejects with what it says when it cannot start. */
+  readonly opened: Promise<unknown>;
+
+  constructor({ log, calls, data, due, failed }: FrontThreadParts) {
+    this.name = `front-${data.number + 1}`;
+    const { port1, port2 } = new MessageChannel();
+    const worker = new Worker(WORKER, {
+      workerData: { ...data, port: port2 } satisfies FrontData,
+      transferList: [port2],
+      name: this.name,
+    });
+    this.#desk = new Desk({ port: port1, log, calls, due, heard: (word) => this.#heard(word) });
+    this.opened = this.#expect();
+    worker.on("error", (error) => {
+      this.#expecting?.reject(error);
+      failed(error);
+    });
+    this.ended = new Promise((resolve) => {
+      worker.on("exit", () => {
+        this.#desk.close();
+        this.#expecting?.reject(new CairnlogError("worker-failed", `The thread ${this.name} has ended.`));
+        for (const told of this.#reports.splice(0)) told(null);
+        resolve();
+      });
+    });
+  }
+
+  send(message: ToFront): void {
+    this.#desk.send(message);
+  }
+
+  /** Sends what is told of the log, and how its commands have ended. */
+  tell(feed: readonly FeedMessage[]): void {
+    this.#desk.tell(feed);
+  }
+
+  /**
+   * Has it listen; port 0 takes a free one.
+   * @returns the port
+   * @throws CairnlogError `precondition-failed` when the port is taken or the host is not this machine's; `worker-failed`
+   */
+  listen(host: string, port: number, isShared: boolean): Promise<number> {
+    const listening = this.#expect();
+    this.send({ kind: "listen", host, port, isShared });
+    return listening;
+  }
+
+  /** What it tells of itself now; null if it does not answer in time. */
+  report(): Promise<Omit<FrontReport, "thread"> | null> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(null), REPORT_MS);
+      this.#reports.push((report) => {
+        clearTimeout(timer);
+        resolve(report);
+      });
+      this.send({ kind: "report" });
+    });
+  }
+
+  #expect(): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#expecting = { resolve, reject };
+    });
+  }
+
+  #heard(word: FrontWord): void {
+    if (word.kind === "report") this.#reports.shift()?.(word.report);
+    else if (word.kind === "failed") this.#expecting?.reject(errorOf(word.fault));
+    else this.#expecting?.resolve(word.kind === "listening" ? word.port : 0);
+  }
+}

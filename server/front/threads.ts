@@ -1,0 +1,196 @@
+/**
+ * The front ends of a service that have threads of their own: starts them, feeds them what the writer tells, makes a new one
+ * for one that died, and ends them. It belongs to the writer's thread.
+ *
+ * If a front end crashes: its clients see their connections close. What was acknowledged is on disk, and a command that was
+ * handed over is on the log or not, as after any broken connection.
+ */
+import { type AddressInfo, createServer } from "node:net";
+import type { FeedMessage } from "../../engine/log/follow/feed.js";
+import type { LogWriter } from "../../engine/log/writer.js";
+import type { Logger } from "../http/observing/logger.js";
+import { type FrontFigures, pastOf } from "../http/observing/measures.js";
+import type { FrontReport } from "../http/observing/metrics.js";
+import { cannotListen } from "../http/transport/transport.js";
+import { Control } from "./control.js";
+import type { ToFront, WriterCalls } from "./messages.js";
+import { FrontThread } from "./thread.js";
+import type { FrontData } from "./worker.js";
+
+/** Milliseconds after which a front end that has given no sign counts as stuck. */
+const STUCK_MS = 5_000;
+/** Milliseconds before a front end that died is replaced, so that one that dies at its start does not use up a core. */
+const REPLACE_MS = 500;
+/** Milliseconds for which an exit of the process waits for one of them. */
+const EXIT_MS = 500;
+
+export interface FrontThreadsParts {
+  readonly count: number;
+  readonly log: LogWriter;
+  readonly calls: WriterCalls;
+  /** What every front end is told at its start. */
+  readonly data: Omit<FrontData, "number" | "control" | "fed" | "port">;
+  readonly logger: Logger;
+}
+
+export class FrontThreads {
+  readonly #parts: FrontThreadsParts;
+  readonly #control: Control;
+  readonly #isShared: boolean;
+  /** By number; null where one has died and is not replaced yet. */
+  readonly #threads: (FrontThread | null)[];
+  /** What each of them told last. */
+  readonly #told = new Map<FrontThread, FrontReport>();
+  /** What those that died had counted, so that no counter goes back. */
+  #past: FrontFigures | null = null;
+  #place: { readonly host: string; readonly port: number } | null = null;
+  readonly #replacing = new Set<NodeJS.Timeout>();
+  #closing = false;
+  /** What is not told yet. */
+  readonly #news: FeedMessage[] = [];
+  #isDue = false;
+
+  constructor(parts: FrontThreadsParts) {
+    this.#parts = parts;
+    this.#control = Control.create(parts.count);
+    this.#isShared = parts.count > 1;
+    this.#threads = Array.from({ length: parts.count }, () => null);
+    parts.log.feed((message) => this.#feed(message));
+    process.on("exit", this.#exiting);
+  }
+
+  /**
+   * Starts all of them, and listens; port 0 takes a free one.
+   * @returns the port
+   * @throws CairnlogError `precondition-failed` when the port is taken or the host is not this machine's; what a front end
+   *   says that cannot start
+   */
+  async listen(host: string, port: number): Promise<number> {
+    const threads = this.#threads.map((_, number) => this.#start(number));
+    await Promise.all(threads.map(({ opened }) => opened));
+    let taken = this.#isShared ? await freePort(host, port) : port;
+    for (const thread of threads) taken = await thread.listen(host, taken, this.#isShared);
+    this.#place = { host, port: taken };
+    return taken;
+  }
+
+  /** The front ends whose event loops have not turned for some seconds, and those that are gone: `front-1`. */
+  get stuck(): string[] {
+    return this.#threads.flatMap((thread, number) =>
+      !thread || this.#control.silence(number) > STUCK_MS ? [`front-${number + 1}`] : [],
+    );
+  }
+
+  /** What each front end tells now. For one that does not answer, and for those that died, what they told last. */
+  async reports(): Promise<FrontReport[]> {
+    await Promise.all(
+      this.#threads.map(async (thread) => {
+        const report = await thread?.report();
+        if (thread && report) this.#told.set(thread, { thread: thread.name, ...report });
+      }),
+    );
+    const past = this.#past;
+    return [...this.#told.values(), ...(past ? [{ thread: "past", figures: past, lateness: null }] : [])];
+  }
+
+  /** Has every front end answer what it accepted and close its connections. Resolves when their threads have ended. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    for (const timer of this.#replacing) clearTimeout(timer);
+    this.#order({ kind: "close" });
+    await Promise.all(this.#threads.map((thread) => thread?.ended));
+    process.off("exit", this.#exiting);
+  }
+
+  /**
+   * The process exits. A thread that still has an open uWebSockets.js app would abort it, so each closes its own now; one
+   * that is stuck cannot, and the process ends by that.
+   */
+  readonly #exiting = (): void => {
+    this.#order({ kind: "abandon" });
+    for (const number of this.#threads.keys()) if (this.#threads[number]) this.#control.waitForEnd(number, EXIT_MS);
+  };
+
+  #order(message: ToFront): void {
+    for (const thread of this.#threads) thread?.send(message);
+  }
+
+  #feed(message: FeedMessage): void {
+    this.#news.push(message);
+    this.#due();
+  }
+
+  /** One message a batch: the writer answers all commands of a batch in one turn, and tells of it before. */
+  #due(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    queueMicrotask(() => this.#tell());
+  }
+
+  #tell(): void {
+    this.#isDue = false;
+    const news = this.#news.splice(0);
+    // Before any front end can answer anybody: another one then waits for its own message (`WriterPort.catchUp`).
+    this.#control.count(news.length);
+    for (const thread of this.#threads) thread?.tell(news);
+  }
+
+  #start(number: number): FrontThread {
+    const { log, calls, logger } = this.#parts;
+    const control = this.#control;
+    control.begin(number);
+    const thread = new FrontThread({
+      log,
+      calls,
+      due: () => this.#due(),
+      data: { ...this.#parts.data, number, control: control.buffer, fed: control.fed },
+      failed: (error) => logger.error({ err: error, front: number + 1 }, "a front end failed"),
+    });
+    void thread.ended.then(() => this.#gone(thread, number));
+    this.#threads[number] = thread;
+    return thread;
+  }
+
+  #gone(thread: FrontThread, number: number): void {
+    const told = this.#told.get(thread);
+    this.#told.delete(thread);
+    if (told) this.#past = pastOf(this.#past, told.figures);
+    this.#threads[number] = null;
+    this.#control.begin(number);
+    const place = this.#place;
+    if (this.#closing || !place) return;
+    this.#parts.logger.error({ front: number + 1 }, "a front end has ended, and is replaced");
+    const timer = setTimeout(() => {
+      this.#replacing.delete(timer);
+      void this.#replace(number, place);
+    }, REPLACE_MS);
+    this.#replacing.add(timer);
+  }
+
+  /** One that cannot start ends, and is replaced in its turn. */
+  async #replace(number: number, { host, port }: { readonly host: string; readonly port: number }): Promise<void> {
+    const thread = this.#start(number);
+    try {
+      await thread.opened;
+      await thread.listen(host, port, this.#isShared);
+    } catch (error) {
+      this.#parts.logger.error({ err: error, front: number + 1 }, "a front end cannot start");
+    }
+  }
+}
+
+/**
+ * A port that nobody listens on: `port`, or any one for 0. The threads share it, and so it would be shared with another
+ * service, and nobody would notice that there are two; and uWebSockets.js shares no port that it chose itself.
+ * @throws CairnlogError `precondition-failed`
+ */
+function freePort(host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once("error", (cause) => reject(cannotListen(host, port, cause)));
+    probe.listen(port, host, () => {
+      const { port: free } = probe.address() as AddressInfo;
+      probe.close(() => resolve(free));
+    });
+  });
+}

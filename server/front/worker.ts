@@ -1,0 +1,176 @@
+/**
+ * The thread of a front end. It opens the log to follow the writer, serves, and ends when it is told to.
+ *
+ * A thread that ends with an open uWebSockets.js app takes the process with it (libuv aborts, because its handles are open).
+ * So whatever nobody caught closes the app first; then the thread ends, and the writer's thread makes another.
+ */
+import { type MessagePort, workerData } from "node:worker_threads";
+import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
+import { importPublicKey } from "../../engine/crypto/keys/spki.js";
+import { openLogFollower } from "../../engine/log/log.js";
+import { projection } from "../../engine/registry/projection.js";
+import { type Owned, servedRegistry } from "../../engine/registry/registry.js";
+import { createLogger } from "../http/observing/logger.js";
+import { Delay } from "../http/observing/measures.js";
+import { checkAlive } from "../http/observing/readiness.js";
+import type { Services } from "../http/services.js";
+import { chooseTransport } from "../http/transport/choose.js";
+import type { TlsFiles } from "../http/transport/tls.js";
+import { openingOf } from "../opening.js";
+import type { Settings } from "../settings.js";
+import { Control } from "./control.js";
+import { Front } from "./front.js";
+import { sharedLimits } from "./limits.js";
+import { faultOf } from "./messages.js";
+import { networksOf, type PlainSettings } from "./plainsettings.js";
+import { type FrontOrder, WriterPort } from "./writerport.js";
+
+/** What a front end is told at its start. */
+export interface FrontData {
+  readonly settings: PlainSettings;
+  /** From 0 on. */
+  readonly number: number;
+  readonly count: number;
+  /** PEM of the operator's public key. */
+  readonly operatorKey: string;
+  readonly metricsType: string;
+  /** Of the limits that all front ends count against; null when nothing is limited. */
+  readonly limits: SharedArrayBuffer | null;
+  readonly tls: TlsFiles | null;
+  readonly maxConnections: number;
+  readonly control: SharedArrayBuffer;
+  /** Messages of the feed that were sent before. */
+  readonly fed: number;
+  /** To the writer's thread. */
+  readonly port: MessagePort;
+}
+
+/** Milliseconds from one sign of life to the next. */
+const BEAT_MS = 500;
+
+const data = workerData as FrontData;
+const control = new Control(data.control);
+const writer = new WriterPort(data.port, control, data.fed);
+const settings: Settings = { ...data.settings, trustedProxies: networksOf(data.settings.trustedProxies) };
+const logger = createLogger(settings.logLevel);
+
+function operatorOf(): OperatorKey {
+  const key = importPublicKey(data.operatorKey);
+  return { fingerprint: key.fingerprint, public: key, sign: (messages) => writer.call("operator.sign", messages) };
+}
+
+const owned: Owned = {
+  challenges: {
+    issue: (request) => writer.call("challenges.issue", request),
+    consume: (answer) => writer.call("challenges.consume", answer),
+  },
+  passwords: {
+    check: (fingerprint, password) => writer.call("passwords.check", fingerprint, password),
+    set: (fingerprint, change) => writer.call("passwords.set", fingerprint, change),
+  },
+  accounts: {
+    create: (account) => writer.call("accounts.create", account),
+    recover: (request, address) => writer.call("accounts.recover", request, address),
+  },
+  claims: { reveal: (id, reveal, caller) => writer.call("claims.reveal", id, reveal, caller) },
+};
+
+/** The bytes that one of `count` front ends may hold for its clients: at least one body, if all together may hold that. */
+const shareOf = ({ maxBodyBytes, maxPendingBytes }: Settings, count: number): number =>
+  Math.max(Math.min(maxBodyBytes, maxPendingBytes), Math.floor(maxPendingBytes / count));
+
+/** Opens the log and everything over it. @throws CairnlogError as `openLogFollower` and `chooseTransport` do */
+async function open() {
+  const operator = operatorOf();
+  const opening = openingOf(settings, operator);
+  const log = openLogFollower({
+    path: opening.path,
+    projection,
+    operator,
+    writer: {
+      execute: (command, input) => writer.execute(command, input),
+      signHead: () => writer.call("log.signHead"),
+      verify: () => writer.call("log.verify"),
+    },
+  });
+  writer.follow((message) => log.follow(message));
+  const registry = servedRegistry(log, opening, owned);
+  const services: Services = {
+    readiness: {
+      check: () => writer.call("readiness.check"),
+      checkAlive: () => checkAlive(log),
+    },
+    metrics: { text: () => writer.call("metrics.text"), contentType: data.metricsType },
+    anchoring: {
+      anchor: () => writer.call("anchoring.anchor"),
+      status: () => writer.call("anchoring.status"),
+    },
+    checkpoints: { newest: () => writer.call("checkpoints.newest") },
+  };
+  const front = new Front({
+    settings,
+    registry,
+    operator,
+    services,
+    chosen: await chooseTransport(settings.transport),
+    limits: sharedLimits(settings, data.limits),
+    tls: data.tls,
+    maxConnections: data.maxConnections,
+    maxPendingBytes: shareOf(settings, data.count),
+    connectionCount: { addConnections: (change) => control.addConnections(data.number, change) },
+    catchUp: () => writer.catchUp(),
+    logger,
+  });
+  return { front, registry };
+}
+
+const delay = new Delay();
+const beat = setInterval(() => control.beat(data.number), BEAT_MS);
+
+let opened: Awaited<ReturnType<typeof open>> | undefined;
+/** It may be told to close before it is open. */
+const opening = open();
+
+/** Ends the thread, in any state. */
+function fail(error: unknown): void {
+  opened?.front.abandon();
+  control.end(data.number);
+  writer.send({ kind: "failed", fault: faultOf(error) });
+  // Thrown again where nobody catches it any more, so that the writer's thread is told by the library.
+  process.removeAllListeners("uncaughtException").removeAllListeners("unhandledRejection");
+  throw error;
+}
+process.on("uncaughtException", fail).on("unhandledRejection", fail);
+
+/** Nothing keeps the thread alive after this. */
+function end(): void {
+  clearInterval(beat);
+  delay.close();
+  control.end(data.number);
+  writer.close();
+}
+
+async function obey(order: FrontOrder): Promise<void> {
+  if (order.kind === "abandon") {
+    opened?.front.abandon();
+    end();
+    return;
+  }
+  const { front, registry } = await opening;
+  if (order.kind === "report") {
+    writer.send({ kind: "report", report: { figures: front.figures, lateness: delay.take() } });
+  } else if (order.kind === "listen") {
+    const { host, port, isShared } = order;
+    writer.send({ kind: "listening", port: await front.listen(host, port, isShared) });
+  } else {
+    await front.close();
+    await registry.close();
+    end();
+  }
+}
+
+writer.obey((order) => {
+  obey(order).catch((error: unknown) => writer.send({ kind: "failed", fault: faultOf(error) }));
+});
+opened = await opening;
+writer.send({ kind: "opened" });

@@ -1,0 +1,158 @@
+/**
+ * A front end's way to the writer's thread: commands and calls go out, answers come in, and so does what the writer tells of
+ * the log. It belongs to the thread of the front end.
+ */
+import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
+import { CairnlogError } from "../../engine/error.js";
+import type { FeedMessage } from "../../engine/log/follow/feed.js";
+import type { Command } from "../../engine/log/write/commands.js";
+import type { Committed, Receipt } from "../../engine/log/write/executor.js";
+import type { Control } from "./control.js";
+import {
+  type CallArguments,
+  type CallId,
+  type CallName,
+  type CallResult,
+  type CommandMessage,
+  errorOf,
+  RECEIPT_ITEMS,
+  type ToFront,
+  type ToWriter,
+} from "./messages.js";
+
+interface Waiting {
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** What the writer's thread wants of a front end. */
+export type FrontOrder = Extract<ToFront, { kind: "listen" | "report" | "close" | "abandon" }>;
+
+export class WriterPort {
+  readonly #port: MessagePort;
+  readonly #control: Pick<Control, "fed">;
+  readonly #waiting = new Map<CallId, Waiting>();
+  #newest: CallId = 0;
+  #commands: CommandMessage[] = [];
+  /** Messages of the feed that have been followed. */
+  #followed: number;
+  #follow: ((message: FeedMessage) => void) | null = null;
+  #obey: ((order: FrontOrder) => void) | null = null;
+  /** What came before there was anybody to follow it. */
+  #early: FeedMessage[] = [];
+
+  /** @param fed the number of messages of the feed that were sent before this front end was made */
+  constructor(port: MessagePort, control: Pick<Control, "fed">, fed: number) {
+    this.#port = port;
+    this.#control = control;
+    this.#followed = fed;
+    port.on("message", (message: ToFront) => this.#take(message));
+  }
+
+  /** Has `follow` called with everything that the writer tells of the log, from the beginning, in order. */
+  follow(follow: (message: FeedMessage) => void): void {
+    this.#follow = follow;
+    for (const message of this.#early.splice(0)) follow(message);
+  }
+
+  obey(obey: (order: FrontOrder) => void): void {
+    this.#obey = obey;
+  }
+
+  /**
+   * Follows what the writer has told until now. To be called before a request is handled: whoever has been answered
+   * anywhere must find here what the answer said. The writer counts before it sends anything to anybody, and it sends all of
+   * it in one go, so what is counted is there, or will be in some microseconds.
+   */
+  catchUp(): void {
+    // The difference, because both start anew after 2³² messages.
+    while (((this.#control.fed - this.#followed) | 0) > 0) {
+      const received = receiveMessageOnPort(this.#port) as { message: ToFront } | undefined;
+      if (received) this.#take(received.message);
+    }
+  }
+
+  execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>> {
+    return new Promise((resolve, reject) => {
+      const id = this.#wait(resolve, reject);
+      // After all that this turn brings: a message costs both threads some 10 µs, however many commands are in it.
+      if (this.#commands.push([id, command.name, input]) === 1) process.nextTick(() => this.#flush());
+    });
+  }
+
+  call<N extends CallName>(name: N, ...args: CallArguments<N>): Promise<CallResult<N>> {
+    return new Promise((resolve, reject) => this.send({ kind: "call", id: this.#wait(resolve, reject), name, args }));
+  }
+
+  send(message: ToWriter): void {
+    this.#port.postMessage(message);
+  }
+
+  close(): void {
+    this.#port.close();
+    for (const { reject } of this.#waiting.values())
+      reject(new CairnlogError("closed", "The service is shutting down."));
+    this.#waiting.clear();
+  }
+
+  #wait(resolve: Waiting["resolve"], reject: Waiting["reject"]): CallId {
+    const id = ++this.#newest;
+    this.#waiting.set(id, { resolve, reject });
+    return id;
+  }
+
+  #flush(): void {
+    const commands = this.#commands;
+    this.#commands = [];
+    this.send({ kind: "commands", commands });
+  }
+
+  #take(message: ToFront): void {
+    switch (message.kind) {
+      case "news":
+        this.#followed = (this.#followed + message.feed.length) | 0;
+        for (const told of message.feed)
+          if (this.#follow) this.#follow(told);
+          else this.#early.push(told);
+        this.#ended(message);
+        return;
+      case "answer":
+        this.#taken(message.id).resolve(message.value as never);
+        return;
+      case "refusal":
+        this.#taken(message.id).reject(errorOf(message.fault));
+        return;
+      default:
+        this.#obey?.(message);
+    }
+  }
+
+  #ended({ outcomes, heads, entries }: ToFront & { kind: "news" }): void {
+    const bytes = entries && Buffer.from(entries.buffer, entries.byteOffset, entries.length);
+    let from = 0;
+    for (const [id, fault, value, ...packed] of outcomes) {
+      const { resolve, reject } = this.#taken(id);
+      if (fault) {
+        reject(errorOf(fault));
+        continue;
+      }
+      const receipts: Receipt[] = [];
+      for (let at = 0; at < packed.length; at += RECEIPT_ITEMS) {
+        const [log_entry_id, leaf_index, entry_hash, timestamp, root_hash, signature, head, end] = packed.slice(
+          at,
+          at + RECEIPT_ITEMS,
+        ) as [number, number, string, string, string, string, number, number];
+        const sth = { tree_size: leaf_index + 1, root_hash, signature, ...heads[head]! };
+        receipts.push({ log_entry_id, leaf_index, entry_hash, timestamp, sth, json: bytes!.subarray(from, end) });
+        from = end;
+      }
+      resolve({ value, receipts } as never);
+    }
+  }
+
+  #taken(id: CallId): Waiting {
+    const waiting = this.#waiting.get(id)!;
+    this.#waiting.delete(id);
+    return waiting;
+  }
+}

@@ -1,0 +1,31 @@
+/** A request and its answer, while they are under way. */
+import type { Standing } from "./limits/limits.js";
+import type { PreparedRoute, Resource } from "./resources.js";
+import type { Context } from "./route.js";
+import type { Share } from "./transport/pending.js";
+import type { Request } from "./transport/request.js";
+import type { TransportResponse } from "./transport/transport.js";
+import type { Upload } from "./transport/uploads.js";
+
+/** One request on its way. */
+export interface Exchange {
+  readonly response: TransportResponse;
+  readonly request: Request;
+  readonly resource: Resource;
+  readonly prepared: PreparedRoute | undefined;
+  readonly started: number;
+  /** Null when nothing is limited. */
+  standing: Standing | null;
+  /** What was aborted while it was `handled` still holds its body. */
+  state: "waiting" | "handled" | "answered" | "sent";
+  /** While the library's handler runs, whose writes it gathers. */
+  isCorked: boolean;
+  isAborted: boolean;
+  /** What is held of its body, and of an answer that is read slowly; released at its end. */
+  upload: Upload | null;
+  answer: Share | null;
+  /** Once it is there: its body, or why that was refused. */
+  body: Buffer | Error | null;
+  /** Once it is checked. */
+  context: Context | null;
+}

@@ -1,0 +1,131 @@
+/**
+ * What one front end counts of its requests: plain numbers, which become metrics only when Prometheus asks. It belongs to
+ * the thread of the front end; `figures` is what other threads get of it.
+ */
+import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
+import type { PendingBytes } from "../transport/pending.js";
+import type { TransportName } from "../transport/transport.js";
+import type { Uploads } from "../transport/uploads.js";
+import { added, Tallies, type TallyFigures } from "./tallies.js";
+
+/** Milliseconds between two measurements of the delay of timers. */
+const DELAY_RESOLUTION_MS = 20;
+
+/** How late timers came since the last look, in seconds. */
+export interface Lateness {
+  readonly median: number;
+  readonly p99: number;
+  readonly most: number;
+}
+
+/** The delay of timers in one thread: the time for which it was busy. */
+export class Delay {
+  readonly #histogram: IntervalHistogram = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
+
+  constructor() {
+    this.#histogram.enable();
+  }
+
+  /** What was measured since the last call. */
+  take(): Lateness {
+    const histogram = this.#histogram;
+    const [median, p99] = [50, 99].map((percentile) => late(histogram.percentile(percentile) || 0)) as [number, number];
+    const most = late(histogram.count ? histogram.max : 0);
+    histogram.reset();
+    return { median, p99, most };
+  }
+
+  close(): void {
+    this.#histogram.disable();
+  }
+}
+
+/** Seconds by which a timer was late. Timers are never early. The measured value is the whole interval. */
+const late = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - DELAY_RESOLUTION_MS / 1000);
+
+/** What the HTTP server of a front end holds for its clients. */
+export interface HttpFigures {
+  readonly transport: TransportName;
+  readonly uploads: Pick<Uploads, "arriving"> & { readonly pending: Pick<PendingBytes, "held" | "givenUp"> };
+  readonly answers: Pick<PendingBytes, "waiting" | "held" | "givenUp">;
+  readonly connections: number;
+  readonly connectionsRefused: number;
+  readonly inFlight: number;
+}
+
+/** The numbers of a front end. Plain data, for a message to another thread. */
+export interface FrontFigures {
+  readonly transport: TransportName;
+  readonly connections: number;
+  readonly connectionsRefused: number;
+  readonly inFlight: number;
+  /** Bodies that have not arrived in full, and bytes of bodies held. */
+  readonly arriving: number;
+  readonly bodyBytes: number;
+  /** Answers that are read slowly, and bytes of them held. */
+  readonly slowAnswers: number;
+  readonly answerBytes: number;
+  /** Bodies and answers given up to make room for others. */
+  readonly givenUp: number;
+  readonly aborted: number;
+  /** By the code of the problem document. */
+  readonly refusals: readonly (readonly [code: string, count: number])[];
+  readonly tallies: readonly TallyFigures[];
+}
+
+/** The counts of two front ends that have ended, or one and `past` ones. They hold nothing for anybody any more. */
+export function pastOf(past: FrontFigures | null, ended: FrontFigures): FrontFigures {
+  const both = past ? [past, ended] : [ended];
+  const sum = (figure: "connectionsRefused" | "givenUp" | "aborted") =>
+    both.reduce((all, figures) => all + figures[figure], 0);
+  const refusals = new Map<string, number>();
+  for (const [code, count] of both.flatMap((figures) => figures.refusals))
+    refusals.set(code, (refusals.get(code) ?? 0) + count);
+  return {
+    transport: ended.transport,
+    connections: 0,
+    connectionsRefused: sum("connectionsRefused"),
+    inFlight: 0,
+    arriving: 0,
+    bodyBytes: 0,
+    slowAnswers: 0,
+    answerBytes: 0,
+    givenUp: sum("givenUp"),
+    aborted: sum("aborted"),
+    refusals: [...refusals],
+    tallies: added(both.flatMap((figures) => figures.tallies)),
+  };
+}
+
+export class Measures {
+  readonly tallies = new Tallies();
+  readonly #refusals = new Map<string, number>();
+  #aborted = 0;
+
+  /** Counts a refused request, by its error code, which the service chose. */
+  refused(code: string): void {
+    this.#refusals.set(code, (this.#refusals.get(code) ?? 0) + 1);
+  }
+
+  /** Counts a request whose client closed the connection. */
+  aborted(): void {
+    this.#aborted++;
+  }
+
+  figures({ transport, uploads, answers, connections, connectionsRefused, inFlight }: HttpFigures): FrontFigures {
+    return {
+      transport,
+      connections,
+      connectionsRefused,
+      inFlight,
+      arriving: uploads.arriving,
+      bodyBytes: uploads.pending.held,
+      slowAnswers: answers.waiting,
+      answerBytes: answers.held,
+      givenUp: uploads.pending.givenUp + answers.givenUp,
+      aborted: this.#aborted,
+      refusals: [...this.#refusals],
+      tallies: this.tallies.figures(),
+    };
+  }
+}

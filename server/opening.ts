@@ -1,0 +1,35 @@
+/** What the settings say about the log, for whoever opens its registry: the writer, and every front end. */
+import { join } from "node:path";
+import { HardwareRoots, openHardwareRoots } from "../engine/crypto/hardware.js";
+import type { OperatorKey } from "../engine/crypto/keys/operator-key.js";
+import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph/graph.js";
+import type { ServedOptions } from "../engine/registry/registry.js";
+import type { Settings } from "./settings.js";
+
+/** @throws CairnlogError as `openHardwareRoots` does */
+export function openingOf(settings: Settings, operator: OperatorKey): ServedOptions {
+  return {
+    path: join(settings.dataDir, "log"),
+    operator,
+    predicateBase: settings.predicateBase,
+    minFreeBytes: settings.minFreeBytes,
+    hardwareRoots: settings.hardwareRoots ? openHardwareRoots(settings.hardwareRoots) : new HardwareRoots(),
+    challengeTtlSeconds: settings.challengeTtlSeconds,
+    passwordTries: settings.passwordTries,
+    endorsementActivationDelaySeconds: settings.endorsementActivationDelaySeconds,
+    trust: {
+      anchors: settings.trustAnchors,
+      baseCapacity: settings.endorsementBaseCapacity,
+      minTrust: settings.endorsementMinTrust,
+    },
+    graphs: {
+      bounds: { ...DEFAULT_GRAPH_BOUNDS, seconds: settings.graphTimeoutSeconds },
+      cacheSeconds: settings.graphCacheSeconds,
+    },
+    ...(settings.rateLimits ? {} : { claimReveals: null }),
+    claimBytesPerKey: settings.claimBytesPerKey,
+    requestQuota: settings.rateLimits ? settings.requestQuota : null,
+    policyQuota: settings.rateLimits ? settings.policyQuota : null,
+    webhookAllowPrivate: settings.webhookAllowPrivate,
+  };
+}

@@ -1,0 +1,257 @@
+/** Many attestations by one call: in few requests, each verified like a single one, and lies about any of them noticed. */
+import { beforeAll, describe, expect, test } from "vitest";
+import { verifyBundle } from "#cairnlog/engine/verify/index.js";
+import { type AttestOutcome, createClient, type Subject } from "#cairnlog/server/client/index.js";
+import { anyEvent } from "../anyevent.js";
+import { startTestService, type TestService } from "../server/harness.js";
+import { newManifest } from "../server/signers.js";
+import { all, asSigner, conviction, failure, newClient } from "./clients.js";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+  // An odd number of entries, of several complete subtrees.
+  await service.server.registry.log.append(Array.from({ length: 43 }, (_, n) => anyEvent({ n })));
+});
+
+const documents = (count: number) =>
+  Array.from({ length: count }, (_, i) => ({
+    title: `Document ${i}`,
+    content_hash: newManifest().document.content_hash,
+  }));
+
+interface Batch {
+  readonly results: { receipt: object }[];
+}
+
+/** A fetch that counts requests, by method and path without numbers and query. */
+function counting(inner: typeof fetch = fetch) {
+  const counts: Record<string, number> = {};
+  const fetcher: typeof fetch = (input, init) => {
+    const path = String(input)
+      .replace(/^.*\/api\/v1/, "")
+      .replace(/\?.*/, "")
+      .replace(/\/\d+/g, "/N");
+    const name = `${init?.method ?? "GET"} ${path}`;
+    counts[name] = (counts[name] ?? 0) + 1;
+    return inner(input, init);
+  };
+  return { counts, fetcher };
+}
+
+async function expectVerified<S extends Subject>(outcome: AttestOutcome<S>, url: string): Promise<void> {
+  expect(outcome.error).toBeUndefined();
+  const { manifest } = outcome.bundle!;
+  const operatorKey = await createClient({ server: url }).log.operatorKey();
+  const trust = { fileHash: manifest.document.content_hash, operatorKey };
+  expect(await verifyBundle(JSON.parse(JSON.stringify(outcome.bundle)), trust)).toMatchObject({ valid: true });
+}
+
+describe("attestAll", () => {
+  test("attests all in order, and gives for each what attest gives", async () => {
+    const { client } = newClient(service.url);
+    const subjects = documents(25);
+    const outcomes = await all(
+      client.attestAll(subjects, { type: "peer_review", intent: "I read it.", pseudonym: "Ada" }),
+    );
+    expect(outcomes.map(({ subject }) => subject)).toEqual(subjects);
+    const first = outcomes[0]!.receipt!.leaf_index;
+    expect(outcomes.map(({ receipt }) => receipt!.leaf_index)).toEqual(subjects.map((_, i) => first + i));
+    for (const outcome of outcomes) await expectVerified(outcome, service.url);
+    const again = await client.attest(subjects[7]!, { type: "peer_review", intent: "I read it." });
+    expect(again.receipt).toEqual({ ...outcomes[7]!.receipt, duplicate: true });
+    expect(again.bundle).toEqual(outcomes[7]!.bundle);
+  });
+
+  test("takes few requests, for entries that are new and for those that are there", async () => {
+    const { counts, fetcher } = counting();
+    const { client } = newClient(service.url, { fetch: fetcher });
+    const subjects = documents(230);
+    for (let round = 0; round < 2; round++) {
+      for (const name of Object.keys(counts)) delete counts[name];
+      const outcomes = await all(client.attestAll(subjects, { pseudonym: "Ada" }));
+      expect(outcomes.map(({ receipt }) => receipt!.duplicate)).toEqual(subjects.map(() => round === 1));
+      await expectVerified(outcomes[229]!, service.url);
+      const { "GET /log": pages, ...others } = counts;
+      expect(pages).toBeLessThanOrEqual(3);
+      expect(Object.values(others).reduce((a, b) => a + b)).toBeLessThanOrEqual(8);
+      expect(others).toMatchObject({ "POST /attestations/batch": 1, "GET /log/proof/N": 1 });
+    }
+  });
+
+  test("sends at most 1000 in one request", async () => {
+    const sent: number[] = [];
+    const problem = { type: "about:blank", title: "Forbidden", status: 403, detail: "No.", code: "forbidden" };
+    const { client } = newClient(service.url, {
+      fetch: async (input, init) => {
+        if (!String(input).endsWith("/batch")) return fetch(input, init);
+        const { submissions } = JSON.parse(`${init!.body}`);
+        sent.push(submissions.length);
+        return Response.json({ results: Array(submissions.length).fill({ status: 403, problem }) });
+      },
+    });
+    const outcomes = await all(client.attestAll(documents(2_001)));
+    expect(outcomes.filter(({ error }) => error?.code === "forbidden")).toHaveLength(2_001);
+    expect(sent).toEqual([1_000, 1_000, 1]);
+  });
+
+  test("does not keep the thread to itself while it verifies", async () => {
+    const { client } = newClient(service.url, {
+      fetch: async (input, init) => {
+        const response = await fetch(input, init);
+        // The last answer before the receipts are verified.
+        if (/\/log\?/.test(String(input))) for (let n = 0; n < 3; n++) setTimeout(() => turns++, n);
+        return response;
+      },
+    });
+    let turns = 0;
+    let turnsBefore: number | undefined;
+    for await (const _ of client.attestAll(documents(40))) turnsBefore ??= turns;
+    expect(turnsBefore).toBe(3);
+  });
+
+  test("takes subjects as they come, and none at all", async () => {
+    const { client } = newClient(service.url);
+    async function* later() {
+      yield* documents(2);
+    }
+    expect(await all(client.attestAll(later()))).toHaveLength(2);
+    expect(await all(client.attestAll([]))).toEqual([]);
+  });
+
+  test("reports what is refused, and goes on", async () => {
+    const { client } = newClient(service.url);
+    const [one, two] = documents(2);
+    const outcomes = await all(client.attestAll([one!, { ...two!, content_hash: "abc" }, two!]));
+    expect(outcomes.map(({ error }) => error?.code)).toEqual([undefined, "invalid-input", undefined]);
+    expect(outcomes[1]!.error).toMatchObject({ status: 422, errors: [{ path: "/manifest/document/content_hash" }] });
+  });
+
+  test("shows that it holds the key where the log wants it", async () => {
+    const { client } = newClient(service.url);
+    const prior = (await client.attest(documents(1)[0]!)).receipt.attestation;
+    // A manifest that has attestations is signed unchanged, so the same signature serves for every type.
+    const manifest = { document: documents(1)[0]!, attestations: [prior] };
+    await client.attest(manifest, { type: "authorship" });
+    const outcomes = await all(client.attestAll([...documents(1), manifest, ...documents(1)], { type: "peer_review" }));
+    for (const outcome of outcomes) await expectVerified(outcome, service.url);
+    expect(outcomes[1]!.receipt).toMatchObject({ attestation: { type: "peer_review" }, duplicate: false });
+  });
+
+  test("finds entries that lie far apart in the log, and between others", async () => {
+    const { log } = service.server.registry;
+    const { client } = newClient(service.url);
+    const subjects = documents(6);
+    for (const [i, subject] of subjects.entries()) {
+      await client.attest(subject);
+      await log.append(Array.from({ length: i === 2 ? 300 : 3 * i + 1 }, (_, n) => anyEvent({ n })));
+    }
+    const mixed = [...subjects, ...documents(2), subjects[3]!];
+    const outcomes = await all(client.attestAll(mixed));
+    expect(outcomes.map(({ receipt }) => receipt!.duplicate)).toEqual([...Array(6).fill(true), false, false, true]);
+    for (const outcome of outcomes) await expectVerified(outcome, service.url);
+  });
+
+  test("works from the first entry of a log on", async () => {
+    const empty = await startTestService();
+    const { client } = newClient(empty.url);
+    const outcomes = await all(client.attestAll(documents(9)));
+    expect(outcomes[0]!.receipt!.leaf_index).toBe(1);
+    for (const outcome of outcomes) await expectVerified(outcome, empty.url);
+  });
+});
+
+describe("where the service takes less at once", () => {
+  test("the limit has fewer left: these are sent, and the error says how long the rest has to wait", async () => {
+    const limited = await startTestService({ SERVICE_RATE_LIMITS: "on", SERVICE_RATE_LIMIT_ATTESTATION: "7" });
+    const { client } = newClient(limited.url);
+    await client.attest(documents(1)[0]!);
+    const outcomes: unknown[] = [];
+    const error = await failure(
+      (async () => {
+        for await (const outcome of client.attestAll(documents(20))) outcomes.push(outcome);
+      })(),
+    );
+    expect(error).toMatchObject({ code: "rate-limited", status: 429, retryAfter: expect.any(Number), remaining: 0 });
+    expect(outcomes).toHaveLength(6);
+  });
+
+  test("bodies that are too large are sent in parts; one that is too large alone is refused alone", async () => {
+    const small = await startTestService({ SERVICE_MAX_BODY_BYTES: "2048" });
+    const { client } = newClient(small.url);
+    const large = { ...documents(1)[0]!, padding: "x".repeat(7_000) };
+    const outcomes = await all(client.attestAll([...documents(30), large, ...documents(3)]));
+    expect(outcomes.map(({ error }) => error?.status)).toEqual([
+      ...Array(30).fill(undefined),
+      413,
+      ...Array(3).fill(undefined),
+    ]);
+    for (const outcome of [outcomes[0]!, outcomes[33]!]) await expectVerified(outcome, small.url);
+  });
+
+  test("manifests with too many members are sent in parts", async () => {
+    const { client } = newClient(service.url);
+    const wide = documents(4).map((document) => ({
+      ...document,
+      ...Object.fromEntries(Array.from({ length: 9_000 }, (_, i) => [`member ${i}`, i])),
+    }));
+    const outcomes = await all(client.attestAll(wide));
+    expect(outcomes.filter(({ receipt }) => receipt)).toHaveLength(4);
+  });
+});
+
+describe("a service that lies", () => {
+  /** A client whose service answers a path with something else. */
+  // biome-ignore lint/suspicious/noExplicitAny: lies are told about answers of every shape
+  function lied(path: RegExp, lie: (answer: any) => unknown) {
+    const { signer } = newClient(service.url);
+    return createClient({
+      server: service.url,
+      signer: asSigner(signer),
+      fetch: async (input, init) => {
+        const response = await fetch(input, init);
+        if (!path.test(String(input).replace(/^.*\/api\/v1/, ""))) return response;
+        const answer = await response.json();
+        lie(answer);
+        return new Response(JSON.stringify(answer), { status: response.status });
+      },
+    });
+  }
+  const batch = /^\/attestations\/batch$/;
+  const list = /^\/log\?/;
+  const zeros = "0".repeat(64);
+  /** Changes members of the fourth receipt. */
+  const fourth = (members: object) =>
+    [batch, ({ results }: Batch) => Object.assign(results[3]!.receipt, members)] as const;
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  const LIES: Readonly<Record<string, readonly [RegExp, (answer: any) => unknown]>> = {
+    "a head of another root": [batch, ({ results }) => Object.assign(results[3].receipt.sth, { root_hash: zeros })],
+    "the receipt of another": [batch, ({ results }) => Object.assign(results[3], { receipt: results[2].receipt })],
+    "receipts in another order": [batch, ({ results }) => results.reverse()],
+    "another leaf": [batch, ({ results }) => results[3].receipt.leaf_index++],
+    "another entry": [batch, ({ results }) => results[3].receipt.log_entry_id++],
+    "another hash": fourth({ entry_hash: zeros }),
+    "no head": fourth({ sth: null }),
+    "another manifest": fourth({ manifest_hash: zeros }),
+    "another type": [batch, ({ results }) => Object.assign(results[3].receipt.attestation, { type: "publication" })],
+    "a listed entry with another payload": [
+      list,
+      ({ entries }) => Object.assign(entries.at(-2).payload, { document_title: "x" }),
+    ],
+    "a listed entry of another hash": [list, ({ entries }) => Object.assign(entries.at(-2), { entry_hash: zeros })],
+    "a listed entry of another id": [list, ({ entries }) => entries.at(-2).id++],
+    "a list that ends too soon": [list, ({ entries }) => entries.pop()],
+    "a proof with another path": [/^\/log\/proof/, ({ audit_path }) => audit_path.fill(zeros)],
+    "a proof without a path": [/^\/log\/proof/, ({ audit_path }) => audit_path.splice(0)],
+  };
+
+  test.each(Object.entries(LIES))("%s: is convicted", async (_, [path, lie]) => {
+    const evidence = await conviction(all(lied(path, lie).attestAll(documents(5))));
+    expect(evidence).toHaveProperty("shown");
+  });
+
+  test("fewer results than submissions are no answer", async () => {
+    const client = lied(batch, ({ results }) => void results.pop());
+    expect(await failure(all(client.attestAll(documents(3))))).toMatchObject({ code: "malformed-answer" });
+  });
+});

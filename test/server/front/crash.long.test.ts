@@ -1,0 +1,134 @@
+/**
+ * A front end that crashes is replaced: the service goes on, nothing that was acknowledged is lost, and only its own clients
+ * notice. The crash is an exception in its thread, thrown by a module that the test has Node load there.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { startService } from "../../service.js";
+import { temporaryFolder } from "../harness.js";
+import { newManifest, newSigner, submission } from "../signers.js";
+import { Connection, connectToEach } from "./connections.js";
+
+const folder = mkdtempSync(join(tmpdir(), "cairnlog-crash-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Throws in the thread that is first to find the file, out of nowhere. */
+const BOMB = `
+import { existsSync, unlinkSync } from "node:fs";
+import { isMainThread } from "node:worker_threads";
+if (!isMainThread)
+  setInterval(() => {
+    if (!existsSync(process.env.BOMB_FILE)) return;
+    try {
+      unlinkSync(process.env.BOMB_FILE);
+    } catch {
+      return;
+    }
+    throw new Error("out of nowhere");
+  }, 10).unref();
+`;
+
+/** Attests over connections of its own until told to stop; a connection that breaks is replaced. */
+function load(url: string, connections: number) {
+  const receipts: { readonly log_entry_id: number; readonly entry_hash: string }[] = [];
+  const signer = newSigner();
+  let [isOver, broken] = [false, 0];
+  const work = async (_: unknown, number: number) => {
+    let connection = new Connection(url);
+    for (let n = 0; !isOver; n++) {
+      try {
+        const made = await connection.post("/attestations", submission(signer, newManifest(`${number} ${n}`)));
+        if (made.status !== 200) throw new Error(`answered ${made.status}: ${made.text}`);
+        receipts.push(made.body);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === undefined) throw error;
+        broken++;
+        connection = new Connection(url);
+      }
+    }
+    connection.close();
+  };
+  const done = Promise.all(Array.from({ length: connections }, work));
+  return {
+    receipts,
+    async stop() {
+      isOver = true;
+      await done;
+      return broken;
+    },
+  };
+}
+
+test("under load, a front end that crashes three times is replaced each time", async () => {
+  const module = join(folder, "bomb.mjs");
+  const bomb = join(folder, "bomb");
+  writeFileSync(module, BOMB);
+  const service = await startService(temporaryFolder(), {
+    SERVICE_FRONT_ENDS: "2",
+    SERVICE_TRANSPORT: "uws",
+    LOG_LEVEL: "silent",
+    BOMB_FILE: bomb,
+    NODE_OPTIONS: `--import ${module}`,
+  });
+  const going = load(service.url, 12);
+  const counted = async () => {
+    const { text } = await new Connection(service.url).send("GET", "/metrics");
+    const line = /^cairnlog_http_requests_total\{method="POST",route="\/api\/v1\/attestations",status="200"\} (\d+)$/m;
+    return Number(line.exec(text)?.[1] ?? 0);
+  };
+  let before = 0;
+  for (let crash = 1; crash <= 3; crash++) {
+    const soFar = going.receipts.length;
+    await expect.poll(() => going.receipts.length).toBeGreaterThan(soFar + 50);
+    const shown = await counted();
+    expect(shown).toBeGreaterThanOrEqual(before);
+    before = shown;
+    writeFileSync(bomb, "");
+    // Both answer again: the one that crashed is another thread now.
+    await expect
+      .poll(async () => (await new Connection(service.url).send("GET", "/readyz").catch(() => null))?.status)
+      .toBe(200);
+    for (const connection of await connectToEach(service.url, 2)) connection.close();
+  }
+  const broken = await going.stop();
+  expect(broken).toBeGreaterThan(0);
+  expect(await counted()).toBeGreaterThanOrEqual(before);
+  const each = await connectToEach(service.url, 2);
+  for (const [n, { log_entry_id, entry_hash }] of going.receipts.entries())
+    expect((await each[n % 2]!.get(`/log/${log_entry_id}`)).body.entry_hash).toBe(entry_hash);
+  const report = await each[0]!.post("/log/verify", {});
+  expect(report.body).toMatchObject({ valid: true });
+  for (const connection of each) connection.close();
+  expect(await service.stop()).toBe(0);
+});
+
+test("a service that is told to stop under load answers what it accepted, and every front end ends", async () => {
+  const dataDir = temporaryFolder();
+  const environment = { SERVICE_FRONT_ENDS: "3", SERVICE_TRANSPORT: "uws" };
+  const service = await startService(dataDir, environment);
+  const receipts: { readonly log_entry_id: number; readonly entry_hash: string }[] = [];
+  const signer = newSigner();
+  const work = async (_: unknown, number: number) => {
+    const connection = new Connection(service.url);
+    for (let n = 0; ; n++) {
+      const made = await connection
+        .post("/attestations", submission(signer, newManifest(`${number} ${n}`)))
+        .catch(() => null);
+      if (made?.status !== 200) break;
+      receipts.push(made.body);
+    }
+    connection.close();
+  };
+  const working = Promise.all(Array.from({ length: 12 }, work));
+  await expect.poll(() => receipts.length).toBeGreaterThan(100);
+  expect(await service.stop()).toBe(0);
+  await working;
+  const again = await startService(dataDir, environment);
+  const connection = new Connection(again.url);
+  for (const { log_entry_id, entry_hash } of receipts)
+    expect((await connection.get(`/log/${log_entry_id}`)).body.entry_hash).toBe(entry_hash);
+  connection.close();
+  expect(await again.stop()).toBe(0);
+});

@@ -1,0 +1,87 @@
+/** What crosses from one thread to another arrives as it was: errors, settings, shared numbers. */
+import { describe, expect, test } from "vitest";
+import { CairnlogError } from "#cairnlog/engine/error.js";
+import { Control } from "#cairnlog/server/front/control.js";
+import { errorOf, faultOf } from "#cairnlog/server/front/messages.js";
+import { networksOf, plainSettings } from "#cairnlog/server/front/plainsettings.js";
+import { HttpError, problemAnswer } from "#cairnlog/server/http/problems.js";
+import { clientAddress } from "#cairnlog/server/http/transport/client-address.js";
+import { readSettings } from "#cairnlog/server/index.js";
+
+const carried = (error: unknown): unknown => errorOf(structuredClone(faultOf(error)));
+
+describe("an error becomes the same answer in the other thread", () => {
+  test.each([
+    new CairnlogError("not-found", "There is no such key."),
+    new CairnlogError("invalid-input", "Two faults.", {
+      details: [
+        { path: "/a", message: "It is missing." },
+        { path: "/b/0", message: "It is too long." },
+      ],
+    }),
+    new CairnlogError("rate-limited", "Too many.", { retryAfter: 17 }),
+    new CairnlogError("storage-failed", "The disk.", { cause: new Error("EIO") }),
+    new HttpError("not-ready", "Only 3 MiB are free.", { "retry-after": "10" }),
+    new TypeError("x is not a function"),
+    "no error at all",
+  ])("%s", (error) => {
+    expect(problemAnswer(carried(error))).toEqual(problemAnswer(error));
+  });
+
+  test("what nobody expected keeps its text and its stack for the service's log", () => {
+    const error = new RangeError("out of nowhere");
+    expect(carried(error)).toMatchObject({ message: "out of nowhere", stack: error.stack });
+  });
+});
+
+test("settings arrive whole, networks of proxies included", () => {
+  const settings = readSettings({
+    SERVICE_TRUSTED_PROXIES: "10.1.0.0/16, 192.0.2.7, 2001:db8::/32",
+    SERVICE_TRUST_ANCHORS: `sha256:${"a".repeat(64)}`,
+    SERVICE_SIGNER: "unix:/run/signer",
+  });
+  const plain = structuredClone(plainSettings(settings));
+  expect({ ...plain, trustedProxies: null }).toEqual({ ...settings, trustedProxies: null });
+  const networks = networksOf(plain.trustedProxies);
+  for (const [proxy, client] of [
+    ["10.1.255.1", "203.0.113.5"],
+    ["192.0.2.7", "203.0.113.5"],
+    ["2001:db8:1::1", "203.0.113.5"],
+    ["192.0.2.8", "192.0.2.8"],
+    ["10.2.0.1", "10.2.0.1"],
+  ] as const)
+    expect(clientAddress(proxy, "203.0.113.5", networks), proxy).toBe(client);
+});
+
+describe("the numbers that threads share", () => {
+  test("count connections of all front ends; those of one that begins anew are gone", () => {
+    const control = Control.create(3);
+    const other = new Control(control.buffer);
+    expect([control.addConnections(0, 5), other.addConnections(2, 4), control.addConnections(0, -2)]).toEqual([
+      5, 9, 7,
+    ]);
+    control.begin(2);
+    expect(other.addConnections(1, 1)).toBe(4);
+  });
+
+  test("know who has given no sign, and wait for one that ends no longer than they should", () => {
+    const control = Control.create(2);
+    control.begin(0);
+    control.begin(1);
+    expect(control.silence(0)).toBeGreaterThanOrEqual(0);
+    Atomics.store(new Int32Array(control.buffer), 1, Atomics.load(new Int32Array(control.buffer), 1) - 6_000);
+    expect(control.silence(0)).toBeGreaterThanOrEqual(6_000);
+    expect(control.silence(1)).toBeLessThan(6_000);
+    control.end(1);
+    control.waitForEnd(1, 60_000);
+    control.waitForEnd(0, 1);
+  });
+
+  test("go on when the count of messages starts anew", () => {
+    const control = Control.create(1);
+    control.count(2 ** 31 - 1);
+    const before = control.fed;
+    control.count(2);
+    expect((control.fed - before) | 0).toBe(2);
+  });
+});
