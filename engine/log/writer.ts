@@ -18,11 +18,11 @@ import { Feed, type FeedMessage } from "./follow/feed.js";
 import { Operators } from "./operator/operators.js";
 import { type Frontier, SIGNING_VERSION } from "./tree/frontier.js";
 import { LogView, type ViewParts } from "./view.js";
-import { append, type PlainEvent, takeHeadTime } from "./write/append.js";
+import { takeHeadTime } from "./write/append.js";
 import type { Command } from "./write/commands.js";
 import type { RowObserver } from "./write/committed.js";
 import type { SecondaryDigests } from "./write/entry.js";
-import type { BatchReport, Committed, Executor, Receipt } from "./write/executor.js";
+import { appendBy, type BatchReport, type Committed, type Executor, type Receipt } from "./write/executor.js";
 import { freshHead } from "./write/freshhead.js";
 import type { EventInput } from "./write/projection.js";
 import { Sequencer } from "./write/sequencer.js";
@@ -111,10 +111,7 @@ export class LogWriter extends LogView implements Executor {
   append(event: EventInput): Promise<Receipt>;
   append(events: readonly EventInput[]): Promise<readonly Receipt[]>;
   append(input: EventInput | readonly EventInput[]): Promise<Receipt | readonly Receipt[]> {
-    const isList = Array.isArray(input);
-    // Whatever in a payload is no plain data has no canonical form, and is refused for that.
-    const events = (isList ? input : [input]) as readonly PlainEvent[];
-    return this.execute(append, { events }).then(({ receipts }) => (isList ? receipts : receipts[0]!));
+    return appendBy(this, input);
   }
 
   execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>> {

@@ -157,20 +157,13 @@ function registryOver<L extends Log>(log: L, options: RegistryOptions): Registry
   const passwords = new Passwords({ log, hasher, clock, tries: passwordTries });
   const challenges = new Challenges({ keys, verifier, operator, clock, ttlSeconds });
   const concepts = conceptsOver(base, options, { challenges, passwords });
-  const { queries, slices, ...rest } = concepts;
   return {
-    ...rest,
+    ...concepts,
     log,
-    queries,
     challenges,
     passwords,
     accounts: new Accounts({ log, keys, credentials: concepts.credentials, verifier, hasher, clock }),
     claims: claimsOver(log, concepts.credentials, options),
-    async close() {
-      slices.close();
-      queries.close();
-      await log.close();
-    },
   };
 }
 
@@ -192,12 +185,11 @@ export function servedRegistry<L extends Log>(
       if (rows.isSet(fingerprint)) await owned.passwords.check(fingerprint, password);
     },
   };
-  const { queries, slices, ...rest } = conceptsOver(base, options, { challenges: owned.challenges, passwords });
-  const claims = claimsOver(log, rest.credentials, options);
+  const concepts = conceptsOver(base, options, { challenges: owned.challenges, passwords });
+  const claims = claimsOver(log, concepts.credentials, options);
   return {
-    ...rest,
+    ...concepts,
     log,
-    queries,
     challenges: owned.challenges,
     passwords,
     accounts: owned.accounts,
@@ -207,11 +199,6 @@ export function servedRegistry<L extends Log>(
       list: (lookupKey, paging) => claims.list(lookupKey, paging),
       payload: (id) => claims.payload(id),
       reveal: (id, reveal, caller) => owned.claims.reveal(id, reveal, caller),
-    },
-    async close() {
-      slices.close();
-      queries.close();
-      await log.close();
     },
   };
 }
@@ -257,7 +244,6 @@ function conceptsOver(
     credentials,
     attestations: new Attestations({ log, verifier, passwords, operator, predicateBase }),
     verification: new Verification({ log, keys, verifier, trust, trustConfigs }),
-    slices,
     queries,
     trust,
     trustConfigs,
@@ -269,5 +255,10 @@ function conceptsOver(
     policies: new Policies({ log, keys, clock, quota: policyQuota }),
     inbox: new Inbox({ log }),
     webhooks: new Webhooks({ log, operator: operator.fingerprint, allowPrivate }),
+    async close() {
+      slices.close();
+      queries.close();
+      await log.close();
+    },
   };
 }

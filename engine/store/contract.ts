@@ -82,7 +82,7 @@ export interface StoreReader {
    * process, which may replace rows at any time. LMDB cannot reuse the pages of that moment as long as it is shown.
    */
   pin(): void;
-  /** The same for the postings alone. A run that was read stays whole until the next call. */
+  /** Shows the postings of this moment, and nothing else anew. A run that was read stays whole until the next call. */
   pinPostings(): void;
   /** Ids of the other living processes that have this environment open and have read from it. */
   otherProcesses(): number[];

@@ -89,7 +89,7 @@ export class Desk {
     this.#parts.due();
   }
 
-  /** Sends what is told of the log, and how commands have ended since the last call. */
+  /** Sends the news of the log, and how the commands have ended that ended since the last call. */
   tell(feed: readonly FeedMessage[]): void {
     if (!feed.length && !this.#outcomes.length) return;
     const entries = this.#joined();

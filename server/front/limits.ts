@@ -15,6 +15,6 @@ const requestsOf = (settings: Settings) => ({
 export const createLimits = (settings: Settings): Limits | null =>
   settings.rateLimits ? Limits.create(requestsOf(settings)) : null;
 
-/** The same limits in another thread. @param buffer of the service's `Limits`; null when nothing is limited */
+/** Limits in another thread that count in the same table. @param buffer the table; null when nothing is limited */
 export const sharedLimits = (settings: Settings, buffer: SharedArrayBuffer | null): Limits | null =>
   buffer && new Limits(requestsOf(settings), buffer);

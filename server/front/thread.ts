@@ -30,7 +30,7 @@ export interface FrontThreadParts {
 export class FrontThread {
   readonly name: string;
   readonly #desk: Desk;
-  /** Who waits until it is open or listens: one at a time. */
+  /** What waits until the thread is open, or until it listens. It is never both. */
   #expecting: Expecting | null = null;
   readonly #reports: ((report: Omit<FrontReport, "thread"> | null) => void)[] = [];
   /** Resolves when its thread has ended. */
@@ -66,7 +66,7 @@ export class FrontThread {
     this.#desk.send(message);
   }
 
-  /** Sends what is told of the log, and how its commands have ended. */
+  /** Sends the news of the log, and how the commands of this front end have ended. */
   tell(feed: readonly FeedMessage[]): void {
     this.#desk.tell(feed);
   }

@@ -135,8 +135,7 @@ const opening = open();
 function fail(error: unknown): void {
   opened?.front.abandon();
   control.end(data.number);
-  writer.send({ kind: "failed", fault: faultOf(error) });
-  // Thrown again where nobody catches it any more, so that the writer's thread is told by the library.
+  // Thrown again where nobody catches it any more: the writer's thread gets it as the `error` of this one.
   process.removeAllListeners("uncaughtException").removeAllListeners("unhandledRejection");
   throw error;
 }

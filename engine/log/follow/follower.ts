@@ -12,10 +12,9 @@ import { LogMemory } from "../apply/memory.js";
 import { Operators } from "../operator/operators.js";
 import { EntryReader } from "../read/reader.js";
 import { LogView, type ViewParts } from "../view.js";
-import { append, type PlainEvent } from "../write/append.js";
 import type { Command } from "../write/commands.js";
 import type { RowObserver } from "../write/committed.js";
-import type { Committed, Executor, Receipt } from "../write/executor.js";
+import { appendBy, type Committed, type Executor, type Receipt } from "../write/executor.js";
 import type { EventInput } from "../write/projection.js";
 import type { ChangedRow, FeedMessage, WatchedTable } from "./feed.js";
 
@@ -169,10 +168,8 @@ export class LogFollower extends LogView implements Executor {
 
   append(event: EventInput): Promise<Receipt>;
   append(events: readonly EventInput[]): Promise<readonly Receipt[]>;
-  async append(input: EventInput | readonly EventInput[]): Promise<Receipt | readonly Receipt[]> {
-    const events: readonly EventInput[] = Array.isArray(input) ? input : [input as EventInput];
-    const { receipts } = await this.execute(append, { events: events as readonly PlainEvent[] });
-    return Array.isArray(input) ? receipts : receipts[0]!;
+  append(input: EventInput | readonly EventInput[]): Promise<Receipt | readonly Receipt[]> {
+    return appendBy(this, input);
   }
 
   execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>> {

@@ -5,6 +5,7 @@
 import type { CairnlogError } from "../../error.js";
 import type { TableName } from "../../store/schema.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
+import { append, type PlainEvent } from "./append.js";
 import type { Command } from "./commands.js";
 import type { RowObserver } from "./committed.js";
 import type { EventInput } from "./projection.js";
@@ -76,4 +77,15 @@ export interface Executor {
    * it takes the place of an earlier one.
    */
   observeRows<T extends TableName>(table: T, observer: RowObserver<T>): void;
+}
+
+/** Appends one event or several by `executor`, and gives one receipt or several. */
+export function appendBy(
+  executor: Pick<Executor, "execute">,
+  input: EventInput | readonly EventInput[],
+): Promise<Receipt | readonly Receipt[]> {
+  const isList = Array.isArray(input);
+  // Whatever in a payload is no plain data has no canonical form, and is refused for that.
+  const events = (isList ? input : [input]) as readonly PlainEvent[];
+  return executor.execute(append, { events }).then(({ receipts }) => (isList ? receipts : receipts[0]!));
 }

@@ -10,7 +10,7 @@ import { makePrivateFolder, PRIVATE_FILE } from "../private.js";
 import type { Key } from "../schema.js";
 import type { Health } from "./health.js";
 import { DATA_FILE, requireSound } from "./inspect.js";
-import { preflight } from "./preflight.js";
+import { MAX_READERS, preflight } from "./preflight.js";
 
 /** Its types do not know that lmdb takes the mode of the files it makes. */
 export const FILE_MODE = { permissionsMode: PRIVATE_FILE } as object;
@@ -33,12 +33,6 @@ export interface EnvironmentOptions {
 }
 
 export type Environment = RootDatabase<unknown, Key>;
-
-/**
- * Read transactions at one moment, of all threads and processes. A front end has two, and up to 32 for long queries; each
- * takes 64 bytes of the lock file.
- */
-const MAX_READERS = 4096;
 
 /**
  * All our writes are inside our own transactions. `eventTurnBatching` is off because the transactions that lmdb makes

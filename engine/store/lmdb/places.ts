@@ -75,7 +75,7 @@ export class Places {
 
   /** The batch with the entry at `index`, if it is known where it lies. */
   at(index: number): Place | undefined {
-    // Two batches may meet in one part, of which only one has the hint.
+    // Of two batches that share a part only one has its hint there. The other's is in the part beside it.
     return this.#hinted(index, 0) ?? this.#hinted(index, -HINT_WIDTH) ?? this.#hinted(index, HINT_WIDTH);
   }
 

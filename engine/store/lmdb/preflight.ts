@@ -21,8 +21,10 @@ import { PRIVATE_FILE } from "../private.js";
 import { DATA_FILE } from "./inspect.js";
 
 const LOCK_FILE = "lock.mdb";
-/** Length of a lock file with LMDB's 126 places for readers. */
-const LOCK_BYTES = 8272;
+/** Read transactions at one moment, of all threads and processes. A front end has two, and up to 32 for long queries. */
+export const MAX_READERS = 4096;
+/** Length of a lock file: LMDB's head, and a place for each read transaction. */
+const LOCK_BYTES = 208 + 64 * MAX_READERS;
 /** At least what LMDB writes into a new environment, the paths to its tables included. */
 const NEW_BYTES = 512 * 1024;
 
