@@ -27,7 +27,8 @@ export const OVER_NODE_HTTP = {
   name: "node:http",
   include: [
     "test/contract/service/{framing,health,hostile,limits}.test.ts",
-    "test/server/http/{answers,bounds}.test.ts",
+    "test/server/http/answers.test.ts",
+    "test/server/http/bounds.long.test.ts",
     "test/server/life/shutdown.test.ts",
   ],
   env: { SERVICE_TRANSPORT: "node" },

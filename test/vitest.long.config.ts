@@ -21,7 +21,7 @@ export default defineConfig({
           env: { SERVICE_TRANSPORT: process.env.SERVICE_TRANSPORT ?? "" },
         },
       },
-      { test: { ...TESTS, ...OVER_NODE_HTTP } },
+      { test: { ...TESTS, ...LONG, ...OVER_NODE_HTTP } },
     ],
   },
 });

@@ -6,7 +6,8 @@ export default defineConfig({
     root: new URL("../..", import.meta.url).pathname,
     include: ["test/browser/**/*.browser.test.ts"],
     pool: "forks",
-    fileParallelism: false,
+    // Each has a Chromium of its own, which takes most of a core.
+    maxWorkers: 2,
     testTimeout: 120_000,
     hookTimeout: 120_000,
     server: { deps: { external: [/\/dist\//] } },

@@ -42,7 +42,7 @@ const nothing = ({ path }: Operation) =>
 
 /** Answers that need a fault, and the tests that cause it. */
 const NEEDS_A_FAULT: Readonly<Record<number, string>> = {
-  408: "a body that does not arrive in time (test/server/http/bounds.test.ts)",
+  408: "a body that does not arrive in time (test/server/http/bounds.long.test.ts)",
   500: "damage to the log (test/log/write/faults.test.ts)",
   503: "a shutdown, a full queue or an operator key that is away (test/server/life/shutdown.test.ts, anchoring.test.ts)",
 };

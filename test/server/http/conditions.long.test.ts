@@ -1,13 +1,15 @@
-/** The real service without free resources: a clear answer each time, and nothing is lost. */
+/** The real service on a machine with faults or without free resources: a clear message each time, and nothing is lost. */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, expect, test } from "vitest";
-import { scratchFolder, startService } from "../../service.js";
+import { afterAll, describe, expect, test } from "vitest";
+import { cairnlog, MAIN, scratchFolder, startService } from "../../service.js";
 import { type Acknowledged, attest } from "../attesting.js";
 import { metric, slowClient, until } from "../sockets.js";
-import { startLimited } from "./limitedservice.js";
+import { environment, startLimited } from "./limitedservice.js";
 
 const folder = scratchFolder();
 afterAll(() => folder.remove());
@@ -68,4 +70,66 @@ test("few open files: fewer connections, with a warning, and those that there ar
   const ended = once(child, "exit");
   child.kill("SIGTERM");
   expect(await ended).toEqual([0, null]);
+});
+
+test("far too few open files: it does not start", async () => {
+  const line = 'ulimit -n 128; exec "$0" "$@"';
+  const limited = run("bash", ["-c", line, process.execPath, MAIN, "serve"], { env: environment(at("none")) });
+  await expect(limited).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/too many open files|ulimit -n/),
+  });
+});
+
+/** The message of a start that is refused. */
+async function refusal(dataDir: string, more: Record<string, string> = {}): Promise<string> {
+  const env = { ...environment(dataDir), ...more };
+  const { code, stdout, stderr } = await cairnlog(["serve"], { env });
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toMatch(/^(\{.*\}\n)*cairnlog: [^\n]*\n$/);
+  return stderr;
+}
+
+describe("a start that is refused says why", () => {
+  test("the port is in use", async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as { port: number };
+    expect(await refusal(at("port"), { PORT: `${port}` })).toContain(`port ${port}: the port is in use`);
+    server.close();
+  });
+
+  test("the address is not this machine's", async () => {
+    expect(await refusal(at("host"), { HOST: "192.0.2.1" })).toContain("192.0.2.1");
+  });
+
+  test("the data directory is a file, or below one", async () => {
+    writeFileSync(at("file"), "");
+    expect(await refusal(at("file"))).toMatch(/data directory .*file cannot be written \(EEXIST\)/);
+    expect(await refusal(at("file/below"))).toMatch(/cannot be written \(ENOTDIR\)/);
+  });
+
+  test("the operator key is a directory, empty, or no key", async () => {
+    mkdirSync(at("directory.pem"));
+    writeFileSync(at("empty.pem"), "");
+    writeFileSync(at("text.pem"), "not a key");
+    const withKey = (name: string) => refusal(at("keys"), { SERVICE_OPERATOR_KEY: at(name) });
+    expect(await withKey("directory.pem")).toMatch(/operator key .*directory\.pem cannot be read/);
+    for (const name of ["empty.pem", "text.pem"]) expect(await withKey(name)).toMatch(/key/i);
+    expect(existsSync(at("keys/log"))).toBe(false);
+  });
+});
+
+test("an operator key that others can read is used, with a warning", async () => {
+  const service = await startService(at("readable"));
+  expect(await service.stop()).toBe(0);
+  // In the data directory, the mode of the key is corrected. A key elsewhere is its owner's responsibility.
+  renameSync(at("readable/operator.pem"), at("elsewhere.pem"));
+  chmodSync(at("elsewhere.pem"), 0o644);
+  const { child, log } = await startLimited(`export SERVICE_OPERATOR_KEY=${at("elsewhere.pem")}`, at("readable"));
+  await until(() => log().includes("can be read by others"));
+  expect(log()).not.toContain(readFileSync(at("elsewhere.pem"), "utf8").split("\n")[1]);
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  await ended;
 });
