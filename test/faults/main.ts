@@ -68,7 +68,7 @@ const spell = (row: object): string =>
 async function main(): Promise<number> {
   console.log(`seed ${seed}`);
   if (options["self-test"]) return testItself();
-  const shown = startProgress("rounds", Number.isFinite(rounds) ? rounds : 0);
+  const shown = startProgress("rounds", Number.isFinite(rounds) ? rounds : null);
   const run = { seed, rounds, dist: DIST, only: options.only, signal: stopped.signal };
   const report = await withStage((stage) => faults(stage, { ...run, progress: (round) => shown.update(round) }));
   shown.end();
