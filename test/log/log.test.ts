@@ -136,12 +136,13 @@ describe("limits of a log", () => {
   test.each([
     ["one byte", "x"],
     ["two bytes", "é"],
+    ["three bytes", "€"],
     ["four bytes", "😀"],
   ])(
     "a batch ends with the event that brings it to 4 MiB, or with its 512th (characters of %s)",
     async (_, character) => {
       const { log, path } = await openTestLog();
-      const text = character.repeat(2 ** 20 / Buffer.byteLength(character));
+      const text = character.repeat(Math.ceil(2 ** 20 / Buffer.byteLength(character)));
       const large = (n: number) => ({ event_type: "note", payload: { n, text } });
       await Promise.all(Array.from({ length: 11 }, (_, n) => log.append(large(n))));
       await Promise.all(Array.from({ length: 600 }, (_, n) => log.append(event(n))));

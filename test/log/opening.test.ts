@@ -6,6 +6,7 @@ import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/oper
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import type { TileKey } from "#cairnlog/engine/store/contract.js";
 import type { LogMeta } from "#cairnlog/engine/store/rows.js";
+import { FORMAT } from "#cairnlog/engine/store/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, openTestReader, temporaryFolder, testOperator } from "./harness.js";
 import { tamper } from "./tamper.js";
@@ -108,6 +109,41 @@ describe("refused", () => {
         /^The log is in format 1000; this version reads formats up to \d+\. Use the version/,
       ),
     });
+  });
+});
+
+describe("by its format", () => {
+  const opened = {
+    "to be written": (path: string, signer?: OperatorKey) => openTestLog({ path, ...(signer ? { signer } : {}) }),
+    "to be read": openTestReader,
+  };
+  test.each(Object.entries(opened))("the one after this version's is refused, %s", async (_, open) => {
+    const path = await closedLog(1);
+    await changeMeta(path, { format: FORMAT + 1 });
+    await expect(open(path)).rejects.toMatchObject({
+      code: "corrupt-log",
+      message: expect.stringMatching(
+        `^The log is in format ${FORMAT + 1}; this version reads formats up to ${FORMAT}\\.`,
+      ),
+    });
+  });
+
+  test("an earlier one becomes this version's, but not for a key that is not the log's", async () => {
+    const path = await closedLog(1);
+    await changeMeta(path, { format: FORMAT - 1 });
+    const format = async () => {
+      const store = openStore({ path, mapSize: MAP_SIZE, readOnly: true });
+      const meta = store.get("meta", "log");
+      await store.close();
+      return meta?.format;
+    };
+    const other = operatorKey(generatePrivateKey("ed25519"));
+    await expect(opened["to be written"](path, other)).rejects.toMatchObject({ code: "wrong-operator" });
+    expect(await format()).toBe(FORMAT - 1);
+    const { log } = await openTestLog({ path });
+    expect(log.size).toBe(1);
+    await log.close();
+    expect(await format()).toBe(FORMAT);
   });
 });
 

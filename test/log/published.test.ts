@@ -102,8 +102,11 @@ describe("the written file", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("is written again after the folder could not be", async () => {
-    const { log, published, file } = await openShown();
+  test.each([1, 3])("is written again after the folder could not be, in a log of %i entries", async (count) => {
+    const { log } = await openTestLog();
+    await log.append(Array(count).fill(note));
+    const file = join(temporaryFolder(), "published.json");
+    const published = new PublishedHead(file, log);
     const folder = join(file, "..");
     rmSync(folder, { recursive: true });
     await published.stop();
@@ -125,4 +128,6 @@ test("a line is written, so that people can read it", async () => {
   const { log, file, published } = await openShown();
   await published.stop();
   expect(readFileSync(file, "utf8")).toBe(`${JSON.stringify(log.treeHead())}\n`);
+  // Only for the operator, like all files of the data directory that are no keys.
+  expect(statSync(file).mode & 0o777).toBe(0o600);
 });

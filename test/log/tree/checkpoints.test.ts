@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
-import { Checkpoints } from "#cairnlog/engine/log/tree/checkpoints.js";
+import { Checkpoints, defaultLogName } from "#cairnlog/engine/log/tree/checkpoints.js";
 import { parsePublicKey, verifyCheckpoint } from "#cairnlog/engine/verify/index.js";
 import { openTestLog, testOperator } from "../harness.js";
 
@@ -47,4 +47,37 @@ test("each size has one, which says what the head says, and is signed once", asy
     notes.add(note);
   }
   expect(notes.size).toBe(3);
+});
+
+test("one that could not be signed does not take the place of a newer one", async () => {
+  const answers: (() => void)[] = [];
+  let isGone = true;
+  let signatures = 0;
+  const operator = {
+    ...testOperator,
+    sign: async (messages: readonly Uint8Array[]) => {
+      signatures++;
+      if (!isGone) return testOperator.sign(messages);
+      await new Promise<void>((resolve) => answers.push(resolve));
+      throw new Error("token removed");
+    },
+  };
+  const { log } = await openTestLog();
+  const checkpoints = new Checkpoints(log, operator, NAME);
+  await log.append(event);
+  const failing = expect(checkpoints.newest()).rejects.toMatchObject({
+    code: "signer-unavailable",
+    cause: expect.objectContaining({ message: "token removed" }),
+  });
+  isGone = false;
+  await log.append(event);
+  const note = await checkpoints.newest();
+  for (const answer of answers) answer();
+  await failing;
+  expect(await checkpoints.newest()).toBe(note);
+  expect(signatures).toBe(2);
+});
+
+test("a log's name, where nobody gave it one, has sixteen digits of its operator's fingerprint", () => {
+  expect(defaultLogName(`sha256:${"0123456789abcdef".repeat(4)}`)).toBe("cairnlog/0123456789abcdef");
 });

@@ -1,0 +1,178 @@
+/** Walks through postings that the test makes up: where they end, where they pause, and how much a search may match. */
+import { describe, expect, test } from "vitest";
+import { arrayList, intersect } from "#cairnlog/engine/log/read/index-list.js";
+import { type Criteria, matching } from "#cairnlog/engine/log/read/query.js";
+import { hashedTerm, hexPrefixTerm, textPrefixTerm } from "#cairnlog/engine/store/postings/term.js";
+import { POSTING } from "#cairnlog/engine/store/schema.js";
+import type { Entry } from "#cairnlog/engine/verify/entry.js";
+import { openTestLog } from "../harness.js";
+
+const upTo = (count: number) => Array.from({ length: count }, (_, i) => i);
+const HASH = "ab".repeat(32);
+
+/** Postings of these lists, in a log of `size` entries whose documents are `document`. */
+function sourcesOf(lists: Readonly<Record<string, readonly number[]>>, size: number, document = `sha256:${HASH}`) {
+  const sources = {
+    /** Changes with each append; a list that was made before is not valid any more. */
+    version: 0,
+    size,
+    entry: () => ({ entry_hashes: [], payload: { document_hash: document } }) as unknown as Entry,
+    postings: {
+      list(term: string) {
+        const made = sources.version;
+        const list = arrayList(lists[term] ?? []);
+        const valid = <Args extends unknown[], T>(read: (...args: Args) => T) => {
+          return (...args: Args): T => {
+            if (sources.version !== made) throw new Error("The list is out of date.");
+            return read(...args);
+          };
+        };
+        return { length: list.length, at: valid(list.at), seek: valid(list.seek), window: valid(list.window) };
+      },
+      *range(low: string, high: string) {
+        for (const [term, indexes] of Object.entries(lists).sort(([a], [b]) => (a < b ? -1 : 1)))
+          if (term >= low && term <= high) yield* indexes;
+      },
+    },
+  };
+  return sources;
+}
+
+/** The matches, and the number of pauses. In each pause an entry is appended. */
+function walked(sources: ReturnType<typeof sourcesOf>, criteria: Criteria, limit = 10) {
+  const work = matching(sources, criteria, 0, limit);
+  for (let pauses = 0; ; pauses++) {
+    const { done, value } = work.next();
+    if (done) return { ...value, pauses };
+    sources.version++;
+  }
+}
+const tag = (text: string) => hashedTerm(POSTING.tag, text);
+
+describe("entries that were appended later", () => {
+  const late = [3, 9, 10, 12];
+  test.each<[string, Record<string, readonly number[]>, Criteria]>([
+    ["a whole hash", { [hexPrefixTerm(POSTING.prefixedHash, HASH)]: late }, { search: HASH }],
+    ["the digits of a hash", { [hexPrefixTerm(POSTING.prefixedHash, HASH)]: late }, { search: "sha256:abab" }],
+    ["a tag", { [tag("a")]: late }, { tags: ["a"] }],
+    [
+      "a tag and a type",
+      { [tag("a")]: late, [hashedTerm(POSTING.eventType, "b")]: late },
+      { tags: ["a"], eventTypes: ["b"] },
+    ],
+    ["tags or one instead", { [tag("a,b")]: late }, { tags: ["a", "b"], orTag: "a,b" }],
+  ])("are not found by %s", (_, lists, criteria) => {
+    expect(walked(sourcesOf(lists, 10), criteria)).toEqual({ total: 2, indexes: [3, 9], pauses: 0 });
+  });
+
+  test("are not found by a text", () => {
+    const sources = sourcesOf({ [textPrefixTerm(POSTING.fieldText, "draft")]: late }, 10, "draft");
+    expect(walked(sources, { search: "DRA" })).toEqual({ total: 2, indexes: [3, 9], pauses: 0 });
+  });
+});
+
+describe("a pause comes after 1,024 steps", () => {
+  const both = (count: number) => ({ [tag("a")]: upTo(count), [tag("b")]: upTo(count) });
+  test.each([
+    [1023, 0],
+    [1024, 1],
+    [2047, 1],
+    [2048, 2],
+  ])("of a walk through %i common entries: %i of them", (count, pauses) => {
+    const found = walked(sourcesOf(both(count), 5000), { tags: ["a", "b"] }, 5000);
+    expect(found).toEqual({ total: count, indexes: upTo(count), pauses });
+  });
+
+  test("and none where the last step ends the log", () => {
+    expect(walked(sourcesOf(both(1024), 1024), { tags: ["a", "b"] }).pauses).toBe(0);
+  });
+
+  test.each([
+    [1023, 0],
+    [1024, 1],
+    [2048, 2],
+  ])("of a search for one hash with %i entries: %i of them", (count, pauses) => {
+    const lists = { [hexPrefixTerm(POSTING.prefixedHash, HASH)]: upTo(count) };
+    const found = walked(sourcesOf(lists, 5000), { search: HASH }, 5000);
+    expect(found).toEqual({ total: count, indexes: upTo(count), pauses });
+  });
+
+  test("of a search for digits, which is then begun anew in its sixteen parts", () => {
+    const lists = (count: number) => ({
+      [hexPrefixTerm(POSTING.prefixedHash, `abab0${"0".repeat(59)}`)]: upTo(count),
+      [hexPrefixTerm(POSTING.prefixedHash, `ababf${"0".repeat(59)}`)]: [count],
+    });
+    const found = (count: number) => walked(sourcesOf(lists(count), 5000), { search: "sha256:abab" }, 5000);
+    expect(found(1023)).toEqual({ total: 1024, indexes: upTo(1024), pauses: 0 });
+    expect(found(1024)).toEqual({ total: 1025, indexes: upTo(1025), pauses: 16 });
+  });
+
+  test("and none for a text, which is never begun anew", () => {
+    const sources = sourcesOf({ [textPrefixTerm(POSTING.fieldText, "draft")]: upTo(3000) }, 5000, "draft");
+    expect(walked(sources, { search: "dra" }, 5000)).toEqual({ total: 3000, indexes: upTo(3000), pauses: 0 });
+  });
+});
+
+describe("a search that matches too much", () => {
+  const tooWide = (message: string) =>
+    expect.objectContaining({
+      code: "invalid-input",
+      message: `/search: ${message}`,
+      details: [{ path: "/search", message }],
+    });
+
+  test("more than 200,000 entries", () => {
+    const found = (count: number) =>
+      walked(sourcesOf({ [textPrefixTerm(POSTING.fieldText, "draft")]: upTo(count) }, 300_000, "draft"), {
+        search: "dra",
+      });
+    expect(found(200_000)).toMatchObject({ total: 200_000 });
+    expect(() => found(200_001)).toThrow(tooWide("More than 200000 entries match. Give more of it."));
+  });
+
+  const empty = sourcesOf({}, 10);
+  test.each(["s", "sh", "SHA256", "sha256:", "sha256:a", "sha256:ab", "SHA256:ABC"])("%s", (search) => {
+    expect(() => walked(empty, { search })).toThrow(tooWide("Give at least 4 digits behind sha256:, or digits alone."));
+  });
+
+  test.each(["sha256:abcd", "sha256:abg", "sha256:g", "shb", "a", "ab", "ha256:", "sha256:-"])(
+    "but not %s",
+    (search) => {
+      expect(walked(empty, { search })).toEqual({ total: 0, indexes: [], pauses: 0 });
+    },
+  );
+});
+
+test("a text that ends with what fills an index up matches only what has it", async () => {
+  const { log } = await openTestLog();
+  const note = (document_hash: string) => ({ event_type: "note", payload: { document_hash } });
+  await log.append([note("ab\0c"), note("xy"), note("xy\0"), note(`${"y".repeat(15)}z`), note(`${"y".repeat(16)}z`)]);
+  const found = (search: string) => log.match({ search }, 0, 10).indexes;
+  expect([found("xy"), found("xy\0"), found("xy\0\0")]).toEqual([[1, 2], [2], []]);
+  expect([found("y".repeat(15)), found("y".repeat(16)), found("y".repeat(17))]).toEqual([[3, 4], [4], []]);
+});
+
+describe("lists in memory", () => {
+  test("a rank past the end is refused", () => {
+    const list = arrayList([4, 7]);
+    expect([list.at(0), list.at(1), list.length]).toEqual([4, 7, 2]);
+    for (const rank of [2, 3, -1]) expect(() => list.at(rank)).toThrow(RangeError);
+    expect([list.window(5, 5), list.window(8, 1), list.window(0, 1)]).toEqual([[7], [], [4]]);
+  });
+
+  test("a walk takes one step for each index of the shortest list, whichever comes first", () => {
+    const [long, short] = [arrayList(upTo(50_000)), arrayList([5, 40_000, 40_001, 49_999])];
+    for (const lists of [
+      [long, short],
+      [short, long],
+    ]) {
+      const found: number[] = [];
+      expect(intersect(lists, { from: 0, to: 50_000, steps: 4 }, found)).toEqual({ next: 50_000 });
+      expect(found).toEqual([5, 40_000, 40_001, 49_999]);
+      found.length = 0;
+      expect(intersect(lists, { from: 0, to: 50_000, steps: 3 }, found)).toEqual({ next: 40_002 });
+      expect(intersect(lists, { from: 6, to: 49_999, steps: 9 }, found)).toEqual({ next: 49_999 });
+      expect(found).toEqual([5, 40_000, 40_001, 40_000, 40_001]);
+    }
+  });
+});
