@@ -4,6 +4,8 @@ import { describe, expect, test } from "vitest";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import type { Criteria } from "#cairnlog/engine/log/read/query.js";
+import { Seams } from "#cairnlog/engine/log/read/seams.js";
+import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "./harness.js";
 import { chain, momentNumber, type Wanted } from "./history/entries.js";
 
@@ -80,6 +82,27 @@ describe("a date range over a seam", () => {
       { from: 7, to: 8 },
       { from: 11, to: 12 },
     ]);
+  });
+
+  test("is found without looking at entries where a seam has the time", async () => {
+    const store = openStore({ path: await path, readOnly: true, mapSize: MAP_SIZE });
+    let looks = 0;
+    const seams = new Seams(store, (leafIndex) => {
+      looks++;
+      return micros(MINUTES[leafIndex]!);
+    });
+    seams.restore();
+    const looksFor = (from: number, to: number) => {
+      looks = 0;
+      seams.between(micros(from), to === Number.POSITIVE_INFINITY ? to : micros(to), MINUTES.length);
+      return looks;
+    };
+    // Only of the first entry of all, and of the last, no seam has the time.
+    expect(looksFor(0, Number.POSITIVE_INFINITY)).toBe(3);
+    expect(looksFor(50, Number.POSITIVE_INFINITY)).toBe(2);
+    expect(looksFor(0, 5)).toBe(6);
+    expect(looksFor(15, 46)).toBe(8);
+    await store.close();
   });
 
   const SELECTED: [string, Criteria, (n: number) => boolean][] = [

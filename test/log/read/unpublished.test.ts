@@ -1,11 +1,12 @@
 /** What is not on disk, or was not told yet, is shown by nothing that a log says; nor is what a failed log cannot know. */
 import { describe, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
+import { openLogFollower } from "#cairnlog/engine/log/log.js";
 import type { LogView } from "#cairnlog/engine/log/view.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { POSTING } from "#cairnlog/engine/store/schema.js";
-import { openFaultyLog, openTestLog, openTestReader } from "../harness.js";
+import { MAP_SIZE, openFaultyLog, openTestLog, openTestReader, testOperator } from "../harness.js";
 
 const VERSIONS = [1, 2] as const;
 const events = (count: number) => Array.from({ length: count }, () => ({ event_type: "note", payload: {} }));
@@ -79,6 +80,20 @@ test("what another one has written since a reader looked", async () => {
   expectShown(reader, 3);
   reader.refresh();
   expectShown(reader, 4);
+});
+
+test("what the writer has not told a follower yet, though it is on the disk", async () => {
+  const { log, path } = await openTestLog();
+  await log.append(events(3));
+  const follower = openLogFollower({ path, operator: testOperator, mapSize: MAP_SIZE, writer: {} as never });
+  try {
+    await log.append(events(1));
+    expectShown(follower, 3);
+    follower.follow({ kind: "restored" });
+    expectShown(follower, 4);
+  } finally {
+    await follower.close();
+  }
 });
 
 describe("after a write that leaves the environment in an unknown state", () => {

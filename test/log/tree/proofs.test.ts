@@ -265,6 +265,25 @@ test("proofs that differ have different tags, and the same proof the same one", 
   }
 });
 
+test("a proof that is asked for again is kept as it is served, until another one of its leaf is", async () => {
+  const { log } = await openTestLog({ path });
+  const ask = (treeSize: number, treeVersion: Version) => log.inclusionProofJson(7, { treeSize, treeVersion });
+  const once = ask(SIZE, 2);
+  const kept = ask(SIZE, 2);
+  expect(kept === once).toBe(false);
+  expect(ask(SIZE, 2)).toBe(kept);
+  expect(kept).toEqual(once);
+  for (const [treeSize, treeVersion] of [
+    [SIZE - 1, 2],
+    [SIZE - 1, 1],
+  ] as const) {
+    const other = ask(treeSize, treeVersion);
+    expect(ask(treeSize, treeVersion)).toBe(other);
+    expect(JSON.parse(other.json)).toMatchObject({ tree_size: treeSize, tree_version: treeVersion });
+  }
+  expect(ask(SIZE, 2)).toEqual(once);
+});
+
 test("positions outside of the log are refused", async () => {
   const { log } = await openTestLog({ path });
   const refused = expect.objectContaining({ code: "invalid-input" });

@@ -1,6 +1,7 @@
 /** Trees that are read from the disk again: what was never written is forgotten, and what is damaged is named. */
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import { Frontier } from "#cairnlog/engine/log/tree/frontier.js";
 import { Tree } from "#cairnlog/engine/log/tree/tree.js";
 import type { LogView } from "#cairnlog/engine/log/view.js";
 import type { StoreReader } from "#cairnlog/engine/store/store.js";
@@ -119,6 +120,17 @@ describe("a tree in memory", () => {
     expect(() => tree.tile(0, 0)).toThrow(/Tile 0 of level 0 .*is missing or cut short/);
     expect(tree.tile(0, 1)).toHaveLength(256 * 32);
     expect(asked).toEqual(["0/0"]);
+  });
+
+  test("and so do both trees of a log", () => {
+    const tile = () => undefined;
+    const frontier = new Frontier({ tile, tileView: tile, lastBatch: tile, get: tile } as unknown as StoreReader);
+    frontier.restore();
+    expect([frontier.size, frontier.lastId, frontier.lastHash]).toEqual([0, 0, null]);
+    const { tiles } = frontier.extend(digests(256));
+    for (const version of VERSIONS) expect(frontier.trees[version].tile(0, 0)).toHaveLength(256 * 32);
+    frontier.written(tiles);
+    for (const version of VERSIONS) expect(() => frontier.trees[version].tile(0, 0)).toThrow(/missing or cut short/);
   });
 
   test("reads a tile once while it is in use", () => {

@@ -1,6 +1,6 @@
 /** The stages of a batch: what is signed and written after a failure, what is answered, and when a log is idle. */
 import { createPublicKey, verify as opensslVerify } from "node:crypto";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { importPublicKey } from "#cairnlog/engine/crypto/keys/spki.js";
 import { append } from "#cairnlog/engine/log/write/append.js";
 import { type Signer, signatures } from "#cairnlog/engine/log/write/signer.js";
@@ -44,6 +44,17 @@ function openSigner() {
   };
   return signer;
 }
+
+test("while all goes well, memory is not read from the disk again", async () => {
+  const { log, faults } = await openFaultyLog();
+  const reading = vi.spyOn(faults, "beforeReading");
+  for (let n = 0; n < 3; n++) await log.append(event);
+  await turns();
+  expect(reading).not.toHaveBeenCalled();
+  faults.plan = ["not persisted"];
+  await expect(log.append(event)).rejects.toMatchObject({ code: "storage-failed" });
+  expect(reading).toHaveBeenCalled();
+});
 
 describe("after a write that failed", () => {
   test("no batch that was built on it is written, and none is signed any more", async () => {
