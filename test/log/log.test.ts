@@ -85,6 +85,10 @@ describe("append", () => {
       { algorithm: "sha3-256", digest_hex: digest("sha3-256"), is_primary: false },
     ]);
     expect((await log.verify()).valid).toBe(true);
+    // An entry is found by each of its digests.
+    for (const { digest_hex } of entry_hashes)
+      expect(log.match({ search: digest_hex.slice(0, 20) }, 0, 9)).toEqual({ total: 1, indexes: [0] });
+    expect(log.stateDifferences()).toEqual([]);
   });
 
   test("a payload without canonical form is refused and leaves no trace", async () => {

@@ -120,7 +120,11 @@ test("an unreadable file is not treated as a missing one", () => {
   const folder = temporaryFolder();
   expect(readPublishedHead(join(folder, "none"))).toBeUndefined();
   expect(() => readPublishedHead(folder)).toThrow(
-    expect.objectContaining({ code: "storage-failed", message: `${folder} cannot be read.` }),
+    expect.objectContaining({
+      code: "storage-failed",
+      message: `${folder} cannot be read.`,
+      cause: expect.objectContaining({ code: "EISDIR" }),
+    }),
   );
 });
 

@@ -98,6 +98,19 @@ test("proofs after so many leaves that the trees are read from the disk, and aft
 });
 
 describe("messages", () => {
+  test("of one batch show that batch, and not the next one, which is on the disk", async () => {
+    const { log, path } = await openTestLog();
+    await append(log, 2);
+    const { follower, sent } = follow(log, path);
+    for (const count of [3, 4]) await append(log, count);
+    for (const size of [5, 9]) {
+      follower.follow(sent.shift()!);
+      expect([follower.size, follower.treeHead()]).toEqual([size, log.treeHead(size)]);
+      expect(follower.inclusionProof(0)).toEqual(log.inclusionProof(0, { treeSize: size }));
+      expect(follower.match({}, 0, 1).total).toBe(size);
+    }
+  });
+
   test("of batches that it saw when it was opened change nothing", async () => {
     const { log, path } = await openTestLog();
     const sent: FeedMessage[] = [];

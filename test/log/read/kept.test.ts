@@ -180,7 +180,11 @@ test("a damaged entry and a damaged head are named, and an imported entry has no
   const store = { batchAt: () => batch, batchView: () => batch, batchPlace: () => undefined };
   const reader = new EntryReader(store);
   expect(() => reader.entry(41)).toThrow(
-    expect.objectContaining({ code: "corrupt-log", message: damagedEntry(41, null).message }),
+    expect.objectContaining({
+      code: "corrupt-log",
+      message: damagedEntry(41, null).message,
+      cause: expect.any(SyntaxError),
+    }),
   );
   expect(damagedEntry(41, null).message).toMatch(/^The entry at leaf 41 is damaged\./);
   expect(() => reader.head(42)).toThrow(

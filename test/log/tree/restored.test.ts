@@ -229,6 +229,7 @@ describe("a damaged log", () => {
     await expect(openTestLog({ path })).rejects.toMatchObject({
       code: "corrupt-log",
       message: "The newest entry of the log cannot be read. Restore the newest backup (cairnlog restore).",
+      cause: expect.any(SyntaxError),
     });
   });
 });

@@ -157,6 +157,18 @@ describe("answers", () => {
 });
 
 describe("a head on demand", () => {
+  test("cannot be had from a signer that is gone, and why is said", async () => {
+    const signer = openSigner();
+    const { log } = await openTestLog({ signer });
+    await log.append(event);
+    signer.isGone = true;
+    await expect(log.signHead()).rejects.toMatchObject({
+      code: "signer-unavailable",
+      message: "The operator key cannot sign.",
+      cause: expect.objectContaining({ message: "token removed" }),
+    });
+  });
+
   test("is the operator's, with every member", async () => {
     const { log } = await openTestLog({ clock: () => NOON + 7 });
     await expect(log.signHead()).rejects.toMatchObject({
