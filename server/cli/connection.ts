@@ -70,11 +70,11 @@ export async function withClient<T>(
     if (!(error instanceof ClientError)) throw error;
     if (error.code === "no-signer" && !signer)
       throw new UsageError("--key is missing, and there is no session (cairnlog login)", { cause: error });
-    const { code, message, evidence, cause } = error;
+    const { code, message, evidence } = error;
     if (code !== "log-misbehaved" && code !== "operator-key-mismatch") throw error;
     const kept = evidence ? ` The evidence is in ${folder.saveEvidence(evidence)}; keep it.` : "";
     const anew = ` Only if you know that a new log was started at this address: remove ${folder.memoryFile} to begin anew.`;
-    throw new ClientError(code, message + kept + anew, { cause, ...(evidence ? { evidence } : {}) });
+    throw new ClientError(code, message + kept + anew, { cause: error });
   }
 }
 
@@ -84,7 +84,7 @@ export function report(values: { readonly json: boolean }, answer: unknown, text
 }
 
 /** Node's timers count milliseconds in 31 bits. A longer timer ends at once. */
-const LONGEST_INTERVAL_S = Math.floor((2 ** 31 - 1) / 1000);
+const LONGEST_INTERVAL_S = Math.floor(2 ** 31 / 1000);
 
 /** Seconds between two requests for the state of a service, at least one. @throws UsageError */
 export function readInterval(text: string): number {

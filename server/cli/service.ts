@@ -3,19 +3,10 @@ import { OversizedAnswer, readBody } from "../client/body.js";
 import { UsageError } from "./usage.js";
 
 /** The service returned an error, or did not answer. */
-export class ServiceError extends Error {
-  /** HTTP status; 0 without an answer. */
-  readonly status: number;
-
-  constructor(status: number, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.status = status;
-  }
-}
+export class ServiceError extends Error {}
 
 export interface Service {
   get<T>(path: string): Promise<T>;
-  post<T>(path: string, body: unknown): Promise<T>;
 }
 
 /** The service at `server`, the address that `cairnlog serve` prints. @throws UsageError */
@@ -23,28 +14,21 @@ export function connect(server: string): Service {
   if (!/^https?:\/\//.test(server) || !URL.canParse(server))
     throw new UsageError(`--server must be an address such as http://127.0.0.1:8080, not ${server}`);
   const base = `${server.replace(/\/+$/, "").replace(/\/api\/v1$/, "")}/api/v1`;
-  const request = async <T>(path: string, init?: RequestInit): Promise<T> => {
+  const get = async <T>(path: string): Promise<T> => {
     let response: Response;
     let bytes: Uint8Array;
     try {
-      response = await fetch(base + path, init);
+      response = await fetch(base + path);
       bytes = await readBody(response);
     } catch (cause) {
       const detail = cause instanceof OversizedAnswer ? `${server} answered with too much.` : unreachable(server);
-      throw new ServiceError(0, detail, { cause });
+      throw new ServiceError(detail, { cause });
     }
     const body = parsed(bytes);
     if (response.ok && body !== null) return body as T;
-    throw new ServiceError(
-      response.status,
-      body?.detail ?? `${server} answered ${response.status} without saying why.`,
-    );
+    throw new ServiceError(body?.detail ?? `${server} answered ${response.status} without saying why.`);
   };
-  return {
-    get: (path) => request(path),
-    post: (path, body) =>
-      request(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
-  };
+  return { get };
 }
 
 const unreachable = (server: string): string => `No service answers at ${server}. Is it running?`;

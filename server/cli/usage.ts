@@ -27,15 +27,14 @@ export interface ListedCommand {
 /** The values that `parseArgs` returns for the options in a table. */
 export type Values<T extends OptionTable> = ReturnType<typeof readArguments<T>>["values"];
 
-/** `parseArgs` in strict mode. @throws UsageError */
+/** `parseArgs` in strict mode, which is its default. @throws UsageError */
 export function readArguments<const T extends OptionTable>(
   argv: readonly string[],
   options: T,
   allowPositionals = false,
 ): ReturnType<typeof parseArgs<{ options: T; strict: true; allowPositionals: true }>> {
-  const config = { args: [...argv], options, allowPositionals, strict: true } as const;
   try {
-    return parseArgs(config) as ReturnType<typeof readArguments<T>>;
+    return parseArgs({ args: [...argv], options, allowPositionals }) as ReturnType<typeof readArguments<T>>;
   } catch (cause) {
     throw new UsageError((cause as Error).message.split(". ")[0], { cause });
   }

@@ -83,8 +83,33 @@ const OPEN_ACTIONS: typeof ACTIONS = [
 const BY_SESSION =
   /^(revoke|request|respond|inbox|policy publish|trust (create|revoke)|anchor now|claim post|webhook)\b/;
 
-/** The message about a missing argument. */
-const WANTING = /is missing|name one|name at least one|must be a whole number|say what|say --yes/;
+/** The message about a missing argument that is no option with a value, by action. */
+const WANTING: Readonly<Record<string, string>> = {
+  revoke: "nothing takes a revocation back: say --yes",
+  "endorse offer": "the FINGERPRINT to endorse is missing",
+  ...Object.fromEntries(
+    ["accept", "withdraw", "revoke-acceptance"].map((name) => [`endorse ${name}`, "OFFER is missing"]),
+  ),
+  ...Object.fromEntries(
+    ["endorse alert", "endorse received", "endorse issued", "endorse alerts", "policy show", "keys show"]
+      .concat(["trust show", "trust standing", "trust graph"])
+      .map((action) => [action, "FINGERPRINT is missing"]),
+  ),
+  request: "name one FINGERPRINT to ask",
+  respond: "name one REQUEST, and accept or decline",
+  "inbox read": "ID is missing",
+  "policy publish": "PREDICATES.json is missing",
+  "trust create": "CONFIG.json is missing",
+  "log show": "name at least one ENTRY",
+  "log proof": "LEAF must be a whole number",
+  "log consistency": "TO must be a whole number",
+  "composite compile": "COMPOSITE.json is missing",
+  "composite assemble": "name at least one FILE",
+  "claim post": "CLAIM.json is missing",
+  "claim list": "LOOKUP_KEY is missing",
+  "webhook remove": "ID is missing",
+  attest: "name at least one FILE",
+};
 
 /** Exit code and sentence of a command line that fails: nothing on stdout, no stack trace. */
 function expectFailure({ code, stdout, stderr }: Finished, exitCode: number, sentence: RegExp): void {
@@ -113,8 +138,8 @@ describe.each([...ACTIONS, ...OPEN_ACTIONS])("%s %j", (action, parts) => {
   test("2: without a required argument", async () => {
     for (const part of parts) {
       const rest = line(parts.filter((other) => other !== part));
-      const sentence = typeof part === "string" ? WANTING : new RegExp(`^cairnlog: ${part[0]} is missing`);
-      expectFailure(await cairnlog([...rest, ...NOWHERE]), 2, sentence);
+      const sentence = typeof part === "string" ? WANTING[action] : `${part[0]} is missing`;
+      expectFailure(await cairnlog([...rest, ...NOWHERE]), 2, new RegExp(`^cairnlog: ${sentence}\\n`));
     }
   });
 });
@@ -125,4 +150,52 @@ const FULL = ACTIONS.map(([action, parts]): (typeof ACTIONS)[number] => {
 test.each(FULL)("2: %s %j with one argument too many", async (action, parts) => {
   const args = [...action.split(" "), ...parts.flat(), "surplus", ...NOWHERE];
   expectFailure(await cairnlog(args), 2, /surplus|name one /);
+});
+
+test.each([
+  ["endorse accept", ["first", ...KEY], "OFFER"],
+  ["endorse withdraw", ["first", "--note", "x", ...KEY], "OFFER"],
+  ["endorse revoke-acceptance", ["first", "--note", "x", ...KEY], "OFFER"],
+  ["inbox read", ["first", ...KEY], "ID"],
+  ["webhook remove", ["first", ...KEY], "ID"],
+  ["trust graph", [FINGERPRINT, "--max-depth", "all"], "--max-depth"],
+  ["log show", ["1", "first"], "ENTRY"],
+  ["log search", ["--limit", "all"], "--limit"],
+  ["log proof", ["first"], "LEAF"],
+  ["log proof", ["0", "--tree-size", "all"], "--tree-size"],
+  ["log head", ["--tree-size", "all"], "--tree-size"],
+  ["log tail", ["--lines", "all"], "--lines"],
+  ["log tail", ["--interval", "long"], "--interval"],
+  ["log consistency", [], "FROM"],
+  ["log consistency", ["first", "2"], "FROM"],
+  ["log consistency", ["1", "last"], "TO"],
+] as const)("2: %s %j, where a number is needed", async (action, args, name) => {
+  const sentence = new RegExp(`^cairnlog: ${name} must be a whole number\n`);
+  expectFailure(await cairnlog([...action.split(" "), ...args, ...NOWHERE]), 2, sentence);
+});
+
+describe("2: there is no such command", () => {
+  test.each(["constructor", "toString", "__proto__", "-x", ""])("%j", async (name) => {
+    const tried = await cairnlog([name]);
+    expect(tried).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: `cairnlog: there is no command ${name}\nTry: cairnlog --help\n`,
+    });
+  });
+});
+
+test("2: without a command, which shows the overview", async () => {
+  const { stdout } = await cairnlog(["--help"]);
+  expect(stdout).toMatch(/^cairnlog COMMAND \[OPTIONS\]\n/);
+  expect(await cairnlog([])).toEqual({ code: 2, stdout, stderr: "" });
+});
+
+test("0: with -h in the place of --help", async () => {
+  expect(await cairnlog(["-h"])).toEqual(await cairnlog(["--help"]));
+  for (const args of [["keygen"], ["log"], ["log", "tail"], ["revoke", "--yes"]]) {
+    const told = await cairnlog([...args, "-h"]);
+    expect(told).toMatchObject({ code: 0, stderr: "", stdout: expect.stringMatching(`^cairnlog ${args[0]} `) });
+    expect(told).toEqual(await cairnlog([...args, "--help"]));
+  }
 });

@@ -97,7 +97,7 @@ class ManyFiles {
   /** The files of the subjects that are on their way, in order. */
   readonly #waiting: string[] = [];
   #attested = 0;
-  #failed = 0;
+  #hasFailed = false;
 
   constructor(values: { readonly json: boolean }, files: readonly string[], read: (file: string) => Promise<Subject>) {
     this.#values = values;
@@ -119,16 +119,16 @@ class ManyFiles {
       const left = this.#files.length - this.#attested;
       if (left) console.error(`${left} of ${this.#files.length} files are not attested.`);
     }
-    return this.#failed ? 1 : 0;
+    return this.#hasFailed ? 1 : 0;
   }
 
   /** Reports a file or a directory, and goes on. @param file null for a directory, which the error names */
   failed(error: Error, file: string | null = null): void {
-    this.#failed++;
+    this.#hasFailed = true;
     this.#progress.end();
     // An error of the file system names the file.
     const name = file === null || "syscall" in error ? "" : `${file}: `;
-    const { code = "unreadable" } = error as { readonly code?: string };
+    const { code } = error as { readonly code?: string };
     if (this.#values.json && file !== null)
       console.log(printableJson({ file, error: { code, detail: error.message } }));
     else console.error(printable(`cairnlog: ${name}${error.message}`));

@@ -56,14 +56,14 @@ Example:
       console.log(json ? printableJson({ files, ...verdict }) : describe(compositePath, verdict));
       return verdict.valid ? 0 : 1;
     }
-    let failed = 0;
+    let holds = true;
     for (const file of files) {
       const bundlePath = attestation ?? `${file}.attestation.json`;
       const verdict = await verifyFile(file, bundlePath, operatorKey).catch(unreadable);
-      if (!verdict.valid) failed++;
+      if (!verdict.valid) holds = false;
       console.log(json ? printableJson({ file, ...verdict }) : describe(file, verdict));
     }
-    return failed ? 1 : 0;
+    return holds ? 0 : 1;
   },
 };
 
