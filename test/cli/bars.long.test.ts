@@ -17,12 +17,15 @@ const bar = (text: string, filled = 30) => `${CLEAR}[${"#".repeat(filled)}${"-".
 
 /** stderr is a terminal, and each look at the clock is a tenth of a second after the one before. */
 let wasTerminal: boolean;
+let now: number;
+let step: number;
 beforeEach(() => {
   wasTerminal = process.stderr.isTTY;
   process.stderr.isTTY = true;
-  let now = Date.now();
+  now = Date.now();
+  step = 101;
   vi.spyOn(Date, "now").mockImplementation(() => {
-    now += 101;
+    now += step;
     return now;
   });
 });
@@ -55,6 +58,28 @@ test("import, backup, restore and fsck", async () => {
   const checked = await cairnlog(["fsck", "--data", at("data")]);
   const stages = ["Deriving: 3 of 3 (100 %)", "Verifying: 3 of 3 (100 %)"];
   expect(checked).toMatchObject({ code: 0, stderr: stages.map((text) => bar(text) + CLEAR).join("") });
+});
+
+test("backup and export have one bar, which is drawn again after a tenth of a second", async () => {
+  const { url, server } = await startTestService();
+  for (let half = 0; half < 2; half++) await server.registry.log.append(Array(600).fill(anyEvent()));
+  const proxy = await LyingProxy.before(url);
+  step = 0;
+  proxy.lie = (path, answer) => {
+    if (path.startsWith("/audit/export")) now += 100;
+    return answer;
+  };
+  const folder = temporaryFolder();
+  const at = (name: string) => join(folder, name);
+  const exported = await cairnlog(["export", "--server", proxy.url, "--out", at("log")]);
+  const drawn = bar("Exporting: 1200 of 1200 (100 %)") + CLEAR;
+  expect(exported).toMatchObject({ code: 0, stderr: `${drawn}1200 entries in ${at("log")}\n` });
+
+  expect(await cairnlog(["import", at("log"), "--data", at("data")])).toMatchObject({ code: 0 });
+  step = 60;
+  const { code, stderr } = await cairnlog(["backup", "--data", at("data"), "--to", at("backup")]);
+  expect(code).toBe(0);
+  expect(stderr).toMatch(new RegExp(String.raw`^\r\x1b\[K\[#+-+\] Backing up: [1-9]\d* of 1200 \(\d+ %\)`));
 });
 
 test("attest and export", async () => {

@@ -5,7 +5,9 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { encryptPrivateKey } from "#cairnlog/engine/crypto/keys/encrypted-key.js";
+import { COMMANDS } from "#cairnlog/server/cli/commands.js";
 import { temporaryFolder } from "../server/harness.js";
+import { newSigner } from "../server/signers.js";
 import { MAIN } from "../service.js";
 import { jcs, newRecipient, open, seal } from "../verify/claims/ecies.js";
 import { sha256 } from "../verify/keys/keys.js";
@@ -54,7 +56,7 @@ describe("claim encrypt", () => {
     const opened = open(payload, recipient);
     expect(opened.plaintext).toEqual(plaintext);
     expect(readFileSync(at("claim.key"), "utf8")).toBe(`${opened.commitmentKey}\n`);
-    expect(statSync(at("claim.key")).mode & 0o777).toBe(0o600);
+    for (const written of ["claim.key", "claim.json"]) expect(statSync(at(written)).mode & 0o777).toBe(0o600);
     expect(payload).not.toHaveProperty("recipient_fingerprint");
   });
 
@@ -73,6 +75,8 @@ describe("claim encrypt", () => {
       JSON.parse((await claim("encrypt", "--in", at("plain.json"), "--json", ...args)).stdout).lookup_key;
     expect(await keyOf()).toBe(await keyOf());
     expect(await keyOf("--lookup-context", "2025")).not.toBe(await keyOf());
+    // Without a context it is the empty one.
+    expect(await keyOf("--lookup-context", "")).toBe(await keyOf());
   });
 
   test("says that nobody keeps the commitment key, and never writes over one", async () => {
@@ -110,6 +114,7 @@ describe("claim decrypt", () => {
     const run = await claim("decrypt", at("claim.json"), "--key", at("bob.pem"), "--key-out", at("derived.key"));
     expect(run).toMatchObject({ code: 0, stderr: "" });
     expect(JSON.parse(run.stdout)).toEqual(plaintext);
+    expect(run.stdout).toBe(`${JSON.stringify(JSON.parse(run.stdout), null, 2)}\n`);
     expect(readFileSync(at("derived.key"), "utf8")).toBe(readFileSync(at("claim.key"), "utf8"));
     const entry = { id: 7, event_type: "encrypted_claim", payload: JSON.parse(readFileSync(at("claim.json"), "utf8")) };
     const read = await withInput(JSON.stringify(entry), "decrypt", "-", "--key", at("bob.pem"), "--json");
@@ -130,7 +135,39 @@ describe("claim decrypt", () => {
     expect(readFileSync(at("back.bin"))).toEqual(bytes);
     const asObject = await claim("decrypt", at("bytes.json"), "--key", at("bob.pem"));
     expect(JSON.parse(asObject.stdout)).toEqual({ data: bytes.toString("base64") });
-    expect((await claim("decrypt", at("claim.json"), "--key", at("bob.pem"), "--bytes")).code).toBe(1);
+    const none = await claim("decrypt", at("claim.json"), "--key", at("bob.pem"), "--bytes");
+    const sentence = "The claim holds no bytes but an object; leave --bytes out.";
+    expect(none).toEqual({ code: 1, stdout: "", stderr: `cairnlog: ${sentence}\n` });
+    expect(await claim("check", at("bytes.json"), "--bytes", "--in", at("any.bin"), "--key", at("bob.pem"))).toEqual({
+      code: 0,
+      stdout: "The claim commits to this plaintext (hmac-sha256-ecdh-v1).\n",
+      stderr: "",
+    });
+  });
+
+  test("writes a commitment key over no other file, and nothing else then", async () => {
+    file("kept.key", "kept");
+    const run = await claim("decrypt", at("claim.json"), "--key", at("bob.pem"), "--key-out", at("kept.key"));
+    expect(run).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("kept.key exists already;") });
+    expect(readFileSync(at("kept.key"), "utf8")).toBe("kept");
+  });
+
+  test("refuses a key of another algorithm, and names it", async () => {
+    const key = file("ed25519.pem", newSigner().privateKey);
+    const sentence = "Claims are encrypted to P-256 keys; this one is ed25519.";
+    expect(await claim("decrypt", at("claim.json"), "--key", key)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `cairnlog: ${sentence}\n`,
+    });
+    const { run } = await COMMANDS.claim!.load();
+    await expect(run(["decrypt", at("claim.json"), "--key", key])).rejects.toMatchObject({ code: "invalid-key" });
+    const bytes = ["decrypt", at("claim.json"), "--key", at("bob.pem"), "--bytes"];
+    await expect(run(bytes)).rejects.toMatchObject({ code: "invalid-input" });
+    await expect(run(["decrypt", file("array.json", "[]"), "--key", at("bob.pem")])).rejects.toMatchObject({
+      code: "invalid-input",
+      message: `${at("array.json")} must hold a JSON object in UTF-8.`,
+    });
   });
 
   test("exits 1 with a sentence for another key and for a changed claim", async () => {
@@ -172,6 +209,7 @@ describe("claim check", () => {
     const key = file("locked.pem", encryptPrivateKey(recipient.privateKey, "hunter2"));
     const opened = ["--key", key, "--passphrase-file", file("passphrase", "hunter2")];
     expect(await check("--in", at("plain.json"), ...opened)).toMatchObject({ code: 0, stderr: "" });
+    expect(await claim("decrypt", at("claim.json"), ...opened, "--json")).toMatchObject({ code: 0, stderr: "" });
   });
 
   test("needs no key for a pre-upgrade entry", async () => {
@@ -180,7 +218,19 @@ describe("claim check", () => {
     const run = await claim("check", old, "--in", at("plain.json"), "--json");
     expect(run.code).toBe(0);
     expect(JSON.parse(run.stdout)).toEqual({ valid: true, commitment_alg: "sha256" });
-    expect((await claim("check", old, "--in", at("other.json"))).code).toBe(1);
+    expect(await claim("check", old, "--in", at("other.json"))).toEqual({
+      code: 1,
+      stdout: "The claim does NOT commit to this plaintext, or the key is another claim's.\n",
+      stderr: "",
+    });
+    // A key is no harm.
+    expect(await claim("check", old, "--in", at("plain.json"), "--key", at("bob.pem"))).toEqual({
+      code: 0,
+      stdout: "The claim commits to this plaintext (sha256).\n",
+      stderr: "",
+    });
+    const piped = await withInput(JSON.stringify({ payload }), "check", "-", "--in", at("plain.json"));
+    expect(piped).toEqual({ code: 0, stdout: "The claim commits to this plaintext (sha256).\n" });
   });
 
   test("exits 1 for a commitment that it cannot judge or a key that is none", async () => {

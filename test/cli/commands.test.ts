@@ -200,7 +200,7 @@ test("bench measures, and leaves nothing behind", async () => {
   expect(code).toBe(0);
   expect(readdirSync(folder)).toEqual([]);
   const { sign_per_s, verify_per_s, appends } = JSON.parse(stdout);
-  expect([sign_per_s, verify_per_s].every((rate) => rate > 1)).toBe(true);
+  expect([sign_per_s, verify_per_s].every((rate) => rate > 100)).toBe(true);
   expect(appends).toMatchObject([{ in_flight: 1 }, { in_flight: 64 }]);
   for (const { per_s, flush_per_s, of_flush, of_signatures } of appends) {
     expect([per_s, flush_per_s].every((rate) => rate > 0)).toBe(true);

@@ -1,7 +1,7 @@
 /** Output and exit codes of `cairnlog fsck` and `cairnlog backup`. */
 import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import { buildData, copyOf, newFolder, openData, removeFolders, tamper } from "../fsck/everykind.js";
@@ -156,8 +156,8 @@ describe("fsck", () => {
     const dataDir = copyOf(data);
     writeFileSync(join(dataDir, "log", "data.mdb"), "no log");
     const { code, stdout } = await fsck(dataDir, "--json");
-    const { entries, differences } = JSON.parse(stdout);
-    expect({ code, entries }).toEqual({ code: 1, entries: 0 });
+    const { entries, differences, rebuilt } = JSON.parse(stdout);
+    expect({ code, entries, rebuilt }).toEqual({ code: 1, entries: 0, rebuilt: false });
     expect(differences).toEqual([{ area: "entries", message: expect.stringMatching(/data\.mdb is damaged: /) }]);
   });
 
@@ -167,6 +167,30 @@ describe("fsck", () => {
     const { code, stdout } = await cairnlog(["fsck", "--data", data], { NODE_OPTIONS: `--require=${preload}` });
     expect(code).toBe(1);
     expect(stdout).toContain("Reading the log ended with exit code 7 before it could read an entry.");
+    const asJson = await cairnlog(["fsck", "--data", data, "--json"], { NODE_OPTIONS: `--require=${preload}` });
+    expect(JSON.parse(asJson.stdout)).toMatchObject({ ok: false, entries: 0, rebuilt: false });
+  });
+
+  test("1: interrupted while the log is read", async () => {
+    const long = await buildData(pool, 5_000);
+    const { log, close } = await openData(long, pool);
+    const { size: entries } = log;
+    await close();
+    // Each look at the clock is five seconds after the one before, so that all progress is told.
+    let now = Date.now();
+    const clock = vi.spyOn(Date, "now").mockImplementation(() => {
+      now += 5_000;
+      return now;
+    });
+    const run = begin(["fsck", "--data", long]);
+    await run.prints(/^Deriving: 1024 of /, "stderr");
+    await interrupt("SIGINT");
+    const { code, stdout, stderr } = await run.ended;
+    clock.mockRestore();
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toMatch(/\ncairnlog: Interrupted\.\n$/);
+    expect(stderr).not.toContain(`Verifying: ${entries} of`);
+    expect(await fsck(long)).toMatchObject({ code: 0 });
   });
 
   test("1: interrupted, and it can be run again", async () => {

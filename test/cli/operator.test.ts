@@ -1,5 +1,5 @@
 /** `cairnlog operator rotate`, as an operator runs it: on a data directory, between two runs of the service. */
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
@@ -94,6 +94,38 @@ test("a key behind a socket takes the log over, and no private key is moved", as
   }
   expect(text(own("operator.pem"))).toBe(oldPem);
   expect(text(own("operator.pub.pem"))).toBe(newKey.public.pem);
+});
+
+test("a key behind SERVICE_SIGNER hands the log over to a file, and to another socket", async () => {
+  const [present, next] = [await new FakeSigner(oldPem).start(), await new FakeSigner(newPem).start()];
+  try {
+    rmSync(own("operator.pem"));
+    const first = await cairnlog(["operator", "rotate", "--to", newFile, "--data", data, "--json"], {
+      SERVICE_SIGNER: present.address,
+    });
+    expect(first).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse(first.stdout)).toMatchObject({
+      old_fingerprint: oldKey.fingerprint,
+      fingerprint: newKey.fingerprint,
+      operator_key_file: null,
+      retired_key_file: null,
+    });
+    expect(existsSync(own("operator.pem"))).toBe(false);
+    present.pem = generatePrivateKey("ed25519");
+    const again = ["operator", "rotate", "--to", present.address, "--data", data];
+    const second = await cairnlog(again, { SERVICE_SIGNER: next.address });
+    expect(second).toMatchObject({ code: 0, stderr: "" });
+    expect(second.stdout).toContain(`\nSet SERVICE_SIGNER to ${present.address} before you start the service.\n`);
+    const { fingerprint } = operatorKey(present.pem);
+    // A run that was interrupted after that is finished by the next one.
+    const third = await cairnlog(again, { SERVICE_SIGNER: next.address });
+    expect(third).toMatchObject({ code: 0, stderr: "" });
+    expect(third.stdout).toMatch(new RegExp(`^The log had been handed over to ${fingerprint} before\\.\n`));
+  } finally {
+    await Promise.all([present.remove(), next.remove()]);
+  }
+  const { code, stdout } = await cairnlog(["fsck", "--data", data]);
+  expect({ code, stdout }).toEqual({ code: 0, stdout: "5 entries, and nothing differs.\n" });
 });
 
 test("what an interrupted run left is finished by the next one", async () => {

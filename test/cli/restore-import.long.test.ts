@@ -1,9 +1,10 @@
 /** Output and exit codes of `cairnlog restore` and `cairnlog import`. */
-import { copyFileSync, existsSync, readdirSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { COMMANDS } from "#cairnlog/server/cli/commands.js";
 import { anyEvent } from "../anyevent.js";
 import { buildData, copyOf, newFolder, openData, removeFolders } from "../fsck/everykind.js";
 import { chain } from "../log/history/entries.js";
@@ -80,6 +81,7 @@ describe("restore", () => {
     const to = join(newFolder(), "new");
     expect(await restore(to, "--may-fork")).toMatchObject({ code: 0, stderr: "" });
     expect(readdirSync(to)).toEqual(["log"]);
+    expect(statSync(to).mode & 0o777).toBe(0o700);
   });
 
   test("0: missing entries come from a mirror, 1 without it", async () => {
@@ -124,6 +126,8 @@ describe("restore", () => {
       stdout: "",
       stderr: `cairnlog: There is no backup in ${none}.\n`,
     });
+    const { run } = await COMMANDS.restore!.load();
+    await expect(run([none, "--to", none, "--may-fork"])).rejects.toMatchObject({ code: "not-found" });
     expect(existsSync(none)).toBe(false);
   });
 
@@ -191,6 +195,17 @@ describe("import", () => {
       stderr: expect.stringMatching(/^cairnlog: .* already has 4 entries/),
     });
     expect(await cairnlog(["fsck", "--data", dataDir])).toMatchObject({ code: 0 });
+    expect(statSync(dataDir).mode & 0o777).toBe(0o700);
+  });
+
+  test("0: imported, and a key that others can read is warned of", async () => {
+    const dataDir = newFolder();
+    writeFileSync(join(dataDir, "operator.pem"), generatePrivateKey("ed25519"));
+    chmodSync(join(dataDir, "operator.pem"), 0o644);
+    expect(await importAll(written(lines.join("")), dataDir)).toMatchObject({
+      code: 0,
+      stderr: "cairnlog: the operator key can be read by others than its owner: set the file's mode to 0600\n",
+    });
   });
 
   test("0: twenty warnings are printed, and how many more there are", async () => {
@@ -205,6 +220,8 @@ describe("import", () => {
     const twenty = await importAll(many(20), newFolder());
     expect(twenty.stdout.match(/^warning: /gm)).toHaveLength(20);
     expect(twenty.stdout).not.toContain("more");
+    const one = await importAll(many(21), newFolder());
+    expect(one.stdout).toMatch(/\nand 1 more warnings\n$/);
     const more = await importAll(many(22), newFolder());
     expect(more.stdout.match(/^warning: /gm)).toHaveLength(20);
     expect(more.stdout).toMatch(/\nand 2 more warnings\n$/);

@@ -3,14 +3,18 @@ import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
+import { webhook } from "#cairnlog/server/cli/log/webhook.js";
+import { deliverySignature } from "#cairnlog/server/webhooks/signature.js";
 import { startTestService } from "../server/harness.js";
 import { bearerOf, registeredSigner } from "../server/proofs.js";
 import { newSigner, registration } from "../server/signers.js";
 import { MAIN, scratchFolder } from "../service.js";
-import { cairnlog } from "./harness.js";
+import { begin, cairnlog, interrupt } from "./harness.js";
 
 const SECRET = `whsec_${randomBytes(24).toString("base64")}`;
 const folder = scratchFolder();
@@ -83,8 +87,118 @@ test("it takes 1 MiB, and refuses a byte more without showing it", async () => {
   expect(await receiver.stop()).toBe(0);
 });
 
+describe("in this process", () => {
+  const secret = "sixteen letters!";
+  const listening = async (...options: string[]) => {
+    const receiver = begin(["webhook", "listen", "--port", "0", "--secret", secret, ...options]);
+    await receiver.prints(/\n/);
+    const url = /http:[^\s"]+/.exec(receiver.stdout)![0];
+    return { receiver, url, first: receiver.stdout };
+  };
+  const signed = (id: string, timestamp: number, body: string) => ({
+    "webhook-id": id,
+    "webhook-timestamp": `${timestamp}`,
+    "webhook-signature": deliverySignature(secret, id, timestamp, body),
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test("a delivery that holds is shown as text, and answered with 204", async () => {
+    const { receiver, url, first } = await listening();
+    const body = '{"type":"key.registered"}';
+    const headers = signed("msg_7", Math.floor(Date.now() / 1000), body);
+    expect((await fetch(url, { method: "POST", headers, body })).status).toBe(204);
+    await interrupt();
+    expect(await receiver.ended).toEqual({
+      code: 0,
+      stdout: `${first}valid   msg_7\n{\n  "type": "key.registered"\n}\n`,
+      stderr: "",
+    });
+  });
+
+  test("one without headers has no id and no time", async () => {
+    for (const asJson of [true, false]) {
+      const { receiver, url, first } = await listening(...(asJson ? ["--json"] : []));
+      expect((await fetch(url, { method: "POST", body: "[1]" })).status).toBe(401);
+      await interrupt();
+      const shown = (await receiver.ended).stdout.slice(first.length);
+      const fault = "The header webhook-id or webhook-timestamp is missing.";
+      if (asJson) expect(JSON.parse(shown)).toEqual({ valid: false, fault, id: null, timestamp: null, body: [1] });
+      else expect(shown).toBe(`INVALID (no id) ${fault}\n[\n  1\n]\n`);
+    }
+  });
+
+  test("a time is right for five minutes, by whole seconds of the clock", async () => {
+    const { receiver, url } = await listening();
+    const now = 1_900_000_000;
+    vi.useFakeTimers({ toFake: ["Date"], now: now * 1000 + 999 });
+    const post = async (timestamp: number) =>
+      (await fetch(url, { method: "POST", headers: signed("msg_1", timestamp, "{}"), body: "{}" })).status;
+    expect(await Promise.all([-301, -300, 0, 300, 301].map((after) => post(now + after)))).toEqual([
+      401, 204, 204, 204, 401,
+    ]);
+    await interrupt();
+    await receiver.ended;
+  });
+
+  test("a sender that goes away is no delivery, and one that stays does not keep it running", async () => {
+    const { receiver, url, first } = await listening();
+    const { port } = new URL(url);
+    const begun = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf";
+    const connected = async () => {
+      const socket = connect(Number(port), "127.0.0.1").on("error", () => {});
+      await once(socket, "connect");
+      socket.write(begun);
+      return socket;
+    };
+    (await connected()).destroy();
+    const staying = await connected();
+    const closed = once(staying, "close");
+    expect((await fetch(url, { method: "POST", body: "{}" })).status).toBe(401);
+    await interrupt();
+    expect(await receiver.ended).toMatchObject({ code: 0, stderr: "" });
+    expect(receiver.stdout.slice(first.length)).toMatch(/^INVALID \(no id\) [^\n]*\n\{\}\n$/);
+    await closed;
+    await expect(fetch(url)).rejects.toThrow();
+  });
+
+  test.runIf(Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1")))(
+    "an IPv6 address is in brackets",
+    async () => {
+      const { receiver, url, first } = await listening("--host", "::1");
+      expect(first).toMatch(/^listening on http:\/\/\[::1\]:\d+\n$/);
+      expect((await fetch(url, { method: "POST", body: "{}" })).status).toBe(401);
+      await interrupt();
+      await receiver.ended;
+    },
+  );
+
+  test("every port up to the last can be asked for", async () => {
+    // Nobody has this address, so nothing listens.
+    const there = ["--host", "192.0.2.1", "--secret", secret];
+    for (const port of ["1", "65535"]) {
+      const { code, stderr } = await cairnlog(["webhook", "listen", "--port", port, ...there]);
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: `cairnlog: Cannot listen on 192.0.2.1 port ${port}: the port is in use, or the address is not this machine's.\n`,
+      });
+    }
+    await expect(webhook.run(["listen", "--port", "1", ...there])).rejects.toMatchObject({
+      code: "precondition-failed",
+      cause: { code: "EADDRNOTAVAIL" },
+    });
+  });
+});
+
 describe("wrong usage is exit code 2 with a message", () => {
   test.each([
+    ...["65536", "-1", "1e3", "x1", "1x", "", "100000"].map((port): [string[], string] => [
+      ["listen", "--secret", "x".repeat(16), `--port=${port}`],
+      `--port must be a number from 0 to 65535, not ${port}`,
+    ]),
+    [["listen", "--port", "0", "--secret", "x", "--secret-file", "y"], "give either --secret or --secret-file"],
+    [["add", "surplus"], "surplus is one argument too many"],
     [[], "say what to do: add, list, remove, listen"],
     [["send"], "say what to do: add, list, remove, listen"],
     [["listen", "--port", "9000"], "give either --secret or --secret-file"],
