@@ -1,5 +1,6 @@
 /** `cairnlog attest` with directories: every regular file in them, in few requests, whatever becomes of single ones. */
-import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import fs, { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { dirname, join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { namedFiles } from "#cairnlog/server/cli/files.js";
@@ -125,6 +126,30 @@ describe("a bad file among good ones: 1, and the good ones are attested", () => 
     const { files, failures } = asNobody(() => namedFiles([folder], () => true));
     expect(files).toEqual(["a", "z"].map((name) => join(folder, name)));
     expect(failures.map(({ message }) => message)).toEqual([expect.stringMatching(/^EACCES.*closed'$/)]);
+  });
+
+  test("a directory that cannot be read is told on stderr, as text with --json, too", async () => {
+    const folder = folderOf("a", "closed/file");
+    const { readdirSync } = fs;
+    const refuse = (path: string) => {
+      if (path !== join(folder, "closed")) return;
+      throw Object.assign(new Error(`EACCES: permission denied, scandir '${path}'`), { syscall: "scandir" });
+    };
+    fs.readdirSync = ((path: string, options: object) => refuse(path) ?? readdirSync(path, options)) as never;
+    syncBuiltinESMExports();
+    try {
+      for (const more of [[], ["--json"]]) {
+        const run = await attest([folder], more);
+        expect(run).toMatchObject({
+          code: 1,
+          stderr: `Attesting 1 file.\ncairnlog: EACCES: permission denied, scandir '${join(folder, "closed")}'\n`,
+        });
+        expect(lines(run.stdout)).toEqual([expect.stringContaining(join(folder, "a"))]);
+      }
+    } finally {
+      fs.readdirSync = readdirSync;
+      syncBuiltinESMExports();
+    }
   });
 
   test("manifests that are none; --json has one line for each file", async () => {

@@ -1,6 +1,7 @@
 /** A copy of the project in which faults are planted and tests are run, so that the checkout itself does not change. */
 import { type ChildProcess, fork } from "node:child_process";
 import {
+  chmodSync,
   cpSync,
   mkdirSync,
   mkdtempSync,
@@ -49,6 +50,8 @@ export class Sandbox {
   /** @param root the checkout, built */
   constructor(root: string) {
     this.folder = realpathSync(mkdtempSync(join(tmpdir(), "cairnlog-mutants-")));
+    // Tests that act as another user must reach their own folders below.
+    chmodSync(this.folder, 0o755);
     this.dist = join(this.folder, "dist");
     this.#scratch = join(this.folder, "tmp");
     mkdirSync(this.#scratch);
