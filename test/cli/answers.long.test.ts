@@ -1,5 +1,5 @@
 /** What commands print, with --json and without. For the options that they send see `options.long.test.ts`. */
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { encryptPrivateKey } from "#cairnlog/engine/crypto/keys/encrypted-key.js";
@@ -315,6 +315,8 @@ test("an operator key that is not the pinned one is told without evidence, and w
   expect(stderr).toMatch(
     /^cairnlog: The pinned operator key is sha256:[^\n]*\. Only if you know that a new log was started at this address: remove \S+\.log\.json to begin anew\.\n$/,
   );
+  expect(stderr).not.toContain("evidence");
+  expect(readdirSync(at("state")).filter((name) => name.includes("evidence"))).toEqual([]);
 });
 
 test("faults of a request are told with their places in it", async () => {

@@ -171,6 +171,31 @@ describe("fsck", () => {
     expect(JSON.parse(asJson.stdout)).toMatchObject({ ok: false, entries: 0, rebuilt: false });
   });
 
+  test.each([
+    [
+      "failed",
+      'task = Object.defineProperty(task, "files", { get() { throw new Error("a fault"); } });',
+      /^Reading the log failed \(a fault\) before it could read an entry\.$/,
+    ],
+    ["was killed", 'process.kill(process.pid, "SIGKILL");', /^Reading the log ended with SIGKILL before it could /],
+  ])("1: the process that reads the log %s", async (_, deed, sentence) => {
+    const preload = join(newFolder(), "deed.cjs");
+    writeFileSync(
+      preload,
+      `const { emit } = process;
+process.emit = function (name, task, ...more) {
+  if (name === "message" && process.argv[1].includes("fsck-worker")) { ${deed} }
+  return emit.call(this, name, task, ...more);
+};
+`,
+    );
+    const run = await cairnlog(["fsck", "--data", data, "--json"], { NODE_OPTIONS: `--require=${preload}` });
+    expect(run).toMatchObject({ code: 1, stderr: "" });
+    const { differences, ...rest } = JSON.parse(run.stdout);
+    expect(rest).toMatchObject({ ok: false, entries: 0, rebuilt: false });
+    expect(differences).toEqual([{ area: "entries", message: expect.stringMatching(sentence) }]);
+  });
+
   test("1: interrupted while the log is read", async () => {
     const long = await buildData(pool, 5_000);
     const { log, close } = await openData(long, pool);
