@@ -267,6 +267,19 @@ describe("a command that is not understood", () => {
     expect(run.stderr).toMatch(/Try: cairnlog claim --help/);
   });
 
+  test.each([
+    [["reveal"], "say what to do: encrypt, decrypt, check"],
+    [["encrypt"], "--to is missing"],
+    [["encrypt", "--to", "x"], "give either --lookup-key or --lookup-secret"],
+    [["decrypt", "claim.json"], "--key is missing"],
+    [["decrypt", "--key", "bob.pem"], "name one CLAIM.json"],
+    [["check", "claim.json", "--in", "plain.json"], "this claim's commitment is keyed: give --commitment-key or --key"],
+    [["check", "-", "--in", "-", "--key", "x"], "standard input cannot be both the claim and the plaintext"],
+    [["check", "a", "--key", "x", "--commitment-key", "y"], "give either --commitment-key or --key"],
+  ])("%j: %s", async (args, sentence) => {
+    expect((await cairnlog(["claim", ...args])).stderr.startsWith(`cairnlog: ${sentence}`)).toBe(true);
+  });
+
   test("--help has the examples, and the overview the command", async () => {
     const { code, stdout } = await cairnlog(["claim", "encrypt", "--help"]);
     expect(code).toBe(0);
