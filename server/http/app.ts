@@ -102,7 +102,7 @@ export class HttpServer {
     this.#serving = transport.serve({
       tls,
       maxConnections,
-      ...(connectionCount && { connectionCount }),
+      connectionCount,
       requestTimeoutSeconds,
       handlers,
       otherwise: handler(noResource(tallies)),

@@ -33,7 +33,7 @@ function* faultsAt(schema: TSchema, value: unknown, path: string): Generator<Err
   const { type, anyOf, items } = schema as Keywords;
   if (anyOf) yield* alternativeFaults(anyOf, value, path);
   else if (type === "object" && isObject(value)) yield* memberFaults(schema as Keywords, value, path);
-  else if (type === "array" && items && Array.isArray(value)) yield* itemFaults(schema as Keywords, value, path);
+  else if (items && Array.isArray(value)) yield* itemFaults(schema as Keywords, value, path);
   else yield* leafFaults(schema, value, path);
 }
 
@@ -63,8 +63,12 @@ function* memberFaults(schema: Keywords, value: Readonly<Record<string, unknown>
       if (yield* isFaulty(kind, member, `${path}/${pointer(name)}`)) return;
 }
 
-function* itemFaults({ items, maxItems }: Keywords, value: readonly unknown[], path: string) {
-  if (maxItems !== undefined && value.length > maxItems) {
+function* itemFaults(
+  { items, maxItems = Number.POSITIVE_INFINITY }: Keywords,
+  value: readonly unknown[],
+  path: string,
+) {
+  if (value.length > maxItems) {
     yield { path, message: `It can have at most ${maxItems} items.` };
     return;
   }

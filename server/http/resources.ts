@@ -93,7 +93,7 @@ export function checkedContext(
   body: unknown,
   proof: unknown,
 ): Context {
-  if (body) prepared.checkBody?.(body);
+  prepared.checkBody?.(body);
   const { readParams, readQuery } = prepared;
   return {
     params: (readParams ? readParams(namedParams(resource, request)) : NO_VALUES) as Context["params"],

@@ -1,8 +1,10 @@
 /** Reading and checking the input of a request: the values that are read, and the message for each fault. */
 import Type, { type TObject, type TSchema } from "typebox";
 import { describe, expect, test } from "vitest";
-import { MAX_VALUES } from "#cairnlog/server/http/extent.js";
 import { checker, parseBody, textReader } from "#cairnlog/server/http/input.js";
+
+/** What docs/http.md says of a body. */
+const MAX_VALUES = 20_000;
 
 interface Fault {
   readonly code: string;
@@ -63,13 +65,23 @@ describe("a body is bounded", () => {
     }
   });
 
+  test("a comma in a text is none between members", () => {
+    expect(parse(`{"a":"${",".repeat(MAX_VALUES + 1)}"}`).a).toHaveLength(MAX_VALUES + 1);
+  });
+
   test("and brackets in its texts count for nothing", () => {
     const text = `[{,${'\\"'.repeat(9)}`.repeat(20_000);
     expect(parse(JSON.stringify({ a: text, [text]: 1 }))).toEqual({ a: text, [text]: 1 });
   });
 
   test("in depth, before anything is made of it", () => {
-    expect(refusal(() => parse(`{"a":${"[".repeat(2_000)}${"]".repeat(2_000)}}`)).code).toBe("not-i-json");
+    expect(refusal(() => parse(`{"a":${"[".repeat(2_000)}${"]".repeat(2_000)}}`))).toMatchObject({
+      code: "not-i-json",
+      details: [{ path: "", message: "Arrays and objects are nested too deep." }],
+    });
+    // Brackets side by side are not deep.
+    expect(parse(`{"a":[${Array(5_000).fill("[]").join()}]}`).a).toHaveLength(5_000);
+    expect(refusal(() => parse('{"a":[]]}')).code).toBe("malformed-json");
     expect(refusal(() => parse("[".repeat(2_000))).code).toBe("malformed-json");
     expect(refusal(() => parse('{"a":"')).code).toBe("malformed-json");
   });
@@ -109,6 +121,11 @@ describe("a check ends", () => {
       { path: "/members", message: "It can have at most 2 members." },
     ]);
     checker(schema)({ items: ["a", "b"], members: { a: "", b: "" } });
+    // As many as there may be, one of them wrong.
+    expect(refusal(() => checker(schema)({ items: ["a", 1], members: { a: "", b: 1 } })).details).toEqual([
+      { path: "/items/1", message: "It must be a string." },
+      { path: "/members/b", message: "It must be a string." },
+    ]);
   });
 });
 
@@ -175,10 +192,29 @@ describe("a wrong value is reported", () => {
     ["member", Type.Object({ "a/b~c": STRING }), { "a/b~c": 1 }, "/a~1b~0c", "It must be a string."],
     ["missing member", Type.Object({ "a/b~c": STRING }), {}, "/a~1b~0c", "It is missing."],
     ["alternatives", Type.Union([STRING, Type.Null()]), 7, "", "It must be a string."],
+    ["object in place of a text", STRING, {}, "", "It must be a string."],
+    ["array in place of a text", STRING, [], "", "It must be a string."],
+    ["object in place of an array", Type.Array(STRING), {}, "", "It must be an array."],
+    ["array in place of a map", Type.Record(STRING, STRING), [], "", "It must be an object."],
   ])("%s", (_, schema, value, path, message) => {
     const error = refusal(() => checker(schema)(value));
     expect([error.code, error.message]).toEqual(["invalid-input", `${path}: ${message}`]);
     expect(error.details).toEqual([{ path, message }]);
+  });
+
+  test("but not a value that fits another alternative than the first", () => {
+    const schema = Type.Object({ a: Type.Union([STRING, Type.Null()]), b: STRING });
+    expect(refusal(() => checker(schema)({ a: null, b: 7 })).details).toEqual([
+      { path: "/b", message: "It must be a string." },
+    ]);
+  });
+
+  test("by the first of its alternatives, with all faults that it has there", () => {
+    const schema = Type.Union([Type.Object({ a: STRING, b: STRING }), Type.Object({ c: STRING })]);
+    expect(refusal(() => checker(schema)({ a: 1 })).details).toEqual([
+      { path: "/b", message: "It is missing." },
+      { path: "/a", message: "It must be a string." },
+    ]);
   });
 
   test("member by member, each once, and valid members are accepted", () => {

@@ -70,7 +70,7 @@ export interface ServingOptions {
   /** Connections beyond which a new one is closed at once. */
   readonly maxConnections: number;
   /** Where they are counted, if other threads serve, too. */
-  readonly connectionCount?: ConnectionCount;
+  readonly connectionCount?: ConnectionCount | undefined;
   /** Seconds in which the service itself refuses a body that has not arrived. */
   readonly requestTimeoutSeconds: number;
   /** Handlers by path, in which `{name}` stands for any part that is not empty; a part that is written out goes first. */

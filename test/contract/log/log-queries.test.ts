@@ -80,6 +80,18 @@ describe("GET /log", () => {
     },
   );
 
+  test("takes 32 tags or types, separated by commas, and no more", async () => {
+    const list = (count: number) => Array.from({ length: count }, (_, i) => `name${i}`).join();
+    for (const name of ["tags", "event_type"]) {
+      expect(await ids(`/log?${name}=${list(32)}`)).toEqual([]);
+      const reply = await service.get(`/log?${name}=${list(33)}`);
+      expectProblem(reply, 422, "invalid-input");
+      expect(reply.body.errors).toEqual([{ path: `/${name}`, message: "It must name 1 to 32, separated by commas." }]);
+    }
+    // Nothing between two commas is no name.
+    expect(await ids(`/log?tags=${",".repeat(40)}odd,`)).toEqual([3, 5]);
+  });
+
   test.each([
     "search=",
     "tags=",

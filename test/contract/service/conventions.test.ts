@@ -59,6 +59,7 @@ describe("paths and methods", () => {
 
   test("a fixed part of a path is never read as a parameter", async () => {
     expect((await service.get("/log/head")).body).toEqual({ head: null, entry_count: 0 });
+    expect((await service.get("/log/sth")).body.detail).toBe("The log is empty; it has no tree head yet.");
     expectProblem(await service.get("/keys/search"), 422);
   });
 });

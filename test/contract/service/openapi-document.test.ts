@@ -85,6 +85,31 @@ describe("is an OpenAPI 3.1 document", () => {
     }
   });
 
+  test("of a service that it names, with one way to sign in", () => {
+    const { info, servers, components } = document;
+    expect(info).toMatchObject({ title: "cairnlog", license: { name: "Apache-2.0", identifier: "Apache-2.0" } });
+    expect(info.version).toMatch(/^\d+\.\d+\.\d+/);
+    expect(info.summary).toMatch(/^A transparency log/);
+    expect(servers).toMatchObject([{ url: "/" }]);
+    const { session } = components.securitySchemes;
+    expect(session).toMatchObject({ type: "http", scheme: "bearer", bearerFormat: "JWT" });
+    for (const { description } of [...document.tags, session, ...servers, info]) expect(description).toMatch(/\w{3,} /);
+    const names = Object.keys(components.schemas);
+    expect(names).toEqual([...names].sort());
+  });
+
+  test("whose answers that may be kept take tags, and whose bodies are needed", () => {
+    for (const { id, definition } of operations) {
+      const headers = (definition.parameters ?? []).filter((parameter: Document) => parameter.in === "header");
+      const description = "Tags of answers that the client has; one that is still right is answered with 304.";
+      const schema = { type: "string" };
+      const tags = [{ name: "If-None-Match", in: "header", required: false, description, schema }];
+      expect(headers, id).toEqual("304" in definition.responses ? tags : []);
+      if (definition.requestBody) expect(definition.requestBody.required, id).toBe(true);
+      expect(definition.description, id).not.toMatch(/undefined|^ | $/);
+    }
+  });
+
   test("with references that lead somewhere", () => {
     for (const [where, { $ref }] of nodesOf(document)) {
       if ($ref === undefined) continue;

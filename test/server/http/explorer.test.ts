@@ -68,12 +68,14 @@ test("the page and each part are sent under the strict policy", async () => {
     expect(headers["content-security-policy"]).toBe(POLICY);
     expect(headers["x-content-type-options"]).toBe("nosniff");
     expect(headers["referrer-policy"]).toBe("no-referrer");
+    expect(headers["cross-origin-opener-policy"]).toBe("same-origin");
     expect(headers.vary).toBe("accept-encoding");
   }
 });
 
 test("parts have the types that a browser insists on", async () => {
   const types = { js: "text/javascript", css: "text/css", svg: "image/svg+xml" };
+  expect((await raw("/")).headers["content-type"]).toBe("text/html; charset=utf-8");
   for (const [ending, type] of Object.entries(types)) {
     const path = parts().find((part) => part.endsWith(`.${ending}`))!;
     expect((await raw(path)).headers["content-type"]).toContain(type);
@@ -100,6 +102,12 @@ describe("encodings", () => {
     const { headers } = await raw("/", { "accept-encoding": "br;q=0, GZIP;q=0.5" });
     expect(headers["content-encoding"]).toBe("gzip");
     expect((await raw("/", { "accept-encoding": "br; q=0.0, identity" })).headers["content-encoding"]).toBeUndefined();
+    const chosen = async (accepted: string) =>
+      (await raw("/", { "accept-encoding": accepted })).headers["content-encoding"];
+    for (const accepted of ["br;q=0.5", "gzip;q=1, br;q=0.01", "br;q=1", " br ", "q=0, br"])
+      expect(await chosen(accepted), accepted).toBe("br");
+    for (const accepted of ["br;q=0 , gzip", "br; q=0.000,gzip", "abr, gzip"])
+      expect(await chosen(accepted), accepted).toBe("gzip");
   });
 });
 

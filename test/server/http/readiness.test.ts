@@ -2,7 +2,7 @@
 import { expect, test, vi } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
-import type { CairnlogError } from "#cairnlog/engine/error.js";
+import { CairnlogError } from "#cairnlog/engine/error.js";
 import { Operators } from "#cairnlog/engine/log/operator/operators.js";
 import { Readiness } from "#cairnlog/server/http/observing/readiness.js";
 import { startControlled } from "../controlled.js";
@@ -87,4 +87,78 @@ test("after a batch that could not be written, it tries to write without a reque
       minFreeBytes: 0,
     }).check(),
   ).rejects.toMatchObject({ status: 503, message: expect.stringContaining("no valid tree head") });
+});
+
+/** The parts of a service that is ready. */
+function parts(more: object = {}) {
+  const operator = operatorKey(generatePrivateKey("ed25519"));
+  const log = { size: 0, operators: Operators.of(operator.public), failure: null, lastFailure: null } as never;
+  return { log, operator, stuck: () => [], freeBytes: () => 2 ** 40, minFreeBytes: 0, ...more };
+}
+
+test("a verdict is reused for a second, by all who ask", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  try {
+    let looks = 0;
+    const freeBytes = () => {
+      looks++;
+      return 2 ** 40;
+    };
+    const readiness = new Readiness(parts({ freeBytes }));
+    await Promise.all([readiness.check(), readiness.check()]);
+    vi.advanceTimersByTime(999);
+    await readiness.check();
+    expect(looks).toBe(1);
+    vi.advanceTimersByTime(1);
+    await readiness.check();
+    expect(looks).toBe(2);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("the least free disk is enough, and a byte less is not", async () => {
+  const examine = (free: number) => new Readiness(parts({ freeBytes: () => free, minFreeBytes: 64 * MIB })).check();
+  expect(await examine(64 * MIB)).toEqual(["64 MiB are free on the disk of the data directory."]);
+  await expect(examine(64 * MIB - 1)).rejects.toMatchObject({
+    status: 503,
+    code: "not-ready",
+    headers: { "retry-after": "10" },
+    message: "Only 63 MiB are free on the disk of the data directory.",
+  });
+});
+
+test("an operator key that signs wrongly, not at all, or says why it does not", async () => {
+  const { operator } = parts();
+  const other = operatorKey(generatePrivateKey("ed25519"));
+  const examine = (sign: typeof operator.sign) => new Readiness(parts({ operator: { ...operator, sign } })).check();
+  const message = "The operator key cannot sign.";
+  await expect(examine((messages) => other.sign(messages))).rejects.toMatchObject({ status: 503, message });
+  await expect(examine(async () => [])).rejects.toMatchObject({ status: 503, message });
+  await expect(examine(() => Promise.reject(new Error("secret")))).rejects.toMatchObject({ status: 503, message });
+  const reason = new CairnlogError("signer-unavailable", "The signer is away.");
+  await expect(examine(() => Promise.reject(reason))).rejects.toMatchObject({
+    status: 503,
+    message: `${message} The signer is away.`,
+  });
+});
+
+test("a mirror needs neither the operator key nor much free disk", async () => {
+  const operator = { ...parts().operator, sign: () => Promise.reject(new Error("It has none.")) };
+  const readiness = new Readiness(parts({ operator, isReadOnly: true, freeBytes: () => 1, minFreeBytes: 64 * MIB }));
+  expect(await readiness.check()).toEqual([]);
+});
+
+test("a log that can no longer be used says so, to both probes", async () => {
+  const failure = new CairnlogError("storage-failed", "The disk is gone.");
+  const { log } = parts();
+  const readiness = new Readiness(parts({ log: { ...(log as object), failure } }));
+  const refusal = expect.objectContaining({
+    status: 503,
+    message: "The disk is gone.",
+    headers: { "retry-after": "10" },
+  });
+  expect(() => readiness.checkAlive()).toThrow(refusal);
+  await expect(readiness.check()).rejects.toEqual(refusal);
+  new Readiness(parts()).checkAlive();
 });

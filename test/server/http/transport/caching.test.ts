@@ -17,11 +17,14 @@ test("a tag is made of the bytes, unless the answer brings its own", () => {
   expect(kept(own, "revalidate", "")).toEqual(new Answer("text", { etag: '"own"', cacheControl: "no-cache" }));
 });
 
-test.each([TAG, `W/${TAG}`, `"a", W/"b,c" ,${TAG}`, "*", " * ", `"",${TAG}`])("%s names the tag: 304 without a body", (tags) => {
-  const held = kept(answer, "revalidate", tags);
-  const { headers } = options;
-  expect(held).toEqual(new Answer("", { status: 304, etag: TAG, cacheControl: "no-cache", headers }));
-});
+test.each([TAG, `W/${TAG}`, `"a", W/"b,c" ,${TAG}`, "*", " * ", `"",${TAG}`])(
+  "%s names the tag: 304 without a body",
+  (tags) => {
+    const held = kept(answer, "revalidate", tags);
+    const { headers } = options;
+    expect(held).toEqual(new Answer("", { status: 304, etag: TAG, cacheControl: "no-cache", headers }));
+  },
+);
 
 test.each([TAG.slice(1, -1), TAG.toLowerCase(), '"*"', "**", `"${TAG}`, '"a" "b"'])("%s does not", (tags) => {
   const tagged = kept(answer, "revalidate", "");

@@ -30,9 +30,12 @@ describe("a path leads to its route", () => {
     expect(router.find(path)).toEqual({ value, params });
   });
 
-  test.each(["", "/", "/A", "/a/", "/a//c", "/a/b/", "/a/b/c/d", "/a/b/g/h", "a", "//b/d"])("%j leads nowhere", (path) => {
-    expect(router.find(path)).toBeNull();
-  });
+  test.each(["", "/", "/A", "/a/", "/a//c", "/a/b/", "/a/b/c/d", "/a/b/g/h", "a", "//b/d"])(
+    "%j leads nowhere",
+    (path) => {
+      expect(router.find(path)).toBeNull();
+    },
+  );
 
   test("a route of the empty path is one, too", () => {
     expect(new Router(new Map([["/", 1]])).find("/")).toEqual({ value: 1, params: [] });
@@ -107,12 +110,16 @@ test.each([
 test("a request gives what was sent", () => {
   const headers = { host: "x", "set-cookie": ["a", "b"] };
   const rawHeaders = ["Host", "x", "Set-Cookie", "a", "SET-COOKIE", "b"];
-  const request = new NodeRequest({ method: "GET", headers, rawHeaders } as unknown as IncomingMessage, ["p", "q"], "r=s");
+  const request = new NodeRequest(
+    { method: "GET", headers, rawHeaders } as unknown as IncomingMessage,
+    ["p", "q"],
+    "r=s",
+  );
   expect([request.getCaseSensitiveMethod(), request.getQuery()]).toEqual(["GET", "r=s"]);
   expect([0, 1, 2].map((i) => request.getParameter(i))).toEqual(["p", "q", undefined]);
   expect(["host", "set-cookie", "accept"].map((name) => request.getHeader(name))).toEqual(["x", "", ""]);
   const seen: [string, string][] = [];
-  request.forEach((...line) => seen.push(line));
+  request.forEach((...line) => void seen.push(line));
   expect(seen).toEqual([
     ["host", "x"],
     ["set-cookie", "a"],

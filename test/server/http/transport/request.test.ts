@@ -1,6 +1,6 @@
 /** What is read of a request: its id, where it ends, who sent it, and the headers that outlive the library's object. */
 import { describe, expect, test } from "vitest";
-import { UNKNOWN, parseNetwork } from "#cairnlog/server/http/transport/client-address.js";
+import { parseNetwork, UNKNOWN } from "#cairnlog/server/http/transport/client-address.js";
 import { addressOf, Request } from "#cairnlog/server/http/transport/request.js";
 import type { TransportRequest, TransportResponse } from "#cairnlog/server/http/transport/transport.js";
 
@@ -86,7 +86,11 @@ test("headers are there before and after the library's object is gone", () => {
   const names = { authorization: "Bearer a.b.c", "if-none-match": '"tag"', "accept-encoding": "br" };
   const { incoming, state } = incomingOf(Object.entries(names));
   const request = new Request(incoming, "GET", 0, UNKNOWN);
-  const headers = ({ authorization, ifNoneMatch, acceptEncoding }: Request) => [authorization, ifNoneMatch, acceptEncoding];
+  const headers = ({ authorization, ifNoneMatch, acceptEncoding }: Request) => [
+    authorization,
+    ifNoneMatch,
+    acceptEncoding,
+  ];
   expect(headers(new Request(incoming, "GET", 0, UNKNOWN))).toEqual(Object.values(names));
   request.copyRest();
   state.isGone = true;

@@ -19,7 +19,10 @@ function newUploads(more: Partial<typeof BOUNDS> = {}): Uploads {
 /** A body that the test sends, and what was received of it. */
 function begin(uploads: Uploads, isBulk?: boolean) {
   let take = (_: ArrayBuffer, __: boolean): void => {};
-  const response = { onData: (receive: typeof take) => void (take = receive) } as unknown as TransportResponse;
+  const onData = (receive: typeof take) => {
+    take = receive;
+  };
+  const response = { onData } as unknown as TransportResponse;
   const received: (Buffer | Error)[] = [];
   const upload = uploads.read(response, performance.now(), (body) => received.push(body), isBulk);
   const send = (bytes: string | number, isLast = false) => {
@@ -65,7 +68,9 @@ test.each([
   expect(large.received).toEqual([]);
   // Refused at once, and the rest is thrown away.
   large.send(1);
-  expect(large.received).toMatchObject([{ code: "payload-too-large", message: `The body is larger than ${most} bytes.` }]);
+  expect(large.received).toMatchObject([
+    { code: "payload-too-large", message: `The body is larger than ${most} bytes.` },
+  ]);
   expect([uploads.arriving, uploads.pending.held]).toEqual([0, 0]);
   large.send(1);
   large.send("", true);
@@ -127,7 +132,11 @@ test("a body that is late is refused, and later ones have their own time", () =>
   vi.advanceTimersByTime(999);
   expect(first.received).toEqual([]);
   vi.advanceTimersByTime(1);
-  const late = { code: "request-timeout", status: 408, message: "The body did not arrive in 2 seconds; nothing was done." };
+  const late = {
+    code: "request-timeout",
+    status: 408,
+    message: "The body did not arrive in 2 seconds; nothing was done.",
+  };
   expect(first.received).toMatchObject([late]);
   expect([second.received, uploads.arriving, uploads.pending.held]).toEqual([[], 2, 0]);
   second.send("in time", true);
