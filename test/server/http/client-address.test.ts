@@ -22,8 +22,34 @@ describe("clientAddress", () => {
     ["0000:0000:0000:0000:0000:ffff:0a00:0001", "203.0.113.5", "203.0.113.5"],
     ["fd00:0000:0000:0000:0000:0000:0000:0001", "2001:DB8::A", "2001:db8::a"],
     ["", "203.0.113.5", "unknown"],
+    // A trusted address is one address, and not its neighbours.
+    ["192.0.2.7", "203.0.113.5", "203.0.113.5"],
+    ["192.0.2.6", "203.0.113.5", "192.0.2.6"],
+    ["10.0.0.1", "x[2001:db8::1]:443", "10.0.0.1"],
+    ["10.0.0.1", "[2001:db8::1]:443x", "10.0.0.1"],
+    ["10.0.0.1", "[2001:db8::1]", "2001:db8::1"],
+    ["10.0.0.1", "x203.0.113.5:5555", "10.0.0.1"],
+    ["10.0.0.1", "203.0.113.5:5555x", "10.0.0.1"],
+    ["10.0.0.1", "203.0.113.5:", "10.0.0.1"],
   ])("socket %s, X-Forwarded-For %j: %s", (socket, forwarded, client) => {
     expect(clientAddress(socket, forwarded, proxies)).toBe(client);
+  });
+
+  test.each([
+    ["198.51.100.1", "198.51.100.1"],
+    ["::ffff:198.51.100.1", "198.51.100.1"],
+    ["2001:DB8:0::1", "2001:db8::1"],
+    ["", "unknown"],
+    ["x198.51.100.1", "unknown"],
+  ])("without trusted proxies it is the socket's: %s", (socket, client) => {
+    expect(clientAddress(socket, "203.0.113.5", [])).toBe(client);
+  });
+
+  test("a trusted IPv6 address is one address, too", () => {
+    const one = trusted("2001:db8::7");
+    expect(clientAddress("2001:db8::7", "203.0.113.5", one)).toBe("203.0.113.5");
+    for (const neighbour of ["2001:db8::6", "2001:db8::8"])
+      expect(clientAddress(neighbour, "203.0.113.5", one)).toBe(neighbour);
   });
 });
 
@@ -35,6 +61,8 @@ test("parseNetwork accepts only addresses and networks", () => {
 
 test("limitKey is the IPv4 address or the /64", () => {
   expect(limitKey("192.0.2.1")).toBe("192.0.2.1");
+  expect(limitKey("2001:db8:a:1:ffff::1")).toBe("2001:db8:a:1::/64");
+  expect(limitKey("::1")).toBe("0:0:0:0::/64");
   expect(limitKey("2001:db8:0:1::1")).toBe(limitKey("2001:db8:0:1:ffff:ffff:ffff:ffff"));
   expect(limitKey("2001:db8:0:1::1")).not.toBe(limitKey("2001:db8:0:2::1"));
 });

@@ -95,6 +95,12 @@ test("several requests are counted together, or none of them", () => {
   expect(limits.count("attestation", CLIENT, 2)).toMatchObject({ remaining: 0, exceeded: false });
 });
 
+test("an address is the same client, whichever address was counted before", () => {
+  const limits = Limits.create(each(9));
+  const counted = ["192.0.2.1", "192.0.2.123", "192.0.2.1", "2001:db8:1111:2222::1", "192.0.2.1", "192.0.2.123"];
+  expect(counted.map((address) => limits.count("general", address).remaining)).toEqual([8, 8, 7, 8, 6, 7]);
+});
+
 test("memory is bounded however many addresses there are, and a busy client is not forgotten", () => {
   vi.restoreAllMocks();
   const before = heldMemory();
