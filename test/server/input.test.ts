@@ -79,6 +79,9 @@ describe("a body is bounded", () => {
       code: "not-i-json",
       details: [{ path: "", message: "Arrays and objects are nested too deep." }],
     });
+    expect(refusal(() => parse(`{"a":${"[".repeat(2_000)}${"]".repeat(2_000)},"b":[]}`)).message).toBe(
+      "Arrays and objects are nested too deep.",
+    );
     // Brackets side by side are not deep.
     expect(parse(`{"a":[${Array(5_000).fill("[]").join()}]}`).a).toHaveLength(5_000);
     expect(refusal(() => parse('{"a":[]]}')).code).toBe("malformed-json");

@@ -165,6 +165,9 @@ test("a long list is read while it is sent, no further than its client reads", a
   const short = jsonList("items", 2, (i) => Buffer.from(`${i}`), { total: 2 });
   expect(short.body.toString()).toBe('{"items":[0,1],"total":2}');
   expect(jsonList("items", 0, readItem, { total: 0 }).body.toString()).toBe('{"items":[],"total":0}');
+  expect(jsonList("items", 1, readItem, { total: 1 }).body.toString()).toBe(`{"items":[${LIST[0]}],"total":1}`);
+  const inPieces = jsonList("items", 3, readItem, { total: 3 });
+  expect(inPieces.body.toString()).toBe(`{"items":[${LIST.slice(0, 3).join()}],"total":3}`);
 });
 
 test("text that needs no other letters is sent from no memory of its own", () => {

@@ -133,6 +133,14 @@ test("an operator key that signs wrongly, not at all, or says why it does not", 
   const other = operatorKey(generatePrivateKey("ed25519"));
   const examine = (sign: typeof operator.sign) => new Readiness(parts({ operator: { ...operator, sign } })).check();
   const message = "The operator key cannot sign.";
+  const signed: string[] = [];
+  const examined = examine((messages) => {
+    signed.push(...messages.map(String));
+    return operator.sign(messages);
+  });
+  expect(await examined).toEqual([]);
+  // Nobody could take it for the message of a tree head or for a token.
+  expect(signed).toEqual(["service.readiness.probe.v1"]);
   await expect(examine((messages) => other.sign(messages))).rejects.toMatchObject({ status: 503, message });
   await expect(examine(async () => [])).rejects.toMatchObject({ status: 503, message });
   await expect(examine(() => Promise.reject(new Error("secret")))).rejects.toMatchObject({ status: 503, message });
