@@ -61,7 +61,7 @@ describe("a signature that the log has makes another attestation", () => {
       "unauthenticated",
     );
     // Credentials for a proxy are not a session.
-    const basic = { authorization: "Basic dXNlcjpwYXNz" };
+    const basic = { authorization: 'Basic dXNlcjpwYXNz, realm="Bearer"' };
     expectProblem(await service.post("/attestations", replayed, basic), 403, "proof-required");
   });
 

@@ -2,6 +2,7 @@
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { type FrontFigures, Measures, pastOf } from "#cairnlog/server/http/observing/measures.js";
+import { type FrontReport, Metrics } from "#cairnlog/server/http/observing/metrics.js";
 import { addRequestMetrics, requestDurations } from "#cairnlog/server/http/observing/requestmetrics.js";
 import { added, Tallies } from "#cairnlog/server/http/observing/tallies.js";
 
@@ -110,4 +111,39 @@ test("metrics are sums over all front ends, past ones included", async () => {
     'cairnlog_http_request_duration_seconds_count{method="GET",route="/a"} 3',
   ])
     expect(lines).toContain(line);
+});
+
+test("each thread shows its own lateness, and one that is gone none", async () => {
+  const anchors = { totals: { pending: 0, confirmed: 0 }, oldestPending: () => null };
+  const log = {
+    size: 0,
+    batches: 0,
+    queued: 0,
+    lastFailure: null,
+    treeHead: () => null,
+    observeBatches: () => {},
+    anchors,
+  };
+  const metrics = new Metrics(log as unknown as ConstructorParameters<typeof Metrics>[0]);
+  const report = (thread: string, n: number): FrontReport => ({
+    thread,
+    figures: first,
+    lateness: { median: n, p99: 2 * n, most: 3 * n },
+  });
+  let reports = [report("front-1", 1), report("front-2", 10)];
+  metrics.watchFronts(async () => [...reports, { thread: "past", figures: second, lateness: null }]);
+  try {
+    const shown = async () => {
+      const lines = [...(await metrics.text()).matchAll(/^nodejs_eventloop_delay_seconds\{(.*)\} (.*)$/gm)];
+      const values = lines.map(([, labels, value]) => [labels!.replaceAll('"', ""), Number(value)] as const);
+      return values.filter(([labels]) => !labels.startsWith("thread=writer,"));
+    };
+    const of = (thread: string, ...values: number[]) =>
+      [0.5, 0.99, 1].map((quantile, i) => [`thread=${thread},quantile=${quantile}`, values[i]]);
+    expect(await shown()).toEqual([...of("front-1", 1, 2, 3), ...of("front-2", 10, 20, 30)]);
+    reports = [report("front-2", 5)];
+    expect(await shown()).toEqual(of("front-2", 5, 10, 15));
+  } finally {
+    metrics.close();
+  }
 });

@@ -12,9 +12,10 @@ import { Measures } from "#cairnlog/server/http/observing/measures.js";
 import { type Route, route } from "#cairnlog/server/http/route.js";
 import { Answer, StreamedAnswer } from "#cairnlog/server/http/transport/answer.js";
 import { chooseTransport } from "#cairnlog/server/http/transport/choose.js";
+import type { ConnectionCount } from "#cairnlog/server/http/transport/transport.js";
 
 const CHUNK = Buffer.alloc(64 * 1024, "x");
-const CHUNKS = 500;
+const CHUNKS = 250;
 const events: string[] = [];
 const promised: ((value: unknown) => void)[] = [];
 /** Answered when the test says so. */
@@ -67,6 +68,11 @@ const routes: Route[] = [
   }),
 ];
 
+interface More {
+  readonly maxConnections?: number;
+  readonly connectionCount?: ConnectionCount;
+}
+
 const open = new Set<HttpServer>();
 afterEach(async () => {
   vi.useRealTimers();
@@ -78,13 +84,13 @@ afterEach(async () => {
 
 describe.each(["uws", "node"] as const)("over %s", (name) => {
   /** A server that listens. */
-  async function started(more: { readonly maxConnections?: number } = {}) {
+  async function started(more: More = {}) {
     const made = await prepared(more);
     const port = await made.server.listen("127.0.0.1", 0);
     return { ...made, port, url: `http://127.0.0.1:${port}` };
   }
 
-  async function prepared({ maxConnections = 100 } = {}) {
+  async function prepared({ maxConnections = 100, connectionCount }: More = {}) {
     const { transport } = await chooseTransport(name);
     const lines: Record<string, unknown>[] = [];
     const measures = new Measures();
@@ -95,6 +101,7 @@ describe.each(["uws", "node"] as const)("over %s", (name) => {
       limits: null,
       trustedProxies: [],
       bounds: { maxBodyBytes: 2 ** 20, maxPendingBytes: 2 ** 26, requestTimeoutSeconds: 30, maxConnections },
+      ...(connectionCount && { connectionCount }),
       tls: null,
       measures,
       logger: pino({ level: "info" }, { write: (line: string) => lines.push(JSON.parse(line)) }),
@@ -133,6 +140,8 @@ describe.each(["uws", "node"] as const)("over %s", (name) => {
     await until(() => server.inFlight === 0);
     await turn();
     expect([held(), lines, answered(), figures().aborted]).toEqual([NOTHING, [], [], 1]);
+    // It was handled once.
+    expect(promised).toHaveLength(1);
   });
 
   test("a client that leaves while its body arrives leaves nothing", async () => {
@@ -248,6 +257,34 @@ describe.each(["uws", "node"] as const)("over %s", (name) => {
     expect([server.connections, server.connectionsRefused]).toEqual([3, 2]);
     for (const socket of [...sockets, next]) socket.destroy();
     await until(() => server.connections === 0);
+  });
+
+  // With `node:http` there is one front end at most.
+  test.runIf(name === "uws")("connections of all front ends are counted together, where they are", async () => {
+    // Those of another front end.
+    let all = 2;
+    const addConnections = (change: number) => {
+      all += change;
+      return all;
+    };
+    const { server, port } = await started({ maxConnections: 3, connectionCount: { addConnections } });
+    const one = await client(port, head("GET /value"));
+    await until(() => one.received.endsWith("7"));
+    expect([all, server.connections, server.connectionsRefused]).toEqual([3, 1, 0]);
+    // The other one may take more meanwhile, and what is closed is not counted as refused once more.
+    for (const [i, others] of [2, 10].entries()) {
+      all = 1 + others;
+      await closed(await client(port, head("GET /value")));
+      await until(() => server.connections === 1);
+      expect([all, server.connectionsRefused]).toEqual([1 + others, i + 1]);
+    }
+    all = 1;
+    const another = await client(port, head("GET /value"));
+    await until(() => another.received.endsWith("7"));
+    expect([all, server.connections, server.connectionsRefused]).toEqual([2, 2, 2]);
+    for (const socket of [one, another]) socket.destroy();
+    await until(() => server.connections === 0);
+    expect(all).toBe(0);
   });
 
   test("a port is one server's alone, and an address must be this machine's", async () => {

@@ -30,7 +30,7 @@ const requestOf = (lines: readonly Line[], method = "GET", query?: string, param
 describe("an id", () => {
   test("of the service is no other request's, however many there are", () => {
     const { incoming } = incomingOf([]);
-    const count = 2 ** 17 + 10;
+    const count = 2 ** 16 + 10;
     const ids = new Set<string>();
     for (let i = 0; i < count; i++) {
       const { id } = new Request(incoming, "GET", 0, UNKNOWN);
