@@ -213,6 +213,13 @@ describe("POST /auth/password", () => {
     expect(world.registry.passwords.isSet(signer.fingerprint)).toBe(false);
   });
 
+  test("422 without an answered challenge, before the password is looked at", async () => {
+    const reply = await set({ password: 7 });
+    expectProblem(reply, 422, "invalid-input");
+    const paths = reply.body.errors.map(({ path }: { path: string }) => path);
+    expect(paths.sort()).toEqual(["/challenge_id", "/challenge_signature"]);
+  });
+
   test("403 for a login challenge: a signature obtained by a sign-in page sets no password", async () => {
     const signer = await registeredSigner(service);
     const proof = await proofOf(service, signer, { purpose: "login" });

@@ -321,6 +321,20 @@ describe.each(["uws", "node"] as const)("over %s", (name) => {
     await expect(fetch(`http://127.0.0.1:${port}/value`)).rejects.toThrow();
   });
 
+  test("a server that is abandoned closes every connection at once, and takes no more", async () => {
+    const { server, port, url, lines, figures, held } = await started();
+    const body = await client(port, `${head("POST /later", "Content-Length: 7\r\n")}{"a"`);
+    const [slow, idle] = [await client(port, head("GET /later")), await client(port)];
+    await until(() => promised.length === 1 && server.connections === 3 && server.uploads.pending.held === 4);
+    server.abandon();
+    await Promise.all([body, slow, idle].map(closed));
+    expect([body, slow, idle].map(({ received }) => received)).toEqual(["", "", ""]);
+    await expect(fetch(`${url}/value`)).rejects.toThrow();
+    promised[0]!("done");
+    await until(() => server.inFlight === 0);
+    expect([held(), lines, figures().aborted, server.connections]).toEqual([NOTHING, [], 2, 0]);
+  });
+
   test("a server does not wait for ever for an answer that does not come", async () => {
     const { server, port, held } = await started();
     const socket = await client(port, head("GET /later"));
