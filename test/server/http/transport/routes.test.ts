@@ -11,7 +11,9 @@ import {
 } from "#cairnlog/server/http/resources.js";
 import { type Route, route } from "#cairnlog/server/http/route.js";
 import { readOnly } from "#cairnlog/server/http/routes/read-only.js";
+import { DECLARATIONS_BELIEVED, healthRoutes, UWS_DOES_NOT_LOAD } from "#cairnlog/server/http/routes/service/health.js";
 import type { Request } from "#cairnlog/server/http/transport/request.js";
+import { VERSION } from "#cairnlog/server/version.js";
 
 const row = (method: Route["method"], path: string, more: object = {}): Route =>
   route({
@@ -153,4 +155,47 @@ test("a mirror answers reads of the log and computes; the rest is 403, and descr
     expect(described).toEqual({ method, path, summary, answer, limit, refusals: [403], ...(params && { params }) });
     expect(() => handle(null as never)).toThrow(expect.objectContaining({ code: "forbidden" }));
   }
+});
+
+describe("the state of the service", () => {
+  /** The answer of one of its routes. */
+  async function answer(path: string, { believes = false, why = null as string | null, readOnly = false } = {}) {
+    const readiness = { check: async () => (believes ? ["The disk."] : []), checkAlive: () => {} };
+    const metrics = { text: async () => "a 1", contentType: "text/plain; version=1" };
+    const chosen = { transport: { name: "uws", serve: null as never }, whyNotUws: why } as const;
+    const routes = healthRoutes(
+      { credentials: { believesDeclarations: believes } as never },
+      readiness,
+      metrics,
+      chosen,
+      readOnly,
+    );
+    return routes.find((one) => one.path === path)!.handle({} as never);
+  }
+
+  test("has warnings only where there is something to warn of", async () => {
+    expect(await answer("/readyz")).toEqual({ status: "ok", transport: "uws" });
+    expect(await answer("/readyz", { why: "no binary" })).toMatchObject({ warnings: [UWS_DOES_NOT_LOAD] });
+    expect(await answer("/readyz", { believes: true })).toMatchObject({
+      warnings: ["The disk.", DECLARATIONS_BELIEVED],
+    });
+  });
+
+  test("tells a mirror from the log's own service", async () => {
+    expect(await answer("/api/v1/health")).toEqual({ status: "ok", version: VERSION });
+    expect(await answer("/api/v1/health", { readOnly: true })).toEqual({
+      status: "ok",
+      version: VERSION,
+      read_only: true,
+    });
+  });
+
+  test("is a word for probes, and a text for Prometheus", async () => {
+    expect(await answer("/livez")).toEqual({ status: "ok" });
+    expect(await answer("/metrics")).toMatchObject({
+      status: 200,
+      contentType: "text/plain; version=1",
+      body: Buffer.from("a 1"),
+    });
+  });
 });
