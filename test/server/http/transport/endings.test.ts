@@ -300,7 +300,9 @@ describe.each(["uws", "node"] as const)("over %s", (name) => {
   test("a server that closes answers what it has, refuses what comes, and leaves no timer", async () => {
     const { server, port } = await started();
     const [slow, fast, idle] = [await client(port, head("GET /later")), await client(port), await client(port)];
-    await until(() => promised.length === 1 && server.connections === 3);
+    await until(() => promised.length === 1);
+    const other = await client(port, head("GET /later"));
+    await until(() => promised.length === 2 && server.connections === 4);
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     let isClosed = false;
     const closing = server.close().then(() => {
@@ -312,10 +314,16 @@ describe.each(["uws", "node"] as const)("over %s", (name) => {
     expect(fast.received).toContain('"code":"closed"');
     for (const header of ["connection: close", "retry-after: 5"])
       expect(fast.received.toLowerCase()).toContain(`\r\n${header}\r\n`);
-    expect([isClosed, idle.destroyed, server.inFlight]).toEqual([false, false, 1]);
+    expect([isClosed, idle.destroyed, server.inFlight]).toEqual([false, false, 2]);
     promised[0]!("done");
+    await until(() => slow.received !== "");
+    for (let i = 0; i < 5; i++) await turn();
+    // Others are still being answered.
+    expect([isClosed, server.inFlight]).toEqual([false, 1]);
+    promised[1]!("done");
     await closing;
-    await Promise.all([slow, fast, idle].map(closed));
+    await Promise.all([slow, other, fast, idle].map(closed));
+    expect(other.received).toContain('"done"');
     expect(slow.received).toMatch(/^HTTP\/1\.1 200 OK\r\n(.*\r\n)*connection: close\r\n(.*\r\n)*\r\n"done"$/i);
     expect(vi.getTimerCount()).toBe(0);
     await expect(fetch(`http://127.0.0.1:${port}/value`)).rejects.toThrow();
