@@ -55,16 +55,15 @@ export class RunCheck {
     for (let block = 0; block < blocksOf(run); block++) {
       const bytes = Math.min(BLOCK_RECORDS, count - block * BLOCK_RECORDS) * RECORD_BYTES;
       const records = tables.block(id, block);
-      const stored = records?.length;
-      if (records && stored === bytes) {
+      if (records?.length === bytes) {
         firsts.push(Buffer.from(records.subarray(0, RECORD_BYTES)));
         continue;
       }
       isWhole = false;
       this.#report(
-        stored === undefined
+        records === undefined
           ? `block ${block} of run ${id} of postings is missing on disk.`
-          : `block ${block} of run ${id} of postings has ${stored} bytes instead of ${bytes}.`,
+          : `block ${block} of run ${id} of postings has ${records.length} bytes instead of ${bytes}.`,
       );
     }
     if (!isWhole) return false;

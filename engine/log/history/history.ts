@@ -177,7 +177,9 @@ export class HistoryWriter {
   get end(): { readonly head: TreeHead; readonly rootHash: string; readonly micros: number } | null {
     const head = this.#size ? this.#entries.head(this.#size) : undefined;
     if (!head) return null;
-    const { trees, lastTimestamp: micros } = this.#applier.frontier;
+    const { trees, lastTimestamp } = this.#applier.frontier;
+    // Only what was read from disk is in `lastTimestamp`.
+    const micros = Math.max(lastTimestamp, this.#last.micros, parseTimestamp(head.timestamp));
     return { head, rootHash: trees[SIGNING_VERSION].rightEdge(this.#size).rootHex, micros };
   }
 

@@ -107,6 +107,20 @@ const FAULTS: [string, Change, string[]][] = [
     [`run 3 of postings begins at leaf 0, where the one before ends at ${BORDER}.`],
   ],
   [
+    "a run that overlaps the one before, and one that holds more than begins behind it",
+    ({ run }) => ({
+      runIds: () => [1, 3, 2],
+      run: (id) => {
+        if (id === 3) return { ...run(1), id, from: BORDER - 1, to: BORDER + 50 };
+        return id === 2 ? { ...run(id), from: BORDER + 50 } : run(id);
+      },
+    }),
+    [
+      `run 3 of postings begins at leaf ${BORDER - 1}, where the one before ends at ${BORDER}.`,
+      "run 2 of postings holds 101, but its entries make 50.",
+    ],
+  ],
+  [
     "a run that goes beyond the log",
     withRun(2, ({ to }) => ({ to: to + 1 })),
     [`run 2 of postings covers leaves ${BORDER} to ${SIZE + 1}, and the log has ${SIZE}.`],

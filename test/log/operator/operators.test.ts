@@ -3,11 +3,14 @@ import { describe, expect, test } from "vitest";
 import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { operatorsFrom } from "#cairnlog/engine/log/check/operators.js";
+import { checkChunk } from "#cairnlog/engine/log/check/verify-chunk.js";
 import { openHistory } from "#cairnlog/engine/log/history/history.js";
+import type { Log } from "#cairnlog/engine/log/log.js";
 import { Operators } from "#cairnlog/engine/log/operator/operators.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
 import { noProjection } from "#cairnlog/engine/log/write/projection.js";
 import type { KeyRow, OperatorRotationRow } from "#cairnlog/engine/store/rows.js";
+import { openStore } from "#cairnlog/engine/store/store.js";
 import type { OperatorTerm } from "#cairnlog/engine/verify/tree/operators.js";
 import type { TreeHead } from "#cairnlog/engine/verify/tree/treehead.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "../harness.js";
@@ -172,37 +175,82 @@ describe("a rotation of a log on disk", () => {
     return path;
   }
 
+  const itemsOf = (log: Log, count: number) =>
+    Array.from({ length: count }, (_, i) => ({
+      entry: log.entryJsonAt(i)!,
+      otsProof: null,
+      head: log.treeHead(i + 1),
+    }));
+
   test("is refused where another one is known to follow, and where the same one is known at another size", async () => {
     const { log } = await openTestLog({ path: await rotated(2, B), signer: B });
-    const items = [0, 1, 2].map((i) => ({ entry: log.entryJsonAt(i)!, otsProof: null, head: log.treeHead(i + 1) }));
-    for (const other of [await rotated(2, C), await rotated(3, B)]) {
-      const { log: known } = await openTestLog({ path: other, signer: other.length ? await newest(other) : B });
+    const items = itemsOf(log, 3);
+    for (const [signer, size] of [
+      [C, 2],
+      [B, 3],
+    ] as const) {
+      const { log: known } = await openTestLog({ path: await rotated(size, signer), signer });
       const writer = await openHistory({
         path: temporaryFolder(),
         operatorKey: testOperator.public.pem,
         operators: known.operators.chain,
         mapSize: MAP_SIZE,
       });
-      await expect(writer.add(items)).rejects.toMatchObject({
+      await writer.add(items.slice(0, 1));
+      await expect(writer.add(items.slice(1))).rejects.toMatchObject({
         code: "invalid-input",
         message: expect.stringContaining(`Another rotation of the operator key ${testOperator.fingerprint} is known.`),
-        details: [{ path: "/2" }],
+        details: [{ path: "/1" }],
       });
-      expect(writer.size).toBe(0);
+      expect(writer.size).toBe(1);
       await writer.close();
     }
+  });
 
-    async function newest(path: string): Promise<OperatorKey> {
-      for (const signer of [B, C])
-        try {
-          const { log } = await openTestLog({ path, signer });
-          await log.close();
-          return signer;
-        } catch {
-          // The other key signs this log.
-        }
-      throw new Error("neither of the two");
-    }
+  test("needs its head, and no entry beside it does", async () => {
+    const path = await rotated(2, B);
+    const { log } = await openTestLog({ path, signer: B });
+    for (const event of events(2)) await log.append(event);
+    const headed = itemsOf(log, 5);
+    const bare = headed.map((item) => ({ ...item, head: null }));
+    const open = (operators?: readonly OperatorTerm[]) =>
+      openHistory({
+        ...{ path: temporaryFolder(), operatorKey: testOperator.public.pem, mapSize: MAP_SIZE },
+        ...(operators && { operators }),
+      });
+    const lost = (at: number) => ({
+      code: "wrong-operator",
+      message: `Item ${at}: This entry hands the log over from operator key ${testOperator.fingerprint} to ${B.fingerprint}, and comes without a head.`,
+      details: [{ path: `/${at}` }],
+    });
+    const writer = await open();
+    await expect(writer.add(bare)).rejects.toMatchObject(lost(2));
+    await expect(writer.add(bare.slice(0, 3))).rejects.toMatchObject(lost(2));
+    await writer.add(bare.slice(0, 1));
+    await expect(writer.add([headed[1]!, ...bare.slice(2)])).rejects.toMatchObject(lost(1));
+    await writer.add([bare[1]!, headed[2]!]);
+    await writer.add(bare.slice(3));
+    expect([writer.size, writer.operators.current.fingerprint]).toEqual([5, B.fingerprint]);
+    await writer.close();
+    // Whoever knows the chain knows of the rotation before its entry comes.
+    const ahead = await open(log.operators.chain);
+    await ahead.add(bare.slice(0, 2));
+    await expect(ahead.add(bare.slice(2))).rejects.toMatchObject(lost(0));
+    await ahead.add(headed.slice(2));
+    await ahead.close();
+  });
+
+  test("that does not hold is found by a check of its stretch, with the reason", async () => {
+    const path = await rotated(2, B);
+    const { log: other } = await openTestLog({ path: await rotated(2, C), signer: C });
+    const store = openStore({ path, mapSize: MAP_SIZE });
+    const { errors } = checkChunk(store, { from: 0, to: 3, size: 3, operators: other.operators.chain });
+    await store.close();
+    expect(errors).toContainEqual({
+      ...{ id: 3, tree_size: null, code: "rotation-invalid" },
+      message: `Another rotation of the operator key ${testOperator.fingerprint} is known.`,
+    });
+    expect(errors).toContainEqual(expect.objectContaining({ tree_size: 3, code: "foreign-head" }));
   });
 
   test("is not earlier than the newest entry and head, and is of its own moment otherwise", async () => {
