@@ -142,7 +142,7 @@ class Chunk {
    */
   checkEntries(): void {
     const { from, to } = this.#task;
-    let previous = from > 0 ? this.#read(from - 1) : undefined;
+    let previous = this.#read(from - 1);
     for (let index = from; index < to; index++) {
       const read = this.#read(index);
       if (!read) this.#treeError(index + 1, "missing-entry", `The entry at leaf ${index} cannot be read.`);
@@ -195,6 +195,7 @@ class Chunk {
     if (previousId !== undefined && id <= previousId) this.#entryError(id, "id-mismatch", "The id does not ascend.");
   }
 
+  /** The entry at a leaf index; undefined if there is none, as at −1, and if it cannot be read. */
   #read(index: number): ReadEntry | undefined {
     try {
       const batch = this.#batchOf(index);
@@ -319,7 +320,7 @@ class Chunk {
   checkHeads(): void {
     const { from, to } = this.#task;
     const isSparse = this.#mayLackHeads();
-    let previous = from > 0 ? this.#headTime(from - 1) : undefined;
+    let previous = this.#headTime(from - 1);
     for (let index = from; index < to; index++) {
       const batch = this.#readableBatch(index);
       // An unreadable batch has already been reported with its entries.
@@ -359,7 +360,7 @@ class Chunk {
     );
   }
 
-  /** When the head of the entry at a leaf index was signed, microseconds; undefined if there is none. */
+  /** When the head of the entry at a leaf index was signed, microseconds; undefined if there is none, as at −1. */
   #headTime(index: number): number | undefined {
     const batch = this.#readableBatch(index);
     return batch?.head(index - batch.firstIndex)?.timestamp;

@@ -1,5 +1,5 @@
 /** What a rebuild restores in a log that is small, and what it leaves alone. */
-import { existsSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
@@ -7,6 +7,7 @@ import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js"
 import { checkLog, type LogCheckOptions, type LogCheckReport } from "#cairnlog/engine/log/check/fsck.js";
 import type { LogEnd, PrivateCheck } from "#cairnlog/engine/log/check/private-check.js";
 import { rebuildLog } from "#cairnlog/engine/log/check/repair.js";
+import { formatTimestamp, systemClock } from "#cairnlog/engine/log/clock.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
 import { noProjection } from "#cairnlog/engine/log/write/projection.js";
@@ -31,6 +32,14 @@ async function builtLog(...counts: number[]): Promise<string> {
   return path;
 }
 
+/** The files below a folder that this process has open, removed ones too. */
+const openIn = (folder: string): string[] =>
+  readdirSync("/proc/self/fd")
+    .map((fd) => join("/proc/self/fd", fd))
+    .filter((link) => lstatSync(link, { throwIfNoEntry: false }))
+    .map((link) => readlinkSync(link))
+    .filter((file) => file.startsWith(`${folder}/`));
+
 async function withStore<T>(
   path: string,
   options: Partial<LogCheckOptions>,
@@ -43,6 +52,7 @@ async function withStore<T>(
   } finally {
     await store.close();
     expect(existsSync(join(path, "scratch"))).toBe(false);
+    expect(openIn(join(path, "scratch"))).toEqual([]);
   }
 }
 const check = (path: string, options: Partial<LogCheckOptions> = {}) =>
@@ -156,6 +166,15 @@ test("the checks of private rows know the end of the log", async () => {
     { size: 2, lastId: 40 },
     { size: 0, lastId: 0 },
   ]);
+});
+
+test("an empty log whose time of making is lost was made now", async () => {
+  const path = await builtLog();
+  await changeMeta(path, { created_at: "once" });
+  const before = formatTimestamp(systemClock());
+  expect(said(await check(path))).toEqual([expect.stringMatching(/^meta: the stored creation time "once" is not/)]);
+  expect(await rebuild(path)).toMatchObject(whole);
+  expect((await metaOf(path))!.created_at >= before).toBe(true);
 });
 
 test("a rebuild that is broken off leaves its mark, and the next one removes it", async () => {

@@ -1,9 +1,13 @@
-/** The end of an import: the sizes of its batches, and the time of its head. */
+/** What an import makes: the sizes of its batches, the time of its head, and the rows that were there before. */
+import { readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { formatTimestamp } from "#cairnlog/engine/log/clock.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
+import { FORMAT } from "#cairnlog/engine/store/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator } from "../harness.js";
+import { runIn } from "../inline.js";
 import { chain, type MadeEntry } from "./entries.js";
 
 test("the head of an import is not earlier than its last entry", async () => {
@@ -32,4 +36,30 @@ test("an import writes batches of 1,024 entries or 4 MiB at most, and the last e
   // Three of these have more bytes than a batch may have.
   const text = "x".repeat(1.5 * 2 ** 20);
   expect(await batchesOf(chain(Array(6).fill({ payload: { text } })))).toEqual([0, 2, 4, 5]);
+});
+
+test("an empty log of an older format keeps its private rows; a log that has lost its entries is not empty", async () => {
+  const folder = temporaryFolder();
+  const path = join(folder, "log");
+  const { log } = await openTestLog({ path });
+  await runIn(log, (transaction) => transaction.put("passwords", "a key", { hash: "a hash" }));
+  await log.close();
+  const older = openStore({ path, mapSize: MAP_SIZE });
+  const row = { ...older.get("meta", "log")!, format: FORMAT - 1 };
+  const rows = [{ table: "meta", key: "log", row }] as const;
+  const after = older.position().sequence;
+  await older.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles: [] });
+  await older.close();
+
+  const entries = chain([{}, {}]);
+  await importEntries({ path, signer: testOperator, mapSize: MAP_SIZE }, entries);
+  const store = openStore({ path, mapSize: MAP_SIZE });
+  expect(store.get("passwords", "a key")).toEqual({ hash: "a hash" });
+  expect(store.get("meta", "log")).toMatchObject({ format: FORMAT, created_at: entries[0]!.timestamp });
+  await store.close();
+
+  rmSync(join(path, "data.mdb"));
+  const again = importEntries({ path, signer: testOperator, mapSize: MAP_SIZE }, entries);
+  await expect(again).rejects.toMatchObject({ code: "corrupt-log" });
+  expect(readdirSync(folder)).toEqual(["log"]);
 });
