@@ -291,6 +291,52 @@ describe("a restore", () => {
     expect(readdirSync(path)).toEqual(["x"]);
   });
 
+  test("of an empty log is an empty log of the same operator", async () => {
+    const [path, from] = [await builtLog([]), temporaryFolder()];
+    await backUp({ path, to: from, operatorKey: testOperator.public.pem });
+    expect(await restored(from)).toMatchObject({ entries: 0, operator: testOperator.fingerprint });
+  });
+
+  test("goes on with a mirror, over a rotation of the operator key", async () => {
+    const [path, from] = [await builtLog([0, 1]), temporaryFolder()];
+    await backUp({ path, to: from, operatorKey: testOperator.public.pem });
+    await rotateOperatorKey({ path, from: testOperator, to: second, projection: noProjection });
+    const done = await restored(from, { mirror: path });
+    expect(done).toMatchObject({ entries: 3, fromMirror: 1, operator: second.fingerprint });
+    const { log } = await openTestLog({ path: done.path, signer: second });
+    expect(log.operators.chain).toHaveLength(2);
+  });
+
+  test("writes at most 512 entries or 4 MiB at once, and names the first wrong entry of all", async () => {
+    const { log, path } = await openTestLog();
+    const text = "x".repeat(2 * 2 ** 20);
+    for (let n = 0; n < 3; n++) await log.append({ event_type: "note", payload: { n, text } });
+    await log.append(Array.from({ length: 515 }, (_, n) => ({ event_type: "note", payload: { n } })));
+    await log.close();
+    const from = temporaryFolder();
+    await backUp({ path, to: from, operatorKey: testOperator.public.pem });
+    const told: unknown[] = [];
+    // What a restore that was killed has left behind.
+    const folder = temporaryFolder();
+    const to = join(folder, "log");
+    mkdirSync(`${to}.restoring`);
+    writeFileSync(join(`${to}.restoring`, "data.mdb"), "half of something");
+    const fixed = { projection: noProjection, pool: testPool, published: [], mayFork: true };
+    await restore({ from, path: to, ...fixed, progress: (done, total) => told.push([done, total]) });
+    expect(told).toEqual([
+      [2, 518],
+      [514, 518],
+      [518, 518],
+    ]);
+    expect(readdirSync(folder)).toEqual(["log"]);
+    const { segments } = readManifest(from)!;
+    const file = join(from, segments[0]!.file);
+    writeFileSync(file, readFileSync(file, "utf8").replace('{"n":514}', '{"n":515}'));
+    await expect(restored(from)).rejects.toEqual(
+      refused("invalid-input", "Entry at leaf 517: The content does not hash to entry_hash"),
+    );
+  });
+
   test("tells its progress, and may be broken off before the entries and before the private rows", async () => {
     const told: unknown[] = [];
     await restored(backup, { progress: (done, total) => told.push([done, total]) });

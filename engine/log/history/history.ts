@@ -148,7 +148,7 @@ export class HistoryWriter {
     this.#applier.restore();
     const { size } = this.#applier.frontier;
     this.#last = this.#applier.last;
-    const head = size ? this.#entries.head(size) : undefined;
+    const head = this.#entries.head(size);
     this.#lastHead = head ? parseTimestamp(head.timestamp) : null;
     this.#size = size;
   }
@@ -175,7 +175,7 @@ export class HistoryWriter {
 
   /** The newest head, and the earliest time that the next entry may have, in microseconds; null without a newest head. */
   get end(): { readonly head: TreeHead; readonly rootHash: string; readonly micros: number } | null {
-    const head = this.#size ? this.#entries.head(this.#size) : undefined;
+    const head = this.#entries.head(this.#size);
     if (!head) return null;
     const { trees, lastTimestamp } = this.#applier.frontier;
     // Only what was read from disk is in `lastTimestamp`.
@@ -255,7 +255,7 @@ export class HistoryWriter {
     const { frontier } = this.#applier;
     const firstIndex = frontier.size;
     const digests = Buffer.concat(group.entries.map(({ entryHash }) => Buffer.from(entryHash, "hex")));
-    const { roots, tiles } = frontier.extend(digests, group.heads[0]?.tree_version ?? null);
+    const { roots, tiles } = frontier.extend(digests, group.heads[0]?.tree_version);
     for (const [i, { event }] of group.entries.entries())
       about(firstIndex + i - this.#size, () => {
         // Like the trees, ahead of the disk from here on.

@@ -11,6 +11,7 @@ import {
   openHistory,
 } from "#cairnlog/engine/log/history/history.js";
 import { importEntries } from "#cairnlog/engine/log/history/import.js";
+import { FORMAT } from "#cairnlog/engine/store/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator, testPool } from "../harness.js";
 import { chain, line, type MadeEntry, momentNumber, signedHead } from "./entries.js";
@@ -18,7 +19,7 @@ import { chain, line, type MadeEntry, momentNumber, signedHead } from "./entries
 const pem = generatePrivateKey("ed25519");
 const operator = operatorKey(pem);
 const key = createPrivateKey(pem);
-const entries = chain([{}, { chain_version: 2 }, { chain_version: 2 }, {}]);
+const entries = chain([{}, { chain_version: 2 }, { chain_version: 2 }, {}, {}]);
 
 const writers = new Set<HistoryWriter>();
 afterEach(async () => {
@@ -77,6 +78,38 @@ describe("a head may be of the moment of the one before, and not earlier", () =>
   });
 });
 
+test("a head that is made now is not earlier than the one that was just added", async () => {
+  const { writer } = await opened();
+  const FUTURE = 7_000_000_000_000_000;
+  await writer.add([headed(0, FUTURE)]);
+  await writer.seal(bare(1), operator);
+  expect(writer.end?.head).toMatchObject({ tree_size: 2, timestamp: headed(0, FUTURE).head!.timestamp });
+});
+
+test("a log of an older format is brought up to date by its own operator alone", async () => {
+  const { writer, path } = await opened();
+  await writer.add([bare(0)]);
+  await writer.close();
+  const change = async (format?: number) => {
+    const store = openStore({ path, mapSize: MAP_SIZE });
+    const row = { ...store.get("meta", "log")!, ...(format && { format }) };
+    const after = store.position().sequence;
+    const rows = format ? ([{ table: "meta", key: "log", row }] as const) : [];
+    await store.commit({ after, position: null, firstIndex: 0, batch: null, rows, tiles: [] });
+    await store.close();
+    return row.format;
+  };
+  await change(FORMAT - 1);
+  const operatorKey = testOperator.public.pem;
+  await expect(openHistory({ path, operatorKey, mapSize: MAP_SIZE })).rejects.toMatchObject({ code: "wrong-operator" });
+  expect(await change()).toBe(FORMAT - 1);
+  // Neither the lock nor the files stay open.
+  const { writer: again } = await opened(path);
+  expect(again.size).toBe(1);
+  await again.close();
+  expect(await change()).toBe(FORMAT);
+});
+
 test("a wrong signature is found by the pool as well as by this thread, and named by its item", async () => {
   const { head } = headed(1);
   const signature = Buffer.from(head!.signature, "base64");
@@ -90,7 +123,9 @@ test("a wrong signature is found by the pool as well as by this thread, and name
       details: [{ path: "/1/head" }],
     });
     expect([writer.size, writer.lastId, writer.lastHash, writer.end]).toEqual([0, 0, null, null]);
-    await writer.add([headed(0), headed(1)]);
+    await writer.add([headed(0)]);
+    await expect(writer.add([wrong])).rejects.toMatchObject({ details: [{ path: "/0/head" }] });
+    await writer.add([headed(1)]);
     expect([writer.size, writer.lastId, writer.lastHash]).toEqual([2, 2, entries[1]!.entry_hash]);
   }
 });
@@ -135,13 +170,11 @@ describe("the log's own row", () => {
 
   test("says that heads are missing, once an entry without one follows a head", async () => {
     const { writer, path } = await opened();
-    await writer.add([bare(0)]);
-    await writer.add([headed(1)]);
+    for (const item of [bare(0), bare(1), headed(2), headed(3)]) await writer.add([item]);
     await writer.close();
     expect(await meta(path)).not.toHaveProperty("sparse_heads");
     const { writer: again } = await opened(path);
-    await again.add([bare(2)]);
-    await again.add([bare(3)]);
+    await again.add([bare(4)]);
     await again.close();
     expect(await meta(path)).toMatchObject({ sparse_heads: true, created_at: entries[0]!.timestamp });
     expect(await meta(path)).not.toHaveProperty("first_key_id");

@@ -1,10 +1,12 @@
 /** The operator keys of a log: which key signs which size, and which rotations of a history count. */
+import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { operatorsFrom } from "#cairnlog/engine/log/check/operators.js";
 import { checkChunk } from "#cairnlog/engine/log/check/verify-chunk.js";
 import { openHistory } from "#cairnlog/engine/log/history/history.js";
+import { importEntries } from "#cairnlog/engine/log/history/import.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import { Operators } from "#cairnlog/engine/log/operator/operators.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
@@ -238,6 +240,18 @@ describe("a rotation of a log on disk", () => {
     await expect(ahead.add(bare.slice(2))).rejects.toMatchObject(lost(0));
     await ahead.add(headed.slice(2));
     await ahead.close();
+  });
+
+  test("is not the last entry of an import by the key that it retires", async () => {
+    const { log } = await openTestLog({ path: await rotated(2, B), signer: B });
+    const path = `${temporaryFolder()}/log`;
+    await expect(
+      importEntries({ path, signer: testOperator, mapSize: MAP_SIZE }, [...log.entries()]),
+    ).rejects.toMatchObject({
+      code: "wrong-operator",
+      message: expect.stringContaining(`the operator key ${testOperator.fingerprint} was retired by entry 3.`),
+    });
+    expect(existsSync(path)).toBe(false);
   });
 
   test("that does not hold is found by a check of its stretch, with the reason", async () => {
