@@ -331,9 +331,9 @@ describe("a restore", () => {
     expect(readdirSync(folder)).toEqual(["log"]);
     const { segments } = readManifest(from)!;
     const file = join(from, segments[0]!.file);
-    writeFileSync(file, readFileSync(file, "utf8").replace('{"n":514}', '{"n":515}'));
+    writeFileSync(file, readFileSync(file, "utf8").replace('{"n":510}', '{"n":511}'));
     await expect(restored(from)).rejects.toEqual(
-      refused("invalid-input", "Entry at leaf 517: The content does not hash to entry_hash"),
+      refused("invalid-input", "Entry at leaf 513: The content does not hash to entry_hash"),
     );
   });
 

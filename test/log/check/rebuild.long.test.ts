@@ -147,6 +147,7 @@ describe("damaged entries", () => {
     const { ends, privateChecks } = endsTold();
     const head = { tree_size: 3, root_hash: "ab".repeat(32), tree_version: 2 } as TreeHead;
     const report = await check(path, { published: head, privateChecks });
+    expect(report.ok).toBe(false);
     expect(ends).toEqual([{ size: 4, lastId: Number.POSITIVE_INFINITY }]);
     expect(report.counts).toMatchObject({ derived: 0, private: 0 });
     expect(said(report)[0]).toMatch(/^tree size 4: The entry at leaf 3 is not a valid entry: /);
@@ -161,7 +162,16 @@ test("the checks of private rows know the end of the log", async () => {
   const path = join(temporaryFolder(), "log");
   await importEntries({ path, signer: testOperator, mapSize: MAP_SIZE }, chain([{}, { id: 40 }]));
   await check(path, { privateChecks });
-  await check(await builtLog(), { privateChecks });
+  const told: unknown[] = [];
+  const progress = (...stage: unknown[]) => told.push(stage);
+  expect(await check(await builtLog(), { privateChecks, progress })).toMatchObject({ ...whole, entries: 0 });
+  // There was nothing to do.
+  expect(told).toEqual([]);
+  const contradicts: PrivateCheck = () => ["Two rows contradict each other."];
+  expect(await check(path, { privateChecks: [contradicts] })).toMatchObject({
+    ...{ ok: false, counts: { entries: 0, derived: 0, private: 1 } },
+    differences: [{ area: "private", message: "Two rows contradict each other." }],
+  });
   expect(ends).toEqual([
     { size: 2, lastId: 40 },
     { size: 0, lastId: 0 },
@@ -175,6 +185,15 @@ test("an empty log whose time of making is lost was made now", async () => {
   expect(said(await check(path))).toEqual([expect.stringMatching(/^meta: the stored creation time "once" is not/)]);
   expect(await rebuild(path)).toMatchObject(whole);
   expect((await metaOf(path))!.created_at >= before).toBe(true);
+});
+
+test("postings are not compared with a log that lacks entries", async () => {
+  const path = await builtLog(512, 500, 100);
+  await tamper(path, "batches", (batches) => batches.remove(512));
+  const report = await check(path);
+  expect(report).toMatchObject({ ok: false, entries: 512 });
+  expect(said(report)[0]).toBe("The entries 513 to 1012 are missing.");
+  expect(said(report).filter((sentence) => sentence.includes("postings"))).toEqual([]);
 });
 
 test("a rebuild that is broken off leaves its mark, and the next one removes it", async () => {

@@ -1,5 +1,5 @@
 /** What an import makes: the sizes of its batches, the time of its head, and the rows that were there before. */
-import { readdirSync, rmSync } from "node:fs";
+import { lstatSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { formatTimestamp } from "#cairnlog/engine/log/clock.js";
@@ -38,6 +38,35 @@ test("an import writes batches of 1,024 entries or 4 MiB at most, and the last e
   expect(await batchesOf(chain(Array(6).fill({ payload: { text } })))).toEqual([0, 2, 4, 5]);
 });
 
+/** The files below a folder that this process has open, removed ones too. */
+const openIn = (folder: string): string[] =>
+  readdirSync("/proc/self/fd")
+    .map((fd) => join("/proc/self/fd", fd))
+    .filter((link) => lstatSync(link, { throwIfNoEntry: false }))
+    .map((link) => readlinkSync(link))
+    .filter((file) => file.startsWith(`${folder}/`));
+
+test("a log that got an entry meanwhile keeps it, and a file that holds nothing is an empty log", async () => {
+  const folder = temporaryFolder();
+  const path = join(folder, "log");
+  await openStore({ path, mapSize: MAP_SIZE }).close();
+  const signer = {
+    ...testOperator,
+    async sign(messages: readonly Uint8Array[]) {
+      const { log } = await openTestLog({ path });
+      await log.append({ event_type: "note", payload: {} });
+      await log.close();
+      return testOperator.sign(messages);
+    },
+  };
+  await expect(importEntries({ path, signer, mapSize: MAP_SIZE }, chain([{}]))).rejects.toMatchObject({
+    code: "precondition-failed",
+    message: expect.stringMatching(/^The log already has 1 .* only be imported into an empty log\.$/),
+  });
+  expect(readdirSync(folder)).toEqual(["log"]);
+  expect((await openTestLog({ path })).log.size).toBe(1);
+});
+
 test("an empty log of an older format keeps its private rows; a log that has lost its entries is not empty", async () => {
   const folder = temporaryFolder();
   const path = join(folder, "log");
@@ -58,6 +87,12 @@ test("an empty log of an older format keeps its private rows; a log that has los
   expect(store.get("meta", "log")).toMatchObject({ format: FORMAT, created_at: entries[0]!.timestamp });
   await store.close();
 
+  expect(openIn(folder)).toEqual([]);
+
+  const full = { code: "precondition-failed", message: expect.stringContaining("already has 2 entries") };
+  rmSync(join(path, "postings"), { recursive: true });
+  await expect(importEntries({ path, signer: testOperator, mapSize: MAP_SIZE }, entries)).rejects.toMatchObject(full);
+  await (await openTestLog({ path })).log.close();
   rmSync(join(path, "data.mdb"));
   const again = importEntries({ path, signer: testOperator, mapSize: MAP_SIZE }, entries);
   await expect(again).rejects.toMatchObject({ code: "corrupt-log" });
