@@ -4,6 +4,7 @@ import { startProgress } from "#cairnlog/server/cli/terminal/progress.js";
 import { anySeed, readCommand, wholeNumber } from "../reliability/command.js";
 import { DIST, selfTest } from "../reliability/planted.js";
 import { FAULT_CASES, loadEngine } from "./faults/faults.js";
+import { answered } from "./faults/faultylog.js";
 import { LIMIT_CASES } from "./limits.js";
 import { CRASH_FAULTS, ENGINE_FAULTS } from "./planted.js";
 import { type CrashReport, crash } from "./rounds.js";
@@ -47,6 +48,15 @@ if (seconds) setTimeout(() => stopped.abort(), seconds * 1000).unref();
 /** Number of rounds in which a planted fault must be found. Most are found in the first two. */
 const SELF_TEST_ROUNDS = 40;
 
+/** Milliseconds for a case. It takes a second or two where nothing else runs. */
+const CASE_MS = 180_000;
+
+/** What a case found. That it fails or never ends is a finding, too. */
+async function findings(name: string, run: () => Promise<readonly string[]>): Promise<string[]> {
+  const problems = await answered("the end of the case", run(), CASE_MS).catch((error: unknown) => [String(error)]);
+  return problems.map((problem) => `${name}: ${problem}`);
+}
+
 async function runFaults(dist: string): Promise<string[]> {
   const problems: string[] = [];
   const engine = await loadEngine(dist);
@@ -58,7 +68,7 @@ async function runFaults(dist: string): Promise<string[]> {
   for (const [i, { name, run }] of cases.entries()) {
     if (stopped.signal.aborted) break;
     progress.update(i);
-    problems.push(...(await run()).map((problem) => `${name}: ${problem}`));
+    problems.push(...(await findings(name, run)));
   }
   progress.end();
   console.log(`${cases.length} faults injected, ${problems.length} problems`);
@@ -94,8 +104,8 @@ async function testItself(): Promise<number> {
   const inFaults = await selfTest(ENGINE_FAULTS, async (dist) => {
     const engine = await loadEngine(dist);
     for (const { name, run } of FAULT_CASES) {
-      const [problem] = await run(engine);
-      if (problem) return [`${name}: ${problem}`];
+      const problems = await findings(name, () => run(engine));
+      if (problems.length) return problems;
     }
     return [];
   });

@@ -30,6 +30,9 @@ function dyingPool(engine: Engine, name: string, faults: { injected: number }): 
   };
 }
 
+/** @throws Error when the pool does not end, because a task is lost */
+const ended = (pool: Pool): Promise<void> => answered("the end of the pool", pool.close());
+
 const isCoded = (error: unknown): boolean => error instanceof Error && error.name === "CairnlogError";
 
 export const WORKER_CASES: readonly FaultCase[] = [
@@ -44,7 +47,7 @@ export const WORKER_CASES: readonly FaultCase[] = [
       for (const code of faulty.codes) faulty.expect(code === "signer-unavailable", `a refusal has the code ${code}`);
       await faulty.recover();
       await faulty.close();
-      await pool.close();
+      await ended(pool);
       return faulty.problems;
     },
   },
@@ -70,7 +73,7 @@ export const WORKER_CASES: readonly FaultCase[] = [
       if (!count.injected) problems.push("no worker died");
       if ((await answered("a check after it", verifier.verify(key, message, good))) !== true)
         problems.push("it does not go on");
-      await pool.close();
+      await ended(pool);
       return [...new Set(problems)];
     },
   },
@@ -82,7 +85,7 @@ export const WORKER_CASES: readonly FaultCase[] = [
       const dying = pool.run(deadly("die"), "die", null).catch((error: unknown) => error);
       const waiting = answered("the task behind it", hasher.hash("correct horse"));
       const outcomes = await Promise.allSettled([dying, waiting]);
-      await pool.close();
+      await ended(pool);
       return outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [String(outcome.reason)] : []));
     },
   },
@@ -98,7 +101,7 @@ export const WORKER_CASES: readonly FaultCase[] = [
       const phc = await answered("the next hash", hasher.hash("correct horse"));
       if (!(await hasher.verify("correct horse", phc))) problems.push("it does not go on");
       if (!count.injected) problems.push("no worker died");
-      await pool.close();
+      await ended(pool);
       return problems;
     },
   },
@@ -121,7 +124,7 @@ export const WORKER_CASES: readonly FaultCase[] = [
       );
       await faulty.recover();
       await faulty.close();
-      await real.close();
+      await ended(real);
       return faulty.problems;
     },
   },
