@@ -1,4 +1,5 @@
 /** One front end that has a thread of its own, as the writer's thread sees it. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { MessageChannel, Worker } from "node:worker_threads";
 import { CairnlogError } from "../../engine/error.js";
 import type { FeedMessage } from "../../engine/log/follow/feed.js";
@@ -11,6 +12,9 @@ import type { FrontData } from "./worker.js";
 const WORKER = new URL("./worker.js", import.meta.url);
 /** Milliseconds for which a report is waited for. */
 const REPORT_MS = 1_000;
+
+/** Null if the thread does not tell. */
+type Report = Omit<FrontReport, "thread"> | null;
 
 interface Expecting {
   readonly resolve: (port: number) => void;
@@ -32,7 +36,11 @@ export class FrontThread {
   readonly #desk: Desk;
   /** What waits until the thread is open, or until it listens. It is never both. */
   #expecting: Expecting | null = null;
-  readonly #reports: ((report: Omit<FrontReport, "thread"> | null) => void)[] = [];
+  /** The report that was asked for, until it comes. All who ask meanwhile wait for the same one. */
+  #report: Promise<Report> | null = null;
+  #told: (report: Report) => void = () => {};
+  #isListening = false;
+  #hasEnded = false;
   /** Resolves when its thread has ended. */
   readonly ended: Promise<void>;
   /** Resolves when it can be told to listen. Rejects with what it says when it cannot start. */
@@ -55,11 +63,17 @@ export class FrontThread {
     this.ended = new Promise((resolve) => {
       worker.on("exit", () => {
         this.#desk.close();
-        this.#expecting?.reject(new CairnlogError("worker-failed", `The thread ${this.name} has ended.`));
-        for (const told of this.#reports.splice(0)) told(null);
+        this.#hasEnded = true;
+        this.#expecting?.reject(this.#ending());
+        this.#told(null);
         resolve();
       });
     });
+  }
+
+  /** Whether clients can reach it. */
+  get isListening(): boolean {
+    return this.#isListening && !this.#hasEnded;
   }
 
   send(message: ToFront): void {
@@ -83,26 +97,39 @@ export class FrontThread {
   }
 
   /** What it tells of itself now; null if it does not answer in time. */
-  report(): Promise<Omit<FrontReport, "thread"> | null> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(null), REPORT_MS);
-      this.#reports.push((report) => {
-        clearTimeout(timer);
-        resolve(report);
-      });
+  async report(): Promise<Report> {
+    if (this.#hasEnded) return null;
+    this.#report ??= new Promise((resolve) => {
+      this.#told = resolve;
       this.send({ kind: "report" });
     });
+    const waiting = new AbortController();
+    try {
+      return await Promise.race([this.#report, sleep(REPORT_MS, null, { signal: waiting.signal })]);
+    } finally {
+      waiting.abort();
+    }
+  }
+
+  #ending(): CairnlogError {
+    return new CairnlogError("worker-failed", `The thread ${this.name} has ended.`);
   }
 
   #expect(): Promise<number> {
     return new Promise((resolve, reject) => {
-      this.#expecting = { resolve, reject };
+      if (this.#hasEnded) reject(this.#ending());
+      else this.#expecting = { resolve, reject };
     });
   }
 
   #heard(word: FrontWord): void {
-    if (word.kind === "report") this.#reports.shift()?.(word.report);
-    else if (word.kind === "failed") this.#expecting?.reject(errorOf(word.fault));
-    else this.#expecting?.resolve(word.kind === "listening" ? word.port : 0);
+    if (word.kind === "report") {
+      this.#report = null;
+      this.#told(word.report);
+    } else if (word.kind === "failed") this.#expecting?.reject(errorOf(word.fault));
+    else {
+      this.#isListening = word.kind === "listening";
+      this.#expecting?.resolve(word.kind === "listening" ? word.port : 0);
+    }
   }
 }

@@ -74,10 +74,10 @@ export class FrontThreads {
     return taken;
   }
 
-  /** The front ends whose event loops have not turned for some seconds, and those that are gone: `front-1`. */
+  /** The front ends whose event loops have not turned for some seconds, and those that are gone or do not listen yet: `front-1`. */
   get stuck(): string[] {
     return this.#threads.flatMap((thread, number) =>
-      !thread || this.#control.silence(number) > STUCK_MS ? [`front-${number + 1}`] : [],
+      !thread?.isListening || this.#control.silence(number) > STUCK_MS ? [`front-${number + 1}`] : [],
     );
   }
 
