@@ -46,13 +46,14 @@ test.each(["SIGINT", "SIGTERM"] as const)("prints where it is, serves, and ends 
   expect(service.output.stderr).toBe("");
 });
 
-test("--json prints one line of JSON; the log goes to stderr", async () => {
-  const service = run(["serve", "--json"], { ...testEnvironment(), LOG_LEVEL: "info" });
+test("--json prints one line of JSON; the log goes to stderr; --data goes before the variable", async () => {
+  const dataDir = temporaryFolder();
+  const service = run(["serve", "--json", "--data", dataDir], { ...testEnvironment(), LOG_LEVEL: "info" });
   const [line] = await firstLines(service, 1);
   expect(JSON.parse(line!)).toEqual({
     url: expect.stringMatching(/^http:/),
     operator_fingerprint: expect.stringMatching(/^sha256:/),
-    data_dir: expect.any(String),
+    data_dir: dataDir,
   });
   service.child.kill("SIGTERM");
   expect(await service.exit).toBe(0);
