@@ -136,6 +136,7 @@ test("an operation: its name, input and answers", () => {
           description: "Fine.",
           content: { "application/json": { schema: { $ref: "#/components/schemas/Thing" }, example: { id: 1 } } },
         },
+        202: { description: "Taken.", content: { "text/plain": { schema: { type: "string" } } } },
         304: { description: "Held." },
         410: PROBLEM,
       },
@@ -149,6 +150,7 @@ test("an operation: its name, input and answers", () => {
       "In the header If-None-Match string About If-None-Match.",
       'Request curl curl "$SERVER/a/7/b?q=x:y%26z"',
       `Answers 200 Fine. application/json Thing ${MEMBERS("out")} Example { "id": 1 }`,
+      "202 Taken. text/plain string",
       "304 Held. 410 Gone",
     ].join(" "),
   );
