@@ -131,13 +131,14 @@ export class Falsehoods {
 
 /**
  * Other texts of the same form, with one letter or digit changed. A moment gets another last digit. A long text gets
- * one change in the middle and one near the end, but not at the end: in base64 the last character may be only padding.
+ * one change behind the middle and one near the end, but not at the end: in base64 the last character may be only padding.
+ * Behind the middle a proof of OpenTimestamps has its random bytes. In the middle it may have what no proof has otherwise.
  */
 function otherTexts(text: string): string[] {
   const places = [...text.matchAll(/[0-9A-Za-z]/g)].map(({ index }) => index);
   if (!places.length) return [`${text}x`];
   if (ISO.test(text)) return [changedAt(text, text.search(/\d(?:Z|[+-]\d\d:\d\d)?$/))];
-  const parts = text.length > 20 ? [0.5, 0.9] : [0.99];
+  const parts = text.length > 20 ? [0.55, 0.9] : [0.99];
   return parts.map((part) => changedAt(text, places[Math.floor(places.length * part)]!));
 }
 
