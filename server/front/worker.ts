@@ -135,7 +135,9 @@ const opening = open();
 function fail(error: unknown): void {
   opened?.front.abandon();
   control.end(data.number);
-  // Thrown again where nobody catches it any more: the writer's thread gets it as the `error` of this one.
+  // What keeps it from starting: as an `error` of the thread, a coded error would arrive without its class.
+  writer.send({ kind: "failed", fault: faultOf(error) });
+  // Thrown again where nobody catches it any more, so that the thread ends and the writer's thread gets an `error`.
   process.removeAllListeners("uncaughtException").removeAllListeners("unhandledRejection");
   throw error;
 }

@@ -41,7 +41,7 @@ process.once("SIGINT", () => stopped.abort());
 
 /** Seconds in which a planted fault must be found. Most are found in the first. */
 const SELF_TEST_SECONDS = 45;
-/** The same for parsers, whose run ends with the first finding. Beside other work, one was once not found in 45 s. */
+/** Seconds for each fault in a parser. A busy machine once did not find one in 45 s. The run ends with the first finding. */
 const PARSER_SECONDS = 180;
 
 /** Shows progress in seconds, because the number of inputs is not known. */

@@ -47,8 +47,8 @@ const ONE_REQUEST = 1n << COUNT_SHIFT;
 const BELOW_COUNT = ONE_REQUEST - 1n;
 
 /**
- * Bytes of a table: 8.5 MB, of which the system gives only pages that were used. It has room for 262,144 clients. Hashes
- * spread clients unevenly, and a set forgets only if it is full: with 50,000 clients, in one of 2,000 tables.
+ * Bytes of a table, 8.5 MB with room for 262,144 clients. The system gives memory only for pages that were used. Hashes
+ * spread clients unevenly, and a set forgets a client only if it is full: with 50,000 clients, in one of 2,000 tables.
  */
 export const TABLE_BYTES = SETS * SET_WORDS * 8;
 

@@ -71,8 +71,8 @@ export function addRequestMetrics(registry: Registry, fronts: () => readonly Fro
 }
 
 /**
- * How long the requests took, in Prometheus' text format. A histogram of the library takes its values one by one, and the
- * library takes 2 µs for each line, of which every route that was asked for has sixteen.
+ * How long the requests took, in Prometheus' text format. The library's histogram takes values one by one only, and spends
+ * 2 µs on each line. A route that was asked for has sixteen lines.
  */
 export function requestDurations(fronts: readonly FrontFigures[]): string {
   const head = `# HELP ${DURATION} ${DURATION_HELP}\n# TYPE ${DURATION} histogram\n`;

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { startService } from "../../service.js";
+import { cairnlog, startService } from "../../service.js";
 import { temporaryFolder } from "../harness.js";
 import { newManifest, newSigner, submission } from "../signers.js";
 import { Connection, connectToEach, frontOf } from "./connections.js";
@@ -141,4 +141,23 @@ test("a service that is told to stop under load answers what it accepted, and ev
     expect((await connection.get(`/log/${log_entry_id}`)).body.entry_hash).toBe(entry_hash);
   connection.close();
   expect(await again.stop()).toBe(0);
+});
+
+test("a front end that cannot start keeps the service from starting, with a sentence", async () => {
+  const module = join(folder, "keyless.mjs");
+  writeFileSync(
+    module,
+    'import { workerData } from "node:worker_threads"; if (workerData?.control) workerData.operatorKey = "no key";',
+  );
+  const env = {
+    ...process.env,
+    PORT: "0",
+    SERVICE_DATA_DIR: temporaryFolder(),
+    SERVICE_FRONT_ENDS: "1",
+    LOG_LEVEL: "silent",
+    NODE_OPTIONS: `--import ${module}`,
+  };
+  const { code, stdout, stderr } = await cairnlog(["serve"], { env });
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toMatch(/^cairnlog: [A-Z][^\n]*\.\n$/);
 });
