@@ -23,6 +23,7 @@ export type ErrorCode =
   | "private-key"
   | "invalid-key"
   | "invalid-signature"
+  | "invalid-proof"
   | "not-i-json"
   | "precondition-failed"
   | "unauthenticated"

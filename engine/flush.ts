@@ -1,5 +1,6 @@
 /** Flushes files and folders: a new file survives a power failure only if the folder that names it is on disk too. */
 import { closeSync, fsyncSync, openSync, statSync } from "node:fs";
+import { open, rename } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 
 /** Waits until the content of a file is on disk. @throws the file system's error */
@@ -36,4 +37,29 @@ export function flushFolders(path: string): void {
   flushFolder(folder);
   const parent = dirname(folder);
   if (parent !== folder && statSync(parent).dev === statSync(folder).dev) flushFolders(parent);
+}
+
+/**
+ * Replaces the content of a file, or makes the file; resolves when that is on disk. It blocks no event loop.
+ *
+ * If we crash here: the file has its old content or the new one, whole. A draft beside it may be left over; the next call
+ * overwrites it. One call for a file at a time.
+ * @throws the file system's error; the file then has its old content or the new one
+ */
+export async function replaceFile(path: string, content: string, mode: number): Promise<void> {
+  const draft = `${path}.new`;
+  const file = await open(draft, "w", mode);
+  try {
+    await file.writeFile(content);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(draft, path);
+  const folder = await open(dirname(path), "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
 }

@@ -37,7 +37,8 @@ export async function bundleTypebox() {
   });
   for (const name of readdirSync(server, { recursive: true })) {
     const path = join(server, name);
-    if (name.endsWith(".js") && dirname(path) !== folder) redirect(path);
+    // The explorer has its own bundle, which may be being built meanwhile.
+    if (name.endsWith(".js") && dirname(path) !== folder && !name.startsWith("explorer")) redirect(path);
   }
 }
 

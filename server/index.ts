@@ -10,54 +10,86 @@ import { openRegistry, openRegistryReader, type Registry, type RegistryOptions }
 import { closeToOthers, PRIVATE_FILE } from "../engine/store/private.js";
 import { freeBytes } from "../engine/store/room.js";
 import { Anchoring } from "./anchoring/anchoring.js";
+import { openCertificate } from "./certificate.js";
 import { checkAfterFailure, recordFailure } from "./failure.js";
 import { type Fronts, openFronts } from "./front/fronts.js";
 import { createLimits } from "./front/limits.js";
-import { createLogger, type Logger } from "./http/observing/logger.js";
+import { openOperations } from "./front/operations.js";
+import { createLogger, type Logger, type LogSink } from "./http/observing/logger.js";
 import { Metrics } from "./http/observing/metrics.js";
 import { Readiness } from "./http/observing/readiness.js";
 import { DECLARATIONS_BELIEVED, UWS_DOES_NOT_LOAD } from "./http/routes/service/health.js";
 import type { Services } from "./http/services.js";
 import { chooseTransport } from "./http/transport/choose.js";
-import { checkTls, type TlsFiles } from "./http/transport/tls.js";
 import type { TransportName } from "./http/transport/transport.js";
-import { openFileLimit, possibleConnections } from "./machine.js";
+import { openFileLimit, possibleConnections, tooFewFiles } from "./machine.js";
 import { MirroredLog, mirroredOperator } from "./mirror.js";
 import { openingOf } from "./opening.js";
 import { type OpenedOperator, openOperator } from "./operator.js";
-import { failurePath, operatorPublicKeyPath, publishedHeadPath, type Settings } from "./settings.js";
+import {
+  completeSettings,
+  failurePath,
+  type GivenSettings,
+  operatorPublicKeyPath,
+  publishedHeadPath,
+  type Settings,
+} from "./settings.js";
+import { VERSION } from "./version.js";
 import { Deliverer } from "./webhooks/deliverer.js";
 import { httpSender } from "./webhooks/send.js";
+import { openTlog } from "./witnessing/tlog.js";
 
-export { describeSettings, readSettings, type Settings } from "./settings.js";
+export type { LogSink, WriteLine } from "./http/observing/logger.js";
+export { describeSettings, type GivenSettings, readSettings, type Settings } from "./settings.js";
+export type { SocketAddress } from "./settingvalues.js";
+
+export interface ServerOptions {
+  /**
+   * Takes the lines of the service's log that `logLevel` lets through; a logger of pino fits. Without one they go to stderr
+   * as JSON.
+   */
+  readonly logger?: LogSink | undefined;
+}
 
 /** A running service. */
 export interface RunningServer {
   readonly address: { readonly host: string; readonly port: number };
   /** `http://host:port`; `https:` with a certificate. */
   readonly url: string;
+  /** `http://host:port` of `/metrics` and `/readyz`, if they have an address of their own; null otherwise. */
+  readonly metricsUrl: string | null;
   /** The HTTP library that serves. */
   readonly transport: TransportName;
   readonly operatorFingerprint: string;
   readonly dataDir: string;
   readonly registry: Registry;
+  /** The service's own log. */
+  readonly logger: Logger;
   /**
    * Resolves when a write to the log has failed in such a way that this process cannot use the log any more. Then every
    * request is answered with 503, and the process should end within a second, without `close`.
    */
   readonly failed: Promise<CairnlogError>;
+  /**
+   * Reads certificate and key again. New connections get the new certificate; open ones go on with the old one.
+   * @returns when the certificate expires, ISO 8601; null without TLS, where nothing happens
+   * @throws CairnlogError `precondition-failed` when the files cannot be used; then the old certificate stays
+   */
+  renewCertificate(): Promise<string | null>;
   /** Stops listening, answers what was accepted, closes every connection and the log. */
   close(): Promise<void>;
 }
 
 /**
- * Opens the log of `settings` and serves it; with `readOnly`, a mirror that a monitor keeps.
- * @throws CairnlogError as `openRegistry`, `openOperator` and `openHardwareRoots` do; `precondition-failed` when it
- *   cannot listen, or when the HTTP library of `settings` does not load
+ * Opens the log of `settings` and serves it; with `readOnly`, a mirror that a monitor keeps. Settings that are left out have
+ * their defaults: `startServer({ port: 0, dataDir: "./log" })`. `readSettings(process.env)` reads them as the command does.
+ * @throws CairnlogError `invalid-input` for a setting that is not valid; as `openRegistry`, `openOperator` and
+ *   `openHardwareRoots` do; `precondition-failed` when it cannot listen, or when the HTTP library of `settings` does not load
  */
-export async function startServer(settings: Settings): Promise<RunningServer> {
-  const { dataDir, host } = settings;
-  const logger = createLogger(settings.logLevel);
+export async function startServer(given: GivenSettings, options: ServerOptions = {}): Promise<RunningServer> {
+  const settings = completeSettings(given);
+  const { dataDir, host, metricsAddress } = settings;
+  const logger = createLogger(settings.logLevel, options.logger);
   const pool = createPool(settings.workers);
   const opened: (() => Promise<void>)[] = [() => pool.close()];
   const close = async () => {
@@ -65,7 +97,8 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
   };
   try {
     const maxConnections = connectionsOf(settings, logger);
-    const tls = tlsOf(settings, logger);
+    const certificate = openCertificate(settings, logger);
+    const tls = certificate?.files ?? null;
     const chosen = await chooseTransport(settings.transport);
     const { transport, whyNotUws } = chosen;
     if (whyNotUws !== null) logger.warn({ reason: whyNotUws }, UWS_DOES_NOT_LOAD);
@@ -115,6 +148,8 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
     const anchoring = new Anchoring({ log: registry.log, calendars: settings.otsCalendars, logger });
     const { log } = registry;
     const logName = settings.logName ?? defaultLogName(log.operators.first.fingerprint);
+    const tlog = mirrored ? null : await openTlog(log, operator, logName, settings, logger);
+    if (tlog) opened.push(() => tlog.stop());
     let fronts: Fronts | null = null;
     const readiness = new Readiness({
       log,
@@ -123,10 +158,14 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
       freeBytes: () => freeBytes(dataDir),
       minFreeBytes: settings.minFreeBytes,
       isReadOnly: readOnly,
+      warnings: () => tlog?.warnings ?? [],
     });
     const checkpoints = mirrored ?? new Checkpoints(log, operator, logName);
-    const services: Services = { readiness, metrics, anchoring, checkpoints };
+    const services: Services = { readiness, metrics, anchoring, checkpoints, tlog: (tlog ?? mirrored?.tlog)! };
     metrics.watchAnchoring(anchoring);
+    if (tlog) metrics.watchCheckpoints(tlog);
+    metrics.watchCertificate(() => certificate?.expires ?? null);
+    if (tlog?.cosigning) metrics.watchCosigning(tlog.cosigning);
     if (signer) metrics.watchSigner(signer);
     metrics.watchDisk({
       freeBytes: () => freeBytes(dataDir),
@@ -146,31 +185,62 @@ export async function startServer(settings: Settings): Promise<RunningServer> {
       tls,
       maxConnections,
       logger,
+      isOwnLogger: options.logger !== undefined,
     };
     const serving = openFronts(parts);
     fronts = serving;
     metrics.watchFronts(() => serving.reports());
     opened.push(() => serving.close());
+    let metricsUrl: string | null = null;
+    if (metricsAddress) {
+      const operations = openOperations({ registry, services, chosen, logger });
+      opened.push(() => operations.close());
+      const port = await operations.listen(metricsAddress.host, metricsAddress.port);
+      metricsUrl = urlOf("http", metricsAddress.host, port);
+    }
     const port = await serving.listen(host, settings.port);
     if (!readOnly) anchoring.start(settings.otsUpgradeIntervalSeconds);
     // Before the connections: who waits for a calendar is told at once.
     opened.push(() => anchoring.stop());
-    const url = `${tls ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+    const url = urlOf(tls ? "https" : "http", host, port);
     const { fingerprint } = operator;
     logger.info(
-      { url, transport: transport.name, operator: fingerprint, dataDir, entries: registry.log.size },
+      {
+        version: VERSION,
+        url,
+        ...(metricsUrl === null ? {} : { metricsUrl }),
+        transport: transport.name,
+        operator: fingerprint,
+        dataDir,
+        entries: log.size,
+      },
       "listening",
     );
-    if (opening.hardwareRoots?.isEmpty && !readOnly) logger.warn(DECLARATIONS_BELIEVED);
+    // No warning: there may be no such credential, and /readyz says it as long as it is so.
+    if (opening.hardwareRoots?.isEmpty && !readOnly) logger.info(DECLARATIONS_BELIEVED);
     return {
       address: { host, port },
       url,
+      metricsUrl,
       transport: transport.name,
       operatorFingerprint: fingerprint,
       dataDir,
       registry,
+      logger,
       failed,
-      close,
+      async renewCertificate() {
+        if (!certificate) return null;
+        certificate.check();
+        await serving.renewCertificate();
+        return new Date(certificate.expires).toISOString();
+      },
+      async close() {
+        if (!opened.length) return;
+        logger.info("stopping");
+        const { size } = log;
+        await close();
+        logger.info({ entries: size }, "stopped");
+      },
     };
   } catch (error) {
     await close();
@@ -202,10 +272,7 @@ function openDataDir(path: string): void {
 function connectionsOf({ maxConnections }: Settings, logger: Logger): number {
   const possible = possibleConnections(maxConnections);
   const limit = openFileLimit();
-  if (possible === 0) {
-    const reason = `This process may open ${limit} files, which is too few. Allow it 1024 or more (ulimit -n, LimitNOFILE).`;
-    throw new CairnlogError("precondition-failed", reason);
-  }
+  if (possible === 0) throw tooFewFiles(limit);
   if (possible < maxConnections)
     logger.warn(
       { maxConnections: possible, openFiles: limit },
@@ -214,10 +281,5 @@ function connectionsOf({ maxConnections }: Settings, logger: Logger): number {
   return possible;
 }
 
-function tlsOf({ tlsCertificate: certificate, tlsKey: key }: Settings, logger: Logger): TlsFiles | null {
-  if (certificate === null || key === null) return null;
-  const expires = new Date(checkTls({ certificate, key })).toISOString();
-  if (expires <= new Date().toISOString()) logger.warn({ certificate, expires }, "the TLS certificate has expired");
-  else logger.info({ certificate, expires }, "TLS");
-  return { certificate, key };
-}
+const urlOf = (scheme: string, host: string, port: number): string =>
+  `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;

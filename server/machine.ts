@@ -1,5 +1,6 @@
 /** What the machine has left of what the service needs: files it may open. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
+import { CairnlogError } from "../engine/error.js";
 
 /** Files beside connections: the log, workers, calendars, webhook endpoints. */
 const OTHER_FILES = 128;
@@ -26,6 +27,14 @@ export function openFiles(): number | null {
 export function possibleConnections(wanted: number, limit: number | null = openFileLimit()): number {
   return limit === null ? wanted : Math.max(0, Math.min(wanted, limit - OTHER_FILES));
 }
+
+/** The error of a process that may not open as many files as it needs. */
+export const tooFewFiles = (limit: number | null, cause?: unknown): CairnlogError =>
+  new CairnlogError(
+    "precondition-failed",
+    `This process may open ${limit} files, which is too few. Allow it 1024 or more (ulimit -n, LimitNOFILE).`,
+    { cause },
+  );
 
 /** Whether others than its owner may read a file. */
 export const isReadableByOthers = (path: string): boolean => (statSync(path).mode & 0o077) !== 0;

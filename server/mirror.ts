@@ -5,9 +5,11 @@
 import { readFileSync } from "node:fs";
 import { type OperatorKey, publicOperatorKey } from "../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../engine/error.js";
+import { LensGrowth } from "../engine/log/lens/growth.js";
 import type { LogReader } from "../engine/log/reader.js";
 import type { Logger } from "./http/observing/logger.js";
-import { checkpointPath, operatorPublicKeyPath } from "./settings.js";
+import type { Tlog } from "./http/services.js";
+import { checkpointPath, operatorPublicKeyPath, tlogCheckpointPath, tlogVkeyPath } from "./settings.js";
 
 /** Milliseconds that this process may be behind the one that writes. */
 const REFRESH_MS = 1_000;
@@ -26,6 +28,12 @@ export class MirroredLog {
   readonly #dataDir: string;
   readonly #logger: Pick<Logger, "error">;
   readonly #timer: NodeJS.Timeout;
+  readonly #growth: LensGrowth;
+  /** Entries for which the nodes of the RFC 6962 tree are made. */
+  #grown = 0;
+  readonly #closing = new AbortController();
+  /** The log as a C2SP transparency log, with the checkpoints of the log's own service. */
+  readonly tlog: Tlog;
 
   /** Follows what is written to `log`, which was opened to be read, until it is closed. */
   constructor(log: LogReader, dataDir: string, logger: Pick<Logger, "error">) {
@@ -33,6 +41,16 @@ export class MirroredLog {
     this.#dataDir = dataDir;
     this.#logger = logger;
     this.#timer = setInterval(() => this.#refresh(), REFRESH_MS);
+    this.#growth = new LensGrowth(log.lens);
+    this.tlog = {
+      // The monitor may write it later.
+      get vkey() {
+        return readIfThere(tlogVkeyPath(dataDir))?.trim() ?? null;
+      },
+      checkpoint: () => this.#tlogCheckpoint(),
+      witnesses: () => [],
+    };
+    this.#grow();
   }
 
   /**
@@ -49,11 +67,34 @@ export class MirroredLog {
 
   close(): void {
     clearInterval(this.#timer);
+    this.#closing.abort();
+  }
+
+  /** @throws CairnlogError `not-found` without one, or while the tree does not reach so far */
+  #tlogCheckpoint(): string {
+    const note = readIfThere(tlogCheckpointPath(this.#dataDir));
+    if (note === null || Number(note.split("\n")[1]) > this.#grown)
+      throw new CairnlogError("not-found", "This mirror has no checkpoint of /tlog/ yet.");
+    return note;
+  }
+
+  /** Makes the nodes of the RFC 6962 tree for what is shown, in the background. */
+  #grow(): void {
+    const { size } = this.#log;
+    this.#growth.extend(size, this.#closing.signal).then(
+      () => {
+        this.#grown = size;
+      },
+      (error: unknown) => {
+        if (!this.#closing.signal.aborted) this.#logger.error({ err: error }, "the tree of /tlog/ cannot be made");
+      },
+    );
   }
 
   #refresh(): void {
     try {
       this.#log.refresh();
+      if (this.#log.size > this.#grown) this.#grow();
     } catch (error) {
       this.#logger.error({ err: error }, "the mirror cannot be read; what was read before is still served");
     }

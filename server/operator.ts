@@ -1,11 +1,13 @@
 /** The operator key of a service: a file, or a signer behind a socket. */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { type OperatorKey, openOperatorKey } from "../engine/crypto/keys/operator-key.js";
+import { importPublicKey } from "../engine/crypto/keys/spki.js";
 import type { Pool } from "../engine/crypto/pool/pool.js";
 import { type SocketSigner, signerAt } from "../engine/crypto/signer/socket-signer.js";
 import { CairnlogError } from "../engine/error.js";
 import { isReadableByOthers } from "./machine.js";
-import { operatorKeyPath, type Settings } from "./settings.js";
+import { operatorKeyPath, operatorPublicKeyPath, type Settings } from "./settings.js";
 
 /** Milliseconds for which a start waits for the signer, which may be starting, too; and from one try to the next. */
 const PATIENCE_MS = 30_000;
@@ -26,11 +28,13 @@ export interface OpenedOperator {
 /**
  * Opens the operator key that the settings name. A key file that does not exist is made; a signer that does not answer
  * yet is waited for.
- * @throws CairnlogError as `openOperatorKey` and `signerAt` do
+ * @throws CairnlogError as `openOperatorKey` and `signerAt` do; `wrong-operator` if there is a log but not the key's file: a
+ *   new key could not continue it
  */
 export async function openOperator(settings: Settings, notes: OperatorNotes, pool?: Pool): Promise<OpenedOperator> {
   if (settings.signer === null) {
     const file = operatorKeyPath(settings);
+    if (!existsSync(file)) refuseNewKey(settings, file);
     const operator = openOperatorKey(file, pool);
     if (isReadableByOthers(file))
       notes.warn({ file }, "the operator key can be read by others than its owner: set the file's mode to 0600");
@@ -44,6 +48,17 @@ export async function openOperator(settings: Settings, notes: OperatorNotes, poo
       "the signer holds the operator key, but there is also a key file: move it out of this machine",
     );
   return { operator: signer, signer };
+}
+
+/** @throws CairnlogError `wrong-operator` if the data directory holds a log */
+function refuseNewKey({ dataDir }: Settings, file: string): void {
+  if (!existsSync(join(dataDir, "log", "data.mdb"))) return;
+  const known = operatorPublicKeyPath(dataDir);
+  const fingerprint = existsSync(known) ? importPublicKey(readFileSync(known, "utf8")).fingerprint : null;
+  throw new CairnlogError(
+    "wrong-operator",
+    `There is a log in ${dataDir}, but not its operator key${fingerprint ? ` ${fingerprint}` : ""}: ${file} does not exist. Put the private key there, or name its file in SERVICE_OPERATOR_KEY. To serve the log without the key, and without appends: --read-only.`,
+  );
 }
 
 /** @throws CairnlogError as `signerAt` does, `signer-unavailable` only after some time */

@@ -1,359 +1,109 @@
 /**
- * Every setting of the service in one table: its environment variable, its default, what it means, how it is read
- * (`settingvalues.ts`). Nothing else reads the environment.
+ * The settings of a service: read from an environment, or taken as values from a program that embeds the service. Nothing
+ * else reads the environment. `settingtable.ts` lists them all.
  */
-
-import { availableParallelism } from "node:os";
-import { join, resolve } from "node:path";
-import { DEFAULT_SIGNER_DEADLINE_MS } from "../engine/crypto/signer/socket-signer.js";
+import { join } from "node:path";
+import { inspect } from "node:util";
 import { CairnlogError, type ErrorDetail } from "../engine/error.js";
-import { DEFAULT_CHALLENGE_TTL_S } from "../engine/registry/access/challenges.js";
-import { DEFAULT_PASSWORD_TRIES, PASSWORD_WINDOW_SECONDS } from "../engine/registry/access/passwords.js";
-import { DEFAULT_CLAIM_BYTES_PER_KEY } from "../engine/registry/claims/claims.js";
-import { DEFAULT_ACTIVATION_DELAY_S } from "../engine/registry/endorsements/queries.js";
-import { DEFAULT_GRAPH_BOUNDS } from "../engine/registry/graph/graph.js";
-import { DEFAULT_GRAPH_CACHE_S } from "../engine/registry/graph/graphs.js";
-import { DEFAULT_POLICY_QUOTA } from "../engine/registry/requests/policies.js";
-import { DEFAULT_REQUEST_QUOTA } from "../engine/registry/requests/requests.js";
-import { DEFAULT_TRUST_SETTINGS } from "../engine/registry/trust/service.js";
-import { DEFAULT_MIN_FREE_BYTES } from "../engine/store/room.js";
-import { LIMITS, type LimitName } from "./http/limits/limits.js";
-import { LOG_LEVELS } from "./http/observing/logger.js";
-import {
-  anyText,
-  calendars,
-  fingerprints,
-  fraction,
-  httpsUrl,
-  integer,
-  logLevel,
-  logName,
-  networks,
-  onOff,
-  optionalPath,
-  signerAddress,
-  transportName,
-} from "./settingvalues.js";
-
-const MAX_WORKERS = 256;
-const MAX_FRONT_ENDS = 64;
-const MAX_COUNT = 1_000_000_000;
-/** A time is remembered for each. */
-const MAX_PASSWORD_TRIES = 1_000;
-const MAX_TTL_S = 86_400;
-const MAX_GRAPH_S = 3_600;
-const MAX_ACTIVATION_DELAY_S = 365 * 86_400;
-const MAX_REQUEST_TIMEOUT_S = 3_600;
-const MAX_CONNECTIONS = 1_000_000;
-const MAX_SIGNER_TIMEOUT_S = 300;
-
-/** Each may add 10 kB to a proof. */
-const MAX_CALENDARS = 8;
-const MAX_UPGRADE_INTERVAL_S = 7 * 86_400;
-
-/** One setting. `read` throws an `Error` whose message completes "NAME must be …". */
-interface Setting<T> {
-  readonly name: string;
-  /** Text taken when the variable is absent or empty. */
-  readonly fallback: string;
-  /** What is shown instead of `fallback` where that depends on the machine. */
-  readonly fallbackShown?: string;
-  readonly about: string;
-  read(text: string): T;
-}
-
-const rateLimit = (limit: LimitName): Setting<number> => ({
-  name: `SERVICE_RATE_LIMIT_${limit.replaceAll("-", "_").toUpperCase()}`,
-  fallback: `${LIMITS[limit].requests}`,
-  about: `requests an address may make in ${LIMITS[limit].seconds} seconds: ${LIMITS[limit].about}`,
-  read: integer(1, MAX_COUNT),
-});
-
-const TABLE = {
-  port: {
-    name: "PORT",
-    fallback: "8080",
-    about: "TCP port to listen on; 0 chooses a free port",
-    read: integer(0, 65_535),
-  },
-  host: {
-    name: "HOST",
-    fallback: "127.0.0.1",
-    about: "address to listen on; 0.0.0.0 or :: listens on all",
-    read: anyText,
-  },
-  dataDir: {
-    name: "SERVICE_DATA_DIR",
-    fallback: "./data",
-    about: "data directory of the log; created if it does not exist",
-    read: (text) => resolve(text),
-  } satisfies Setting<string>,
-  minFreeBytes: {
-    name: "SERVICE_MIN_FREE_BYTES",
-    fallback: String(DEFAULT_MIN_FREE_BYTES),
-    about: "free bytes on the disk of the data directory below which appends are refused; reads go on",
-    read: integer(0, 10 ** 15 - 1),
-  },
-  readOnly: {
-    name: "SERVICE_READ_ONLY",
-    fallback: "off",
-    about: "on or off; on serves the mirror that a monitor keeps in the data directory, and refuses every write",
-    read: onOff,
-  },
-  operatorKey: {
-    name: "SERVICE_OPERATOR_KEY",
-    fallback: "",
-    fallbackShown: "operator.pem in the data directory, created if it does not exist",
-    about: "PEM file of the private key that signs tree heads",
-    read: optionalPath,
-  },
-  signer: {
-    name: "SERVICE_SIGNER",
-    fallback: "",
-    fallbackShown: "none: the service holds the key itself",
-    about: "unix:/path of the socket of a process that holds the operator key and signs, instead of a file",
-    read: signerAddress,
-  },
-  signerTimeoutSeconds: {
-    name: "SERVICE_SIGNER_TIMEOUT_S",
-    fallback: `${DEFAULT_SIGNER_DEADLINE_MS / 1000}`,
-    about: "seconds in which that process must sign a batch of up to 512 heads",
-    read: integer(1, MAX_SIGNER_TIMEOUT_S),
-  },
-  logName: {
-    name: "SERVICE_LOG_NAME",
-    fallback: "",
-    fallbackShown: "cairnlog/ and 16 digits of the operator's fingerprint",
-    about: "name of the log in its checkpoints; choose a host and path that you own, and never change it",
-    read: logName,
-  },
-  predicateBase: {
-    name: "SERVICE_PREDICATE_BASE",
-    fallback: "https://x-service.example/predicates",
-    about: "URL under which attestation types belong to the operator",
-    read: httpsUrl,
-  },
-  workers: {
-    name: "SERVICE_WORKERS",
-    fallback: `${Math.max(1, availableParallelism() - 1)}`,
-    fallbackShown: "cores − 1, at least 1",
-    about: "worker threads for signatures and verification",
-    read: integer(1, MAX_WORKERS),
-  },
-  frontEnds: {
-    name: "SERVICE_FRONT_ENDS",
-    fallback: `${Math.max(1, availableParallelism() - 1)}`,
-    fallbackShown: "cores − 1, at least 1",
-    about: "threads that serve HTTP beside the one that writes; with 0 that one serves, too",
-    read: integer(0, MAX_FRONT_ENDS),
-  },
-  rateLimits: {
-    name: "SERVICE_RATE_LIMITS",
-    fallback: "on",
-    about: "on or off; off is for load tests, and answers then carry no RateLimit headers",
-    read: onOff,
-  },
-  rateLimitGeneral: rateLimit("general"),
-  rateLimitKeyRegistration: rateLimit("key-registration"),
-  rateLimitAttestation: rateLimit("attestation"),
-  rateLimitEndorsementOffer: rateLimit("endorsement-offer"),
-  rateLimitClaimReveal: rateLimit("claim-reveal"),
-  rateLimitAnchoring: rateLimit("anchoring"),
-  requestQuota: {
-    name: "RATE_LIMIT_ATTESTATION_REQUEST_PER_TARGET",
-    fallback: `${DEFAULT_REQUEST_QUOTA}`,
-    about: "attestation requests that one key may be sent in 3600 seconds",
-    read: integer(1, MAX_COUNT),
-  },
-  policyQuota: {
-    name: "RATE_LIMIT_REQUEST_POLICY_PER_TARGET",
-    fallback: `${DEFAULT_POLICY_QUOTA}`,
-    about: "request policies that may be published for one key in 3600 seconds",
-    read: integer(1, MAX_COUNT),
-  },
-  claimBytesPerKey: {
-    name: "SERVICE_CLAIM_BYTES_PER_KEY",
-    fallback: `${DEFAULT_CLAIM_BYTES_PER_KEY}`,
-    about: "bytes of encrypted claims that one key may post in 24 hours, whatever SERVICE_RATE_LIMITS says",
-    read: integer(1, Number.MAX_SAFE_INTEGER),
-  },
-  passwordTries: {
-    name: "SERVICE_RATE_LIMIT_PIN",
-    fallback: `${DEFAULT_PASSWORD_TRIES}`,
-    about: `wrong passwords for one key in ${PASSWORD_WINDOW_SECONDS} seconds, regardless of SERVICE_RATE_LIMITS`,
-    read: integer(1, MAX_PASSWORD_TRIES),
-  },
-  challengeTtlSeconds: {
-    name: "SERVICE_CHALLENGE_TTL_S",
-    fallback: `${DEFAULT_CHALLENGE_TTL_S}`,
-    about: "seconds in which a challenge must be answered",
-    read: integer(1, MAX_TTL_S),
-  },
-  endorsementActivationDelaySeconds: {
-    name: "SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S",
-    fallback: `${DEFAULT_ACTIVATION_DELAY_S}`,
-    about: "seconds from the acceptance of an endorsement to its effect",
-    read: integer(0, MAX_ACTIVATION_DELAY_S),
-  },
-  endorsementBaseCapacity: {
-    name: "SERVICE_ENDORSEMENT_BASE_CAPACITY",
-    fallback: `${DEFAULT_TRUST_SETTINGS.baseCapacity}`,
-    about: "active endorsements that a key without any trust may issue before they are discounted",
-    read: integer(0, MAX_COUNT),
-  },
-  endorsementMinTrust: {
-    name: "SERVICE_ENDORSEMENT_MIN_TRUST",
-    fallback: `${DEFAULT_TRUST_SETTINGS.minTrust}`,
-    about: "trust level that a key needs to endorse others",
-    read: fraction,
-  },
-  trustAnchors: {
-    name: "SERVICE_TRUST_ANCHORS",
-    fallback: "",
-    fallbackShown: "none",
-    about: "fingerprints, comma-separated, of keys that the service trusts fully beside the operator's",
-    read: fingerprints,
-  },
-  graphTimeoutSeconds: {
-    name: "SERVICE_GRAPH_TIMEOUT_S",
-    fallback: `${DEFAULT_GRAPH_BOUNDS.seconds}`,
-    about: "seconds after which an unfinished graph is answered as far as it is known",
-    read: integer(1, MAX_GRAPH_S),
-  },
-  graphCacheSeconds: {
-    name: "SERVICE_GRAPH_CACHE_TTL_S",
-    fallback: `${DEFAULT_GRAPH_CACHE_S}`,
-    about: "seconds for which a graph is cached; 0 switches the cache off",
-    read: integer(0, MAX_GRAPH_S),
-  },
-  otsCalendars: {
-    name: "SERVICE_OTS_CALENDARS",
-    fallback: "",
-    fallbackShown: "none: nothing can be anchored",
-    about: `OpenTimestamps calendars, at most ${MAX_CALENDARS}: http: or https: URLs, comma-separated; no other calendar is ever contacted`,
-    read: calendars(MAX_CALENDARS),
-  },
-  otsUpgradeIntervalSeconds: {
-    name: "SERVICE_OTS_UPGRADE_INTERVAL_S",
-    fallback: "3600",
-    about: "seconds between two rounds of asking the calendars for the Bitcoin proofs of anchored entries",
-    read: integer(1, MAX_UPGRADE_INTERVAL_S),
-  },
-  sessionTtlSeconds: {
-    name: "SERVICE_SESSION_TTL_S",
-    fallback: "3600",
-    about: "seconds for which a session token is valid; every session ends 24 hours after sign-in",
-    read: integer(1, MAX_TTL_S),
-  },
-  hardwareRoots: {
-    name: "SERVICE_HARDWARE_ROOTS",
-    fallback: "",
-    fallbackShown: "none: a hardware credential is accepted on the word of its holder",
-    about: "PEM bundle of the root certificates for hardware attestations",
-    read: optionalPath,
-  },
-  trustedProxies: {
-    name: "SERVICE_TRUSTED_PROXIES",
-    fallback: "",
-    fallbackShown: "none",
-    about: "addresses or networks (CIDR), comma-separated, whose X-Forwarded-For is trusted",
-    read: networks,
-  },
-  webhookAllowPrivate: {
-    name: "SERVICE_WEBHOOK_ALLOW_PRIVATE",
-    fallback: "off",
-    about: "on or off; on lets webhooks call addresses that are not public, including those of this machine",
-    read: onOff,
-  },
-  explorer: {
-    name: "SERVICE_EXPLORER",
-    fallback: "on",
-    about: "on or off; off does not serve the page at / that shows the log",
-    read: onOff,
-  },
-  transport: {
-    name: "SERVICE_TRANSPORT",
-    fallback: "",
-    fallbackShown: "uws if its binary loads, otherwise node",
-    about: "HTTP library: uws (uWebSockets.js) or node (node:http, for machines where uWebSockets.js does not load)",
-    read: transportName,
-  },
-  maxBodyBytes: {
-    name: "SERVICE_MAX_BODY_BYTES",
-    fallback: `${1024 * 1024}`,
-    about: "largest request body",
-    read: integer(1024, 64 * 1024 * 1024),
-  },
-  maxPendingBytes: {
-    name: "SERVICE_MAX_PENDING_BYTES",
-    fallback: `${64 * 1024 * 1024}`,
-    about:
-      "bytes of request bodies held for all clients together, and as many again for answers that clients read slowly",
-    read: integer(1024, 64 * 1024 * 1024 * 1024),
-  },
-  requestTimeoutSeconds: {
-    name: "SERVICE_REQUEST_TIMEOUT_S",
-    fallback: "30",
-    about: "seconds in which a request body must arrive",
-    read: integer(1, MAX_REQUEST_TIMEOUT_S),
-  },
-  maxConnections: {
-    name: "SERVICE_MAX_CONNECTIONS",
-    fallback: "10000",
-    about: "open connections; fewer if the process may not open so many files",
-    read: integer(1, MAX_CONNECTIONS),
-  },
-  tlsCertificate: {
-    name: "SERVICE_TLS_CERT",
-    fallback: "",
-    fallbackShown: "none: plain HTTP",
-    about: "PEM file of the service's certificate and its chain",
-    read: optionalPath,
-  },
-  tlsKey: {
-    name: "SERVICE_TLS_KEY",
-    fallback: "",
-    fallbackShown: "none",
-    about: "PEM file of the certificate's private key",
-    read: optionalPath,
-  },
-  logLevel: {
-    name: "LOG_LEVEL",
-    fallback: "info",
-    about: `log level on stderr: ${LOG_LEVELS.join(", ")}; debug logs every request`,
-    read: logLevel,
-  },
-} satisfies Record<string, Setting<unknown>>;
+import { nearest } from "./nearest.js";
+import { type Setting, TABLE } from "./settingtable.js";
 
 /** The settings of a service. */
 export type Settings = { readonly [K in keyof typeof TABLE]: ReturnType<(typeof TABLE)[K]["read"]> };
 
+/** Settings as a program gives them. What is left out has its default. */
+export type GivenSettings = { readonly [K in keyof Settings]?: Settings[K] | undefined };
+
+type Key = keyof typeof TABLE;
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const SETTINGS = Object.entries(TABLE) as unknown as readonly (readonly [Key, Setting<unknown>])[];
+/** Environment variables of the service. Others may have names that begin like these. */
+const OWN_NAME = /^(?:SERVICE|RATE_LIMIT)_/;
+
 /**
- * Reads the settings from an environment.
- * @throws CairnlogError `invalid-input` with one detail for each bad setting, its variable as `path`
+ * Reads the settings from an environment. An empty variable counts as one that is not set.
+ * @throws CairnlogError `invalid-input` with one detail for each bad setting, its variable as `path`; a variable whose name
+ *   is nearly that of a setting is one
  */
-export function readSettings(env: Readonly<Record<string, string | undefined>>): Settings {
-  const details: ErrorDetail[] = [];
-  const values = Object.entries(TABLE).map(([key, { name, fallback, read }]: [string, Setting<unknown>]) => {
+export function readSettings(env: Environment): Settings {
+  const misspelt = strangeNames(env).flatMap((name) => {
+    const meant = nearest(name, NAMES);
+    return meant === undefined ? [] : [{ path: name, message: `${name} is not a setting. Is ${meant} meant?` }];
+  });
+  return assembled({
+    name: (key) => TABLE[key].name,
+    value: (_, { name, fallback, read }) => read(env[name] || fallback),
+    shown: (key) => JSON.stringify(env[TABLE[key].name]),
+    faults: misspelt,
+  });
+}
+
+/** Variables that are named like settings of the service, but are none. They have no effect. */
+export function strangeNames(env: Environment): string[] {
+  return Object.keys(env).filter((name) => OWN_NAME.test(name) && !NAMES.has(name));
+}
+
+/**
+ * The settings of a program: the given values checked, and the defaults for all others.
+ * @throws CairnlogError `invalid-input` with one detail for each bad setting, its name as `path`
+ */
+export function completeSettings(given: GivenSettings): Settings {
+  const strange = Object.keys(given).filter((key) => !Object.hasOwn(TABLE, key));
+  return assembled({
+    name: (key) => key,
+    value: (key, { fallback, read, check }) => (given[key] === undefined ? read(fallback) : check(given[key])),
+    shown: (key) => inspect(given[key], { depth: 0 }),
+    faults: strange.map((key) => {
+      const meant = nearest(key, Object.keys(TABLE));
+      return { path: key, message: `${key} is not a setting.${meant === undefined ? "" : ` Is ${meant} meant?`}` };
+    }),
+  });
+}
+
+const NAMES: ReadonlySet<string> = new Set(SETTINGS.map(([, { name }]) => name));
+
+interface Source {
+  /** What whoever gives the settings calls this one. */
+  name(key: Key): string;
+  /** @throws Error whose message completes "NAME must be …" */
+  value(key: Key, setting: Setting<unknown>): unknown;
+  /** What was given, as it is shown to whoever gave it. */
+  shown(key: Key): string;
+  /** What was found to be wrong before. */
+  readonly faults: readonly ErrorDetail[];
+}
+
+function assembled({ name, value, shown, faults }: Source): Settings {
+  const details = [...faults];
+  const values = SETTINGS.map(([key, setting]) => {
     try {
-      return [key, read(env[name] || fallback)];
+      return [key, value(key, setting)];
     } catch (error) {
-      const message = `${name} must be ${(error as Error).message}, not ${JSON.stringify(env[name])}.`;
-      details.push({ path: name, message });
+      details.push({
+        path: name(key),
+        message: `${name(key)} must be ${(error as Error).message}, not ${shown(key)}.`,
+      });
       return [key, undefined];
     }
   });
-  if (!env[TABLE.tlsCertificate.name] !== !env[TABLE.tlsKey.name]) {
-    const message = "SERVICE_TLS_CERT and SERVICE_TLS_KEY must be given together.";
-    details.push({ path: TABLE.tlsCertificate.name, message });
+  const settings = Object.fromEntries(values) as Settings;
+  const { tlsCertificate, tlsKey, signer, operatorKey, tlogOrigin, logName } = settings;
+  if ((tlsCertificate === null) !== (tlsKey === null)) {
+    const message = `${name("tlsCertificate")} and ${name("tlsKey")} must be given together.`;
+    details.push({ path: name("tlsCertificate"), message });
   }
-  if (env[TABLE.signer.name] && env[TABLE.operatorKey.name]) {
-    const message = "SERVICE_SIGNER and SERVICE_OPERATOR_KEY must not be given together: only one of them has the key.";
-    details.push({ path: TABLE.signer.name, message });
+  if (signer && operatorKey) {
+    const message = `${name("signer")} and ${name("operatorKey")} must not be given together: only one of them has the key.`;
+    details.push({ path: name("signer"), message });
+  }
+  if (tlogOrigin && tlogOrigin === logName) {
+    const message = `${name("tlogOrigin")} and ${name("logName")} must differ: one origin with two roots for a size looks like a fork.`;
+    details.push({ path: name("tlogOrigin"), message });
   }
   if (details.length)
     throw new CairnlogError("invalid-input", details.map(({ message }) => message).join(" "), { details });
-  return Object.fromEntries(values) as Settings;
+  return settings;
 }
 
 /** Path of the operator key's file. */
@@ -369,9 +119,18 @@ export const checkpointPath = (dataDir: string): string => join(dataDir, "checkp
 /** Path of the file that keeps the newest head that was shown. */
 export const publishedHeadPath = (dataDir: string): string => join(dataDir, "published.json");
 
+/** Path of the key that signs the checkpoints at `/tlog/` where the operator key does not. */
+export const tlogKeyPath = (dataDir: string): string => join(dataDir, "tlog.pem");
+
+/** Path of the newest checkpoint of `/tlog/` that was published; in a mirror's data directory, that was mirrored. */
+export const tlogCheckpointPath = (dataDir: string): string => join(dataDir, "tlog-checkpoint.txt");
+
+/** Path of the verifier key of `/tlog/`, for people on this machine and for a mirror. */
+export const tlogVkeyPath = (dataDir: string): string => join(dataDir, "tlog.vkey");
+
 /** The settings as people read them: a line for each. */
 export function describeSettings(): { name: string; fallback: string; about: string }[] {
-  return Object.values(TABLE).map(({ name, fallback, about, ...rest }: Setting<unknown>) => ({
+  return SETTINGS.map(([, { name, fallback, about, ...rest }]) => ({
     name,
     fallback: rest.fallbackShown ?? fallback,
     about,

@@ -1,7 +1,7 @@
 /** The README's commands and examples, run exactly as they are written there. */
 import { execFile } from "node:child_process";
-import { copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, expect, test } from "vitest";
@@ -75,3 +75,38 @@ test("every setting that `serve --help` lists is in the README's table, and no o
   const documented = new Set([...readme.matchAll(/^\| `([A-Z_]+)`/gm)].map((match) => match[1]));
   expect([...documented].sort()).toEqual([...listed].sort());
 });
+
+test("docs/README.md leads to every page, and no link in a page leads nowhere", () => {
+  const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md") && name !== "README.md");
+  const linked = (path: string) =>
+    [...read(path).matchAll(/\]\(([^)\s]+)\)/g)]
+      .map(([, link]) => link!)
+      .filter((link) => !/^(?:https?:|#)/.test(link));
+  const map = linked("docs/README.md");
+  expect(pages.filter((name) => !map.includes(name))).toEqual([]);
+  const texts = [
+    "README.md",
+    ".github/CONTRIBUTING.md",
+    ".github/SECURITY.md",
+    "docs/README.md",
+    ...pages.map((name) => `docs/${name}`),
+  ];
+  const broken = texts.flatMap((path) =>
+    linked(path).flatMap((link) => {
+      const [file, anchor] = link.split("#") as [string, string?];
+      const target = file ? join(root, dirname(path), file) : join(root, path);
+      const isThere = existsSync(target) && (anchor === undefined || headings(target).includes(anchor));
+      return isThere ? [] : [`${path}: ${link}`];
+    }),
+  );
+  expect(broken).toEqual([]);
+});
+
+/** The anchors of a page's headings, as GitHub makes them. */
+const headings = (path: string): string[] =>
+  [...readFileSync(path, "utf8").matchAll(/^#+ (.*)$/gm)].map(([, text]) =>
+    text!
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-"),
+  );

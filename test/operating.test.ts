@@ -20,7 +20,7 @@ test("every metric that is named is measured", async () => {
   await service.get("/nothing");
   const { text } = await service.send("GET", "/metrics");
   const measured = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name));
-  const named = new Set(operating.match(/\b(?:cairnlog|process|nodejs)_[a-z_]+[a-z]\b/g));
+  const named = new Set(operating.match(/\b(?:cairnlog|process|nodejs)_[a-z0-9_]+[a-z]\b/g));
   const families = operating.matchAll(/`(cairnlog_(?:http|webhook))_\w+`((?:, `_\w+`)+)/g);
   for (const [, family, rest] of families)
     for (const [, name] of rest!.matchAll(/`(_\w+)`/g)) named.add(family! + name!);
@@ -33,9 +33,64 @@ test("every metric that is named is measured", async () => {
   await signer.remove();
 });
 
+test("every metric of the alerts and the dashboard is measured, and every name of a panel is a query's", async () => {
+  const signer = await new FakeSigner().start();
+  const service = await startTestService({ SERVICE_SIGNER: signer.address });
+  const { text } = await service.send("GET", "/metrics");
+  await service.close();
+  await signer.remove();
+  const measured = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name));
+  const named = (queries: string) => queries.match(/\b(?:cairnlog|process|nodejs)_[a-z0-9_]+[a-z]\b/g) ?? [];
+  const alerts = sample("prometheus/alerts.yml").match(/^ +expr: .*$/gm)!;
+  const { panels } = JSON.parse(sample("grafana/dashboard.json")) as Dashboard;
+  const queries = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
+  expect(alerts.length).toBeGreaterThan(12);
+  expect(queries.length).toBeGreaterThan(25);
+  for (const query of [...alerts, ...queries]) {
+    const names = named(query.replace(/job="cairnlog"/, "")).map((name) => name.replace(/_(?:bucket|sum|count)$/, ""));
+    if (!query.includes("up{")) expect(names.length, query).toBeGreaterThan(0);
+    for (const name of names) expect(measured, query).toContain(name);
+  }
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+});
+
+interface Dashboard {
+  readonly panels: readonly { readonly id: number; readonly targets: readonly { readonly expr: string }[] }[];
+}
+
+test("the files that compose.yaml mounts exist, and only addresses of this machine are published", () => {
+  const compose = sample("compose.yaml");
+  const mounts = [...compose.matchAll(/^ +- (\.\/[^:]+):/gm)].map(([, path]) => path!);
+  expect(mounts).toHaveLength(4);
+  for (const path of mounts) expect(existsSync(at(`docs/deploy/${path}`)), path).toBe(true);
+  const ports = [...compose.matchAll(/ports: \["(.*)"\]/g)].map(([, port]) => port!);
+  expect(ports.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual([]);
+  const [, port] = /SERVICE_METRICS_ADDRESS: "0\.0\.0\.0:(\d+)"/.exec(compose)!;
+  expect(sample("prometheus/prometheus.yml")).toContain(`targets: ["cairnlog:${port}"]`);
+});
+
+test("the image is not root's, and gets what the build needs and nothing else", () => {
+  const [, final] = sample("Dockerfile")
+    .split(/^FROM .*$/m)
+    .slice(1);
+  expect(final).toMatch(/^USER [1-9]\d*:\d+$/m);
+  const ignore = readFileSync(at(".dockerignore"), "utf8").split("\n");
+  expect(ignore.filter((line) => line && !line.startsWith("#"))[0]).toBe("*");
+  for (const line of ignore.filter((line) => line.startsWith("!")))
+    expect(existsSync(at(line.slice(1))), line).toBe(true);
+});
+
 test("every setting that is named exists", () => {
   const known = describeSettings().map(({ name }) => name);
-  for (const text of [operating, ...["cairnlog.service", "Dockerfile", "nginx.conf", "Caddyfile"].map(sample)])
+  const names = [
+    "cairnlog.service",
+    "Dockerfile",
+    "compose.yaml",
+    "prometheus/prometheus.yml",
+    "nginx.conf",
+    "Caddyfile",
+  ];
+  for (const text of [operating, ...names.map(sample)])
     for (const name of text.match(/\bSERVICE_[A-Z_]+[A-Z]\b(?!_)/g) ?? []) expect(known, name).toContain(name);
 });
 

@@ -31,6 +31,8 @@ export interface ServiceOptions {
   readonly main?: string;
   /** Put before `node`: a program that runs it under limits, or observes it. */
   readonly wrapper?: readonly string[];
+  /** Where its stderr goes; to this process's own by default. */
+  readonly stderr?: "inherit" | "pipe";
   /** Called with the process before it listens. */
   readonly started?: (child: ChildProcess) => void;
 }
@@ -42,7 +44,7 @@ export interface ServiceOptions {
 export async function startService(
   dataDir: string,
   environment: NodeJS.ProcessEnv = {},
-  { main = MAIN, wrapper = [], started = () => {} }: ServiceOptions = {},
+  { main = MAIN, wrapper = [], stderr = "inherit", started = () => {} }: ServiceOptions = {},
 ): Promise<RunningService> {
   const [command, ...args] = [...wrapper, process.execPath, main, "serve", "--json"];
   const child = spawn(command!, args, {
@@ -54,7 +56,7 @@ export async function startService(
       LOG_LEVEL: "error",
       ...environment,
     },
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["ignore", "pipe", stderr],
   });
   started(child);
   const exited = once(child, "exit").then(([code, signal]): number | string | null => signal ?? code);

@@ -59,6 +59,10 @@ export interface Kernel {
    * bytes.
    */
   subtree(nodes: Uint8Array, version: TreeVersion): Uint8Array;
+  /** Parents of `nodes` taken in pairs (64·n bytes) as RFC 6962 §2.1 hashes them: 0x01 and the bytes of both → 32·n bytes. */
+  rfc6962Parents(nodes: Uint8Array): Uint8Array;
+  /** Like `subtree`, with the nodes of RFC 6962 §2.1. */
+  rfc6962Subtree(nodes: Uint8Array): Uint8Array;
   /**
    * Appends leaves for `digests` to the tree of `size` leaves with the given peaks (lowest level first). Without roots
    * it costs one node hash a leaf; with roots, up to one more a leaf and level of the tree.

@@ -10,6 +10,9 @@ import { sha256, WasmSha256 } from "./stream.js";
 
 const PAIR = 2 * NODE;
 
+/** Hashes so many pairs of nodes from the input to the output of the instance. */
+type HashPairs = (pairs: number) => void;
+
 export class WasmKernel implements Kernel {
   readonly name: Kernel["name"];
   readonly #wasm: KernelModule;
@@ -63,13 +66,33 @@ export class WasmKernel implements Kernel {
 
   parents(nodes: Uint8Array, version: TreeVersion): Uint8Array {
     assertVersion(version);
-    const hashes = new Uint8Array(countOf(nodes, PAIR, "nodes") * NODE);
-    this.#parentsInto(nodes, hashes, version);
-    return hashes;
+    return this.#parents(nodes, (pairs) => this.#wasm.hashNodes(pairs, version));
   }
 
   subtree(nodes: Uint8Array, version: TreeVersion): Uint8Array {
     assertVersion(version);
+    return this.#subtree(nodes, (pairs) => this.#wasm.hashNodes(pairs, version));
+  }
+
+  rfc6962Parents(nodes: Uint8Array): Uint8Array {
+    return this.#parents(nodes, (pairs) => this.#wasm.hashRfc6962(pairs));
+  }
+
+  rfc6962Subtree(nodes: Uint8Array): Uint8Array {
+    return this.#subtree(nodes, (pairs) => this.#wasm.hashRfc6962(pairs));
+  }
+
+  extend(size: number, peaks: Uint8Array, digests: Uint8Array, version: TreeVersion, withRoots: boolean): Extension {
+    return extend(this.#wasm, size, peaks, digests, version, withRoots);
+  }
+
+  #parents(nodes: Uint8Array, hash: HashPairs): Uint8Array {
+    const hashes = new Uint8Array(countOf(nodes, PAIR, "nodes") * NODE);
+    this.#parentsInto(nodes, hashes, hash);
+    return hashes;
+  }
+
+  #subtree(nodes: Uint8Array, hash: HashPairs): Uint8Array {
     const count = countOf(nodes, NODE, "nodes");
     if (!Number.isInteger(Math.log2(count))) throw new RangeError(`nodes must be a power of two, not ${count}`);
     const hashes = new Uint8Array((count - 1) * NODE);
@@ -77,24 +100,20 @@ export class WasmKernel implements Kernel {
     let end = 0;
     while (level.length > NODE) {
       const above = hashes.subarray(end, end + level.length / 2);
-      this.#parentsInto(level, above, version);
+      this.#parentsInto(level, above, hash);
       end += above.length;
       level = above;
     }
     return hashes;
   }
 
-  extend(size: number, peaks: Uint8Array, digests: Uint8Array, version: TreeVersion, withRoots: boolean): Extension {
-    return extend(this.#wasm, size, peaks, digests, version, withRoots);
-  }
-
-  #parentsInto(nodes: Uint8Array, hashes: Uint8Array, version: TreeVersion): void {
+  #parentsInto(nodes: Uint8Array, hashes: Uint8Array, hash: HashPairs): void {
     const { memory, input, output, capacity } = this.#wasm;
     const count = nodes.length / PAIR;
     for (let done = 0; done < count; done += capacity / 2) {
       const piece = Math.min(capacity / 2, count - done);
       memory.set(nodes.subarray(done * PAIR, (done + piece) * PAIR), input);
-      this.#wasm.hashNodes(piece, version);
+      hash(piece);
       hashes.set(memory.subarray(output, output + piece * NODE), done * NODE);
     }
   }

@@ -3,18 +3,24 @@
  * described in `assembly/layout.ts`, `assembly/extend.ts` and `assembly/stream.ts`.
  */
 
+/** A global of the module. Written out, because projects without the types of the DOM have no `WebAssembly.Global`. */
+interface Constant {
+  readonly value: number;
+}
+
 interface Exports {
-  readonly memory: WebAssembly.Memory;
-  readonly CAPACITY: WebAssembly.Global<"i32">;
-  readonly EXTEND_CAPACITY: WebAssembly.Global<"i32">;
-  readonly INPUT: WebAssembly.Global<"i32">;
-  readonly OUTPUT: WebAssembly.Global<"i32">;
-  readonly LEAVES: WebAssembly.Global<"i32">;
-  readonly PEAKS: WebAssembly.Global<"i32">;
-  readonly RUNS: WebAssembly.Global<"i32">;
-  readonly STREAM: WebAssembly.Global<"i32">;
+  readonly memory: { readonly buffer: ArrayBufferLike };
+  readonly CAPACITY: Constant;
+  readonly EXTEND_CAPACITY: Constant;
+  readonly INPUT: Constant;
+  readonly OUTPUT: Constant;
+  readonly LEAVES: Constant;
+  readonly PEAKS: Constant;
+  readonly RUNS: Constant;
+  readonly STREAM: Constant;
   hashLeaves(count: number, version: number): void;
   hashNodes(count: number, version: number): void;
+  hashRfc6962(count: number): void;
   extend(size: number, count: number, version: number, withRoots: number): void;
   restart(): void;
   absorb(blocks: number): void;
@@ -35,6 +41,7 @@ export interface KernelModule {
   readonly stream: number;
   readonly hashLeaves: Exports["hashLeaves"];
   readonly hashNodes: Exports["hashNodes"];
+  readonly hashRfc6962: Exports["hashRfc6962"];
   readonly extend: Exports["extend"];
   readonly restart: Exports["restart"];
   readonly absorb: Exports["absorb"];
@@ -62,6 +69,7 @@ export function instantiate(bytes: Uint8Array<ArrayBuffer>): KernelModule {
     stream: wasm.STREAM.value,
     hashLeaves: wasm.hashLeaves,
     hashNodes: wasm.hashNodes,
+    hashRfc6962: wasm.hashRfc6962,
     extend: wasm.extend,
     restart: wasm.restart,
     absorb: wasm.absorb,

@@ -6,6 +6,7 @@ import { importPublicKey } from "../crypto/keys/spki.js";
 import { CairnlogError } from "../error.js";
 import type { TreeHead } from "../verify/tree/treehead.js";
 import { LogMemory } from "./apply/memory.js";
+import { MemoryLensRows } from "./lens/memory-rows.js";
 import { Operators } from "./operator/operators.js";
 import { LogView, type ViewParts } from "./view.js";
 import type { Executor } from "./write/executor.js";
@@ -23,7 +24,8 @@ export class LogReader extends LogView implements Executor {
   constructor(parts: Omit<ViewParts, "memory"> & { readonly operatorKey: string }) {
     const known = Operators.of(importPublicKey(parts.operatorKey));
     const memory = new LogMemory(parts.store, parts.projection, known, true);
-    super({ ...parts, memory });
+    // Nothing can be written here, and nobody may have written the nodes of the lens.
+    super({ ...parts, memory, lensRows: new MemoryLensRows() });
     this.#store = parts.store;
     this.#memory = memory;
     this.#show();

@@ -5,8 +5,9 @@
  *
  * All of its memory belongs to the thread that opened it: no two threads share a view.
  */
-import { createPool, type Pool } from "../crypto/pool/pool.js";
+import type { Pool } from "../crypto/pool/pool.js";
 import { CairnlogError } from "../error.js";
+import type { LensRows } from "../store/postings/contract.js";
 import type { PostingList } from "../store/postings/lists.js";
 import type { Key, KeyOf, RowOf, TableName } from "../store/schema.js";
 import type { RowWindow, Snapshot, StoreReader, StoreUsage } from "../store/store.js";
@@ -18,8 +19,10 @@ import { Anchors } from "./anchor/anchors.js";
 import type { LogMemory } from "./apply/memory.js";
 import { postingDifferences, stateDifferences } from "./check/differences.js";
 import { Replay } from "./check/rebuild.js";
-import { type VerifyReport, verifyLog } from "./check/verify.js";
+import { Verification } from "./check/verification.js";
+import type { VerifyReport } from "./check/verify.js";
 import { microsOf } from "./instant.js";
+import { Lens } from "./lens/lens.js";
 import type { Operators } from "./operator/operators.js";
 import { type Criteria, type Matches, matching } from "./read/query.js";
 import { EntryReader } from "./read/reader.js";
@@ -42,10 +45,9 @@ export interface ViewParts {
   /** Worker threads for verification; without it the view starts its own when it needs them. */
   readonly pool?: Pool | undefined;
   readonly mapSize?: number | undefined;
+  /** Where the nodes of the lens are; without it, in the store. */
+  readonly lensRows?: LensRows;
 }
-
-/** Entries that `verifyNewest` looks at: eight batches of the largest size. */
-const NEWEST = 4096;
 
 /** Reads of a log. */
 export abstract class LogView implements Pick<Executor, "execute"> {
@@ -55,11 +57,12 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   readonly #proofTexts: ProofTexts;
   /** Proofs from outside, joined to the entries that have one. */
   readonly anchors: Anchors;
-  #ownPool: Pool | null = null;
+  /** The log as a tree of RFC 6962. */
+  readonly lens: Lens;
   /** Entries on disk. Nothing beyond is shown to anyone. */
   #size = 0;
-  #verification: Promise<VerifyReport> | null = null;
-  readonly #closing = new AbortController();
+  #grown: () => void = () => {};
+  readonly #verification: Verification;
 
   constructor(parts: ViewParts) {
     const { store, memory } = parts;
@@ -67,6 +70,8 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     this.#reader = new EntryReader(store);
     this.#seams = new Seams(store, (leafIndex) => microsOf(this.#reader.entry(leafIndex)!.timestamp));
     this.anchors = new Anchors(store, this);
+    this.lens = new Lens(this, () => parts.lensRows ?? store.lens);
+    this.#verification = new Verification(parts, this);
     this.#proofTexts = new ProofTexts(
       memory.frontier.trees,
       (leafIndex) => this.#reader.digest(leafIndex)!,
@@ -86,12 +91,13 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     this.anchors.restore();
     const { size } = this.#parts.memory.frontier;
     this.#checkEnd(size);
-    this.#size = size;
+    this.show(size);
   }
 
   /** Shows the first `size` entries, which are on disk. */
   protected show(size: number): void {
     this.#size = size;
+    this.#grown();
   }
 
   /** A log that lost its newest batches must not go on: it would sign other entries at sizes that have heads already. */
@@ -127,6 +133,11 @@ export abstract class LogView implements Pick<Executor, "execute"> {
    */
   observeFailure(observer: (failure: CairnlogError) => void): void {
     this.#parts.store.health.observe(observer);
+  }
+
+  /** Has `observer`, one for each log, called when `size` may have changed. It must not throw, and be quick. */
+  observeSize(observer: () => void): void {
+    this.#grown = observer;
   }
 
   /** How much room the log takes on disk, and may take. */
@@ -333,6 +344,15 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     return publishedTile(this.#parts.memory.frontier.trees[treeVersion], this.#size, { level, index, width });
   }
 
+  /**
+   * The digests (`entry_hash`) of the entries at the leaf indexes [from, to), 32 bytes each, in a copy; undefined when the
+   * log has not as many.
+   */
+  digests(from: number, to: number): Buffer | undefined {
+    this.#parts.store.health.check();
+    return from >= 0 && from <= to && to <= this.#size ? this.#reader.digests(from, to) : undefined;
+  }
+
   /** Called before the trees, or the postings, are asked for anything. */
   protected readyTrees(): void {}
   protected readyPostings(): void {}
@@ -345,29 +365,12 @@ export abstract class LogView implements Pick<Executor, "execute"> {
 
   /** Re-derives everything from the stored payloads, as of now, beside live appends. Calls at one time share one run. */
   verify(): Promise<VerifyReport> {
-    this.#verification ??= this.#verify().finally(() => {
-      this.#verification = null;
-    });
-    return this.#verification;
+    return this.#verification.all();
   }
 
   /** Like `verify`, for the newest entries alone: what the last process may have written when it failed. */
   verifyNewest(): Promise<VerifyReport> {
-    return this.#verify(Math.max(0, this.#size - NEWEST));
-  }
-
-  async #verify(from = 0): Promise<VerifyReport> {
-    const { path, mapSize, memory, projection } = this.#parts;
-    const checksEvents = projection.checksEvents === true;
-    const target = { path, from, size: this.#size, operators: memory.operators.chain, checksEvents };
-    const { signal } = this.#closing;
-    return verifyLog(this.#pool, mapSize === undefined ? target : { ...target, mapSize }, { signal });
-  }
-
-  get #pool(): Pool {
-    if (this.#parts.pool) return this.#parts.pool;
-    this.#ownPool ??= createPool();
-    return this.#ownPool;
+    return this.#verification.newest();
   }
 
   /**
@@ -384,15 +387,13 @@ export abstract class LogView implements Pick<Executor, "execute"> {
 
   /** Closes what was opened to be read; a verification is broken off. Nothing keeps running. */
   async close(): Promise<void> {
-    this.stopVerifying();
-    await this.#verification?.catch(() => undefined);
-    await this.#ownPool?.close();
+    await this.#verification.close();
     await this.#parts.memory.postings.close();
     await this.#parts.store.close();
   }
 
   /** Breaks off the verification that runs. */
   protected stopVerifying(): void {
-    this.#closing.abort(new CairnlogError("closed", "The log is closed."));
+    this.#verification.stop();
   }
 }

@@ -4,7 +4,7 @@ import type { ChangeSet } from "./changeset.js";
 import type { Health } from "./lmdb/health.js";
 import type { Place } from "./lmdb/places.js";
 import type { JournalPosition } from "./position.js";
-import type { PostingTables } from "./postings/tables.js";
+import type { LensRows, PostingTables } from "./postings/contract.js";
 import type { Key, KeyOf, RowOf, TableName } from "./schema.js";
 
 /** [tree version, tile level, tile index] */
@@ -75,6 +75,7 @@ export interface StoreReader {
   /** The position of the newest applied record. */
   position(): JournalPosition;
   readonly postings: PostingTables;
+  readonly lens: LensRows;
   /** Reads of one moment, for work that takes several turns of the event loop. */
   snapshot(): Snapshot;
   /**

@@ -2,8 +2,9 @@
  * Makes a data directory readable by its owner alone. It holds addresses, secrets of webhooks and salted hashes, which
  * are in no entry of the log. With any umask, folders are made with mode 0700 and files with 0600.
  */
-import { chmodSync, lstatSync, mkdirSync, readdirSync } from "node:fs";
+import { chmodSync, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { makeFolders } from "../folders.js";
 
 /** Mode of a file that only its owner may read. */
 export const PRIVATE_FILE = 0o600;
@@ -15,7 +16,7 @@ const PERMISSIONS = 0o777;
  * with the umask. If we crash in between, others can look into a folder that is still empty.
  */
 export function makePrivateFolder(path: string): void {
-  mkdirSync(path, { recursive: true });
+  makeFolders(path);
   setMode(path, PRIVATE_FOLDER);
 }
 

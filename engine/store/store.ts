@@ -16,7 +16,8 @@ import { Health } from "./lmdb/health.js";
 import { type Place, Places } from "./lmdb/places.js";
 import { growthOf, Reserve } from "./lmdb/reserve.js";
 import { type JournalPosition, ORIGIN, packPosition, unpackPosition } from "./position.js";
-import { openPostings, type PostingStore, type PostingTables } from "./postings/tables.js";
+import type { LensRows, PostingTables } from "./postings/contract.js";
+import { openPostings, type PostingStore } from "./postings/tables.js";
 import { isPresent } from "./presence.js";
 import { DEFAULT_MIN_FREE_BYTES, Room } from "./room.js";
 import { BYTE_TABLES, type Key, type KeyOf, RECORD_TABLES, type RowOf, type TableName } from "./schema.js";
@@ -123,6 +124,10 @@ class LmdbStore implements Store {
 
   get postings(): PostingTables {
     return this.#openedPostings.tables;
+  }
+
+  get lens(): LensRows {
+    return this.#openedPostings.lens;
   }
 
   #bytes<K extends Key>(name: (typeof BYTE_TABLES)[number], options = {}): Database<Buffer, K> {

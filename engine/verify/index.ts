@@ -27,16 +27,54 @@ export { type KeyAlgorithm, type PublicKey, parsePublicKey } from "./keys/public
 export { verifySignature } from "./keys/signature.js";
 export { EVENT_KINDS, EVENT_TYPES, type EventKind, type EventType, kindOf } from "./kinds.js";
 export * from "./manifest.js";
+export {
+  type Cosignature,
+  cosignatureMessage,
+  decodeCosignature,
+  encodeCosignature,
+} from "./note/cosignature.js";
+export { formatVkey, type NoteKey, type NoteKeyType, noteKey, noteKeyId, parseVkey } from "./note/key.js";
+export {
+  formatNote,
+  isNoteName,
+  type NoteSignature,
+  parseNote,
+  parseSignatureLines,
+  type SignedNote,
+  signatureLine,
+  signedNote,
+} from "./note/note.js";
+export {
+  type SignatureCheck,
+  type VerifiedNote,
+  type VerifiedSignature,
+  verifyNote,
+  verifySignatures,
+} from "./note/verify.js";
 export { type AnchorVerdict, checkOtsProof } from "./ots/anchor.js";
 export * from "./ots/ots.js";
+export { type Checkpoint, checkpointText, parseCheckpointText, parseTreeSize } from "./tlog/checkpoint.js";
 export {
-  type Checkpoint,
-  checkpointText,
-  isNoteName,
-  noteKeyId,
-  signedNote,
-  verifyCheckpoint,
-} from "./tree/checkpoint.js";
+  isQuorum,
+  type Policy,
+  type PolicyGroup,
+  type PolicyLog,
+  type PolicyVerdict,
+  type PolicyWitness,
+  parsePolicy,
+  verifyByPolicy,
+} from "./tlog/policy.js";
+export {
+  formatTlogProof,
+  parseTlogProof,
+  type TlogProof,
+  type TlogProofVerdict,
+  verifyTlogProof,
+} from "./tlog/proof.js";
+export { consistencyParts, inclusionParts, type ProofPart } from "./tlog/proofpaths.js";
+export * as rfc6962 from "./tlog/rfc6962.js";
+export { parseTilePath, type TileName, tilePath } from "./tlog/tilepath.js";
+export { verifyCheckpoint } from "./tree/checkpoint.js";
 export * from "./tree/merkle.js";
 export {
   OperatorKeys,

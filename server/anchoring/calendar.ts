@@ -2,11 +2,9 @@
  * One OpenTimestamps calendar over HTTP: it takes a digest now, and has the path to a Bitcoin block later. It is not
  * trusted: every answer is limited in time and size, parsed strictly, and never leads to a request to another address.
  */
-import { request as httpRequest } from "node:http";
-import { request as httpsRequest } from "node:https";
 import { CairnlogError } from "../../engine/error.js";
 import { type OtsTimestamp, otsCommitments, parseOtsTimestamp } from "../../engine/verify/ots/ots.js";
-import { VERSION } from "../version.js";
+import { exchange } from "../outgoing/exchange.js";
 
 /** Time limit for a whole answer. */
 const CALENDAR_TIMEOUT_MS = 10_000;
@@ -59,37 +57,15 @@ export class Calendar {
   }
 
   #ask(path: string, digest: Uint8Array | null, signal: AbortSignal): Promise<{ status: number; body: Buffer }> {
-    const url = new URL(this.uri + path);
-    const send = url.protocol === "https:" ? httpsRequest : httpRequest;
-    const headers = {
-      accept: MEDIA_TYPE,
-      "user-agent": `cairnlog/${VERSION}`,
-      ...(digest ? { "content-type": "application/octet-stream", "content-length": digest.length } : {}),
-    };
-    return new Promise((resolve, reject) => {
-      // A separate connection, which is closed afterwards: none stays open. Redirects are not followed.
-      const request = send(url, { method: digest ? "POST" : "GET", headers, agent: false, signal });
-      const fail = (error: Error) =>
-        reject(error instanceof CalendarError ? error : new CalendarError("cannot be reached", { cause: error }));
-      // Rejects at once: for an answer that is too long, the end may already have arrived.
-      const refuse = (reason: string) => {
-        fail(new CalendarError(reason));
-        request.destroy();
-      };
-      const timer = setTimeout(() => refuse(`did not answer in ${this.#timeoutMs / 1000} seconds`), this.#timeoutMs);
-      request.on("close", () => clearTimeout(timer)).on("error", fail);
-      request.on("response", (response) => {
-        const chunks: Buffer[] = [];
-        let length = 0;
-        response.on("error", fail).on("data", (chunk: Buffer) => {
-          length += chunk.length;
-          chunks.push(chunk);
-          if (length > MAX_ANSWER_BYTES) refuse(`answered with more than ${MAX_ANSWER_BYTES} bytes`);
-        });
-        response.on("end", () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }));
-      });
-      request.end(digest ?? undefined);
-    });
+    return exchange(
+      {
+        url: new URL(this.uri + path),
+        headers: { accept: MEDIA_TYPE, ...(digest ? { "content-type": "application/octet-stream" } : {}) },
+        body: digest,
+      },
+      { timeoutMs: this.#timeoutMs, maxBytes: MAX_ANSWER_BYTES, signal },
+      (reason, options) => new CalendarError(reason, options),
+    );
   }
 }
 

@@ -7,6 +7,10 @@ export const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     summary: "run the service",
     load: async () => (await import("./operate/serve.js")).serve,
   },
+  demo: {
+    summary: "run a service with a filled log, and print a tour of it",
+    load: async () => (await import("./demo/demo.js")).demo,
+  },
   keygen: {
     summary: "make a signing key",
     load: async () => (await import("./identity/keygen.js")).keygen,
@@ -87,6 +91,10 @@ export const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     summary: "follow a log, verify and mirror it, and raise an alarm when it lies",
     load: async () => (await import("./log/monitor.js")).monitor,
   },
+  witness: {
+    summary: "cosign the checkpoints of other logs",
+    load: async () => (await import("./log/witness.js")).witness,
+  },
   composite: {
     summary: "make one document of several files",
     load: async () => (await import("./signing/composite.js")).composite,
@@ -119,8 +127,12 @@ export const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     summary: "back up a data directory, also while the service runs",
     load: async () => (await import("./operate/backup.js")).backup,
   },
+  receipt: {
+    summary: "write a proof of an entry that other tools verify",
+    load: async () => (await import("./log/receipt.js")).receipt,
+  },
   operator: {
-    summary: "hand the log to another operator key",
+    summary: "hand the log to another operator key; show the key of checkpoints",
     load: async () => (await import("./operate/operator.js")).operator,
   },
   restore: {

@@ -1,11 +1,12 @@
 /** Options and client for the subcommands that talk to a service. */
-import { readFileSync } from "node:fs";
 import { type Client, ClientError, createClient } from "../client/index.js";
+import { readPublicKey } from "./identity/public-key.js";
 import { fileSigner, PASSPHRASE_HELP } from "./identity/secrets.js";
 import { patientFetch } from "./patience.js";
+import { serverOf } from "./service.js";
 import { StateFolder } from "./state.js";
 import { printable, printableJson } from "./terminal/printable.js";
-import { required, UsageError } from "./usage.js";
+import { UsageError } from "./usage.js";
 
 /** Options of commands that sign nothing. */
 export const READING_OPTIONS = {
@@ -23,7 +24,7 @@ export const CONNECTION_OPTIONS = {
 } as const;
 
 /** Help for these options, which follows the command's own. */
-export const READING_HELP = `  --server URL             address of the service
+export const READING_HELP = `  --server URL             address of the service (default: CAIRNLOG_SERVER)
   --operator-key FILE.pem  check everything against this operator key; without it, the first one that is seen is believed
   --state DIR              where that key, the last tree head and the session are kept (default: ~/.config/cairnlog)
   --json                   answer in JSON`;
@@ -47,7 +48,7 @@ export async function withClient<T>(
   values: ConnectionValues,
   work: (client: Client, folder: StateFolder) => Promise<T>,
 ): Promise<T> {
-  const server = required(values.server, "--server");
+  const server = serverOf(values.server);
   if (!/^https?:\/\//.test(server) || !URL.canParse(server))
     throw new UsageError(`--server must be an address such as http://127.0.0.1:8080, not ${server}`);
   const folder = new StateFolder(server, values.state);
@@ -60,7 +61,7 @@ export async function withClient<T>(
     signer,
     // A command with a key needs no session, and the session may be another key's.
     session: signer ? undefined : kept,
-    operatorKey: values["operator-key"] && readFileSync(values["operator-key"], "utf8"),
+    operatorKey: values["operator-key"] && readPublicKey(values["operator-key"]).pem,
   });
   try {
     const result = await work(client, folder);

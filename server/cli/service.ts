@@ -1,6 +1,7 @@
 /** Access to a running service for subcommands: JSON over HTTP, with errors as sentences. */
 import { OversizedAnswer, readBody } from "../client/body.js";
-import { UsageError } from "./usage.js";
+import { unreachable } from "../client/error.js";
+import { required, UsageError } from "./usage.js";
 
 /** The service returned an error, or did not answer. */
 export class ServiceError extends Error {}
@@ -8,6 +9,10 @@ export class ServiceError extends Error {}
 export interface Service {
   get<T>(path: string): Promise<T>;
 }
+
+/** The address of the service: of the option, or else of the environment. @throws UsageError without either */
+export const serverOf = (option: string | undefined): string =>
+  required(option ?? (process.env.CAIRNLOG_SERVER || undefined), "--server");
 
 /** The service at `server`, the address that `cairnlog serve` prints. @throws UsageError */
 export function connect(server: string): Service {
@@ -21,7 +26,8 @@ export function connect(server: string): Service {
       response = await fetch(base + path);
       bytes = await readBody(response);
     } catch (cause) {
-      const detail = cause instanceof OversizedAnswer ? `${server} answered with too much.` : unreachable(server);
+      const detail =
+        cause instanceof OversizedAnswer ? `${server} answered with too much.` : unreachable(server, cause);
       throw new ServiceError(detail, { cause });
     }
     const body = parsed(bytes);
@@ -30,8 +36,6 @@ export function connect(server: string): Service {
   };
   return { get };
 }
-
-const unreachable = (server: string): string => `No service answers at ${server}. Is it running?`;
 
 /** The parsed JSON; null for anything else. */
 function parsed(bytes: Uint8Array): { readonly detail?: string } | null {

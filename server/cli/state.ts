@@ -4,11 +4,12 @@
  * session is a secret. Folder and files are therefore accessible only to their owner.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { Check } from "typebox/value";
 import { CairnlogError } from "../../engine/error.js";
+import { makeFolders } from "../../engine/folders.js";
 import { ClientState, type Evidence, type Session, type Store } from "../client/index.js";
 import { LoginResult } from "../wire/identity/auth.js";
 
@@ -84,7 +85,7 @@ export class StateFolder {
 
   /** Writes the whole file or nothing. Other users can never read it, not even for a moment. */
   #write(name: string, value: unknown): string {
-    mkdirSync(this.path, { recursive: true, mode: 0o700 });
+    makeFolders(this.path, 0o700);
     const file = this.#file(name);
     const fresh = `${file}.${randomUUID()}`;
     writeFileSync(fresh, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600, flag: "wx" });

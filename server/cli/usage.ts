@@ -1,5 +1,6 @@
 /** Reads command lines, and reports errors in them. */
 import { type ParseArgsConfig, parseArgs } from "node:util";
+import { nearest } from "../nearest.js";
 
 /** A command line that cannot be read. The sentence is shown with a pointer to `--help`, exit code 2. */
 export class UsageError extends Error {}
@@ -36,7 +37,10 @@ export function readArguments<const T extends OptionTable>(
   try {
     return parseArgs({ args: [...argv], options, allowPositionals }) as ReturnType<typeof readArguments<T>>;
   } catch (cause) {
-    throw new UsageError((cause as Error).message.split(". ")[0], { cause });
+    const [sentence] = (cause as Error).message.split(". ");
+    const unknown = /^Unknown option '--([^']+)'/.exec(sentence!)?.[1];
+    const meant = unknown === undefined ? undefined : nearest(unknown, [...Object.keys(options), "help"]);
+    throw new UsageError(meant === undefined ? sentence : `${sentence}; is --${meant} meant?`, { cause });
   }
 }
 
@@ -60,6 +64,8 @@ export function none(positionals: readonly string[]): void {
 /** The action that a command's first word names. @throws UsageError */
 export function chosen<A>(actions: Readonly<Record<string, A>>, word: string | undefined): A {
   const action = word !== undefined && Object.hasOwn(actions, word) ? actions[word] : undefined;
-  if (action === undefined) throw new UsageError(`say what to do: ${Object.keys(actions).join(", ")}`);
-  return action;
+  if (action !== undefined) return action;
+  const known = Object.keys(actions);
+  const meant = word === undefined ? undefined : nearest(word, known);
+  throw new UsageError(`say what to do: ${known.join(", ")}${meant === undefined ? "" : `; is ${meant} meant?`}`);
 }

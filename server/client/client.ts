@@ -11,6 +11,7 @@ import { KeysClient } from "./identity/keys.js";
 import { AnchoringClient } from "./log/anchoring.js";
 import { AuditClient } from "./log/audit.js";
 import { LogReader } from "./log/log.js";
+import { TlogReader } from "./log/tlog.js";
 import { Watch } from "./log/watch.js";
 import { Authority } from "./session.js";
 import type { Signer } from "./signer.js";
@@ -56,6 +57,7 @@ export function createClient(options: ClientOptions): Client {
 
 export class Client {
   readonly log: LogReader;
+  readonly tlog: TlogReader;
   readonly keys: KeysClient;
   readonly endorsements: EndorsementsClient;
   readonly requests: RequestsClient;
@@ -80,6 +82,7 @@ export class Client {
     const [http, authority] = [this.#http, this.#authority];
     this.#attestations = new AttestationsClient(http, watch, authority);
     this.log = new LogReader(http, watch);
+    this.tlog = new TlogReader(http, this.log);
     this.keys = new KeysClient(http, watch, authority);
     this.endorsements = new EndorsementsClient(http, watch, authority);
     this.requests = new RequestsClient(http, watch, authority);

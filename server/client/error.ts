@@ -74,3 +74,34 @@ export class ClientError extends Error {
 /** Whether an answer was too long, so that the client may ask for a smaller one. */
 export const isOversized = (error: unknown): boolean =>
   error instanceof ClientError && error.cause instanceof OversizedAnswer;
+
+/** What is wrong with a certificate, by the code of Node's error. */
+const CERTIFICATES: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: "has expired",
+  CERT_NOT_YET_VALID: "is not valid yet",
+  CERT_REVOKED: "was revoked",
+  ERR_TLS_CERT_ALTNAME_INVALID: "is for another name",
+  HOSTNAME_MISMATCH: "is for another name",
+};
+const UNTRUSTED = /CERT|ISSUER|LEAF_SIGNATURE|INVALID_CA/;
+const OWN_AUTHORITY =
+  "If its authority is your own, name the PEM file of that in the environment variable NODE_EXTRA_CA_CERTS.";
+
+/** Why a service gave no answer, as a sentence. Only Node says why; browsers do not. @param cause what `fetch` threw */
+export function unreachable(server: string, cause: unknown): string {
+  const code = codeOf(cause);
+  if (code === "ENOTFOUND" || code === "EAI_AGAIN") return `The name in ${server} cannot be looked up (${code}).`;
+  if (code === "ERR_SSL_WRONG_VERSION_NUMBER") return `What answers at ${server} speaks no TLS. Is it http: instead?`;
+  const fault = Object.hasOwn(CERTIFICATES, code) ? CERTIFICATES[code] : undefined;
+  if (fault !== undefined) return `The certificate of ${server} ${fault} (${code}), so nothing was sent.`;
+  if (UNTRUSTED.test(code))
+    return `The certificate of ${server} is not signed by an authority that is trusted here (${code}), so nothing was sent. ${OWN_AUTHORITY}`;
+  return `No service answers at ${server}. Is it running?`;
+}
+
+/** The code of the error behind those of `fetch`; the empty string if there is none. */
+function codeOf(error: unknown): string {
+  for (let at = error; at instanceof Error; at = at.cause)
+    if ("code" in at && typeof at.code === "string" && at.code !== "") return at.code;
+  return "";
+}

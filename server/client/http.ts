@@ -7,7 +7,7 @@ import { Check } from "typebox/value";
 import { parseIJson } from "../../engine/verify/index.js";
 import { Problem } from "../wire/errors.js";
 import { OversizedAnswer, readBody, requestsLeft, secondsAsked } from "./body.js";
-import { ClientError, type ClientErrorOptions } from "./error.js";
+import { ClientError, type ClientErrorOptions, unreachable } from "./error.js";
 
 /** The members of a query string; undefined members are omitted. */
 export type Query = Readonly<Record<string, string | number | undefined>>;
@@ -55,6 +55,11 @@ export class Http {
     return (await this.#send(path + search(query), {})).bytes;
   }
 
+  /** The bytes of what is not below `/api/v1`: a path from the service's root on. @throws ClientError */
+  async rootBytes(path: string): Promise<Uint8Array> {
+    return (await this.#send(path, {}, "")).bytes;
+  }
+
   async #json<S extends TSchema>(schema: S, path: string, init: RequestInit): Promise<Static<S>> {
     const { bytes, status } = await this.#send(path, init);
     const body = readAnswer(bytes);
@@ -66,19 +71,23 @@ export class Http {
     return known(schema, body) as Static<S>;
   }
 
-  async #send(path: string, init: RequestInit): Promise<{ readonly bytes: Uint8Array; readonly status: number }> {
+  async #send(
+    path: string,
+    init: RequestInit,
+    prefix = PREFIX,
+  ): Promise<{ readonly bytes: Uint8Array; readonly status: number }> {
     let response: Response;
     let bytes: Uint8Array;
     try {
       // A redirect could carry a token or a proof to another host.
-      response = await this.#fetch.call(globalThis, this.server + PREFIX + path, { ...init, redirect: "error" });
+      response = await this.#fetch.call(globalThis, this.server + prefix + path, { ...init, redirect: "error" });
       bytes = await readBody(response);
     } catch (cause) {
       if (cause instanceof OversizedAnswer)
         throw new ClientError("malformed-answer", `${this.server} answered ${path} with too much. ${cause.message}`, {
           cause,
         });
-      throw new ClientError("no-answer", `No service answers at ${this.server}. Is it running?`, { cause });
+      throw new ClientError("no-answer", unreachable(this.server, cause), { cause });
     }
     const { status } = response;
     if (!response.ok) throw refusal(response, readAnswer(bytes), this.server);

@@ -13,6 +13,23 @@ export interface Signer {
   sign(bytes: Uint8Array): Promise<Uint8Array>;
 }
 
+/**
+ * A key of WebCrypto. Written out, because a project without the types of the DOM has no `CryptoKey`, although Node has such
+ * keys.
+ */
+export interface WebCryptoKey {
+  readonly type: string;
+  readonly extractable: boolean;
+  readonly algorithm: { readonly name: string };
+  readonly usages: readonly string[];
+}
+
+/** A `CryptoKeyPair` of a browser or of Node. */
+export interface WebCryptoKeyPair {
+  readonly publicKey: WebCryptoKey;
+  readonly privateKey: WebCryptoKey;
+}
+
 /** The parameters of WebCrypto for a signature. */
 const SIGNING: Readonly<Record<KeyAlgorithm, AlgorithmIdentifier | EcdsaParams>> = {
   ed25519: { name: "Ed25519" },
@@ -25,7 +42,8 @@ const SIGNING: Readonly<Record<KeyAlgorithm, AlgorithmIdentifier | EcdsaParams>>
  * SHA-256 and 2048 bits or more.
  * @throws CairnlogError `invalid-key` for any other key; TypeError for an RSA key that is bound to another hash
  */
-export async function webCryptoSigner({ publicKey, privateKey }: CryptoKeyPair): Promise<Signer> {
+export async function webCryptoSigner(pair: WebCryptoKeyPair): Promise<Signer> {
+  const { publicKey, privateKey } = pair as CryptoKeyPair;
   const spki = new Uint8Array(await crypto.subtle.exportKey("spki", publicKey));
   const lines = encodeBase64(spki).match(/.{1,64}/g)!;
   const key = parsePublicKey(`-----BEGIN PUBLIC KEY-----\n${lines.join("\n")}\n-----END PUBLIC KEY-----\n`);

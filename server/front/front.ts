@@ -10,10 +10,12 @@ import type { Limits } from "../http/limits/limits.js";
 import type { Logger } from "../http/observing/logger.js";
 import { type FrontFigures, Measures } from "../http/observing/measures.js";
 import { routeTable } from "../http/routes/index.js";
+import { furtherTileRoutes } from "../http/routes/log/tlog.js";
 import { explorerRoutes } from "../http/routes/service/explorer.js";
 import type { Services } from "../http/services.js";
 import { Sessions } from "../http/sessions.js";
 import type { ChosenTransport } from "../http/transport/choose.js";
+import { parseNetwork } from "../http/transport/client-address.js";
 import type { TlsFiles } from "../http/transport/tls.js";
 import type { ConnectionCount } from "../http/transport/transport.js";
 import type { Settings } from "../settings.js";
@@ -50,11 +52,17 @@ export class Front {
     this.#http = new HttpServer({
       transport: chosen.transport,
       routes: [
-        ...routeTable(registry, services, chosen, access, settings.readOnly),
+        ...routeTable(registry, services, chosen, access, {
+          isReadOnly: settings.readOnly,
+          attestations: settings.rateLimits ? settings.rateLimitAttestation : null,
+          operatesApart: settings.metricsAddress !== null,
+          explorer: settings.explorer,
+        }),
+        ...furtherTileRoutes(registry.log),
         ...(settings.explorer ? explorerRoutes() : []),
       ],
       limits,
-      trustedProxies: settings.trustedProxies,
+      trustedProxies: settings.trustedProxies.map((text) => parseNetwork(text)!),
       bounds: { ...settings, maxConnections, maxPendingBytes },
       ...(connectionCount && { connectionCount }),
       ...(catchUp && { catchUp }),
@@ -72,6 +80,11 @@ export class Front {
    */
   listen(host: string, port: number, isShared: boolean): Promise<number> {
     return this.#http.listen(host, port, isShared);
+  }
+
+  /** Reads certificate and key again, for connections to come. @throws CairnlogError `precondition-failed` */
+  renewCertificate(): void {
+    this.#http.renewCertificate();
   }
 
   get figures(): FrontFigures {

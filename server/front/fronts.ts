@@ -11,8 +11,7 @@ import type { TlsFiles } from "../http/transport/tls.js";
 import type { Settings } from "../settings.js";
 import { Front } from "./front.js";
 import type { WriterCalls } from "./messages.js";
-import { plainSettings } from "./plainsettings.js";
-import { FrontThreads } from "./threads.js";
+import { FrontThreads, freePort } from "./threads.js";
 
 export interface FrontsParts {
   readonly settings: Settings;
@@ -26,6 +25,8 @@ export interface FrontsParts {
   readonly tls: TlsFiles | null;
   readonly maxConnections: number;
   readonly logger: Logger;
+  /** Whether `logger` is one of the embedding program. */
+  readonly isOwnLogger: boolean;
 }
 
 export interface Fronts {
@@ -36,6 +37,11 @@ export interface Fronts {
    *   says that cannot start
    */
   listen(host: string, port: number): Promise<number>;
+  /**
+   * Reads certificate and key again. New connections get the new certificate; those that are open go on with the old one.
+   * @throws CairnlogError what a front end says that cannot
+   */
+  renewCertificate(): Promise<void>;
   /** Names of those that do not answer. */
   readonly stuck: readonly string[];
   reports(): Promise<readonly FrontReport[]>;
@@ -51,9 +57,12 @@ export function openFronts(parts: FrontsParts): Fronts {
 }
 
 function sameThread(parts: FrontsParts): Fronts {
+  // An app of uWebSockets.js keeps its certificate. One with a new certificate listens beside it.
+  const isShared = parts.tls !== null && parts.chosen.transport.name === "uws";
   const front = new Front({ ...parts, maxPendingBytes: parts.settings.maxPendingBytes });
   return {
-    listen: (host, port) => front.listen(host, port, false),
+    listen: async (host, port) => front.listen(host, isShared ? await freePort(host, port) : port, isShared),
+    renewCertificate: async () => front.renewCertificate(),
     stuck: [],
     reports: async () => [{ thread: "writer", figures: front.figures, lateness: null }],
     close: () => front.close(),
@@ -61,19 +70,21 @@ function sameThread(parts: FrontsParts): Fronts {
 }
 
 function threads(parts: FrontsParts, log: LogWriter, count: number): Fronts {
-  const { settings, operator, services, limits, tls, maxConnections, logger } = parts;
+  const { settings, operator, services, limits, tls, maxConnections, logger, isOwnLogger } = parts;
   return new FrontThreads({
     count,
     log,
     calls: callsOf(parts, log),
     data: {
-      settings: plainSettings(settings),
+      settings,
       count,
       operatorKey: operator.public.pem,
       metricsType: services.metrics.contentType,
+      vkey: services.tlog.vkey,
       limits: limits?.buffer ?? null,
       tls,
       maxConnections,
+      forwardsLog: isOwnLogger,
     },
     logger,
   });
@@ -81,7 +92,7 @@ function threads(parts: FrontsParts, log: LogWriter, count: number): Fronts {
 
 function callsOf({ registry, operator, services }: FrontsParts, log: LogWriter): WriterCalls {
   const { challenges, passwords, accounts, claims } = registry;
-  const { anchoring, checkpoints, metrics, readiness } = services;
+  const { anchoring, checkpoints, metrics, readiness, tlog } = services;
   return {
     "challenges.issue": (request) => challenges.issue(request),
     "challenges.consume": (answer) => challenges.consume(answer),
@@ -96,6 +107,8 @@ function callsOf({ registry, operator, services }: FrontsParts, log: LogWriter):
     "anchoring.anchor": () => anchoring.anchor(),
     "anchoring.status": () => anchoring.status(),
     "checkpoints.newest": () => checkpoints.newest(),
+    "tlog.checkpoint": () => tlog.checkpoint(),
+    "tlog.witnesses": () => tlog.witnesses(),
     "metrics.text": () => metrics.text(),
     "readiness.check": () => readiness.check(),
   };

@@ -9,6 +9,7 @@ const requestsOf = (settings: Settings) => ({
   "endorsement-offer": settings.rateLimitEndorsementOffer,
   "claim-reveal": settings.rateLimitClaimReveal,
   anchoring: settings.rateLimitAnchoring,
+  tlog: settings.rateLimitTlog,
 });
 
 /** The limits of a service; null when nothing is limited. */

@@ -8,6 +8,7 @@ import type { FeedMessage } from "../../engine/log/follow/feed.js";
 import type { WriterLink } from "../../engine/log/follow/follower.js";
 import type { Owned } from "../../engine/registry/registry.js";
 import type { TreeHead } from "../../engine/verify/tree/treehead.js";
+import type { LineLevel } from "../http/observing/logger.js";
 import type { FrontReport } from "../http/observing/metrics.js";
 import { HttpError } from "../http/problems.js";
 import type { Services } from "../http/services.js";
@@ -30,6 +31,8 @@ export interface WriterCalls {
   "anchoring.anchor": Services["anchoring"]["anchor"];
   "anchoring.status": Services["anchoring"]["status"];
   "checkpoints.newest": Services["checkpoints"]["newest"];
+  "tlog.checkpoint": Services["tlog"]["checkpoint"];
+  "tlog.witnesses": Services["tlog"]["witnesses"];
   "metrics.text": Services["metrics"]["text"];
   "readiness.check": Services["readiness"]["check"];
 }
@@ -109,6 +112,9 @@ export type ToWriter =
   | { readonly kind: "call"; readonly id: CallId; readonly name: CallName; readonly args: readonly unknown[] }
   | { readonly kind: "opened" }
   | { readonly kind: "listening"; readonly port: number }
+  /** A line for the logger of the program that embeds the service. */
+  | { readonly kind: "log"; readonly level: LineLevel; readonly details: object; readonly sentence: string }
+  | { readonly kind: "renewed" }
   /** It cannot start, or cannot go on. */
   | { readonly kind: "failed"; readonly fault: Fault }
   /** The answers come in the order of the questions. */
@@ -131,6 +137,8 @@ export type ToFront =
   | { readonly kind: "refusal"; readonly id: CallId; readonly fault: Fault }
   | { readonly kind: "listen"; readonly host: string; readonly port: number; readonly isShared: boolean }
   | { readonly kind: "report" }
+  /** It reads certificate and key again, for connections to come. */
+  | { readonly kind: "renew" }
   /** It answers what it accepted, closes its connections and ends. */
   | { readonly kind: "close" }
   /** It closes its connections at once and ends. */

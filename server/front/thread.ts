@@ -4,6 +4,7 @@ import { MessageChannel, Worker } from "node:worker_threads";
 import { CairnlogError } from "../../engine/error.js";
 import type { FeedMessage } from "../../engine/log/follow/feed.js";
 import type { LogWriter } from "../../engine/log/writer.js";
+import type { Logger } from "../http/observing/logger.js";
 import type { FrontReport } from "../http/observing/metrics.js";
 import { Desk, type FrontWord } from "./desk.js";
 import { errorOf, type ToFront, type WriterCalls } from "./messages.js";
@@ -25,6 +26,8 @@ export interface FrontThreadParts {
   readonly log: Pick<LogWriter, "enqueue">;
   readonly calls: WriterCalls;
   readonly data: Omit<FrontData, "port">;
+  /** Takes the lines of its log, if they do not go to stderr. */
+  readonly logger: Logger;
   /** Called when there is something for `tell` to send. */
   readonly due: () => void;
   /** Called when its thread has thrown what nobody caught; then it ends. */
@@ -34,7 +37,8 @@ export interface FrontThreadParts {
 export class FrontThread {
   readonly name: string;
   readonly #desk: Desk;
-  /** What waits until the thread is open, or until it listens. It is never both. */
+  readonly #logger: Logger;
+  /** What waits until the thread is open, until it listens, or until it has a new certificate: one of these at a time. */
   #expecting: Expecting | null = null;
   /** The report that was asked for, until it comes. All who ask meanwhile wait for the same one. */
   #report: Promise<Report> | null = null;
@@ -46,7 +50,8 @@ export class FrontThread {
   /** Resolves when it can be told to listen. Rejects with what it says when it cannot start. */
   readonly opened: Promise<unknown>;
 
-  constructor({ log, calls, data, due, failed }: FrontThreadParts) {
+  constructor({ log, calls, data, logger, due, failed }: FrontThreadParts) {
+    this.#logger = logger;
     this.name = `front-${data.number + 1}`;
     const { port1, port2 } = new MessageChannel();
     const worker = new Worker(WORKER, {
@@ -96,6 +101,13 @@ export class FrontThread {
     return listening;
   }
 
+  /** Has it read certificate and key again. @throws CairnlogError as the transport does; `worker-failed` */
+  async renewCertificate(): Promise<void> {
+    const renewed = this.#expect();
+    this.send({ kind: "renew" });
+    await renewed;
+  }
+
   /** What it tells of itself now; null if it does not answer in time. */
   async report(): Promise<Report> {
     if (this.#hasEnded) return null;
@@ -126,7 +138,9 @@ export class FrontThread {
     if (word.kind === "report") {
       this.#report = null;
       this.#told(word.report);
-    } else if (word.kind === "failed") this.#expecting?.reject(errorOf(word.fault));
+    } else if (word.kind === "log") this.#logger[word.level](word.details, word.sentence);
+    else if (word.kind === "failed") this.#expecting?.reject(errorOf(word.fault));
+    else if (word.kind === "renewed") this.#expecting?.resolve(0);
     else {
       this.#isListening = word.kind === "listening";
       this.#expecting?.resolve(word.kind === "listening" ? word.port : 0);

@@ -53,7 +53,8 @@ export class FrontThreads {
   constructor(parts: FrontThreadsParts) {
     this.#parts = parts;
     this.#control = Control.create(parts.count);
-    this.#isShared = parts.count > 1;
+    // With a certificate also for one: an app that has a new one listens beside the old app.
+    this.#isShared = parts.count > 1 || parts.data.tls !== null;
     this.#threads = Array.from({ length: parts.count }, () => null);
     parts.log.feed((message) => this.#feed(message));
     process.on("exit", this.#exiting);
@@ -72,6 +73,11 @@ export class FrontThreads {
     for (const thread of threads) taken = await thread.listen(host, taken, this.#isShared);
     this.#place = { host, port: taken };
     return taken;
+  }
+
+  /** Has each of them read certificate and key again, one after the other, so that others answer meanwhile. */
+  async renewCertificate(): Promise<void> {
+    for (const thread of this.#threads) if (thread?.isListening) await thread.renewCertificate();
   }
 
   /** The front ends whose event loops have not turned for some seconds, and those that are gone or do not listen yet: `front-1`. */
@@ -142,6 +148,7 @@ export class FrontThreads {
     const thread = new FrontThread({
       log,
       calls,
+      logger,
       due: () => this.#due(),
       data: { ...this.#parts.data, number, control: control.buffer, fed: control.fed },
       failed: (error) => logger.error({ err: error, front: number + 1 }, "a front end failed"),
@@ -184,7 +191,7 @@ export class FrontThreads {
  * service, and nobody would notice that there are two; and uWebSockets.js shares no port that it chose itself.
  * @throws CairnlogError `precondition-failed`
  */
-function freePort(host: string, port: number): Promise<number> {
+export function freePort(host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
     probe.once("error", (cause) => reject(cannotListen(host, port, cause)));

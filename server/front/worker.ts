@@ -10,7 +10,7 @@ import { importPublicKey } from "../../engine/crypto/keys/spki.js";
 import { openLogFollower } from "../../engine/log/log.js";
 import { projection } from "../../engine/registry/projection.js";
 import { type Owned, servedRegistry } from "../../engine/registry/registry.js";
-import { createLogger } from "../http/observing/logger.js";
+import { createLogger, type LineLevel, sinkOf } from "../http/observing/logger.js";
 import { Delay } from "../http/observing/measures.js";
 import { checkAlive } from "../http/observing/readiness.js";
 import type { Services } from "../http/services.js";
@@ -22,22 +22,25 @@ import { Control } from "./control.js";
 import { Front } from "./front.js";
 import { sharedLimits } from "./limits.js";
 import { faultOf } from "./messages.js";
-import { networksOf, type PlainSettings } from "./plainsettings.js";
 import { type FrontOrder, WriterPort } from "./writerport.js";
 
 /** What a front end is told at its start. */
 export interface FrontData {
-  readonly settings: PlainSettings;
+  readonly settings: Settings;
   /** From 0 on. */
   readonly number: number;
   readonly count: number;
   /** PEM of the operator's public key. */
   readonly operatorKey: string;
   readonly metricsType: string;
+  /** The key of the checkpoints at `/tlog/`. */
+  readonly vkey: string | null;
   /** Of the limits that all front ends count against; null when nothing is limited. */
   readonly limits: SharedArrayBuffer | null;
   readonly tls: TlsFiles | null;
   readonly maxConnections: number;
+  /** Whether the lines of its log go to the writer's thread, which has a logger of the embedding program. */
+  readonly forwardsLog: boolean;
   readonly control: SharedArrayBuffer;
   /** Messages of the feed that were sent before. */
   readonly fed: number;
@@ -51,8 +54,13 @@ const BEAT_MS = 500;
 const data = workerData as FrontData;
 const control = new Control(data.control);
 const writer = new WriterPort(data.port, control, data.fed);
-const settings: Settings = { ...data.settings, trustedProxies: networksOf(data.settings.trustedProxies) };
-const logger = createLogger(settings.logLevel);
+const { settings } = data;
+const logger = createLogger(settings.logLevel, data.forwardsLog ? sinkOf(forward) : undefined);
+
+/** Details are plain data. If one is an error, its text and stack arrive, and its class does not. */
+function forward(level: LineLevel, details: object, sentence: string): void {
+  writer.send({ kind: "log", level, details, sentence });
+}
 
 function operatorOf(): OperatorKey {
   const key = importPublicKey(data.operatorKey);
@@ -106,6 +114,11 @@ async function open() {
       status: () => writer.call("anchoring.status"),
     },
     checkpoints: { newest: () => writer.call("checkpoints.newest") },
+    tlog: {
+      vkey: data.vkey,
+      checkpoint: () => writer.call("tlog.checkpoint"),
+      witnesses: () => writer.call("tlog.witnesses"),
+    },
   };
   const front = new Front({
     settings,
@@ -163,6 +176,9 @@ async function obey(order: FrontOrder): Promise<void> {
   } else if (order.kind === "listen") {
     const { host, port, isShared } = order;
     writer.send({ kind: "listening", port: await front.listen(host, port, isShared) });
+  } else if (order.kind === "renew") {
+    front.renewCertificate();
+    writer.send({ kind: "renewed" });
   } else {
     await front.close();
     await registry.close();

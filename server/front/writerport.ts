@@ -26,7 +26,7 @@ interface Waiting {
 }
 
 /** What the writer's thread wants of a front end. */
-export type FrontOrder = Extract<ToFront, { kind: "listen" | "report" | "close" | "abandon" }>;
+export type FrontOrder = Extract<ToFront, { kind: "listen" | "report" | "renew" | "close" | "abandon" }>;
 
 export class WriterPort {
   readonly #port: MessagePort;

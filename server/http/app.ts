@@ -47,6 +47,8 @@ const WRITES: ReadonlySet<string> = new Set<Method>(["POST", "DELETE"]);
 export interface HttpServerOptions {
   readonly transport: Transport;
   readonly routes: readonly Route[];
+  /** A sentence that says where the routes are listed; that of the service if absent. */
+  readonly directory?: string;
   /** Null when nothing is limited. */
   readonly limits: Limits | null;
   readonly trustedProxies: readonly Network[];
@@ -117,6 +119,11 @@ export class HttpServer {
    */
   listen(host: string, port: number, isShared = false): Promise<number> {
     return this.#serving.listen(host, port, isShared);
+  }
+
+  /** Reads certificate and key again, for connections to come. @throws CairnlogError `precondition-failed` */
+  renewCertificate(): void {
+    this.#serving.renewCertificate();
   }
 
   /** Open connections. */
@@ -230,7 +237,9 @@ export class HttpServer {
       if (upload && !body) return;
       if (body instanceof Error) throw body;
       exchange.state = "handled";
-      value = prepared ? this.#handle(exchange, prepared, body) : withoutRoute(resource, request);
+      value = prepared
+        ? this.#handle(exchange, prepared, body)
+        : withoutRoute(resource, request, this.#options.directory);
     } catch (error) {
       this.#refuse(exchange, error);
       return;
@@ -250,7 +259,7 @@ export class HttpServer {
     const { authorize, handle, bulk } = prepared.route;
     if (this.#isClosing) throw new CairnlogError("closed", "The service is shutting down.");
     this.#options.catchUp?.();
-    const body = bytes && parseBody(bytes);
+    const body = bytes && !prepared.route.isRaw ? parseBody(bytes) : bytes;
     const check = (proof: unknown) => {
       exchange.context = checkedContext(prepared, resource, request, body, proof);
       return bulk ? this.#handleParts(exchange, prepared.route) : handle(exchange.context);

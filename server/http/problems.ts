@@ -10,7 +10,7 @@ import { type Answer, json, REASONS } from "./transport/answer.js";
 
 interface Refusal {
   readonly status: number;
-  /** Shown instead of the error's own sentence, which may contain details of the machine. */
+  /** Shown instead of the error's own sentence, which may contain details of the machine, or know less. */
   readonly detail?: string;
   /** Seconds for `Retry-After`, if the error has none. */
   readonly retryAfter?: number;
@@ -20,8 +20,14 @@ interface Refusal {
 const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
   "invalid-input": { status: 422 },
   "invalid-key": { status: 422 },
-  "private-key": { status: 422 },
+  "private-key": {
+    status: 422,
+    // The engine cannot know how it got the key. Here it came in a request.
+    detail:
+      "This is a private key. It was sent over the network and must be considered exposed: stop using it, make a new key pair, and send only the public key.",
+  },
   "invalid-signature": { status: 422 },
+  "invalid-proof": { status: 422 },
   "not-i-json": { status: 422 },
   "decryption-failed": { status: 422 },
   "unsupported-commitment": { status: 400 },
@@ -66,6 +72,7 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
 const HTTP_CODES = {
   "ambiguous-length": 400,
   "malformed-json": 400,
+  "malformed-request": 400,
   "not-an-object": 400,
   "method-not-allowed": 405,
   "request-timeout": 408,
@@ -74,11 +81,17 @@ const HTTP_CODES = {
   "not-ready": 503,
 } as const;
 
-/** Every code of errors with this status. */
+/** What a witness answers, and the service never does. */
+const OF_A_WITNESS: ReadonlySet<string> = new Set<ErrorCode | keyof typeof HTTP_CODES>([
+  "malformed-request",
+  "invalid-proof",
+]);
+
+/** Every code of the service's errors with this status. */
 export function codesOf(status: number): string[] {
   const engine = Object.entries(REFUSALS).flatMap(([code, refusal]) => (refusal.status === status ? [code] : []));
   const http = Object.entries(HTTP_CODES).flatMap(([code, of]) => (of === status ? [code] : []));
-  return [...new Set([...http, ...engine])];
+  return [...new Set([...http, ...engine])].filter((code) => !OF_A_WITNESS.has(code));
 }
 
 /** An error that exists only in HTTP. */

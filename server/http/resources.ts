@@ -64,14 +64,24 @@ function resourceAt(path: string, routes: ReadonlyMap<string, PreparedRoute>, ta
   };
 }
 
+const unchecked = (): void => {};
+
+/** Null for a route without a body. */
+function bodyCheck({ isRaw, bulk, body }: Route): PreparedRoute["checkBody"] {
+  if (isRaw) return unchecked;
+  return body ? checker((bulk?.frame ?? body) as TSchema) : null;
+}
+
 const prepare = (route: Route, tallies: Tallies): PreparedRoute => ({
   route,
   readParams: route.params ? textReader(route.params) : null,
   readQuery: route.query ? queryReader(route.query) : null,
-  checkBody: route.body ? checker((route.bulk?.frame ?? route.body) as TSchema) : null,
+  checkBody: bodyCheck(route),
   tally: tallies.open(route.method, route.path),
 });
 
+/** Where the routes of the service are listed. */
+const DIRECTORY = "GET /api/v1/openapi.json lists all.";
 const NO_VALUES = Object.freeze({});
 
 /** A reader of the text behind the question mark. The values of an empty one are read once. */
@@ -131,14 +141,14 @@ function decodePart(text: string): string {
 
 /**
  * The answer to a request without a route, which may be a preflight.
+ * @param directory a sentence that says where the routes are listed
  * @throws HttpError `method-not-allowed` for a method that the path does not have; CairnlogError `not-found` for an
  *   unknown path
  */
-export function withoutRoute(resource: Resource, request: Request): Answer {
+export function withoutRoute(resource: Resource, request: Request, directory = DIRECTORY): Answer {
   const { methods } = resource;
   const { method } = request;
-  if (!isKnown(resource, request))
-    throw new CairnlogError("not-found", "There is no such route. GET /api/v1/openapi.json lists all.");
+  if (!isKnown(resource, request)) throw new CairnlogError("not-found", `There is no such route. ${directory}`);
   const allow = methods.join(", ");
   if (method !== "OPTIONS") throw new HttpError("method-not-allowed", `This path answers ${allow} only.`, { allow });
   const cors = {

@@ -64,6 +64,8 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
   readonly params?: P;
   readonly query?: Q;
   readonly body?: B;
+  /** The body is handed over as it came, in a `Buffer`. Nothing about it is checked but its size. */
+  readonly isRaw?: true;
   readonly answer: A;
   /** Status of the answer; 200 if absent. */
   readonly status?: 200 | 201;

@@ -1,8 +1,19 @@
 /** What routes need that a service has one of, wherever it is. */
 import type { Checkpoints } from "../../engine/log/tree/checkpoints.js";
 import type { Anchored, AnchorStatus } from "../anchoring/anchoring.js";
+import type { CosignerStatus } from "../witnessing/cosigning.js";
 import type { Metrics } from "./observing/metrics.js";
 import type { Readiness } from "./observing/readiness.js";
+
+/** The log as other transparency tools read it (`docs/tiles.md`). Tiles need nothing that there is one of. */
+export interface Tlog {
+  /** The key with which its checkpoints are verified; null on a mirror that does not know it. */
+  readonly vkey: string | null;
+  /** The newest checkpoint that was published. @throws CairnlogError `not-found` without one */
+  checkpoint(): string | Promise<string>;
+  /** How it stands with the witnesses that cosign it; empty without any. */
+  witnesses(): readonly CosignerStatus[] | Promise<readonly CosignerStatus[]>;
+}
 
 /** What a service has one of, whichever front end is asked. */
 export interface Services {
@@ -13,4 +24,5 @@ export interface Services {
     status(): AnchorStatus | Promise<AnchorStatus>;
   };
   readonly checkpoints: Pick<Checkpoints, "newest">;
+  readonly tlog: Tlog;
 }

@@ -4,12 +4,13 @@
  * write here decides what the monitor trusts.
  */
 import { randomUUID } from "node:crypto";
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import Type, { type Static } from "typebox";
 import { Check } from "typebox/value";
 import { CairnlogError } from "../../engine/error.js";
 import { flushFolders } from "../../engine/flush.js";
+import { makeFolders } from "../../engine/folders.js";
 import { ClientState, type State, type Store } from "../client/index.js";
 
 /** The number of entries whose watched events were reported, which never exceeds the mirror's size. */
@@ -78,7 +79,7 @@ export class MonitorFolder {
 
 /** Writes a whole file or none: its bytes are on disk before it gets its name. @returns `path` */
 export function keepFile(path: string, text: string): string {
-  mkdirSync(dirname(path), { recursive: true });
+  makeFolders(dirname(path));
   const fresh = `${path}.${randomUUID()}`;
   try {
     const file = openSync(fresh, "wx", 0o644);

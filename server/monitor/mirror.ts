@@ -19,6 +19,7 @@ import {
 import { checkpointPath, operatorPublicKeyPath } from "../settings.js";
 import type { Misconduct } from "./alarm.js";
 import { keepFile } from "./folder.js";
+import { KeptCheckpoints } from "./tlog.js";
 
 /** An entry of the log, and the head of the size that ends with it. */
 export interface Received {
@@ -46,6 +47,8 @@ export class Mirror {
   readonly #writer: HistoryWriter;
   readonly #store: Store;
   readonly #reader: EntryReader;
+  /** The log's checkpoints at `/tlog/`. */
+  readonly checkpoints: KeptCheckpoints;
 
   private constructor(path: string, operators: OperatorKeys, writer: HistoryWriter, store: Store) {
     this.#path = path;
@@ -53,6 +56,7 @@ export class Mirror {
     this.#writer = writer;
     this.#store = store;
     this.#reader = new EntryReader(store);
+    this.checkpoints = new KeptCheckpoints(path, store, () => this.size);
   }
 
   /** Opens or creates the data directory at `path`. @throws CairnlogError as `openHistory` does */

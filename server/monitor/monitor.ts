@@ -26,6 +26,7 @@ import * as wire from "../wire/log/log.js";
 import { Misbehaviour, type Misconduct, type MonitorEvidence } from "./alarm.js";
 import type { MonitorFolder } from "./folder.js";
 import { Mirror } from "./mirror.js";
+import { fetchCheckpoint, fetchText } from "./tlog.js";
 import { namedIn } from "./watched.js";
 
 /** Entries on a page, and the smaller pages that are requested if an answer is too long. */
@@ -96,6 +97,7 @@ export class Monitor {
     await this.#tellWatched();
     // The checkpoint is fetched first, so that the head that is fetched next must cover it.
     const note = await this.#checkpoint();
+    const shown = await fetchCheckpoint(this.#http.server, this.#options.fetch);
     const head = await this.#newest();
     // The log may have been handed over in the middle of this round.
     key = await this.#watch.operators();
@@ -103,6 +105,8 @@ export class Monitor {
     const before = this.#mirror.size;
     if (head) await this.#follow(this.#mirror, head);
     if (note !== null) await this.#takeCheckpoint(this.#mirror, key, note, head);
+    const fault = shown && (await this.#mirror.checkpoints.keep(shown));
+    if (fault) throw await this.#caught("fork", fault, { checkpoint: shown.note });
     await this.#auditMirror(this.#mirror, key, before, audit);
   }
 
@@ -250,11 +254,8 @@ export class Monitor {
 
   /** The newest checkpoint as it is served; null if there is none. */
   async #checkpoint(): Promise<string | null> {
-    const url = `${this.#http.server}/api/v1/log/checkpoint`;
-    const response = await this.#options.fetch(url, { redirect: "error" }).catch((cause: unknown) => {
-      throw new ClientError("no-answer", "The service does not answer when it is asked for its checkpoint.", { cause });
-    });
-    if (response.status === 404) return null;
+    const response = await fetchText(`${this.#http.server}/api/v1/log/checkpoint`, this.#options.fetch);
+    if (!response) return null;
     const note = await response.text();
     // The error page of a gateway is no evidence against the log.
     if (!response.ok || !NOTE.test(note)) throw malformed("The service answers with something else than a checkpoint.");

@@ -6,10 +6,27 @@
 import Type, { type TProperties } from "typebox";
 import { KEY_ALGORITHMS } from "../../engine/verify/contract.js";
 
-/** SHA-256 of a public key's SPKI bytes. */
-export const Fingerprint = Type.String({
+/**
+ * A keyword for a schema that checks less than clients should know: the OpenAPI document shows the keyword's value in its
+ * place. The service ignores it.
+ */
+export const DOCUMENTED = "documented";
+
+const FINGERPRINT = {
   description: "`sha256:` and 64 lower-case hexadecimal characters.",
   examples: [`sha256:${"0".repeat(64)}`],
+};
+
+/** SHA-256 of a public key's SPKI bytes. */
+export const Fingerprint = Type.String(FINGERPRINT);
+
+/**
+ * A fingerprint in a path. The document shows its form, so that `/keys/search` cannot be taken for `/keys/{fingerprint}`.
+ * The form is not checked: a text of another form is an unknown key, 404.
+ */
+export const FingerprintInPath = Type.String({
+  ...FINGERPRINT,
+  [DOCUMENTED]: Type.String({ ...FINGERPRINT, pattern: "^sha256:[0-9a-f]{64}$" }),
 });
 
 export const HexHash = Type.String({ pattern: "^[0-9a-f]{64}$", description: "SHA-256, lower-case hexadecimal." });
@@ -50,6 +67,12 @@ export function pageOf<T extends TProperties>(items: T, title: string) {
   };
   return Type.Object({ ...items, ...paging }, { title });
 }
+
+/**
+ * An object with any members. The document says that they are allowed: generators of clients take an object without
+ * listed members for an empty one.
+ */
+export const freeForm = (description: string) => Type.Object({}, { additionalProperties: true, description });
 
 /** A schema that also accepts null. */
 export const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>

@@ -5,10 +5,31 @@ export const Health = Type.Object(
   {
     status: Type.Literal("ok", { description: "Always `ok`." }),
     version: Type.String({ description: "Version of the service." }),
+    attestation_limit: Type.Optional(
+      Type.Object(
+        {
+          requests: Type.Integer({ description: "Attestations that are taken from one address in that time." }),
+          seconds: Type.Integer({ description: "Length of the time." }),
+        },
+        { description: "The limit of attestations; absent where nothing is limited, and on a mirror." },
+      ),
+    ),
     read_only: Type.Optional(Type.Literal(true, { description: "Present on a mirror, which refuses writes." })),
   },
   { title: "Health" },
 );
+
+const Witness = Type.Object({
+  name: Type.String({ description: "Its name in the policy of the operator." }),
+  tree_size: Type.Union([Type.Integer(), Type.Null()], {
+    description: "Size of the newest checkpoint that it has cosigned.",
+  }),
+  cosigned_at: Type.Union([Type.Integer(), Type.Null()], {
+    description: "Time of that cosignature, in seconds since 1970.",
+  }),
+  late: Type.Boolean({ description: "Whether it has not cosigned the newest checkpoint in time." }),
+  trouble: Type.Union([Type.String(), Type.Null()], { description: "Why it did not cosign when it was asked last." }),
+});
 
 export const Ready = Type.Object(
   {
@@ -16,6 +37,16 @@ export const Ready = Type.Object(
     transport: Type.Enum(["uws", "node"], {
       description: "The HTTP library that serves: uWebSockets.js or `node:http`.",
     }),
+    vkey: Type.Optional(
+      Type.String({
+        description: "The key that verifies the checkpoints at `/tlog/checkpoint` (c2sp.org/signed-note).",
+      }),
+    ),
+    witnesses: Type.Optional(
+      Type.Array(Witness, {
+        description: "The witnesses of the checkpoints at `/tlog/checkpoint`; absent without any.",
+      }),
+    ),
     warnings: Type.Optional(Type.Array(Type.String(), { description: "Conditions that the operator should correct." })),
   },
   { title: "Ready" },

@@ -125,7 +125,7 @@ describe("killed in the middle", () => {
         code: 0,
         stderr: NO_COMPLAINT,
       });
-    expect(readdirSync(target)).toEqual(["log"]);
+    expect(readdirSync(target)).toEqual(["log", "operator.pub.pem"]);
     copyFileSync(join(data, "operator.pem"), join(target, "operator.pem"));
     expect(await check(target, pool)).toMatchObject({ ok: true, entries: 600 });
   });

@@ -94,7 +94,12 @@ const tooShort = (from: number, to: number) => ({
 describe("a head that was published", () => {
   test.each([1, 2] as const)("of exactly the restored size or an older one is accepted under lens %i", async (lens) => {
     const published = [await shown(path, SIZE, lens), await shown(path, 1, lens)];
-    expect(await restored({ published })).toEqual({ entries: SIZE, fromMirror: 0, operator: testOperator.fingerprint });
+    expect(await restored({ published })).toEqual({
+      entries: SIZE,
+      fromMirror: 0,
+      operator: testOperator.fingerprint,
+      operatorKey: testOperator.public.pem,
+    });
   });
 
   test("of exactly the restored size with another root is refused, also where a fork is allowed", async () => {

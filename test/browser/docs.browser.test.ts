@@ -1,4 +1,4 @@
-/** The page at /docs in a browser: it fits the screen, opens the target of a link, and is accessible. */
+/** The page at /docs in a browser: it fits the screen, opens the target of a link, searches, and is accessible. */
 import axe from "axe-core";
 import type { BrowserContextOptions } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
@@ -30,6 +30,20 @@ test.each([1280, 380])(
     await context.close();
   },
 );
+
+test("without scripts, it finds operations, and leads back to the log", async () => {
+  const { context, tab } = await opened({ viewport: { width: 380, height: 800 }, javaScriptEnabled: false });
+  await tab.getByRole("searchbox", { name: "Search operations" }).fill("reveal claim");
+  await tab.getByRole("button", { name: "Search" }).click();
+  await tab.waitForURL("**/docs?search=reveal+claim");
+  expect(await tab.locator("details.operation:not(.schema) .path").allTextContents()).toEqual([
+    "/api/v1/claims/{entry_id}/reveal",
+  ]);
+  expect(await tab.evaluate("document.documentElement.scrollWidth")).toBe(380);
+  await tab.getByRole("link", { name: "The log" }).click();
+  await tab.waitForURL(`${service.url}/`);
+  await context.close();
+});
 
 test.each(["light", "dark"] as const)("%s, it is accessible", async (colorScheme) => {
   const { context, tab } = await opened({ viewport: { width: 380, height: 800 }, colorScheme });

@@ -225,7 +225,7 @@ test("composite writes to a new file, and over none", async () => {
   expect(await command(service.url, ...assemble)).toMatchObject({
     code: 1,
     stdout: "",
-    stderr: expect.stringMatching(/^cairnlog: EEXIST/),
+    stderr: expect.stringMatching(/^cairnlog: .* exists already \(EEXIST\)/),
   });
   expect(readFileSync(at("one.json"), "utf8")).toBe("kept");
   const compile = ["composite", "compile", file("one.json", text)];

@@ -114,7 +114,7 @@ describe("a bad file among good ones: 1, and the good ones are attested", () => 
       ["after", "before"].map((name) => join(folder, name)),
     );
     expect(run.stderr).toMatch(
-      /^Attesting 4 files\.\ncairnlog: ENOENT.*none'\ncairnlog: EISDIR.*\n2 of 4 files are not attested\.\n$/,
+      /^Attesting 4 files\.\ncairnlog: There is no file .*none \(ENOENT\)\.\ncairnlog: .* \(EISDIR\)\.\n2 of 4 files are not attested\.\n$/,
     );
     expect(await verify([join(folder, "after"), join(folder, "before")])).toMatchObject({ code: 0 });
   });
@@ -133,7 +133,11 @@ describe("a bad file among good ones: 1, and the good ones are attested", () => 
     const { readdirSync } = fs;
     const refuse = (path: string) => {
       if (path !== join(folder, "closed")) return;
-      throw Object.assign(new Error(`EACCES: permission denied, scandir '${path}'`), { syscall: "scandir" });
+      throw Object.assign(new Error(`EACCES: permission denied, scandir '${path}'`), {
+        syscall: "scandir",
+        code: "EACCES",
+        path,
+      });
     };
     fs.readdirSync = ((path: string, options: object) => refuse(path) ?? readdirSync(path, options)) as never;
     syncBuiltinESMExports();
@@ -142,7 +146,7 @@ describe("a bad file among good ones: 1, and the good ones are attested", () => 
         const run = await attest([folder], more);
         expect(run).toMatchObject({
           code: 1,
-          stderr: `Attesting 1 file.\ncairnlog: EACCES: permission denied, scandir '${join(folder, "closed")}'\n`,
+          stderr: `Attesting 1 file.\ncairnlog: ${join(folder, "closed")} may not be used by this user (EACCES).\n`,
         });
         expect(lines(run.stdout)).toEqual([expect.stringContaining(join(folder, "a"))]);
       }
@@ -181,7 +185,7 @@ describe("a bad file among good ones: 1, and the good ones are attested", () => 
     expect(run.code).toBe(1);
     expect(lines(run.stdout)).toHaveLength(3);
     expect(run.stderr).toMatch(
-      /^Attesting 5 files\.\n2 of 5 files are not attested\.\ncairnlog: The limit "attestation" is used up\. Try again in \d+ seconds\.\n$/,
+      /^Attesting 5 files\.\nThe service takes 3 attestations in 1 h .*\n2 of 5 files are not attested\.\ncairnlog: The limit "attestation" is used up\. Try again in \d+ seconds\.\n$/,
     );
   });
 });

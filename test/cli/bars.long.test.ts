@@ -34,6 +34,30 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
+test("a bar is gone before the result is printed", async () => {
+  const folder = temporaryFolder();
+  const at = (name: string) => join(folder, name);
+  writeFileSync(
+    at("history"),
+    chain([{}, {}])
+      .map((entry) => `${JSON.stringify(entry)}\n`)
+      .join(""),
+  );
+  for (const args of [
+    ["import", at("history"), "--data", at("data")],
+    ["backup", "--data", at("data"), "--to", at("backup")],
+    ["restore", at("backup"), "--to", at("again"), "--may-fork"],
+    ["fsck", "--data", at("again")],
+  ]) {
+    const run = begin(args);
+    expect(await run.ended).toMatchObject({ code: 0 });
+    // The line is empty when the result begins, and no bar comes after it.
+    const result = run.shown.slice(run.shown.lastIndexOf(CLEAR) + CLEAR.length);
+    expect(run.shown).toContain("[");
+    expect(result, args[0]).toMatch(/^(?:imported|\d+ entries)/);
+  }
+});
+
 test("import, backup, restore and fsck", async () => {
   const folder = temporaryFolder();
   const at = (name: string) => join(folder, name);
@@ -94,10 +118,10 @@ test("attest and export", async () => {
   const { code, stderr } = await cairnlog(["attest", ...files, "--key", key, "--server", url]);
   expect(code).toBe(1);
   const hashed = files.map((file) => bar(`Hashing ${file}: 1 bytes of 1 bytes (100 %)`) + CLEAR).join("");
-  const [, fault] = /\n?(cairnlog: EISDIR.*\n)/.exec(stderr)!;
+  const [, fault] = /\n?(cairnlog: .* \(EISDIR\)\.\n)/.exec(stderr)!;
   expect(stderr).toBe(
     [
-      ...[hashed, bar("Attested: 1 of 3 (33 %)", 10), CLEAR, CLEAR, fault, bar("Attested: 1 of 3 (33 %)", 10), CLEAR],
+      ...[hashed, bar("Attested: 1 of 3 (33 %)", 10), CLEAR, fault, bar("Attested: 1 of 3 (33 %)", 10), CLEAR],
       ...[bar("Attested: 2 of 3 (66 %)", 20), CLEAR, "1 of 3 files are not attested.\n"],
     ].join(""),
   );

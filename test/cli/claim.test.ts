@@ -102,7 +102,7 @@ describe("claim encrypt", () => {
   test("refuses recipients without a P-256 key, and short secrets", async () => {
     await cairnlog(["keygen", "--out", at("ed.pem")]);
     const { stderr } = await claim("encrypt", "--in", at("plain.json"), "--to", at("ed.pem"));
-    expect(stderr).toMatch(/This is a private key/);
+    expect(stderr).toMatch(/holds a private key; the public key is needed here .*Nothing was sent/);
     const short = await claim("encrypt", "--in", at("plain.json"), "--lookup-secret", file("short.bin", "hunter2"));
     expect(short).toMatchObject({ code: 1 });
     expect(short.stderr).toMatch(/at least 16 bytes/);

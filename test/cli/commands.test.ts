@@ -226,3 +226,45 @@ test("bench says what it measured", async () => {
   expect(said).toHaveLength(lines.length);
   for (const [i, line] of lines.entries()) expect(said[i]).toMatch(new RegExp(rate + line));
 });
+
+describe("a word that is nearly right is answered with the right one", () => {
+  test.each([
+    [["atest"], "there is no command atest; is attest meant?"],
+    [["helps"], "there is no command helps"],
+    [["log", "tial"], "say what to do: show, search"],
+    [["log", "tial"], "; is tail meant?"],
+    [["keygen", "--algoritm", "x"], "Unknown option '--algoritm'; is --algorithm meant?"],
+    [["help", "sreve"], "there is no command sreve; is serve meant?"],
+    [["help", "serve", "now"], "now is one argument too many"],
+  ])("%j: %s", async (args, sentence) => {
+    const { code, stdout, stderr } = await cairnlog(args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toContain(sentence);
+  });
+});
+
+test("help and -V are what --help and --version are", async () => {
+  const same = async (one: string[], other: string[]) => {
+    const [first, second] = [await cairnlog(one), await cairnlog(other)];
+    expect(first).toEqual(second);
+    expect(first).toMatchObject({ code: 0, stderr: "" });
+  };
+  await same(["help"], ["--help"]);
+  await same(["help", "attest"], ["attest", "--help"]);
+  await same(["-V"], ["--version"]);
+});
+
+test("CAIRNLOG_SERVER is the service of commands without --server, which goes before it", async () => {
+  const env = { CAIRNLOG_SERVER: "http://127.0.0.1:9" };
+  for (const args of [
+    ["log", "tail"],
+    ["export", "--out", "unused"],
+  ]) {
+    expect((await cairnlog(args, env)).stderr).toBe(
+      "cairnlog: No service answers at http://127.0.0.1:9. Is it running?\n",
+    );
+    const { stderr } = await cairnlog([...args, "--server", "http://127.0.0.1:8"], env);
+    expect(stderr).toContain("http://127.0.0.1:8.");
+    expect((await cairnlog(args, { CAIRNLOG_SERVER: "" })).stderr).toContain("--server is missing");
+  }
+});

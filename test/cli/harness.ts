@@ -22,9 +22,13 @@ export class Running {
     return this.#output.stdout;
   }
 
+  /** Everything that it printed, in order, as a terminal shows it. */
+  shown = "";
+
   /** Receives its output. */
   print(stream: Stream, text: string): void {
     this.#output[stream] += text;
+    this.shown += text;
     this.#events.emit("printed");
   }
 

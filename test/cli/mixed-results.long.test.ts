@@ -76,7 +76,7 @@ describe("verify", () => {
     writeFileSync(at("never"), "This was never attested.");
     const { code, stdout } = await verify("never", "one");
     expect(code).toBe(1);
-    expect(stdout).toMatch(/^\S+never: NOT verified\n {2}WRONG {2}format: ENOENT.*\n\S+one: verified\n/);
+    expect(stdout).toMatch(/^\S+never: NOT verified\n {2}WRONG {2}format: There is no file .*\n\S+one: verified\n/);
   });
 
   test("1: without the operator key nothing can be verified", async () => {
@@ -84,7 +84,7 @@ describe("verify", () => {
     expect(run).toMatchObject({
       code: 1,
       stdout: "",
-      stderr: expect.stringMatching(/^cairnlog: ENOENT.*none\.pem'\n$/),
+      stderr: expect.stringMatching(/^cairnlog: There is no file .*none\.pem \(ENOENT\)\.\n$/),
     });
     writeFileSync(at("no.pem"), "no key");
     expect(await cairnlog(["verify", at("one"), "--operator-key", at("no.pem")])).toMatchObject({
@@ -114,7 +114,7 @@ describe("attest", () => {
     const { code, stdout, stderr } = await attest("before", "missing", "after");
     expect(code).toBe(1);
     expect(stdout).toMatch(/^\S+before: entry \d+, .*\n\S+after: entry \d+, .*\n$/);
-    expect(stderr).toMatch(/^cairnlog: ENOENT.*missing'\n1 of 3 files are not attested\.\n$/);
+    expect(stderr).toMatch(/^cairnlog: There is no file .*missing \(ENOENT\)\.\n1 of 3 files are not attested\.\n$/);
     expect([existsSync(at("before.attestation.json")), existsSync(at("after.attestation.json"))]).toEqual([true, true]);
   });
 
@@ -275,14 +275,21 @@ describe("export", () => {
   test("0; and 1 if the file exists, which is not changed", async () => {
     expect(await exported()).toMatchObject({ code: 0, stdout: "" });
     const before = readFileSync(out, "utf8");
-    expect(await exported()).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(/^cairnlog: EEXIST/) });
+    expect(await exported()).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^cairnlog: .* exists already \(EEXIST\)/),
+    });
     expect(readFileSync(out, "utf8")).toBe(before);
     expect((await cairnlog(["export", "--server", service.url, "--out", "-"])).stdout).toBe(before);
   });
 
   test("1 where a disk is full or nobody reads on: a sentence, not a crash", async () => {
     const { code, stderr } = await spawned(["export", "--server", service.url, "--out", at("none/log.ndjson")]);
-    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^cairnlog: ENOENT.*\n$/) });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/^cairnlog: There is no .* \(ENOENT\)\.\n$/),
+    });
   });
 });
 

@@ -174,3 +174,36 @@ describe("is refused, and nothing has changed", () => {
     expect((await cairnlog(["operator", "rotate", "--data", data])).stderr).toContain("--to is missing");
   });
 });
+
+describe("the verifier key", () => {
+  const vkey = (...more: string[]) => cairnlog(["operator", "vkey", "--data", data, ...more]);
+
+  test("is what the service shows, also before its first start, and goes with the operator key", async () => {
+    const { code, stdout, stderr } = await vkey();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const service = await startService(data);
+    expect(await (await fetch(`${service.url}/tlog/vkey`)).text()).toBe(stdout);
+    expect(JSON.parse((await vkey("--json")).stdout)).toEqual({ vkey: stdout.trim() });
+    await service.stop();
+    expect((await rotate()).code).toBe(0);
+    // The new key cannot sign notes, so the service makes one that can.
+    expect(await vkey()).toMatchObject({ code: 1, stderr: expect.stringContaining("tlog.pem") });
+    const next = await startService(data);
+    const shown = await (await fetch(`${next.url}/tlog/vkey`)).text();
+    expect(shown.split("+")[0]).toBe(stdout.split("+")[0]);
+    expect(shown).not.toBe(stdout);
+    expect((await vkey()).stdout).toBe(shown);
+    await next.stop();
+  });
+
+  test("of a tlog.pem stays when the operator key is rotated", async () => {
+    writeFileSync(own("tlog.pem"), generatePrivateKey("ed25519"), { mode: 0o600 });
+    const before = (await vkey()).stdout;
+    expect((await rotate()).code).toBe(0);
+    expect((await vkey()).stdout).toBe(before);
+  });
+
+  test("has no option --to", async () => {
+    expect(await vkey("--to", newFile)).toMatchObject({ code: 2 });
+  });
+});

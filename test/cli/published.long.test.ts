@@ -9,7 +9,7 @@ import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
 import { projection } from "#cairnlog/engine/registry/projection.js";
 import { OperatorKeys, parsePublicKey, type TreeHead } from "#cairnlog/engine/verify/index.js";
 import { existingLog, operatorKeyOf } from "#cairnlog/server/cli/operate/data-directory.js";
-import { putInPlace, readPrivateKey } from "#cairnlog/server/cli/operate/operator-files.js";
+import { putInPlace, readPrivateKey } from "#cairnlog/server/cli/operate/keys/operator-files.js";
 import { readPublished } from "#cairnlog/server/cli/operate/published.js";
 import { UsageError } from "#cairnlog/server/cli/usage.js";
 import { anyEvent } from "../anyevent.js";

@@ -47,8 +47,8 @@ describe("verify --json", () => {
   });
 
   test.each([
-    ["a file that is not there", "none", /^ENOENT: .*none'$/],
-    ["a file without its attestation", "two", /^ENOENT: .*two\.attestation\.json'$/],
+    ["a file that is not there", "none", /^There is no file .*none \(ENOENT\)\.$/],
+    ["a file without its attestation", "two", /^There is no file .*two\.attestation\.json \(ENOENT\)\.$/],
   ])("of %s has the reason", async (_, name, detail) => {
     const { code, stdout, stderr } = await verify(at(name));
     expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
@@ -101,7 +101,7 @@ describe("verify --composite", () => {
       expect(await verify(at(part), "--composite", "--attestation", at(bundle))).toEqual({
         code: 1,
         stdout: "",
-        stderr: expect.stringMatching(/^cairnlog: ENOENT: .*none[^\n]*\n$/),
+        stderr: expect.stringMatching(/^cairnlog: There is no file .*none[^\n]*\n$/),
       });
   });
 

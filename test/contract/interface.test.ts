@@ -7,7 +7,10 @@ import type { Contract, Document } from "../server/contract.js";
 import { startTestService, type TestService } from "../server/harness.js";
 import { operationsOf } from "./tour.js";
 
-/** By area. `!` marks a required parameter. Every operation can also answer 500 and 503, and 429 by its limit. */
+/**
+ * By area. `!` marks a required parameter, `?` a body that may be left out. Every operation can also answer 500 and 503,
+ * and 429 by its limit; its path answers 405 to other methods. Every GET answers HEAD.
+ */
 const INTERFACE = `
 Service
   GET /api/v1/health ; - ; Health ; anybody ; general ; 200
@@ -18,7 +21,7 @@ Service
 Authentication
   POST /api/v1/auth/challenge ; - ; ChallengeRequest → Challenge ; anybody ; general ; 200 400 403 404 408 409 413 422
   POST /api/v1/auth/login ; - ; Login → LoginResult ; challenge ; general ; 200 400 403 404 408 409 410 413 422
-  POST /api/v1/auth/renew ; - ; LoginResult ; session ; general ; 200 401 403
+  POST /api/v1/auth/renew ; - ; object? → LoginResult ; session ; general ; 200 401 403
   POST /api/v1/auth/password ; - ; SetPassword → PasswordSet ; challenge ; general ; 200 400 403 404 408 409 410 413 422
 Keys
   GET /api/v1/keys ; page per_page ; KeyPage ; anybody ; general ; 200 422
@@ -45,14 +48,14 @@ Log
   GET /api/v1/log/proof/{leaf_index} ; tree_size tree_version ; InclusionProof ; anybody ; general ; 200 304 404 422
   GET /api/v1/log/{entry_id}/proof ; tree_size tree_version ; InclusionProof ; anybody ; general ; 200 304 404 422
   GET /api/v1/log/consistency ; from! to tree_version ; ConsistencyProof ; anybody ; general ; 200 304 422
-  POST /api/v1/log/verify ; - ; VerifyReport ; anybody ; general ; 200
+  POST /api/v1/log/verify ; - ; object? → VerifyReport ; anybody ; general ; 200
   GET /api/v1/log/operator-key ; - ; OperatorPublicKey ; anybody ; general ; 200
   GET /api/v1/log/checkpoint ; - ; text/plain; charset=utf-8 ; anybody ; general ; 200 304 404
   GET /api/v1/log/tile/{version}/{level}/{index} ; - ; application/octet-stream ; anybody ; general ; 200 304 404 422
   GET /api/v1/log/tile/{version}/{level}/{index_p}/{width} ; - ; application/octet-stream ; anybody ; general ; 200 304 404 422
-  POST /api/v1/log/anchor ; - ; Anchored ; operator ; anchoring ; 200 401 403 409 502
+  POST /api/v1/log/anchor ; - ; object? → Anchored ; operator ; anchoring ; 200 401 403 409 502
   GET /api/v1/log/anchor-status ; - ; AnchorStatus ; anybody ; general ; 200
-  POST /api/v1/log/sth/sign ; - ; TreeHead ; operator ; general ; 200 401 403 409
+  POST /api/v1/log/sth/sign ; - ; object? → TreeHead ; operator ; general ; 200 401 403 409
   GET /api/v1/log ; page per_page event_type tags search ; EntryPage ; anybody ; general ; 200 422
   GET /api/v1/log/by-fingerprint/{fingerprint} ; page per_page ; EntryPage ; anybody ; general ; 200 404 422
   GET /api/v1/log/audit-trail ; page per_page fingerprint document_hash start_date end_date tags ; EntryPage ; anybody ; general ; 200 422
@@ -82,7 +85,7 @@ Attestation requests
   POST /api/v1/log/attestation-requests/{request_id}/respond ; - ; RespondToAttestationRequest → AttestationRequestResponse ; session or proof ; general ; 200 400 401 403 404 408 409 410 413 422
   POST /api/v1/log/request-policies ; - ; PublishRequestPolicy → RequestPolicyPublished ; session or proof ; general ; 200 400 401 403 404 408 409 410 413 422
   GET /api/v1/inbox ; unread page per_page ; NotificationPage ; session ; general ; 200 401 403 422
-  POST /api/v1/inbox/{id}/read ; - ; Notification ; session ; general ; 200 401 403 404 422
+  POST /api/v1/inbox/{id}/read ; - ; object? → Notification ; session ; general ; 200 401 403 404 422
 Encrypted claims
   POST /api/v1/claims ; - ; PostClaim → ClaimReceipt ; session ; general ; 200 400 401 403 408 413 422
   GET /api/v1/claims ; lookup_key! page per_page ; ClaimPage ; anybody ; general ; 200 422
@@ -92,6 +95,11 @@ Accounts
   POST /api/v1/users ; - ; OpenAccount → OpenedAccount ; anybody ; general ; 201 400 403 404 408 409 413 422
   POST /api/v1/users/recover ; - ; RecoverAccount → RecoveredAccount ; anybody ; general ; 200 400 401 403 404 408 409 413 422
   POST /api/v1/credentials/enroll ; - ; EnrollCredential → Enrolled ; challenge ; general ; 200 400 401 403 404 408 409 410 413 422
+C2SP log
+  GET /tlog/checkpoint ; - ; text/plain; charset=utf-8 ; anybody ; tlog ; 200 304 404
+  GET /tlog/vkey ; - ; text/plain; charset=utf-8 ; anybody ; tlog ; 200 304 404
+  GET /tlog/tile/{level}/{n1} ; - ; application/octet-stream ; anybody ; tlog ; 200 304 404
+  GET /tlog/tile/{level}/{n1}/{n2} ; - ; application/octet-stream ; anybody ; tlog ; 200 304 404
 Webhooks
   POST /api/v1/webhooks ; - ; Subscribe → Webhook ; session ; general ; 200 400 401 403 408 409 413 422
   GET /api/v1/webhooks ; - ; array ; session ; general ; 200 401 403
@@ -106,6 +114,7 @@ const LIMITS: Readonly<Record<string, string>> = {
   attestation: "q=50;w=3600",
   anchoring: "q=12;w=3600",
   "claim-reveal": "q=30;w=3600",
+  tlog: "q=6000;w=60",
 };
 
 const WHO: Readonly<Record<string, string>> = {
@@ -175,10 +184,12 @@ function lineOf({ method, path, definition }: ReturnType<typeof operationsOf>[nu
   const answers = Object.entries<Document>(content).map(([type, { schema }]) =>
     type === "application/json" ? nameOf(schema) : type,
   );
-  const body = requestBody ? `${nameOf(requestBody.content["application/json"].schema)} → ` : "";
+  const body = requestBody
+    ? `${nameOf(requestBody.content["application/json"].schema)}${requestBody.required ? "" : "?"} → `
+    : "";
   const sentence = Object.keys(WHO).find((words) => description.startsWith(words));
   const limit = /Limit `([^`]+)`/.exec(description)?.[1] ?? "none";
-  const always = limit === "none" ? ["500", "503"] : ["429", "500", "503"];
+  const always = ["405", ...(limit === "none" ? [] : ["429"]), "500", "503"];
   expect(statuses, `${method} ${path}`).toEqual(expect.arrayContaining(always));
   return {
     area: tags.join(),

@@ -17,8 +17,12 @@ export interface Operation {
   readonly definition: Document;
 }
 
+/** Every operation of a document, except those for tests, and HEAD, which every GET answers. */
+export const operationsOf = (document: Document): Operation[] =>
+  everyOperation(document).filter(({ method }) => method !== "HEAD");
+
 /** Every operation of a document, except those for tests. */
-export function operationsOf(document: Document): Operation[] {
+export function everyOperation(document: Document): Operation[] {
   return Object.entries<Document>(document.paths)
     .filter(([path]) => !path.startsWith("/api/v1/test/"))
     .flatMap(([path, item]) =>
@@ -59,16 +63,19 @@ export class Tour {
     };
   }
 
-  /** Sends a request to an operation and expects this status. */
+  /** Sends a request to an operation and expects this status. What is granted must be a request that is documented. */
   async ask(id: string, status: number, asked: Asked = {}, service = this.#service): Promise<Reply> {
     const { params = {}, query = {}, body, headers = {} } = asked;
-    const { method, path } = this.operations.get(id)!;
+    const { method, path, definition } = this.operations.get(id)!;
     const filled = path.replace(/\{(\w+)\}/g, (_, name) => String(params[name]));
     const search = new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)]));
     const content = typeof body === "string" ? body : JSON.stringify(body);
     const init = { headers, ...(content === undefined ? {} : { body: content }) };
     const reply = await service.send(method, search.size ? `${filled}?${search}` : filled, init);
     expect(reply.status, `${method} ${filled}: ${reply.text}`).toBe(status);
+    const schema = definition.requestBody?.content["application/json"].schema;
+    if (status < 300 && schema && body !== undefined)
+      expect((await service.contract()).faults(schema, body), `${method} ${filled}`).toEqual([]);
     if (status < 300 && !this.granted.has(id)) this.granted.set(id, { ...asked, reply });
     return reply;
   }

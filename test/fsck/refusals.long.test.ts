@@ -92,8 +92,12 @@ test("a log that is shorter than what was shown of it is refused, and by fsck, t
   // Another log of the same operator, with the same size.
   writeFileSync(join(dataDir, "published.json"), JSON.stringify({ ...shown, root_hash: "0".repeat(64) }));
   expect(await refusal(dataDir)).toMatch(/^cairnlog: The log is not the one that was shown: its first 600 entries/);
-  // A file that was cut short by a power failure proves nothing.
+  // A file that was cut short by a power failure proves nothing, but there is another one that was published.
   writeFileSync(join(dataDir, "published.json"), "");
+  expect(await refusal(dataDir)).toMatch(
+    /^cairnlog: The log shrank: it has 600 entries, but a checkpoint of 601 was published\. .*restore the newest backup/,
+  );
+  writeFileSync(join(dataDir, "tlog-checkpoint.txt"), "");
   await (await startService(dataDir)).stop();
 });
 

@@ -46,9 +46,10 @@ export class Inputs {
     this.#world = world;
     this.#values = new SchemaValues(world.document, world.hints);
     this.operations = Object.entries<Document>(world.document.paths).flatMap(([path, methods]) =>
-      Object.entries(methods).map(([name, document]) => {
+      Object.entries(methods).flatMap(([name, document]) => {
         const method = name.toUpperCase();
-        return { name: `${method} ${path}`, method, path, document };
+        // HEAD is among the odd methods, which every operation gets at times.
+        return method === "HEAD" ? [] : [{ name: `${method} ${path}`, method, path, document }];
       }),
     );
   }

@@ -12,6 +12,7 @@ import { newRecipient, seal } from "../verify/claims/ecies.js";
 import { ED25519_ID, ED25519_ORDER, fromLittleEndian, littleEndian, P256_ID, pem, spki } from "../verify/keys/keys.js";
 import { append, bitcoin, detached, hex, pending, prepend } from "../verify/ots/otsbytes.js";
 import { mutateBytes, mutateText, mutateValue, nastyText } from "./mutate.js";
+import { noteTargets } from "./notetargets.js";
 
 /** CPU milliseconds for one input of at most 256 KiB: some hundred times the time of the slowest. */
 const TIME_MS = 1_500;
@@ -152,6 +153,7 @@ export async function loadTargets(dist: string): Promise<Target[]> {
   const readQuery = textReader(LogQuery);
 
   return [
+    ...(await noteTargets(module, attempt)),
     {
       name: "imported entries",
       isJson: true,

@@ -195,6 +195,8 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     return { params: { request_id }, body: { decision: "decline", reason: "no" }, token: target.token };
   },
   "GET /api/v1/log/attestation-requests": (_, { signer: { fingerprint } }) => ({ params: { requester: fingerprint } }),
+  "GET /tlog/tile/{level}/{n1}": () => ({ params: { level: "entries", n1: "000" } }),
+  "GET /tlog/tile/{level}/{n1}/{n2}": () => ({ params: { level: 0, n1: "000.p", n2: 2 } }),
   "GET /api/v1/log/audit-trail": (_, { signer: { fingerprint } }) => ({ params: { fingerprint } }),
   "POST /api/v1/inbox/{id}/read": async (world) => {
     const { target } = await request(world);

@@ -75,14 +75,14 @@ export class SchemaValues {
     }
   }
 
-  #object({ properties = {}, required = [], patternProperties }: Document, depth: number): fc.Arbitrary<unknown> {
+  #object({ properties = {}, required = [], additionalProperties }: Document, depth: number): fc.Arbitrary<unknown> {
     const model = Object.fromEntries(
       Object.entries(properties).map(([name, part]) => [name, this.#arbitrary(part, name, depth + 1)]),
     );
     const known = fc.record(model, { requiredKeys: required });
-    const [pattern] = Object.values(patternProperties ?? {});
-    if (!pattern && Object.keys(model).length) return known;
-    const more = pattern ? this.#arbitrary(pattern, "", depth + 1) : jsonValues();
+    const isMap = typeof additionalProperties === "object";
+    if (!isMap && Object.keys(model).length) return known;
+    const more = isMap ? this.#arbitrary(additionalProperties, "", depth + 1) : jsonValues();
     return fc
       .tuple(known, fc.dictionary(texts({ maxLength: 12 }), more, { maxKeys: 4 }))
       .map(([a, b]) => ({ ...b, ...a }));

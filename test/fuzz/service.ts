@@ -199,7 +199,7 @@ class ServiceFuzz {
   /** Sends every operation with a body each kind of JSON that is not an object. Random inputs rarely are. */
   async #sendNoObjects(inputs: Inputs, random: Random): Promise<void> {
     for (const operation of inputs.operations) {
-      if (!operation.document.requestBody) continue;
+      if (!operation.document.requestBody?.required) continue;
       const valid = await inputs.plain(operation, random);
       for (const text of ["null", "[]", "5", '"text"']) {
         const input = { ...valid, body: Buffer.from(text) };

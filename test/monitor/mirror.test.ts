@@ -34,7 +34,10 @@ const manifest = newManifest();
 const signer = newSigner();
 
 beforeAll(async () => {
-  service = await startTestService({ SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S: "0" });
+  service = await startTestService({
+    SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S: "0",
+    SERVICE_CHECKPOINT_INTERVAL_S: "1",
+  });
   const attested = await service.post("/attestations", submission(signer, manifest));
   expect(attested.status).toBe(200);
   pair = await newPair(service);
@@ -94,6 +97,21 @@ describe("reading", () => {
     }
   });
 
+  test("so is the log as other tools read it: key, checkpoint, tiles and bundles", async () => {
+    const shown = async () => (await service.send("GET", "/tlog/checkpoint")).text;
+    const size = await service.entryCount();
+    await expect.poll(shown, { interval: 50, timeout: 10_000 }).toContain(`\n${size}\n`);
+    await monitor.round();
+    for (const path of ["vkey", "checkpoint", "tile/0/000", "tile/1/000.p/1", "tile/entries/001.p/3"]) {
+      const theirs = await service.send("GET", `/tlog/${path}`);
+      await expect
+        .poll(async () => (await mirror.send("GET", `/tlog/${path}`)).text, { timeout: 5_000 })
+        .toBe(theirs.text);
+    }
+    const { vkey } = (await mirror.send("GET", "/readyz")).body;
+    expect(`${vkey}\n`).toBe((await service.send("GET", "/tlog/vkey")).text);
+  });
+
   test("/health and /readyz say that it is a mirror", async () => {
     expect((await mirror.get("/health")).body).toEqual({ status: "ok", version: expect.any(String), read_only: true });
     expect((await service.get("/health")).body).toEqual({ status: "ok", version: expect.any(String) });
@@ -133,7 +151,7 @@ test("writing, signing in and private rows: 403 with a reason, for any request",
   let refused = 0;
   for (const [path, operations] of Object.entries<Record<string, unknown>>(document.paths))
     for (const method of Object.keys(operations)) {
-      if (method === "get" || open.includes(path)) continue;
+      if (["get", "head"].includes(method) || open.includes(path)) continue;
       const reply = await mirror.send(method.toUpperCase(), path.replace(/\{(\w+)\}/g, "1"), { body: '{"a":' });
       expectProblem(reply, 403, "forbidden");
       expect(reply.body.detail).toContain("read-only mirror");
@@ -144,7 +162,10 @@ test("writing, signing in and private rows: 403 with a reason, for any request",
 });
 
 test("there is no private key, and none is needed", () => {
-  expect(readdirSync(folder.mirror).sort()).toEqual(["checkpoint.txt", "log", "operator.pub.pem"]);
+  expect(readdirSync(folder.mirror).sort()).toEqual([
+    ...["checkpoint.txt", "log", "operator.pub.pem"],
+    ...["tlog-checkpoint.txt", "tlog.vkey"],
+  ]);
 });
 
 test("what the monitor writes meanwhile is picked up", async () => {

@@ -42,6 +42,8 @@ test("every entry and head is asked for once, and then one page again", async ()
     "/log/operator-key",
     "/log/operator-key",
     "/log/checkpoint",
+    "/tlog/vkey",
+    "/tlog/checkpoint",
     "/log/sth",
     "/log/heads?from=1&limit=1000",
     ...pages(1, 5),
@@ -52,8 +54,15 @@ test("every entry and head is asked for once, and then one page again", async ()
   ]);
   expect([monitor.size, await monitor.newestHead()]).toEqual([SIZE, (await long.get("/log/sth")).body]);
   await monitor.round();
-  const [key, note, head, page, heads, ...more] = asked();
-  expect([key, note, head, more]).toEqual(["/log/operator-key", "/log/checkpoint", "/log/sth", []]);
+  const [key, note, vkey, checkpoint, head, page, heads, ...more] = asked();
+  expect([key, note, vkey, checkpoint, head, more]).toEqual([
+    "/log/operator-key",
+    "/log/checkpoint",
+    "/tlog/vkey",
+    "/tlog/checkpoint",
+    "/log/sth",
+    [],
+  ]);
   const number = Number(/^\/log\?page=(\d+)&per_page=200$/.exec(page!)![1]);
   const limit = Math.min(200, SIZE - 200 * (number - 1));
   expect(heads).toBe(`/log/heads?from=${200 * (number - 1) + 1}&limit=${limit}`);
@@ -78,7 +87,7 @@ test("with --audit everything is fetched again, and the progress is shown", asyn
     ["audit", 200, 210],
     ["audit", 210, 210],
   ]);
-  expect(asked().slice(3)).toEqual([
+  expect(asked().slice(5)).toEqual([
     "/log?page=1&per_page=200",
     "/log/heads?from=1&limit=200",
     "/log?page=2&per_page=200",

@@ -9,10 +9,13 @@ import { pino } from "pino";
 import Type from "typebox";
 import { afterAll } from "vitest";
 import { type OperatorKey, operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
+import { CheckpointPublisher } from "#cairnlog/engine/log/lens/publisher.js";
 import { Checkpoints, defaultLogName } from "#cairnlog/engine/log/tree/checkpoints.js";
 import { openRegistry, type Registry } from "#cairnlog/engine/registry/registry.js";
 import { DEFAULT_MIN_FREE_BYTES } from "#cairnlog/engine/store/room.js";
+import { formatVkey } from "#cairnlog/engine/verify/index.js";
 import { Anchoring, type AnchoringOptions } from "#cairnlog/server/anchoring/anchoring.js";
 import { HttpServer } from "#cairnlog/server/http/app.js";
 import { Gate } from "#cairnlog/server/http/gate.js";
@@ -98,7 +101,18 @@ export async function startControlled(
   const chosen = await chooseTransport(WANTED_TRANSPORT);
   const anchoring = new Anchoring({ log: registry.log, logger: pino({ level: "silent" }), clock, ...calendars });
   const checkpoints = new Checkpoints(registry.log, operator, defaultLogName(operator.fingerprint));
-  const services = { metrics, readiness, anchoring, checkpoints };
+  const publisher = new CheckpointPublisher({
+    log: registry.log,
+    origin: `${defaultLogName(operator.fingerprint)}/tlog`,
+    signer: algorithm === "ed25519" ? key : operatorKey(generatePrivateKey("ed25519")),
+    file: join(dataDir, "tlog-checkpoint.txt"),
+    intervalMs: 0,
+    told: () => {},
+  });
+  await publisher.open();
+  publisher.start();
+  const tlog = { vkey: formatVkey(publisher.key), checkpoint: () => publisher.newest(), witnesses: () => [] };
+  const services = { metrics, readiness, anchoring, checkpoints, tlog };
   const served = routeTable(registry, services, chosen, { sessions, gate }).filter(
     ({ path }) => path !== "/api/v1/openapi.json" && !path.startsWith("/docs"),
   );
@@ -109,6 +123,7 @@ export async function startControlled(
       done();
     },
   });
+  const logger = pino({ level: "trace" }, sink);
   const http = new HttpServer({
     transport: chosen.transport,
     routes: [...routes, ...descriptionRoutes(routes)],
@@ -117,13 +132,14 @@ export async function startControlled(
     bounds: { maxBodyBytes: 1 << 20, maxPendingBytes: 1 << 26, requestTimeoutSeconds: 30, maxConnections: 1000 },
     tls: null,
     measures,
-    logger: pino({ level: "trace" }, sink),
+    logger,
   });
   metrics.watchFronts(async () => [{ thread: "writer", figures: measures.figures(http), lateness: null }]);
   const port = await http.listen("127.0.0.1", 0);
   const close = async () => {
     await anchoring.stop();
     await http.close();
+    await publisher.stop();
     await registry.close();
     await pool.close();
   };
@@ -135,9 +151,12 @@ export async function startControlled(
     address,
     url,
     transport: chosen.transport.name,
+    metricsUrl: null,
     operatorFingerprint,
     dataDir,
     registry,
+    logger,
+    renewCertificate: async () => null,
     failed: new Promise(() => {}),
     close,
   });

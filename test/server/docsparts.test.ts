@@ -36,7 +36,7 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
       next: { $ref: "#/components/schemas/Thing" },
       flag: { const: true },
       when: { type: "string", format: "date-time", pattern: "^2" },
-      counts: { patternProperties: { ".*": { type: "integer" } } },
+      counts: { additionalProperties: { type: "integer" } },
       any: {},
     },
   },
@@ -49,7 +49,9 @@ test.each<[Schema, string]>([
   [{ const: false }, "false"],
   [{ enum: ["a", 1] }, "a | 1"],
   [{ type: "array", items: { type: "array", items: { type: "string" } } }, "array of array of string"],
-  [{ patternProperties: { ".*": { type: "integer" } } }, "map to integer"],
+  [{ type: "object", additionalProperties: { type: "integer" } }, "map to integer"],
+  [{ type: "object", additionalProperties: true }, "any object"],
+  [{ type: "object", additionalProperties: true, properties: {} }, "object"],
   [{ type: "string", format: "date-time" }, "string (date-time)"],
   [{}, "anything"],
 ])("the type %j reads %s", (schema, expected) => {
@@ -174,14 +176,16 @@ const curlOf = (...parts: Parameters<typeof place>) =>
     .exec(operationHtml(place(...parts)).text)![1]!
     .replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)));
 const json = (example: unknown) => ({
-  requestBody: { description: "It.", content: { "application/json": { schema: {}, example } } },
+  requestBody: { required: true, description: "It.", content: { "application/json": { schema: {}, example } } },
 });
+const optional = { requestBody: { ...json({}).requestBody, required: false } };
 const SESSION = [{ session: [] }];
 const BYTES = { 200: { description: "Bytes.", content: { "application/octet-stream": { schema: {} } } } };
 
 test.each<[string, string, Parameters<typeof place>]>([
   ["reads", 'curl "$SERVER/x"', [{}, "get", "/x"]],
   ["writes without a body", 'curl "$SERVER/x" \\\n  -X POST', [{}, "post", "/x"]],
+  ["may leave its body out", 'curl "$SERVER/x" \\\n  -X POST', [optional, "post", "/x"]],
   [
     "removes",
     'curl "$SERVER/x" \\\n  -X DELETE \\\n  -H "Authorization: Bearer $TOKEN"',
@@ -206,7 +210,9 @@ test.each<[string, string, Parameters<typeof place>]>([
 
 test("a body is described, by its members as they are to be sent", () => {
   const content = { "application/json": { schema: { $ref: "#/components/schemas/Thing" }, example: { id: 2 } } };
-  const { text } = operationHtml(place({ requestBody: { description: "What to `send`.", content } }, "post", "/x"));
+  const { text } = operationHtml(
+    place({ requestBody: { required: true, description: "What to `send`.", content } }, "post", "/x"),
+  );
   // The example is in the request.
   expect(read(text)).toContain(`Body What to send . application/json Thing ${MEMBERS("in")} Request curl`);
 });
@@ -236,14 +242,21 @@ test("the page: areas in order with their operations, headers, refusals and sche
     paths: {
       "/api/v1/two": {
         post: place({
-          requestBody: { description: "In.", content: { "application/json": { schema: { $ref: "#/x/Thing" } } } },
+          requestBody: {
+            required: true,
+            description: "In.",
+            content: { "application/json": { schema: { $ref: "#/x/Thing" } } },
+          },
         }).operation,
       },
-      "/one": { get: { ...place({}).operation, operationId: "one", tags: ["First area"], summary: "Gets one" } },
+      "/one": {
+        get: { ...place({}).operation, operationId: "one", tags: ["First area"], summary: "Gets one" },
+        head: { ...place({}).operation, operationId: "none", tags: ["First area"], summary: "Gets nothing" },
+      },
     },
     components: {
       schemas: { Thing: SCHEMAS.Thing!, Bare: { type: "string" } },
-      responses: { Gone: problem },
+      responses: { Gone: problem, HeadGone: { description: "Gone, without its body. It was there." } },
       headers: { ETag: { description: "A `tag`.", example: '"x"' } },
       securitySchemes: { session: { description: "About sessions." } },
     },

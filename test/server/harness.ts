@@ -101,8 +101,8 @@ export class TestService {
 
   /** The service's own OpenAPI document, against which every answer is checked. */
   async contract(): Promise<Contract> {
-    this.#contract ??= fetch(`${this.url}/api/v1/openapi.json`).then(
-      async (response) => new Contract(await response.json()),
+    this.#contract ??= fetch(`${this.url}/api/v1/openapi.json`).then(async (response) =>
+      Contract.of(await response.text()),
     );
     return this.#contract;
   }

@@ -9,8 +9,9 @@ import { type SoakReport, soak } from "./soak.js";
 
 const help = `npm run soak -- [OPTIONS]
 
-Measures how many requests a second the service takes, sends 70 % of that over all routes that write, restarts it now and
-then, and fails if memory or descriptors rise between restarts. Needs Linux, for /proc.
+Measures how many requests a second the service takes, sends 70 % of that: a mixed load over all routes that write, and
+attestations and reads in volume. Restarts it now and then, and fails if memory or descriptors rise between restarts.
+Needs Linux, for /proc.
 
 Options:
   --minutes N    How long; default 30.
@@ -56,7 +57,7 @@ function picture({ samples, capacity, requests, restarts }: SoakReport): string 
     { title: "Descriptors", series: [series("open", ({ descriptors }) => descriptors)] },
     { title: "Requests a second", series: [series("answered", ({ perSecond }) => perSecond)] },
     {
-      title: "Latency, ms",
+      title: "Latency of the mixed load, ms",
       logarithmic: true,
       series: [series("p50", ({ p50 }) => p50), series("p99", ({ p99 }) => p99)],
     },
@@ -65,7 +66,7 @@ function picture({ samples, capacity, requests, restarts }: SoakReport): string 
   const load = `${requests} requests at 70 % of ${capacity.toFixed(0)} a second, ${restarts} restarts`;
   const machine = `${cpus()[0]?.model ?? "unknown"}, ${availableParallelism()} CPUs, Node ${process.version}`;
   return draw({
-    title: "Steady mixed load over all routes that write",
+    title: "Steady load: all routes that write, and attestations and reads in volume",
     notes: [load, machine],
     xLabel: "minutes",
     panels,

@@ -11,6 +11,8 @@ import { Random } from "../reliability/random.js";
 import { newSigner } from "../server/signers.js";
 import { type RunningService, scratchFolder, startService } from "../service.js";
 import { drifts, type Sample } from "./drift.js";
+import { Pace } from "./pace.js";
+import { type Answered, Volume } from "./volume.js";
 
 const WORKERS = 16;
 /** Fraction of the measured capacity of the service. */
@@ -54,34 +56,21 @@ class SamplingLedger extends Ledger {
 /** Sends at most `rate` requests a second, and measures each. */
 class PacedConnection extends Connection {
   readonly #pace: Pace;
+  readonly #latencies: number[];
 
-  constructor(url: string, ledger: Ledger, pace: Pace) {
+  /** @param latencies takes the milliseconds of each request */
+  constructor(url: string, ledger: Ledger, pace: Pace, latencies: number[]) {
     super(url, ledger);
     this.#pace = pace;
+    this.#latencies = latencies;
   }
 
   override async send(path: string, body: object | null, expectation?: Expectation) {
     await this.#pace.turn();
     const started = performance.now();
     const answer = await super.send(path, body, expectation);
-    this.#pace.latencies.push(performance.now() - started);
+    this.#latencies.push(performance.now() - started);
     return answer;
-  }
-}
-
-class Pace {
-  /** Maximum requests a second. */
-  rate = Number.POSITIVE_INFINITY;
-  latencies: number[] = [];
-  requests = 0;
-  #next = 0;
-
-  async turn(): Promise<void> {
-    const now = performance.now();
-    // Requests that could not be sent in time are not sent later, so that the load is steady.
-    this.#next = Math.max(now, this.#next + 1000 / this.rate);
-    if (this.#next > now) await sleep(this.#next - now);
-    this.requests++;
   }
 }
 
@@ -97,12 +86,22 @@ export async function soak({ seed, seconds, restarts: planned, progress, signal 
   const scene: Scene = { ledger, watched: newSigner(), submitted: [], hookUrl, operator: null };
   const crew = new Crew(scene, WORKERS);
   const pace = new Pace();
+  const latencies: number[] = [];
+  const volume = new Volume();
   const report: SoakReport = { seed, capacity: 0, requests: 0, restarts: 0, samples: [], problems: [] };
   const environment = { LOG_LEVEL: "fatal", SERVICE_WEBHOOK_ALLOW_PRIVATE: "on", SERVICE_OTS_CALENDARS: outside.url };
   const file = (name: string) => readFileSync(join(folder.path, name), "utf8");
   let service = await startService(folder.path, environment);
+  /** Requests that were answered to the volume. */
+  let answered = 0;
+  const count = (taken: Answered): number => {
+    for (const [status, times] of Object.entries(taken.refused))
+      report.problems.push(`a request of the volume was answered ${status}, ${times} times`);
+    answered += taken.answered;
+    return taken.answered;
+  };
   try {
-    let connection = new PacedConnection(service.url, ledger, pace);
+    let connection = new PacedConnection(service.url, ledger, pace, latencies);
     scene.operator = operatorSigner(file("operator.pem"));
     await subscribeTo(scene, connection);
     const monitor = new Monitor(file("operator.pub.pem"));
@@ -112,13 +111,17 @@ export async function soak({ seed, seconds, restarts: planned, progress, signal 
       crew.work(connection, random.fork()).catch((error: Error) => {
         failure ??= error;
       });
+    await volume.start(service.url, random.below(2 ** 32));
     let working = load();
     const capacityOver = Date.now() + Math.min(CAPACITY_SECONDS, seconds / 4) * 1000;
     const before = pace.requests;
     const measured = performance.now();
     while (Date.now() < capacityOver && !failure) await sleep(100);
-    report.capacity = ((pace.requests - before) * 1000) / (performance.now() - measured);
-    pace.rate = SHARE * report.capacity;
+    const perSecond = 1000 / (performance.now() - measured);
+    const [mixedRate, volumeRate] = [(pace.requests - before) * perSecond, count(await volume.take()) * perSecond];
+    report.capacity = mixedRate + volumeRate;
+    pace.rate = SHARE * mixedRate;
+    await volume.pace(SHARE * volumeRate);
 
     const started = performance.now();
     const elapsed = () => (performance.now() - started) / 1000;
@@ -126,21 +129,28 @@ export async function soak({ seed, seconds, restarts: planned, progress, signal 
     let restarts = 0;
     for (let n = 1; n <= SAMPLES && !failure && !signal?.aborted; n++) {
       await sleep(Math.max(0, (n * interval - elapsed()) * 1000));
-      report.samples.push(takeSample(service, folder.path, restarts, elapsed(), interval, pace));
+      const ofVolume = count(await volume.take());
+      const times = latencies.splice(0);
+      const requests = pace.requests + answered;
+      const sample = takeSample(service, folder.path, restarts, elapsed(), times);
+      report.samples.push({ ...sample, requests, perSecond: (times.length + ofVolume) / interval });
       progress?.(elapsed());
       if (n % Math.floor(SAMPLES / (planned + 1)) !== 0 || restarts === planned) continue;
+      count(await volume.stop());
       connection.isStopping = true;
       const exitCode = await service.stop();
       if (exitCode !== 0) report.problems.push(`the service stopped with exit code ${exitCode}`);
       await working;
       service = await startService(folder.path, environment);
-      connection = new PacedConnection(service.url, ledger, pace);
+      connection = new PacedConnection(service.url, ledger, pace, latencies);
       crew.renew();
       restarts++;
+      await volume.start(service.url, random.below(2 ** 32));
       working = load();
     }
+    count(await volume.stop());
     report.restarts = restarts;
-    report.requests = pace.requests;
+    report.requests = pace.requests + answered;
     if (failure) report.problems.push((failure as Error).stack ?? String(failure));
     connection.isStopping = true;
     if ((await service.stop()) !== 0) report.problems.push("the service does not stop as it should");
@@ -153,26 +163,25 @@ export async function soak({ seed, seconds, restarts: planned, progress, signal 
     report.problems.push(...drifts(report.samples, "descriptors", DESCRIPTORS.share, DESCRIPTORS.slack));
   } finally {
     service.process.kill("SIGKILL");
+    await volume.close();
     await outside.close();
     folder.remove();
   }
   return report;
 }
 
-/** The process as Linux sees it, and the clients' measurements since the last sample. */
+/** The process as Linux sees it, and what clients measured since the last sample. @param times milliseconds */
 function takeSample(
   service: RunningService,
   dataDir: string,
   restarts: number,
   at: number,
-  interval: number,
-  pace: Pace,
-): Sample {
+  times: number[],
+): Omit<Sample, "requests" | "perSecond"> {
   const { pid } = service.process;
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const kibibytes = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]);
-  const sorted = pace.latencies.sort((a, b) => a - b);
-  pace.latencies = [];
+  const sorted = times.sort((a, b) => a - b);
   return {
     at,
     service: restarts,
@@ -182,7 +191,5 @@ function takeSample(
     disk: statSync(join(dataDir, "log", "data.mdb")).blocks * 512,
     p50: quantile(sorted, 0.5),
     p99: quantile(sorted, 0.99),
-    perSecond: sorted.length / interval,
-    requests: pace.requests,
   };
 }

@@ -2,7 +2,7 @@
 // for single nodes that are left over.
 import { DIGITS, INITIAL } from "./constants";
 import { NODE, PAIR } from "./layout";
-import { LEAF_V1, LEAF_V2, NODE_V1, NODE_V2, SCHEDULE } from "./padding";
+import { LEAF_V1, LEAF_V2, NODE_RFC6962, NODE_V1, NODE_V2, SCHEDULE } from "./padding";
 import { compress, compressPrepared } from "./rounds-x1";
 
 const STATE: usize = memory.data(32, 16);
@@ -64,6 +64,20 @@ export function nodes(from: usize, to: usize, count: i32, version: i32): void {
     expand(from + NODE, carry, version);
     compress(STATE, WORDS);
     finish(from + PAIR - 1, NODE_V1, NODE_V2, version, to);
+    from += PAIR;
+    to += NODE;
+  }
+}
+
+/** Nodes of RFC 6962, 2.1: the hash of 0x01 and of the 64 bytes of both children, as bytes. */
+export function rfc6962Nodes(from: usize, to: usize, count: i32): void {
+  for (; count > 0; count--) {
+    reset();
+    store<u32>(WORDS, (bswap(load<u32>(from)) >> 8) | 0x01000000);
+    for (let i: usize = 4; i < 64; i += 4) store<u32>(WORDS + i, bswap(load<u32>(from + i - 1)));
+    compress(STATE, WORDS);
+    compressPrepared(STATE, NODE_RFC6962 + load<u8>(from + PAIR - 1) * SCHEDULE);
+    writeDigest(STATE, to);
     from += PAIR;
     to += NODE;
   }

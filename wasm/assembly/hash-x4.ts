@@ -1,15 +1,15 @@
 // Leaves and nodes in groups of four, one in each 32-bit lane, two groups at a time. Hex digits exist only here,
 // between load and compression.
 import { DIGITS } from "./constants";
-import { leaves as leavesX1, nodes as nodesX1 } from "./hash-x1";
+import { leaves as leavesX1, nodes as nodesX1, rfc6962Nodes as rfc6962NodesX1 } from "./hash-x1";
 import { NODE, PAIR } from "./layout";
-import { LEAF_V1, LEAF_V2, NODE_V1, NODE_V2, SCHEDULE } from "./padding";
+import { LEAF_V1, LEAF_V2, NODE_RFC6962, NODE_V1, NODE_V2, SCHEDULE } from "./padding";
 import { begin, compress, compressPrepared, SCHEDULE_BYTES, stateWord } from "./rounds-x4";
 
 /** The two groups' blocks. */
 const WORDS: usize = memory.data(2 * 1024, 16);
 
-/** The schedule of the last block: version 1's, the same in all lanes, or gathered for four digits of version 2. */
+/** The schedule of the last block: version 1's, the same in all lanes, or gathered for the four operands. */
 const LEAF_V1_X4: usize = memory.data(1024, 16);
 const NODE_V1_X4: usize = memory.data(1024, 16);
 const GATHERED: usize = memory.data(2 * 1024, 16);
@@ -114,12 +114,12 @@ function expandFirst(group: usize, from: usize, stride: usize, version: i32, dom
   v128.store(words, v128.or(v128.and(v128.load(words), i32x4.splat(0xffffff)), i32x4.splat(domain << 24)));
 }
 
-/** Schedules of a group's four last blocks, chosen by their last digits and laid side by side. */
-function gather(group: usize, lastByte: usize, stride: usize, table: usize): void {
-  let a = table + (load<u8>(lastByte) & 15) * SCHEDULE;
-  let b = table + (load<u8>(lastByte + stride) & 15) * SCHEDULE;
-  let c = table + (load<u8>(lastByte + 2 * stride) & 15) * SCHEDULE;
-  let d = table + (load<u8>(lastByte + 3 * stride) & 15) * SCHEDULE;
+/** Schedules of a group's four last blocks, chosen by the bits `mask` of their last bytes and laid side by side. */
+function gather(group: usize, lastByte: usize, stride: usize, table: usize, mask: usize): void {
+  let a = table + (load<u8>(lastByte) & mask) * SCHEDULE;
+  let b = table + (load<u8>(lastByte + stride) & mask) * SCHEDULE;
+  let c = table + (load<u8>(lastByte + 2 * stride) & mask) * SCHEDULE;
+  let d = table + (load<u8>(lastByte + 3 * stride) & mask) * SCHEDULE;
   const gathered = GATHERED + group * SCHEDULE_BYTES;
   for (let to = gathered; to < gathered + SCHEDULE_BYTES; to += 64) {
     transpose(v128.load(a), v128.load(b), v128.load(c), v128.load(d), to, 16);
@@ -151,9 +151,13 @@ function finish(groups: usize, from: usize, size: usize, v1: usize, v2: usize, v
   if (version == 1) {
     compressPrepared(groups, v1, v1);
   } else {
-    for (let g: usize = 0; g < groups; g++) gather(g, from + (4 * g + 1) * size - 1, size, v2);
+    for (let g: usize = 0; g < groups; g++) gather(g, from + (4 * g + 1) * size - 1, size, v2, 15);
     compressPrepared(groups, GATHERED, GATHERED + SCHEDULE_BYTES);
   }
+  writeDigests(groups, to);
+}
+
+function writeDigests(groups: usize, to: usize): void {
   for (let g: usize = 0; g < groups; g++) {
     transpose(bigEndian(g, 0), bigEndian(g, 1), bigEndian(g, 2), bigEndian(g, 3), to, NODE);
     transpose(bigEndian(g, 4), bigEndian(g, 5), bigEndian(g, 6), bigEndian(g, 7), to + 16, NODE);
@@ -198,4 +202,43 @@ export function nodes(from: usize, to: usize, count: i32, version: i32): void {
     count -= 4 * <i32>groups;
   }
   if (count == 1) nodesX1(from, to, 1, version);
+}
+
+/**
+ * The first block of a node of RFC 6962 in every lane of a group, in WORDS: 0x01, then all bytes of the operand but the
+ * last. So each load begins one byte before its words.
+ */
+function expandRfc6962(group: usize, from: usize): void {
+  const words = WORDS + group * SCHEDULE_BYTES;
+  const order = i8x16(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
+  from--;
+  for (let to = words; to < words + 256; to += 64) {
+    transpose(
+      i8x16.swizzle(v128.load(from), order),
+      i8x16.swizzle(v128.load(from + PAIR), order),
+      i8x16.swizzle(v128.load(from + 2 * PAIR), order),
+      i8x16.swizzle(v128.load(from + 3 * PAIR), order),
+      to,
+      16,
+    );
+    from += 16;
+  }
+  v128.store(words, v128.or(v128.and(v128.load(words), i32x4.splat(0xffffff)), i32x4.splat(0x01000000)));
+}
+
+/** Nodes of RFC 6962, 2.1; up to 64 bytes past the last result are overwritten too. */
+export function rfc6962Nodes(from: usize, to: usize, count: i32): void {
+  while (count > 1) {
+    const groups = groupsFor(count);
+    begin();
+    for (let g: usize = 0; g < groups; g++) expandRfc6962(g, from + 4 * g * PAIR);
+    compress(groups, WORDS);
+    for (let g: usize = 0; g < groups; g++) gather(g, from + (4 * g + 1) * PAIR - 1, PAIR, NODE_RFC6962, 255);
+    compressPrepared(groups, GATHERED, GATHERED + SCHEDULE_BYTES);
+    writeDigests(groups, to);
+    from += 4 * groups * PAIR;
+    to += 4 * groups * NODE;
+    count -= 4 * <i32>groups;
+  }
+  if (count == 1) rfc6962NodesX1(from, to, 1);
 }

@@ -1,5 +1,6 @@
-// The last block of a leaf or node is padding: all of it in version 1, all but the last hex digit in version 2. So one
-// and sixteen such blocks exist, and their schedules, round constants added, are made once, at instantiation.
+// The last block of a leaf or node is padding: all of it in version 1, all but the last hex digit in version 2, all but
+// the last byte in RFC 6962. So 1, 16 and 256 such blocks exist, and their schedules, round constants added, are made
+// once, at instantiation.
 import { DIGITS, K } from "./constants";
 import { sigma0, sigma1 } from "./rounds-x1";
 
@@ -12,6 +13,8 @@ export const NODE_V1: usize = memory.data(256, 16);
 /** Version 2: sixteen schedules each, by the last hex digit of the operand. */
 export const LEAF_V2: usize = memory.data(16 * 256, 16);
 export const NODE_V2: usize = memory.data(16 * 256, 16);
+/** RFC 6962: 256 schedules for nodes, by the last byte of the operand. */
+export const NODE_RFC6962: usize = memory.data(256 * 256, 16);
 
 /** Writes the schedule of the block that has `first`, then zeros, then the message length in bits. */
 function prepare(first: u32, bits: u32, to: usize): void {
@@ -30,4 +33,7 @@ for (let digit: usize = 0; digit < 16; digit++) {
   const first = ((<u32>load<u8>(DIGITS + digit)) << 24) | 0x00800000;
   prepare(first, 65 * 8, LEAF_V2 + digit * SCHEDULE);
   prepare(first, 129 * 8, NODE_V2 + digit * SCHEDULE);
+}
+for (let byte: usize = 0; byte < 256; byte++) {
+  prepare((<u32>byte << 24) | 0x00800000, 65 * 8, NODE_RFC6962 + byte * SCHEDULE);
 }

@@ -1,6 +1,6 @@
 // Entry of the scalar kernel: the twin for machines without SIMD, the same result bit for bit.
 import { extendTree } from "./extend";
-import { leaves, nodes } from "./hash-x1";
+import { leaves, nodes, rfc6962Nodes } from "./hash-x1";
 import { INPUT, OUTPUT } from "./layout";
 
 export { CAPACITY, INPUT, OUTPUT } from "./layout";
@@ -15,6 +15,11 @@ export function hashLeaves(count: i32, version: i32): void {
 /** Parents of `count` pairs of nodes in INPUT, to OUTPUT. */
 export function hashNodes(count: i32, version: i32): void {
   nodes(INPUT, OUTPUT, count, version);
+}
+
+/** Parents of `count` pairs of nodes in INPUT as RFC 6962 hashes them, to OUTPUT. */
+export function hashRfc6962(count: i32): void {
+  rfc6962Nodes(INPUT, OUTPUT, count);
 }
 
 /** See `extendTree`. */

@@ -1,8 +1,9 @@
 /** The operator key, as a small interface: it signs tree heads, and its fingerprint identifies the log. */
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
+import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { CairnlogError } from "../../error.js";
 import { flushFolders } from "../../flush.js";
+import { makeFolders } from "../../folders.js";
 import type { KeyAlgorithm } from "../../verify/keys/publickey.js";
 import { pack, unpack } from "../pool/packing.js";
 import type { Pool } from "../pool/pool.js";
@@ -101,7 +102,7 @@ export function openOperatorKey(path: string, pool?: Pool): OperatorKey {
 function createKeyFile(path: string): string {
   const pem = generatePrivateKey("ed25519");
   try {
-    mkdirSync(dirname(path), { recursive: true });
+    makeFolders(dirname(path));
     writeKeyFile(path, pem);
   } catch (cause) {
     throw new CairnlogError("storage-failed", `No operator key could be created at ${path}.`, { cause });

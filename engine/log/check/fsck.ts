@@ -16,10 +16,13 @@ import { DERIVED_TABLES, FORMAT, HASH, type Key, PRIVATE_TABLES, type TableName 
 import { openStore, type Store } from "../../store/store.js";
 import { canonicalTimestamp, ENTRY_MEMBERS, type Entry } from "../../verify/entry.js";
 import { isObject, objectOf } from "../../verify/json/shape.js";
+import type { Checkpoint } from "../../verify/tlog/checkpoint.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
+import { lensFaults } from "../lens/check.js";
 import type { Operators } from "../operator/operators.js";
 import { EntryReader } from "../read/reader.js";
 import type { Frontier } from "../tree/frontier.js";
+import { publishedTile } from "../tree/tiles.js";
 import { Tree } from "../tree/tree.js";
 import type { Projection } from "../write/projection.js";
 import { checkAnchors } from "./anchor-check.js";
@@ -64,6 +67,8 @@ export interface LogCheckOptions {
   readonly privateChecks?: readonly PrivateCheck[];
   /** The newest head that was shown, as `readPublishedHead` returns it: the log must reach at least this size. */
   readonly published?: TreeHead | undefined;
+  /** The newest checkpoint of the RFC 6962 tree that was shown: the log must make its root. */
+  readonly checkpoint?: Checkpoint | undefined;
   /** Leaves the postings out, whose file is damaged. */
   readonly skipsPostings?: boolean;
   readonly pool: Pool;
@@ -141,6 +146,7 @@ async function checkWith(store: Store, scratch: Store, scratchPath: string, opti
   for (const { id, tree_size, message } of verified.errors)
     findings.add("entries", `${id === null ? `tree size ${tree_size}` : `entry ${id}`}: ${message}`);
   checkPublished(trees, size, options.published, findings);
+  if (!findings.counts.entries) await checkLens(store, trees, size, options, findings);
   if (!isComplete) return findings.report(size);
 
   for (const table of DERIVED_TABLES)
@@ -265,6 +271,20 @@ function applyReadable(replay: Replay, index: number): void {
   } catch {
     // A damaged payload may be any object.
   }
+}
+
+/** If entries are damaged, their tree proves nothing. */
+async function checkLens(
+  store: Store,
+  trees: Trees,
+  size: number,
+  { checkpoint, skipsPostings, signal }: LogCheckOptions,
+  findings: Findings,
+): Promise<void> {
+  const tile = (_: 2, level: 0, index: number, width: number) => publishedTile(trees[2], size, { level, index, width });
+  const faults = await lensFaults({ size, tile }, skipsPostings ? null : store.lens, checkpoint, signal);
+  for (const sentence of faults.nodes) findings.add("derived", sentence);
+  for (const sentence of faults.checkpoint) findings.add("entries", sentence);
 }
 
 function checkPublished(trees: Trees, size: number, head: TreeHead | undefined, findings: Findings): void {

@@ -3,6 +3,7 @@
  * of each run. If all are found and the numbers are equal, the run holds exactly these postings, in the right order.
  */
 import { mayContain } from "../../store/postings/bloom.js";
+import type { PostingTables } from "../../store/postings/contract.js";
 import {
   BLOCK_RECORDS,
   blocksOf,
@@ -12,7 +13,6 @@ import {
   type Run,
   RunReader,
 } from "../../store/postings/runs.js";
-import type { PostingTables } from "../../store/postings/tables.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import { BLOOM_KINDS, POSTING } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";

@@ -9,11 +9,12 @@
  * If we crash here: no file that the last manifest names is changed before the new manifest has replaced it, so the
  * previous backup stays intact.
  */
-import { chmodSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { importPublicKey } from "../../crypto/keys/spki.js";
 import { CairnlogError } from "../../error.js";
 import { flushFolders } from "../../flush.js";
+import { makeFolders } from "../../folders.js";
 import { rowLine } from "../../journal/rows.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
 import type { LogMeta } from "../../store/rows.js";
@@ -75,7 +76,7 @@ export async function backUp(options: BackupOptions): Promise<{ readonly manifes
   let moment: Moment;
   try {
     store.pin();
-    mkdirSync(to, { recursive: true, mode: 0o700 });
+    makeFolders(to, 0o700);
     chmodSync(to, 0o700);
     flushFolders(to);
     removeDrafts(to);

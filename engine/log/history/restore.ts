@@ -7,11 +7,12 @@
  *
  * If we crash here: the log is built beside its place and gets its name when it is complete and on disk.
  */
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Pool } from "../../crypto/pool/pool.js";
 import { CairnlogError } from "../../error.js";
 import { flushFolders } from "../../flush.js";
+import { makeFolders } from "../../folders.js";
 import { commitRows, Ledger } from "../../journal/ledger.js";
 import { localJournal } from "../../journal/local.js";
 import { type RecordedChange, readRowLine } from "../../journal/rows.js";
@@ -61,7 +62,10 @@ export interface Restored {
   readonly entries: number;
   /** How many of them came from the mirror. */
   readonly fromMirror: number;
+  /** Fingerprint of the operator key of the restored log. */
   readonly operator: string;
+  /** PEM of the same key. */
+  readonly operatorKey: string;
 }
 
 /**
@@ -83,7 +87,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   checkMayGoOn(manifest, options);
   const building = `${path}.restoring`;
   rmSync(building, { recursive: true, force: true });
-  mkdirSync(dirname(path), { recursive: true });
+  makeFolders(dirname(path));
   try {
     const restored = await build(manifest, operators, building, options);
     renameSync(building, path);
@@ -150,6 +154,7 @@ async function build(
     projection,
     pool,
   });
+  let operatorKey: string;
   try {
     for (const segment of manifest.segments) {
       await addAll(writer, itemsOf(linesOf(from, segment)), manifest.tree_size, options);
@@ -163,6 +168,7 @@ async function build(
       throw new CairnlogError("corrupt-log", "The backup's last entry is not the one that its manifest names.");
     if (mirror !== undefined) await addFromMirror(writer, mirror, options);
     await writer.settled();
+    operatorKey = writer.operators.current.pem;
   } finally {
     await writer.close();
   }
@@ -189,7 +195,7 @@ async function build(
     });
     const row: LogMeta = { ...(store.get("meta", "log") ?? manifest.meta), created_at: manifest.meta.created_at };
     await commit([{ table: "meta", key: "log", row }]);
-    return { entries: size, fromMirror: size - manifest.tree_size, operator: row.key_id };
+    return { entries: size, fromMirror: size - manifest.tree_size, operator: row.key_id, operatorKey };
   } finally {
     await store.close();
   }

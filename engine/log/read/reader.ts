@@ -7,6 +7,7 @@ import { CairnlogError } from "../../error.js";
 import { Lately, Recent } from "../../recent.js";
 import type { Batch } from "../../store/batch.js";
 import type { Place } from "../../store/lmdb/places.js";
+import { HASH } from "../../store/schema.js";
 import type { StoreReader } from "../../store/store.js";
 import type { Entry } from "../../verify/entry.js";
 import type { TreeHead } from "../../verify/tree/treehead.js";
@@ -82,6 +83,20 @@ export class EntryReader {
   digest(index: number): string | undefined {
     const place = this.#glance(index);
     return place?.digest(index - place.firstIndex) ?? this.#read(index, (batch, i) => batch.digest(i));
+  }
+
+  /** Entry hashes of the leaf indexes [from, to), 32 bytes each, in a copy; undefined if one of them is not there. */
+  digests(from: number, to: number): Buffer | undefined {
+    const digests = Buffer.allocUnsafeSlow((to - from) * HASH);
+    for (let index = from; index < to; ) {
+      const batch = this.#keptWith(index) ?? this.#store.batchView(index);
+      if (!batch) return undefined;
+      const first = index - batch.firstIndex;
+      const count = Math.min(to - index, batch.count - first);
+      batch.digests.copy(digests, (index - from) * HASH, first * HASH, (first + count) * HASH);
+      index += count;
+    }
+    return digests;
   }
 
   /** The stored head of a tree size; undefined if there is none. @throws CairnlogError `corrupt-log` */

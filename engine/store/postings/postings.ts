@@ -13,11 +13,11 @@ import { turn } from "../../turns.js";
 import type { RunRow } from "../rows.js";
 import { BLOOM_KINDS } from "../schema.js";
 import { mayContain } from "./bloom.js";
+import type { PostingTables } from "./contract.js";
 import { inMemory, joined, type PostingList, type Segment } from "./lists.js";
 import { mergeRuns } from "./merge.js";
 import { Pace } from "./pace.js";
 import { fencesOf, MAX_INDEX, positionOf, type Run, RunBuilder, RunReader } from "./runs.js";
-import type { PostingTables } from "./tables.js";
 import { TermTable } from "./termtable.js";
 
 /** Entries kept in memory before they become a run. */

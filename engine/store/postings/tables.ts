@@ -12,33 +12,18 @@ import type { Health } from "../lmdb/health.js";
 import { growthOf, Reserve } from "../lmdb/reserve.js";
 import type { Room } from "../room.js";
 import type { RunRow } from "../rows.js";
-import { type BlockSource, fencesOf, type Run } from "./runs.js";
+import type { LensRows, PostingTables } from "./contract.js";
+import { lensRows } from "./lens-table.js";
+import { fencesOf, type Run } from "./runs.js";
 
 /** Rows removed per transaction when clearing up. */
 const CLEANUP_ROWS = 256;
 
-/** The part of the store that `Postings` uses. */
-export interface PostingTables extends BlockSource {
-  /** All live runs, in no particular order. */
-  runs(): Run[];
-  /** Ids of the live runs, including runs whose rows cannot be decoded. */
-  runIds(): number[];
-  /** @throws an error if there is no such row, or if it cannot be decoded */
-  run(id: number): Run;
-  /** Ids for which there are blocks, ascending: of live, unfinished and replaced runs. */
-  filedIds(): number[];
-  writeBlocks(run: number, blocks: readonly [number, Buffer][]): Promise<void>;
-  /** Writes the last blocks and the row of a run and removes the rows that it replaces, in one transaction. */
-  writeRun(run: number, blocks: readonly [number, Buffer][], row: RunRow, replaced: readonly number[]): Promise<void>;
-  /** Removes some blocks of `run`; resolves to whether there are more. */
-  removeBlocks(run: number): Promise<boolean>;
-  /** Removes every run. The next start computes the postings from the entries again. */
-  removeRuns(): Promise<void>;
-}
-
 /** Open tables and their environment. */
 export interface PostingStore {
   readonly tables: PostingTables;
+  /** The nodes of the RFC 6962 lens. They do not follow `pin`: they are only added to, and a reader needs the newest. */
+  readonly lens: LensRows;
   readonly environment: Environment;
   /** All following reads show the moment of the newest commit, until the next call. */
   pin(): void;
@@ -65,9 +50,10 @@ const ADVICE =
 export function openPostings(options: PostingOptions, room: Room, health: Health): PostingStore {
   const { path, mapSize, readOnly, isInspected } = options;
   const advice = isInspected ? null : ADVICE;
-  const environment = openEnvironment({ path, mapSize, maxDbs: 2, readOnly, noSync: false, advice, mustExist: false });
+  const environment = openEnvironment({ path, mapSize, maxDbs: 3, readOnly, noSync: false, advice, mustExist: false });
   const runs: Database<RunRow, number> = environment.openDB({ name: "runs", ...RECORDS });
   const blocks: Database<Buffer, [number, number]> = environment.openDB({ name: "postings", encoding: "binary" });
+  const nodes: Database<Buffer, [number, number]> = environment.openDB({ name: "lens", encoding: "binary" });
   let pinned: Transaction | undefined;
   const at = () => (pinned ? { transaction: pinned } : {});
   const put = (run: number, list: readonly [number, Buffer][]) => {
@@ -126,6 +112,7 @@ export function openPostings(options: PostingOptions, room: Room, health: Health
   };
   return {
     tables,
+    lens: lensRows(environment, nodes, health, write),
     environment,
     pin() {
       const previous = pinned;

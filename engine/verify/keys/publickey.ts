@@ -37,13 +37,14 @@ const RSA_MAX_BITS = 8192;
 const ED25519 = "06032b6570";
 const P256 = "06072a8648ce3d020106082a8648ce3d030107";
 const RSA = "06092a864886f70d0101010500";
+const ED25519_SPKI_PREFIX = fromHex(`302a3005${ED25519}032100`);
 const P256_SPKI_PREFIX = fromHex(`30593013${P256}034200`);
 
 const ACCEPTED = "Accepted are Ed25519, ECDSA on P-256, and RSA of 2048 to 8192 bits with exponent 65537.";
 
 /**
  * Parses and checks one PEM block `PUBLIC KEY`. The text may come from an attacker.
- * @throws CairnlogError `private-key` when a private key was sent; `invalid-key` for anything else that is not exactly
+ * @throws CairnlogError `private-key` for a private key; `invalid-key` for anything else that is not exactly
  *   one acceptable public key.
  */
 export function parsePublicKey(pem: string): PublicKey {
@@ -55,6 +56,19 @@ export function parsePublicKey(pem: string): PublicKey {
   const sent = decodeBase64(body.replace(/\s+/g, ""));
   if (sent === undefined) throw invalidKey("The PEM block does not hold strict base64.");
   const { algorithm, der } = readSpki(sent);
+  return withForms(algorithm, der);
+}
+
+/**
+ * The key of an Ed25519 point in its 32 bytes (RFC 8032 §5.1.2). The bytes may come from an attacker.
+ * @throws CairnlogError `invalid-key` unless they are the canonical encoding of a point of large order
+ */
+export function ed25519PublicKey(point: Uint8Array): PublicKey {
+  checkEd25519Point(point);
+  return withForms("ed25519", concat(ED25519_SPKI_PREFIX, point));
+}
+
+function withForms(algorithm: KeyAlgorithm, der: Uint8Array): PublicKey {
   return { algorithm, der, fingerprint: `sha256:${toHex(kernel.sha256(der))}`, pem: toPem(der) };
 }
 
@@ -159,6 +173,6 @@ function invalidKey(message: string, cause?: unknown): CairnlogError {
 function privateKey(): CairnlogError {
   return new CairnlogError(
     "private-key",
-    "This is a private key. It was sent over the network and must be considered exposed: stop using it, make a new key pair, and send only the public key.",
+    "This is a private key, and a public key is needed here. `openssl pkey -pubout` makes the public key of it.",
   );
 }

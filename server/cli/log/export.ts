@@ -9,7 +9,7 @@ import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Entry } from "../../../engine/verify/index.js";
 import { csvHeader, csvLine } from "../../export/csv.js";
-import { connect, type Service } from "../service.js";
+import { connect, type Service, serverOf } from "../service.js";
 import { printableJson, steerless } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
@@ -39,7 +39,7 @@ Writes entries, oldest first: as NDJSON (one entry a line, as the log serves the
 FILE may be - for standard output.
 
 Options:
-  --server URL             address of the service
+  --server URL             address of the service (default: CAIRNLOG_SERVER)
   --out FILE               a new file
   --format ndjson|csv      default ndjson
   --scope SCOPE            all (default), keys, attestations, endorsements, claims, requests
@@ -52,7 +52,7 @@ Example:
   options: OPTIONS,
   async run(argv) {
     const { values } = readArguments(argv, OPTIONS);
-    const service = connect(required(values.server, "--server"));
+    const service = connect(serverOf(values.server));
     const out = required(values.out, "--out");
     const isCsv = values.format === "csv";
     if (!isCsv && values.format !== "ndjson") throw new UsageError("--format must be ndjson or csv");

@@ -1,7 +1,6 @@
 /**
  * `cairnlog monitor`: follows a log, mirrors the verified entries, and raises an alarm if the log misbehaves or stalls.
  */
-import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { canonicalFingerprint } from "../../../engine/registry/keys/events.js";
 import type { Entry } from "../../../engine/verify/index.js";
@@ -12,9 +11,11 @@ import { Monitor } from "../../monitor/monitor.js";
 import { post } from "../../monitor/notice.js";
 import { patientFetch } from "../../monitor/patience.js";
 import { readInterval, readNumber } from "../connection.js";
+import { readPublicKey } from "../identity/public-key.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { type Progress, startProgress } from "../terminal/progress.js";
+import { isSystemError, systemSentence } from "../terminal/system-error.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
 
 const OPTIONS = {
@@ -103,7 +104,7 @@ class Run {
       server,
       folder: this.#folder,
       fetch: patientFetch({ signal: interrupted, say: (sentence) => this.#say(sentence) }),
-      operatorKey: operatorKey && readFileSync(operatorKey, "utf8"),
+      operatorKey: operatorKey && readPublicKey(operatorKey).pem,
       watched: new Set(values.watch.map(readFingerprint)),
       onWatched: (entry, fingerprint) => this.#tellWatched(entry, fingerprint),
       onRotation: (entry) => this.#tellRotation(entry),
@@ -220,7 +221,7 @@ class Run {
       const file = this.#folder.keepEvidence(alarm.alarm, alarm.observed_at, alarm);
       return { file, sentence: `The evidence is in ${file}; keep it.` };
     } catch (error) {
-      const reason = (error as Error).message;
+      const reason = (isSystemError(error) ? systemSentence(error) : (error as Error).message).replace(/\.$/, "");
       return { sentence: `The evidence could not be written (${reason}): take it from the JSON of this alarm.` };
     }
   }

@@ -46,6 +46,7 @@ Example:
       const { manifest, added } = await interruptible((signal) =>
         backUp({ path, to, operatorKey: key.pem, progress, signal }),
       );
+      bar?.end();
       const { tree_size, head } = manifest;
       console.log(
         values.json ? printableJson({ tree_size, added, head }) : `${tree_size} entries in ${to}, ${added} of them new`,

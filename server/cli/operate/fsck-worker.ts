@@ -12,7 +12,7 @@ import { projection } from "../../../engine/registry/projection.js";
 import { openStore } from "../../../engine/store/store.js";
 
 /** What the worker is told to do. The one who sends it holds the writer's slot. */
-export interface FsckTask extends Pick<LogCheckOptions, "path" | "operatorKey" | "published"> {
+export interface FsckTask extends Pick<LogCheckOptions, "path" | "operatorKey" | "published" | "checkpoint"> {
   readonly files: FilesCheck;
   readonly isToRebuild: boolean;
 }

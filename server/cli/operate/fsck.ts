@@ -5,9 +5,10 @@ import { fileURLToPath } from "node:url";
 import { CairnlogError } from "../../../engine/error.js";
 import { checkFiles, filesOnly } from "../../../engine/log/check/files.js";
 import type { LogCheckOptions, LogCheckReport } from "../../../engine/log/check/fsck.js";
+import { publishedCheckpoint } from "../../../engine/log/lens/publisher.js";
 import { readPublishedHead } from "../../../engine/log/published.js";
 import { takeWriterLock } from "../../../engine/store/lmdb/writerlock.js";
-import { publishedHeadPath } from "../../settings.js";
+import { publishedHeadPath, tlogCheckpointPath } from "../../settings.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { type Progress, startProgress } from "../terminal/progress.js";
@@ -35,8 +36,8 @@ export const fsck: Subcommand = {
   help: `cairnlog fsck [--data DIR] [--operator-key FILE.pem] [--rebuild] [--json]
 
 Checks all that is in a data directory whose service is stopped: every page of its files, every entry, link and hash, both
-trees, every tile, every tree head, postings and tables, each against what the entries make. Names what differs. If a
-file is damaged, it reads what can be read.
+trees, the RFC 6962 tree and its checkpoint, every tile, every tree head, postings and tables, each against what the entries
+make. Names what differs. If a file is damaged, it reads what can be read.
 
 Options:
   --data DIR               the data directory (default: SERVICE_DATA_DIR, or ./data)
@@ -56,7 +57,8 @@ Example:
     const key = operatorKeyOf(values.data, values["operator-key"]);
     if (!key) throw new UsageError("--operator-key is missing, and there is none in the data directory");
     const published = readPublishedHead(publishedHeadPath(values.data));
-    const task = { path, operatorKey: key.pem, published, isToRebuild: values.rebuild };
+    const checkpoint = publishedCheckpoint(tlogCheckpointPath(values.data));
+    const task = { path, operatorKey: key.pem, published, checkpoint, isToRebuild: values.rebuild };
     const { before, after } = await interruptible((signal) => check(task, signal));
     const report = after ?? before;
     if (values.json) console.log(printableJson({ ...report, rebuilt: after !== null }));

@@ -1,10 +1,11 @@
 /** `cairnlog import`: begins a log with entries that were made elsewhere. */
-import { createReadStream, statSync } from "node:fs";
+import { createReadStream, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type ImportReport, importEntries } from "../../../engine/log/history/import.js";
 import { projection } from "../../../engine/registry/projection.js";
-import { makePrivateFolder } from "../../../engine/store/private.js";
+import { makePrivateFolder, PRIVATE_FILE } from "../../../engine/store/private.js";
 import { openOperator } from "../../operator.js";
+import { operatorPublicKeyPath } from "../../settings.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { formatBytes, startProgress } from "../terminal/progress.js";
 import { readArguments, type Subcommand, UsageError } from "../usage.js";
@@ -56,6 +57,7 @@ Example:
     try {
       const target = { path: join(settings.dataDir, "log"), signer: operator, projection };
       report = await importEntries(target, source, { progress: ({ bytes }) => bar.update(bytes) });
+      writeFileSync(operatorPublicKeyPath(settings.dataDir), operator.public.pem, { mode: PRIVATE_FILE });
     } finally {
       bar.end();
       await signer?.close();

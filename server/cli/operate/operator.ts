@@ -18,7 +18,8 @@ import { printable, printableJson } from "../terminal/printable.js";
 import { chosen, none, readArguments, required, type Subcommand } from "../usage.js";
 import { existingLog } from "./data-directory.js";
 import { settingsOf } from "./environment.js";
-import { putInPlace, readPrivateKey } from "./operator-files.js";
+import { putInPlace, readPrivateKey } from "./keys/operator-files.js";
+import { vkeyOf } from "./keys/vkey.js";
 
 const OPTIONS = {
   to: { type: "string" },
@@ -28,12 +29,13 @@ const OPTIONS = {
 
 type Values = ReturnType<typeof readArguments<typeof OPTIONS>>["values"];
 
-const ACTIONS: Readonly<Record<string, (values: Values) => Promise<number>>> = { rotate };
+const ACTIONS: Readonly<Record<string, (values: Values) => Promise<number>>> = { rotate, vkey };
 
 export const operator: Subcommand = {
   help: `cairnlog operator rotate --to NEW.pem [--data DIR] [--json]
+cairnlog operator vkey [--data DIR] [--json]
 
-Hands the log over to the operator key in NEW.pem. An entry that both keys sign says that the present key speaks for the
+rotate hands the log over to the operator key in NEW.pem. An entry that both keys sign says that the present key speaks for the
 entries so far and the new one for everything from that entry on. Clients and monitors that pinned a key of the log follow
 it. The service must not be running; start it with the new key afterwards.
 
@@ -41,14 +43,19 @@ A key that is kept as operator.pem in the data directory is replaced by the new 
 Where SERVICE_OPERATOR_KEY or SERVICE_SIGNER names a key, no private key is moved: set it to the new one. If the command is
 interrupted, run it again: either nothing has happened, or it does the rest.
 
+Where the operator key also signs the checkpoints at /tlog/, they have a new verifier key afterwards: give it to the log's
+witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, is not changed, and its checkpoints go on.
+
+vkey prints the verifier key of the checkpoints at /tlog/ (c2sp.org/signed-note).
+
 Options:
   --to NEW.pem  the new private key, without a passphrase (cairnlog keygen makes one); or unix:/path of the socket of a
                 signer that holds it
   --data DIR    data directory (default: SERVICE_DATA_DIR, else ./data); the present key is SERVICE_OPERATOR_KEY,
                 SERVICE_SIGNER or operator.pem there
-  --json        print what was done as one line of JSON
+  --json        print what was done, or the key, as one line of JSON
 
-Exit codes: 0 handed over; 1 refused or failed; 2 the command or a setting was not understood.
+Exit codes: 0 handed over, or printed; 1 refused or failed; 2 the command or a setting was not understood.
 
 Example:
   cairnlog operator rotate --to new.pem --data /var/lib/cairnlog`,
@@ -86,6 +93,14 @@ async function rotate(values: Values): Promise<number> {
   } finally {
     for (const signer of signers) await signer.close();
   }
+  return 0;
+}
+
+async function vkey(values: Values): Promise<number> {
+  none(values.to === undefined ? [] : ["--to"]);
+  const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
+  const key = await vkeyOf(settingsOf(environment));
+  console.log(values.json ? printableJson({ vkey: key }) : printable(key));
   return 0;
 }
 

@@ -1,13 +1,13 @@
 /** `cairnlog restore`: brings a log back from a backup, unless that would fork what was published. */
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { createPool } from "../../../engine/crypto/pool/pool.js";
 import { CairnlogError } from "../../../engine/error.js";
 import { readManifest } from "../../../engine/log/history/backupformat.js";
 import { operatorsOf, restore as restoreLog } from "../../../engine/log/history/restore.js";
 import { projection } from "../../../engine/registry/projection.js";
-import { makePrivateFolder } from "../../../engine/store/private.js";
+import { makePrivateFolder, PRIVATE_FILE } from "../../../engine/store/private.js";
 import { OperatorKeys, parsePublicKey } from "../../../engine/verify/index.js";
-import { publishedHeadPath } from "../../settings.js";
+import { operatorPublicKeyPath, publishedHeadPath } from "../../settings.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
@@ -28,8 +28,9 @@ export const restore: Subcommand = {
   help: `cairnlog restore BACKUP --to DIR [options]
 
 Checks every hash, link, root and signature in BACKUP and makes the log of the data directory DIR of it: all of it, or
-nothing. A log that ends before what was published must not go on, because it would sign other entries at sizes that have
-signed heads already. So say what was published.
+nothing. To go on with it, put the operator's private key beside it; no backup holds that. A log that ends before what was
+published must not go on, because it would sign other entries at sizes that have signed heads already. So say what was
+published.
 
 Options:
   --published FILE|URL     a tree head or checkpoint that anybody has seen, in a file, or the address of a mirror of the
@@ -80,7 +81,10 @@ Example:
           signal,
         }),
       );
+      bar.end();
       const { entries, fromMirror, operator } = restored;
+      // Later backups and readers find the key here. The private key is not in a backup.
+      writeFileSync(operatorPublicKeyPath(to), restored.operatorKey, { mode: PRIVATE_FILE });
       if (values.json) console.log(printableJson({ tree_size: entries, from_mirror: fromMirror, operator }));
       else {
         const tail = fromMirror ? `, the last ${fromMirror} of them from the mirror` : "";

@@ -1,7 +1,11 @@
 /** `cairnlog serve`: runs the service until it is told to stop. */
+import { relative } from "node:path";
 import type { CairnlogError } from "../../../engine/error.js";
 import { FAILED_EXIT_CODE } from "../../failure.js";
-import { describeSettings, startServer } from "../../index.js";
+import { describeSettings, type RunningServer, startServer } from "../../index.js";
+import { type Settings, strangeNames } from "../../settings.js";
+import { stopSignal } from "../terminal/interrupt.js";
+import { logLines } from "../terminal/log-lines.js";
 import { printableJson } from "../terminal/printable.js";
 import { readArguments, type Subcommand } from "../usage.js";
 import { settingsOf } from "./environment.js";
@@ -10,6 +14,10 @@ import { settingsOf } from "./environment.js";
 const FAREWELL_MS = 500;
 /** Seconds after which a service that was told to stop is ended in any case; those who supervise it wait longer. */
 const STOP_SECONDS = 10;
+
+const RENEWED = "SIGHUP: certificate and key were read again, for connections to come";
+const NOTHING_TO_RENEW = "SIGHUP: there is no certificate to read again";
+const NOT_RENEWED = "SIGHUP: the new certificate cannot be used, and the old one stays";
 
 const settingLines = describeSettings().map(({ name, fallback, about }) => `  ${name} (${fallback})\n      ${about}`);
 
@@ -24,7 +32,9 @@ export const serve: Subcommand = {
 
 Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;
 with --json as one line of JSON. SIGINT or SIGTERM ends it after everything accepted is answered, within
-${STOP_SECONDS} seconds; a second one ends it at once. Certificates are read at the start: restart it for new ones.
+${STOP_SECONDS} seconds; a second one ends it at once. SIGHUP has it read the files of the certificate and its key again,
+unless it runs on a terminal, which sends this signal when it is closed: then the service ends.
+Its log goes to stderr: as JSON, but on a terminal as lines for people, and only warnings unless LOG_LEVEL is set.
 
 Options:
   --data DIR   the data directory, instead of SERVICE_DATA_DIR
@@ -43,28 +53,80 @@ Example:
   options: OPTIONS,
   async run(argv) {
     const { values } = readArguments(argv, OPTIONS);
-    const server = await startServer(
-      settingsOf({
-        ...process.env,
-        ...(values.data === undefined ? {} : { SERVICE_DATA_DIR: values.data }),
-        ...(values["read-only"] ? { SERVICE_READ_ONLY: "on" } : {}),
-      }),
-    );
-    const stop = stopSignal();
-    const { url, operatorFingerprint, dataDir } = server;
-    console.log(
-      values.json
-        ? printableJson({ url, operator_fingerprint: operatorFingerprint, data_dir: dataDir })
-        : `listening on ${url}\noperator ${operatorFingerprint}\ndata ${dataDir}`,
-    );
-    const failure = await Promise.race([stop, server.failed]);
-    if (failure) await fail(failure);
-    const late = setTimeout(abandon, STOP_SECONDS * 1000);
-    await server.close();
-    clearTimeout(late);
+    for (const name of strangeNames(process.env))
+      console.error(`cairnlog: ${name} is not a setting, and has no effect`);
+    const settings = settingsOf({
+      ...process.env,
+      ...(values.data === undefined ? {} : { SERVICE_DATA_DIR: values.data }),
+      ...(values["read-only"] ? { SERVICE_READ_ONLY: "on" } : {}),
+    });
+    const isWatched = process.stdout.isTTY && process.stderr.isTTY;
+    const starting = isWatched ? startWatched(settings) : startServer(settings);
+    // A terminal that is closed sends SIGHUP.
+    const forget = isWatched ? () => {} : renewOnHangUp(starting);
+    try {
+      const server = await starting;
+      const stop = stopSignal(["SIGINT", "SIGTERM", ...(isWatched ? (["SIGHUP"] as const) : [])]);
+      if (values.json) console.log(printableJson(placeOf(server)));
+      else console.log(isWatched ? greeting(server) : described(server));
+      const failure = await Promise.race([stop, server.failed]);
+      if (failure) await fail(failure);
+      const late = setTimeout(abandon, STOP_SECONDS * 1000);
+      await server.close();
+      clearTimeout(late);
+    } finally {
+      forget();
+    }
     return 0;
   },
 };
+
+/** On a terminal: warnings as lines for people, unless more is asked for. */
+function startWatched(settings: Settings): Promise<RunningServer> {
+  const logLevel = process.env.LOG_LEVEL ? settings.logLevel : "warn";
+  return startServer({ ...settings, logLevel }, { logger: logLines((line) => process.stderr.write(line)) });
+}
+
+/** One line for people who have just started it. */
+const greeting = ({ url, dataDir }: RunningServer): string =>
+  `ready    ${url}/ (data in ${relative("", dataDir) || "."}; Ctrl+C stops it)`;
+
+const placeOf = ({ url, metricsUrl, operatorFingerprint, dataDir }: RunningServer) => ({
+  url,
+  ...(metricsUrl === null ? {} : { metrics_url: metricsUrl }),
+  operator_fingerprint: operatorFingerprint,
+  data_dir: dataDir,
+});
+
+function described({ url, metricsUrl, operatorFingerprint, dataDir }: RunningServer): string {
+  const metrics = metricsUrl === null ? [] : [`metrics on ${metricsUrl}/metrics`];
+  return [`listening on ${url}`, ...metrics, `operator ${operatorFingerprint}`, `data ${dataDir}`].join("\n");
+}
+
+/**
+ * Reads certificate and key again at each SIGHUP, also at one that comes while the service starts. A certificate that cannot
+ * be used is reported, and the old one stays.
+ * @returns a function that ends this
+ */
+function renewOnHangUp(starting: Promise<RunningServer>): () => void {
+  let last: Promise<void> = starting.then(
+    () => {},
+    () => {},
+  );
+  const renew = () => {
+    last = last.then(async () => {
+      const server = await starting;
+      try {
+        const expires = await server.renewCertificate();
+        server.logger.info(expires === null ? {} : { expires }, expires === null ? NOTHING_TO_RENEW : RENEWED);
+      } catch (error) {
+        server.logger.error({ err: error }, NOT_RENEWED);
+      }
+    });
+  };
+  process.on("SIGHUP", renew);
+  return () => void process.off("SIGHUP", renew);
+}
 
 /**
  * Ends the process when its log has failed. Nothing is closed: that would call LMDB, whose memory may be damaged. Whoever
@@ -82,15 +144,4 @@ async function fail({ message }: CairnlogError): Promise<never> {
 function abandon(): never {
   console.error("cairnlog: the service did not end in time, and was ended");
   process.exit(1);
-}
-
-/** Resolves at the first SIGINT or SIGTERM; the second one ends the process at once. */
-function stopSignal(): Promise<null> {
-  return new Promise((resolve) => {
-    const stop = () => {
-      process.off("SIGINT", stop).off("SIGTERM", stop);
-      resolve(null);
-    };
-    process.on("SIGINT", stop).on("SIGTERM", stop);
-  });
 }

@@ -13,6 +13,7 @@ import { readSecret } from "../identity/secrets.js";
 import { readObject } from "../objects.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
+import { isSystemError, systemSentence } from "../terminal/system-error.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
 import { hashFile } from "./file-hash.js";
 
@@ -81,12 +82,31 @@ Examples:
         return 0;
       }
       if (hasDirectory) console.error(`Attesting ${files.length} ${files.length === 1 ? "file" : "files"}.`);
+      const warning = limitWords(files.length, (await client.health()).attestation_limit);
+      if (warning !== null) console.error(warning);
       const many = new ManyFiles(values, files, read);
       for (const failure of failures) many.failed(failure);
       return many.attest(client, options);
     });
   },
 };
+
+/** What the service's limit means for so many files, if it is below their number; null otherwise. */
+export function limitWords(
+  files: number,
+  limit: { readonly requests: number; readonly seconds: number } | undefined,
+): string | null {
+  if (!limit || files <= limit.requests) return null;
+  const { requests, seconds } = limit;
+  const later = Math.ceil(files / requests) - 1;
+  return `The service takes ${requests} attestations in ${duration(seconds)} from one address: at most ${requests} of the ${files} files are attested now. Attest the others in portions of ${requests}, one every ${duration(seconds)}: about ${duration(later * seconds)} more.`;
+}
+
+/** Seconds in the largest unit that fits: 5400 → "1.5 h". */
+function duration(seconds: number): string {
+  const [size, unit] = seconds >= 3600 ? [3600, "h"] : seconds >= 60 ? [60, "min"] : [1, "s"];
+  return `${Number((seconds / size).toFixed(1))} ${unit}`;
+}
 
 /** Attests several files. One that fails stops no other. */
 class ManyFiles {
@@ -127,11 +147,11 @@ class ManyFiles {
     this.#hasFailed = true;
     this.#progress.end();
     // An error of the file system names the file.
-    const name = file === null || "syscall" in error ? "" : `${file}: `;
+    const name = file === null || isSystemError(error) ? "" : `${file}: `;
+    const detail = isSystemError(error) ? systemSentence(error, file ?? undefined) : error.message;
     const { code } = error as { readonly code?: string };
-    if (this.#values.json && file !== null)
-      console.log(printableJson({ file, error: { code, detail: error.message } }));
-    else console.error(printable(`cairnlog: ${name}${error.message}`));
+    if (this.#values.json && file !== null) console.log(printableJson({ file, error: { code, detail } }));
+    else console.error(printable(`cairnlog: ${name}${detail}`));
   }
 
   /** The subjects of the files that can be read. They are read as they are needed: a batch, then the next one. */
@@ -164,8 +184,7 @@ class ManyFiles {
 }
 
 /** Whether an error is about one file: it cannot be read or written, or holds no manifest. */
-const isOfFile = (error: unknown): error is Error =>
-  error instanceof CairnlogError || (error instanceof Error && "syscall" in error);
+const isOfFile = (error: unknown): error is Error => error instanceof CairnlogError || isSystemError(error);
 
 /** Writes the bundle of a file and reports it. */
 function keep(

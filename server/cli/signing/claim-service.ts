@@ -1,5 +1,6 @@
 /** The actions of `cairnlog claim` that need a service: posting encrypted claims, and finding claims. */
 import { isObject, type JsonObject } from "../../../engine/verify/json/shape.js";
+import type { SealedClaim } from "../../client/types.js";
 import { type Action, listed } from "../actions.js";
 import type { CONNECTION_OPTIONS } from "../connection.js";
 import { readObject } from "../objects.js";
@@ -7,7 +8,8 @@ import { only } from "../usage.js";
 
 export const SERVICE_ACTIONS: Readonly<Record<string, Action<typeof CONNECTION_OPTIONS>>> = {
   post: (names) => {
-    const payload = payloadOf(readObject(only(names, "CLAIM.json")));
+    // The service checks its members, and says which of them are wrong.
+    const payload = payloadOf(readObject(only(names, "CLAIM.json"))) as unknown as SealedClaim;
     return async (client) => {
       const answer = await client.claims.post(payload);
       return { answer, text: `entry ${answer.log_entry_id}, to be found under ${answer.lookup_key}` };

@@ -14,10 +14,10 @@ import {
   unwrapBytes,
   verifyClaimCommitment,
 } from "../../../engine/verify/claims/claims.js";
-import { parsePublicKey } from "../../../engine/verify/index.js";
 import type { JsonObject } from "../../../engine/verify/json/shape.js";
 import { runAction } from "../actions.js";
 import { CONNECTION_HELP, CONNECTION_OPTIONS } from "../connection.js";
+import { readPublicKey } from "../identity/public-key.js";
 import { readKey } from "../identity/secrets.js";
 import { readObject } from "../objects.js";
 import { printableJson, steerless } from "../terminal/printable.js";
@@ -105,7 +105,7 @@ function encrypt(argv: readonly string[]): number {
   if ((given === undefined) === (secret === undefined))
     throw new UsageError("give either --lookup-key or --lookup-secret");
   checkNew(keyOut);
-  const recipient = parsePublicKey(read(to).toString("utf8"));
+  const recipient = readPublicKey(to);
   const lookupKey = given ?? deriveLookupKey(read(secret!), values["lookup-context"]);
   const plaintext = readPlaintext(values.in, values.bytes);
   const options = { recipient, lookupKey, nameRecipient: values["name-recipient"] };

@@ -7,35 +7,47 @@ import {
   compositeHash,
   type PublicKey,
   parseIJson,
-  parsePublicKey,
   verifyBundle,
 } from "../../../engine/verify/index.js";
+import { readPublicKey } from "../identity/public-key.js";
+import { verifyProofFiles } from "../log/proof-file.js";
 import { printableJson, printableLine } from "../terminal/printable.js";
-import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
+import { isSystemError, systemSentence } from "../terminal/system-error.js";
+import { readArguments, required, type Subcommand, UsageError, type Values } from "../usage.js";
 import { hashFile } from "./file-hash.js";
 
 const OPTIONS = {
   "operator-key": { type: "string" },
   attestation: { type: "string" },
   composite: { type: "boolean", default: false },
+  vkey: { type: "string" },
+  policy: { type: "string" },
+  "entry-hash": { type: "string" },
   json: { type: "boolean", default: false },
 } as const;
 
 export const verify: Subcommand = {
   help: `cairnlog verify FILE... --operator-key OPERATOR.pem [--attestation FILE.attestation.json] [--json]
 cairnlog verify FILE... --composite --attestation FILE.attestation.json --operator-key OPERATOR.pem [--json]
+cairnlog verify FILE.tlog-proof... (--vkey VKEY | --policy FILE) [--entry-hash HASH] [--json]
 
 Checks each FILE against FILE.attestation.json without any connection: that the file is the one attested,
 that the signature holds, that the log entry says so and has the hash it claims, that it is in the tree,
 and that the tree head is signed by the operator key you pinned. Says of each whether it holds, and whether
 the signer signed the attestation's type and statement or only the log says so.
 
+With --vkey or --policy each FILE is a proof file (cairnlog receipt): checks that its entry has the hash it claims and is in
+the tree of its checkpoint, that a log of yours has signed that, and that enough of your witnesses have.
+
 Options:
   --operator-key FILE.pem  the operator's public key, from a source that you trust
   --attestation FILE       the attestation of the one FILE (default: FILE.attestation.json)
   --composite              the FILEs are the parts, in their order, of the one document that was attested
                            (cairnlog composite); where parts have attestations of their own, verify those apart
-  --json                   one line of JSON for each attestation
+  --vkey VKEY              proof files: the verifier key of the log (cairnlog operator vkey), from a source that you trust
+  --policy FILE            proof files: the logs and witnesses that you trust, and how many of these (c2sp.org/tlog-policy)
+  --entry-hash HASH        the hash of the entry, for one proof file that was made without it
+  --json                   one line of JSON for each FILE
 
 Exit codes: 0 everything holds; 1 something does not; 2 the command was not understood.
 
@@ -46,11 +58,13 @@ Example:
   async run(argv) {
     const { values, positionals: files } = readArguments(argv, OPTIONS, true);
     if (!files.length) throw new UsageError("name at least one FILE");
-    const { attestation, composite, json } = values;
+    const { attestation, composite, json, vkey, policy } = values;
+    if (vkey !== undefined || policy !== undefined) return verifyProofs(files, values);
+    if (values["entry-hash"] !== undefined) throw new UsageError("--entry-hash goes with --vkey or --policy");
     if (attestation !== undefined && files.length > 1 && !composite)
       throw new UsageError("--attestation goes with one FILE, unless the FILEs are a --composite");
     const compositePath = composite ? required(attestation, "--attestation") : undefined;
-    const operatorKey = parsePublicKey(readFileSync(required(values["operator-key"], "--operator-key"), "utf8"));
+    const operatorKey = readPublicKey(required(values["operator-key"], "--operator-key"));
     if (compositePath !== undefined) {
       const verdict = await verifyParts(files, compositePath, operatorKey);
       console.log(json ? printableJson({ files, ...verdict }) : describe(compositePath, verdict));
@@ -67,6 +81,16 @@ Example:
   },
 };
 
+/** Proof files in place of attestations. */
+function verifyProofs(files: readonly string[], values: Values<typeof OPTIONS>): number | Promise<number> {
+  const { "operator-key": operatorKey, attestation, composite, vkey, policy, json } = values;
+  if (operatorKey !== undefined || attestation !== undefined || composite)
+    throw new UsageError("--vkey and --policy are for proof files, and the other options for attestations");
+  const entryHash = values["entry-hash"];
+  if (entryHash !== undefined && files.length > 1) throw new UsageError("--entry-hash goes with one FILE");
+  return verifyProofFiles(files, { vkey, policy, entryHash, json });
+}
+
 async function verifyFile(file: string, bundlePath: string, operatorKey: PublicKey): Promise<BundleVerdict> {
   const fileHash = await hashFile(file);
   return verifyAs(bundlePath, () => fileHash, operatorKey);
@@ -74,8 +98,8 @@ async function verifyFile(file: string, bundlePath: string, operatorKey: PublicK
 
 /** The result for a file that cannot be read. The other files are still verified. */
 function unreadable(error: Error): BundleVerdict {
-  if (!("syscall" in error)) throw error;
-  return misread(error.message);
+  if (!isSystemError(error)) throw error;
+  return misread(systemSentence(error));
 }
 
 async function verifyParts(

@@ -15,3 +15,14 @@ export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>
     process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
   }
 }
+
+/** Resolves at the first of these signals; from then on each has its usual effect, so that the second one ends the process. */
+export function stopSignal(signals: readonly NodeJS.Signals[]): Promise<null> {
+  return new Promise((resolve) => {
+    const stop = () => {
+      for (const signal of signals) process.off(signal, stop);
+      resolve(null);
+    };
+    for (const signal of signals) process.on(signal, stop);
+  });
+}

@@ -10,7 +10,7 @@ const LINE_INTERVAL_MS = 5_000;
 export interface Progress {
   /** Shows how much is done, in the units of `total`. */
   update(done: number): void;
-  /** Removes the bar. */
+  /** Removes the bar. Must be called before anything else is printed; a bar that is gone already is no error. */
   end(): void;
 }
 
@@ -45,6 +45,7 @@ export function startProgress(
     },
     end() {
       if (drawn) stream.write("\r\x1b[K");
+      drawn = false;
     },
   };
 }

@@ -12,7 +12,7 @@ import { placeOf } from "../log/proven.js";
 import type { Watch } from "../log/watch.js";
 import { pages } from "../pages.js";
 import type { Authority } from "../session.js";
-import type { ClaimEntry, ClaimPayload, ClaimReceipt, PostClaim } from "../types.js";
+import type { ClaimEntry, ClaimPayload, ClaimReceipt, SealedClaim } from "../types.js";
 
 /** Number of claims on a page. This number of claims always fits, whatever their size. */
 const PER_PAGE = 20;
@@ -29,7 +29,7 @@ export class ClaimsClient {
   }
 
   /** Posts a payload that `encryptClaim` made. Needs the session of a key in hardware. @throws ClientError */
-  async post(payload: PostClaim["payload"]): Promise<ClaimReceipt> {
+  async post(payload: SealedClaim): Promise<ClaimReceipt> {
     const floor = await this.#watch.sizeBefore();
     const receipt = await this.#authority.withSession((headers) =>
       this.#http.post(wire.ClaimReceipt, "/claims", { payload }, headers),

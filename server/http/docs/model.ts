@@ -19,7 +19,8 @@ export interface Schema {
   readonly maxLength?: number;
   readonly maxItems?: number;
   readonly maxProperties?: number;
-  readonly patternProperties?: Readonly<Record<string, Schema>>;
+  /** The schema of members that are not listed; true if any are allowed. */
+  readonly additionalProperties?: Schema | boolean;
 }
 
 export interface Parameter {
@@ -50,7 +51,7 @@ export interface Operation {
   readonly description: string;
   readonly security: readonly Readonly<Record<string, unknown>>[];
   readonly parameters?: readonly Parameter[];
-  readonly requestBody?: { readonly description: string; readonly content: Content };
+  readonly requestBody?: { readonly required: boolean; readonly description: string; readonly content: Content };
   readonly responses: Readonly<Record<string, Response>>;
 }
 

@@ -1,6 +1,7 @@
 /** One operation as HTML: its parameters, its answers, and an example request. */
 import { type Html, html, type Part, prose, words } from "./markup.js";
 import { type Content, nameOf, type Operation, type Parameter, type Response, type Schema } from "./model.js";
+import { curlOf, textOf } from "./samples.js";
 import { type Direction, membersOf, row, typeOf } from "./schema.js";
 
 export interface Place {
@@ -23,7 +24,7 @@ ${description && prose(description)}
 ${parametersHtml(parameters)}
 ${requestBody && [html`<h4>Body</h4>`, prose(requestBody.description), contentHtml(requestBody.content, place, "in")]}
 <h4>Request</h4>
-${example("curl", curlOf(place))}
+${example("curl", curlOf(method, path, operation))}
 <h4>Answers</h4>
 ${Object.entries(responses).map(([status, response]) => responseHtml(status, response, place))}
 </div>
@@ -64,29 +65,5 @@ ${membersOf(resolved, direction)}${direction === "out" && media.example !== unde
   });
 }
 
-const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
-
 export const example = (title: string, text: string): Html =>
   html`<details class="example"${title === "curl" && html` open`}><summary>${title}</summary><pre tabindex="0"><code>${text}</code></pre></details>`;
-
-/** An example request as a shell command. Values that only the reader can know are variables. */
-function curlOf({ method, path, operation }: Place): string {
-  const { parameters = [], requestBody, responses, security } = operation;
-  const value = (parameter: Parameter) => encodeURIComponent(String(parameter.example)).replaceAll("%3A", ":");
-  const given = parameters.filter((parameter) => parameter.example !== undefined);
-  const filled = path.replace(/\{(\w+)\}/g, (_, name) => value(given.find((one) => one.name === name)!));
-  const query = given.filter((one) => one.in === "query").map((one) => `${one.name}=${value(one)}`);
-  const body = requestBody?.content["application/json"]?.example;
-  const takesSession = security.some((scheme) => "session" in scheme) && !hasProof(body);
-  const isBytes = responses[200]?.content?.["application/octet-stream"] !== undefined;
-  const parts = [
-    `curl "$SERVER${filled}${query.length ? `?${query.join("&")}` : ""}"`,
-    ...(method === "get" || body ? [] : [`-X ${method.toUpperCase()}`]),
-    ...(takesSession ? [`-H "Authorization: Bearer $TOKEN"`] : []),
-    ...(isBytes ? ["--output tile"] : []),
-    ...(body ? [`-d @- <<'JSON'\n${textOf(body)}\nJSON`] : []),
-  ];
-  return parts.join(" \\\n  ");
-}
-
-const hasProof = (body: unknown): boolean => typeof body === "object" && body !== null && "auth" in body;

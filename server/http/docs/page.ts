@@ -1,19 +1,55 @@
 /**
- * The OpenAPI document as one HTML page without scripts, which fetches nothing but its style sheet. Nothing in it comes
- * from a client.
+ * The OpenAPI document as one HTML page without scripts, which fetches nothing but its style sheet. A search is the only
+ * thing in it that comes from a client.
  */
 
-import { type Html, html, prose, words } from "./markup.js";
+import { type Html, html, type Part, prose, words } from "./markup.js";
 import { type Document, nameOf } from "./model.js";
 import { example, operationHtml, type Place } from "./operation.js";
+import { SIGN_IN } from "./samples.js";
 import { membersOf, typeOf } from "./schema.js";
+import { MAX_SEARCH_CHARACTERS, matcher, textOfOperation } from "./search.js";
 
-/** The page as text. Its links are relative, so that it works under any prefix. */
-export function docsPage(document: Document): string {
-  const { info, paths, components } = document;
+/** An operation, with its part of the page and the text in which it is searched. */
+interface Listed extends Place {
+  readonly part: Html;
+  readonly text: string;
+}
+
+/** The whole page as text. */
+export const docsPage = (document: Document): string => docsPages(document, false)("");
+
+/**
+ * Makes pages of a document: the whole one for an empty search, otherwise one with the operations that have all of its
+ * words. The parts are made once, since that takes as long as many requests. Links are relative, so that they work under
+ * any prefix.
+ * @param hasExplorer whether the service shows its log at `/`
+ */
+export function docsPages(document: Document, hasExplorer: boolean): (search: string) => string {
+  const { paths, components } = document;
   const places = Object.entries(paths).flatMap(([path, item]) =>
-    Object.entries(item).map(([method, operation]) => ({ method, path, operation, schemas: components.schemas })),
+    Object.entries(item)
+      // What HEAD answers is said once, above all operations.
+      .filter(([method]) => method !== "head")
+      .map(([method, operation]) => ({ method, path, operation, schemas: components.schemas })),
   );
+  const listed: Listed[] = places.map((place) => ({
+    ...place,
+    part: operationHtml(place),
+    text: textOfOperation(place.method, place.path, place.operation, place.schemas),
+  }));
+  const below = html`${schemasHtml(document, places)}`;
+  const above = shared(document);
+  return (search) => {
+    const found = listed.filter(({ text }) => matcher(search)(text));
+    const areas = document.tags.map((tag) => area(tag, found));
+    const lead = search ? results(search, found.length, listed.length) : introduction(document);
+    const content = search ? [areas, above, below] : [above, areas, below];
+    return frame(document, hasExplorer, search, [navigation(document, found), mainHtml([lead, content])]);
+  };
+}
+
+function frame({ info }: Document, hasExplorer: boolean, search: string, columns: Part): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -27,49 +63,57 @@ export function docsPage(document: Document): string {
 <a class="skip" href="#content">Skip to the content</a>
 <header>
 <p class="title">${info.title} <span class="version">${info.version}</span></p>
-<p class="links"><a href="api/v1/openapi.json">openapi.json</a> <span>${info.license.name}</span></p>
+<form role="search" action="docs"><input type="search" name="search" aria-label="Search operations" placeholder="Search operations" maxlength="${MAX_SEARCH_CHARACTERS}" value="${search}"><button>Search</button></form>
+<p class="links">${hasExplorer && html`<a href="./">The log</a>`}<a href="api/v1/openapi.json">openapi.json</a> <span>${info.license.name}</span></p>
 </header>
 <div class="columns">
-${navigation(document, places)}
-<main id="content">
-<h1>HTTP interface</h1>
-<p class="lead">${info.summary}</p>
-${prose(info.description)}
-${shared(document)}
-${document.tags.map((tag) => area(tag, places))}
-${schemasHtml(document, places)}
-</main>
+${columns}
 </div>
 </body>
 </html>
 `.text;
 }
 
+const mainHtml = (content: Part): Html => html`<main id="content">
+${content}
+</main>`;
+
+const introduction = ({ info }: Document): Html => html`<h1>HTTP interface</h1>
+<p class="lead">${info.summary}</p>
+${prose(info.description)}`;
+
+const results = (search: string, found: number, all: number): Html => html`<h1>Operations with “${search}”</h1>
+<p class="lead">${found || "None"} of ${all}. <a href="docs">The whole interface</a></p>`;
+
 const idOf = (tag: string): string => `area-${tag.toLowerCase().replaceAll(" ", "-")}`;
 
-const within = (places: readonly Place[], tag: string) =>
+const within = <T extends Place>(places: readonly T[], tag: string): T[] =>
   places.filter(({ operation }) => operation.tags.includes(tag));
 
 function navigation({ tags }: Document, places: readonly Place[]): Html {
   return html`<nav aria-label="Operations"><details open><summary>Operations</summary>
 <ul><li><a href="#content">Conventions</a></li><li><a href="#sessions">Sessions and proofs</a></li>
 <li><a href="#answers">Answers of all</a></li><li><a href="#schemas">Schemas</a></li></ul>
-${tags.map(
-  ({ name }) => html`<p class="area"><a href="#${idOf(name)}">${name}</a></p>
+${tags
+  .filter(({ name }) => within(places, name).length)
+  .map(
+    ({ name }) => html`<p class="area"><a href="#${idOf(name)}">${name}</a></p>
 <ul>${within(places, name).map(
-    ({ method, path, operation }) =>
-      html`<li><a href="#${operation.operationId}" title="${operation.summary}"><span class="method ${method}">${method}</span>
+      ({ method, path, operation }) =>
+        html`<li><a href="#${operation.operationId}" title="${operation.summary}"><span class="method ${method}">${method}</span>
 <span class="path">${path.replace("/api/v1", "")}</span></a></li>`,
-  )}</ul>`,
-)}
+    )}</ul>`,
+  )}
 </details></nav>`;
 }
 
-function area({ name, description }: Document["tags"][number], places: readonly Place[]): Html {
+function area({ name, description }: Document["tags"][number], places: readonly Listed[]): Html | null {
+  const own = within(places, name);
+  if (!own.length) return null;
   return html`<section aria-labelledby="${idOf(name)}">
 <h2 id="${idOf(name)}">${name}</h2>
 <p>${words(description)}</p>
-${within(places, name).map(operationHtml)}
+${own.map(({ part }) => part)}
 </section>`;
 }
 
@@ -79,6 +123,10 @@ function shared({ components }: Document): Html {
   return html`<section aria-labelledby="sessions">
 <h2 id="sessions">Sessions and proofs</h2>
 ${prose(securitySchemes.session.description)}
+<p>The requests on this page use the variables <code>SERVER</code>, which is the address of the service, <code>FINGERPRINT</code> and
+<code>TOKEN</code>. These commands make a key and a session, and set the latter two. Other values are examples: a request that carries signatures, challenges or
+ids of things is granted when they are yours.</p>
+${example("A key and a session", SIGN_IN)}
 </section>
 <section aria-labelledby="answers">
 <h2 id="answers">Answers of all operations</h2>
@@ -89,11 +137,14 @@ ${Object.entries(headers).map(
 )}</dl></div></details>
 <details class="operation"><summary><h3>Refusals</h3></summary><div class="body">
 <p>Each is a <a href="#schema-Problem">Problem</a>.</p><dl class="members">
-${Object.entries(responses).map(([name, response]) => {
-  const { schema, example: shown } = Object.values(response.content!)[0]!;
+${Object.entries(responses).map(([name, { content, description }]) => {
+  const [media] = Object.values(content ?? {});
+  // The refusals of HEAD are these without a body.
+  if (!media) return null;
+  const { schema, example: shown } = media;
   const { status, code } = schema.properties!;
   return html`<div class="row"><dt><a id="answer-${name}" class="target"></a><span class="status bad">${String(status!.const)}</span></dt>
-<dd><p>${words(response.description)}</p><p>${typeOf(code!)}</p>${example("Example", JSON.stringify(shown, null, 2))}</dd></div>`;
+<dd><p>${words(description)}</p><p>${typeOf(code!)}</p>${example("Example", JSON.stringify(shown, null, 2))}</dd></div>`;
 })}</dl></div></details>
 </section>`;
 }

@@ -9,14 +9,14 @@ const joined = (parts: readonly Part[], between: string): Part[] =>
 
 /** A type as one line. A named schema becomes a link. */
 export function typeOf(schema: Schema): Html {
-  const { $ref, anyOf, items, type, format, patternProperties } = schema;
+  const { $ref, anyOf, items, type, format, additionalProperties, properties } = schema;
   if ($ref) return html`<a href="#schema-${nameOf($ref)}">${nameOf($ref)}</a>`;
   if (anyOf) return html`${joined(anyOf.map(typeOf), " or ")}`;
   if (schema.const !== undefined) return code(schema.const);
   if (schema.enum) return html`${joined(schema.enum.map(code), " | ")}`;
   if (items) return html`array of ${typeOf(items)}`;
-  const [values] = Object.values(patternProperties ?? {});
-  if (values) return html`map to ${typeOf(values)}`;
+  if (typeof additionalProperties === "object") return html`map to ${typeOf(additionalProperties)}`;
+  if (additionalProperties && !properties) return html`any object`;
   return html`${type ?? "anything"}${format && ` (${format})`}`;
 }
 

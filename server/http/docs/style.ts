@@ -37,6 +37,14 @@ header p { margin: 0; }
 .title { font-size: 1.0625rem; font-weight: 650; }
 .version, .links span { color: var(--text-soft); font-weight: 400; }
 .links a { margin-right: 0.75rem; }
+header form { display: flex; flex: 0 1 24rem; gap: 0.4rem; min-width: 0; }
+header input, header button {
+  padding: 0.25rem 0.6rem; color: var(--text); background: var(--page); border: 1px solid var(--line); border-radius: 0.4rem;
+  font: var(--small)/1.5 var(--font);
+}
+header input { flex: 1; min-width: 0; }
+header input::placeholder { color: var(--text-soft); opacity: 1; }
+header button { cursor: pointer; }
 .columns { display: grid; grid-template-columns: 19rem minmax(0, 1fr); max-width: 84rem; margin: 0 auto; }
 nav {
   position: sticky; top: 3.2rem; align-self: start; height: calc(100vh - 3.2rem);
@@ -101,7 +109,9 @@ pre code { overflow-wrap: normal; }
   .row, dd .members .row { grid-template-columns: minmax(0, 1fr); }
   .operation > summary h3 { display: block; }
   .operation .summary { display: block; margin-top: 0.2rem; }
-  .links span { display: none; }
+  .links span, .version { display: none; }
+  header { flex-wrap: wrap; }
+  header form { order: 1; flex-basis: 100%; }
 }
 @media (prefers-reduced-motion: no-preference) { html { scroll-behavior: smooth; } }
 @media print { nav, header { display: none; } .columns { display: block; } }

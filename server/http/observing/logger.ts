@@ -1,9 +1,54 @@
-/** The service's own log: JSON lines on stderr. It never gets bodies or headers, so it cannot contain secrets. */
-import { destination, type Logger, pino } from "pino";
-
-export type { Logger } from "pino";
+/**
+ * The service's own log. It never gets bodies or headers, so it cannot contain secrets. Without a logger of the program
+ * that embeds the service, it is JSON lines on stderr.
+ */
+import { destination, pino } from "pino";
 
 export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-export const createLogger = (level: LogLevel): Logger => pino({ name: "cairnlog", level }, destination(2));
+/** The levels of the lines that the service writes, the most severe first. */
+export const LINE_LEVELS = ["fatal", "error", "warn", "info", "debug"] as const;
+export type LineLevel = (typeof LINE_LEVELS)[number];
+
+/** Writes one line: a sentence, and the details that a program may want. An error is the detail `err`. */
+export interface WriteLine {
+  (details: object, sentence: string): void;
+  (sentence: string): void;
+}
+
+/** Takes the lines of the service. Loggers of pino fit. */
+export type LogSink = Readonly<Record<LineLevel, WriteLine>>;
+
+export interface Logger extends LogSink {
+  isLevelEnabled(level: LineLevel): boolean;
+}
+
+/**
+ * A logger that writes the lines of this level and of more severe ones.
+ * @param sink where to; stderr without one
+ */
+export function createLogger(level: LogLevel, sink?: LogSink): Logger {
+  if (!sink) return pino({ name: "cairnlog", level }, destination(2));
+  const isLevelEnabled = (asked: LineLevel) => LOG_LEVELS.indexOf(asked) <= lastOf(level);
+  const lines = LINE_LEVELS.map((name): [LineLevel, WriteLine] => [
+    name,
+    (...line: [object, string] | [string]) => {
+      if (isLevelEnabled(name)) (sink[name] as (...line: unknown[]) => void)(...line);
+    },
+  ]);
+  return { ...(Object.fromEntries(lines) as LogSink), isLevelEnabled };
+}
+
+/** The place of the least severe level that is written; none is for `silent`. */
+const lastOf = (level: LogLevel): number => (level === "silent" ? -1 : LOG_LEVELS.indexOf(level));
+
+/** A sink that hands each line to `write`, with empty details where there are none. */
+export function sinkOf(write: (level: LineLevel, details: object, sentence: string) => void): LogSink {
+  const lines = LINE_LEVELS.map((level): [LineLevel, WriteLine] => [
+    level,
+    (first: object | string, sentence?: string) =>
+      typeof first === "string" ? write(level, {}, first) : write(level, first, sentence ?? ""),
+  ]);
+  return Object.fromEntries(lines) as LogSink;
+}

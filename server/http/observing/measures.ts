@@ -13,9 +13,9 @@ const DELAY_RESOLUTION_MS = 20;
 
 /** How late timers came since the last look, in seconds. */
 export interface Lateness {
-  readonly median: number;
+  readonly p50: number;
   readonly p99: number;
-  readonly most: number;
+  readonly max: number;
 }
 
 /** The delay of timers in one thread: the time for which it was busy. */
@@ -29,10 +29,10 @@ export class Delay {
   /** What was measured since the last call. */
   take(): Lateness {
     const histogram = this.#histogram;
-    const [median, p99] = [50, 99].map((percentile) => late(histogram.percentile(percentile) || 0)) as [number, number];
-    const most = late(histogram.count ? histogram.max : 0);
+    const [p50, p99] = [50, 99].map((percentile) => late(histogram.percentile(percentile) || 0)) as [number, number];
+    const max = late(histogram.count ? histogram.max : 0);
     histogram.reset();
-    return { median, p99, most };
+    return { p50, p99, max };
   }
 
   close(): void {

@@ -11,12 +11,21 @@ import type { Webhooks } from "../../../engine/registry/webhooks/webhooks.js";
 import type { Anchoring } from "../../anchoring/anchoring.js";
 import { openFileLimit, openFiles } from "../../machine.js";
 import { VERSION } from "../../version.js";
+import type { CosigningStatus } from "../../witnessing/cosigning.js";
+import { addCosigningMetrics } from "./cosigningmetrics.js";
 import { Delay, type FrontFigures, type Lateness } from "./measures.js";
 import { addRequestMetrics, requestDurations } from "./requestmetrics.js";
 
 /** Bounds for one stage of a batch, in seconds. */
 const STAGE_DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+
+/** What is shown of how late timers came. */
+const LATENESS = [
+  ["p50", "the median"],
+  ["p99", "the 99th percentile"],
+  ["max", "the most"],
+] as const;
 
 /** What a front end tells when metrics are shown. */
 export interface FrontReport {
@@ -46,7 +55,7 @@ export class Metrics {
     log: Pick<Log, "size" | "batches" | "queued" | "anchors" | "treeHead" | "observeBatches" | "lastFailure">,
   ) {
     new Gauge({
-      name: "cairnlog_info",
+      name: "cairnlog_build_info",
       help: "The version of the service.",
       labelNames: ["version"],
       registers: [this.#registry],
@@ -68,7 +77,7 @@ export class Metrics {
     this.#asked(Gauge, "cairnlog_last_batch_failed", "1 when the newest batch was not signed or written.", () =>
       log.lastFailure ? 1 : 0,
     );
-    this.#asked(Gauge, "cairnlog_tree_head_seconds", "Unix time of the newest tree head, or 0.", () => {
+    this.#asked(Gauge, "cairnlog_tree_head_timestamp_seconds", "Unix time of the newest tree head, or 0.", () => {
       const head = log.treeHead();
       return head ? parseTimestamp(head.timestamp) / 1e6 : 0;
     });
@@ -106,25 +115,19 @@ export class Metrics {
     this.#asked(Gauge, "nodejs_external_bytes", "Memory of buffers outside the heap.", () => memory().external);
     this.#asked(Gauge, "process_open_fds", "Open files and sockets.", () => openFiles() ?? Number.NaN);
     this.#asked(Gauge, "process_max_fds", "Files and sockets it may open.", () => openFileLimit() ?? Number.NaN);
-    const threads = () => {
-      const own = { thread: "writer", lateness: this.#delay.take() };
-      return [own, ...this.#reports];
-    };
-    new Gauge({
-      name: "nodejs_eventloop_delay_seconds",
-      help: "How late timers came since the last look, by thread: the time for which it was busy.",
-      labelNames: ["thread", "quantile"],
-      registers: [this.#registry],
-      collect() {
-        this.reset();
-        for (const { thread, lateness } of threads()) {
-          if (!lateness) continue;
-          this.set({ thread, quantile: 0.5 }, lateness.median);
-          this.set({ thread, quantile: 0.99 }, lateness.p99);
-          this.set({ thread, quantile: 1 }, lateness.most);
-        }
-      },
-    });
+    // Names of prom-client's default metrics. One family with a label `quantile` would have to be a summary.
+    const latenesses = this.#perText(() => [{ thread: "writer", lateness: this.#delay.take() }, ...this.#reports]);
+    for (const [share, words] of LATENESS)
+      new Gauge({
+        name: `nodejs_eventloop_lag_${share}_seconds`,
+        help: `How late timers came since the last look, by thread: ${words}.`,
+        labelNames: ["thread"],
+        registers: [this.#registry],
+        collect() {
+          this.reset();
+          for (const { thread, lateness } of latenesses()) if (lateness) this.set({ thread }, lateness[share]);
+        },
+      });
   }
 
   /** Shows what the front ends count. @param ask what they tell now; must not reject */
@@ -151,6 +154,39 @@ export class Metrics {
     this.#asked(Gauge, "cairnlog_signer_connected", "1 while the signer of SERVICE_SIGNER is connected.", () =>
       signer.trouble ? 0 : 1,
     );
+  }
+
+  /** Shows how far the checkpoints at `/tlog/` have come. */
+  watchCheckpoints(published: { readonly size: number; readonly trouble: unknown }): void {
+    this.#asked(
+      Gauge,
+      "cairnlog_checkpoint_entries",
+      "Entries in the newest checkpoint at /tlog/.",
+      () => published.size,
+    );
+    this.#asked(Gauge, "cairnlog_checkpoint_failed", "1 when the newest checkpoint at /tlog/ could not be made.", () =>
+      published.trouble ? 1 : 0,
+    );
+  }
+
+  /** Shows when the certificate expires. @param expires milliseconds; null without TLS */
+  watchCertificate(expires: () => number | null): void {
+    new Gauge({
+      name: "cairnlog_tls_certificate_expiry_timestamp_seconds",
+      help: "Unix time at which the certificate expires; absent without TLS.",
+      registers: [this.#registry],
+      collect() {
+        const at = expires();
+        // Of itself it is 0, which would be a certificate that expired long ago.
+        if (at === null) this.remove();
+        else this.set(at / 1000);
+      },
+    });
+  }
+
+  /** Shows which witnesses have cosigned these checkpoints. */
+  watchCosigning(status: () => CosigningStatus): void {
+    addCosigningMetrics(this.#registry, status);
   }
 
   /** Shows the state of anchoring. */

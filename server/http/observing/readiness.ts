@@ -24,6 +24,8 @@ export interface ReadinessParts {
   readonly freeBytes: () => number;
   /** Bytes of free disk below which appends are refused. */
   readonly minFreeBytes: number;
+  /** What else the operator should know, while appends succeed: sentences. */
+  readonly warnings?: () => readonly string[];
 }
 
 export class Readiness {
@@ -73,7 +75,7 @@ export class Readiness {
       await log.tryWriting().catch(() => {
         throw unready("The newest batch could not be written, and nothing can be written now.");
       });
-    return free < LOW_FREE_BYTES ? [space] : [];
+    return [...(free < LOW_FREE_BYTES ? [space] : []), ...(this.#parts.warnings?.() ?? [])];
   }
 
   #hasValidHead(): boolean {

@@ -40,6 +40,12 @@ export const AREAS: readonly Area[] = [
     paths: ["/api/v1/log", "/api/v1/audit/"],
   },
   {
+    name: "C2SP log",
+    description:
+      "The log as tools of other transparency logs read it (c2sp.org/tlog-tiles): an RFC 6962 tree with checkpoints, tiles and entry bundles.",
+    paths: ["/tlog/"],
+  },
+  {
     name: "Endorsements",
     description:
       "Endorsements of one key by another, alerts about keys, and the identifiers that an endorsement may name.",

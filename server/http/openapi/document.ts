@@ -6,7 +6,18 @@ import type { Proving, Route } from "../route.js";
 import { REASONS } from "../transport/answer.js";
 import { AREAS, areaOf } from "./areas.js";
 import { EXAMPLES, type Example } from "./examples.generated.js";
-import { ALWAYS_SENT, HEADERS, headerRefs, problemRef, problemResponses, refusalsOf } from "./responses.js";
+import {
+  HEAD_RESPONSES,
+  HEADERS,
+  headersOf,
+  headProblemRef,
+  headProblemResponses,
+  headRef,
+  problemRef,
+  problemResponses,
+  refusalsOf,
+} from "./responses.js";
+import { documented } from "./schemas.js";
 
 export type Json = Readonly<Record<string, unknown>>;
 type Named = (schema: unknown) => unknown;
@@ -17,7 +28,8 @@ Bodies are JSON objects in UTF-8; unknown members and unknown query parameters a
 A key is named by its fingerprint: \`sha256:\` and the SHA-256 of its DER SubjectPublicKeyInfo in hexadecimal.
 
 Every GET answers HEAD too, with the same headers and no body. A path that does not know a method answers 405 with \`Allow\`;
-a path that nobody knows answers 404. Refusals are problem documents (RFC 9457) whose member \`code\` is stable. What is no
+OPTIONS answers 204 with \`Allow\`. A path that nobody knows answers 404. No path fits two templates: a fixed part, such as
+\`head\`, is never a value of the parameter that another path has in its place. Refusals are problem documents (RFC 9457) whose member \`code\` is stable. What is no
 HTTP, or has headers that are too long, is refused without one, and the connection is closed.
 
 Each client address has so many requests in each window; the RateLimit headers of every answer say how many are left.
@@ -55,6 +67,16 @@ const BULK =
   "Each of the requests in the body counts. If fewer are left, the whole is 429, and nothing is counted or done. " +
   "The request itself counts against the limit `general`.";
 
+/**
+ * The body of a POST that takes none. Many clients send one with every POST, and their generators want to know that they
+ * may.
+ */
+const NO_BODY = {
+  required: false,
+  description: "Nothing is taken from it. Clients that send a body with every POST may send any object.",
+  content: { "application/json": { schema: { type: "object", additionalProperties: true }, example: {} } },
+};
+
 const IF_NONE_MATCH = {
   name: "If-None-Match",
   in: "header",
@@ -66,13 +88,21 @@ const IF_NONE_MATCH = {
 /** The document for a table of routes. */
 export function openApi(routes: readonly Route[]): Json {
   const schemas = new Map<string, unknown>();
-  const named = (schema: unknown) => hoist(schema, schemas);
-  const responses = problemResponses(named);
+  const named = (schema: unknown) => documented(schema, schemas);
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) {
     paths[route.path] ??= {};
-    paths[route.path]![route.method.toLowerCase()] = operation(route, named);
+    const path = paths[route.path]!;
+    const described = operation(route, named);
+    path[route.method.toLowerCase()] = described;
+    if (route.method === "GET") path.head = headOperation(route, described);
   }
+  const reads = routes.filter(({ method }) => method === "GET");
+  const responses = {
+    ...problemResponses(named),
+    ...HEAD_RESPONSES,
+    ...headProblemResponses(new Set(reads.flatMap(refusalsOf))),
+  };
   return {
     openapi: "3.1.0",
     info: {
@@ -94,7 +124,7 @@ export function openApi(routes: readonly Route[]): Json {
   };
 }
 
-function operation(route: Route, named: Named): Json {
+function operation(route: Route, named: Named) {
   const { method, path, summary, params, query, body, proving, limit, bulk, status = 200 } = route;
   const id = operationId(method, path);
   const example = EXAMPLES[id];
@@ -103,11 +133,7 @@ function operation(route: Route, named: Named): Json {
     ...parametersOf(query, "query", named, example?.query),
     ...(route.keep ? [IF_NONE_MATCH] : []),
   ];
-  const requestBody = body && {
-    required: true,
-    description: describe(body),
-    content: { "application/json": { schema: named(body), ...(example?.body ? { example: example.body } : {}) } },
-  };
+  const requestBody = body ? bodyOf(body, example, named) : method === "POST" ? NO_BODY : undefined;
   return {
     operationId: id,
     tags: [areaOf(path)],
@@ -120,13 +146,34 @@ function operation(route: Route, named: Named): Json {
     ...(requestBody ? { requestBody } : {}),
     responses: {
       [status]: success(route, example, named),
-      ...(route.keep ? { 304: { description: "The client has the answer.", headers: headerRefs(kept(route)) } } : {}),
+      ...notModified(route),
       ...Object.fromEntries(refusalsOf(route).map((status) => [status, problemRef(status)])),
     },
   };
 }
 
-const kept = ({ keep }: Route) => [...(keep ? ["ETag"] : []), ...ALWAYS_SENT];
+/** HEAD of the path of a GET: the same request, and the same headers of the answer. */
+function headOperation(route: Route, { operationId: _, responses: __, ...get }: ReturnType<typeof operation>): Json {
+  return {
+    ...get,
+    operationId: operationId("HEAD", route.path),
+    summary: `${get.summary}: the headers alone`,
+    responses: {
+      200: headRef(route),
+      ...notModified(route),
+      ...Object.fromEntries(refusalsOf(route).map((status) => [status, headProblemRef(status)])),
+    },
+  };
+}
+
+const notModified = (route: Route) =>
+  route.keep ? { 304: { description: "The client has the answer.", headers: headersOf(route) } } : {};
+
+const bodyOf = (body: TSchema, example: Example | undefined, named: Named) => ({
+  required: true,
+  description: describe(body),
+  content: { "application/json": { schema: named(body), ...(example?.body ? { example: example.body } : {}) } },
+});
 
 function success(route: Route, example: Example | undefined, named: Named): Json {
   const { answer, answerType = "application/json", otherAnswers = {}, status = 200 } = route;
@@ -134,7 +181,7 @@ function success(route: Route, example: Example | undefined, named: Named): Json
   const shown = example && { example: example.answer };
   return {
     description: describe(answer) ?? REASONS[status],
-    headers: headerRefs(kept(route)),
+    headers: headersOf(route),
     content: { [answerType]: { schema: named(answer), ...shown }, ...Object.fromEntries(others) },
   };
 }
@@ -173,14 +220,3 @@ export const operationId = (method: string, path: string): string =>
     .match(/\w+/g)!
     .join("_")
     .replaceAll("-", "_")}`;
-
-/** `schema` with references in place of its titled schemas, which are moved to `schemas`. */
-function hoist(schema: unknown, schemas: Map<string, unknown>): unknown {
-  if (Array.isArray(schema)) return schema.map((item) => hoist(item, schemas));
-  if (typeof schema !== "object" || schema === null) return schema;
-  const { title } = schema as TSchema & { title?: unknown };
-  const copy = () => Object.fromEntries(Object.entries(schema).map(([name, part]) => [name, hoist(part, schemas)]));
-  if (typeof title !== "string") return copy();
-  if (!schemas.has(title)) schemas.set(title, copy());
-  return { $ref: `#/components/schemas/${title}` };
-}

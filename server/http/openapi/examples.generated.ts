@@ -19,6 +19,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       status: "ok",
       transport: "uws",
+      vkey: "cairnlog/569781434f3177d4/tlog+fe9b6092+AfH8ZtOaFC21j1tXyMPBM0pROYKBhvEP1zaQ+DEWY3fd",
       warnings: [
         "SERVICE_HARDWARE_ROOTS is not set: a credential of the type hardware is taken for hardware-backed on its holder's word.",
       ],
@@ -26,25 +27,25 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_metrics: {
     answer:
-      '# HELP cairnlog_refusals_total Requests refused, by the code of the problem document.\n# TYPE cairnlog_refusals_total counter\ncairnlog_refusals_total{code="not-found"} 2\ncairnlog_refusals_total{code="precondition-failed"} 2\n\n# HELP cairnlog_http_aborted_total Requests whose client left before the answer was sent.',
+      '# HELP cairnlog_info The version of the service.\n# TYPE cairnlog_info gauge\ncairnlog_info{version="0.1.0"} 1\n\n# HELP cairnlog_http_connections Open connections.\n# TYPE cairnlog_http_connections gauge',
   },
   post_users: {
     body: {
       display_name: "Ada Lovelace",
       email: "ada@example.org",
       credential_type: "hardware",
-      key_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+      key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "708b3b1e-5fba-4230-8b5e-f4f171c9c828",
+        id: "7fcfab97-47f6-4276-9b6f-f3bee8e952c2",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "8c59fab0-8c7b-489d-893b-0183af6fa943",
-        key_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+        id: "e13f6adb-317b-4a1a-8b32-aa2644152484",
+        key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -52,26 +53,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "12DW5-14CY8-RQ4QT-0KD79-5YSBC-22MEM-96BAS-SN85H",
+      recovery_key: "9TRJ8-RJZWY-39VRQ-VP62W-7WXP9-2SJSF-JG14D-5TRHD",
     },
   },
   post_users_recover: {
     body: {
       pseudonym: "Ada Lovelace",
-      recovery_key: "12DW5-14CY8-RQ4QT-0KD79-5YSBC-22MEM-96BAS-SN85H",
+      recovery_key: "9TRJ8-RJZWY-39VRQ-VP62W-7WXP9-2SJSF-JG14D-5TRHD",
       credential_type: "hardware",
-      key_fingerprint: "sha256:14d7264d3b74090b5a33b2d152b98a2a907447a5f0d16353818929d5f19b33c5",
+      key_fingerprint: "sha256:a6738a9bc192520e058f357a4b68453409b44772f685a2802a5a8703a9bbeaef",
       device_label: "Security key",
     },
     answer: {
       user: {
-        id: "708b3b1e-5fba-4230-8b5e-f4f171c9c828",
+        id: "7fcfab97-47f6-4276-9b6f-f3bee8e952c2",
         display_name: "Ada Lovelace",
         created_at: "2025-01-01T00:00:00.000000Z",
       },
       credential: {
-        id: "3410f0da-266e-4ce2-a6d6-841156b902fa",
-        key_fingerprint: "sha256:14d7264d3b74090b5a33b2d152b98a2a907447a5f0d16353818929d5f19b33c5",
+        id: "13e66609-6550-4b85-ba32-87ed5144765e",
+        key_fingerprint: "sha256:a6738a9bc192520e058f357a4b68453409b44772f685a2802a5a8703a9bbeaef",
         credential_type: "hardware",
         device_label: "Security key",
         status: "active",
@@ -79,24 +80,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         revoked_at: null,
         hardware_backed: true,
       },
-      recovery_key: "PMXW1-TWD1F-3EEPY-S2G1F-NB51A-MDJ6N-3J708-02A3P",
+      recovery_key: "X9KDE-5P003-7S9TH-TRK85-YF0WF-4H43M-7FKZ4-GBASJ",
       revoked_credentials: 2,
     },
   },
   post_credentials_enroll: {
     body: {
-      challenge_id: "288f3a34-e66d-40e1-af1c-d0abc069c287",
-      issuing_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
-      key_fingerprint: "sha256:ca760c1d8a15da6627bf943171d574dd2b32fa9bcdf31cb324c2e817eeea1cb3",
+      challenge_id: "2702f23e-4e4c-4828-bc55-5f89dab2427f",
+      issuing_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      key_fingerprint: "sha256:99e61bb999c38ab1dc82f3348e15e6061a62fe4511dc9d36610449c2beb12b6f",
       credential_type: "hardware",
       device_label: "Second security key",
-      challenge_signature: "kV2S3o3jQj7FI38ulU5bZ55aXO1bC9UMhC+nN9m5PKP9UWjh1ry4EW/kse8R/gB4tL9tq3j5hTMsr8Ov+x72CA==",
-      chain_signature: "PsfcWGbfd3G0yPi9L1pDE8jM36POfqeVxTGhBnlfzIYx/HPQqdBzuV78K3tkGXbtfFoKU+p0wdftzG2Y15ijBw==",
+      challenge_signature: "ZjKy9SzRxR/xpn3puNEMrylZDuB2kjrHJHLeqAfFkfZMcbub34XZTk5gkOVv2w+phTteFav2Cz0YQucovh0yAQ==",
+      chain_signature: "Sg/ZI8hwp6eMaefdw0Zmofa5kmenO5Ys2nWYM3ZmOHY1SgK+pPwisE/eSUYG2ByFecsq+as6GmKa0l2Hd4SUCQ==",
     },
     answer: {
       credential: {
-        id: "f9b333c9-c088-4adf-845d-6250db145d70",
-        key_fingerprint: "sha256:ca760c1d8a15da6627bf943171d574dd2b32fa9bcdf31cb324c2e817eeea1cb3",
+        id: "7ea71569-d705-4f26-a314-27886e8f326d",
+        key_fingerprint: "sha256:99e61bb999c38ab1dc82f3348e15e6061a62fe4511dc9d36610449c2beb12b6f",
         credential_type: "hardware",
         device_label: "Second security key",
         status: "active",
@@ -111,7 +112,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+          fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -119,7 +120,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           expires_at: null,
         },
         {
-          fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+          fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
           pseudonym: "Grace",
           algorithm: "ecdsa-p256",
           status: "active",
@@ -137,7 +138,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       keys: [
         {
-          fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+          fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
           pseudonym: "Ada",
           algorithm: "ed25519",
           status: "active",
@@ -151,11 +152,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint: {
-    params: { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60" },
+    params: { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c" },
     answer: {
-      fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAYnjTfqNW4MJtZYwJ2Vocfj/JwhkdHCf0Zi+joh5hP8E=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
       pseudonym: "Ada",
       algorithm: "ed25519",
       status: "active",
@@ -168,9 +169,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_keys_fingerprint_status: {
-    params: { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60" },
+    params: { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c" },
     answer: {
-      fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
       status: "active",
       expires_at: null,
       successor_fingerprint: null,
@@ -180,75 +181,75 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     body: {
       payload: {
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAYnjTfqNW4MJtZYwJ2Vocfj/JwhkdHCf0Zi+joh5hP8E=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
         pseudonym: "Ada",
         key_algorithm: "ed25519",
       },
     },
     answer: {
-      fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
       pseudonym: "Ada",
       algorithm: "ed25519",
       log_entry_id: 1,
       leaf_index: 0,
-      entry_hash: "f9a5219e0695a1a5dec53f048d0a64589604b01476715f99971817932ac839ca",
+      entry_hash: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
     },
   },
   post_keys_succeed: {
     body: {
       payload: {
-        old_fingerprint: "sha256:8da796dd674572fbffd2484ca8b317b1d2cf120227bfad70e446c59da4c89944",
+        old_fingerprint: "sha256:9dcbccea65c9ba3871c5b80d75ed499c88c696ead23124758e230778838902a3",
         new_public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAX/mZanjBtajbztAzgnWhmRbX8ovZPwdPdITnyrpYM74=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGo5/yorcHE0heppSlrJNjIVR2iuXUleYPt2uhruYOW8=\n-----END PUBLIC KEY-----\n",
         new_algorithm: "ed25519",
       },
       auth: {
-        challenge_id: "01e0ca7d-39b4-4061-8743-78c0b038abfb",
-        challenge_signature: "ywxV9/XOWMVCYgMW2MQ6LJajROXojUruDEThrmQtziCNrHorpR5Rjxkdj87nu29GmSFeXIDRO/0/5cZyTGBZAQ==",
+        challenge_id: "9a6874be-6800-4c62-9e3a-233c61eaedde",
+        challenge_signature: "1eX+HmqO3Sr9LBAr1tGiWyVjskvHYwUsUnqy8xsdjhPnW1wWB8ufAnL+LTeqEoL1pHOA4XjSleYutPhJMUU2Bw==",
       },
     },
     answer: {
-      old_fingerprint: "sha256:8da796dd674572fbffd2484ca8b317b1d2cf120227bfad70e446c59da4c89944",
-      new_fingerprint: "sha256:0bdfe125cfab0b3b8ffaa02a2ba9afdaeb90163ab815cc1364e9f7f58648d038",
+      old_fingerprint: "sha256:9dcbccea65c9ba3871c5b80d75ed499c88c696ead23124758e230778838902a3",
+      new_fingerprint: "sha256:ddbc4eeaede9670f42e0c500bd8f2d0c01914bff7d56cd51501fb020b2078460",
       log_entry_id: 5,
       leaf_index: 4,
-      entry_hash: "b039ef51f4353bde05e4424210ca3971ce40efd4e2acca85177bf30aee915971",
+      entry_hash: "e9e0a351d927a3bde00846ea9efa8aea379bc290f5ea9a6cef8fed5891cc4064",
     },
   },
   post_keys_revoke: {
     body: {
-      payload: { fingerprint: "sha256:0bdfe125cfab0b3b8ffaa02a2ba9afdaeb90163ab815cc1364e9f7f58648d038" },
+      payload: { fingerprint: "sha256:ddbc4eeaede9670f42e0c500bd8f2d0c01914bff7d56cd51501fb020b2078460" },
       auth: {
-        challenge_id: "1be31ee2-bccb-4d55-9d44-5a8d306bede0",
-        challenge_signature: "1V5apeQt90/O6hXILtAx3wZTo6x0ng2dWh7n1FO0roV4Gv/5mgWvWsSDJakFL+aKlFbkzR62Syjrm0888xobBw==",
+        challenge_id: "e31b010e-9e5c-48c5-b637-cc1cb7c9f14b",
+        challenge_signature: "X95An5KRfy0klm5vmso6y63FfTOWTCvdJOWZY2mZcSed7IgtgAUWyH42ZMObKv+kNRuqdBOcpBFTrVphXslrAQ==",
       },
     },
     answer: {
-      fingerprint: "sha256:0bdfe125cfab0b3b8ffaa02a2ba9afdaeb90163ab815cc1364e9f7f58648d038",
+      fingerprint: "sha256:ddbc4eeaede9670f42e0c500bd8f2d0c01914bff7d56cd51501fb020b2078460",
       status: "revoked",
       log_entry_id: 6,
       leaf_index: 5,
-      entry_hash: "fc094d2a94f637df62d65c05774a6802604a3caae7efdcf1cd3adc75ac6e3c4c",
+      entry_hash: "7159434e34dabfa3276601d726929bb06b88b4d2cc4fa9e4b3e48be39c410c5d",
     },
   },
   post_auth_challenge: {
-    body: { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60", purpose: "login" },
+    body: { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", purpose: "login" },
     answer: {
-      challenge_id: "e83f5961-ec2c-4444-8955-714ec16d18ed",
+      challenge_id: "7351889d-e097-4bf7-9d99-255611c8ee81",
       nonce:
-        "service.auth.v1:login:sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60:_W83dtt26uKfcu4kghg0RT8jf0uliFf9a4sWc1L3kFk",
+        "service.auth.v1:login:sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c:tyKGhncgFV8I6-5aYrTGuVj88ByAYDT45dNoMAwpIvw",
       expires_at: "2025-01-01T00:05:00.000000Z",
     },
   },
   post_auth_login: {
     body: {
-      challenge_id: "e83f5961-ec2c-4444-8955-714ec16d18ed",
-      challenge_signature: "WPYLfjGm8bMLVHIZESGVRQBkFRv9gPWavsQETP5Dalgg2GuASgNSftZW10oFPjT+fmbsHgLeEmY8wLnfrQutDA==",
+      challenge_id: "7351889d-e097-4bf7-9d99-255611c8ee81",
+      challenge_signature: "ETT9/eGCqOYLq68W/lHM0L0EmPevQh39j4OJNpzE295TqwsVTcS472GT2muhgIGmHOHQadynS/Nyjs4aNFYXBQ==",
     },
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZmZiZGI1MDUxMWYzODQyYjc4N2FjNDJkY2U5OGFhYmNlN2U2ODlhZWEwOTgyNDU4ODk0ZTQ5NWVmM2MwMDMzZiIsInN1YiI6InNoYTI1NjpiODY1MDFjN2JhYjJkYjVlNTZhNmU5NGE4YzNiYjMxMGE5MjY4NzI5MTY4MDJiZTBkYzc5YjlkMjlkNDA4YTYwIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImI2MWJhN2E4LTU5MWUtNGI3YS1iODBhLWQ5MTJmNTcxMTc2MiIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.fnojzgu1bQh0cJtAaxwji4XtrOSV0rkLuDg9BT2Yz6lhEHPDmPOE6D5p1aTmgTE2KIvqU0ZnNLngPZLGMECADg",
-      fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6NTY5NzgxNDM0ZjMxNzdkNDZlOTNlOWE2ZmZiNTBiYzliMWI2YWQxMWMyMjZkYjUxOTEzNDViMzI2ZTEwM2FlOSIsInN1YiI6InNoYTI1Njo0MmMxYTI2N2QzYzQzN2NhZmE1YTJmZTdiYjdhNzdjYWFjZTM0NjIwNDhhZWY1OThmNGQ5MGYzZTJjNWJkYTBjIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjQzMWNmZGI5LWZjNzctNDY3Yy1hZjVjLTlmNTE5Y2M1M2JhMSIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.UrSZ7slGuF9pTFmpU07lSxw1gZA-pHG04SxsQT5IgrYejB1Gge3c7Ec4z_mUZzrt-mXREMAmIfc9lWtlgV5BBw",
+      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
@@ -256,20 +257,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_auth_renew: {
     answer: {
       token:
-        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6ZmZiZGI1MDUxMWYzODQyYjc4N2FjNDJkY2U5OGFhYmNlN2U2ODlhZWEwOTgyNDU4ODk0ZTQ5NWVmM2MwMDMzZiIsInN1YiI6InNoYTI1NjpiODY1MDFjN2JhYjJkYjVlNTZhNmU5NGE4YzNiYjMxMGE5MjY4NzI5MTY4MDJiZTBkYzc5YjlkMjlkNDA4YTYwIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6IjQ3ODIyYTFkLTVhNDYtNGJmMC05NDZlLWE5ZGEyODkxNWE4YyIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.0Hon8N6NkJie6bpFG9HnzrQK2oDOXOLJf8KryaUaCheB3JumjiMqkSw61__TKEl4RkCmL40vmp1fhRj0EkaIDw",
-      fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+        "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzaGEyNTY6NTY5NzgxNDM0ZjMxNzdkNDZlOTNlOWE2ZmZiNTBiYzliMWI2YWQxMWMyMjZkYjUxOTEzNDViMzI2ZTEwM2FlOSIsInN1YiI6InNoYTI1Njo0MmMxYTI2N2QzYzQzN2NhZmE1YTJmZTdiYjdhNzdjYWFjZTM0NjIwNDhhZWY1OThmNGQ5MGYzZTJjNWJkYTBjIiwiaWF0IjoxNzM1Njg5NjAwLCJleHAiOjE3MzU2OTMyMDAsImp0aSI6ImNlNzJiNzZhLWZhOTUtNDQ5Zi04YTlkLWZkMzJlNzZmOGMzZiIsInBzZXVkb255bSI6IkFkYSIsInJlY292ZXJ5IjpmYWxzZSwiYXV0aF90aW1lIjoxNzM1Njg5NjAwfQ.kc3Nz0K_QDyQXIlL1-Y47AbyJkWYCi9aUvXq4CHmBGXcHHcLWqvExlVetVsaGSMKOwhkAWAqeR7k9ToPJ8yTCQ",
+      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
       pseudonym: "Ada",
       expires_at: "2025-01-01T01:00:00.000000Z",
     },
   },
   post_auth_password: {
     body: {
-      challenge_id: "68375871-377a-46b9-adc4-d9238bd271e8",
-      challenge_signature: "ebpuTpc5GWKHNYccZ+TPjF39ZN5ugKTN3MiW0ZIQKrs0x0g/qrDQj4gRnLcYwUB+k19jZQE8yg4+QLxPIuFGAA==",
+      challenge_id: "0749b9b5-695d-4847-abac-42917cf8ac28",
+      challenge_signature: "v/n2GloPo5OVLNbO+TDfw8VBdGWKTKJpx6Q/6WpVvNYrcoqOTSl93ygDFR2rPKDeaaKs0Jslrr8OkkZRud/OBA==",
       password: "correct horse battery",
     },
     answer: {
-      fingerprint: "sha256:0281b6a44c9619f75d0fcee7c919f9a07ddc10f3e5224415d3954319c18fc71b",
+      fingerprint: "sha256:7ad6b071f569da9e094b32003fedcc39ab3bcb8f3f747b36c272869f138ebce8",
       password_set: true,
     },
   },
@@ -284,33 +285,33 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         attestations: [],
       },
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAYnjTfqNW4MJtZYwJ2Vocfj/JwhkdHCf0Zi+joh5hP8E=\n-----END PUBLIC KEY-----\n",
-      signature: "tHhJPmR+vfYv41OH3zOWwIul/0+zhRwcsnl6rA+fAEQoXX7BdFbeeErQuUDk1EyPzSEaDdk/muj8U+yqMKuBBw==",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
+      signature: "NxQpA53lVCSUrvPAp1nY/ra39qJnFPgUiXeNy3JhdD3P87EinmvvwyMhQjPSF1QnZLh6L2AbKU1NKq8X64L4Bw==",
       intent_statement: "I wrote it.",
     },
     answer: {
       attestation: {
-        id: "33a28421-b73b-4677-aff7-cfbdefb93b1b",
+        id: "533a52a0-709e-4510-a87a-9bb637b2f545",
         type: "authorship",
         scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-        signer_key_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+        signer_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
         signature_algorithm: "ed25519",
-        signature: "tHhJPmR+vfYv41OH3zOWwIul/0+zhRwcsnl6rA+fAEQoXX7BdFbeeErQuUDk1EyPzSEaDdk/muj8U+yqMKuBBw==",
+        signature: "NxQpA53lVCSUrvPAp1nY/ra39qJnFPgUiXeNy3JhdD3P87EinmvvwyMhQjPSF1QnZLh6L2AbKU1NKq8X64L4Bw==",
         timestamp: "2025-01-01T00:06:00.000000Z",
         intent_statement: "I wrote it.",
       },
-      fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
       pseudonym: "Ada",
       log_entry_id: 13,
       leaf_index: 12,
-      entry_hash: "a7064776b2b4c3fbb6752c92de452c78eeada05f255493580e7af6c257185e29",
+      entry_hash: "ffea377014f8bc232fcd8d85213cc2b2081cb66c56a36b6c066cfe332a5d8d39",
       manifest_hash: "38f0c85d6331fd79023d1cd40a3908b665272ec2077277686ac55af17b1b6494",
       sth: {
         tree_size: 13,
-        root_hash: "b99eaf43ec1026fbcfa80c081191b5829e57ec307b8b887074a21a3c2dce4e23",
-        signature: "dUvRu8S6h6ePqD+QtT1FNUaNZAK4ZFrTe/Cf8K80uCktjNjXiEAuip6tHpc5MV+1G3bdYLz3jLurWhBAfXU9Dw==",
+        root_hash: "29c4defac67399c0b4a4fa9154ea5b2bdae2b20b06326f6402f6eea85e3857ff",
+        signature: "h7N9n6yOQpuZzVRt1MBuLmZ7EB5z+sRuE3YYTJq1aW9nkLmmSr/FVyhIwRt0CWSrf1+8XC0m0Wax+FEpUgypDQ==",
         timestamp: "2025-01-01T00:06:00.000000Z",
-        key_id: "sha256:ffbdb50511f3842b787ac42dce98aabce7e689aea0982458894e495ef3c0033f",
+        key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
         tree_version: 2,
       },
       duplicate: false,
@@ -329,8 +330,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAYnjTfqNW4MJtZYwJ2Vocfj/JwhkdHCf0Zi+joh5hP8E=\n-----END PUBLIC KEY-----\n",
-          signature: "e5yB2RzaCZxtuJSAb65eVFt5het9XpsHHC8grMheyUFWyniDCFAInrNguiStl/WPwW1XgX0Li/ODdZ4/MCpOBA==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
+          signature: "3l8oBh6BmZOvUbItvKQrdiDyvcrj3/0YB6/EtIdQbxU7YApescHecTXMAnKKRtk/sRc4+uVbLrrXZnadjm4cAQ==",
         },
         {
           manifest: {
@@ -341,8 +342,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             attestations: [],
           },
           public_key_pem:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAYnjTfqNW4MJtZYwJ2Vocfj/JwhkdHCf0Zi+joh5hP8E=\n-----END PUBLIC KEY-----\n",
-          signature: "r5cU1gDcpIHHIEHnQ3fDJ5Ti3mhaTbD3EJWEnSBdCZLiB+MVsLvXkweXAM8tvo+RkmJ6lL1QIYAje9ZPAkmxCA==",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
+          signature: "3nKNvh7DckukO4SuD/EkpWTXSeB1250n9CC5Dk1ewgbcfW8z+gIAw1jUfbpD2thmH+gDaQvjp2Fl/X9caHOPAw==",
         },
       ],
     },
@@ -352,26 +353,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           status: 201,
           receipt: {
             attestation: {
-              id: "c77ce8b8-ec2b-412f-bd59-f33a54d7bdfb",
+              id: "71f3db3b-16a8-4174-993b-6debf74d8fec",
               type: "authorship",
               scope: { content_hash: "sha256:c74e517559a5ed1b9f8f47889125b5d6b84df309d173fee85585b4c045f5214b" },
-              signer_key_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+              signer_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
               signature_algorithm: "ed25519",
-              signature: "e5yB2RzaCZxtuJSAb65eVFt5het9XpsHHC8grMheyUFWyniDCFAInrNguiStl/WPwW1XgX0Li/ODdZ4/MCpOBA==",
+              signature: "3l8oBh6BmZOvUbItvKQrdiDyvcrj3/0YB6/EtIdQbxU7YApescHecTXMAnKKRtk/sRc4+uVbLrrXZnadjm4cAQ==",
               timestamp: "2025-01-01T00:06:00.000000Z",
             },
-            fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+            fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
             pseudonym: "Ada",
             log_entry_id: 14,
             leaf_index: 13,
-            entry_hash: "e1841d23c4d64da5a500d13b6a8e9d7cbbe6559bc4996dc8a73f50bbf0f53154",
+            entry_hash: "371214fd0fadb41463301066f91dbc152f4f43604f6ba89821bc3ebff9413970",
             manifest_hash: "25367d2d820f2cc8ef80c557f5e4b35bef45d435ae93ee6e3aeffc3e00a05c0e",
             sth: {
               tree_size: 14,
-              root_hash: "16160c0d87ddac090f0a2232ab2cd89db13fc577e848a6a27c2c9343d99fa8c3",
-              signature: "2SvjAW9nDyctrsu+VUaHlywJxnQwWfp51YIGHVRqMzOSA1O+Iui6z2YC9R0vmdtjY70DQkvTQ1J6/+wsB9d9CQ==",
+              root_hash: "29a59a357d4fc6e8a821985c58918e2aa222aacf79613baddc7f59d673249e54",
+              signature: "Ig4gVuxPzyM7Env+AxM5f7UQpQ0Q/c03XTHJbHmr5SJ0WDtbNyZtUOyGtxYXN1iw2zrOnhgFC4pbrkahmAsLBA==",
               timestamp: "2025-01-01T00:06:00.000000Z",
-              key_id: "sha256:ffbdb50511f3842b787ac42dce98aabce7e689aea0982458894e495ef3c0033f",
+              key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
               tree_version: 2,
             },
             duplicate: false,
@@ -397,7 +398,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
       tags: ["report"],
       public_key_pem:
-        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE3jWsDEU9pibClIZfiW4Xe63av8CF\nq4W/spaYFbGfdwXBW01qQzYUAcFZNmxJMPD9ivtVEDGlfkwjGV5xYbv7ow==\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEp8K6u6TexDsWuTePnmVB/R4YYp7+\nv6n8RD1J1/3mN/zjMwYrr/9ODSQnUbN+j7hfMNPLpVzS6VKdr1TDmmRQPg==\n-----END PUBLIC KEY-----\n",
       attestation_type: "editorial_review",
     },
     answer: {
@@ -419,7 +420,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       head: {
         id: 15,
-        entry_hash: "58b587cd213c362db8949554bd1b28be13a81cff906bc529e187954fd5750749",
+        entry_hash: "70fc38ede29d6df93c1c391dc01cc0a52634f69027b4b527c2e26a6735dce71d",
         event_type: "https://x-service.example/predicates/authorship/v1",
         timestamp: "2025-01-01T00:06:00.000000Z",
       },
@@ -435,20 +436,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         event_type: "key_registration",
         expiration_date: null,
-        fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+        fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
         key_algorithm: "ed25519",
         possession_signature: null,
         pseudonym: "Ada",
         public_key:
-          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAYnjTfqNW4MJtZYwJ2Vocfj/JwhkdHCf0Zi+joh5hP8E=\n-----END PUBLIC KEY-----\n",
+          "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
       },
       previous_hash: null,
-      entry_hash: "f9a5219e0695a1a5dec53f048d0a64589604b01476715f99971817932ac839ca",
+      entry_hash: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "f9a5219e0695a1a5dec53f048d0a64589604b01476715f99971817932ac839ca",
+          digest_hex: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
           is_primary: true,
         },
       ],
@@ -457,10 +458,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_log_sth: {
     answer: {
       tree_size: 15,
-      root_hash: "fc2d0ecab71f6ed5030177581719eaa359f7cf412c2054b043d0611319caf42f",
-      signature: "JCM6oX8kDzgROB5iKjvVqbjT39Ly2wU7oMCHkcTtXvgoauM7VVnHFBJzbKQdSb8aV5JZEuuaXgeFyXCTlbZACw==",
+      root_hash: "bf8a09f52cb16b8bd5e0828d91360c193f87e5a9991e6633764f86445b769c5a",
+      signature: "YPfoRDFsrkD04NgCehMmf6vQPQWAbPwhRBHsRmi78RVZbaJh0ApOBnkjT2D65cTyuSg8nnBhpo+UZy5AqUtiDg==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:ffbdb50511f3842b787ac42dce98aabce7e689aea0982458894e495ef3c0033f",
+      key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
       tree_version: 2,
     },
   },
@@ -468,10 +469,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     params: { tree_size: 3 },
     answer: {
       tree_size: 3,
-      root_hash: "54019cf582ba74ff263e09cd316193a9f1909e16249b63f1dbde6951a081b796",
-      signature: "TXXwyPiQeHh6/ust8QczgSMFe/OPH7GnTZp+wQx7BN1SIIs126CfJmEzaeEo7zjb12WtrV5X8fbts5VV7Wm3BA==",
+      root_hash: "86f9e05c69f4395701a567b1c2713924afec07de9875ac9526cbd2069c7f1acd",
+      signature: "stoy8DPrMVugMdYoLA97dwRFNNO8rzMc+VFig6fUrmAIQgojvovt8VzxhJF6Jw9nU1JEz9gJLKwUpt5xpwWYBg==",
       timestamp: "2025-01-01T00:00:00.000000Z",
-      key_id: "sha256:ffbdb50511f3842b787ac42dce98aabce7e689aea0982458894e495ef3c0033f",
+      key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
       tree_version: 2,
     },
   },
@@ -481,10 +482,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       heads: [
         {
           tree_size: 3,
-          root_hash: "54019cf582ba74ff263e09cd316193a9f1909e16249b63f1dbde6951a081b796",
-          signature: "TXXwyPiQeHh6/ust8QczgSMFe/OPH7GnTZp+wQx7BN1SIIs126CfJmEzaeEo7zjb12WtrV5X8fbts5VV7Wm3BA==",
+          root_hash: "86f9e05c69f4395701a567b1c2713924afec07de9875ac9526cbd2069c7f1acd",
+          signature: "stoy8DPrMVugMdYoLA97dwRFNNO8rzMc+VFig6fUrmAIQgojvovt8VzxhJF6Jw9nU1JEz9gJLKwUpt5xpwWYBg==",
           timestamp: "2025-01-01T00:00:00.000000Z",
-          key_id: "sha256:ffbdb50511f3842b787ac42dce98aabce7e689aea0982458894e495ef3c0033f",
+          key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
           tree_version: 2,
         },
       ],
@@ -497,20 +498,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "ac659ca183fcf0cb9795699b77af978747b64b668eec62d60b04b39a7c062878",
-      root_hash: "2784b3191aad6c489d3e2f972447b92f313d8c3cfaea3066952e86258e0ea242",
+      leaf_hash: "ec1523417629d1a192598c4d3889f6e205cd288b805adcfa2eb5df9b09c60b8c",
+      root_hash: "73da60ec98d51e3efd26fa3ab2fb5809bd5fa9f9639c8bcfe15b909784bc2cd2",
       audit_path: [
-        "9b0e14800e0fc096d9342bd13889af63f53c6ae27f43cbdf1e9960c4b15ec6f3",
-        "e1cae957ab2598be48fde3d81d0973ad9caae30d2cb791eec1f0326968309fa2",
-        "c53cea1d4d4cb5686572c3b87d2b2dc368f19b675eb946fcabb8371596bd9f43",
+        "a7558b1976199d904f3b6171749c68c37829638ee670d277b77c1ee4ed2781cf",
+        "2d81175d23ae543da2ad45c1fe056ddc5d2ff6f493de562b21e1478cabd5e6b0",
+        "0d9017c62e25b889d3b2b7faf32c4bde51ece517b8b28e68fd1a8f3164538f3b",
       ],
-      entry_hash: "b4dd62c55905135c0c98d8107c9bf6465c4863027b18754b7c4671816f24e0ee",
+      entry_hash: "62d589ce49a7ce31eb5e975e5b02661a3833672548a3b5a34d07be66af6c5a44",
       sth: {
         tree_size: 5,
-        root_hash: "2784b3191aad6c489d3e2f972447b92f313d8c3cfaea3066952e86258e0ea242",
-        signature: "XOURooAPBdEbTm38iUhg18fmUqfAXfMRXAfXLTOTloilJA2pc2Fj+6r1OIa5Bjgzz89ND/Fgcca8GYFFXU40Bw==",
+        root_hash: "73da60ec98d51e3efd26fa3ab2fb5809bd5fa9f9639c8bcfe15b909784bc2cd2",
+        signature: "4lixvlMP9w/vQPULCPhECWn6VNUjwq+V5e3q8aZdq/ERzpZDNE+V+D8i5fKwql0CAI/at3tmXfktePV3p33OBA==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:ffbdb50511f3842b787ac42dce98aabce7e689aea0982458894e495ef3c0033f",
+        key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
         tree_version: 2,
       },
     },
@@ -522,20 +523,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       leaf_index: 2,
       tree_size: 5,
       tree_version: 2,
-      leaf_hash: "ac659ca183fcf0cb9795699b77af978747b64b668eec62d60b04b39a7c062878",
-      root_hash: "2784b3191aad6c489d3e2f972447b92f313d8c3cfaea3066952e86258e0ea242",
+      leaf_hash: "ec1523417629d1a192598c4d3889f6e205cd288b805adcfa2eb5df9b09c60b8c",
+      root_hash: "73da60ec98d51e3efd26fa3ab2fb5809bd5fa9f9639c8bcfe15b909784bc2cd2",
       audit_path: [
-        "9b0e14800e0fc096d9342bd13889af63f53c6ae27f43cbdf1e9960c4b15ec6f3",
-        "e1cae957ab2598be48fde3d81d0973ad9caae30d2cb791eec1f0326968309fa2",
-        "c53cea1d4d4cb5686572c3b87d2b2dc368f19b675eb946fcabb8371596bd9f43",
+        "a7558b1976199d904f3b6171749c68c37829638ee670d277b77c1ee4ed2781cf",
+        "2d81175d23ae543da2ad45c1fe056ddc5d2ff6f493de562b21e1478cabd5e6b0",
+        "0d9017c62e25b889d3b2b7faf32c4bde51ece517b8b28e68fd1a8f3164538f3b",
       ],
-      entry_hash: "b4dd62c55905135c0c98d8107c9bf6465c4863027b18754b7c4671816f24e0ee",
+      entry_hash: "62d589ce49a7ce31eb5e975e5b02661a3833672548a3b5a34d07be66af6c5a44",
       sth: {
         tree_size: 5,
-        root_hash: "2784b3191aad6c489d3e2f972447b92f313d8c3cfaea3066952e86258e0ea242",
-        signature: "XOURooAPBdEbTm38iUhg18fmUqfAXfMRXAfXLTOTloilJA2pc2Fj+6r1OIa5Bjgzz89ND/Fgcca8GYFFXU40Bw==",
+        root_hash: "73da60ec98d51e3efd26fa3ab2fb5809bd5fa9f9639c8bcfe15b909784bc2cd2",
+        signature: "4lixvlMP9w/vQPULCPhECWn6VNUjwq+V5e3q8aZdq/ERzpZDNE+V+D8i5fKwql0CAI/at3tmXfktePV3p33OBA==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:ffbdb50511f3842b787ac42dce98aabce7e689aea0982458894e495ef3c0033f",
+        key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
         tree_version: 2,
       },
     },
@@ -546,30 +547,30 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       from_size: 3,
       to_size: 6,
       tree_version: 2,
-      from_root: "54019cf582ba74ff263e09cd316193a9f1909e16249b63f1dbde6951a081b796",
-      to_root: "dc3922202831416878b49c901e9052d0570ff37669f824d6fd69817c6eac38e7",
+      from_root: "86f9e05c69f4395701a567b1c2713924afec07de9875ac9526cbd2069c7f1acd",
+      to_root: "b3319d48c876e0f1d80c798a89dfdbe0b195ee2108f268fb414ca75731ae2448",
       peaks: [
-        "e1cae957ab2598be48fde3d81d0973ad9caae30d2cb791eec1f0326968309fa2",
-        "ac659ca183fcf0cb9795699b77af978747b64b668eec62d60b04b39a7c062878",
+        "2d81175d23ae543da2ad45c1fe056ddc5d2ff6f493de562b21e1478cabd5e6b0",
+        "ec1523417629d1a192598c4d3889f6e205cd288b805adcfa2eb5df9b09c60b8c",
       ],
       extension: [
-        "9b0e14800e0fc096d9342bd13889af63f53c6ae27f43cbdf1e9960c4b15ec6f3",
-        "580451600ab37a5bcde48f9d0283946c6db22b42a42962b3e18a5f46abf46db0",
+        "a7558b1976199d904f3b6171749c68c37829638ee670d277b77c1ee4ed2781cf",
+        "eea614afa30ee0f9126e7742eb01425146774b17a84c0396ad169f35bb7303c0",
       ],
       from_sth: {
         tree_size: 3,
-        root_hash: "54019cf582ba74ff263e09cd316193a9f1909e16249b63f1dbde6951a081b796",
-        signature: "TXXwyPiQeHh6/ust8QczgSMFe/OPH7GnTZp+wQx7BN1SIIs126CfJmEzaeEo7zjb12WtrV5X8fbts5VV7Wm3BA==",
+        root_hash: "86f9e05c69f4395701a567b1c2713924afec07de9875ac9526cbd2069c7f1acd",
+        signature: "stoy8DPrMVugMdYoLA97dwRFNNO8rzMc+VFig6fUrmAIQgojvovt8VzxhJF6Jw9nU1JEz9gJLKwUpt5xpwWYBg==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:ffbdb50511f3842b787ac42dce98aabce7e689aea0982458894e495ef3c0033f",
+        key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
         tree_version: 2,
       },
       to_sth: {
         tree_size: 6,
-        root_hash: "dc3922202831416878b49c901e9052d0570ff37669f824d6fd69817c6eac38e7",
-        signature: "C2eCFoviI0nP8rLETzq3JH56759150zx+1It1W0GN3zeNhQ2dDm+4npFFqFVAZkm/kVvTf47WMdZuy1ZCF0PBg==",
+        root_hash: "b3319d48c876e0f1d80c798a89dfdbe0b195ee2108f268fb414ca75731ae2448",
+        signature: "TNzusVJYxwdtEBkM+iR52KKa9B8RBP6Q4KsVLq/PSvrC7t8y9N9CaWw+ATMMAQ2a/QfROS1fEpYclmsuUt4JBA==",
         timestamp: "2025-01-01T00:00:00.000000Z",
-        key_id: "sha256:ffbdb50511f3842b787ac42dce98aabce7e689aea0982458894e495ef3c0033f",
+        key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
         tree_version: 2,
       },
     },
@@ -577,16 +578,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_verify: { answer: { valid: true, entry_count: 15, errors: [], warnings: [] } },
   get_log_operator_key: {
     answer: {
-      fingerprint: "sha256:ffbdb50511f3842b787ac42dce98aabce7e689aea0982458894e495ef3c0033f",
+      fingerprint: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
       algorithm: "ed25519",
       public_key:
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA0d1ZkNAPZuGBl8zdn0PzZ0nXI0nPa0JN4vwEtVxOGcw=\n-----END PUBLIC KEY-----\n",
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA8fxm05oULbWPW1fIw8EzSlE5goGG8Q/XNpD4MRZjd90=\n-----END PUBLIC KEY-----\n",
       operators: [
         {
-          key_id: "sha256:ffbdb50511f3842b787ac42dce98aabce7e689aea0982458894e495ef3c0033f",
+          key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
           algorithm: "ed25519",
           public_key:
-            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA0d1ZkNAPZuGBl8zdn0PzZ0nXI0nPa0JN4vwEtVxOGcw=\n-----END PUBLIC KEY-----\n",
+            "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA8fxm05oULbWPW1fIw8EzSlE5goGG8Q/XNpD4MRZjd90=\n-----END PUBLIC KEY-----\n",
           from_size: 1,
           until_size: null,
           rotation: null,
@@ -596,22 +597,29 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_checkpoint: {
     answer:
-      "cairnlog/ffbdb50511f3842b\n15\n/C0OyrcfbtUDAXdYFxnqo1n3z0EsIFSwQ9BhExnK9C8=\n\n— cairnlog/ffbdb50511f3842b PcKH6gkEgPuW0Cunm6Or+kUrQoOdSTQ53mmEjvgcPR+JDRWjFkcAoeKYx4jGx00MeFfqjTI8wzS/KSloJJXlmiJd2w0=\n",
+      "cairnlog/569781434f3177d4\n15\nv4oJ9Syxa4vV4IKNkTYMGT+H5amZHmYzdk+GRFt2nFo=\n\n— cairnlog/569781434f3177d4 oBdHX68Hjq5ugoidcQ6dh5TrBIT9FliBLhvabek4WMeA88ZWhBhqHxvGRw2Yekl38ra/ty6NQougzfF9imzD/eyKDQI=\n",
   },
   get_log_tile_version_level_index: { params: { version: 2, level: 0, index: 0 } },
   get_log_tile_version_level_index_p_width: { params: { version: 2, level: 0, index_p: "1.p", width: 4 } },
+  get_tlog_checkpoint: {
+    answer:
+      "cairnlog/569781434f3177d4/tlog\n15\nEoL39HvdhODCpa5qtR2SB6W3X+cbbPZwSQy1iSgjrk8=\n\n— cairnlog/569781434f3177d4/tlog /ptgksAJ7lCVQ2jTFR0kCVU/0TcGtJv/FbGlS2b9O+Q6qZXQrdqWMZ59Ygu8iTMIL8BGtSs2c9z1LZNvwZG//J5Q8Qc=\n",
+  },
+  get_tlog_vkey: { answer: "cairnlog/569781434f3177d4/tlog+fe9b6092+AfH8ZtOaFC21j1tXyMPBM0pROYKBhvEP1zaQ+DEWY3fd\n" },
+  get_tlog_tile_level_n1: { params: { level: "entries", n1: "000" } },
+  get_tlog_tile_level_n1_n2: { params: { level: "1", n1: "000.p", n2: "1" } },
   post_log_anchor: {
     answer: {
       anchored_entry_id: 15,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "58b587cd213c362db8949554bd1b28be13a81cff906bc529e187954fd5750749",
+          digest_hex: "70fc38ede29d6df93c1c391dc01cc0a52634f69027b4b527c2e26a6735dce71d",
           is_primary: true,
         },
       ],
       ots_proof:
-        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIWLWHzSE8Ni24lJVUvRsovhOoHP+Qa8Up4YeVT9V1B0nwEEESuv50IhxRBq0DfNFb4QoI8QRlAAAA8AhQJ3cFR3p8lACD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
+        "AE9wZW5UaW1lc3RhbXBzAABQcm9vZgC/ieLohOiSlAEIcPw47eKdbfk8HDkdwBzApSY09pAntLUnwuJqZzXc5x3wEJf97kMo6LTp3EV1d9mLVGEI8QRlAAAA8AhKgBb2d4Nm9wCD3+MNLvkMjh0caHR0cHM6Ly9jYWxlbmRhci5leGFtcGxlLm9yZw==",
     },
   },
   get_log_anchor_status: {
@@ -626,10 +634,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_log_sth_sign: {
     answer: {
       tree_size: 15,
-      root_hash: "fc2d0ecab71f6ed5030177581719eaa359f7cf412c2054b043d0611319caf42f",
-      signature: "JCM6oX8kDzgROB5iKjvVqbjT39Ly2wU7oMCHkcTtXvgoauM7VVnHFBJzbKQdSb8aV5JZEuuaXgeFyXCTlbZACw==",
+      root_hash: "bf8a09f52cb16b8bd5e0828d91360c193f87e5a9991e6633764f86445b769c5a",
+      signature: "YPfoRDFsrkD04NgCehMmf6vQPQWAbPwhRBHsRmi78RVZbaJh0ApOBnkjT2D65cTyuSg8nnBhpo+UZy5AqUtiDg==",
       timestamp: "2025-01-01T00:06:00.000000Z",
-      key_id: "sha256:ffbdb50511f3842b787ac42dce98aabce7e689aea0982458894e495ef3c0033f",
+      key_id: "sha256:569781434f3177d46e93e9a6ffb50bc9b1b6ad11c226db5191345b326e103ae9",
       tree_version: 2,
     },
   },
@@ -644,20 +652,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+            fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAYnjTfqNW4MJtZYwJ2Vocfj/JwhkdHCf0Zi+joh5hP8E=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "f9a5219e0695a1a5dec53f048d0a64589604b01476715f99971817932ac839ca",
+          entry_hash: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "f9a5219e0695a1a5dec53f048d0a64589604b01476715f99971817932ac839ca",
+              digest_hex: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
               is_primary: true,
             },
           ],
@@ -669,7 +677,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_by_fingerprint_fingerprint: {
-    params: { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60" },
+    params: { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c" },
     query: { per_page: 1 },
     answer: {
       entries: [
@@ -680,20 +688,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+            fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAYnjTfqNW4MJtZYwJ2Vocfj/JwhkdHCf0Zi+joh5hP8E=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "f9a5219e0695a1a5dec53f048d0a64589604b01476715f99971817932ac839ca",
+          entry_hash: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "f9a5219e0695a1a5dec53f048d0a64589604b01476715f99971817932ac839ca",
+              digest_hex: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
               is_primary: true,
             },
           ],
@@ -706,7 +714,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   get_log_audit_trail: {
     query: {
-      fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
       start_date: "2025-01-01",
       per_page: 1,
     },
@@ -719,20 +727,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           payload: {
             event_type: "key_registration",
             expiration_date: null,
-            fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+            fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
             key_algorithm: "ed25519",
             possession_signature: null,
             pseudonym: "Ada",
             public_key:
-              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAYnjTfqNW4MJtZYwJ2Vocfj/JwhkdHCf0Zi+joh5hP8E=\n-----END PUBLIC KEY-----\n",
+              "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwpdPgYW0frnH4tqCZ0OFuSYpNyykVd9GSJamZ5cwLg0=\n-----END PUBLIC KEY-----\n",
           },
           previous_hash: null,
-          entry_hash: "f9a5219e0695a1a5dec53f048d0a64589604b01476715f99971817932ac839ca",
+          entry_hash: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "f9a5219e0695a1a5dec53f048d0a64589604b01476715f99971817932ac839ca",
+              digest_hex: "194917a31f5eb43789c97b4d03565b3b42d2d643864511b86e387c03c9a79561",
               is_primary: true,
             },
           ],
@@ -745,15 +753,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_offer: {
     body: {
-      endorser_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
-      endorsed_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+      endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
       category: "x-service:institutional_endorsement",
       valid_until: "2027-01-01",
       institutional_metadata: { name: "University of Example" },
       external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
       auth: {
-        challenge_id: "36c0fc60-92f1-4292-9a1d-b20a4c6ffe5e",
-        challenge_signature: "dvk353UaeOOq7DeaFhwBAj0mibgwSRTbnP4KtLniIw55Q7oP/e7PcIVzgqiLCIPu4uAiEUHiL2gfuHQkgzYeCQ==",
+        challenge_id: "d6420f9c-bdfd-4024-86b5-e65c236cf767",
+        challenge_signature: "ZcL8wBw2wX9KpgkRhUKy0zXpoq/AH3qBdGeObkF9CVADFXyHiZvYkZdPYfnZdfB/JUmUB84PNNa8+RbuEO/GDA==",
       },
     },
     answer: {
@@ -762,20 +770,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       event_type: "endorsement_offer",
       payload: {
         category: "x-service:institutional_endorsement",
-        endorsed_key_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
-        endorser_key_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+        endorsed_key_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+        endorser_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
         event_type: "endorsement_offer",
         external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
         institutional_metadata: { name: "University of Example" },
         valid_until: "2027-01-01",
       },
-      previous_hash: "0885e4dac08da50fc6b78a2c308bf446afaf8efed289bc330a55540e0c5e21ca",
-      entry_hash: "3c62f42800f1e008fe9fe3806fa9df581bfef0c727466859b41064f415973170",
+      previous_hash: "19aed196422094678ac690b7e650eee19a16a26dd27d5a12feeae47f58d50306",
+      entry_hash: "04d1bca8ea4551843431667507aed561825fdd64c577d6eafa0ea6d66e1dbb9d",
       chain_version: 2,
       entry_hashes: [
         {
           algorithm: "sha2-256",
-          digest_hex: "3c62f42800f1e008fe9fe3806fa9df581bfef0c727466859b41064f415973170",
+          digest_hex: "04d1bca8ea4551843431667507aed561825fdd64c577d6eafa0ea6d66e1dbb9d",
           is_primary: true,
         },
       ],
@@ -784,18 +792,18 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   post_endorsements_accept: {
     body: {
       offer_entry_id: 276,
-      endorsed_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+      endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
       auth: {
-        challenge_id: "22e2a123-2868-4b78-b5c5-20f86e8e597f",
+        challenge_id: "46be4076-869b-4256-af0e-817675dbdf0f",
         challenge_signature:
-          "MEUCIQCsUk78Ka+IJ6aEq4J/LzHSF6GAQVl8TQ1tRGdL8MnYhgIgDNJh4SaYfOSQwkrD3g6KCd62AgFeykxhzR5KMEUf1Sg=",
+          "MEQCICSbpPyzfyO32rzBfgVzTUq/xFaGtwaIzVvP8Vz/+k9qAiBcLCvi9wMlktpd5eCyEa38IegDMTnllgFEhEniDCqlWA==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
-        endorsed_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+        endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+        endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
         category: "x-service:institutional_endorsement",
         status: "pending_activation",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -814,8 +822,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_acceptance",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
-          endorser_key_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+          endorsed_key_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+          endorser_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
           event_type: "endorsement_acceptance",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -823,13 +831,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "3c62f42800f1e008fe9fe3806fa9df581bfef0c727466859b41064f415973170",
-        entry_hash: "105b1ccc1807046300b872ff91e011873999012cba180722cb5a36d9363026d5",
+        previous_hash: "04d1bca8ea4551843431667507aed561825fdd64c577d6eafa0ea6d66e1dbb9d",
+        entry_hash: "49c9805121da64644dd736f85fd3a1bff33ab6633ddd15859febbf779cdd2b96",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "105b1ccc1807046300b872ff91e011873999012cba180722cb5a36d9363026d5",
+            digest_hex: "49c9805121da64644dd736f85fd3a1bff33ab6633ddd15859febbf779cdd2b96",
             is_primary: true,
           },
         ],
@@ -838,20 +846,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_withdraw: {
     body: {
-      endorser_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
-      endorsed_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+      endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
       original_offer_entry_id: 281,
       note: "A mistake.",
       auth: {
-        challenge_id: "433f079b-6c79-4a46-8a57-2062001849fd",
-        challenge_signature: "1+JoKUCkQ0D4V4aw34s4sOlEzUIcY+7BP/fS/HBmKBeqYJKBdnDUjcD7+ll5GaLJ5uTgIkUSqeCcjDSqT0n5Aw==",
+        challenge_id: "d9d7ead3-bb24-4c75-806a-5a64096fbc02",
+        challenge_signature: "qzvhXne913gxelneYBo5tF4RoXYpNiabab4rmjFoWVHGPPFykVRxvOMOYTTsbX6ToooK/t1DWLyqpSolMdfJAg==",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 281,
-        endorser_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
-        endorsed_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+        endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+        endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
         category: "x-service:human_attestation",
         status: "withdrawn",
         offered_at: "2025-01-02T00:07:00.000000Z",
@@ -870,8 +878,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "endorsement_withdrawal",
         payload: {
           category: "x-service:human_attestation",
-          endorsed_key_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
-          endorser_key_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+          endorsed_key_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+          endorser_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
           event_type: "endorsement_withdrawal",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -879,13 +887,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 281,
           valid_until: "2027-01-01",
         },
-        previous_hash: "0b2aaf134822f2c37e6aa0a05c902b8ea763dab1dac5b004c068f1d399f8a8d8",
-        entry_hash: "35c4b6571b8f06f8a3147e9dd37bcb630479a6999b3143bb95cd2b2c37497be8",
+        previous_hash: "90200d037948444b28ebe915e14e1314421ee994b37b420b1bfc64143f4e0e78",
+        entry_hash: "d97af08115db53ab03b3a1268ba0cf78b7472144351eca846eb3f62ddfe49434",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "35c4b6571b8f06f8a3147e9dd37bcb630479a6999b3143bb95cd2b2c37497be8",
+            digest_hex: "d97af08115db53ab03b3a1268ba0cf78b7472144351eca846eb3f62ddfe49434",
             is_primary: true,
           },
         ],
@@ -894,20 +902,20 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revoke_acceptance: {
     body: {
-      endorsed_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+      endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
       original_offer_entry_id: 276,
       note: "We no longer work together.",
       auth: {
-        challenge_id: "4e1277cd-8755-4a75-8e24-59760c2ebf35",
+        challenge_id: "7da9d93d-5efe-46b3-ade1-c6a322f5c319",
         challenge_signature:
-          "MEUCIQDmh+Q2gNWFUNAJbSfolN5ef9+WSg/4aJ8yZcTi0sFT+wIgP6sqcXAVAxtCM2+gnqGD1P0wOCGDaWUzvWQtpPMqQmU=",
+          "MEUCIGFGIppzlScS8McQEm7yHEP7yOXrqoGMLgTOojmCKeZKAiEAwB0fqmaK5GFTc1A+Nlf9miTffET8mhiAJJuPQWaFzOA=",
       },
     },
     answer: {
       endorsement: {
         offer_entry_id: 276,
-        endorser_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
-        endorsed_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+        endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+        endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
         category: "x-service:institutional_endorsement",
         status: "acceptance_revoked",
         offered_at: "2025-01-01T00:06:00.000000Z",
@@ -926,8 +934,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         event_type: "acceptance_revocation",
         payload: {
           category: "x-service:institutional_endorsement",
-          endorsed_key_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
-          endorser_key_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+          endorsed_key_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+          endorser_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
           event_type: "acceptance_revocation",
           external_identifiers: [{ type: "orcid", value: "0000-0002-1825-0097" }],
           institutional_metadata: { name: "University of Example" },
@@ -935,13 +943,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           offer_entry_id: 276,
           valid_until: "2027-01-01",
         },
-        previous_hash: "201cf57e964682605e88aacb2678b7358d94b75839889eadc6073b64fe184891",
-        entry_hash: "e0ded2b1d976c011e23b8483335de61b2595b70d41850edfc2b9fa6d627eace4",
+        previous_hash: "5503d5c89eed9a552156e308da0c1abd8849395c3ee32dec1498bd2af6f0f21a",
+        entry_hash: "dc795a7ac6f66e08dd5f96898d54d373fe5808a8fd3e0e0896a271de80823ec5",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "e0ded2b1d976c011e23b8483335de61b2595b70d41850edfc2b9fa6d627eace4",
+            digest_hex: "dc795a7ac6f66e08dd5f96898d54d373fe5808a8fd3e0e0896a271de80823ec5",
             is_primary: true,
           },
         ],
@@ -950,19 +958,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_endorsements_revocation_alert: {
     body: {
-      endorser_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
-      compromised_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+      endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      compromised_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
       reason: "The laptop with the key was stolen.",
       auth: {
-        challenge_id: "f7395f1c-9123-483d-9403-bfebc5a5d02d",
-        challenge_signature: "2E3iS9zaGCYJRpagTQM+2fp/iWCIVGIQS31dAso3Xmim9hiJLipOx9w4xC3idMcu+up9ODMW65axwq1l/mCSAw==",
+        challenge_id: "6babe2af-098a-402d-ba50-3d93f954d184",
+        challenge_signature: "N5pXpwkLQRF6zcUSN4lA4JAUuzP7yOlJ4dPW01LVXjM0bHJevl5xQxvkVIGKgvfwIyzSXC/VOcCSmY0oiQsMBA==",
       },
     },
     answer: {
       alert: {
         alert_entry_id: 279,
-        compromised_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
-        endorser_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+        compromised_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+        endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
         reason: "The laptop with the key was stolen.",
         evidence: null,
         filed_at: "2025-01-02T00:07:00.000000Z",
@@ -972,19 +980,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         timestamp: "2025-01-02T00:07:00.000000Z",
         event_type: "endorser_revocation_alert",
         payload: {
-          compromised_key_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
-          endorser_key_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+          compromised_key_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+          endorser_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
           event_type: "endorser_revocation_alert",
           evidence: null,
           reason: "The laptop with the key was stolen.",
         },
-        previous_hash: "97c1737a7ff2a6535ee974c24199c6daf501a045fb9fe42eb4757a1bbeab2dd5",
-        entry_hash: "201cf57e964682605e88aacb2678b7358d94b75839889eadc6073b64fe184891",
+        previous_hash: "dc617117d49a38d991088209cd67d23d6305d786e8d7efce923cbe3137db6429",
+        entry_hash: "5503d5c89eed9a552156e308da0c1abd8849395c3ee32dec1498bd2af6f0f21a",
         chain_version: 2,
         entry_hashes: [
           {
             algorithm: "sha2-256",
-            digest_hex: "201cf57e964682605e88aacb2678b7358d94b75839889eadc6073b64fe184891",
+            digest_hex: "5503d5c89eed9a552156e308da0c1abd8849395c3ee32dec1498bd2af6f0f21a",
             is_primary: true,
           },
         ],
@@ -992,13 +1000,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint: {
-    params: { fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7" },
+    params: { fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
-          endorsed_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+          endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+          endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1018,14 +1026,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_issued: {
-    params: { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60" },
+    params: { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c" },
     query: { status: "active" },
     answer: {
       endorsements: [
         {
           offer_entry_id: 276,
-          endorser_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
-          endorsed_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+          endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+          endorsed_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
           category: "x-service:institutional_endorsement",
           status: "active",
           offered_at: "2025-01-01T00:06:00.000000Z",
@@ -1045,13 +1053,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_revocation_alerts_fingerprint: {
-    params: { fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7" },
+    params: { fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f" },
     answer: {
       alerts: [
         {
           alert_entry_id: 279,
-          compromised_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
-          endorser_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+          compromised_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
+          endorser_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
           reason: "The laptop with the key was stolen.",
           evidence: null,
           filed_at: "2025-01-02T00:07:00.000000Z",
@@ -1083,19 +1091,19 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_graph_fingerprint: {
-    params: { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60" },
+    params: { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c" },
     query: { max_depth: 2 },
     answer: {
-      root: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+      root: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
       nodes: [
         {
-          fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+          fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
           pseudonym: "Ada",
           status: "active",
           depth: 0,
         },
         {
-          fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+          fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
           pseudonym: "Grace",
           status: "active",
           depth: 1,
@@ -1103,8 +1111,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       ],
       edges: [
         {
-          from: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
-          to: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+          from: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+          to: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
           category: "x-service:institutional_endorsement",
           status: "active",
           offer_entry_id: 276,
@@ -1118,9 +1126,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_endorsements_fingerprint_status: {
-    params: { fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7" },
+    params: { fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f" },
     answer: {
-      fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+      fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
       key_status: "active",
       received: { offered: 0, pending_activation: 0, active: 1, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
       issued: { offered: 0, pending_activation: 0, active: 0, expired: 0, withdrawn: 0, acceptance_revoked: 0 },
@@ -1137,14 +1145,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       trust_configs: [
         {
           id: 1,
-          fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+          fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
           category_weights: { "x-service:institutional_endorsement": 0.8 },
           decay_per_hop: 0.5,
           direct_signer_anchors: [
-            { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60", weight: 1 },
+            { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 1 },
           ],
           endorser_anchors: [
-            { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60", weight: 0.9 },
+            { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 0.9 },
           ],
           max_depth: 4,
           minimum_threshold: 0.4,
@@ -1159,26 +1167,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_trust_configs: {
     body: {
-      fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
       direct_signer_anchors: [
-        { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60", weight: 1 },
+        { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60", weight: 0.9 },
+        { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 0.9 },
       ],
       minimum_threshold: 0.4,
       category_weights: { "x-service:institutional_endorsement": 0.8 },
     },
     answer: {
       id: 1,
-      fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60", weight: 1 },
+        { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60", weight: 0.9 },
+        { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1187,17 +1195,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_trust_configs_fingerprint: {
-    params: { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60" },
+    params: { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c" },
     answer: {
       id: 1,
-      fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60", weight: 1 },
+        { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60", weight: 0.9 },
+        { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1206,17 +1214,17 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_trust_configs_revoke: {
-    body: { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60" },
+    body: { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c" },
     answer: {
       id: 1,
-      fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+      fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
       category_weights: { "x-service:institutional_endorsement": 0.8 },
       decay_per_hop: 0.5,
       direct_signer_anchors: [
-        { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60", weight: 1 },
+        { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 1 },
       ],
       endorser_anchors: [
-        { fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60", weight: 0.9 },
+        { fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c", weight: 0.9 },
       ],
       max_depth: 4,
       minimum_threshold: 0.4,
@@ -1234,12 +1242,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
         attestations: [
           {
-            id: "33a28421-b73b-4677-aff7-cfbdefb93b1b",
+            id: "533a52a0-709e-4510-a87a-9bb637b2f545",
             type: "authorship",
             scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-            signer_key_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+            signer_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
             signature_algorithm: "ed25519",
-            signature: "tHhJPmR+vfYv41OH3zOWwIul/0+zhRwcsnl6rA+fAEQoXX7BdFbeeErQuUDk1EyPzSEaDdk/muj8U+yqMKuBBw==",
+            signature: "NxQpA53lVCSUrvPAp1nY/ra39qJnFPgUiXeNy3JhdD3P87EinmvvwyMhQjPSF1QnZLh6L2AbKU1NKq8X64L4Bw==",
             timestamp: "2025-01-01T00:06:00.000000Z",
             intent_statement: "I wrote it.",
           },
@@ -1253,8 +1261,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       overall_status: "valid",
       attestations: [
         {
-          id: "33a28421-b73b-4677-aff7-cfbdefb93b1b",
-          signer_key_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+          id: "533a52a0-709e-4510-a87a-9bb637b2f545",
+          signer_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
           layer1: {
             status: "valid",
             details:
@@ -1273,9 +1281,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             kind: "document",
             title: "Annual report",
           },
-          { id: "33a28421-b73b-4677-aff7-cfbdefb93b1b", kind: "attestation", type: "authorship", status: "valid" },
+          { id: "533a52a0-709e-4510-a87a-9bb637b2f545", kind: "attestation", type: "authorship", status: "valid" },
           {
-            id: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+            id: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
             kind: "key",
             pseudonym: "Ada",
             status: "active",
@@ -1283,12 +1291,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         ],
         edges: [
           {
-            from: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
-            to: "33a28421-b73b-4677-aff7-cfbdefb93b1b",
+            from: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+            to: "533a52a0-709e-4510-a87a-9bb637b2f545",
             kind: "signed",
           },
           {
-            from: "33a28421-b73b-4677-aff7-cfbdefb93b1b",
+            from: "533a52a0-709e-4510-a87a-9bb637b2f545",
             to: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             kind: "attests",
           },
@@ -1312,12 +1320,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
             },
             attestations: [
               {
-                id: "33a28421-b73b-4677-aff7-cfbdefb93b1b",
+                id: "533a52a0-709e-4510-a87a-9bb637b2f545",
                 type: "authorship",
                 scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                signer_key_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+                signer_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
                 signature_algorithm: "ed25519",
-                signature: "tHhJPmR+vfYv41OH3zOWwIul/0+zhRwcsnl6rA+fAEQoXX7BdFbeeErQuUDk1EyPzSEaDdk/muj8U+yqMKuBBw==",
+                signature: "NxQpA53lVCSUrvPAp1nY/ra39qJnFPgUiXeNy3JhdD3P87EinmvvwyMhQjPSF1QnZLh6L2AbKU1NKq8X64L4Bw==",
                 timestamp: "2025-01-01T00:06:00.000000Z",
                 intent_statement: "I wrote it.",
               },
@@ -1343,12 +1351,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "33a28421-b73b-4677-aff7-cfbdefb93b1b",
+                  id: "533a52a0-709e-4510-a87a-9bb637b2f545",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+                  signer_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
                   signature_algorithm: "ed25519",
-                  signature: "tHhJPmR+vfYv41OH3zOWwIul/0+zhRwcsnl6rA+fAEQoXX7BdFbeeErQuUDk1EyPzSEaDdk/muj8U+yqMKuBBw==",
+                  signature: "NxQpA53lVCSUrvPAp1nY/ra39qJnFPgUiXeNy3JhdD3P87EinmvvwyMhQjPSF1QnZLh6L2AbKU1NKq8X64L4Bw==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1381,12 +1389,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
               },
               attestations: [
                 {
-                  id: "33a28421-b73b-4677-aff7-cfbdefb93b1b",
+                  id: "533a52a0-709e-4510-a87a-9bb637b2f545",
                   type: "authorship",
                   scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                  signer_key_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+                  signer_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
                   signature_algorithm: "ed25519",
-                  signature: "tHhJPmR+vfYv41OH3zOWwIul/0+zhRwcsnl6rA+fAEQoXX7BdFbeeErQuUDk1EyPzSEaDdk/muj8U+yqMKuBBw==",
+                  signature: "NxQpA53lVCSUrvPAp1nY/ra39qJnFPgUiXeNy3JhdD3P87EinmvvwyMhQjPSF1QnZLh6L2AbKU1NKq8X64L4Bw==",
                   timestamp: "2025-01-01T00:06:00.000000Z",
                   intent_statement: "I wrote it.",
                 },
@@ -1419,13 +1427,13 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
                 },
                 attestations: [
                   {
-                    id: "33a28421-b73b-4677-aff7-cfbdefb93b1b",
+                    id: "533a52a0-709e-4510-a87a-9bb637b2f545",
                     type: "authorship",
                     scope: { content_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
-                    signer_key_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
+                    signer_key_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
                     signature_algorithm: "ed25519",
                     signature:
-                      "tHhJPmR+vfYv41OH3zOWwIul/0+zhRwcsnl6rA+fAEQoXX7BdFbeeErQuUDk1EyPzSEaDdk/muj8U+yqMKuBBw==",
+                      "NxQpA53lVCSUrvPAp1nY/ra39qJnFPgUiXeNy3JhdD3P87EinmvvwyMhQjPSF1QnZLh6L2AbKU1NKq8X64L4Bw==",
                     timestamp: "2025-01-01T00:06:00.000000Z",
                     intent_statement: "I wrote it.",
                   },
@@ -1441,8 +1449,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         },
       },
       signing_payload:
-        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiIzM2EyODQyMS1iNzNiLTQ2NzctYWZmNy1jZmJkZWZiOTNiMWIiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJ0SGhKUG1SK3ZmWXY0MU9IM3pPV3dJdWwvMCt6aFJ3Y3NubDZyQStmQUVRb1hYN0JkRmJlZUVyUXVVRGsxRXlQelNFYURkay9tdWo4VSt5cU1LdUJCdz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OmI4NjUwMWM3YmFiMmRiNWU1NmE2ZTk0YThjM2JiMzEwYTkyNjg3MjkxNjgwMmJlMGRjNzliOWQyOWQ0MDhhNjAiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
-      manifest_hash: "bcb299e924350c0168b1f586d302f1add444f51db161361c8a065c9b36312911",
+        "eyJhdHRlc3RhdGlvbnMiOltdLCJkb2N1bWVudCI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6ZjNkNDJlYmY5NjU5YjE2MmUwYmE4YzQwMjM1OTQwMWRlN2VkOGMyODg0M2MwMWY2ZTBiZGIyMzhhY2Q4ZDAzYyIsInBhcnRzIjpbeyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCIsIm1hbmlmZXN0Ijp7ImF0dGVzdGF0aW9ucyI6W3siaWQiOiI1MzNhNTJhMC03MDllLTQ1MTAtYTg3YS05YmI2MzdiMmY1NDUiLCJpbnRlbnRfc3RhdGVtZW50IjoiSSB3cm90ZSBpdC4iLCJzY29wZSI6eyJjb250ZW50X2hhc2giOiJzaGEyNTY6NDk4NjNjYzg4YzcxZGU2NjI5MmE5ZjVmMmI5MzJkMWRmMGMxZWQxMDFlYzJiOTc4ODBkZTFhMTEzMzcwOTgxMCJ9LCJzaWduYXR1cmUiOiJOeFFwQTUzbFZDU1VydlBBcDFuWS9yYTM5cUpuRlBnVWlYZU55M0poZEQzUDg3RWlubXZ2d3lNaFFqUFNGMVFuWkxoNkwyQWJLVTFOS3E4WDY0TDRCdz09Iiwic2lnbmF0dXJlX2FsZ29yaXRobSI6ImVkMjU1MTkiLCJzaWduZXJfa2V5X2ZpbmdlcnByaW50Ijoic2hhMjU2OjQyYzFhMjY3ZDNjNDM3Y2FmYTVhMmZlN2JiN2E3N2NhYWNlMzQ2MjA0OGFlZjU5OGY0ZDkwZjNlMmM1YmRhMGMiLCJ0aW1lc3RhbXAiOiIyMDI1LTAxLTAxVDAwOjA2OjAwLjAwMDAwMFoiLCJ0eXBlIjoiYXV0aG9yc2hpcCJ9XSwiZG9jdW1lbnQiOnsiY29udGVudF9oYXNoIjoic2hhMjU2OjQ5ODYzY2M4OGM3MWRlNjYyOTJhOWY1ZjJiOTMyZDFkZjBjMWVkMTAxZWMyYjk3ODgwZGUxYTExMzM3MDk4MTAiLCJ0YWdzIjpbInJlcG9ydCJdLCJ0aXRsZSI6IkFubnVhbCByZXBvcnQifX0sInJvbGUiOiJjaGFwdGVyIiwidGl0bGUiOiJSZXBvcnQifSx7ImNvbnRlbnRfaGFzaCI6InNoYTI1NjpmMzBjNTM0ZGE5NThhNzUzYWMyMGM2ZDVmZDQwNDFkZTRkOWFlMjQ5N2U3NDQwY2ZlMmQwMzRiMDBiNzFlZDEzIiwidGl0bGUiOiJBcHBlbmRpeCJ9XSwidGl0bGUiOiJSZXBvcnQgYW5kIGFwcGVuZGl4In19",
+      manifest_hash: "aaa0542f30b1cdcfb12f2989ce141111ddccce3a14941ac5c877bd084631002e",
     },
   },
   get_audit_export: {
@@ -1454,26 +1462,26 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-01T00:06:00.000000Z",
           event_type: "https://x-service.example/predicates/editorial-review/v1",
           payload: {
-            attestation_id: "8407fb50-313e-494b-b2ae-5a0f1d78e6fc",
+            attestation_id: "c5b96675-649c-4dc4-973f-11b63bab0710",
             attestation_type: "editorial_review",
             document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810",
             document_title: "Annual report",
             intent_statement: null,
             manifest_hash: "07a3a261f09eccfd842bc0cc3b0f4d6489cff455701b173ccae85104b6b55285",
             signature:
-              "MEUCIQCdRSTityLL1ifgiN4UzW0uxmaSqHnumRn8DD4CRuF+nAIgTOCk11yECbkAtqBPJTfag/saUHxP25GzKNyr87peURs=",
+              "MEQCIAV1hFUTV5AAELBs4Hx3HXRzuY9VWMVZDuHQSPFlrBpdAiA+ialfM6F3nCC+hXF2cqyTFQfTEEoRNfMtqjU1Oo3tIg==",
             signature_algorithm: "ecdsa-p256",
-            signer_key_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+            signer_key_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
             tags: ["report"],
             timestamp: "2025-01-01T00:06:00.000000Z",
           },
-          previous_hash: "caec1765859bfb5bc90d6962402e4194ac71ccf1fea213d502ffea87e995bca0",
-          entry_hash: "125a6fab4bf251b9d9953c19d0ada556262ea6eae699290cab477e337de57e05",
+          previous_hash: "649c4d49919975169b3b886f61a479f2f85f41a84d0b397ff1d1fbd9d80d2d26",
+          entry_hash: "6e82f466e3560dec5501dc2a7d99273f95c2372b707d885455d03daacdec86c7",
           chain_version: 2,
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "125a6fab4bf251b9d9953c19d0ada556262ea6eae699290cab477e337de57e05",
+              digest_hex: "6e82f466e3560dec5501dc2a7d99273f95c2372b707d885455d03daacdec86c7",
               is_primary: true,
             },
           ],
@@ -1490,24 +1498,24 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       payload: {
         commitment_alg: "hmac-sha256-ecdh-v1",
         ephemeral_public_key:
-          "BHUCTswHw6nlqnQvkWxwO9Yys8gSoXgW5dPF2wWqEJm+8mdXCjojbDn7DJ2IophpCECMvzP+eQj9MxdWyNOa804=",
-        commitment: "f63908334edd83e6e937c2c9f6a49abc476260e668d3d0ec19a08d36ee305a05",
-        lookup_key: "e435e6aef2b7d3ac42c52e132fb20c189a79cccbb2fbc1f74fe0289234ed0cb4",
-        nonce: "jVhK8nlIfuCDsBYo",
-        ciphertext: "dQvFg+PffTJJc6BInmJLsq6rKBT+OhJlp3WkRnwfnVhkT1HFacKIWGv+/w+qEyS0qmjC",
-        recipient_fingerprint: "sha256:fb12dfaf0d548127c49b362a2e0eee6b6faa4096ea84f5a46ea6e19b163761b6",
+          "BF2PpEHEfsuyc1XJjD26RVR6cOmmOgxFQ6TNL7SqY0lTfC73DKEniMU/J3dJIMwZz8uSB5zmyurNy9Ie6vJAM/M=",
+        commitment: "b93b0b85c9acfec65e5f5b3610cdecf6535ff6202259c9d2069320b47075c4f3",
+        lookup_key: "fd45b8cf0fedef3666f39b1857e98af04bef03d2888e63f7d6c3d100432f10ac",
+        nonce: "2yL1UhL1Iw63f0ot",
+        ciphertext: "FyrqvP91+a04L45PncC0O6peztOXYDvrEVmiP1ExQa4KrVtF7DfVTJJIXrpKUw6qwv9Z",
+        recipient_fingerprint: "sha256:8a95a6c4a50a7ec136bde24cf91e1868f2707f41fee1e4936e0c4263f08eff67",
       },
     },
     answer: {
       entry_id: 287,
-      commitment: "f63908334edd83e6e937c2c9f6a49abc476260e668d3d0ec19a08d36ee305a05",
-      lookup_key: "e435e6aef2b7d3ac42c52e132fb20c189a79cccbb2fbc1f74fe0289234ed0cb4",
+      commitment: "b93b0b85c9acfec65e5f5b3610cdecf6535ff6202259c9d2069320b47075c4f3",
+      lookup_key: "fd45b8cf0fedef3666f39b1857e98af04bef03d2888e63f7d6c3d100432f10ac",
       leaf_index: 286,
       log_entry_id: 287,
     },
   },
   get_claims: {
-    query: { lookup_key: "e435e6aef2b7d3ac42c52e132fb20c189a79cccbb2fbc1f74fe0289234ed0cb4" },
+    query: { lookup_key: "fd45b8cf0fedef3666f39b1857e98af04bef03d2888e63f7d6c3d100432f10ac" },
     answer: {
       entries: [
         {
@@ -1515,23 +1523,23 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
           timestamp: "2025-01-02T00:07:00.000000Z",
           event_type: "encrypted_claim",
           payload: {
-            ciphertext: "dQvFg+PffTJJc6BInmJLsq6rKBT+OhJlp3WkRnwfnVhkT1HFacKIWGv+/w+qEyS0qmjC",
-            commitment: "f63908334edd83e6e937c2c9f6a49abc476260e668d3d0ec19a08d36ee305a05",
+            ciphertext: "FyrqvP91+a04L45PncC0O6peztOXYDvrEVmiP1ExQa4KrVtF7DfVTJJIXrpKUw6qwv9Z",
+            commitment: "b93b0b85c9acfec65e5f5b3610cdecf6535ff6202259c9d2069320b47075c4f3",
             commitment_alg: "hmac-sha256-ecdh-v1",
             ephemeral_public_key:
-              "BHUCTswHw6nlqnQvkWxwO9Yys8gSoXgW5dPF2wWqEJm+8mdXCjojbDn7DJ2IophpCECMvzP+eQj9MxdWyNOa804=",
+              "BF2PpEHEfsuyc1XJjD26RVR6cOmmOgxFQ6TNL7SqY0lTfC73DKEniMU/J3dJIMwZz8uSB5zmyurNy9Ie6vJAM/M=",
             event_type: "encrypted_claim",
-            lookup_key: "e435e6aef2b7d3ac42c52e132fb20c189a79cccbb2fbc1f74fe0289234ed0cb4",
-            nonce: "jVhK8nlIfuCDsBYo",
-            recipient_fingerprint: "sha256:fb12dfaf0d548127c49b362a2e0eee6b6faa4096ea84f5a46ea6e19b163761b6",
+            lookup_key: "fd45b8cf0fedef3666f39b1857e98af04bef03d2888e63f7d6c3d100432f10ac",
+            nonce: "2yL1UhL1Iw63f0ot",
+            recipient_fingerprint: "sha256:8a95a6c4a50a7ec136bde24cf91e1868f2707f41fee1e4936e0c4263f08eff67",
           },
           previous_hashes: [
-            { algorithm: "sha2-256", digest_hex: "23a2267c9736254df16fb04255ec318064d1b4faea78e6db0a5acda6aa24eb9a" },
+            { algorithm: "sha2-256", digest_hex: "a7eb667b0b926ec87d5f54012d61fe6c4f45750ac36f6ba766883953db453ec6" },
           ],
           entry_hashes: [
             {
               algorithm: "sha2-256",
-              digest_hex: "b7da9229c2d9ade6f2362d909d1a124177fffc5840c0199184c86d936958ff37",
+              digest_hex: "571a0af46f7c3c87c589877c79a7bcee4baa799530efaab13ca4952a71c99623",
               is_primary: true,
             },
           ],
@@ -1545,31 +1553,31 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_claims_entry_id: {
     params: { entry_id: 287 },
     answer: {
-      ciphertext: "dQvFg+PffTJJc6BInmJLsq6rKBT+OhJlp3WkRnwfnVhkT1HFacKIWGv+/w+qEyS0qmjC",
-      commitment: "f63908334edd83e6e937c2c9f6a49abc476260e668d3d0ec19a08d36ee305a05",
+      ciphertext: "FyrqvP91+a04L45PncC0O6peztOXYDvrEVmiP1ExQa4KrVtF7DfVTJJIXrpKUw6qwv9Z",
+      commitment: "b93b0b85c9acfec65e5f5b3610cdecf6535ff6202259c9d2069320b47075c4f3",
       commitment_alg: "hmac-sha256-ecdh-v1",
-      ephemeral_public_key: "BHUCTswHw6nlqnQvkWxwO9Yys8gSoXgW5dPF2wWqEJm+8mdXCjojbDn7DJ2IophpCECMvzP+eQj9MxdWyNOa804=",
-      lookup_key: "e435e6aef2b7d3ac42c52e132fb20c189a79cccbb2fbc1f74fe0289234ed0cb4",
-      nonce: "jVhK8nlIfuCDsBYo",
-      recipient_fingerprint: "sha256:fb12dfaf0d548127c49b362a2e0eee6b6faa4096ea84f5a46ea6e19b163761b6",
+      ephemeral_public_key: "BF2PpEHEfsuyc1XJjD26RVR6cOmmOgxFQ6TNL7SqY0lTfC73DKEniMU/J3dJIMwZz8uSB5zmyurNy9Ie6vJAM/M=",
+      lookup_key: "fd45b8cf0fedef3666f39b1857e98af04bef03d2888e63f7d6c3d100432f10ac",
+      nonce: "2yL1UhL1Iw63f0ot",
+      recipient_fingerprint: "sha256:8a95a6c4a50a7ec136bde24cf91e1868f2707f41fee1e4936e0c4263f08eff67",
     },
   },
   post_claims_entry_id_reveal: {
     params: { entry_id: 287 },
     body: {
       plaintext: { salary: 52000, name: "Zoë 🪨" },
-      commitment_key: "1697b756a32230b29acf9950750b589219b5454b8e114277d92874521a3cd007",
+      commitment_key: "119e8ca62bfe7c613b744931db9c33aed3bf32d782f4c599a9f2d7f7e42df08a",
     },
     answer: { valid: true },
   },
   get_log_attestation_requests: {
-    query: { target: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7", status: "open" },
+    query: { target: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f", status: "open" },
     answer: {
       requests: [
         {
-          request_id: "c8739366-9f73-47d2-aede-7557cb645df5",
-          requester_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
-          target_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+          request_id: "7415e4bc-3a0c-4191-82e6-c0d8ee13b347",
+          requester_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+          target_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
           attestation_type: "peer_review",
           status: "open",
           deadline: "2025-01-16T00:07:00.000000Z",
@@ -1585,16 +1593,16 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_attestation_requests: {
     body: {
-      target_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+      target_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
       attestation_type: "peer_review",
       nonce: "request-2025-0001",
       intent_statement: "Please review the annual report.",
       claims: { document_hash: "sha256:49863cc88c71de66292a9f5f2b932d1df0c1ed101ec2b97880de1a1133709810" },
     },
     answer: {
-      request_id: "c8739366-9f73-47d2-aede-7557cb645df5",
-      requester_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
-      target_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+      request_id: "7415e4bc-3a0c-4191-82e6-c0d8ee13b347",
+      requester_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      target_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
       attestation_type: "peer_review",
       status: "open",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1609,11 +1617,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_attestation_requests_request_id: {
-    params: { request_id: "c8739366-9f73-47d2-aede-7557cb645df5" },
+    params: { request_id: "7415e4bc-3a0c-4191-82e6-c0d8ee13b347" },
     answer: {
-      request_id: "c8739366-9f73-47d2-aede-7557cb645df5",
-      requester_fingerprint: "sha256:b86501c7bab2db5e56a6e94a8c3bb310a926872916802be0dc79b9d29d408a60",
-      target_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+      request_id: "7415e4bc-3a0c-4191-82e6-c0d8ee13b347",
+      requester_fingerprint: "sha256:42c1a267d3c437cafa5a2fe7bb7a77caace3462048aef598f4d90f3e2c5bda0c",
+      target_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
       attestation_type: "peer_review",
       status: "declined",
       deadline: "2025-01-16T00:07:00.000000Z",
@@ -1626,7 +1634,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       policy_entry_id: 283,
       response: {
         decision: "decline",
-        responder_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+        responder_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
         attestation_id: null,
         reason: "No time before summer.",
         responded_at: "2025-01-02T00:07:00.000000Z",
@@ -1636,11 +1644,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   get_log_request_policies_fingerprint: {
-    params: { fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7" },
+    params: { fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f" },
     answer: {
-      target_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+      target_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
       active: {
-        target_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+        target_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
         predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
         default_action_on_failure: "decline",
         effective_from: "2025-01-02T00:07:00.000000Z",
@@ -1652,12 +1660,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     },
   },
   post_log_attestation_requests_request_id_respond: {
-    params: { request_id: "c8739366-9f73-47d2-aede-7557cb645df5" },
+    params: { request_id: "7415e4bc-3a0c-4191-82e6-c0d8ee13b347" },
     body: { decision: "decline", reason: "No time before summer." },
     answer: {
-      request_id: "c8739366-9f73-47d2-aede-7557cb645df5",
+      request_id: "7415e4bc-3a0c-4191-82e6-c0d8ee13b347",
       status: "declined",
-      responder_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+      responder_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
       decision: "decline",
       attestation_id: null,
       reason: "No time before summer.",
@@ -1667,12 +1675,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   post_log_request_policies: {
     body: {
-      target_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+      target_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
     },
     answer: {
-      target_fingerprint: "sha256:23d93d0719f1afacb55aeacebe3dcc52a523c0e5177734d2a5a93056129a55e7",
+      target_fingerprint: "sha256:6061edfe4ae80dbc964cd79489d7d9ceb5a9b96fd08ebf55769f279fa147364f",
       predicates: { all: [{ field: "attestation_type", op: "in", value: ["peer_review", "editorial_review"] }] },
       default_action_on_failure: "decline",
       published_at: "2025-01-02T00:07:00.000000Z",
@@ -1689,7 +1697,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
         {
           id: 284,
           kind: "attestation_request",
-          request_id: "c8739366-9f73-47d2-aede-7557cb645df5",
+          request_id: "7415e4bc-3a0c-4191-82e6-c0d8ee13b347",
           created_at: "2025-01-02T00:07:00.000000Z",
           read: false,
         },
@@ -1704,7 +1712,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     answer: {
       id: 284,
       kind: "attestation_request",
-      request_id: "c8739366-9f73-47d2-aede-7557cb645df5",
+      request_id: "7415e4bc-3a0c-4191-82e6-c0d8ee13b347",
       created_at: "2025-01-02T00:07:00.000000Z",
       read: true,
     },

@@ -1,5 +1,6 @@
 /** The parts of the OpenAPI document for answers: the headers of all answers, and all errors of a route. */
 import type { TObject, TSchema } from "typebox";
+import { DOCUMENTED } from "../../wire/common.js";
 import { Problem } from "../../wire/errors.js";
 import { codesOf } from "../problems.js";
 import type { Route } from "../route.js";
@@ -91,6 +92,12 @@ export const HEADERS = {
     schema: { type: "integer" },
     example: 30,
   },
+  Allow: {
+    required: true,
+    description: "The methods that the path knows.",
+    schema: { type: "string" },
+    example: "GET, HEAD, OPTIONS",
+  },
   "WWW-Authenticate": {
     required: true,
     description: "Always `Bearer`.",
@@ -101,13 +108,18 @@ export const HEADERS = {
 
 export type HeaderName = keyof typeof HEADERS;
 
-const ONLY_SOME: ReadonlySet<string> = new Set<HeaderName>(["ETag", "Retry-After", "WWW-Authenticate"]);
+const ONLY_SOME: ReadonlySet<string> = new Set<HeaderName>(["ETag", "Retry-After", "Allow", "WWW-Authenticate"]);
 
 /** The headers that every answer may carry. */
-export const ALWAYS_SENT = Object.keys(HEADERS).filter((name) => !ONLY_SOME.has(name));
+const ALWAYS_SENT = Object.keys(HEADERS).filter((name) => !ONLY_SOME.has(name));
 
-export const headerRefs = (names: readonly string[]) =>
+const headerRefs = (names: readonly string[]) =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+
+const WITH_TAG = ["ETag", ...ALWAYS_SENT];
+
+/** The headers of the answer of a route, if it is no error. */
+export const headersOf = ({ keep }: Route) => headerRefs(keep ? WITH_TAG : ALWAYS_SENT);
 
 /** The meaning of an error, by its status. */
 const MEANINGS: Readonly<Record<number, { readonly means: string; readonly headers?: readonly HeaderName[] }>> = {
@@ -117,6 +129,10 @@ const MEANINGS: Readonly<Record<number, { readonly means: string; readonly heade
   404: { means: "What the path or the body names is not there." },
   409: { means: "It collides with what is there already." },
   410: { means: "It was there, and its time is over." },
+  405: {
+    means: "The path does not know the method. It knows those that stand here, and OPTIONS; `Allow` names them.",
+    headers: ["Allow"],
+  },
   408: { means: "The body did not arrive in time; nothing was done." },
   413: {
     means:
@@ -128,6 +144,14 @@ const MEANINGS: Readonly<Record<number, { readonly means: string; readonly heade
   502: { means: "No calendar took the digest; nothing was written." },
   503: { means: "The service cannot do it at the moment.", headers: ["Retry-After"] },
 };
+
+/** Answers to HEAD that are no errors, as components. */
+export const HEAD_RESPONSES = {
+  Head: { description: "OK. The headers that GET would have.", headers: headerRefs(ALWAYS_SENT) },
+  HeadWithTag: { description: "OK. The headers that GET would have.", headers: headerRefs(WITH_TAG) },
+};
+
+export const headRef = ({ keep }: Route) => ({ $ref: `#/components/responses/${keep ? "HeadWithTag" : "Head"}` });
 
 const componentName = (status: number) => REASONS[status]!.replaceAll(" ", "");
 
@@ -149,9 +173,22 @@ export function problemResponses(named: (schema: unknown) => unknown): Record<st
   );
 }
 
+export const headProblemRef = (status: number) => ({ $ref: `#/components/responses/Head${componentName(status)}` });
+
+/** The errors that HEAD is answered with, as components. They have no body. */
+export function headProblemResponses(statuses: ReadonlySet<number>): Record<string, unknown> {
+  return Object.fromEntries(
+    [...statuses].sort().map((status) => {
+      const { means, headers = [] } = MEANINGS[status]!;
+      const description = `${REASONS[status]}, without its body. ${means}`;
+      return [`Head${componentName(status)}`, { description, headers: headerRefs([...ALWAYS_SENT, ...headers]) }];
+    }),
+  );
+}
+
 /** The statuses of a route's errors, ascending. During a shutdown, every request gets 503. */
 export function refusalsOf({ params, query, body, limit, refusals = [] }: Route): number[] {
-  const statuses = new Set([...refusals, 500, 503]);
+  const statuses = new Set([...refusals, 405, 500, 503]);
   if (limit) statuses.add(429);
   // A path parameter with an invalid encoding gets 404.
   if (params) statuses.add(404);
@@ -160,7 +197,7 @@ export function refusalsOf({ params, query, body, limit, refusals = [] }: Route)
   return [...statuses].sort((a, b) => a - b);
 }
 
-const ANNOTATIONS = new Set(["type", "title", "description", "examples", "default"]);
+const ANNOTATIONS = new Set(["type", "title", "description", "examples", "default", DOCUMENTED]);
 
 /** Whether every member accepts any text. */
 const takesAnyText = ({ properties }: TObject): boolean =>

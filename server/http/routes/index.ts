@@ -13,8 +13,9 @@ import { auditExportRoutes } from "./log/audit-export.js";
 import { logRoutes } from "./log/log.js";
 import { logQueryRoutes } from "./log/log-queries.js";
 import { mirrorRoutes } from "./log/mirrors.js";
+import { tlogRoutes } from "./log/tlog.js";
 import { readOnly } from "./read-only.js";
-import { healthRoutes } from "./service/health.js";
+import { healthRoutes, operationRoutes } from "./service/health.js";
 import { descriptionRoutes } from "./service/openapi.js";
 import { webhookRoutes } from "./service/webhooks.js";
 import { attestationRoutes } from "./signing/attestations.js";
@@ -32,22 +33,36 @@ export interface Access {
   readonly gate: Gate;
 }
 
-/** All routes of the service. @param isReadOnly whether the log is written elsewhere */
+export interface RouteOptions {
+  /** Whether the log is written elsewhere. */
+  readonly isReadOnly?: boolean;
+  /** Attestations that an address may make in the window of their limit; null when nothing is limited. */
+  readonly attestations?: number | null;
+  /** Whether `/readyz` and `/metrics` have an address of their own, and are not among the routes therefore. */
+  readonly operatesApart?: boolean;
+  /** Whether the service shows its log at `/`. */
+  readonly explorer?: boolean;
+}
+
+/** All routes of the API. */
 export function routeTable(
   registry: Served,
-  { readiness, metrics, anchoring, checkpoints }: Services,
+  services: Services,
   chosen: ChosenTransport,
   { sessions, gate }: Access,
-  isReadOnly = false,
+  { isReadOnly = false, attestations = null, operatesApart = false, explorer = false }: RouteOptions = {},
 ): Route[] {
+  const { readiness, anchoring, checkpoints, tlog } = services;
   const all = [
-    ...healthRoutes(registry, readiness, metrics, chosen, isReadOnly),
+    ...healthRoutes(readiness, { isReadOnly, attestations }),
+    ...(operatesApart ? [] : operationRoutes(registry, services, chosen)),
     ...accountRoutes(registry),
     ...keyRoutes(registry, gate),
     ...authRoutes(registry, sessions, gate),
     ...attestationRoutes(registry, gate),
     ...logRoutes(registry.log),
     ...mirrorRoutes(registry.log, checkpoints),
+    ...tlogRoutes(registry.log, tlog),
     ...anchoringRoutes(registry.log, anchoring, gate),
     ...logQueryRoutes(registry),
     ...endorsementRoutes(registry, gate),
@@ -61,5 +76,5 @@ export function routeTable(
     ...webhookRoutes(registry, gate),
   ];
   const routes = isReadOnly ? readOnly(all) : all;
-  return [...routes, ...descriptionRoutes(routes)];
+  return [...routes, ...descriptionRoutes(routes, explorer)];
 }

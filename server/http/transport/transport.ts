@@ -91,6 +91,12 @@ export interface Serving {
    * @throws CairnlogError `precondition-failed` when the port is taken or the host is not this machine's
    */
   listen(host: string, port: number, isShared: boolean): Promise<number>;
+  /**
+   * Reads the files of certificate and key again. Connections that are made from now on get them; open ones keep theirs.
+   * Nothing happens without TLS.
+   * @throws CairnlogError `precondition-failed` when the files cannot be used; then the old certificate stays
+   */
+  renewCertificate(): void;
   /** Takes no more connections. */
   stopListening(): void;
   /** Ends every connection at once. */

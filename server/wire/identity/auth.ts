@@ -11,11 +11,10 @@ const ChallengeSignature = Type.String({
 export const ChallengeRequest = Type.Object(
   {
     fingerprint: Fingerprint,
-    recovery: Type.Optional(Type.Boolean({ default: false, description: "True for an expired key, and only then." })),
+    recovery: Type.Optional(Type.Boolean({ description: "True for an expired key, and only then. Default: false." })),
     purpose: Type.Optional(
       Type.Enum(["general", "login"], {
-        default: "general",
-        description: "`login` is only for POST /auth/login; `general` is also a proof for a write.",
+        description: "`login` is only for POST /auth/login; `general`, the default, is also a proof for a write.",
       }),
     ),
   },

@@ -4,6 +4,7 @@ import {
   Algorithm,
   EntryId,
   Fingerprint,
+  FingerprintInPath,
   HexHash,
   LeafIndex,
   nullable,
@@ -59,7 +60,7 @@ export const KeyStatusView = Type.Object(
   { title: "KeyStatus" },
 );
 
-export const KeyParams = Type.Object({ fingerprint: Fingerprint });
+export const KeyParams = Type.Object({ fingerprint: FingerprintInPath });
 
 export const KeySearchQuery = Type.Object({
   pseudonym: Type.String({ minLength: 1, description: "A part of the pseudonym; case is ignored." }),

@@ -3,6 +3,8 @@ import Type from "typebox";
 import {
   EntryId,
   Fingerprint,
+  FingerprintInPath,
+  freeForm,
   HexHash,
   LeafIndex,
   nullable,
@@ -31,7 +33,7 @@ export const Entry = Type.Object(
     id: EntryId,
     timestamp: EntryTime,
     event_type: EventType,
-    payload: Type.Object({}, { description: "Content of the event; may have `tags`, an array of strings." }),
+    payload: freeForm("Content of the event; may have `tags`, an array of strings."),
     previous_hash: nullable(HexHash),
     entry_hash: HexHash,
     chain_version: Type.Optional(Type.Enum([1, 2], { description: "1 if absent." })),
@@ -62,7 +64,7 @@ export const LogQuery = Type.Object({
   ),
 });
 
-export const FingerprintParams = Type.Object({ fingerprint: Fingerprint });
+export const FingerprintParams = Type.Object({ fingerprint: FingerprintInPath });
 
 export const AuditTrailQuery = Type.Object({
   ...PAGE_QUERY,

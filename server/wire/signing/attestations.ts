@@ -1,6 +1,6 @@
 /** Manifests and attestations. */
 import Type from "typebox";
-import { EntryId, Fingerprint, HexHash, LeafIndex, nullable, Pseudonym, Timestamp } from "../common.js";
+import { EntryId, Fingerprint, freeForm, HexHash, LeafIndex, nullable, Pseudonym, Timestamp } from "../common.js";
 import { Problem } from "../errors.js";
 import { AUTH } from "../identity/auth.js";
 import { TreeHead } from "../log/log.js";
@@ -20,7 +20,7 @@ export const Manifest = Type.Object(
           "`intent_statement`, which the body must not contradict.",
       },
     ),
-    attestations: Type.Array(Type.Object({}), {
+    attestations: Type.Array(freeForm("An attestation, as a receipt holds it."), {
       maxItems: 256,
       description: "Earlier attestations that the signer also signs; may be empty.",
     }),

@@ -1,41 +1,52 @@
 /** Encrypted claims. */
 import Type from "typebox";
-import { EntryId, HexHash, LeafIndex, nullable, PAGE_QUERY, pageOf } from "../common.js";
+import {
+  DOCUMENTED,
+  EntryId,
+  Fingerprint,
+  freeForm,
+  HexHash,
+  LeafIndex,
+  nullable,
+  PAGE_QUERY,
+  pageOf,
+} from "../common.js";
 import { EntryDigests } from "../log/log.js";
 
 const LookupKey = Type.String({ description: "32 to 128 lower-case hexadecimal characters." });
 
-const MEMBERS = {
-  commitment_alg: "Always `hmac-sha256-ecdh-v1`.",
-  ephemeral_public_key: "Base64 of a SEC 1 uncompressed P-256 point, 65 bytes.",
-  nonce: "Base64, 12 bytes.",
-  ciphertext: "Base64 of at most 262144 bytes: AES-256-GCM with its tag of 16 bytes behind it.",
-  commitment: "HMAC-SHA256 of the plaintext in canonical JSON: 64 lower-case hexadecimal characters.",
-  lookup_key: "32 to 128 lower-case hexadecimal characters.",
-} as const;
-
-const member = (description: string) => Type.Unknown({ description });
+/** The payload of a new claim, as the engine checks it. */
+export const SealedClaim = Type.Object(
+  {
+    commitment_alg: Type.Literal("hmac-sha256-ecdh-v1", { description: "Always `hmac-sha256-ecdh-v1`." }),
+    ephemeral_public_key: Type.String({ description: "Base64 of a SEC 1 uncompressed P-256 point, 65 bytes." }),
+    nonce: Type.String({ description: "Base64, 12 bytes." }),
+    ciphertext: Type.String({
+      description: "Base64 of at most 262144 bytes: AES-256-GCM with its tag of 16 bytes behind it.",
+    }),
+    commitment: Type.String({
+      pattern: "^[0-9a-f]{64}$",
+      description: "HMAC-SHA256 of the plaintext in canonical JSON: 64 lower-case hexadecimal characters.",
+    }),
+    lookup_key: Type.String({
+      pattern: "^[0-9a-f]{32,128}$",
+      description: "32 to 128 lower-case hexadecimal characters.",
+    }),
+    recipient_fingerprint: Type.Optional({
+      ...Fingerprint,
+      description: "Fingerprint of the key that opens it; leave it out to hide that.",
+    }),
+  },
+  { title: "SealedClaim", description: "Encrypted by the poster; only the recipient can read it." },
+);
 
 /**
- * Names the members but does not check them: the engine checks `commitment_alg` first, so that a client that still
- * makes unsalted commitments gets exactly that error.
+ * The members are shown, but not checked: the engine checks `commitment_alg` before all others, so that a client that
+ * still makes unsalted commitments gets exactly that error.
  */
 export const PostClaim = Type.Object(
   {
-    payload: Type.Object(
-      {
-        commitment_alg: Type.Optional(member(MEMBERS.commitment_alg)),
-        ephemeral_public_key: Type.Optional(member(MEMBERS.ephemeral_public_key)),
-        nonce: Type.Optional(member(MEMBERS.nonce)),
-        ciphertext: Type.Optional(member(MEMBERS.ciphertext)),
-        commitment: Type.Optional(member(MEMBERS.commitment)),
-        lookup_key: Type.Optional(member(MEMBERS.lookup_key)),
-        recipient_fingerprint: Type.Optional(
-          member("Fingerprint of the key that opens it; leave it out to hide that."),
-        ),
-      },
-      { description: "Encrypted by the poster; only the recipient can read it." },
-    ),
+    payload: Type.Object({}, { [DOCUMENTED]: SealedClaim }),
   },
   { title: "PostClaim", description: "The encrypted claim." },
 );
@@ -61,7 +72,7 @@ export const ClaimPayload = Type.Object(
   {
     title: "ClaimPayload",
     additionalProperties: true,
-    description: "Only the recipient can decrypt it; members as in PostClaim.",
+    description: "Only the recipient can decrypt it; members as in SealedClaim.",
   },
 );
 
@@ -102,7 +113,7 @@ export const ClaimParams = Type.Object({ entry_id: EntryId });
 
 export const RevealClaim = Type.Object(
   {
-    plaintext: Type.Object({}, { description: "Bytes as `{data: base64}`. Only compared, never stored." }),
+    plaintext: freeForm("Any object; bytes as `{data: base64}`. Only compared, never stored."),
     commitment_key: Type.Optional(nullable(Type.String({ description: "64 hexadecimal characters; not kept." }))),
   },
   {

@@ -1,7 +1,7 @@
 /** Endorsements between keys, alerts on keys, and the types of external identifiers. */
 import Type, { type TProperties } from "typebox";
 import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../engine/verify/contract.js";
-import { EntryId, Fingerprint, nullable, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
+import { EntryId, Fingerprint, freeForm, nullable, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
 import { AuthProof } from "../identity/auth.js";
 import { Entry } from "../log/log.js";
 
@@ -15,7 +15,7 @@ export const EndorsementStatus = Type.Enum(ENDORSEMENT_STATUSES, {
 
 const ValidUntil = Type.String({ description: "ISO 8601: a date, including that day in UTC, or a date-time." });
 
-const Metadata = Type.Object({}, { description: "At most 16 KiB; `name` is the name of the institution." });
+const Metadata = freeForm("At most 16 KiB; `name` is the name of the institution.");
 
 const Identifiers = Type.Array(
   Type.Object({

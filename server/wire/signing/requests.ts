@@ -1,7 +1,7 @@
 /** Attestation requests, their answers and request policies. Limits in characters count code points. */
 import Type from "typebox";
 import { DECISIONS, POLICY_ACTIONS, REQUEST_STATUSES } from "../../../engine/verify/contract.js";
-import { EntryId, Fingerprint, LeafIndex, nullable, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
+import { EntryId, Fingerprint, freeForm, LeafIndex, nullable, PAGE_QUERY, pageOf, Timestamp } from "../common.js";
 import { AUTH } from "../identity/auth.js";
 
 const optional = <T extends Parameters<typeof nullable>[0]>(schema: T) => Type.Optional(nullable(schema));
@@ -17,7 +17,7 @@ const AttestationId = Type.String({
 });
 const Reason = Type.String({ description: "As given." });
 const AttestationType = Type.String({ description: "Type of the requested attestation." });
-const Predicates = Type.Object({}, { description: "As published." });
+const Predicates = freeForm("As published.");
 const Action = Type.Enum(POLICY_ACTIONS, { description: "Action for a request that does not satisfy the policy." });
 
 export const CreateRequest = Type.Object(
@@ -27,7 +27,7 @@ export const CreateRequest = Type.Object(
     attestation_type: Type.String({ description: "1 to 512 characters." }),
     nonce: Type.String({ description: "1 to 128 characters that this requester has not used before." }),
     intent_statement: optional(Type.String({ description: "At most 4096 characters." })),
-    claims: optional(Type.Object({}, { description: "At most 64 KiB as canonical JSON (RFC 8785) in UTF-8." })),
+    claims: optional(freeForm("Any members; at most 64 KiB as canonical JSON (RFC 8785) in UTF-8.")),
     deadline: optional(Type.String({ description: "At most 90 days ahead; default: 14 days.", format: "date-time" })),
     ...AUTH,
   },
@@ -67,7 +67,7 @@ export const AttestationRequest = Type.Object(
     ...SUMMARY,
     nonce: Type.String({ description: "The requester's nonce." }),
     intent_statement: nullable(Type.String({ description: "The purpose of the requested attestation." })),
-    claims: Type.Object({}, { description: "As sent; empty if absent." }),
+    claims: freeForm("As sent; empty if absent."),
     policy_entry_id: nullable(EntryId),
     response: nullable(RecordedResponse),
   },
@@ -123,10 +123,7 @@ export const RequestResponse = Type.Object(
 export const PublishPolicy = Type.Object(
   {
     target_fingerprint: optional(Own),
-    predicates: Type.Object(
-      {},
-      { description: "Conditions on a request (docs/policies.md); 64 KiB as canonical JSON." },
-    ),
+    predicates: freeForm("Conditions on a request (docs/policies.md); 64 KiB as canonical JSON."),
     default_action_on_failure: Type.String({ description: "allow, decline or hold." }),
     effective_from: optional(
       Type.String({ description: "Must be later than that of the active policy. Default: now.", format: "date-time" }),

@@ -1,6 +1,6 @@
 /** Layered verification of a manifest against the hash of a source. */
 import Type from "typebox";
-import { EntryId, Fingerprint, LeafIndex, nullable } from "../common.js";
+import { EntryId, Fingerprint, freeForm, LeafIndex, nullable } from "../common.js";
 import { Manifest, SignedMembers } from "./attestations.js";
 import { TrustPolicy, TrustVerdict } from "./trust.js";
 
@@ -91,7 +91,7 @@ export const VerificationResult = Type.Object(
           title: Type.String({ description: "Title of the part." }),
           content_hash: Type.String({ description: "Content hash of the part." }),
           overall_status: LayerStatus,
-          result: Type.Optional(Type.Object({}, { description: "The part's own verification result." })),
+          result: Type.Optional(freeForm("The part's own verification result.")),
         }),
         {
           description:

@@ -16,7 +16,7 @@ export interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
   readonly items?: Schema;
-  readonly patternProperties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: Schema | boolean;
 }
 
 /** A false answer, and the name of the change. */
@@ -76,7 +76,7 @@ export class Falsehoods {
 
   *#ofObject(object: Json, schema: Schema, path: string): Iterable<[string, Json]> {
     yield [`${path} with another member`, { ...object, added_by_a_liar: "x" }];
-    const [anyMember = {}] = Object.values(schema.patternProperties ?? {});
+    const anyMember = typeof schema.additionalProperties === "object" ? schema.additionalProperties : {};
     for (const name of Object.keys(object)) {
       const at = path ? `${path}.${name}` : name;
       const { [name]: value, ...rest } = object;

@@ -3,7 +3,7 @@
 /** A recorded answer. */
 export interface Exchange {
   readonly method: string;
-  /** Below `/api/v1`, with its query. */
+  /** With its query, and without `/api/v1` where it begins so. */
   readonly path: string;
   /** The body of the request. */
   readonly body: string | undefined;
@@ -46,7 +46,7 @@ export class Recording {
 
 const named = (input: Parameters<typeof fetch>[0], init: RequestInit | undefined) => ({
   method: init?.method ?? "GET",
-  path: String(input).replace(/^.*?\/api\/v1/, ""),
+  path: String(input).replace(/^https?:\/\/[^/]+(?:\/api\/v1)?/, ""),
   body: typeof init?.body === "string" ? init.body : undefined,
 });
 

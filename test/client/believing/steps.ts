@@ -57,6 +57,20 @@ const READING: Steps = {
   "log.tile (partial)": () => ({
     act: async (client) => Buffer.from(await client.log.tile(2, 0, 0, 2)).toString("hex"),
   }),
+  "tlog.vkey": () => ({ act: (client) => client.tlog.vkey() }),
+  "tlog.checkpoint": ({ vkey }) => ({ act: (client) => client.tlog.checkpoint(vkey) }),
+  "tlog.tile": () => ({ act: async (client) => Buffer.from(await client.tlog.tile(0, 0)).toString("hex") }),
+  "tlog.tile (partial)": () => ({
+    act: async (client) => Buffer.from(await client.tlog.tile(0, 0, 2)).toString("hex"),
+  }),
+  "tlog.bundle": () => ({ act: (client) => client.tlog.bundle(0, 2) }),
+  "tlog.inclusion": ({ vkey, sixthHash }) => ({
+    act: async (client) => {
+      const { proof, ...rest } = await client.tlog.inclusion(5, sixthHash, vkey);
+      return { ...rest, proof: proof.map((hash) => Buffer.from(hash).toString("hex")) };
+    },
+  }),
+  "tlog.proofFile": ({ vkey }) => ({ act: async (client) => (await client.tlog.proofFile(6, { vkey })).text }),
   "log.verify": () => ({ act: (client) => client.log.verify() }),
   "log.entries": () => ({
     act: (client) => all(client.log.entries({ event_type: "key_registration,attestation_request" })),

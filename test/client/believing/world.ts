@@ -1,5 +1,6 @@
 /** A service with data of every kind, and the clients that made it. */
 import { randomUUID } from "node:crypto";
+import { expect, vi } from "vitest";
 import { encryptClaim } from "#cairnlog/engine/verify/claims/claims.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
 import { type Client, createClient, type Signer } from "#cairnlog/server/client/index.js";
@@ -41,6 +42,9 @@ export class World {
   requestId = "";
   claimId = 0;
   accountName = "";
+  vkey = "";
+  /** `entry_hash` of the sixth entry. */
+  sixthHash = "";
 
   private constructor(service: TestService, dataDir: string) {
     this.service = service;
@@ -55,12 +59,23 @@ export class World {
     const calendar = await startCalendar();
     const service = await startTestService({
       SERVICE_DATA_DIR: dataDir,
+      SERVICE_CHECKPOINT_INTERVAL_S: "1",
       SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S: "0",
       SERVICE_ENDORSEMENT_MIN_TRUST: "0",
       SERVICE_OTS_CALENDARS: calendar.url,
     });
     const world = new World(service, dataDir);
     await world.#happen();
+    world.vkey = await world.operator.tlog.vkey();
+    // Until the newest checkpoint covers all of it.
+    await vi.waitFor(
+      async () => {
+        const { checkpoint } = await world.operator.tlog.checkpoint();
+        expect(checkpoint.treeSize).toBe(service.server.registry.log.size);
+      },
+      { interval: 50, timeout: 10_000 },
+    );
+    world.sixthHash = service.server.registry.log.entryAt(5)!.entry_hash;
     return world;
   }
 

@@ -262,10 +262,14 @@ describe("SERVICE_HARDWARE_ROOTS", () => {
   });
 
   test("unset, is reported by /readyz", async () => {
-    expect((await attested.send("GET", "/readyz")).body).toEqual({ status: "ok", transport: "uws" });
+    expect((await attested.send("GET", "/readyz")).body).toEqual({
+      status: "ok",
+      transport: "uws",
+      vkey: expect.any(String),
+    });
     const { body } = await service.send("GET", "/readyz");
     const warnings = [expect.stringContaining("SERVICE_HARDWARE_ROOTS")];
-    expect(body).toEqual({ status: "ok", transport: "uws", warnings });
+    expect(body).toEqual({ status: "ok", transport: "uws", vkey: expect.any(String), warnings });
   });
 
   test("that cannot be used stops the start with a sentence", async () => {

@@ -11,6 +11,7 @@ const POLICIES = {
   "endorsement-offer": '"endorsement-offer";q=20;w=86400',
   "claim-reveal": '"claim-reveal";q=30;w=3600',
   anchoring: '"anchoring";q=12;w=3600',
+  tlog: '"tlog";q=6000;w=60',
 } as const;
 
 /** The operations with another limit than the general one. */
@@ -21,6 +22,10 @@ const OWN_LIMITS: Readonly<Record<string, keyof typeof POLICIES>> = {
   "POST /api/v1/endorsements/offer": "endorsement-offer",
   "POST /api/v1/claims/{entry_id}/reveal": "claim-reveal",
   "POST /api/v1/log/anchor": "anchoring",
+  "GET /tlog/checkpoint": "tlog",
+  "GET /tlog/vkey": "tlog",
+  "GET /tlog/tile/{level}/{n1}": "tlog",
+  "GET /tlog/tile/{level}/{n1}/{n2}": "tlog",
 };
 /** Probes of the operator's own machines, which are never refused. */
 const UNCOUNTED = ["GET /livez", "GET /readyz", "GET /metrics"];
@@ -29,6 +34,7 @@ const UNCOUNTED = ["GET /livez", "GET /readyz", "GET /metrics"];
 const AREAS: readonly (readonly [RegExp, string])[] = [
   [/^\/api\/v1\/(log\/(attestation-requests|request-policies)|inbox)/, "Attestation requests"],
   [/^\/api\/v1\/(log|audit)(\/|$)/, "Log"],
+  [/^\/tlog\//, "C2SP log"],
   [/^\/api\/v1\/auth\//, "Authentication"],
   [/^\/api\/v1\/keys(\/|$)/, "Keys"],
   [/^\/api\/v1\/(attestations|documents|composite)(\/|$)/, "Signing"],

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Contract, Document } from "../../server/contract.js";
 import { startTestService } from "../../server/harness.js";
-import { type Operation, operationsOf } from "../tour.js";
+import { everyOperation, type Operation } from "../tour.js";
 
 let contract: Contract;
 let document: Document;
@@ -11,7 +11,7 @@ beforeAll(async () => {
   const service = await startTestService();
   contract = await service.contract();
   ({ document } = contract);
-  operations = operationsOf(document);
+  operations = everyOperation(document);
 });
 
 /** The used fields of each object of the specification; those with `!` are required. */
@@ -105,7 +105,6 @@ describe("is an OpenAPI 3.1 document", () => {
       const schema = { type: "string" };
       const tags = [{ name: "If-None-Match", in: "header", required: false, description, schema }];
       expect(headers, id).toEqual("304" in definition.responses ? tags : []);
-      if (definition.requestBody) expect(definition.requestBody.required, id).toBe(true);
       expect(definition.description, id).not.toMatch(/undefined|^ | $/);
     }
   });
@@ -174,12 +173,15 @@ describe("says enough", () => {
       for (const { name, required, schema, example } of parameters)
         if (required) expect(contract.faults(schema, example), `${id} ${name}`).toEqual([]);
       if (requestBody) expectExample(requestBody.content["application/json"], `${id} body`);
-      const [type, media] = Object.entries<Document>((responses[200] ?? responses[201]).content)[0]!;
-      if (type !== "application/octet-stream") expectExample(media, `${id} answer`);
+      const { content } = contract.response(definition, responses[200] ? 200 : 201);
+      // The answer to HEAD has no body.
+      const [type, media] = Object.entries<Document>(content ?? {})[0] ?? [];
+      if (media && type !== "application/octet-stream") expectExample(media, `${id} answer`);
     }
-    for (const [name, { content }] of Object.entries<Document>(document.components.responses))
-      expectExample(content["application/problem+json"], name);
+    for (const [name, { content }] of withBody()) expectExample(content["application/problem+json"], name);
   });
+
+  const withBody = () => Object.entries<Document>(document.components.responses).filter(([, { content }]) => content);
 
   test("of every header: whether it is always there, its type, and an example", () => {
     const [text, number] = [{ type: "string" }, { type: "integer" }];
@@ -199,16 +201,18 @@ describe("says enough", () => {
       "Access-Control-Allow-Origin": { required: false, schema: text, example: "*" },
       "Access-Control-Expose-Headers": { required: false, schema: text, example: "*" },
       "Retry-After": { required: true, schema: number, example: 30 },
+      Allow: { required: true, schema: text, example: "GET, HEAD, OPTIONS" },
       "WWW-Authenticate": { required: true, schema: text, example: "Bearer" },
     });
   });
 
   test("of every refusal: meaning, headers, and every code", () => {
     const always = Object.keys(document.components.headers).filter(
-      (name) => !["ETag", "Retry-After", "WWW-Authenticate"].includes(name),
+      (name) => !["ETag", "Retry-After", "Allow", "WWW-Authenticate"].includes(name),
     );
-    const more: Readonly<Record<number, string>> = { 401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After" };
-    const seen = Object.entries<Document>(document.components.responses).map(([name, response]) => {
+    const [later, allow] = ["Retry-After", "Allow"];
+    const more: Readonly<Record<number, string>> = { 401: "WWW-Authenticate", 405: allow!, 429: later!, 503: later! };
+    const seen = withBody().map(([name, response]) => {
       const { schema, example } = response.content["application/problem+json"];
       const status = schema.properties.status.const;
       const codes = schema.properties.code.enum;
@@ -219,9 +223,13 @@ describe("says enough", () => {
       expect(means, name).toMatch(/^[A-Z].{10,}\.$/);
       expect(example, name).toEqual({ type: "about:blank", title, status, detail: means, code: codes[0] });
       const headers = [...always, more[status] ?? []].flat();
-      expect(response.headers, name).toEqual(
-        Object.fromEntries(headers.map((header) => [header, { $ref: `#/components/headers/${header}` }])),
+      const promised = Object.fromEntries(
+        headers.map((header) => [header, { $ref: `#/components/headers/${header}` }]),
       );
+      expect(response.headers, name).toEqual(promised);
+      const ofHead = document.components.responses[`Head${name}`];
+      const description = `${title}, without its body. ${means}`;
+      if (ofHead) expect(ofHead, name).toEqual({ description, headers: promised });
       return [status, codes];
     });
     expect(Object.fromEntries(seen)).toEqual({
@@ -232,6 +240,7 @@ describe("says enough", () => {
       401: ["unauthenticated"],
       403: ["forbidden", "proof-required", "key-not-active"],
       404: ["not-found"],
+      405: ["method-not-allowed"],
       408: ["request-timeout"],
       409: ["already-exists", "wrong-key-status", "challenge-used", "precondition-failed"],
       410: ["gone"],

@@ -3,7 +3,7 @@
  * harness rejects every undocumented one.
  */
 import { createPublicKey, randomUUID } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startCalendar } from "../../anchoring/calendar.js";
@@ -40,8 +40,9 @@ const NOTHING: Readonly<Record<string, string | number>> = {
 const nothing = ({ path }: Operation) =>
   Object.fromEntries([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => [name!, NOTHING[name!] ?? 99_999]));
 
-/** Answers that need a fault, and the tests that cause it. */
+/** Answers that need a fault or another method, and the tests that cause them. */
 const NEEDS_A_FAULT: Readonly<Record<number, string>> = {
+  405: "another method (openapi-tools.test.ts)",
   408: "a body that does not arrive in time (test/server/http/bounds.long.test.ts)",
   500: "damage to the log (test/log/write/faults.test.ts)",
   503: "a shutdown, a full queue or an operator key that is away (test/server/life/shutdown.test.ts, anchoring.test.ts)",
@@ -278,6 +279,22 @@ describe("every operation answers as it should", () => {
     await ask("get_log_tile_version_level_index_p_width", 200, { params });
   });
 
+  test("the log as a C2SP log", async () => {
+    await ask("get_tlog_vkey", 200);
+    await expect
+      .poll(async () => (await ask("get_tlog_checkpoint", 200)).text)
+      .toContain(`\n${world.registry.log.size}\n`);
+    await ask("get_tlog_tile_level_n1", 200, { params: { level: "entries", n1: "000" } });
+    await ask("get_tlog_tile_level_n1_n2", 200, { params: { level: "1", n1: "000.p", n2: "1" } });
+    const former = await startTestService();
+    const { dataDir } = former.server;
+    await former.close();
+    for (const name of ["tlog-checkpoint.txt", "tlog.vkey"]) rmSync(join(dataDir, name));
+    const mirror = await startTestService({ SERVICE_DATA_DIR: dataDir, SERVICE_READ_ONLY: "on" });
+    await tour.follow(mirror);
+    for (const id of ["get_tlog_vkey", "get_tlog_checkpoint"]) await ask(id, 404, {}, mirror);
+  });
+
   test("endorsements and trust", async () => {
     const endorser_fingerprint = ada.fingerprint;
     const endorsed_fingerprint = grace.fingerprint;
@@ -393,7 +410,7 @@ describe("every operation answers as it should", () => {
 });
 
 describe("every operation refuses as it should", () => {
-  const hasBody = ({ definition }: Operation) => definition.requestBody !== undefined;
+  const hasBody = ({ definition }: Operation) => definition.requestBody?.required === true;
   const takesSession = ({ definition }: Operation) => definition.security.some((scheme: object) => "session" in scheme);
   const membersOf = ({ definition }: Operation) => {
     const { $ref } = definition.requestBody?.content["application/json"].schema ?? {};
@@ -496,10 +513,9 @@ describe("every operation refuses as it should", () => {
 
   test("429: more than the limits allow", async () => {
     const one = Object.fromEntries(
-      ["GENERAL", "KEY_REGISTRATION", "ATTESTATION", "ENDORSEMENT_OFFER", "CLAIM_REVEAL", "ANCHORING"].map((name) => [
-        `SERVICE_RATE_LIMIT_${name}`,
-        "1",
-      ]),
+      ["GENERAL", "KEY_REGISTRATION", "ATTESTATION", "ENDORSEMENT_OFFER", "CLAIM_REVEAL", "ANCHORING", "TLOG"].map(
+        (name) => [`SERVICE_RATE_LIMIT_${name}`, "1"],
+      ),
     );
     const limited = await startTestService({ ...one, SERVICE_RATE_LIMITS: "on" });
     await tour.follow(limited);

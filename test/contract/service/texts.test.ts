@@ -26,7 +26,7 @@ beforeAll(async () => {
     const parameters = (get?.parameters ?? []) as { name: string; in: string }[];
     const query = parameters.filter((one) => one.in === "query").map(({ name }) => name);
     if (get) routes.GET.push({ path, query });
-    if (post?.requestBody) routes.POST.push({ path, query: [] });
+    if ((post?.requestBody as { required: boolean } | undefined)?.required) routes.POST.push({ path, query: [] });
   }
 });
 beforeEach(async () => {

@@ -2,7 +2,7 @@
 import type { Pool } from "#cairnlog/engine/crypto/pool/pool.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
 import type { Receipt } from "#cairnlog/engine/log/write/executor.js";
-import type { PostingTables } from "#cairnlog/engine/store/postings/tables.js";
+import type { PostingTables } from "#cairnlog/engine/store/postings/contract.js";
 import type { Store } from "#cairnlog/engine/store/store.js";
 import { scratchFolder } from "../../service.js";
 

@@ -1,9 +1,9 @@
 /** Runs of postings are compared with the entries: each fault is named once, in its own words, and no other is. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { RunCheck } from "#cairnlog/engine/log/check/run-check.js";
+import type { PostingTables } from "#cairnlog/engine/store/postings/contract.js";
 import { Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { BLOCK_RECORDS, RECORD_BYTES, type Run } from "#cairnlog/engine/store/postings/runs.js";
-import type { PostingTables } from "#cairnlog/engine/store/postings/tables.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import { POSTING } from "#cairnlog/engine/store/schema.js";

@@ -128,7 +128,7 @@ describe("what remembers something remembers it for all of them", () => {
     const { text } = await each[1]!.send("GET", "/metrics");
     expect(text).toMatch(new RegExp(`^cairnlog_http_connections ${FRONT_ENDS}\\d*$`, "m"));
     for (const thread of ["writer", "front-1", "front-2", "front-3"])
-      expect(text).toContain(`nodejs_eventloop_delay_seconds{thread="${thread}",quantile="0.5"}`);
+      expect(text).toContain(`nodejs_eventloop_lag_p50_seconds{thread="${thread}"}`);
   });
 });
 

@@ -5,7 +5,7 @@ import { operationsOf } from "../../contract/tour.js";
 import type { Document } from "../contract.js";
 import { type Reply, startTestService, type TestService } from "../harness.js";
 
-const POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 const PAGES = [
   ["/docs", "text/html; charset=utf-8"],
   ["/docs/style.css", "text/css; charset=utf-8"],
@@ -58,7 +58,8 @@ describe("the page", () => {
       if (method === "DELETE") expect(page.text).toContain(`-X ${method}`);
     }
     for (const name of Object.keys(document.components.schemas)) expect(page.text).toContain(`id="schema-${name}"`);
-    for (const name of Object.keys(document.components.responses)) expect(page.text).toContain(`id="answer-${name}"`);
+    for (const [name, { content }] of Object.entries<Document>(document.components.responses))
+      expect(page.text.includes(`id="answer-${name}"`), name).toBe(content !== undefined);
   });
 
   test("has no links that lead nowhere, or elsewhere, and asks for its style sheet alone", () => {
@@ -66,8 +67,9 @@ describe("the page", () => {
     expect(new Set(ids).size).toBe(ids.length);
     for (const target of all(page.text, / href="([^"]*)"/g))
       if (target.startsWith("#")) expect(ids, target).toContain(target.slice(1));
-      else expect(["docs/style.css", "api/v1/openapi.json"]).toContain(target);
-    expect(page.text).not.toMatch(/ (?:src|style|on\w+)=|<script|<style|<iframe|<form|url\(/);
+      else expect(["docs/style.css", "api/v1/openapi.json", "./"]).toContain(target);
+    expect(page.text).not.toMatch(/ (?:src|style|on\w+)=|<script|<style|<iframe|url\(/);
+    expect(all(page.text, /<form ([^>]*)>/g)).toEqual(['role="search" action="docs"']);
     expect((page.text.match(/<link /g) ?? []).length).toBe(1);
   });
 
@@ -90,8 +92,62 @@ describe("the page", () => {
   });
 });
 
+describe("a search", () => {
+  const found = async (search: string) => {
+    const reply = await service.send("GET", `/docs?${new URLSearchParams({ search })}`);
+    expect(reply.status, search).toBe(200);
+    expectWellFormed(reply.text);
+    return {
+      ...reply,
+      ids: all(reply.text, /<p class="name"><a id="(\w+)" href="#\w+">\w+<\/a><\/p>\n?/g).filter(isOperation),
+    };
+  };
+  const isOperation = (id: string) => operationsOf(document).some((operation) => operation.id === id);
+
+  test.each([
+    ["reveal", ["post_claims_entry_id_reveal"]],
+    ["  DELETE   webhooks ", ["delete_webhooks_webhook_id"]],
+    ["ephemeral_public_key", ["post_claims"]],
+    ["possession_signature account", ["post_users"]],
+    ["unheard-of", []],
+  ])("for %j finds %j", async (search, expected) => {
+    const { ids, text } = await found(search);
+    expect(ids).toEqual(expected);
+    expect(text).toContain(`${expected.length || "None"} of ${operationsOf(document).length}.`);
+    expect(text).toContain(`value="${search.trim()}"`);
+  });
+
+  test("for nothing is the whole page", async () => {
+    for (const path of ["/docs?search=", "/docs?search=+", "/docs?other=1"])
+      expect((await service.send("GET", path)).text).toBe(page.text);
+  });
+
+  test("has no links that lead nowhere", async () => {
+    const { text } = await found("claim");
+    const ids = all(text, / id="([^"]*)"/g);
+    for (const target of all(text, / href="#([^"]*)"/g)) expect(ids).toContain(target);
+  });
+
+  test("stands on the page as text, and is not longer than a page can use", async () => {
+    const { text } = await found(`"><script>alert(1)</script>'&<b>`);
+    expect(text).not.toMatch(/<script|<b>/);
+    expect(text).toContain("&#60;script&#62;");
+    const length = Number(/maxlength="(\d+)"/.exec(page.text)![1]);
+    expect((await service.send("GET", `/docs?search=${"x".repeat(length)}`)).status).toBe(200);
+    expect((await service.send("GET", `/docs?search=${"x".repeat(length + 1)}`)).status).toBe(422);
+  });
+});
+
+test("the page leads to the log, where the service shows it", async () => {
+  const back = '<a href="./">The log</a>';
+  expect(page.text).toContain(back);
+  expect((await service.send("GET", "/")).status).toBe(200);
+  const without = await startTestService({ SERVICE_EXPLORER: "off" });
+  expect((await without.send("GET", "/docs")).text).not.toContain(back);
+});
+
 /** Elements that may be without an end tag. */
-const VOID = new Set(["meta", "link", "wbr", "!doctype"]);
+const VOID = new Set(["meta", "link", "wbr", "input", "!doctype"]);
 
 function expectWellFormed(text: string): void {
   const open: string[] = [];

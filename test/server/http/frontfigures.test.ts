@@ -128,19 +128,21 @@ test("each thread shows its own lateness, and one that is gone none", async () =
   const report = (thread: string, n: number): FrontReport => ({
     thread,
     figures: first,
-    lateness: { median: n, p99: 2 * n, most: 3 * n },
+    lateness: { p50: n, p99: 2 * n, max: 3 * n },
   });
   let reports = [report("front-1", 1), report("front-2", 10)];
   metrics.watchFronts(async () => [...reports, { thread: "past", figures: second, lateness: null }]);
   try {
     const shown = async () => {
-      const lines = [...(await metrics.text()).matchAll(/^nodejs_eventloop_delay_seconds\{(.*)\} (.*)$/gm)];
-      const values = lines.map(([, labels, value]) => [labels!.replaceAll('"', ""), Number(value)] as const);
-      return values.filter(([labels]) => !labels.startsWith("thread=writer,"));
+      const lines = [
+        ...(await metrics.text()).matchAll(/^nodejs_eventloop_lag_(\w+)_seconds\{thread="(.*)"\} (.*)$/gm),
+      ];
+      const values = lines.map(([, share, thread, value]) => [`${thread} ${share}`, Number(value)] as const);
+      return Object.fromEntries(values.filter(([name]) => !name.startsWith("writer ")));
     };
     const of = (thread: string, ...values: number[]) =>
-      [0.5, 0.99, 1].map((quantile, i) => [`thread=${thread},quantile=${quantile}`, values[i]]);
-    expect(await shown()).toEqual([...of("front-1", 1, 2, 3), ...of("front-2", 10, 20, 30)]);
+      Object.fromEntries(["p50", "p99", "max"].map((share, i) => [`${thread} ${share}`, values[i]]));
+    expect(await shown()).toEqual({ ...of("front-1", 1, 2, 3), ...of("front-2", 10, 20, 30) });
     reports = [report("front-2", 5)];
     expect(await shown()).toEqual(of("front-2", 5, 10, 15));
   } finally {

@@ -42,6 +42,7 @@ metrics.watchAnchoring({
   status: () => ({ anchor_due: anchoring.due, entries_since_anchor: anchoring.since }),
 } as never);
 metrics.watchDeliveries({ delivered: 51, failed: 52 }, { unhealthy: 53, outbox: { size: 54 } } as never);
+metrics.watchCertificate(() => 61_000);
 afterAll(() => metrics.close());
 
 /** Every sample: name and labels → value. */
@@ -97,19 +98,22 @@ const KINDS: Readonly<Record<string, string>> = {
   cairnlog_http_request_duration_seconds: "histogram",
   cairnlog_http_requests_total: "counter",
   cairnlog_http_slow_answers: "gauge",
-  cairnlog_info: "gauge",
+  cairnlog_build_info: "gauge",
   cairnlog_last_batch_failed: "gauge",
   cairnlog_log_entries: "gauge",
   cairnlog_refusals_total: "counter",
   cairnlog_store_bytes: "gauge",
   cairnlog_store_max_bytes: "gauge",
   cairnlog_store_readers: "gauge",
-  cairnlog_tree_head_seconds: "gauge",
+  cairnlog_tls_certificate_expiry_timestamp_seconds: "gauge",
+  cairnlog_tree_head_timestamp_seconds: "gauge",
   cairnlog_webhook_delivered_total: "counter",
   cairnlog_webhook_failed_total: "counter",
   cairnlog_webhook_outbox: "gauge",
   cairnlog_webhook_unhealthy: "gauge",
-  nodejs_eventloop_delay_seconds: "gauge",
+  nodejs_eventloop_lag_max_seconds: "gauge",
+  nodejs_eventloop_lag_p50_seconds: "gauge",
+  nodejs_eventloop_lag_p99_seconds: "gauge",
   nodejs_external_bytes: "gauge",
   nodejs_heap_used_bytes: "gauge",
   process_cpu_seconds_total: "counter",
@@ -136,7 +140,7 @@ test("each shows its own current number", async () => {
     cairnlog_appends_total: 0,
     cairnlog_batches_total: 7,
     cairnlog_last_batch_failed: 0,
-    cairnlog_tree_head_seconds: 0,
+    cairnlog_tree_head_timestamp_seconds: 0,
     'cairnlog_anchors{status="pending"}': 11,
     'cairnlog_anchors{status="confirmed"}': 12,
     cairnlog_anchor_oldest_pending_seconds: 0,
@@ -173,7 +177,7 @@ test("each shows its own current number", async () => {
     cairnlog_append_queue: 0,
     cairnlog_appends_total: 42,
     cairnlog_last_batch_failed: 1,
-    cairnlog_tree_head_seconds: 1735689600.25,
+    cairnlog_tree_head_timestamp_seconds: 1735689600.25,
     cairnlog_anchor_due: 1,
   });
   expect(later.cairnlog_anchor_oldest_pending_seconds).toBeGreaterThanOrEqual(3600);
@@ -203,9 +207,7 @@ test("the process is this one", async () => {
 test("how late timers came since the last look", async () => {
   const quantiles = async () => {
     const seen = await samples();
-    return ["0.5", "0.99", "1"].map(
-      (quantile) => seen[`nodejs_eventloop_delay_seconds{thread="writer",quantile="${quantile}"}`]!,
-    );
+    return ["p50", "p99", "max"].map((share) => seen[`nodejs_eventloop_lag_${share}_seconds{thread="writer"}`]!);
   };
   const pause = () => new Promise((resolve) => setTimeout(resolve, 100));
   await quantiles();
@@ -234,10 +236,10 @@ test("refusals by code, clients that disconnected, and the version", async () =>
   expect(seen['cairnlog_refusals_total{code="not-found"}']).toBe(1);
   expect(seen.cairnlog_http_aborted_total).toBe(1);
   expect(seen['cairnlog_http_info{transport="node"}']).toBe(1);
-  expect(Object.keys(seen).filter((name) => name.startsWith("cairnlog_info"))).toEqual([
-    expect.stringMatching(/^cairnlog_info\{version="\d+\.\d+\.\d+[^"]*"\}$/),
+  expect(Object.keys(seen).filter((name) => name.startsWith("cairnlog_build_info"))).toEqual([
+    expect.stringMatching(/^cairnlog_build_info\{version="\d+\.\d+\.\d+[^"]*"\}$/),
   ]);
-  expect(Object.values(seen)[Object.keys(seen).findIndex((name) => name.startsWith("cairnlog_info"))]).toBe(1);
+  expect(Object.values(seen)[Object.keys(seen).findIndex((name) => name.startsWith("cairnlog_build_info"))]).toBe(1);
 });
 
 test("batches by size, and the duration of each stage", async () => {

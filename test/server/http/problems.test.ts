@@ -31,6 +31,7 @@ const ENGINE: Readonly<Record<ErrorCode, number>> = {
   "invalid-key": 422,
   "private-key": 422,
   "invalid-signature": 422,
+  "invalid-proof": 422,
   "not-i-json": 422,
   "decryption-failed": 422,
   "rate-limited": 429,
@@ -48,6 +49,7 @@ const ENGINE: Readonly<Record<ErrorCode, number>> = {
 const HTTP: Readonly<Record<HttpError["code"], number>> = {
   "ambiguous-length": 400,
   "malformed-json": 400,
+  "malformed-request": 400,
   "not-an-object": 400,
   "method-not-allowed": 405,
   "request-timeout": 408,
@@ -80,10 +82,10 @@ const RETRY: Readonly<Partial<Record<ErrorCode, string>>> = {
   "storage-full": "10",
   "worker-failed": "1",
 };
-/** Errors with details of the machine. Clients get another sentence. */
+/** Errors with details of the machine, or without what HTTP knows. Clients get another sentence. */
 const HIDDEN: ReadonlySet<string> = new Set([
   ...["overloaded", "closed", "signer-unavailable", "storage-failed", "storage-full", "worker-failed"],
-  ...["corrupt-log", "wrong-operator", "in-use"],
+  ...["corrupt-log", "wrong-operator", "in-use", "private-key"],
 ]);
 const SECRET = "The directory /var/lib/secret is gone.";
 
@@ -114,9 +116,10 @@ test.each(Object.entries(HTTP) as [HttpError["code"], number][])("%s of HTTP is 
   expect(answerTo(new HttpError(code, SECRET)).headers).toEqual({});
 });
 
-test("the codes of a status are those of HTTP, then those of the engine, each once", () => {
+test("the codes of a status are those of HTTP, then those of the engine, each once, and none that only a witness answers", () => {
+  const ofWitness = ["malformed-request", "invalid-proof"];
   const by = (table: Readonly<Record<string, number>>, status: number) =>
-    Object.keys(table).filter((code) => table[code] === status);
+    Object.keys(table).filter((code) => table[code] === status && !ofWitness.includes(code));
   for (const status of Object.keys(TITLES).map(Number)) {
     const codes = codesOf(status);
     expect(new Set(codes)).toEqual(new Set([...by(HTTP, status), ...by(ENGINE, status)]));
@@ -187,4 +190,9 @@ test("paths of the engine's input become paths of the request body", async () =>
   const foreign = new TypeError("x");
   await expect(failing(foreign)).rejects.toBe(foreign);
   expect(await within("/payload", Promise.resolve(7))).toBe(7);
+});
+
+test("a private key that came in a request is said to be exposed, which the engine cannot know", () => {
+  const { body } = problemAnswer(new CairnlogError("private-key", "This is a private key."));
+  expect(String(body)).toContain("It was sent over the network and must be considered exposed");
 });

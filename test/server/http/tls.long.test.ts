@@ -1,6 +1,6 @@
 /** TLS with two settings, with certificates made by openssl, tested with openssl and curl. */
-import { execFile, execFileSync, spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { type ChildProcess, execFile, execFileSync, spawnSync } from "node:child_process";
+import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -88,4 +88,31 @@ test("one of the two settings alone is not understood", async () => {
   const { code, stderr } = await cairnlog(["serve"], { env });
   expect(code).toBe(2);
   expect(stderr).toContain("SERVICE_TLS_CERT and SERVICE_TLS_KEY must be given together.");
+});
+
+test("SIGHUP has it read the files again; without TLS, and for files that cannot be used, it says so and goes on", async () => {
+  const lines: string[] = [];
+  const started = (child: ChildProcess) => child.stderr?.on("data", (data) => lines.push(`${data}`));
+  const said = (sentence: string) => expect.poll(() => lines.join("")).toContain(sentence);
+  const plain = await startService(at("plain"), { LOG_LEVEL: "info" }, { started, stderr: "pipe" });
+  plain.process.kill("SIGHUP");
+  await said("SIGHUP: there is no certificate to read again");
+  expect((await fetch(`${plain.url}/livez`)).status).toBe(200);
+  expect(await plain.stop()).toBe(0);
+
+  for (const end of ["pem", "key"]) copyFileSync(at(`other.${end}`), at(`renewed.${end}`));
+  const environment = { ...tls("renewed.pem", "renewed.key"), LOG_LEVEL: "info" };
+  const service = await startService(at("renewed"), environment, { started, stderr: "pipe" });
+  const curl = () => run("curl", ["-sS", "--cacert", at("root.pem"), `${service.url}/livez`]);
+  // Its root is not the one that signed the other certificates last.
+  await expect(curl()).rejects.toThrow(/certificate/);
+  for (const end of ["pem", "key"]) copyFileSync(at(`service.${end}`), at(`renewed.${end}`));
+  service.process.kill("SIGHUP");
+  await said("SIGHUP: certificate and key were read again");
+  expect(JSON.parse((await curl()).stdout)).toEqual({ status: "ok" });
+  writeFileSync(at("renewed.key"), "nonsense");
+  service.process.kill("SIGHUP");
+  await said("SIGHUP: the new certificate cannot be used, and the old one stays");
+  expect(JSON.parse((await curl()).stdout)).toEqual({ status: "ok" });
+  expect(await service.stop()).toBe(0);
 });

@@ -34,7 +34,9 @@ async function serve(dataDir: string): Promise<void> {
 
 test("the service makes folders of mode 0700 and files of mode 0600, with a umask of 0", async () => {
   await serve(at("data"));
-  expect(readdirSync(at("data")).sort()).toEqual(["log", "operator.pem", "operator.pub.pem", "published.json"]);
+  expect(readdirSync(at("data")).sort()).toEqual([
+    ...["log", "operator.pem", "operator.pub.pem", "published.json", "tlog-checkpoint.txt", "tlog.vkey"],
+  ]);
   expect(open(at("data"))).toEqual([]);
 });
 

@@ -57,7 +57,11 @@ test("--json prints one line of JSON; the log goes to stderr; --data goes before
   });
   service.child.kill("SIGTERM");
   expect(await service.exit).toBe(0);
-  expect(JSON.parse(service.output.stderr.split("\n")[0]!)).toMatchObject({ name: "cairnlog", msg: "listening" });
+  const lines = service.output.stderr.trim().split("\n");
+  const messages = lines.map((line) => JSON.parse(line) as { readonly name: string; readonly msg: string });
+  expect(messages.every(({ name }) => name === "cairnlog")).toBe(true);
+  const [first, ...rest] = messages.map(({ msg }) => msg);
+  expect([first, ...rest.slice(-2)]).toEqual(["listening", "stopping", "stopped"]);
 });
 
 test("a bad setting: a sentence and code 2", async () => {

@@ -3,6 +3,7 @@ import Type from "typebox";
 import type { Served } from "../../../../engine/registry/registry.js";
 import { VERSION } from "../../../version.js";
 import { Alive, Health, Ready } from "../../../wire/health.js";
+import { LIMITS } from "../../limits/limits.js";
 import { type Route, route } from "../../route.js";
 import type { Services } from "../../services.js";
 import { Answer } from "../../transport/answer.js";
@@ -16,34 +17,57 @@ export const DECLARATIONS_BELIEVED =
 export const UWS_DOES_NOT_LOAD =
   "uWebSockets.js does not load on this machine, so node:http serves. Each request takes more CPU. The log says why.";
 
-/** `GET /api/v1/health`, `/livez`, `/readyz`, `/metrics`. */
-export function healthRoutes(
-  { credentials }: Pick<Served, "credentials">,
+export interface HealthOptions {
+  /** Whether the log is written elsewhere. */
+  readonly isReadOnly: boolean;
+  /** Attestations that an address may make in the window of their limit; null when nothing is limited. */
+  readonly attestations: number | null;
+}
+
+/** `GET /api/v1/health`, `/livez`. */
+export const healthRoutes = (
   readiness: Services["readiness"],
-  metrics: Services["metrics"],
+  { isReadOnly, attestations }: HealthOptions,
+): Route[] => [
+  route({
+    method: "GET",
+    path: "/api/v1/health",
+    summary: "Whether the service is there, and its version",
+    answer: Health,
+    limit: "general",
+    handle: () => ({
+      status: "ok" as const,
+      version: VERSION,
+      ...(attestations === null || isReadOnly
+        ? {}
+        : { attestation_limit: { requests: attestations, seconds: LIMITS.attestation.seconds } }),
+      ...(isReadOnly ? { read_only: true as const } : {}),
+    }),
+  }),
+  livenessRoute(readiness),
+];
+
+/** `GET /livez`. */
+export const livenessRoute = (readiness: Services["readiness"]): Route =>
+  route({
+    method: "GET",
+    path: "/livez",
+    summary: "Whether the process answers, and can use its log",
+    answer: Alive,
+    limit: null,
+    handle() {
+      readiness.checkAlive();
+      return { status: "ok" } as const;
+    },
+  });
+
+/** What is for the operator, and may have an address of its own: `GET /readyz`, `/metrics`. */
+export function operationRoutes(
+  { credentials }: Pick<Served, "credentials">,
+  { readiness, metrics, tlog }: Pick<Services, "readiness" | "metrics" | "tlog">,
   { transport, whyNotUws }: ChosenTransport,
-  isReadOnly: boolean,
 ): Route[] {
   return [
-    route({
-      method: "GET",
-      path: "/api/v1/health",
-      summary: "Whether the service is there, and its version",
-      answer: Health,
-      limit: "general",
-      handle: () => ({ status: "ok", version: VERSION, ...(isReadOnly ? { read_only: true as const } : {}) }) as const,
-    }),
-    route({
-      method: "GET",
-      path: "/livez",
-      summary: "Whether the process answers, and can use its log",
-      answer: Alive,
-      limit: null,
-      handle() {
-        readiness.checkAlive();
-        return { status: "ok" } as const;
-      },
-    }),
     route({
       method: "GET",
       path: "/readyz",
@@ -54,7 +78,21 @@ export function healthRoutes(
         const warnings = [...(await readiness.check())];
         if (credentials.believesDeclarations) warnings.push(DECLARATIONS_BELIEVED);
         if (whyNotUws !== null) warnings.push(UWS_DOES_NOT_LOAD);
-        return { status: "ok", transport: transport.name, ...(warnings.length ? { warnings } : {}) } as const;
+        const { vkey } = tlog;
+        const witnesses = (await tlog.witnesses()).map(({ name, treeSize, time, isLate, trouble }) => ({
+          name,
+          tree_size: treeSize,
+          cosigned_at: time,
+          late: isLate,
+          trouble,
+        }));
+        return {
+          status: "ok",
+          transport: transport.name,
+          ...(vkey === null ? {} : { vkey }),
+          ...(witnesses.length ? { witnesses } : {}),
+          ...(warnings.length ? { warnings } : {}),
+        } as const;
       },
     }),
     route({

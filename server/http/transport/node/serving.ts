@@ -1,8 +1,9 @@
 /** HTTP by `node:http` and `node:https`, for machines where uWebSockets.js does not load. */
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from "node:http";
-import { createServer as createTlsServer } from "node:https";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
+import { checkTls, type TlsFiles } from "../tls.js";
 import { cannotListen, type RequestHandler, type Serving, type ServingOptions, type Transport } from "../transport.js";
 import { Connection } from "./connection.js";
 import { MAX_HEADER_LINES, refusalHeaders, refusalOf, refusalOfError } from "./refusals.js";
@@ -19,10 +20,14 @@ const MAX_HEAD_BYTES = 16 * 1024;
 /** Bytes that a socket holds before it says that it is full. */
 const SOCKET_BYTES = 64 * 1024;
 
+const contextOf = ({ certificate, key }: TlsFiles) =>
+  ({ cert: readFileSync(certificate), key: readFileSync(key), minVersion: "TLSv1.2" }) as const;
+
 export const nodeTransport: Transport = { name: "node", serve: (options) => new NodeServing(options) };
 
 class NodeServing implements Serving {
   readonly #server: Server;
+  readonly #tls: TlsFiles | null;
   readonly #router: Router<RequestHandler>;
   readonly #otherwise: RequestHandler;
   /** All open sockets, including those that have not begun the TLS handshake. */
@@ -47,15 +52,10 @@ class NodeServing implements Serving {
       connectionsCheckingInterval: LOOK_MS,
     };
     const server = tls
-      ? createTlsServer({
-          ...options,
-          cert: readFileSync(tls.certificate),
-          key: readFileSync(tls.key),
-          minVersion: "TLSv1.2",
-          handshakeTimeout: IDLE_MS,
-        })
+      ? createTlsServer({ ...options, ...contextOf(tls), handshakeTimeout: IDLE_MS })
       : createServer(options);
     this.#server = server;
+    this.#tls = tls;
     server.maxConnections = maxConnections;
     // Further lines are dropped, and the count shows that there were more.
     server.maxHeadersCount = MAX_HEADER_LINES + 1;
@@ -97,6 +97,12 @@ class NodeServing implements Serving {
         resolve((server.address() as AddressInfo).port);
       });
     });
+  }
+
+  renewCertificate(): void {
+    if (!this.#tls) return;
+    checkTls(this.#tls);
+    (this.#server as TlsServer).setSecureContext(contextOf(this.#tls));
   }
 
   stopListening(): void {

@@ -11,7 +11,12 @@ import {
 } from "#cairnlog/server/http/resources.js";
 import { type Route, route } from "#cairnlog/server/http/route.js";
 import { readOnly } from "#cairnlog/server/http/routes/read-only.js";
-import { DECLARATIONS_BELIEVED, healthRoutes, UWS_DOES_NOT_LOAD } from "#cairnlog/server/http/routes/service/health.js";
+import {
+  DECLARATIONS_BELIEVED,
+  healthRoutes,
+  operationRoutes,
+  UWS_DOES_NOT_LOAD,
+} from "#cairnlog/server/http/routes/service/health.js";
 import type { Request } from "#cairnlog/server/http/transport/request.js";
 import { VERSION } from "#cairnlog/server/version.js";
 
@@ -159,22 +164,34 @@ test("a mirror answers reads of the log and computes; the rest is 403, and descr
 
 describe("the state of the service", () => {
   /** The answer of one of its routes. */
-  async function answer(path: string, { believes = false, why = null as string | null, readOnly = false } = {}) {
+  async function answer(
+    path: string,
+    {
+      believes = false,
+      why = null as string | null,
+      readOnly = false,
+      limit = null as number | null,
+      vkey = null as string | null,
+    } = {},
+  ) {
     const readiness = { check: async () => (believes ? ["The disk."] : []), checkAlive: () => {} };
     const metrics = { text: async () => "a 1", contentType: "text/plain; version=1" };
     const chosen = { transport: { name: "uws", serve: null as never }, whyNotUws: why } as const;
-    const routes = healthRoutes(
-      { credentials: { believesDeclarations: believes } as never },
-      readiness,
-      metrics,
-      chosen,
-      readOnly,
-    );
+    const registry = { credentials: { believesDeclarations: believes } as never };
+    const routes = [
+      ...healthRoutes(readiness, { isReadOnly: readOnly, attestations: limit }),
+      ...operationRoutes(
+        registry,
+        { readiness, metrics, tlog: { vkey, checkpoint: () => "", witnesses: () => [] } },
+        chosen,
+      ),
+    ];
     return routes.find((one) => one.path === path)!.handle({} as never);
   }
 
   test("has warnings only where there is something to warn of", async () => {
     expect(await answer("/readyz")).toEqual({ status: "ok", transport: "uws" });
+    expect(await answer("/readyz", { vkey: "a+b+c" })).toEqual({ status: "ok", transport: "uws", vkey: "a+b+c" });
     expect(await answer("/readyz", { why: "no binary" })).toMatchObject({ warnings: [UWS_DOES_NOT_LOAD] });
     expect(await answer("/readyz", { believes: true })).toMatchObject({
       warnings: ["The disk.", DECLARATIONS_BELIEVED],
@@ -188,6 +205,13 @@ describe("the state of the service", () => {
       version: VERSION,
       read_only: true,
     });
+  });
+
+  test("names the limit of attestations, unless there is none", async () => {
+    expect(await answer("/api/v1/health", { limit: 50 })).toMatchObject({
+      attestation_limit: { requests: 50, seconds: 3600 },
+    });
+    expect(await answer("/api/v1/health", { limit: 50, readOnly: true })).not.toHaveProperty("attestation_limit");
   });
 
   test("is a word for probes, and a text for Prometheus", async () => {

@@ -1,9 +1,9 @@
 /** The files of operator keys, while one takes the place of another. */
 import { existsSync, linkSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type OperatorKey, writeKeyFile } from "../../../engine/crypto/keys/operator-key.js";
-import { CairnlogError } from "../../../engine/error.js";
-import { flushFolder } from "../../../engine/flush.js";
+import { type OperatorKey, writeKeyFile } from "../../../../engine/crypto/keys/operator-key.js";
+import { CairnlogError } from "../../../../engine/error.js";
+import { flushFolder } from "../../../../engine/flush.js";
 
 /** Digits of the fingerprint in the name of a retired key's file. */
 const NAME_DIGITS = 16;

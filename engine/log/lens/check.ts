@@ -1,0 +1,69 @@
+/** Compares what is stored of the RFC 6962 tree, and its newest checkpoint, with what the entries make. */
+import type { LensRows } from "../../store/postings/contract.js";
+import type { Checkpoint } from "../../verify/tlog/checkpoint.js";
+import { TILE_WIDTH } from "../tree/tree.js";
+import { LensGrowth } from "./growth.js";
+import { Lens, type LensSource } from "./lens.js";
+import { MemoryLensRows } from "./memory-rows.js";
+
+/** What differs: a sentence for each difference. */
+export interface LensFaults {
+  /** In the stored nodes, which can be made again. */
+  readonly nodes: readonly string[];
+  /** Between the checkpoint and the entries. */
+  readonly checkpoint: readonly string[];
+}
+
+/**
+ * @param source the leaves that the entries make
+ * @param stored null if the file with the stored nodes cannot be read
+ * @param published the newest checkpoint that was shown, if there is one
+ */
+export async function lensFaults(
+  source: LensSource,
+  stored: LensRows | null,
+  published: Checkpoint | undefined,
+  signal?: AbortSignal,
+): Promise<LensFaults> {
+  const expected = new MemoryLensRows();
+  const lens = new Lens(source, () => expected);
+  const growth = new LensGrowth(lens);
+  const extent = stored?.extent();
+  const nodes: string[] = [];
+  if (extent && extent.size > source.size)
+    nodes.push(
+      `The stored nodes of the RFC 6962 tree go to entry ${extent.size}, but the log has ${source.size} entries.`,
+    );
+  else if (extent) {
+    await growth.extend(extent.size, signal);
+    const isWhole = extent.size % TILE_WIDTH === 0 && expected.extent()?.size === extent.size;
+    if (!isWhole || Buffer.compare(expected.extent()!.lastLeaf, extent.lastLeaf) !== 0)
+      nodes.push("The stored nodes of the RFC 6962 tree are of another log.");
+    nodes.push(...differences(stored!, expected));
+  } else if (stored) nodes.push(...differences(stored, expected));
+  const checkpoint: string[] = [];
+  if (published && published.treeSize > source.size)
+    checkpoint.push(
+      `A checkpoint of ${published.treeSize} entries was published, but the log has only ${source.size}.`,
+    );
+  else if (published) {
+    await growth.extend(published.treeSize, signal);
+    if (Buffer.from(lens.root(published.treeSize)).toString("hex") !== published.rootHash)
+      checkpoint.push(`The checkpoint of ${published.treeSize} entries that was published is not of this log.`);
+  }
+  return { nodes, checkpoint };
+}
+
+function* differences(stored: LensRows, expected: MemoryLensRows): Iterable<string> {
+  const name = (level: number, index: number) => `The stored tile ${index} of level ${level} of the RFC 6962 tree`;
+  const seen = new Set<string>();
+  for (const [level, index] of [...stored.tileKeys()]) {
+    seen.add(`${level}/${index}`);
+    const made = expected.tile(level, index);
+    if (!made) yield `${name(level, index)} is on disk, but the entries do not make it.`;
+    else if (Buffer.compare(stored.tile(level, index)!, made) !== 0)
+      yield `${name(level, index)} differs from the one that the entries make.`;
+  }
+  for (const [level, index] of expected.tileKeys())
+    if (!seen.has(`${level}/${index}`)) yield `${name(level, index)} is missing on disk.`;
+}

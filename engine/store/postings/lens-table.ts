@@ -1,0 +1,62 @@
+/**
+ * The nodes of the RFC 6962 lens (`engine/log/lens`) on disk, in the environment of the postings. Both are derived from
+ * the entries and written after them, so they may be behind the entries, and both can be removed and made again.
+ */
+import type { Database } from "lmdb";
+import { type Environment, unheard, view } from "../lmdb/environment.js";
+import type { Health } from "../lmdb/health.js";
+import { HASH } from "../schema.js";
+import type { LensRows } from "./contract.js";
+
+/** Key of the extent: 8 bytes of size, big-endian, and the hash of the last leaf. Level 0 has no tiles here. */
+const EXTENT: [number, number] = [0, 0];
+const SIZE_BYTES = 8;
+
+/**
+ * @param table undefined in a read-only environment that no writer of this version has opened: then it is empty
+ * @param write runs a transaction of so many rows and bytes
+ */
+export function lensRows(
+  environment: Environment,
+  table: Database<Buffer, [number, number]> | undefined,
+  health: Health,
+  write: (rows: number, bytes: number, changes: () => void) => Promise<void>,
+): LensRows {
+  const fresh = () => {
+    health.check();
+    // The writer may be another thread, and this one may not have yielded since it wrote.
+    environment.resetReadTxn();
+  };
+  return {
+    tile(level, index) {
+      fresh();
+      return table && view(table, [level, index], {});
+    },
+    extent() {
+      fresh();
+      const row = table?.get(EXTENT);
+      if (row?.length !== SIZE_BYTES + HASH) return undefined;
+      return { size: Number(row.readBigUInt64BE()), lastLeaf: row.subarray(SIZE_BYTES) };
+    },
+    *tileKeys() {
+      fresh();
+      for (const key of table?.getKeys({ start: [1, 0] }) ?? []) yield key;
+    },
+    write(tiles, { size, lastLeaf }) {
+      const row = Buffer.alloc(SIZE_BYTES + HASH);
+      row.writeBigUInt64BE(BigInt(size));
+      row.set(lastLeaf, SIZE_BYTES);
+      const bytes = tiles.reduce((sum, { hashes }) => sum + hashes.length, row.length);
+      return write(tiles.length + 1, bytes, () => {
+        for (const { level, index, hashes } of tiles) unheard(table!.put([level, index], Buffer.from(hashes)));
+        unheard(table!.put(EXTENT, row));
+      });
+    },
+    clear() {
+      const keys = [...table!.getKeys()];
+      return write(keys.length, 0, () => {
+        for (const key of keys) unheard(table!.remove(key));
+      });
+    },
+  };
+}

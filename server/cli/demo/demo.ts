@@ -1,0 +1,90 @@
+/** `cairnlog demo`: a service with a filled log, and a tour of it. Nothing of it is left when it ends. */
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { type GivenSettings, type RunningServer, startServer } from "../../index.js";
+import { readNumber } from "../connection.js";
+import { stopSignal } from "../terminal/interrupt.js";
+import { printableJson } from "../terminal/printable.js";
+import { readArguments, type Subcommand } from "../usage.js";
+import { rewrittenCopy } from "./rewritten.js";
+import { newPeople, play } from "./story.js";
+import { tour } from "./tour.js";
+
+const OPTIONS = { port: { type: "string", default: "8080" }, json: { type: "boolean", default: false } } as const;
+
+/** One thread serves: the demonstration must start quickly, and is asked by one person. */
+const SETTINGS = { workers: 1, frontEnds: 0, logLevel: "warn", rateLimits: false } satisfies GivenSettings;
+/** A name in the log, and the one that is in its place in the rewritten copy. */
+const REWRITTEN = ["Ada Lovelace", "Eva Lovelace"] as const;
+
+export const demo: Subcommand = {
+  help: `cairnlog demo [--port PORT] [--json]
+
+Starts a service whose log is filled (keys, endorsements, attestations, a request, an encrypted claim), and beside it one that
+serves a copy of that log in which a name was changed. Prints a tour: what to look at, and commands to run in a second
+terminal. Everything is in a temporary directory, which is removed when it ends: SIGINT (Ctrl+C) or SIGTERM.
+
+Options:
+  --port PORT  port of the service, and the next one of the changed copy (default: 8080; 0 takes free ones)
+  --json       one line of JSON instead of the tour: both addresses and the directory
+
+Exit codes: 0 ended as told; 1 could not start; 2 the command was not understood.
+
+Example:
+  cairnlog demo`,
+  options: OPTIONS,
+  async run(argv) {
+    const { values } = readArguments(argv, OPTIONS);
+    const port = readNumber(values.port, "--port");
+    const folder = mkdtempSync(join(tmpdir(), "cairnlog-demo-"));
+    const running: RunningServer[] = [];
+    try {
+      const [own, rewritten] = await start(folder, port, running);
+      const stop = stopSignal(["SIGINT", "SIGTERM", "SIGHUP"]);
+      const files = join(folder, "files");
+      const entries = own.registry.log.size;
+      console.log(
+        values.json
+          ? printableJson({ url: own.url, rewritten_url: rewritten.url, folder: files, entries })
+          : tour({ url: own.url, rewrittenUrl: rewritten.url, folder: files, command: commandHere(), entries }),
+      );
+      await stop;
+    } finally {
+      for (const server of running) await server.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
+    return 0;
+  },
+};
+
+/** @param running gets the services as soon as they run, so that they are closed if anything fails later */
+async function start(
+  folder: string,
+  port: number,
+  running: RunningServer[],
+): Promise<readonly [own: RunningServer, rewritten: RunningServer]> {
+  const [data, files, changed] = ["data", "files", "rewritten"].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  mkdirSync(files);
+  const people = newPeople(files);
+  const trustAnchors = [people.ada.fingerprint];
+  const settings = { ...SETTINGS, port, dataDir: data, trustAnchors, endorsementActivationDelaySeconds: 0 };
+  const own = await startServer(settings);
+  running.push(own);
+  await play(own.url, files, people);
+  copyFileSync(join(data, "operator.pub.pem"), join(files, "operator.pub.pem"));
+  rewrittenCopy(data, changed, REWRITTEN);
+  const rewritten = await startServer({ ...SETTINGS, port: port && port + 1, dataDir: changed, readOnly: true });
+  running.push(rewritten);
+  return [own, rewritten];
+}
+
+/** What a user types to run this command again: its name if it is installed, otherwise its file. */
+function commandHere(): string {
+  const file = process.argv[1] ?? "cairnlog";
+  return basename(file) === "cairnlog" ? "cairnlog" : `node ${file}`;
+}

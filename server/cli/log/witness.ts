@@ -1,0 +1,118 @@
+/** `cairnlog witness`: cosigns the checkpoints of logs until it is told to stop. */
+import { resolve } from "node:path";
+import { isNoteName } from "../../../engine/verify/index.js";
+import { FAILED_EXIT_CODE } from "../../failure.js";
+import { createLogger } from "../../http/observing/logger.js";
+import type { RunningWitness, WitnessSettings } from "../../witness/server.js";
+import { startWitness } from "../../witness/server.js";
+import { printableJson } from "../terminal/printable.js";
+import { none, readArguments, required, type Subcommand, UsageError } from "../usage.js";
+
+/** Milliseconds in which those who wait are answered when a row could not be written. */
+const FAREWELL_MS = 500;
+const MAX_PORT = 65_535;
+
+const OPTIONS = {
+  data: { type: "string" },
+  logs: { type: "string" },
+  name: { type: "string" },
+  key: { type: "string" },
+  host: { type: "string", default: "127.0.0.1" },
+  port: { type: "string", default: "8081" },
+  prefix: { type: "string", default: "" },
+  "tls-cert": { type: "string" },
+  "tls-key": { type: "string" },
+  json: { type: "boolean", default: false },
+} as const;
+
+export const witness: Subcommand = {
+  help: `cairnlog witness --data DIR --logs FILE --name NAME [options]
+
+Cosigns checkpoints of other logs over HTTP (c2sp.org/tlog-witness), each only if it is consistent with all that were cosigned
+before, and prints the address and the verifier key. The newest cosigned checkpoint of each log is on disk before the
+cosignature is given out. SIGHUP reads the file of logs again; SIGINT or SIGTERM ends it. docs/witness.md says more.
+
+The file of logs has a line "log VKEY" for each key of a log, or is a log list of the witness network (logs/v0).
+
+Options:
+  --data DIR       where the rows and the key are kept. Never replace it by an older copy
+  --logs FILE      the logs whose checkpoints are cosigned
+  --name NAME      name of the witness in its cosignatures: a host and path that you own. Never change it
+  --key FILE.pem   its Ed25519 key, which must sign nothing else (default: DIR/witness.pem, made if it does not exist)
+  --host ADDRESS   address to listen on (default: 127.0.0.1)
+  --port PORT      TCP port; 0 takes a free one (default: 8081)
+  --prefix PATH    what stands before /add-checkpoint in its URL, such as /witness (default: nothing)
+  --tls-cert FILE  its certificate and chain in PEM, for HTTPS
+  --tls-key FILE   the private key of the certificate
+  --json           say where it listens as one line of JSON
+
+Exit codes: 0 ended as told; 1 could not start; 2 the command was not understood; ${FAILED_EXIT_CODE} a row could not be written.
+
+Example:
+  cairnlog witness --data /var/lib/witness --logs logs.txt --name witness.example/w1`,
+  options: OPTIONS,
+  async run(argv) {
+    const { values, positionals } = readArguments(argv, OPTIONS, true);
+    none(positionals);
+    const running = await startWitness(settingsOf(values), createLogger("warn"));
+    const { url, vkey, logs } = running;
+    console.log(values.json ? printableJson({ url, vkey, logs }) : `listening on ${url}\nvkey ${vkey}\nlogs ${logs}`);
+    return untilTold(running);
+  },
+};
+
+type Values = ReturnType<typeof readArguments<typeof OPTIONS>>["values"];
+
+/** @throws UsageError */
+function settingsOf(values: Values): WitnessSettings {
+  const name = required(values.name, "--name");
+  if (!isNoteName(name)) throw new UsageError("--name has no spaces, control characters and plus signs");
+  const { prefix, "tls-cert": certificate, "tls-key": key } = values;
+  if (!/^(?:\/[A-Za-z0-9._~-]+)*$/.test(prefix))
+    throw new UsageError("--prefix is a path such as /witness, of letters, digits and . _ ~ -");
+  if ((certificate === undefined) !== (key === undefined))
+    throw new UsageError("--tls-cert and --tls-key must be given together");
+  const port = /^\d{1,5}$/.test(values.port) ? Number(values.port) : Number.NaN;
+  if (!(port <= MAX_PORT)) throw new UsageError(`--port must be a whole number from 0 to ${MAX_PORT}`);
+  return {
+    dataDir: resolve(required(values.data, "--data")),
+    keyFile: values.key,
+    logsFile: required(values.logs, "--logs"),
+    name,
+    host: values.host,
+    port,
+    prefix,
+    tls: certificate === undefined || key === undefined ? null : { certificate, key },
+    transport: null,
+  };
+}
+
+/** Serves until a signal comes or a row could not be written. @returns the exit code */
+async function untilTold(running: RunningWitness): Promise<number> {
+  const reload = () => {
+    try {
+      running.reload();
+    } catch (error) {
+      console.error(`cairnlog: the logs stay as they were. ${(error as Error).message}`);
+    }
+  };
+  process.on("SIGHUP", reload);
+  let stop = () => {};
+  const told = new Promise<null>((resolve) => {
+    stop = () => {
+      process.off("SIGINT", stop).off("SIGTERM", stop);
+      resolve(null);
+    };
+    process.on("SIGINT", stop).on("SIGTERM", stop);
+  });
+  const failure = await Promise.race([told, running.failed]);
+  process.off("SIGHUP", reload);
+  if (failure) {
+    // Nothing is closed: that would call LMDB, whose memory may be damaged.
+    console.error(`cairnlog: ${failure.message}`);
+    await new Promise((resolve) => setTimeout(resolve, FAREWELL_MS));
+    process.exit(FAILED_EXIT_CODE);
+  }
+  await running.close();
+  return 0;
+}

@@ -1,0 +1,35 @@
+/**
+ * The operator's own address: probes and metrics on a socket of their own, in the writer's thread, so that they answer
+ * however busy the front ends are, and that whoever can reach the service cannot reach them.
+ */
+import type { Served } from "../../engine/registry/registry.js";
+import { HttpServer } from "../http/app.js";
+import type { Logger } from "../http/observing/logger.js";
+import { Measures } from "../http/observing/measures.js";
+import { livenessRoute, operationRoutes } from "../http/routes/service/health.js";
+import type { Services } from "../http/services.js";
+import type { ChosenTransport } from "../http/transport/choose.js";
+
+/** A few collectors and probes; nobody sends bodies. */
+const BOUNDS = { maxConnections: 64, maxBodyBytes: 1024, maxPendingBytes: 1024 * 1024, requestTimeoutSeconds: 10 };
+
+export interface OperationsParts {
+  readonly registry: Pick<Served, "credentials">;
+  readonly services: Pick<Services, "readiness" | "metrics" | "tlog">;
+  readonly chosen: ChosenTransport;
+  readonly logger: Logger;
+}
+
+/** Plain HTTP, without rate limits. What it answers is not counted among the requests of the service. */
+export function openOperations({ registry, services, chosen, logger }: OperationsParts): HttpServer {
+  return new HttpServer({
+    transport: chosen.transport,
+    routes: [livenessRoute(services.readiness), ...operationRoutes(registry, services, chosen)],
+    limits: null,
+    trustedProxies: [],
+    bounds: BOUNDS,
+    tls: null,
+    measures: new Measures(),
+    logger,
+  });
+}

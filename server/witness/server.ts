@@ -1,0 +1,165 @@
+/** A running witness: its directory, its key, its HTTP server. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { openOperatorKey } from "../../engine/crypto/keys/operator-key.js";
+import { CairnlogError } from "../../engine/error.js";
+import { makePrivateFolder } from "../../engine/store/private.js";
+import { freeBytes } from "../../engine/store/room.js";
+import { HttpServer } from "../http/app.js";
+import type { Logger } from "../http/observing/logger.js";
+import { Measures } from "../http/observing/measures.js";
+import { chooseTransport } from "../http/transport/choose.js";
+import { checkTls, type TlsFiles } from "../http/transport/tls.js";
+import type { TransportName } from "../http/transport/transport.js";
+import { isReadableByOthers, possibleConnections } from "../machine.js";
+import { parseWitnessedLogs, type WitnessedLogs } from "./logs.js";
+import { WitnessMetrics } from "./metrics.js";
+import { witnessRoutes } from "./routes.js";
+import { WitnessRows } from "./rows.js";
+import { Witness } from "./witness.js";
+
+/**
+ * Largest body: 63 hashes and a note with 16 signatures of 5 kB fit twice. All bodies together are bounded, too; what the
+ * specification asks for takes a few kilobytes.
+ */
+const MAX_BODY_BYTES = 256 * 1024;
+const MAX_PENDING_BYTES = 16 * 1024 * 1024;
+/** Seconds in which a body must arrive. */
+const REQUEST_TIMEOUT_S = 10;
+const MAX_CONNECTIONS = 1_000;
+const DIRECTORY = "A witness answers POST add-checkpoint and GET {SHA-256 of an origin}/checkpoint below its prefix.";
+
+export interface WitnessSettings {
+  /** Directory of rows and key. */
+  readonly dataDir: string;
+  /** File of the private key, which is made if it does not exist; in the directory if absent. */
+  readonly keyFile?: string | undefined;
+  /** File that names the logs. */
+  readonly logsFile: string;
+  readonly name: string;
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** Empty, or a slash and a path without one at its end. */
+  readonly prefix: string;
+  /** Null for plain HTTP. */
+  readonly tls: TlsFiles | null;
+  /** Null for uWebSockets.js where it loads. */
+  readonly transport: TransportName | null;
+}
+
+export interface RunningWitness {
+  /** `http://host:port` and the prefix. */
+  readonly url: string;
+  readonly vkey: string;
+  /** Resolves when a row could not be written, so that this process must end without `close`. */
+  readonly failed: Promise<CairnlogError>;
+  /** Number of logs. */
+  readonly logs: number;
+  /**
+   * Reads the file of logs again.
+   * @throws CairnlogError `invalid-input`, `storage-failed`; then the logs stay as they were
+   */
+  reload(): void;
+  /** Answers what was accepted, closes every connection and the rows. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a witness. Nothing is cosigned before the key is on disk.
+ * @throws CairnlogError `invalid-input` for a file of logs that cannot be read or a name that notes cannot hold;
+ *   `invalid-key`, `storage-failed`, `in-use`, `corrupt-log`; `precondition-failed` when it cannot listen
+ */
+export async function startWitness(settings: WitnessSettings, logger: Logger): Promise<RunningWitness> {
+  const { dataDir, host, prefix, tls } = settings;
+  const logs = readLogs(settings.logsFile);
+  if (tls) checkTls(tls);
+  const { transport } = await chooseTransport(settings.transport);
+  const opened: (() => Promise<void>)[] = [];
+  const close = async () => {
+    for (const step of opened.splice(0).reverse()) await step();
+  };
+  try {
+    openDataDir(dataDir);
+    const rows = await WitnessRows.open(join(dataDir, "witness"));
+    opened.push(() => rows.close());
+    const failed = new Promise<CairnlogError>((resolve) => rows.health.observe(resolve));
+    const keyFile = settings.keyFile ?? join(dataDir, "witness.pem");
+    const key = openOperatorKey(keyFile);
+    if (isReadableByOthers(keyFile))
+      logger.warn({ keyFile }, "the key can be read by others than its owner: set the file's mode to 0600");
+    const witness = new Witness({
+      name: settings.name,
+      key,
+      rows,
+      logs,
+      forked({ origin }, { cosigned, refused }) {
+        metrics.forked(origin);
+        logger.error({ origin, cosigned, refused }, "the log signed two roots for one size: keep these two notes");
+      },
+    });
+    const measures = new Measures();
+    const metrics: WitnessMetrics = new WitnessMetrics(
+      witness,
+      () => measures.figures(http),
+      () => freeBytes(dataDir),
+    );
+    const http: HttpServer = new HttpServer({
+      transport,
+      routes: witnessRoutes({ witness, rows, metrics, freeBytes: () => freeBytes(dataDir) }, prefix),
+      directory: DIRECTORY,
+      limits: null,
+      trustedProxies: [],
+      bounds: {
+        maxBodyBytes: MAX_BODY_BYTES,
+        maxPendingBytes: MAX_PENDING_BYTES,
+        requestTimeoutSeconds: REQUEST_TIMEOUT_S,
+        maxConnections: possibleConnections(MAX_CONNECTIONS),
+      },
+      tls,
+      measures,
+      logger,
+    });
+    opened.push(() => http.close());
+    const port = await http.listen(host, settings.port);
+    const url = `${tls ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}${prefix}`;
+    logger.info({ url, vkey: witness.vkey, dataDir, logs: logs.size, transport: transport.name }, "listening");
+    return {
+      url,
+      vkey: witness.vkey,
+      failed,
+      get logs() {
+        return witness.logs.size;
+      },
+      reload() {
+        witness.logs = readLogs(settings.logsFile);
+      },
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** @throws CairnlogError `invalid-input`, `storage-failed` */
+function readLogs(path: string): WitnessedLogs {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new CairnlogError("storage-failed", `The file of logs ${path} cannot be read (${code}).`, { cause });
+  }
+  return parseWitnessedLogs(text);
+}
+
+/** @throws CairnlogError `storage-failed` */
+function openDataDir(path: string): void {
+  try {
+    makePrivateFolder(path);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new CairnlogError("storage-failed", `The directory ${path} cannot be written (${code}).`, { cause });
+  }
+}

@@ -1,0 +1,185 @@
+/**
+ * A witness (c2sp.org/tlog-witness): it cosigns a checkpoint of a log if it is consistent with all that it has cosigned
+ * before. Then nobody can be shown another history of that log with this cosignature. It belongs to one thread.
+ */
+import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
+import { checkNoteSignature } from "../../engine/crypto/notes.js";
+import { CairnlogError } from "../../engine/error.js";
+import { fromHex } from "../../engine/verify/encoding.js";
+import {
+  type Checkpoint,
+  cosignatureMessage,
+  encodeCosignature,
+  formatNote,
+  formatVkey,
+  type NoteKey,
+  noteKey,
+  noteKeyId,
+  parsePublicKey,
+  rfc6962,
+  signatureLine,
+  type VerifiedSignature,
+  verifySignatures,
+} from "../../engine/verify/index.js";
+import type { WitnessedLog, WitnessedLogs } from "./logs.js";
+import { type AddCheckpoint, malformed } from "./request.js";
+import type { WitnessRow, WitnessRows } from "./rows.js";
+
+/** The answer to a request that is well formed and signed by its log. */
+export type Verdict =
+  /** `line` is the cosignature, with its line feed. */
+  | { readonly kind: "cosigned"; readonly line: string }
+  /** The request does not start from the newest cosigned checkpoint, whose size is `size`. */
+  | { readonly kind: "conflict"; readonly size: number };
+
+/** Two checkpoints of one size with different roots, both signed by their log: the proof of a fork. */
+export interface Fork {
+  readonly cosigned: string;
+  /** The other one, with the signatures of the log that hold. */
+  readonly refused: string;
+}
+
+export interface WitnessParts {
+  /** How the witness is called in its cosignatures: a name that `isNoteName` accepts. */
+  readonly name: string;
+  /** An Ed25519 key that signs nothing else. */
+  readonly key: OperatorKey;
+  readonly rows: WitnessRows;
+  readonly logs: WitnessedLogs;
+  /** Seconds since 1970. */
+  readonly now?: () => number;
+  /** Called with evidence against a log. */
+  readonly forked?: (log: WitnessedLog, fork: Fork) => void;
+}
+
+/** The newest cosignature of a log. */
+interface Fresh {
+  readonly size: number;
+  readonly text: string;
+  readonly time: number;
+  readonly line: string;
+}
+
+export class Witness {
+  readonly #parts: WitnessParts;
+  readonly #now: () => number;
+  readonly key: NoteKey;
+  readonly #keyId: Uint8Array;
+  #logs: WitnessedLogs;
+  /** The newest cosignature of each log, by origin: at most one for each log in the file. */
+  readonly #fresh = new Map<string, Fresh>();
+
+  /** @throws CairnlogError `invalid-key` unless the key is Ed25519; `invalid-input` for a name that notes cannot hold */
+  constructor(parts: WitnessParts) {
+    this.#parts = parts;
+    this.#now = parts.now ?? (() => Math.floor(Date.now() / 1000));
+    const publicKey = parsePublicKey(parts.key.public.pem);
+    this.key = noteKey(parts.name, publicKey, "cosignature/v1");
+    this.#keyId = noteKeyId(parts.name, publicKey, "cosignature/v1");
+    this.#logs = parts.logs;
+  }
+
+  /** The verifier key of the cosignatures. */
+  get vkey(): string {
+    return formatVkey(this.key);
+  }
+
+  /** The logs whose checkpoints are cosigned. Rows of others stay, for the day when their log is named again. */
+  get logs(): WitnessedLogs {
+    return this.#logs;
+  }
+
+  set logs(logs: WitnessedLogs) {
+    this.#logs = logs;
+  }
+
+  /** The newest cosigned checkpoint of a log. */
+  cosigned(origin: string): WitnessRow | undefined {
+    return this.#parts.rows.get(origin);
+  }
+
+  /**
+   * Cosigns a checkpoint, or says from which size on a proof is needed. The cosignature is on disk when this resolves.
+   * @throws CairnlogError `not-found` for a log that is not in the file; `forbidden` if no key of the log signed it or a
+   *   signature does not hold; `invalid-proof`; `storage-full`, `storage-failed`, `signer-unavailable`.
+   *   HttpError `malformed-request` if the checkpoint is smaller than the old size
+   */
+  async addCheckpoint({ oldSize, proof, checkpoint, note }: AddCheckpoint): Promise<Verdict> {
+    const log = this.#logs.get(checkpoint.origin);
+    if (!log) throw new CairnlogError("not-found", "This witness does not cosign for a log of this origin.");
+    const signatures = await verifySignatures(note, log.keys, checkNoteSignature);
+    if (!signatures) throw new CairnlogError("forbidden", "A signature of the log does not hold.");
+    if (signatures.length === 0) throw new CairnlogError("forbidden", "No key of the log signed this checkpoint.");
+    if (oldSize > checkpoint.treeSize) throw malformed("The checkpoint is smaller than the old size.");
+    const known = this.#parts.rows.get(log.origin);
+    const size = known?.treeSize ?? 0;
+    if (oldSize !== size) return { kind: "conflict", size };
+    this.#requireConsistent(
+      log,
+      known,
+      checkpoint,
+      proof,
+      formatNote(
+        note.text,
+        signatures.map(({ line }) => line),
+      ),
+    );
+    return this.#cosign(known, checkpoint, note.text, signatures);
+  }
+
+  /** @throws CairnlogError `invalid-proof` */
+  #requireConsistent(
+    log: WitnessedLog,
+    known: WitnessRow | undefined,
+    { treeSize, rootHash }: Checkpoint,
+    proof: readonly Uint8Array[],
+    refused: string,
+  ): void {
+    const claim = {
+      fromSize: known?.treeSize ?? 0,
+      toSize: treeSize,
+      fromRoot: known ? fromHex(known.rootHash) : rfc6962.EMPTY_ROOT,
+      toRoot: fromHex(rootHash),
+      proof,
+    };
+    if (rfc6962.verifyConsistency(claim)) return;
+    if (known?.treeSize !== treeSize || known.rootHash === rootHash)
+      throw new CairnlogError(
+        "invalid-proof",
+        "The proof does not show that the checkpoint is consistent with the one that was cosigned.",
+      );
+    this.#parts.forked?.(log, { cosigned: known.note, refused });
+    throw new CairnlogError("invalid-proof", "A checkpoint of this size with another root was cosigned.");
+  }
+
+  async #cosign(
+    known: WitnessRow | undefined,
+    checkpoint: Checkpoint,
+    text: string,
+    signatures: readonly VerifiedSignature[],
+  ): Promise<Verdict> {
+    const { origin } = checkpoint;
+    const time = this.#now();
+    // Anybody can send the newest checkpoint again. That costs one flush of the disk a second, not one a request.
+    const fresh = this.#fresh.get(origin);
+    if (fresh?.text === text && fresh.time === time && fresh.size === known?.treeSize)
+      return { kind: "cosigned", line: fresh.line };
+    const signature = await this.#sign(cosignatureMessage(time, text));
+    const line = signatureLine(this.key.name, this.#keyId, encodeCosignature({ time, signature }));
+    const lines = [...signatures.map((own) => own.line), line];
+    if (!(await this.#parts.rows.replace(known, { ...checkpoint, note: formatNote(text, lines) }))) {
+      // Another request came first. What was signed here is forgotten: nobody has seen it.
+      return { kind: "conflict", size: this.#parts.rows.get(origin)?.treeSize ?? 0 };
+    }
+    this.#fresh.set(origin, { size: checkpoint.treeSize, text, time, line });
+    return { kind: "cosigned", line };
+  }
+
+  /** @throws CairnlogError `signer-unavailable` */
+  async #sign(message: Uint8Array): Promise<Uint8Array> {
+    const [signature] = await this.#parts.key.sign([message]);
+    if (!signature || !(await checkNoteSignature(this.key.key, message, signature)))
+      throw new CairnlogError("signer-unavailable", "The key of the witness cannot sign.");
+    return signature;
+  }
+}

@@ -1,0 +1,34 @@
+/** The file that SERVICE_WITNESSES names: a policy whose witnesses the log asks. */
+import { readFileSync } from "node:fs";
+import { CairnlogError } from "../../engine/error.js";
+import { isQuorum, type Policy, parsePolicy } from "../../engine/verify/index.js";
+
+/**
+ * Reads the policy.
+ * @throws CairnlogError `invalid-input` if it is none, if the address of a witness is not one, or if the witnesses with an
+ *   address are no quorum: then no checkpoint could ever be shown; `storage-failed` if the file cannot be read
+ */
+export function readWitnessPolicy(path: string): Policy {
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(path));
+  } catch (cause) {
+    throw new CairnlogError("storage-failed", `The policy ${path} of SERVICE_WITNESSES cannot be read.`, { cause });
+  }
+  const policy = parsePolicy(text);
+  const asked = policy.witnesses.filter(({ url }) => url !== null);
+  for (const { name, url } of asked)
+    if (!isAddress(url!))
+      throw new CairnlogError(
+        "invalid-input",
+        `The witness ${name} of ${path} needs an http: or https: URL, not ${url}.`,
+      );
+  if (!isQuorum(policy, new Set(asked.map(({ name }) => name))))
+    throw new CairnlogError("invalid-input", `The witnesses of ${path} that have a URL are no quorum of its policy.`);
+  return policy;
+}
+
+function isAddress(text: string): boolean {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  return /^https?:$/.test(url?.protocol ?? "") && !url!.search && !url!.hash && !url!.username && !url!.password;
+}

@@ -1,0 +1,133 @@
+/**
+ * The log as a C2SP transparency log: which key signs its checkpoints, under which origin, and who publishes them. Runs in
+ * the writer's thread; a mirror shows what it has mirrored (`mirror.ts`).
+ */
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type OperatorKey, openOperatorKey } from "../../engine/crypto/keys/operator-key.js";
+import { CairnlogError } from "../../engine/error.js";
+import { CheckpointPublisher, type Published } from "../../engine/log/lens/publisher.js";
+import type { Log } from "../../engine/log/log.js";
+import { PRIVATE_FILE } from "../../engine/store/private.js";
+import { formatVkey } from "../../engine/verify/note/key.js";
+import type { Logger } from "../http/observing/logger.js";
+import type { Tlog } from "../http/services.js";
+import { isReadableByOthers } from "../machine.js";
+import type { OperatorNotes } from "../operator.js";
+import { type Settings, tlogCheckpointPath, tlogKeyPath, tlogVkeyPath } from "../settings.js";
+import { Cosigning, type CosigningStatus } from "./cosigning.js";
+import { readWitnessPolicy } from "./policyfile.js";
+
+/** The origin of the checkpoints: never the log's name, under which the heads of tree version 2 are signed. */
+export const tlogOrigin = ({ tlogOrigin: set }: Pick<Settings, "tlogOrigin">, logName: string): string =>
+  set ?? `${logName}/tlog`;
+
+/**
+ * The key that signs the checkpoints: `tlog.pem` in the data directory if it is there; otherwise the operator key, if it is
+ * Ed25519; otherwise a new key, which is made as `tlog.pem`, mode 0600. Notes know no other algorithm.
+ * @throws CairnlogError `invalid-key`, `storage-failed`
+ */
+export function openTlogKey(dataDir: string, operator: OperatorKey, notes: OperatorNotes): OperatorKey {
+  const file = tlogKeyPath(dataDir);
+  if (!existsSync(file) && operator.public.algorithm === "ed25519") return operator;
+  const key = openOperatorKey(file);
+  if (key.public.algorithm !== "ed25519")
+    throw new CairnlogError("invalid-key", `The key in ${file} must be Ed25519: it signs notes.`);
+  if (isReadableByOthers(file))
+    notes.warn(
+      { file },
+      "the key of the checkpoints can be read by others than its owner: set the file's mode to 0600",
+    );
+  return key;
+}
+
+/** Where the newest checkpoint with a quorum of witnesses is kept. */
+export const cosignedCheckpointPath = (dataDir: string): string => join(dataDir, "tlog-cosigned.txt");
+
+/** A log that publishes its checkpoints. */
+export interface OpenedTlog extends Tlog {
+  /** Why no checkpoint can be made now; null while they can. */
+  readonly trouble: CairnlogError | null;
+  /** What the operator should know: sentences. */
+  readonly warnings: readonly string[];
+  /** How it stands with the witnesses; null where none are asked. */
+  readonly cosigning: (() => CosigningStatus) | null;
+  /** Size of the newest checkpoint; 0 before the first one. */
+  readonly size: number;
+  stop(): Promise<void>;
+}
+
+/**
+ * Compares the log with the checkpoint that was published last, and begins to publish. With witnesses, others get to see
+ * the newest checkpoint that a quorum of them has cosigned.
+ * @throws CairnlogError as `openTlogKey`, `CheckpointPublisher.open`, `readWitnessPolicy` and `Cosigning.open` do
+ */
+export async function openTlog(
+  log: Log,
+  operator: OperatorKey,
+  logName: string,
+  settings: Settings,
+  logger: Logger,
+): Promise<OpenedTlog> {
+  const { dataDir } = settings;
+  const origin = tlogOrigin(settings, logName);
+  const cosigning =
+    settings.witnesses === null ? null : await openCosigning(log, origin, settings.witnesses, dataDir, logger);
+  let trouble: CairnlogError | null = null;
+  const publisher = new CheckpointPublisher({
+    log,
+    origin,
+    signer: openTlogKey(dataDir, operator, logger),
+    file: tlogCheckpointPath(dataDir),
+    intervalMs: settings.checkpointIntervalSeconds * 1000,
+    told(reason) {
+      trouble = reason;
+      if (reason) logger.error({ code: reason.code }, `no checkpoint can be published: ${reason.message}`);
+      else logger.info("checkpoints are published again");
+    },
+    ...(cosigning && { published: (checkpoint: Published) => cosigning.offer(checkpoint) }),
+  });
+  await publisher.open();
+  const vkey = formatVkey(publisher.key);
+  // For people on this machine, and for whoever serves the directory as a mirror.
+  writeFileSync(tlogVkeyPath(dataDir), `${vkey}\n`, { mode: PRIVATE_FILE });
+  publisher.start();
+  return {
+    vkey,
+    checkpoint: () => (cosigning ?? publisher).newest(),
+    witnesses: () => cosigning?.status.witnesses ?? [],
+    cosigning: cosigning && (() => cosigning.status),
+    get trouble() {
+      return trouble;
+    },
+    get warnings() {
+      const own = trouble ? [`No checkpoint can be published at /tlog/. ${trouble.message}`] : [];
+      return [...own, ...(cosigning?.warnings ?? [])];
+    },
+    get size() {
+      return publisher.size ?? 0;
+    },
+    async stop() {
+      await publisher.stop();
+      await cosigning?.stop();
+    },
+  };
+}
+
+/** @throws CairnlogError as `readWitnessPolicy` and `Cosigning.open` do */
+function openCosigning(log: Log, origin: string, path: string, dataDir: string, logger: Logger): Promise<Cosigning> {
+  const policy = readWitnessPolicy(path);
+  if (policy.logs.length && !policy.logs.some(({ key }) => key.name === origin))
+    logger.warn({ path, origin }, "the policy of SERVICE_WITNESSES has log lines, and none is of this log");
+  return Cosigning.open({
+    policy,
+    file: cosignedCheckpointPath(dataDir),
+    origin,
+    proof: (from, to) => log.lens.consistencyProof(from, to),
+    told(reason, witness) {
+      if (reason !== null) logger.warn({ witness }, reason);
+      else
+        logger.info({ witness }, witness === null ? "cosigned checkpoints can be written again" : "it cosigns again");
+    },
+  });
+}

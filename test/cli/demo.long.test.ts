@@ -1,0 +1,56 @@
+/** `cairnlog demo`: the tour that it prints, run as it is written, and nothing is left when it ends. */
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { MAIN } from "../service.js";
+
+test("the tour shows what it says, and the demonstration leaves nothing", async () => {
+  const demo = spawn(process.execPath, [MAIN, "demo", "--port", "0"], { stdio: ["ignore", "pipe", "pipe"] });
+  let [tour, complaints] = ["", ""];
+  demo.stdout.on("data", (data) => {
+    tour += data;
+  });
+  demo.stderr.on("data", (data) => {
+    complaints += data;
+  });
+  const ended = once(demo, "close");
+  while (!tour.includes("Sign something yourself") || !tour.endsWith("\n\n"))
+    await Promise.race([once(demo.stdout, "data"), ended]);
+  expect(complaints).toBe("");
+  expect(tour.trimStart()).toMatch(
+    /^ready {4}http:\/\/127\.0\.0\.1:\d+\/ \(a demonstration: 1\d entries|^ready {4}.*: 2\d entries/,
+  );
+
+  const lines = [...tour.matchAll(/^ {2}(cd|alias|export|cairnlog) (.*)$/gm)].map(
+    ([, word, rest]) => `${word} ${rest}`,
+  );
+  const commands = lines.filter((line) => line.startsWith("cairnlog "));
+  expect(commands.length).toBeGreaterThan(6);
+  const script = lines.map((line) =>
+    line.startsWith("cairnlog ") ? `${line.replace(/ +#.*/, "")}; echo "exit $?"` : line,
+  );
+  const { stdout, stderr } = await promisify(execFile)("bash", [
+    "-O",
+    "expand_aliases",
+    "-c",
+    // An alias counts from the line after the one that makes it.
+    script.join("\n"),
+  ]);
+  const codes = [...stdout.matchAll(/^exit (\d+)$/gm)].map(([, code]) => Number(code));
+  const expected = commands.map((line) => (/# NOT verified/.test(line) ? 1 : /# ALARM/.test(line) ? 3 : 0));
+  expect(codes, stdout + stderr).toEqual(expected);
+  expect(expected.filter((code) => code !== 0)).toEqual([1, 3]);
+  expect(stdout).toContain("notes.txt: verified\n");
+  expect(stdout).toContain("changed/notes.txt: NOT verified\n");
+  expect(stdout).toContain("relay 70");
+  expect(stdout).toMatch(/Ada Lovelace[\s\S]*Grace Hopper/);
+  expect(stderr).toMatch(/ALARM changed-entry: /);
+
+  const [, folder] = /^ {2}cd (\S+)$/m.exec(tour)!;
+  expect(existsSync(folder!)).toBe(true);
+  demo.kill("SIGTERM");
+  expect(await ended).toEqual([0, null]);
+  expect(existsSync(folder!)).toBe(false);
+});

@@ -1,0 +1,157 @@
+/** `cairnlog receipt`, and `cairnlog verify` of its files, as somebody without the service sees them. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
+import {
+  cosignatureMessage,
+  encodeCosignature,
+  formatVkey,
+  noteKey,
+  noteKeyId,
+  parseNote,
+  parsePublicKey,
+  parseTlogProof,
+  signatureLine,
+} from "#cairnlog/engine/verify/index.js";
+import { anyEvent } from "../anyevent.js";
+import { startTestService, type TestService } from "../server/harness.js";
+import { scratchFolder } from "../service.js";
+import { cairnlog } from "./harness.js";
+
+const scratch = scratchFolder();
+afterAll(() => scratch.remove());
+const file = join(scratch.path, "3.tlog-proof");
+let service: TestService;
+let vkey: string;
+/** The proof file of entry 3. */
+let text: string;
+
+beforeAll(async () => {
+  service = await startTestService({ SERVICE_CHECKPOINT_INTERVAL_S: "1", SERVICE_LOG_NAME: "log.example" });
+  await service.server.registry.log.append(Array.from({ length: 300 }, (_, i) => anyEvent({ i })));
+  vkey = (await service.send("GET", "/tlog/vkey")).text.trim();
+  const { code, stdout, stderr } = await receipt("3", "--out", file, "--vkey", vkey);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  expect(stdout).toBe(`${file}: entry 3, under the checkpoint of 300 entries of log.example/tlog\n`);
+  text = readFileSync(file, "utf8");
+});
+
+const receipt = (...args: string[]) => cairnlog(["receipt", ...args, "--server", service.url]);
+const verify = (...args: string[]) => cairnlog(["verify", ...args]);
+
+/** A changed copy of the file. */
+function changed(change: (text: string) => string, of = text): string {
+  const path = join(scratch.path, "changed.tlog-proof");
+  writeFileSync(path, change(of));
+  expect(change(of)).not.toBe(of);
+  return path;
+}
+
+describe("a proof file", () => {
+  test("has the entry, its place and the checkpoint, and holds with the log's key", async () => {
+    const { index, extra, checkpoint } = parseTlogProof(text);
+    const { ots_proof: _, ...entry } = service.server.registry.log.entryAt(2)!;
+    expect([index, JSON.parse(Buffer.from(extra!).toString())]).toEqual([2, entry]);
+    expect(checkpoint).toBe((await service.send("GET", "/tlog/checkpoint")).text);
+    const { code, stdout } = await verify(file, "--vkey", vkey);
+    expect(code).toBe(0);
+    expect(stdout).toBe(
+      `${file}: verified\n  entry: number 3, ${entry.event_type}, of ${entry.timestamp}\n  log: log.example/tlog, at 300 entries\n  witnesses: none\n`,
+    );
+    expect(JSON.parse((await verify(file, "--vkey", vkey, "--json")).stdout)).toEqual({
+      ...{ file, valid: true, reason: null, entry, leaf_index: 2, origin: "log.example/tlog", tree_size: 300 },
+      witnesses: [],
+    });
+  });
+
+  test("that was changed anywhere does not", async () => {
+    const other = parseTlogProof(text).hashes.at(-1)!;
+    const entry = (change: (json: string) => string) => (all: string) =>
+      all.replace(/^extra (.*)$/m, (_, base64: string) => {
+        const json = change(Buffer.from(base64, "base64").toString());
+        return `extra ${Buffer.from(json).toString("base64")}`;
+      });
+    const changes = [
+      (all: string) => all.replace("index 2", "index 3"),
+      (all: string) => all.replace(Buffer.from(other).toString("base64"), Buffer.alloc(32, 1).toString("base64")),
+      (all: string) => all.replace("\n300\n", "\n301\n"),
+      (all: string) => all.replace("tlog-proof@v1", "tlog-proof@v2"),
+      entry((json) => json.replace('"i":2', '"i":3')),
+      entry((json) => json.replace(/"entry_hash":"../, '"entry_hash":"00')),
+      entry(() => "{}"),
+      entry(() => "no json"),
+    ];
+    for (const change of changes) {
+      const { code, stdout } = await verify(changed(change), "--vkey", vkey);
+      expect([code, stdout]).toEqual([1, expect.stringMatching(/: NOT verified\n {2}.{8,}\.\n$/)]);
+    }
+  });
+
+  test("does not hold with another log's key, and one that holds does not help one that does not", async () => {
+    const key = operatorKey(generatePrivateKey("ed25519"));
+    const stranger = formatVkey(noteKey("log.example/tlog", parsePublicKey(key.public.pem)));
+    expect((await verify(file, "--vkey", stranger)).code).toBe(1);
+    const { code, stdout } = await verify(file, join(scratch.path, "missing"), "--vkey", vkey);
+    expect([code, stdout]).toEqual([1, expect.stringMatching(/^\S+: verified\n[\s\S]*NOT verified/)]);
+  });
+
+  test("that is bare holds for the hash that is given", async () => {
+    const bare = join(scratch.path, "bare.tlog-proof");
+    expect((await receipt("3", "--bare", "--out", bare, "--json")).code).toBe(0);
+    expect(parseTlogProof(readFileSync(bare, "utf8")).extra).toBeNull();
+    const [hash, other] = [2, 3].map((index) => service.server.registry.log.entryAt(index)!.entry_hash) as [
+      string,
+      string,
+    ];
+    expect((await verify(bare, "--vkey", vkey)).stdout).toContain("--entry-hash");
+    expect(await verify(bare, "--vkey", vkey, "--entry-hash", hash)).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining("its hash alone"),
+    });
+    expect((await verify(bare, "--vkey", vkey, "--entry-hash", other)).code).toBe(1);
+    expect((await verify(file, "--vkey", vkey, "--entry-hash", other)).code).toBe(1);
+  });
+});
+
+test("a policy says whose cosignatures are needed", async () => {
+  const witness = operatorKey(generatePrivateKey("ed25519"));
+  const publicKey = parsePublicKey(witness.public.pem);
+  const name = "witness.example";
+  const policy = join(scratch.path, "policy");
+  writeFileSync(
+    policy,
+    `log ${vkey}\nwitness w1 ${formatVkey(noteKey(name, publicKey, "cosignature/v1"))}\nquorum w1\n`,
+  );
+  expect(await verify(file, "--policy", policy)).toMatchObject({ code: 1, stdout: expect.stringContaining("quorum") });
+  const time = 1_700_000_000;
+  const [signature] = await witness.sign([cosignatureMessage(time, parseNote(parseTlogProof(text).checkpoint)!.text)]);
+  const line = signatureLine(
+    name,
+    noteKeyId(name, publicKey, "cosignature/v1"),
+    encodeCosignature({ time, signature: signature! }),
+  );
+  const cosigned = changed((all) => all + line);
+  const { code, stdout } = await verify(cosigned, "--policy", policy);
+  expect([code, stdout]).toEqual([0, expect.stringContaining("\n  witnesses: w1\n")]);
+});
+
+test("an entry that is not covered yet is waited for; one that does not exist is not", async () => {
+  const { log } = service.server.registry;
+  await log.append(anyEvent({ late: true }));
+  expect(await receipt(`${log.size}`, "--out", join(scratch.path, "late.tlog-proof"))).toMatchObject({ code: 0 });
+  expect(await receipt("9999", "--out", join(scratch.path, "none"))).toMatchObject({ code: 1 });
+});
+
+test.each([
+  [["receipt"], "ENTRY is missing"],
+  [["receipt", "x"], "ENTRY must be a whole number"],
+  [["receipt", "1", "2"], "one argument too many"],
+  [["verify", "a", "--vkey", "x", "--operator-key", "y"], "are for proof files"],
+  [["verify", "a", "--policy", "x", "--composite"], "are for proof files"],
+  [["verify", "a", "b", "--vkey", "x", "--entry-hash", "y"], "goes with one FILE"],
+  [["verify", "a", "--entry-hash", "y"], "goes with --vkey or --policy"],
+])("%j is not understood", async (args, words) => {
+  expect(await cairnlog(args)).toMatchObject({ code: 2, stderr: expect.stringContaining(words) });
+});

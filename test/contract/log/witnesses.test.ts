@@ -1,0 +1,132 @@
+/** A service whose checkpoints are cosigned by witnesses, as clients and operators see it. */
+import { generateKeyPairSync } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { parsePolicy, verifyByPolicy } from "#cairnlog/engine/verify/index.js";
+import { expectProblem, startTestService, type TestService, temporaryFolder } from "../../server/harness.js";
+import { newNoteSigner } from "../../verify/note/notes.js";
+import { startTestWitness } from "../../witness/harness.js";
+
+const ORIGIN = "log.example/tlog";
+/** Takes no connection. */
+const NOWHERE = "http://127.0.0.1:9";
+
+/** A data directory with a key for its checkpoints, whose verifier key is known before the service has started. */
+function newDirectory(): { readonly dataDir: string; readonly signer: ReturnType<typeof newNoteSigner> } {
+  const dataDir = temporaryFolder();
+  const pair = generateKeyPairSync("ed25519");
+  const pem = pair.privateKey.export({ type: "pkcs8", format: "pem" });
+  writeFileSync(join(dataDir, "tlog.pem"), pem, { mode: 0o600 });
+  return { dataDir, signer: newNoteSigner(ORIGIN, 1, pair) };
+}
+
+function start(dataDir: string, policy: string): Promise<TestService> {
+  const file = join(temporaryFolder(), "witnesses.policy");
+  writeFileSync(file, policy);
+  return startTestService({
+    SERVICE_DATA_DIR: dataDir,
+    SERVICE_TLOG_ORIGIN: ORIGIN,
+    SERVICE_CHECKPOINT_INTERVAL_S: "1",
+    SERVICE_WITNESSES: file,
+  });
+}
+
+const append = (service: TestService, count: number) =>
+  service.server.registry.log.append(Array.from({ length: count }, () => ({ event_type: "test.event", payload: {} })));
+const checkpoint = (service: TestService) => service.send("GET", "/tlog/checkpoint");
+const sizeShown = async (service: TestService) => Number((await checkpoint(service)).text.split("\n")[1]);
+
+describe("with witnesses that answer", () => {
+  test("the checkpoint has a quorum of cosignatures, at every size, and after a restart", async () => {
+    const { dataDir, signer } = newDirectory();
+    const [a, b] = await Promise.all(
+      ["a.example", "b.example"].map((name) => startTestWitness([{ signer }], { name })),
+    );
+    const dead = newNoteSigner("dead.example", 4);
+    const lines = [
+      `log ${signer.vkey}`,
+      `witness A ${a!.running.vkey} ${a!.url}`,
+      `witness B ${b!.running.vkey} ${b!.url}/`,
+      `witness C ${dead.vkey} ${NOWHERE}`,
+      "group G 2 A B C",
+      "quorum G\n",
+    ].join("\n");
+    const policy = parsePolicy(lines);
+    const first = await start(dataDir, lines);
+    let size = 0;
+    for (const count of [1, 2, 300]) {
+      await append(first, count);
+      size += count;
+      await expect.poll(() => sizeShown(first)).toBe(size);
+      const verdict = await verifyByPolicy((await checkpoint(first)).text, policy);
+      expect(verdict).toMatchObject({ checkpoint: { origin: ORIGIN, treeSize: size }, hasQuorum: true });
+      expect(verdict!.cosigned.map(({ witness }) => witness.name)).toEqual(["A", "B"]);
+    }
+    const { body } = await first.send("GET", "/readyz");
+    const cosigned_at = expect.any(Number);
+    expect(body.witnesses).toEqual([
+      { name: "A", tree_size: size, cosigned_at, late: false, trouble: null },
+      { name: "B", tree_size: size, cosigned_at, late: false, trouble: null },
+      {
+        name: "C",
+        tree_size: null,
+        cosigned_at: null,
+        late: expect.any(Boolean),
+        trouble: "The witness C cannot be reached.",
+      },
+    ]);
+    const { text } = await first.send("GET", "/metrics");
+    expect(text).toContain(`\ncairnlog_cosigned_entries ${size}\n`);
+    expect(text).toContain(`\ncairnlog_cosigner_entries{witness="A"} ${size}\n`);
+    expect(text).toContain('\ncairnlog_cosigner_entries{witness="C"} 0\n');
+    expect(text).toMatch(/^cairnlog_cosigner_failures_total\{witness="C"\} [1-9]\d*$/m);
+    const { text: before } = await checkpoint(first);
+    await first.close();
+    await Promise.all([a!.running.close(), b!.running.close()]);
+    // The witnesses are gone; what they signed is not.
+    const second = await start(dataDir, lines);
+    expect((await checkpoint(second)).text).toBe(before);
+    await append(second, 1);
+    expect(await sizeShown(second)).toBe(size);
+  });
+});
+
+describe("without enough witnesses", () => {
+  test("nothing is shown at /tlog/checkpoint; appends, receipts and tiles go on", async () => {
+    const { dataDir } = newDirectory();
+    const service = await start(dataDir, `witness C ${newNoteSigner("c.example", 4).vkey} ${NOWHERE}\nquorum C\n`);
+    await append(service, 300);
+    await expect.poll(async () => (await service.send("GET", "/readyz")).body.witnesses[0].trouble).not.toBeNull();
+    const reply = await checkpoint(service);
+    expectProblem(reply, 404, "not-found");
+    expect(reply.body.detail).toContain("witnesses");
+    expect((await service.get("/log/sth")).body.tree_size).toBe(300);
+    expect((await service.send("GET", "/tlog/tile/0/000")).status).toBe(200);
+    expect((await service.send("GET", "/metrics")).text).toContain("\ncairnlog_cosigned_entries 0\n");
+  });
+});
+
+describe("a policy with which no checkpoint could be shown keeps the service from starting", () => {
+  const witness = newNoteSigner("c.example", 4);
+  test.each([
+    ["is none", "hello\n", "Line 1 of the policy"],
+    ["has no quorum line", `witness C ${witness.vkey} ${NOWHERE}\n`, "no quorum line"],
+    ["has a quorum without a URL", `witness C ${witness.vkey}\nquorum C\n`, "are no quorum"],
+    ["has a URL that is none", `witness C ${witness.vkey} witness.example\nquorum C\n`, "http: or https:"],
+    ["has a URL with a query", `witness C ${witness.vkey} ${NOWHERE}?a=b\nquorum C\n`, "http: or https:"],
+  ])("when it %s", async (_, policy, sentence) => {
+    await expect(start(temporaryFolder(), policy)).rejects.toThrow(
+      expect.objectContaining({ code: "invalid-input", message: expect.stringContaining(sentence) }),
+    );
+  });
+
+  test("when it is not there, or not UTF-8", async () => {
+    const latin = join(temporaryFolder(), "policy");
+    writeFileSync(latin, Buffer.from("quorum none # \xe9\n", "latin1"));
+    for (const file of ["/nowhere/policy", latin])
+      await expect(startTestService({ SERVICE_WITNESSES: file })).rejects.toThrow(
+        expect.objectContaining({ code: "storage-failed" }),
+      );
+  });
+});

@@ -1,0 +1,73 @@
+/** What a monitor makes of the checkpoints at `/tlog/`. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, expect, test, vi } from "vitest";
+import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
+import { checkpointText, noteKeyId, parsePublicKey, signedNote } from "#cairnlog/engine/verify/index.js";
+import { anyEvent } from "../anyevent.js";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
+import { caught, hastyFetch, newMonitor } from "./monitors.js";
+
+const dataDir = temporaryFolder();
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ SERVICE_DATA_DIR: dataDir, SERVICE_CHECKPOINT_INTERVAL_S: "1" });
+  await service.server.registry.log.append(Array.from({ length: 300 }, (_, i) => anyEvent({ i })));
+  const isShown = async () => expect((await service.send("GET", "/tlog/checkpoint")).text).toContain("\n300\n");
+  await vi.waitFor(isShown, { interval: 50, timeout: 10_000 });
+});
+
+/** A monitor to which the service's checkpoint at `/tlog/` is this text. */
+const monitorOf = (checkpoint: string) => {
+  const fetcher = hastyFetch();
+  return newMonitor(service.url, {
+    fetch: async (input, init) =>
+      String(input).endsWith("/tlog/checkpoint") ? new Response(checkpoint) : fetcher(input, init),
+  });
+};
+
+const kept = (mirror: string) => readFileSync(join(mirror, "tlog-checkpoint.txt"), "utf8");
+
+test("the newest one is kept beside the copy, and an older one does not take its place", async () => {
+  const { monitor, folder } = newMonitor(service.url);
+  await monitor.round();
+  const newest = kept(folder.mirror);
+  expect(newest).toBe((await service.send("GET", "/tlog/checkpoint")).text);
+  await monitor.close();
+  const other = monitorOf(await signed(0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"));
+  await other.monitor.round();
+  expect(kept(other.folder.mirror)).toContain("\n0\n");
+  await other.monitor.close();
+});
+
+/** A checkpoint by the operator. */
+async function signed(treeSize: number, rootHash: string): Promise<string> {
+  const operator = operatorKey(readFileSync(join(dataDir, "operator.pem"), "utf8"));
+  const origin = (await service.send("GET", "/tlog/vkey")).text.split("+")[0]!;
+  const text = checkpointText({ origin, treeSize, rootHash });
+  const [signature] = await operator.sign([Buffer.from(text)]);
+  return signedNote(text, origin, noteKeyId(origin, parsePublicKey(operator.public.pem)), signature!);
+}
+
+test("one with another root than the entries is a fork", async () => {
+  const note = await signed(300, "ab".repeat(32));
+  const { monitor } = monitorOf(note);
+  const evidence = await caught(
+    monitor.round(),
+    "fork",
+    /checkpoint of 300 entries at \/tlog\/, signed by \S+, has another root/,
+  );
+  expect(evidence.checkpoint).toBe(note);
+  await monitor.close();
+});
+
+test("one that is ahead of the entries waits, and what is no checkpoint of the key is passed over", async () => {
+  const ahead = await signed(301, "ab".repeat(32));
+  const own = (await service.send("GET", "/tlog/checkpoint")).text;
+  for (const text of [ahead, "<html>", "", own.replace("\n300\n", "\n299\n"), own.replace(/\n\u2014 .*\n$/, "\n")]) {
+    const { monitor, folder } = monitorOf(text);
+    await monitor.round();
+    expect(() => kept(folder.mirror)).toThrow("ENOENT");
+    await monitor.close();
+  }
+});

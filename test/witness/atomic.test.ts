@@ -1,0 +1,132 @@
+/** What a witness must never do: cosign two histories, forget what it cosigned, or be two witnesses. */
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { temporaryFolder } from "../server/harness.js";
+import { newNoteSigner } from "../verify/note/notes.js";
+import { logsFile, NAME, spawnWitness, startTestWitness } from "./harness.js";
+import { newTree } from "./logs.js";
+
+const ORIGIN = "log.example/atomic";
+
+describe("requests at once", () => {
+  test("of requests from one size to others, one is cosigned; the others learn its size", async () => {
+    const tree = newTree(ORIGIN);
+    const witness = await startTestWitness([tree]);
+    let known = 0;
+    for (let round = 0; round < 6; round++) {
+      const sizes = Array.from({ length: 8 }, (_, i) => known + 1 + i);
+      const replies = await Promise.all(sizes.map((size) => witness.add(tree.body(known, size))));
+      const winners = sizes.filter((_, i) => replies[i]!.status === 200);
+      expect(winners).toHaveLength(1);
+      for (const { status, text } of replies)
+        if (status !== 200) expect({ status, text }).toEqual({ status: 409, text: `${winners[0]}\n` });
+      known = winners[0]!;
+      expect(await witness.size(tree)).toBe(known);
+    }
+  });
+
+  test("of two histories, one is cosigned", async () => {
+    for (let round = 0; round < 8; round++) {
+      const tree = newTree(ORIGIN);
+      const fork = newTree(ORIGIN, tree.signer, 5);
+      const witness = await startTestWitness([tree]);
+      await witness.add(tree.body(0, 4));
+      const replies = await Promise.all([tree, fork, tree, fork].map((one) => witness.add(one.body(4, 9))));
+      expect(replies.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409]);
+      const [won, lost] = replies.findIndex(({ status }) => status === 200) % 2 ? [fork, tree] : [tree, fork];
+      expect((await witness.add(lost.body(9, 9))).status).toBe(422);
+      await witness.expectCosigned(await witness.add(won.body(9, 9)), won, 9);
+      await witness.running.close();
+    }
+  });
+
+  test("the newest checkpoint sent again does not stand in the way of the next", async () => {
+    const tree = newTree(ORIGIN);
+    const witness = await startTestWitness([tree]);
+    await witness.add(tree.body(0, 4));
+    for (let size = 4; size < 12; size++) {
+      const again = [1, 2, 3].map(() => witness.add(tree.body(size, size)));
+      const next = witness.add(tree.body(size, size + 1));
+      await witness.expectCosigned(await next, tree, size + 1);
+      for (const { status, text } of await Promise.all(again))
+        expect(status === 200 || text === `${size + 1}\n`).toBe(true);
+    }
+  });
+});
+
+describe("the directory", () => {
+  test("a witness goes on where it was, with the same key, which only its owner may read", async () => {
+    const tree = newTree(ORIGIN);
+    const first = await startTestWitness([tree]);
+    await first.add(tree.body(0, 7));
+    await first.running.close();
+    const second = await startTestWitness([tree], { dataDir: first.dataDir });
+    expect(second.key).toEqual(first.key);
+    expect(await second.add(tree.body(0, 9))).toMatchObject({ status: 409, text: "7\n" });
+    await second.expectCosigned(await second.add(tree.body(7, 9)), tree, 9);
+    expect(statSync(join(first.dataDir, "witness.pem")).mode & 0o777).toBe(0o600);
+    expect(statSync(join(first.dataDir, "witness", "data.mdb")).mode & 0o777).toBe(0o600);
+  });
+
+  test("a log that leaves the file and comes back goes on where it was", async () => {
+    const [tree, other] = [newTree(ORIGIN), newTree("log.example/other")];
+    const file = logsFile([tree, other]);
+    const witness = await startTestWitness([], { logsFile: file });
+    await witness.add(tree.body(0, 7));
+    const all = readFileSync(file, "utf8");
+    writeFileSync(file, `log ${other.signer.vkey}\n`);
+    witness.running.reload();
+    expect((await witness.add(tree.body(7, 9))).status).toBe(404);
+    expect((await witness.add(other.body(0, 1))).status).toBe(200);
+    writeFileSync(file, "log what?\n");
+    expect(() => witness.running.reload()).toThrow("Line 1");
+    expect((await witness.add(other.body(1, 2))).status).toBe(200);
+    writeFileSync(file, all);
+    witness.running.reload();
+    expect(await witness.add(tree.body(0, 9))).toMatchObject({ status: 409, text: "7\n" });
+  });
+
+  test("a log that changes its key goes on where it was", async () => {
+    const tree = newTree(ORIGIN);
+    const next = newTree(ORIGIN, newNoteSigner(ORIGIN));
+    const witness = await startTestWitness([tree, next]);
+    await witness.add(tree.body(0, 7));
+    await witness.expectCosigned(await witness.add(next.body(7, 9)), next, 9);
+  });
+
+  test("a second process does not start", async () => {
+    const tree = newTree(ORIGIN);
+    const { dataDir } = await startTestWitness([tree]);
+    await expect(spawnWitness(dataDir, logsFile([tree]))).rejects.toThrow("ended before it listened: 1");
+  });
+
+  test("damaged rows are not taken for none", async () => {
+    const tree = newTree(ORIGIN);
+    const { dataDir, running, ...witness } = await startTestWitness([tree]);
+    expect(witness.key.name).toBe(NAME);
+    await running.close();
+    writeFileSync(join(dataDir, "witness", "data.mdb"), Buffer.alloc(8192, 7));
+    await expect(startTestWitness([tree], { dataDir })).rejects.toMatchObject({ code: "corrupt-log" });
+  });
+
+  test("without a readable file of logs nothing is made", async () => {
+    const dataDir = join(temporaryFolder(), "none");
+    for (const logs of ["/nowhere/logs.txt", temporaryFolder()])
+      await expect(startTestWitness([], { dataDir, logsFile: logs })).rejects.toMatchObject({ code: "storage-failed" });
+    expect(existsSync(dataDir)).toBe(false);
+  });
+});
+
+test("the command: serves under a prefix, and a process that is killed loses nothing that it gave out", async () => {
+  const tree = newTree(ORIGIN);
+  const [dataDir, logs] = [temporaryFolder(), logsFile([tree])];
+  const first = await spawnWitness(dataDir, logs, ["--prefix", "/w/1"]);
+  expect(first.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/w\/1$/);
+  await first.expectCosigned(await first.add(tree.body(0, 5)), tree, 5);
+  expect(await first.end("SIGKILL")).toBe("SIGKILL");
+  const second = await spawnWitness(dataDir, logs);
+  expect(await second.add(tree.body(0, 6))).toMatchObject({ status: 409, text: "5\n" });
+  await second.expectCosigned(await second.add(tree.body(5, 6)), tree, 6);
+  expect(await second.end("SIGTERM")).toBe(0);
+});

@@ -1,0 +1,56 @@
+/** The file that names the logs of a witness, in both of its forms. */
+import { describe, expect, test } from "vitest";
+import { parseWitnessedLogs } from "#cairnlog/server/witness/logs.js";
+import { newNoteSigner } from "../verify/note/notes.js";
+
+const [one, two, again, witness] = [
+  newNoteSigner("log.example/1"),
+  newNoteSigner("log.example/2"),
+  newNoteSigner("log.example/1"),
+  newNoteSigner("w", 4),
+];
+const read = (text: string) =>
+  [...parseWitnessedLogs(text)].map(([origin, { keys }]) => [origin, keys.map(({ id }) => id)]);
+const id = ({ keyId }: { keyId: Buffer }) => keyId.toString("hex");
+
+describe("lines of a policy", () => {
+  test("name logs, each with one key or several", () => {
+    const text = `# a comment\n\n\tlog  ${one.vkey}\thttps://log.example/1 \nlog ${two.vkey}\nlog ${again.vkey}`;
+    expect(read(text)).toEqual([
+      [one.name, [id(one), id(again)]],
+      [two.name, [id(two)]],
+    ]);
+    expect(read("")).toEqual([]);
+  });
+});
+
+describe("a list of the witness network", () => {
+  test("names logs, and those with another origin", () => {
+    const text = `# a comment\nlogs/v0\n\nvkey ${one.vkey}\nqpd 86400\ncontact a b c\n\nvkey ${two.vkey}\norigin a name\ncontact\n`;
+    expect(read(text)).toEqual([
+      [one.name, [id(one)]],
+      ["a name", [id(two)]],
+    ]);
+  });
+});
+
+test.each([
+  ["another word", `logs ${one.vkey}`, "Line 1"],
+  ["no key", "# log\nlog", "Line 2"],
+  ["too many words", `log ${one.vkey} https://log.example now`, "Line 1"],
+  ["a key that is none", "\nlog log.example", "Line 2"],
+  ["the key of a witness", `log ${witness.vkey}`, "the key of a witness"],
+  ["a key twice", `log ${one.vkey}\nlog ${one.vkey}`, "two keys"],
+  ["a list that begins with an origin", "logs/v0\norigin a", "begins with vkey"],
+  ["a list with an empty origin", `logs/v0\nvkey ${one.vkey}\norigin`, "Line 3"],
+  [
+    "a list with another word",
+    `logs/v0\nvkey ${one.vkey}\nlog ${two.vkey}`,
+    "Line 3 of the file of logs: log is not a word",
+  ],
+  ["a list with its first line twice", "logs/v0\nlogs/v0", "Line 2"],
+])("%s is refused", (_, text, sentence) => {
+  expect(() => parseWitnessedLogs(text)).toThrow(
+    expect.objectContaining({ code: "invalid-input", message: expect.stringContaining(sentence) }),
+  );
+});

@@ -1,0 +1,280 @@
+/** A log that has its checkpoints cosigned: by real witnesses, and by some that are slow, dead, lying or set back. */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { type Policy, parsePolicy, parseVkey, verifyByPolicy } from "#cairnlog/engine/verify/index.js";
+import { Cosigning, type CosigningParts } from "#cairnlog/server/witnessing/cosigning.js";
+import { temporaryFolder } from "../server/harness.js";
+import { newNoteSigner } from "../verify/note/notes.js";
+import { startTestWitness } from "../witness/harness.js";
+import { newTree, type WitnessedTree } from "../witness/logs.js";
+
+const closing: (() => unknown)[] = [];
+afterAll(async () => {
+  for (const close of closing.reverse()) await close();
+});
+
+/** A witness that answers as `answer` says. */
+async function oddWitness(answer: (request: IncomingMessage, response: ServerResponse, body: string) => void) {
+  const server = createServer((request, response) => {
+    let body = "";
+    request.on("data", (chunk) => {
+      body += chunk;
+    });
+    request.on("end", () => answer(request, response, body));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  closing.push(
+    () => server.closeAllConnections(),
+    () => server.close(),
+  );
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** The text of the checkpoint in a request. */
+const textOf = (body: string) => `${body.slice(body.indexOf("\n\n") + 2).split("\n\n")[0]}\n`;
+
+interface Setup {
+  readonly tree: WitnessedTree;
+  readonly cosigning: Cosigning;
+  readonly policy: Policy;
+  readonly file: string;
+  readonly told: (readonly [trouble: string | null, witness: string | null])[];
+  /** The size and the cosigners of what is shown; null if nothing is. */
+  shown(): Promise<readonly [number, ...string[]] | null>;
+}
+
+async function setUp(
+  tree: WitnessedTree,
+  lines: string,
+  more: Partial<CosigningParts> & { folder?: string } = {},
+): Promise<Setup> {
+  const policy = parsePolicy(lines);
+  const told: Setup["told"] = [];
+  const file = join(more.folder ?? temporaryFolder(), "cosigned.txt");
+  const parts = {
+    policy,
+    file,
+    origin: tree.origin,
+    proof: (from: number, to: number) => tree.proof(from, to),
+    told: (...news: readonly [string | null, string | null]) => told.push(news),
+    // A machine that is busy with other things must not reach it.
+    timeoutMs: 60_000,
+    ...more,
+  };
+  const cosigning = await Cosigning.open(parts);
+  closing.push(() => cosigning.stop());
+  const shown = async () => {
+    let note: string;
+    try {
+      note = cosigning.newest();
+    } catch (error) {
+      expect(error).toMatchObject({ code: "not-found" });
+      return null;
+    }
+    const verdict = await verifyByPolicy(note, policy, [parseVkey(tree.signer.vkey)]);
+    expect(verdict?.hasQuorum).toBe(true);
+    expect(readFileSync(file, "utf8")).toBe(note);
+    return [verdict!.checkpoint.treeSize, ...verdict!.cosigned.map(({ witness }) => witness.name)] as const;
+  };
+  return { tree, cosigning, policy, file, told, shown };
+}
+
+const offer = ({ cosigning, tree }: Setup, size: number) => cosigning.offer({ treeSize: size, note: tree.note(size) });
+const ORIGIN = "log.example/cosigned";
+/** The witnesses of a test have names of their own, and keys. */
+const line = (name: string, witness: { key: unknown; url: string; vkey: string }) =>
+  `witness ${name} ${witness.vkey} ${witness.url}\n`;
+const real = async (tree: WitnessedTree, name: string) => {
+  const witness = await startTestWitness([tree], { name: `${name}.example` });
+  return { key: witness.key, url: witness.url, vkey: witness.running.vkey, running: witness.running };
+};
+const dead = (name: string) => ({ ...newNoteSigner(`${name}.example`, 4), key: null, url: "http://127.0.0.1:9" });
+
+describe("real witnesses", () => {
+  test("cosign checkpoint after checkpoint, also after a restart of the log", async () => {
+    const tree = newTree(ORIGIN);
+    const policy = `${line("A", await real(tree, "a"))}${line("B", await real(tree, "b"))}group G all A B\nquorum G\n`;
+    const folder = temporaryFolder();
+    const first = await setUp(tree, policy, { folder });
+    expect(await first.shown()).toBeNull();
+    for (const size of [0, 1, 2, 9, 30]) {
+      offer(first, size);
+      await expect.poll(() => first.shown()).toEqual([size, "A", "B"]);
+    }
+    expect(first.cosigning.status).toMatchObject({
+      treeSize: 30,
+      wanted: 30,
+      witnesses: ["A", "B"].map((name) => ({ name, treeSize: 30, trouble: null, failures: 0 })),
+    });
+    expect(first.told).toEqual([]);
+    await first.cosigning.stop();
+    const second = await setUp(tree, policy, { folder });
+    expect(await second.shown()).toEqual([30, "A", "B"]);
+    offer(second, 30);
+    offer(second, 31);
+    await expect.poll(() => second.shown()).toEqual([31, "A", "B"]);
+    // The sizes that they know were kept.
+    expect(second.cosigning.status.witnesses.map(({ failures }) => failures)).toEqual([0, 0]);
+  });
+
+  test("a log that lost its file learns from the witnesses where they are", async () => {
+    const tree = newTree(ORIGIN);
+    const witness = await real(tree, "a");
+    const policy = `${line("A", witness)}quorum A\n`;
+    const first = await setUp(tree, policy);
+    offer(first, 20);
+    await expect.poll(() => first.shown()).toEqual([20, "A"]);
+    const second = await setUp(tree, policy);
+    expect(await second.shown()).toBeNull();
+    offer(second, 21);
+    await expect.poll(() => second.shown()).toEqual([21, "A"]);
+  });
+
+  test("of many checkpoints in a row the last one is shown in the end", async () => {
+    const tree = newTree(ORIGIN);
+    const setup = await setUp(tree, `${line("A", await real(tree, "a"))}quorum A\n`);
+    for (let size = 1; size <= 64; size++) offer(setup, size);
+    await expect.poll(() => setup.shown()).toEqual([64, "A"]);
+  });
+
+  test("a policy that needs nobody shows at once, and adds who cosigns", async () => {
+    const tree = newTree(ORIGIN);
+    const setup = await setUp(tree, `${line("A", await real(tree, "a"))}${line("B", dead("b"))}quorum none\n`);
+    offer(setup, 3);
+    await expect.poll(() => setup.shown()).toEqual([3, "A"]);
+  });
+});
+
+describe("a witness that does not do what it should", () => {
+  test("a dead one delays nobody, and is named when it is late", async () => {
+    const tree = newTree(ORIGIN);
+    const policy = `${line("A", await real(tree, "a"))}${line("B", dead("b"))}group G any A B\nquorum G\n`;
+    const setup = await setUp(tree, policy, { roundMs: 200 });
+    for (const size of [4, 5, 6]) {
+      offer(setup, size);
+      await expect.poll(() => setup.shown()).toEqual([size, "A"]);
+    }
+    await expect.poll(() => setup.cosigning.warnings).toEqual(["The witness B cannot be reached."]);
+    expect(setup.told).toEqual([["The witness B cannot be reached.", "B"]]);
+  });
+
+  test("without a quorum nothing newer is shown, and a warning says so", async () => {
+    const tree = newTree(ORIGIN);
+    const [a, b] = [await real(tree, "a"), await real(tree, "b")];
+    const setup = await setUp(tree, `${line("A", a)}${line("B", b)}group G all A B\nquorum G\n`, { roundMs: 300 });
+    offer(setup, 4);
+    await expect.poll(() => setup.shown()).toEqual([4, "A", "B"]);
+    await b.running.close();
+    for (const size of [5, 6]) {
+      offer(setup, size);
+      await expect.poll(() => setup.cosigning.status).toMatchObject({ wanted: size, treeSize: 4 });
+      await expect.poll(() => setup.cosigning.status.witnesses[0]?.treeSize).toBe(size);
+    }
+    await expect
+      .poll(() => setup.cosigning.warnings)
+      .toEqual([
+        "The newest checkpoint at /tlog/ is not shown: too few witnesses cosigned it.",
+        "The witness B cannot be reached.",
+      ]);
+    expect(await setup.shown()).toEqual([4, "A", "B"]);
+  });
+
+  test("a slow one is asked again, and comes back", async () => {
+    const tree = newTree(ORIGIN);
+    const key = newNoteSigner("slow.example", 4);
+    let patience = 2;
+    const url = await oddWitness((_, response, body) => {
+      if (patience-- > 0) return;
+      response.end(key.line(textOf(body), 1_700_000_000));
+    });
+    const setup = await setUp(tree, `${line("S", { ...key, key: null, url })}quorum S\n`, { timeoutMs: 100 });
+    offer(setup, 4);
+    await expect.poll(() => setup.shown()).toEqual([4, "S"]);
+    expect(setup.told).toEqual([
+      ["The witness S did not answer in 0.1 seconds.", "S"],
+      [null, "S"],
+    ]);
+    expect(setup.cosigning.status.witnesses[0]).toMatchObject({ time: 1_700_000_000 });
+  });
+
+  const key = newNoteSigner("odd.example", 4);
+  const stranger = newNoteSigner("odd.example", 4);
+  const NEXT_YEAR = Math.floor(Date.now() / 1000) + 31_536_000;
+  test.each<[string, (response: ServerResponse, body: string) => void, RegExp]>([
+    ["signs another text", (r, body) => r.end(key.line(`${textOf(body)}x\n`)), /does not hold/],
+    ["signs with another key", (r, body) => r.end(stranger.line(textOf(body))), /did not sign with its key/],
+    ["signs for the future", (r, body) => r.end(key.line(textOf(body), NEXT_YEAR)), /not come yet/],
+    ["says nothing", (r) => r.end(), /something else than signature lines/],
+    ["says something else", (r) => r.end("<html>"), /something else than signature lines/],
+    ["says too much", (r) => r.end("\u2014 ".repeat(60_000)), /more than 65536 bytes/],
+    ["does not know the log", (r) => r.writeHead(404).end(), /status 404: it does not know/],
+    ["knows another key", (r) => r.writeHead(403).end(), /status 403: it knows this log with/],
+    ["sees a fork", (r) => r.writeHead(422).end(), /status 422: for it, the checkpoint contradicts/],
+    ["fails", (r) => r.writeHead(500).end(), /status 500\.$/],
+    ["sends us elsewhere", (r) => r.writeHead(302, { location: "http://127.0.0.1:9/" }).end(), /status 302/],
+    ["is ahead of the log", (r) => r.writeHead(409).end("77\n"), /cosigned 77 entries, and the newest .* has 5/],
+    ["names no size", (r) => r.writeHead(409).end("many\n"), /not with the size/],
+    ["names the size that it was asked from", (r) => r.writeHead(409).end("0\n"), /not with the size/],
+    ["breaks off", (r) => void r.writeHead(200, { "content-length": 100 }).write("\u2014", () => r.destroy()), /./],
+  ])("one that %s is not believed", async (_, answer, reason) => {
+    const tree = newTree(ORIGIN);
+    const url = await oddWitness((_request, response, body) => answer(response, body));
+    const setup = await setUp(tree, `${line("O", { ...key, key: null, url })}quorum O\n`);
+    offer(setup, 5);
+    await expect.poll(() => setup.cosigning.status.witnesses[0]?.trouble).toMatch(reason);
+    expect(setup.told).toEqual([[expect.stringMatching(reason), "O"]]);
+    expect(await setup.shown()).toBeNull();
+    await setup.cosigning.stop();
+  });
+
+  test("one that names another size each time is asked three times", async () => {
+    let asked = 0;
+    const url = await oddWitness((_, response) => response.writeHead(409).end(`${++asked}\n`));
+    const tree = newTree(ORIGIN);
+    const setup = await setUp(tree, `${line("O", { ...key, key: null, url })}quorum O\n`);
+    offer(setup, 50);
+    await expect.poll(() => setup.cosigning.status.witnesses[0]?.trouble).toMatch(/another size each time/);
+    await setup.cosigning.stop();
+    expect(asked).toBe(3);
+  });
+});
+
+describe("the file", () => {
+  test("is forgotten if the policy has no quorum for it any more, or if it is not one of this log", async () => {
+    const tree = newTree(ORIGIN);
+    const [a, b] = [await real(tree, "a"), await real(tree, "b")];
+    const folder = temporaryFolder();
+    const first = await setUp(tree, `${line("A", a)}${line("B", b)}quorum A\n`, { folder });
+    offer(first, 8);
+    await expect.poll(() => first.shown()).toEqual([8, "A", "B"]);
+    await first.cosigning.stop();
+    const open = async (policy: string, of = tree) => (await setUp(of, policy, { folder })).shown();
+    expect(await open(`${line("A", a)}quorum A\n`)).toEqual([8, "A"]);
+    expect(await open(`${line("C", dead("c"))}quorum C\n`)).toBeNull();
+    expect(await open(`${line("A", a)}quorum A\n`, newTree("log.example/other"))).toBeNull();
+    writeFileSync(first.file, "");
+    expect(await open(`${line("A", a)}quorum A\n`)).toBeNull();
+  });
+
+  test("that cannot be written: nothing is shown, it is told once, and tried again", async () => {
+    const tree = newTree(ORIGIN);
+    const folder = join(temporaryFolder(), "none");
+    const setup = await setUp(tree, `${line("A", await real(tree, "a"))}quorum A\n`, { folder });
+    offer(setup, 1);
+    await expect.poll(() => setup.told).toEqual([[expect.stringContaining("cannot be written"), null]]);
+    expect(await setup.shown()).toBeNull();
+    expect(existsSync(folder)).toBe(false);
+  });
+});
+
+test("a witness without an address is not asked", async () => {
+  const tree = newTree(ORIGIN);
+  const { vkey } = newNoteSigner("w.example", 4);
+  const setup = await setUp(tree, `witness W ${vkey}\nquorum none\n`);
+  offer(setup, 1);
+  await expect.poll(() => setup.shown()).toEqual([1]);
+  expect(setup.cosigning.status.witnesses).toEqual([]);
+});
