@@ -6,8 +6,8 @@
  * Nothing is told before it is on disk. If we crash here, the readers end with the process.
  */
 import type { CairnlogError } from "../../error.js";
-import type { Postings } from "../../store/postings/postings.js";
 import type { KeyOf } from "../../store/schema.js";
+import type { LogMemory } from "../apply/memory.js";
 import type { FormedBatch } from "../write/stages/batch.js";
 
 /** Tables whose changed rows are named, because readers keep something that follows from them. */
@@ -43,12 +43,11 @@ export class Feed {
   readonly #send: (message: FeedMessage) => void;
 
   /** @param send must not throw, and be quick */
-  constructor(send: (message: FeedMessage) => void, postings: Postings) {
+  constructor(send: (message: FeedMessage) => void, { postings, titles }: Pick<LogMemory, "postings" | "titles">) {
     this.#send = send;
-    postings.observer = {
-      frozen: (to) => send({ kind: "frozen", to }),
-      runsChanged: () => send({ kind: "runs" }),
-    };
+    const runsChanged = () => send({ kind: "runs" });
+    postings.observer = { frozen: (to) => send({ kind: "frozen", to }), runsChanged };
+    titles.observe(runsChanged);
   }
 
   /** A batch is on disk, which may hold rows only. */

@@ -45,6 +45,7 @@ const ENGINE: Readonly<Record<ErrorCode, number>> = {
   "storage-failed": 503,
   "storage-full": 503,
   "worker-failed": 503,
+  indexing: 503,
 };
 const HTTP: Readonly<Record<HttpError["code"], number>> = {
   "ambiguous-length": 400,
