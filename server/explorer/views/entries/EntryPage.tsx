@@ -4,16 +4,7 @@
 
 import type { Entry } from "../../../../engine/verify/index.js";
 import { ClientError, type ProvenEntry } from "../../../client/index.js";
-import {
-  Badge,
-  Card,
-  DownloadIcon,
-  eventLabel,
-  eventSubject,
-  Heading,
-  Problem,
-  saveJson,
-} from "../../components/index.js";
+import { Badge, Card, DownloadIcon, eventLabel, Heading, Problem, saveJson } from "../../components/index.js";
 import { useCell } from "../../state/cell.js";
 import { neighbours, provenEntry } from "../../state/entries.js";
 import { addressOf } from "../../state/location.js";
@@ -46,7 +37,6 @@ export function EntryPage({ id }: { readonly id: number }) {
         <div class="entry-title">
           <Heading title={title} />
           {proven && <Badge tone={eventLabel(proven.entry).tone}>{eventLabel(proven.entry).label}</Badge>}
-          <p class="entry-about">{proven ? eventSubject(proven.entry) : "\u00a0"}</p>
         </div>
         <Steps previous={around.value?.previous ?? null} next={around.value?.next ?? null} />
       </div>
@@ -64,8 +54,8 @@ function Parts({ proven, around }: { readonly proven: ProvenEntry; readonly arou
     saveJson(`entry-${entry.id}.proof.json`, { entry, proof, tree_head: head, operator_key: key?.pem ?? null });
   return (
     <>
-      <SummaryCard proven={proven} around={around} />
       <ContentCard entry={entry} />
+      <SummaryCard proven={proven} around={around} />
       <HashCard entry={entry} />
       <TreeCard proof={proof} head={head} />
       <p>
@@ -81,7 +71,7 @@ function Parts({ proven, around }: { readonly proven: ProvenEntry; readonly arou
 function Placeholders() {
   return (
     <>
-      {["Verified in this page", "Content", "How its hash is made"].map((title) => (
+      {["What it says", "Verified in this page", "How its hash is made"].map((title) => (
         <Card key={title} title={title} class="placeholder">
           <span class="skeleton" />
           <span class="skeleton" />
