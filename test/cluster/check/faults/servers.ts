@@ -183,10 +183,15 @@ export const SERVER_FAULTS: readonly Fault[] = [
       await briefly(scene);
       await cluster.attach(old);
       await briefly(scene);
-      const sound = cluster.standbys.filter((server) => server !== old);
-      for (const server of sound) server.freeze();
+      const sound = cluster.standbys.find((server) => server !== old)!;
+      for (const link of rig.links(new RegExp(`^${sound.name}-`))) link.cut();
       await overLease(scene);
-      for (const server of sound) server.thaw();
+      if (scene.random.chance(0.5)) {
+        // What only the primary and the diverged server have is lost with this. Nobody may have been told of it.
+        await lose(rig, cluster.primary);
+        await cluster.promote(sound);
+      }
+      rig.heal();
       await cluster.rejoin(old);
     },
   },
