@@ -22,6 +22,8 @@ const PLACE = ["log_entry_id", "leaf_index", "entry_hash"] as const;
 export class Facts {
   /** By the hash of the document that was attested. */
   readonly receipts = new Map<string, Receipt>();
+  /** By the hash of the document: when the first answer came, by `performance.now()`. */
+  readonly answeredAt = new Map<string, number>();
   /** The one head of each size that anybody was shown, as JSON. */
   readonly heads = new Map<number, string>();
   /** Documents of which nobody was told whether they are on the log. */
@@ -41,10 +43,11 @@ export class Facts {
       this.problems.push(`${by}: ${document} was entry ${known.log_entry_id} and is ${receipt.log_entry_id}`);
     if (!known && receipt.leaf_index !== receipt.log_entry_id - 1)
       this.problems.push(`${by}: entry ${receipt.log_entry_id} is said to be leaf ${receipt.leaf_index}`);
+    const now = performance.now();
     this.receipts.set(document, known ?? receipt);
+    if (!known) this.answeredAt.set(document, now);
     this.open.delete(document);
     this.show(receipt.sth, by);
-    const now = performance.now();
     this.longestGap = Math.max(this.longestGap, now - this.#newest);
     this.#newest = now;
   }

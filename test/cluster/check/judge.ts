@@ -6,8 +6,10 @@ import type { Node } from "../rig/node.js";
 import type { Rig } from "../rig/rig.js";
 import { DATABASE } from "../servers/cluster.js";
 import type { PostgresServer } from "../servers/server.js";
+import { tryAhead } from "./ahead.js";
 import type { Facts } from "./facts.js";
 import { Records } from "./records.js";
+import { searchRefused } from "./refused.js";
 import { compareNode, privateRowsOf, sequenceOf } from "./replica.js";
 
 const PATIENCE_MS = 20_000;
@@ -60,6 +62,7 @@ export class Judge {
     this.#journal = new Records();
     this.#compared = this.#checkedReceipts = 0;
     const problems = await this.newFacts();
+    problems.push(...(await searchRefused(this.#rig)));
     for (const node of this.#rig.nodes) {
       const check = (args: readonly string[]) =>
         this.#rig.command(node, args).then(
@@ -70,7 +73,7 @@ export class Judge {
       await node.stop();
       problems.push(...(await check(["fsck", "--json", "--operator-key", node.environment.SERVICE_OPERATOR_KEY!])));
     }
-    return problems;
+    return [...problems, ...(await tryAhead(this.#rig))];
   }
 
   async #ask(server: PostgresServer, sql: string): Promise<string> {
@@ -109,8 +112,13 @@ export class Judge {
   #compareReceipts(): string[] {
     const problems: string[] = [];
     const fresh = [...this.#facts.receipts].slice(this.#checkedReceipts);
+    const { shownAt } = this.#rig.tap;
     for (const [document, { leaf_index, log_entry_id, entry_hash }] of fresh) {
       const leaf = this.#journal.leaves[leaf_index];
+      const hash = this.#journal.hashes[this.#journal.recordOf[leaf_index]! - 1];
+      const shown = shownAt.get(hash ?? "") ?? Number.POSITIVE_INFINITY;
+      if (leaf && shown > this.#facts.answeredAt.get(document)!)
+        problems.push(`invariant 7: entry ${log_entry_id} was answered before a standby had shown it`);
       if (leaf?.entryHash !== entry_hash || leaf.document !== document)
         problems.push(
           `invariant 2: entry ${log_entry_id} was acknowledged and ${leaf ? "is another one" : "is not there"}`,

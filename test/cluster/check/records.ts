@@ -35,6 +35,8 @@ export class Records {
   /** Hash of each record, hex; the first has the number 1. */
   readonly hashes: string[] = [];
   readonly leaves: Leaf[] = [];
+  /** Of each leaf, the number of its record. */
+  readonly recordOf: number[] = [];
   /** Leaf of each attested document. */
   readonly documents = new Map<string, number>();
   epoch = 0;
@@ -86,6 +88,7 @@ export class Records {
     const problems: string[] = [];
     for (const leaf of leavesOf(batch)) {
       const index = this.leaves.push(leaf) - 1;
+      this.recordOf.push(this.hashes.length);
       const { micros } = leaf.head;
       if (micros < this.#newestTime)
         problems.push(`invariant 9: the head of size ${index + 1} is older than the one before`);

@@ -9,6 +9,7 @@ import { type Cluster, freePorts, startCluster } from "../servers/cluster.js";
 import { Link } from "../servers/link.js";
 import type { PostgresServer, Settings } from "../servers/server.js";
 import { Node } from "./node.js";
+import { Tap } from "./tap.js";
 
 /** Milliseconds until a node must lead: far more than a lease. */
 const PATIENCE_MS = 60_000;
@@ -32,6 +33,8 @@ export class Rig {
   readonly nodes: readonly Node[];
   /** Public key of the operator, PEM. */
   readonly operatorKey: string;
+  /** What passes between nodes and servers, if there are links. */
+  readonly tap: Tap;
   readonly #dist: string;
   readonly #links: ReadonlyMap<string, Link>;
   readonly #killAll = () => {
@@ -39,11 +42,12 @@ export class Rig {
   };
 
   private constructor(
-    parts: Pick<Rig, "cluster" | "nodes" | "operatorKey"> & { dist: string; links: ReadonlyMap<string, Link> },
+    parts: Pick<Rig, "cluster" | "nodes" | "operatorKey" | "tap"> & { dist: string; links: ReadonlyMap<string, Link> },
   ) {
     this.cluster = parts.cluster;
     this.nodes = parts.nodes;
     this.operatorKey = parts.operatorKey;
+    this.tap = parts.tap;
     this.#dist = parts.dist;
     this.#links = parts.links;
     process.once("exit", this.#killAll);
@@ -53,14 +57,19 @@ export class Rig {
   static async start(options: RigOptions): Promise<Rig> {
     const { dist, nodes: count = 2, hasLinks = false, settings = {}, environment = {} } = options;
     const links = new Map<string, Link>();
+    const tap = new Tap();
+    // Links are opened while the cluster starts.
+    let primary = (): PostgresServer | undefined => undefined;
     const portOf = async (from: string, to: PostgresServer): Promise<number> => {
       if (!hasLinks) return to.port;
       const name = `${from}-${to.name}`;
-      const link = links.get(name) ?? (await Link.open(to.port));
+      const observe = () => (from.startsWith("n") ? tap.observer(() => to !== primary()) : null);
+      const link = links.get(name) ?? (await Link.open(to.port, observe));
       links.set(name, link);
       return link.port;
     };
     const cluster = await startCluster({ settings, portBetween: portOf });
+    primary = () => cluster.primary;
     let rig: Rig | undefined;
     try {
       const folder = join(cluster.folder, "nodes");
@@ -77,7 +86,7 @@ export class Rig {
         nodes.push(new Node({ name, folder, port, dist, journal, operatorKey, environment }));
       }
       const publicKey = key.publicKey.export({ type: "spki", format: "pem" }).toString();
-      rig = new Rig({ cluster, nodes, operatorKey: publicKey, dist, links });
+      rig = new Rig({ cluster, nodes, operatorKey: publicKey, tap, dist, links });
       await rig.command(nodes[0]!, ["replicate", "init", "--json"]);
       await Promise.all(nodes.map((node) => node.start()));
       await rig.leader();
