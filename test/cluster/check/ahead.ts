@@ -14,7 +14,7 @@ UPDATE cairnlog.lead SET holder = NULL, beat = beat + 1, (sequence, hash, size) 
 UPDATE cairnlog.lead SET acked = least(acked, sequence);
 COMMIT`;
 
-/** Invariant 8. The nodes must be stopped and have applied everything; afterwards the cluster is of no use. */
+/** Invariant 8. The nodes must have ended, and have applied everything. Afterwards the cluster is of no use. */
 export async function tryAhead({ cluster, nodes }: Rig): Promise<string[]> {
   await cluster.primary.query(ROLL_BACK, DATABASE);
   for (const node of nodes) node.launch();

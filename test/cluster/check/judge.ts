@@ -63,15 +63,18 @@ export class Judge {
     this.#compared = this.#checkedReceipts = 0;
     const problems = await this.newFacts();
     problems.push(...(await searchRefused(this.#rig)));
-    for (const node of this.#rig.nodes) {
-      const check = (args: readonly string[]) =>
-        this.#rig.command(node, args).then(
-          () => [],
-          (error: Error) => [`${node.name}: ${error.message}`],
-        );
-      problems.push(...(await check(["replicate", "check", "--json"])));
-      await node.stop();
-      problems.push(...(await check(["fsck", "--json", "--operator-key", node.environment.SERVICE_OPERATOR_KEY!])));
+    const { nodes } = this.#rig;
+    const check = (node: Node, args: readonly string[]) =>
+      this.#rig.command(node, args).then(
+        () => [],
+        (error: Error) => [`${node.name}: ${error.message}`],
+      );
+    for (const node of nodes) problems.push(...(await check(node, ["replicate", "check", "--json"])));
+    // Both at once, so that neither takes over from the other.
+    await Promise.all(nodes.map((node) => node.kill()));
+    for (const node of nodes) {
+      const key = node.environment.SERVICE_OPERATOR_KEY!;
+      problems.push(...(await check(node, ["fsck", "--json", "--data", node.dataDir, "--operator-key", key])));
     }
     return [...problems, ...(await tryAhead(this.#rig))];
   }
