@@ -2,7 +2,7 @@
 import { Random } from "../../reliability/random.js";
 import { newManifest, newSigner, registration, submission, type TestSigner } from "../../server/signers.js";
 import type { Node } from "../rig/node.js";
-import { Client } from "./client.js";
+import { Client, type Reply } from "./client.js";
 import type { Facts, Receipt } from "./facts.js";
 
 /** Submissions that are kept to be sent again, in this round or a later one. */
@@ -57,8 +57,16 @@ export class Load {
       return null;
     }
     this.#facts.acknowledge(document, reply.body, reply.by.name);
+    await this.#readBack(client, reply);
     if (this.#kept.length < KEPT) this.#kept.push(body);
     return reply.body;
+  }
+
+  /** A node that has acknowledged an entry shows it from then on, whoever leads. */
+  async #readBack(client: Client, { by, body: { log_entry_id, entry_hash } }: Reply): Promise<void> {
+    const entry = await client.send(by, "GET", `/log/${log_entry_id}`);
+    if (entry?.status === 404 || (entry?.status === 200 && entry.body.entry_hash !== entry_hash))
+      this.#problem(`invariant 2: ${by.name} has acknowledged entry ${log_entry_id} and does not show it`, entry);
   }
 
   async #attestAgain(client: Client, random: Random): Promise<void> {
