@@ -23,7 +23,9 @@ export const CLUSTER_FAULTS: readonly ClusterFault[] = [
   {
     name: "appends without the condition that it leads",
     file: `${POSTGRES}/statements.js`,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a template
     text: "WHERE epoch = $3::bigint AND holder = $9::text AND sequence = $1::bigint - 1 AND hash = $10::bytea AND ${WAITS}",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a template
     replacement: "WHERE $9::text IS NOT NULL AND $10::bytea IS NOT NULL AND ${WAITS}",
     shows: ["the leader is frozen for longer than its lease"],
     rounds: 8,
