@@ -232,6 +232,12 @@ export class PostgresServer {
     return text.split("\n").flatMap((line) => (line ? [line.split("\t")] : []));
   }
 
+  /** Runs a file of statements by psql, as an administrator does. @throws Error of the first that fails */
+  async runFile(path: string): Promise<void> {
+    const connection = ["-h", "127.0.0.1", "-p", String(this.port), "-U", "postgres", "-d", "postgres"];
+    await run(join(this.#programs, "psql"), [...connection, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", path]);
+  }
+
   #run(program: string, args: readonly string[]): Promise<string> {
     return run(join(this.#programs, program), args, { ...this.#user, cwd: "/" });
   }
