@@ -11,7 +11,7 @@ const NAMES = [
   "the leader is cut off from the primary",
   "the primary is lost, and a standby promoted",
   "waiting commits are ended, and the primary is lost with them",
-  "an old primary that has diverged is attached without a rewind, and alone counts for a commit",
+  "an old primary that has diverged is attached without a rewind, and no other standby is there",
 ];
 const chosen = FAULTS.filter(({ name }) => NAMES.includes(name));
 

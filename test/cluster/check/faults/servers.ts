@@ -170,7 +170,7 @@ export const SERVER_FAULTS: readonly Fault[] = [
     },
   },
   {
-    name: "an old primary that has diverged is attached without a rewind, and alone counts for a commit",
+    name: "an old primary that has diverged is attached without a rewind, and no other standby is there",
     kind: "server",
     run: async (scene) => {
       const { rig } = scene;
