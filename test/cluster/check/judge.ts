@@ -112,14 +112,25 @@ export class Judge {
     return problems;
   }
 
+  /** When a standby had shown each record, or one that comes after it: it has all that comes before, too. */
+  #shownAt(): Float64Array {
+    const { hashes } = this.#journal;
+    const times = new Float64Array(hashes.length);
+    let first = Number.POSITIVE_INFINITY;
+    for (let i = hashes.length - 1; i >= 0; i--) {
+      first = Math.min(first, this.#rig.tap.shownAt.get(hashes[i]!) ?? Number.POSITIVE_INFINITY);
+      times[i] = first;
+    }
+    return times;
+  }
+
   #compareReceipts(): string[] {
     const problems: string[] = [];
     const fresh = [...this.#facts.receipts].slice(this.#checkedReceipts);
-    const { shownAt } = this.#rig.tap;
+    const shownAt = this.#shownAt();
     for (const [document, { leaf_index, log_entry_id, entry_hash }] of fresh) {
       const leaf = this.#journal.leaves[leaf_index];
-      const hash = this.#journal.hashes[this.#journal.recordOf[leaf_index]! - 1];
-      const shown = shownAt.get(hash ?? "") ?? Number.POSITIVE_INFINITY;
+      const shown = shownAt[this.#journal.recordOf[leaf_index]! - 1]!;
       if (leaf && shown > this.#facts.answeredAt.get(document)!)
         problems.push(`invariant 7: entry ${log_entry_id} was answered before a standby had shown it`);
       if (leaf?.entryHash !== entry_hash || leaf.document !== document)
