@@ -101,11 +101,14 @@ export class Cluster {
     return `postgresql://${user}@${ports.map((port) => `127.0.0.1:${port}`).join(",")}/${database}`;
   }
 
-  /** Waits until `count` standbys stream from the primary, and count for a commit. */
+  /** Waits until `count` standbys stream from the primary, and count for a commit. It may be recovering until then. */
   async settled(count = this.standbys.length): Promise<void> {
     const sql = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'quorum'";
     for (const until = Date.now() + PATIENCE_MS; ; await sleep(50)) {
-      const streaming = Number((await this.primary.query(sql))[0]![0]);
+      const streaming = await this.primary.query(sql).then(
+        ([row]) => Number(row![0]),
+        () => 0,
+      );
       if (streaming >= count) return;
       if (Date.now() > until)
         throw new Error(`Only ${streaming} of ${count} standbys stream from ${this.primary.name}.`);

@@ -1,28 +1,38 @@
 /** A way from a client to a server over TCP that can be cut: bytes no longer pass, and nobody is told. */
 import { connect, createServer, type Server, type Socket } from "node:net";
 
+/** What looks at the bytes of one connection. */
+export interface Observer {
+  /** Bytes of the client. */
+  sent(chunk: Buffer): void;
+  /** Bytes of the server. */
+  received(chunk: Buffer): void;
+}
+
 export class Link {
   readonly port: number;
   readonly #server: Server;
   readonly #target: number;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
+  readonly #observe: () => Observer | null;
   #isCut = false;
 
-  private constructor(server: Server, port: number, target: number) {
+  private constructor(server: Server, port: number, target: number, observe: () => Observer | null) {
     this.#server = server;
     this.port = port;
     this.#target = target;
+    this.#observe = observe;
     server.on("connection", (socket) => this.#join(socket));
   }
 
-  /** A link to a port of this machine. */
-  static open(target: number): Promise<Link> {
+  /** A link to a port of this machine. @param observe called for each connection */
+  static open(target: number, observe: () => Observer | null = () => null): Promise<Link> {
     return new Promise((resolve, reject) => {
       const server = createServer({ pauseOnConnect: true, noDelay: true });
       server.once("error", reject);
       server.listen(0, "127.0.0.1", () => {
         const address = server.address();
-        if (typeof address === "object" && address) resolve(new Link(server, address.port, target));
+        if (typeof address === "object" && address) resolve(new Link(server, address.port, target, observe));
       });
     });
   }
@@ -57,6 +67,11 @@ export class Link {
     const server = connect({ port: this.#target, host: "127.0.0.1", noDelay: true });
     const pair = [client, server] as const;
     this.#pairs.add(pair);
+    const observer = this.#observe();
+    if (observer) {
+      client.on("data", (data) => observer.sent(data));
+      server.on("data", (data) => observer.received(data));
+    }
     for (const [from, to] of [
       [client, server],
       [server, client],

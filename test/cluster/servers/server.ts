@@ -1,5 +1,5 @@
 /** One PostgreSQL server on loopback, as a child of this process: it can be killed, frozen, promoted and rewound. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -98,7 +98,7 @@ export class PostgresServer {
     const log = openSync(this.logFile, "a");
     const args = ["-D", this.dataDir, "-c", `config_file=${this.#configFile}`];
     // In a process group of its own: Ctrl-C on a terminal is for those who started it.
-    const options = { ...this.#user, cwd: "/", stdio: ["ignore", log, log], detached: true } as const;
+    const options: SpawnOptions = { ...this.#user, cwd: "/", stdio: ["ignore", log, log], detached: true };
     this.#process = spawn(join(this.#programs, "postgres"), args, options);
     closeSync(log);
   }
@@ -115,6 +115,10 @@ export class PostgresServer {
   get isRunning(): boolean {
     const process = this.#process;
     return process !== null && process.exitCode === null && process.signalCode === null;
+  }
+
+  get pid(): number | undefined {
+    return this.#process?.pid;
   }
 
   /** Stops it in order; connections are ended. */
@@ -226,6 +230,12 @@ export class PostgresServer {
       env: { ...process.env, PGCONNECT_TIMEOUT: "5", PGAPPNAME: "rig" },
     });
     return text.split("\n").flatMap((line) => (line ? [line.split("\t")] : []));
+  }
+
+  /** Runs a file of statements by psql, as an administrator does. @throws Error of the first that fails */
+  async runFile(path: string): Promise<void> {
+    const connection = ["-h", "127.0.0.1", "-p", String(this.port), "-U", "postgres", "-d", "postgres"];
+    await run(join(this.#programs, "psql"), [...connection, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", path]);
   }
 
   #run(program: string, args: readonly string[]): Promise<string> {
