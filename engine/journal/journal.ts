@@ -10,6 +10,8 @@ import type { JournalRecord } from "./record.js";
 export interface Decided {
   readonly record: JournalRecord;
   readonly hash: Uint8Array;
+  /** Present if its rows are all private rows there are: the others go when it is applied. */
+  readonly replacesPrivateRows?: true;
 }
 
 export interface Journal {
@@ -20,7 +22,9 @@ export interface Journal {
    * other record will ever have its sequence. If it resolves to null, the record was refused: it is not in the journal
    * and never will be, because another record has its sequence, or another writer has the lead.
    *
-   * If it rejects, the outcome is unknown: the record may be in the journal, may get there later, or never. Then `tail`
+   * If it rejects with `not-leader`, this node may no longer propose; the record may be in the journal.
+   *
+   * If it rejects otherwise, the outcome is unknown: the record may be in the journal, may get there later, or never. Then `tail`
    * must be read before another record is proposed. A record that is not in it may still arrive. In that case the next
    * record, which has the same sequence, is refused, and reading `tail` again shows why.
    *
