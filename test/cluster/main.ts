@@ -80,7 +80,7 @@ function print(report: CheckReport): void {
   console.log(`answers: ${answers.join(", ")}`);
   console.log(
     `${report.rounds} rounds in ${report.seconds} s, ${report.acknowledged} acknowledged attestations, ` +
-      `${report.records} records in ${report.epochs} epochs, ${report.problems.length} problems`,
+      `${report.records} records in ${report.epochs} epochs, ${report.refused} refused, ${report.problems.length} problems`,
   );
 }
 
