@@ -37,7 +37,7 @@ Nodes
 ${rig.nodes.map((node) => `  ${describe(node)}  ${node === leader ? "leads" : "follows"}`).join("\n")}
 
 Attest, at the node that follows; the command finds the leader by itself:
-  npx cairnlog keygen me.pem
+  npx cairnlog keygen --out me.pem
   npx cairnlog attest README.md --key me.pem --server ${follower.url}
 Kill the leader, and attest again at the other one:
   kill -9 ${leader.pid}

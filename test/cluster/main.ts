@@ -55,8 +55,9 @@ const chosen = FAULTS.filter(({ name }) => name.includes(options.only ?? ""));
 if (!chosen.length) refuse(`--only: no fault has the text ${options.only}; --list shows them`);
 
 const stopped = new AbortController();
-process.once("SIGINT", () => stopped.abort());
-process.once("SIGTERM", () => stopped.abort());
+// The second time at once; what was started is killed by handlers of `exit`.
+for (const name of ["SIGINT", "SIGTERM"] as const)
+  process.on(name, () => (stopped.signal.aborted ? process.exit(130) : stopped.abort()));
 if (seconds) setTimeout(() => stopped.abort(), seconds * 1000).unref();
 
 async function runRounds(): Promise<number> {
@@ -79,7 +80,7 @@ function print(report: CheckReport): void {
   console.log(`answers: ${answers.join(", ")}`);
   console.log(
     `${report.rounds} rounds in ${report.seconds} s, ${report.acknowledged} acknowledged attestations, ` +
-      `${report.records} records in ${report.epochs} epochs, ${report.problems.length} problems`,
+      `${report.records} records in ${report.epochs} epochs, ${report.refused} refused, ${report.problems.length} problems`,
   );
 }
 

@@ -27,7 +27,7 @@ export const CLUSTER_FAULTS: readonly ClusterFault[] = [
     text: "WHERE epoch = $3::bigint AND holder = $9::text AND sequence = $1::bigint - 1 AND hash = $10::bytea AND ${WAITS}",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a template
     replacement: "WHERE $9::text IS NOT NULL AND $10::bytea IS NOT NULL AND ${WAITS}",
-    shows: ["the leader is frozen for longer than its lease"],
+    shows: ["the leader is cut off from the primary", "the leader is cut off from all servers"],
     rounds: 8,
   },
   {

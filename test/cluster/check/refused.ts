@@ -20,7 +20,7 @@ export function needleOf({ body }: Pick<Proposal, "body">): Buffer | undefined {
 
 /** Proposals that were refused each time, and so never were in the journal. */
 export const refusedOf = (proposals: Iterable<Proposal>): Proposal[] =>
-  [...proposals].filter(({ sent, refused }) => refused === sent).slice(-MOST);
+  [...proposals].filter(({ sent, refused }) => refused === sent);
 
 /** Files below the data directories in which any of the needles is found, with the number of the needle. */
 export function findBytes(
@@ -41,7 +41,9 @@ export function findBytes(
 export async function searchRefused({ cluster, tap }: Rig): Promise<string[]> {
   // What is in memory only is not searched.
   await cluster.primary.query("CHECKPOINT");
-  const needles = refusedOf(tap.proposals.values()).flatMap((proposal) => needleOf(proposal) ?? []);
+  const needles = refusedOf(tap.proposals.values())
+    .slice(-MOST)
+    .flatMap((proposal) => needleOf(proposal) ?? []);
   const accepted = tap.newestAccepted && needleOf(tap.newestAccepted);
   const found = findBytes(cluster.servers, accepted ? [...needles, accepted] : needles);
   const problems = found

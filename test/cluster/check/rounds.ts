@@ -13,6 +13,7 @@ import { plannedFaults } from "./faults/all.js";
 import type { Fault } from "./faults/fault.js";
 import { Judge } from "./judge.js";
 import { Load, patient } from "./load.js";
+import { refusedOf } from "./refused.js";
 
 const WORKERS = 8;
 /** Milliseconds of load before the first fault of a round, and after the last. */
@@ -44,6 +45,8 @@ export interface CheckReport {
   acknowledged: number;
   records: number;
   epochs: number;
+  /** Number of records that the journal refused. */
+  refused: number;
   seconds: number;
   readonly problems: string[];
 }
@@ -80,7 +83,7 @@ class Rounds {
     this.#judge = new Judge(rig, this.#facts);
     this.#report = {
       ...{ seed: options.seed, rounds: 0, faults: {}, gaps: {}, answers: {} },
-      ...{ acknowledged: 0, records: 0, epochs: 0, seconds: 0, problems: [] },
+      ...{ acknowledged: 0, records: 0, epochs: 0, refused: 0, seconds: 0, problems: [] },
     };
   }
 
@@ -163,6 +166,7 @@ class Rounds {
     report.gaps[name] = Math.round(Math.max(report.gaps[name] ?? 0, this.#facts.longestGap));
     report.answers = Object.fromEntries(this.#load.answers);
     report.acknowledged = this.#facts.receipts.size;
+    report.refused = refusedOf(this.#rig.tap.proposals.values()).length;
     ({ records: report.records, epochs: report.epochs } = this.#judge);
   }
 }
