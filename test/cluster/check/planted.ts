@@ -68,9 +68,9 @@ export const CLUSTER_FAULTS: readonly ClusterFault[] = [
   },
   {
     name: "leads without having read to the end",
-    file: "engine/log/writer.js",
-    text: "if (!this.#parts.standing?.refusal) {",
-    replacement: "if (false) {",
+    file: "server/replication/replication.js",
+    text: "await log.follow();\n            await leadership.begin();",
+    replacement: "await leadership.begin();",
     shows: ["the leader is killed"],
     rounds: 3,
   },
