@@ -5,6 +5,7 @@
  */
 import type { JournalPosition } from "../store/position.js";
 import type { JournalRecord } from "./record.js";
+import type { RecordedChange } from "./rows.js";
 
 /** A record that a journal has decided, and its hash; zeros from a journal that keeps no records as bytes. */
 export interface Decided {
@@ -37,4 +38,20 @@ export interface Journal {
    * applies them. May be called again at any time, also after it failed.
    */
   tail(position: JournalPosition): AsyncIterable<Decided>;
+
+  /**
+   * The place in the journal of a log that was made otherwise, such as one that was restored from a backup. Absent from a
+   * journal that no log can be brought to.
+   * @param size number of its entries, at least 1
+   * @param digest of the newest one
+   * @throws CairnlogError `corrupt-log` for a log that is not the beginning of the journal's
+   */
+  placeOf?(size: number, digest: Uint8Array): Promise<PlaceInJournal>;
+}
+
+/** A place in a journal, and the rows of a log that stands there. */
+export interface PlaceInJournal {
+  readonly position: JournalPosition;
+  /** What the log is, and all of its private rows. */
+  readonly rows: readonly RecordedChange[];
 }

@@ -10,7 +10,7 @@ import type { RowChange, TileChange } from "../store/changeset.js";
 import type { Store } from "../store/contract.js";
 import { type JournalPosition, NO_HASH } from "../store/position.js";
 import { type DerivedTable, isPublic, PRIVATE_TABLES } from "../store/schema.js";
-import type { Decided, Journal } from "./journal.js";
+import type { Decided, Journal, PlaceInJournal } from "./journal.js";
 import { checkNext, type JournalRecord } from "./record.js";
 import type { RecordedChange } from "./rows.js";
 
@@ -91,6 +91,24 @@ export class Ledger {
       if (!isDecided && cause instanceof CairnlogError && cause.code === "storage-full") throw cause;
       throw new CairnlogError("storage-failed", "The data directory could not be written.", { cause });
     }
+    this.#position = position;
+  }
+
+  /**
+   * Has a log that was made without the journal stand at its place in it. The entries stay as they are.
+   * @throws CairnlogError `storage-failed`
+   */
+  async adopt({ position, rows }: PlaceInJournal, size: number): Promise<void> {
+    const after = this.#position.sequence;
+    const changes = {
+      after,
+      position,
+      firstIndex: size,
+      batch: null,
+      rows: [...this.#privateRows(), ...rows],
+      tiles: [],
+    };
+    await this.#store.commit(changes);
     this.#position = position;
   }
 

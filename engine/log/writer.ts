@@ -101,6 +101,7 @@ export class LogWriter extends LogView implements Executor {
   async follow(): Promise<void> {
     await this.#sequencer.settled();
     try {
+      await this.#applier.adopt();
       await this.#applier.catchUp((decided, made) => {
         this.#sequencer.forget();
         this.showDisk();

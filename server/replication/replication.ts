@@ -12,6 +12,7 @@ import { CairnlogError } from "../../engine/error.js";
 import { LEASE_MS, type PostgresJournal } from "../../engine/journal/postgres/journal.js";
 import type { Lead } from "../../engine/journal/postgres/statements.js";
 import type { LogWriter } from "../../engine/log/writer.js";
+import { isOutside } from "../../engine/store/position.js";
 import type { Logger } from "../http/observing/logger.js";
 import { Observation } from "./observation.js";
 import type { Role } from "./role.js";
@@ -84,7 +85,8 @@ export class Replication {
   #trouble: string | null = null;
   /** What is wrong for good: only an operator can mend it. */
   #isBarred = false;
-  #notBefore = 0;
+  /** The lead that this node gave away, or could not begin: others may take it first. */
+  #yielded = { epoch: -1, until: 0 };
   #leading = false;
   #isRetiring = false;
   #ending: Promise<void> = Promise.resolve();
@@ -126,7 +128,7 @@ export class Replication {
     this.#stop.abort();
     const { journal } = this.#parts;
     // Where PostgreSQL does not answer, what is under way stays unknown, and the lease ends by itself.
-    if (this.#leading) await Promise.race([this.#retire(), sleep(RETIRE_MS)]);
+    if (this.#leading) await Promise.race([this.#retire(), sleep(RETIRE_MS, undefined, { ref: false })]);
     journal.close();
     await this.#loops;
     await this.#ending;
@@ -166,7 +168,7 @@ export class Replication {
     const lead = await journal.look();
     this.#lead = lead;
     this.#observation.see(lead);
-    if (log.position.sequence < lead.acked || log.position.sequence > lead.sequence) await log.follow();
+    if (this.#mustFollow(lead)) await log.follow();
     checkSettings(log.row("meta", "log"), this.#parts.settings);
     const isBehind = log.position.sequence < lead.acked;
     // Without a sign of a leader, there may be a newer primary that this node does not see.
@@ -175,9 +177,16 @@ export class Replication {
     if (this.#mayLead(lead, isBehind)) await this.#takeLead(lead);
   }
 
-  #mayLead({ holder, wanted }: Lead, isBehind: boolean): boolean {
+  /** Whether there is something to apply, or this log does not belong behind the journal's records. */
+  #mustFollow({ acked, sequence }: Lead): boolean {
+    const { position } = this.#parts.log;
+    return position.sequence < acked || position.sequence > sequence || isOutside(position);
+  }
+
+  #mayLead({ epoch, holder, wanted }: Lead, isBehind: boolean): boolean {
     const { isFollower, nodeUrl } = this.#parts;
-    if (isFollower || this.#isBarred || performance.now() < this.#notBefore) return false;
+    if (isFollower || this.#isBarred) return false;
+    if (epoch <= this.#yielded.epoch && performance.now() < this.#yielded.until) return false;
     const unchanged = this.#observation.unchangedMs;
     if (isBehind && unchanged < LEASE_MS + BEHIND_MS) return false;
     // The lead was given back for a node, which takes it at once; others wait as if somebody had it.
@@ -195,7 +204,7 @@ export class Replication {
       await leadership.begin();
       if (!journal.isLeading) throw new CairnlogError("not-leader", "The lead was lost before it began.");
     } catch (error) {
-      this.#notBefore = performance.now() + COOL_DOWN_MS;
+      this.#yield(lead.epoch + 1);
       await leadership.end();
       await journal.release();
       throw error;
@@ -237,8 +246,12 @@ export class Replication {
 
   async #handOver(wanted: string): Promise<void> {
     this.#parts.logger.info({ wanted }, "the lead is given to another node");
-    this.#notBefore = performance.now() + COOL_DOWN_MS;
+    this.#yield(this.#parts.log.position.epoch);
     await this.#retire();
+  }
+
+  #yield(epoch: number): void {
+    this.#yielded = { epoch, until: performance.now() + COOL_DOWN_MS };
   }
 
   /** Answers what was accepted, and gives the lead back. */

@@ -16,7 +16,7 @@ import { CairnlogError } from "../../error.js";
 import { batchCount } from "../../store/batch.js";
 import type { JournalPosition } from "../../store/position.js";
 import type { LogMeta } from "../../store/rows.js";
-import type { Decided, Journal } from "../journal.js";
+import type { Decided, Journal, PlaceInJournal } from "../journal.js";
 import type { JournalRecord } from "../record.js";
 import { readLines } from "../rows.js";
 import { type Columns, columnsOf } from "./columns.js";
@@ -37,7 +37,7 @@ import {
   touch,
   want,
 } from "./statements.js";
-import { checkPlace, tailOf } from "./tail.js";
+import { checkPlace, placeIn, tailOf } from "./tail.js";
 import { parseTarget } from "./target.js";
 import { Writer } from "./writer.js";
 
@@ -52,6 +52,9 @@ const SHOWN_MS = 1_000;
 export const LEASE_MS = 1_800;
 /** Seconds for which private rows stay with the record that changed them. */
 const SWEEP_AFTER_S = 600;
+
+/** Nobody else makes the same. */
+const token = (): string => randomBytes(16).toString("hex");
 
 /** How a record is made sure of, besides the primary's word. */
 export type Verification = "standby" | "engine";
@@ -172,10 +175,10 @@ export class PostgresJournal implements Journal {
       const held = this.#held;
       if (!held || held.epoch !== record.epoch) throw notLeading();
       const started = performance.now();
-      await this.#append(columns, held);
-      held.sequence = columns.sequence;
+      const isCertain = await this.#append(columns, held);
       const written = performance.now();
-      if (!(await this.#isShown(columns))) await this.#resolve(columns, held);
+      if (!isCertain || !(await this.#isShown(columns))) await this.#resolve(columns, held);
+      held.sequence = columns.sequence;
       this.#heard = started;
       const ended = performance.now();
       this.observeAppend({ append: (ended - started) / 1000, readBack: (ended - written) / 1000 });
@@ -185,18 +188,16 @@ export class PostgresJournal implements Journal {
 
   /**
    * Has the primary take the record and its standbys acknowledge it.
+   * @returns false if it was sent more than once: a server may hold it from a try that did not count
    * @throws CairnlogError `not-leader` when another node has the lead; `storage-failed` when the server refuses the
    *   record for another reason, and nothing of it is there
    */
-  async #append(columns: Columns, held: Held): Promise<void> {
+  async #append(columns: Columns, held: Held): Promise<boolean> {
     const statement = append(columns, held.holder, held.sequence);
     let isUnknown = false;
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       const outcome = await this.#writer.run(statement);
-      if (outcome.kind === "done") {
-        if (outcome.rows[0]!.count === "1") return;
-        return this.#resolve(columns, held);
-      }
+      if (outcome.kind === "done") return !isUnknown && outcome.rows[0]!.count === "1";
       if (outcome.kind === "refused" && !isUnknown) throw refusedByServer(outcome.error);
       // No time turns this into a no: the record may be there, or on its way.
       isUnknown = true;
@@ -205,20 +206,22 @@ export class PostgresJournal implements Journal {
   }
 
   /**
-   * Finds out whether a record that the primary did not take anew is there already, from an earlier try. It counts only
-   * if the lead is still this node's and ends with it, a later commit is acknowledged, and a standby shows it.
+   * Finds out whether a record is there of which an earlier try may have been. It counts only if the lead is still this
+   * node's and ends with it, and a later commit is acknowledged and shown by a standby, which has everything before then. To
+   * show the record itself is not enough: an old primary that was attached without rewind may have it from another try.
    * @throws CairnlogError `not-leader`; the record may be in the journal then
    */
   async #resolve({ sequence, hash }: Pick<Columns, "sequence" | "hash">, held: Held): Promise<void> {
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
-      const outcome = await this.#writer.run(touch(held.epoch, held.holder, sequence));
+      const mark = token();
+      const outcome = await this.#writer.run(touch(held.epoch, held.holder, sequence, mark));
       if (outcome.kind === "done") {
         if (!outcome.rows.length) throw this.#lose();
         const found = await this.#writer.run(hashAt(sequence));
         if (found.kind === "done") {
           const [row] = found.rows;
           if (!row || !hash.equals(row.hash as Buffer)) throw this.#lose();
-          if (await this.#isShown({ sequence, hash })) return;
+          if (await this.#isMarked(mark)) return;
         }
       }
       await this.#pause(pause);
@@ -228,6 +231,11 @@ export class PostgresJournal implements Journal {
   async #isShown({ sequence, hash }: Pick<Columns, "sequence" | "hash">): Promise<boolean> {
     if (this.#options.verification === "engine") return true;
     return this.#servers.areShown(sequence, hash, SHOWN_MS);
+  }
+
+  async #isMarked(mark: string): Promise<boolean> {
+    if (this.#options.verification === "engine") return true;
+    return this.#servers.areMarked(mark, SHOWN_MS);
   }
 
   async #pause(milliseconds: number): Promise<void> {
@@ -257,7 +265,7 @@ export class PostgresJournal implements Journal {
    */
   takeLead(seen: Lead): Promise<boolean> {
     return this.#writer.alone(async () => {
-      const holder = randomBytes(16).toString("hex");
+      const holder = token();
       const { nodeUrl: url } = this.#options;
       const epoch = seen.epoch + 1;
       const row = { holder, url, at: new Date().toISOString() };
@@ -350,6 +358,10 @@ export class PostgresJournal implements Journal {
       upTo: this.#held?.sequence ?? lead.acked,
       isPublic: this.#options.isPublic ?? false,
     });
+  }
+
+  async placeOf(size: number, digest: Uint8Array): Promise<PlaceInJournal> {
+    return placeIn(this.#servers, await this.look(), size, digest);
   }
 
   /** Ends all connections. What is being proposed stays unknown. */

@@ -19,6 +19,7 @@ CREATE TABLE cairnlog.lead (
   acked bigint NOT NULL,
   swept bigint NOT NULL DEFAULT 0,
   beat bigint NOT NULL DEFAULT 0,
+  mark text,
   wanted text,
   checkpoint text
 ) WITH (fillfactor = 10);

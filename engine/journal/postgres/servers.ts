@@ -3,7 +3,7 @@
  * questions; whoever appends has another one. It belongs to the thread that opened it.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { Connection } from "./connection.js";
+import { Connection, type Statement } from "./connection.js";
 import { nameOf, type Place, type Target } from "./target.js";
 
 /** Milliseconds in which a server must answer a question of a few bytes. */
@@ -20,8 +20,9 @@ const IDENTIFY = {
 };
 const SHOWN = {
   name: "cairnlog-shown",
-  text: "SELECT hash FROM cairnlog.record WHERE sequence = $1 AND pg_is_in_recovery()",
+  text: "SELECT 1 FROM cairnlog.record WHERE sequence = $1 AND hash = $2 AND pg_is_in_recovery()",
 };
+const MARKED = { text: "SELECT 1 FROM cairnlog.lead WHERE mark = $1 AND pg_is_in_recovery()" };
 
 export type Role = "primary" | "standby" | "unreachable";
 
@@ -77,10 +78,9 @@ class Server {
     }
   }
 
-  /** Whether this standby shows the record: it has it on its disk then, because it replays what it has flushed. */
-  async shows(sequence: number, hash: Buffer): Promise<boolean> {
-    const [row] = await this.ask((connection) => connection.query({ ...SHOWN, values: [sequence] }, QUESTION_MS));
-    return row !== undefined && hash.equals(row.hash as Buffer);
+  /** Whether a question to this server has an answer with rows. */
+  async has(question: Statement): Promise<boolean> {
+    return (await this.ask((connection) => connection.query(question, QUESTION_MS))).length > 0;
   }
 
   close(): void {
@@ -146,17 +146,16 @@ export class Servers {
     const asked = this.#servers.map((server) => server.identify());
     const all = Promise.all(asked);
     // A server that stands still accepts connections and says nothing.
+    const first = Promise.any(asked.map((one, i) => one.then(() => this.#primaryAt(i))));
     await Promise.race([
       all,
-      Promise.any(asked.map((one, i) => one.then(() => this.#primaryAt(i)))).then(() => sleep(OTHERS_MS)),
+      first.then(
+        () => sleep(OTHERS_MS),
+        () => all,
+      ),
     ]);
     const found = this.#newestPrimary();
-    if (!found) {
-      await all;
-      const late = this.#newestPrimary();
-      if (!late) throw new Error(`no primary answers: ${this.statuses.map(described).join("; ")}`);
-      return this.#chosen(late);
-    }
+    if (!found) throw new Error(`no primary answers: ${this.statuses.map(described).join("; ")}`);
     return this.#chosen(found);
   }
 
@@ -177,10 +176,20 @@ export class Servers {
   }
 
   /**
-   * Whether a standby shows the record. Asks all that are free, and resolves with the first that does.
+   * Whether a standby shows the record: it has it on its disk then, because it replays what it has flushed.
    * @param milliseconds after which the answer is no
    */
-  async areShown(sequence: number, hash: Buffer, milliseconds: number): Promise<boolean> {
+  areShown(sequence: number, hash: Buffer, milliseconds: number): Promise<boolean> {
+    return this.#anyHas({ ...SHOWN, values: [sequence, hash] }, milliseconds);
+  }
+
+  /** Whether a standby shows the mark that the leader has made last, and so has everything before it. */
+  areMarked(mark: string, milliseconds: number): Promise<boolean> {
+    return this.#anyHas({ ...MARKED, values: [mark] }, milliseconds);
+  }
+
+  /** Asks all standbys that are free, and resolves with the first that has an answer with rows. */
+  async #anyHas(question: Statement, milliseconds: number): Promise<boolean> {
     const until = performance.now() + milliseconds;
     let isShown = false;
     const watch = async (server: Server) => {
@@ -191,7 +200,7 @@ export class Servers {
           continue;
         }
         // One that cannot be asked is asked again later: it may come back.
-        const answer = await server.shows(sequence, hash).catch(() => sleep(50, false));
+        const answer = await server.has(question).catch(() => sleep(50, false));
         if (answer) isShown = true;
       }
       if (!isShown) throw new Error("not shown");

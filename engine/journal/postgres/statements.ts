@@ -108,11 +108,11 @@ export const takeLead = (columns: Columns, seen: Lead, holder: string, url: stri
   values: [...inserted(columns), holder, url, columns.previous, seen.beat, seen.holder],
 });
 
-/** A change of nothing but the beat. When it is acknowledged, so is everything before it. */
-export const touch = (epoch: number, holder: string, sequence: number): Statement => ({
-  text: `UPDATE cairnlog.lead SET beat = beat + 1
+/** Leaves a mark that nobody has made before. Whoever has it has everything before it. */
+export const touch = (epoch: number, holder: string, sequence: number, mark: string): Statement => ({
+  text: `UPDATE cairnlog.lead SET beat = beat + 1, mark = $4::text
     WHERE epoch = $1::bigint AND holder = $2::text AND sequence = $3::bigint AND ${WAITS} RETURNING 1`,
-  values: [epoch, holder, sequence],
+  values: [epoch, holder, sequence, mark],
 });
 
 /** What a leader tells of itself between appends. It waits for no standby: what is lost of it is told again. */
@@ -150,6 +150,12 @@ export const sweep = (epoch: number, holder: string, seconds: number): Statement
   UPDATE cairnlog.lead SET swept = greatest(swept, (SELECT max(sequence) FROM gone))
   WHERE epoch = $1::bigint AND holder = $2::text AND EXISTS (SELECT FROM gone)`,
   values: [epoch, holder, seconds],
+});
+
+/** The record with the last batch that begins before an entry. */
+export const lastBefore = (size: number): Statement => ({
+  text: "SELECT sequence FROM cairnlog.record WHERE first_index < $1::bigint ORDER BY first_index DESC, sequence DESC LIMIT 1",
+  values: [size],
 });
 
 /** Records after one and up to another, in order, with all of their rows. Of what was swept, see the last field. */

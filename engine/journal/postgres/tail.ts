@@ -4,15 +4,27 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError } from "../../error.js";
-import { type JournalPosition, NO_HASH } from "../../store/position.js";
-import type { Decided } from "../journal.js";
+import { Batch } from "../../store/batch.js";
+import { isOutside, type JournalPosition } from "../../store/position.js";
+import { HASH } from "../../store/schema.js";
+import type { Decided, PlaceInJournal } from "../journal.js";
 import { recordOf } from "../record.js";
 import { type RecordedChange, readLines, readRowLine } from "../rows.js";
 import type { Connection } from "./connection.js";
 import { bigintOf, type CopyRow } from "./copy.js";
 import { unreachable } from "./faults.js";
 import type { Servers } from "./servers.js";
-import { hashAt, LEAD, type Lead, leadOf, privateRowsText, recordsText, windowEnd } from "./statements.js";
+import {
+  GENESIS,
+  hashAt,
+  LEAD,
+  type Lead,
+  lastBefore,
+  leadOf,
+  privateRowsText,
+  recordsText,
+  windowEnd,
+} from "./statements.js";
 
 /** Bytes of records that are in memory at a time; one record may be larger. */
 const WINDOW_BYTES = 16 * 2 ** 20;
@@ -72,7 +84,7 @@ const rowsOf = (row: CopyRow, isStripped: boolean): RecordedChange[] =>
 export async function checkPlace(servers: Servers, position: JournalPosition, lead: Lead): Promise<void> {
   const { sequence, hash } = position;
   if (sequence === 0) return;
-  if (Buffer.compare(hash, NO_HASH) === 0)
+  if (isOutside(position))
     throw new CairnlogError("corrupt-log", "The log in this data directory was written without the journal.");
   const advice =
     "It must never lead. If PostgreSQL lost records, bring them back; otherwise give this node an empty data directory.";
@@ -87,6 +99,27 @@ export async function checkPlace(servers: Servers, position: JournalPosition, le
       "corrupt-log",
       `This node has another history than the journal: record ${sequence} is not the same. ${advice}`,
     );
+}
+
+/** See `Journal.placeOf`. */
+export async function placeIn(servers: Servers, lead: Lead, size: number, digest: Uint8Array): Promise<PlaceInJournal> {
+  return asked(servers, async (connection) => {
+    const [at] = await connection.query(lastBefore(size), QUESTION_MS);
+    const sequence = Number(at?.sequence ?? 0);
+    const [row] = sequence ? await connection.copy(recordsText(sequence - 1, sequence, true), COPY_MS) : [];
+    const found = row && recordOf(row[1]!, [], false);
+    const batch = found?.record.batch && new Batch(found.record.firstIndex, found.record.batch);
+    const isHere = batch && batch.firstIndex + batch.count === size && batch.digests.subarray(-HASH).equals(digest);
+    if (!isHere || sequence > lead.acked)
+      throw new CairnlogError(
+        "corrupt-log",
+        `The log in this data directory was written without the journal, and its ${size} entries are not a beginning of the journal's. Give this node an empty data directory.`,
+      );
+    const kept = await readPrivateRows(connection, lead.acked, sequence);
+    const [first] = await connection.query(GENESIS, QUESTION_MS);
+    const meta = readLines((first?.rows ?? "") as string).filter(({ table }) => table === "meta");
+    return { position: { sequence, epoch: found!.record.epoch, hash: found!.hash }, rows: [...meta, ...kept.rows] };
+  });
 }
 
 async function asked<T>(servers: Servers, question: (connection: Connection) => Promise<T>): Promise<T> {
@@ -112,15 +145,16 @@ async function readWindow(
 }
 
 /**
- * Every private row that no record after the swept ones has changed; those that later records have changed come with
+ * Every private row that no record after the swept ones, or after `place`, has changed; those that later records have changed come with
  * these. Where a record that is not decided has changed a row, its value before is not there any more, so this waits until
  * all that was read is decided.
  */
-async function readPrivateRows(connection: Connection, upTo: number): Promise<Kept> {
+async function readPrivateRows(connection: Connection, upTo: number, place?: number): Promise<Kept> {
   await connection.query({ text: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" }, QUESTION_MS);
   const [row] = await connection.query(LEAD, QUESTION_MS);
   const { sequence, swept } = leadOf(row!);
-  const lines = await connection.copy(privateRowsText(swept), COPY_MS);
+  const end = place ?? swept;
+  const lines = await connection.copy(privateRowsText(end), COPY_MS);
   await connection.query({ text: "COMMIT" }, QUESTION_MS);
   const until = performance.now() + DECIDED_MS;
   for (let decided = upTo; decided < sequence; ) {
@@ -130,5 +164,5 @@ async function readPrivateRows(connection: Connection, upTo: number): Promise<Ke
     const [newer] = await connection.query(LEAD, QUESTION_MS);
     decided = leadOf(newer!).acked;
   }
-  return { upTo: swept, rows: lines.map(([line]) => readRowLine(line!.toString("utf8"))) };
+  return { upTo: end, rows: lines.map(([line]) => readRowLine(line!.toString("utf8"))) };
 }

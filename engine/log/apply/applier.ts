@@ -13,7 +13,7 @@ import type { RecordedChange } from "../../journal/rows.js";
 import { Layer } from "../../store/changeset.js";
 import type { Store } from "../../store/contract.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
-import type { JournalPosition } from "../../store/position.js";
+import { isOutside, type JournalPosition } from "../../store/position.js";
 import type { Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
 import type { LogMeta, SignedHeadRow } from "../../store/rows.js";
@@ -105,6 +105,18 @@ export class Applier {
       applied(decided, await this.apply(decided));
       await this.relieved();
     }
+  }
+
+  /**
+   * Brings a log that was made without the journal to its place in it: one that was restored, for example.
+   * @throws CairnlogError `corrupt-log` for a log that is not the beginning of the journal's; `storage-failed`
+   */
+  async adopt(): Promise<void> {
+    const { journal } = this.#parts;
+    const { size, lastHash } = this.frontier;
+    if (!isOutside(this.position) || !journal.placeOf || lastHash === null) return;
+    await this.#ledger.adopt(await journal.placeOf(size, Buffer.from(lastHash, "hex")), size);
+    this.restore();
   }
 
   /** The newest record on disk. */

@@ -3,9 +3,13 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { backUp } from "#cairnlog/engine/log/history/backup.js";
+import { restore } from "#cairnlog/engine/log/history/restore.js";
+import { noProjection } from "#cairnlog/engine/log/write/projection.js";
 import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
+import { openTestLog, temporaryFolder, testOperator, testPool } from "../../log/harness.js";
 import { runIn } from "../../log/inline.js";
-import { newJournal, Node } from "./node.js";
+import { Node, newJournal } from "./node.js";
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -29,7 +33,10 @@ test("a node that comes late, or comes back late, has exactly the rows that ther
   await put(leader, "grace", "2");
   await leader.beat();
   await late.log.follow();
-  expect(rowsOf(late)).toEqual([["ada", "1"], ["grace", "2"]]);
+  expect(rowsOf(late)).toEqual([
+    ["ada", "1"],
+    ["grace", "2"],
+  ]);
   await put(leader, "ada", undefined);
   await put(leader, "grace", "3");
   await leader.beat();
@@ -41,7 +48,10 @@ test("a node that comes late, or comes back late, has exactly the rows that ther
   const empty = await Node.open(url);
   for (const node of [late, empty]) {
     await node.log.follow();
-    expect(rowsOf(node)).toEqual([["alan", "4"], ["grace", "3"]]);
+    expect(rowsOf(node)).toEqual([
+      ["alan", "4"],
+      ["grace", "3"],
+    ]);
     expect(node.log.position).toEqual(leader.log.position);
     expect(node.log.size).toBe(leader.log.size);
     expect(await node.log.verify()).toMatchObject({ valid: true });
@@ -77,7 +87,9 @@ test("of a record that was refused no byte is in WAL or heap", async () => {
   await cluster.primary.query("CHECKPOINT");
   const found = (text: string) =>
     cluster.servers.some(({ dataDir }) =>
-      ["pg_wal", "base"].some((folder) => filesBelow(join(dataDir, folder)).some((file) => readFileSync(file).includes(text))),
+      ["pg_wal", "base"].some((folder) =>
+        filesBelow(join(dataDir, folder)).some((file) => readFileSync(file).includes(text)),
+      ),
     );
   // What is kept is found, so the search can find it.
   expect(found("kept-by-everybody")).toBe(true);
@@ -91,9 +103,49 @@ function filesBelow(folder: string): string[] {
     .map(({ parentPath, path, name }) => join(parentPath ?? path, name));
 }
 
+test("a node may begin with a log that was restored from a backup", async () => {
+  const url = await newJournal(cluster);
+  const leader = await Node.open(url);
+  await leader.lead();
+  await put(leader, "ada", "1");
+  await put(leader, "grace", "2");
+  const [to, data] = [temporaryFolder(), temporaryFolder()];
+  await backUp({ path: leader.path, to, operatorKey: testOperator.public.pem });
+  await put(leader, "grace", undefined);
+  await put(leader, "alan", "3");
+  await leader.beat();
+  await restore({
+    from: to,
+    path: join(data, "log"),
+    projection: noProjection,
+    pool: testPool,
+    published: [],
+    mayFork: true,
+  });
+  const restored = await Node.open(url, join(data, "log"));
+  expect(restored.log.size).toBe(2);
+  await restored.log.follow();
+  expect(rowsOf(restored)).toEqual([
+    ["ada", "1"],
+    ["alan", "3"],
+  ]);
+  expect([restored.log.size, restored.log.position]).toEqual([4, leader.log.position]);
+  expect(await restored.log.verify()).toMatchObject({ valid: true });
+  await restored.lead();
+  await put(restored, "barbara", "4");
+  // A log of others has no place here.
+  const other = await openTestLog();
+  await other.log.append({ event_type: "note", payload: { of: "somebody else" } });
+  await other.log.close();
+  const stranger = await Node.open(url, other.path);
+  await expect(stranger.log.follow()).rejects.toMatchObject({ code: "corrupt-log" });
+});
+
 test("roles: a public follower may read records, and no private row", async () => {
   for (const role of ["leader", "candidate", "public"])
-    await cluster.primary.query(`CREATE ROLE cairnlog_${role} NOLOGIN; CREATE ROLE login_${role} LOGIN IN ROLE cairnlog_${role}`);
+    await cluster.primary.query(
+      `CREATE ROLE cairnlog_${role} NOLOGIN; CREATE ROLE login_${role} LOGIN IN ROLE cairnlog_${role}`,
+    );
   const url = await newJournal(cluster);
   const as = (role: string) => url.replace("postgres@", `login_${role}@`);
   const leader = await Node.open(as("leader"));
@@ -110,9 +162,13 @@ test("roles: a public follower may read records, and no private row", async () =
   expect(await reader.log.verify()).toMatchObject({ valid: true });
   const database = databaseOf(url);
   const psql = (sql: string) =>
-    execFileSync("psql", ["-h", "127.0.0.1", "-p", `${cluster.primary.port}`, "-U", "login_public", "-d", database, "-c", sql], {
-      stdio: "pipe",
-    });
+    execFileSync(
+      "psql",
+      ["-h", "127.0.0.1", "-p", `${cluster.primary.port}`, "-U", "login_public", "-d", database, "-c", sql],
+      {
+        stdio: "pipe",
+      },
+    );
   for (const table of ["private_row", "private_change"])
     expect(() => psql(`SELECT * FROM cairnlog.${table}`)).toThrow(/permission denied/);
   expect(() => psql("UPDATE cairnlog.lead SET epoch = 9")).toThrow(/permission denied/);

@@ -44,6 +44,7 @@ const ENGINE: Readonly<Record<ErrorCode, number>> = {
   "signer-unavailable": 503,
   "storage-failed": 503,
   "storage-full": 503,
+  "not-leader": 503,
   "worker-failed": 503,
 };
 const HTTP: Readonly<Record<HttpError["code"], number>> = {
@@ -55,6 +56,7 @@ const HTTP: Readonly<Record<HttpError["code"], number>> = {
   "request-timeout": 408,
   "rate-limited": 429,
   "internal-error": 500,
+  "not-leader": 503,
   "not-ready": 503,
 };
 const TITLES: Readonly<Record<number, string>> = {

@@ -22,11 +22,7 @@ export class Nodes {
   constructor(url: string, environment: Record<string, string> = {}) {
     this.#url = url;
     this.#environment = environment;
-    writeFileSync(
-      join(this.folder, "operator.pem"),
-      generatePrivateKey("ed25519"),
-      { mode: 0o600 },
-    );
+    writeFileSync(join(this.folder, "operator.pem"), generatePrivateKey("ed25519"), { mode: 0o600 });
   }
 
   dataOf(name: string): string {
