@@ -31,6 +31,9 @@ import {
   networks,
   onOff,
   optionalPath,
+  optionalUrl,
+  replicationUrl,
+  replicationVerify,
   signerAddress,
   socketAddress,
   transportName,
@@ -48,8 +51,7 @@ const MAX_REQUEST_TIMEOUT_S = 3_600;
 const MAX_CONNECTIONS = 1_000_000;
 const MAX_SIGNER_TIMEOUT_S = 300;
 const MAX_CHECKPOINT_INTERVAL_S = 86_400;
-/** Characters. */
-const MAX_INTRODUCTION = 300;
+const MAX_LAG_S = 7 * 86_400;
 
 /** Each may add 10 kB to a proof. */
 const MAX_CALENDARS = 8;
@@ -70,6 +72,11 @@ const rateLimit = (limit: LimitName): Setting<number> => ({
   fallback: `${LIMITS[limit].requests}`,
   about: `requests an address may make in ${LIMITS[limit].seconds} seconds: ${LIMITS[limit].about}`,
   ...integer(1, MAX_COUNT),
+});
+
+const introduction = (name: string, what: string): Setting<string | null> => ({
+  ...{ name, fallback: "", fallbackShown: "none", about: `${what}, as the page at / introduces it` },
+  ...line(300),
 });
 
 export const TABLE = {
@@ -129,6 +136,34 @@ export const TABLE = {
     fallback: `${DEFAULT_SIGNER_DEADLINE_MS / 1000}`,
     about: "seconds in which that process must sign a batch of up to 512 heads",
     ...integer(1, MAX_SIGNER_TIMEOUT_S),
+  },
+  replication: {
+    name: "SERVICE_REPLICATION",
+    fallback: "",
+    fallbackShown: "none: this machine alone keeps the log",
+    about:
+      "postgres://user:password@host:port,host:port/database of the PostgreSQL servers through which several nodes keep the log",
+    ...replicationUrl,
+  },
+  replicationVerify: {
+    name: "SERVICE_REPLICATION_VERIFY",
+    fallback: "standby",
+    about:
+      "standby: a standby must show every record before it counts; engine: PostgreSQL's word is enough, where no standby can be read",
+    ...replicationVerify,
+  },
+  nodeUrl: {
+    name: "SERVICE_NODE_URL",
+    fallback: "",
+    fallbackShown: "none",
+    about: "address at which clients reach this node of a replicated log; others send writers there while it leads",
+    ...optionalUrl,
+  },
+  replicationMaxLagSeconds: {
+    name: "SERVICE_REPLICATION_MAX_LAG_S",
+    fallback: "60",
+    about: "seconds for which a node answers reads without news of the replicated log; beyond, it refuses them",
+    ...integer(1, MAX_LAG_S),
   },
   logName: {
     name: "SERVICE_LOG_NAME",
@@ -305,20 +340,8 @@ export const TABLE = {
     about: "on or off; off does not serve the page at / that shows the log",
     ...onOff,
   },
-  operatorName: {
-    name: "SERVICE_OPERATOR_NAME",
-    fallback: "",
-    fallbackShown: "none",
-    about: "who runs the log, as the page at / introduces it",
-    ...line(MAX_INTRODUCTION),
-  },
-  logDescription: {
-    name: "SERVICE_LOG_DESCRIPTION",
-    fallback: "",
-    fallbackShown: "none",
-    about: "what the log is for, in a sentence, as the page at / introduces it",
-    ...line(MAX_INTRODUCTION),
-  },
+  operatorName: introduction("SERVICE_OPERATOR_NAME", "who runs the log"),
+  logDescription: introduction("SERVICE_LOG_DESCRIPTION", "what the log is for, in a sentence"),
   transport: {
     name: "SERVICE_TRANSPORT",
     fallback: "",

@@ -48,7 +48,7 @@ function keptTerm(kind: PostingKind, text: string, normal: (text: string) => str
   return recent && text.length <= MAX_KEPT_CHARACTERS ? recent.get(text, make) : make();
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that are one byte each
+/** Of these characters each is one byte. */
 const ASCII = /^[\0-\x7f]*$/;
 
 const DIGITS = Int8Array.from({ length: 128 }, (_, code) => Number.parseInt(String.fromCharCode(code), 16) || 0);

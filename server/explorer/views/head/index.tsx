@@ -6,6 +6,7 @@ import { useCell } from "../../state/cell.js";
 import { failure, lastVisit, sight } from "../../state/watching.js";
 import { ActivityCard } from "./ActivityCard.js";
 import { AnchoringCard } from "./AnchoringCard.js";
+import { CheckpointCard } from "./CheckpointCard.js";
 import { HeadCard } from "./HeadCard.js";
 import { Introduction } from "./Introduction.js";
 import { OperatorCard } from "./OperatorCard.js";
@@ -47,6 +48,7 @@ export default function HeadView() {
         <OperatorCard />
         <AnchoringCard isEmpty={head === null} />
       </div>
+      <CheckpointCard lookedAt={seen.status === "proven" ? seen.at : 0} />
     </div>
   );
 }

@@ -8,6 +8,7 @@ import { type Route, route } from "../../route.js";
 import type { Services } from "../../services.js";
 import { Answer } from "../../transport/answer.js";
 import type { ChosenTransport } from "../../transport/choose.js";
+import { described } from "./node.js";
 
 /** A warning at the start and in `/readyz` as long as no hardware roots are set. */
 export const DECLARATIONS_BELIEVED =
@@ -64,7 +65,7 @@ export const livenessRoute = (readiness: Services["readiness"]): Route =>
 /** What is for the operator, and may have an address of its own: `GET /readyz`, `/metrics`. */
 export function operationRoutes(
   { credentials }: Pick<Served, "credentials">,
-  { readiness, metrics, tlog }: Pick<Services, "readiness" | "metrics" | "tlog">,
+  { readiness, metrics, tlog, replication }: Pick<Services, "readiness" | "metrics" | "tlog" | "replication">,
   { transport, whyNotUws }: ChosenTransport,
 ): Route[] {
   return [
@@ -78,9 +79,10 @@ export function operationRoutes(
         const warnings = [...(await readiness.check())];
         if (credentials.believesDeclarations) warnings.push(DECLARATIONS_BELIEVED);
         if (whyNotUws !== null) warnings.push(UWS_DOES_NOT_LOAD);
-        const { vkey } = tlog;
-        const witnesses = (await tlog.witnesses()).map(({ name, treeSize, time, isLate, trouble }) => ({
+        const own = tlog.vkey;
+        const witnesses = (await tlog.witnesses()).map(({ name, vkey, treeSize, time, isLate, trouble }) => ({
           name,
+          vkey,
           tree_size: treeSize,
           cosigned_at: time,
           late: isLate,
@@ -89,7 +91,8 @@ export function operationRoutes(
         return {
           status: "ok",
           transport: transport.name,
-          ...(vkey === null ? {} : { vkey }),
+          ...(own === null ? {} : { vkey: own }),
+          ...(replication ? { replication: described(await replication.status()) } : {}),
           ...(witnesses.length ? { witnesses } : {}),
           ...(warnings.length ? { warnings } : {}),
         } as const;
