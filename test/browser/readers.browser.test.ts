@@ -53,7 +53,7 @@ test("rows and pages of entries say who did what to what, with the keys they mea
   await rows.nth(2).getByRole("link").click();
   const content = page.getByRole("region", { name: "What it says" });
   await content.getByText("attested README.md as author").waitFor();
-  await content.getByText("I wrote it.").waitFor();
+  await content.getByText("I wrote it.", { exact: true }).waitFor();
   await content.getByText("Names are self-declared").waitFor();
   await content.getByRole("link", { name: `Ada Lovelace ${digits(first)}` }).waitFor();
   expect(await content.getByLabel("Content as JSON").isVisible()).toBe(false);
@@ -67,7 +67,7 @@ test("only the service's own predicates have their badges; others show their hos
   const page = await reader.open(service.url, "#/entries?title=readme");
   const badges = page.locator(".entry .badge");
   await badges.nth(2).waitFor();
-  expect(await badges.allInnerTexts()).toEqual(["predicates.example.org.evil.example", "evil.example", "Authorship"]);
+  expect(await badges.allInnerTexts()).toEqual(["…cates.example.org.evil.example", "evil.example", "Authorship"]);
   expect(await page.getByText("as author").count()).toBe(1);
   await reader.leave();
 });
@@ -82,7 +82,11 @@ test("two keys of one name are told apart, in lists and on their pages", async (
   await page.goto(`${service.url}/#/keys/${second}`);
   await page.getByText("Self-declared name: nobody has checked who holds this key.").waitFor();
   const others = page.getByRole("region", { name: "Other keys have this name" });
-  await others.getByRole("button", { name: `Copy fingerprint of Ada Lovelace` }).waitFor();
+  await others
+    .getByRole("button", {
+      name: `Copy fingerprint of Ada Lovelace ${first.slice("sha256:".length, "sha256:".length + 6)}`,
+    })
+    .waitFor();
   await expectReadable(page);
   await reader.leave();
 });
