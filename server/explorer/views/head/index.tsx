@@ -48,7 +48,8 @@ export default function HeadView() {
         <OperatorCard />
         <AnchoringCard isEmpty={head === null} />
       </div>
-      <CheckpointCard lookedAt={seen.status === "proven" ? seen.at : 0} />
+      {/* During an alarm without a head that can be trusted, nothing is shown as verified. */}
+      {!(raised && seen.status === "looking") && <CheckpointCard lookedAt={seen.status === "proven" ? seen.at : 0} />}
     </div>
   );
 }
