@@ -25,6 +25,7 @@ import {
   httpsUrl,
   integer,
   type Kind,
+  line,
   logLevel,
   logName,
   networks,
@@ -51,6 +52,8 @@ const MAX_CONNECTIONS = 1_000_000;
 const MAX_SIGNER_TIMEOUT_S = 300;
 const MAX_CHECKPOINT_INTERVAL_S = 86_400;
 const MAX_LAG_S = 7 * 86_400;
+/** Characters. */
+const MAX_INTRODUCTION = 300;
 
 /** Each may add 10 kB to a proof. */
 const MAX_CALENDARS = 8;
@@ -333,6 +336,20 @@ export const TABLE = {
     fallback: "on",
     about: "on or off; off does not serve the page at / that shows the log",
     ...onOff,
+  },
+  operatorName: {
+    name: "SERVICE_OPERATOR_NAME",
+    fallback: "",
+    fallbackShown: "none",
+    about: "who runs the log, as the page at / introduces it",
+    ...line(MAX_INTRODUCTION),
+  },
+  logDescription: {
+    name: "SERVICE_LOG_DESCRIPTION",
+    fallback: "",
+    fallbackShown: "none",
+    about: "what the log is for, in a sentence, as the page at / introduces it",
+    ...line(MAX_INTRODUCTION),
   },
   transport: {
     name: "SERVICE_TRANSPORT",

@@ -152,7 +152,7 @@ describe("one key", () => {
     await region(page, "Endorsements issued").getByText("human attestation", { exact: true }).last().waitFor();
     await region(page, "Endorsements issued").getByRole("link", { name: "Grace Hopper" }).waitFor();
     await region(page, "Attestations and other entries").getByText("Notes on the engine").waitFor();
-    await region(page, "Alerts").getByText("Nobody has filed an alert").waitFor();
+    await region(page, "Trust").getByText("No alerts").waitFor();
     await region(page, "Endorsements issued").getByLabel("Status").selectOption("withdrawn");
     await region(page, "Endorsements issued").getByText("No endorsement matches.").waitFor();
     await reader.leave();

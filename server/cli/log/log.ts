@@ -11,6 +11,7 @@ const OPTIONS = {
   ...READING_OPTIONS,
   "event-type": { type: "string" },
   tags: { type: "string" },
+  title: { type: "string" },
   fingerprint: { type: "string" },
   limit: { type: "string", default: "50" },
   "tree-size": { type: "string" },
@@ -45,8 +46,8 @@ cairnlog log consistency FROM TO --server URL [options]
 cairnlog log checkpoint --server URL [options]
 cairnlog log verify --server URL [options]
 
-show proves that the entries lie in the tree of the newest signed head; search lists entries, oldest first, that a
-hash or fingerprint beginning with TERM occurs in, and checks their hashes; proof prints the inclusion proof of a
+show proves that the entries lie in the tree of the newest signed head; search lists entries, oldest first, by the
+beginning of a hash or fingerprint (TERM) or by titles, and checks their hashes; proof prints the inclusion proof of a
 leaf (counted from 0), checked; tail proves and prints the newest entries, and with --follow those that come; head
 prints the newest signed head, consistency the proof that the tree of FROM leaves is the beginning of that of TO,
 checkpoint the newest head as a signed note, each checked. verify has the service verify its whole log, which is its word.
@@ -56,6 +57,7 @@ Every head must be signed by the operator key and consistent with the last one s
 Options:
   --event-type TYPES       search: these types only, separated by commas
   --tags TAGS              search: entries with all these tags, separated by commas
+  --title WORDS            search: a document's title or a key's name has words that begin so, in any order
   --fingerprint FP         search: entries that name this key, instead of TERM
   --limit COUNT            search: at most so many entries (default: 50)
   --tree-size SIZE         proof: under the head of an earlier size; head: that one
@@ -90,14 +92,15 @@ function show(positionals: readonly string[], values: Values): (client: Client) 
 
 function search(positionals: readonly string[], values: Values): (client: Client) => Promise<void> {
   const [term, more] = positionals;
-  const { fingerprint, tags, "event-type": eventType } = values;
+  const { fingerprint, tags, title, "event-type": eventType } = values;
   if (more !== undefined) throw new UsageError(`${more} is one argument too many`);
-  if (fingerprint !== undefined && [term, tags, eventType].some((value) => value !== undefined))
+  if (fingerprint !== undefined && [term, tags, title, eventType].some((value) => value !== undefined))
     throw new UsageError("--fingerprint goes with no other filter");
   const limit = readNumber(values.limit, "--limit");
   const filter = {
     ...(term === undefined ? {} : { search: term }),
     ...(tags === undefined ? {} : { tags }),
+    ...(title === undefined ? {} : { title }),
     ...(eventType === undefined ? {} : { event_type: eventType }),
   };
   return async (client) => {

@@ -1,4 +1,4 @@
-/** `cairnlog operator`: hands a log from its operator key to the next one. */
+/** `cairnlog operator`: hands a log from its operator key to the next one, and what else takes that key itself. */
 import { existsSync } from "node:fs";
 import { type OperatorKey, operatorKey } from "../../../engine/crypto/keys/operator-key.js";
 import { type SocketSigner, signerAt } from "../../../engine/crypto/signer/socket-signer.js";
@@ -6,6 +6,7 @@ import { CairnlogError } from "../../../engine/error.js";
 import { openLog } from "../../../engine/log/log.js";
 import { type Rotated, rotateOperatorKey } from "../../../engine/log/operator/rotate.js";
 import { PublishedHead } from "../../../engine/log/published.js";
+import { readOnlyToken } from "../../../engine/registry/access/session-token.js";
 import { projection } from "../../../engine/registry/projection.js";
 import {
   failurePath,
@@ -15,7 +16,7 @@ import {
   type Settings,
 } from "../../settings.js";
 import { printable, printableJson } from "../terminal/printable.js";
-import { chosen, none, readArguments, required, type Subcommand } from "../usage.js";
+import { chosen, none, readArguments, required, type Subcommand, UsageError } from "../usage.js";
 import { existingLog } from "./data-directory.js";
 import { settingsOf } from "./environment.js";
 import { putInPlace, readPrivateKey } from "./keys/operator-files.js";
@@ -24,16 +25,22 @@ import { vkeyOf } from "./keys/vkey.js";
 const OPTIONS = {
   to: { type: "string" },
   data: { type: "string" },
+  "read-only": { type: "boolean", default: false },
+  hours: { type: "string", default: "24" },
   json: { type: "boolean", default: false },
 } as const;
 
 type Values = ReturnType<typeof readArguments<typeof OPTIONS>>["values"];
 
-const ACTIONS: Readonly<Record<string, (values: Values) => Promise<number>>> = { rotate, vkey };
+const ACTIONS: Readonly<Record<string, (values: Values) => Promise<number>>> = { rotate, vkey, token };
+
+/** A month: such a token cannot be taken back before it expires. */
+const MAX_HOURS = 720;
 
 export const operator: Subcommand = {
   help: `cairnlog operator rotate --to NEW.pem [--data DIR] [--json]
 cairnlog operator vkey [--data DIR] [--json]
+cairnlog operator token --read-only [--hours N] [--data DIR] [--json]
 
 rotate hands the log over to the operator key in NEW.pem. An entry that both keys sign says that the present key speaks for the
 entries so far and the new one for everything from that entry on. Clients and monitors that pinned a key of the log follow
@@ -48,12 +55,18 @@ witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, i
 
 vkey prints the verifier key of the checkpoints at /tlog/ (c2sp.org/signed-note).
 
+token prints a session token for the operator's page of the explorer (or an Authorization: Bearer header), so that no browser
+needs the operator key. It reads what only the operator may read and can change nothing. The service need not be asked: the key
+signs the token here. It cannot be taken back before it expires, except by rotating the operator key.
+
 Options:
   --to NEW.pem  the new private key, without a passphrase (cairnlog keygen makes one); or unix:/path of the socket of a
                 signer that holds it
   --data DIR    data directory (default: SERVICE_DATA_DIR, else ./data); the present key is SERVICE_OPERATOR_KEY,
                 SERVICE_SIGNER or operator.pem there
-  --json        print what was done, or the key, as one line of JSON
+  --read-only   token: one that can only read; there is no other kind here, sign in for that (cairnlog login)
+  --hours N     token: hours for which it is good, 1 to 720 (default: 24)
+  --json        print what was done, or the key or the token, as one line of JSON
 
 Exit codes: 0 handed over, or printed; 1 refused or failed; 2 the command or a setting was not understood.
 
@@ -101,6 +114,27 @@ async function vkey(values: Values): Promise<number> {
   const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
   const key = await vkeyOf(settingsOf(environment));
   console.log(values.json ? printableJson({ vkey: key }) : printable(key));
+  return 0;
+}
+
+async function token(values: Values): Promise<number> {
+  none(values.to === undefined ? [] : ["--to"]);
+  if (!values["read-only"]) throw new UsageError("--read-only is missing: tokens that can write come from a sign-in");
+  const hours = Number(values.hours);
+  if (!Number.isInteger(hours) || hours < 1 || hours > MAX_HOURS)
+    throw new UsageError(`--hours must be a whole number from 1 to ${MAX_HOURS}`);
+  const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
+  const settings = settingsOf(environment);
+  const signers: SocketSigner[] = [];
+  try {
+    const key = await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers);
+    const now = Math.floor(Date.now() / 1000);
+    const made = await readOnlyToken(key, now, now + hours * 3600);
+    const expires_at = new Date((now + hours * 3600) * 1000).toISOString();
+    console.log(values.json ? printableJson({ token: made, expires_at, fingerprint: key.fingerprint }) : made);
+  } finally {
+    for (const signer of signers) await signer.close();
+  }
   return 0;
 }
 
