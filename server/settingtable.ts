@@ -52,8 +52,6 @@ const MAX_CONNECTIONS = 1_000_000;
 const MAX_SIGNER_TIMEOUT_S = 300;
 const MAX_CHECKPOINT_INTERVAL_S = 86_400;
 const MAX_LAG_S = 7 * 86_400;
-/** Characters. */
-const MAX_INTRODUCTION = 300;
 
 /** Each may add 10 kB to a proof. */
 const MAX_CALENDARS = 8;
@@ -74,6 +72,11 @@ const rateLimit = (limit: LimitName): Setting<number> => ({
   fallback: `${LIMITS[limit].requests}`,
   about: `requests an address may make in ${LIMITS[limit].seconds} seconds: ${LIMITS[limit].about}`,
   ...integer(1, MAX_COUNT),
+});
+
+const introduction = (name: string, what: string): Setting<string | null> => ({
+  ...{ name, fallback: "", fallbackShown: "none", about: `${what}, as the page at / introduces it` },
+  ...line(300),
 });
 
 export const TABLE = {
@@ -337,20 +340,8 @@ export const TABLE = {
     about: "on or off; off does not serve the page at / that shows the log",
     ...onOff,
   },
-  operatorName: {
-    name: "SERVICE_OPERATOR_NAME",
-    fallback: "",
-    fallbackShown: "none",
-    about: "who runs the log, as the page at / introduces it",
-    ...line(MAX_INTRODUCTION),
-  },
-  logDescription: {
-    name: "SERVICE_LOG_DESCRIPTION",
-    fallback: "",
-    fallbackShown: "none",
-    about: "what the log is for, in a sentence, as the page at / introduces it",
-    ...line(MAX_INTRODUCTION),
-  },
+  operatorName: introduction("SERVICE_OPERATOR_NAME", "who runs the log"),
+  logDescription: introduction("SERVICE_LOG_DESCRIPTION", "what the log is for, in a sentence"),
   transport: {
     name: "SERVICE_TRANSPORT",
     fallback: "",

@@ -17,7 +17,11 @@ const PLAIN = /^[\x20-\x7e]*$/;
 const PLAIN_WORD = /[a-z0-9]+/g;
 
 /** The words of a text in the form in which they are compared. In a script without spaces, a word begins at each character. */
-function* wordsIn(text: string): Iterable<string> {
+function wordsIn(text: string): Iterable<string> {
+  return PLAIN.test(text) ? parts(text) : beginnings(text);
+}
+
+function* beginnings(text: string): Iterable<string> {
   for (const part of parts(text)) {
     if (!IS_UNSPACED.test(part)) yield part;
     else for (let at = 0; at < part.length; at += part.codePointAt(at)! > 0xffff ? 2 : 1) yield part.slice(at);

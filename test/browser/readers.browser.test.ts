@@ -21,9 +21,9 @@ beforeAll(async () => {
   await ada.client.keys.register({ pseudonym: "Ada Lovelace" });
   await other.client.keys.register({ pseudonym: "ADA  Lovelace" });
   const content_hash = "ab".repeat(32);
-  await ada.client.attest({ title: "README.md", content_hash, intent: "I wrote it.", tags: ["docs"] });
+  await ada.client.attest({ title: "README.md", content_hash, tags: ["docs"] }, { intent: "I wrote it." });
   const types = ["https://evil.example/authorship/v1", `${BASE}.evil.example/authorship/v1`];
-  for (const type of types) await other.client.attest({ title: "README.md", content_hash, type });
+  for (const type of types) await other.client.attest({ title: "README.md", content_hash }, { type });
   const rest = Array.from({ length: 40 }, (_, i) => sayingEvent(`build ${i}`));
   await service.server.registry.log.append(rest);
 });

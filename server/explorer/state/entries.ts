@@ -9,7 +9,7 @@ import { EntryPage } from "../../wire/log/log.js";
 import { store } from "./memory.js";
 import { learnNames } from "./said/names.js";
 import { client, http } from "./service.js";
-import { sight } from "./watching.js";
+import { firstHead } from "./watching.js";
 
 export type { EntryFilter };
 
@@ -76,8 +76,7 @@ export async function neighbours({
  * @throws ClientError `not-found`; `log-misbehaved`
  */
 export async function provenEntry(id: number): Promise<ProvenEntry> {
-  const seen = sight.value;
-  const head = seen.status === "proven" ? seen.head : null;
+  const head = await firstHead();
   return (head && (await entryAtItsLeaf(id, head))) ?? entryById(id);
 }
 

@@ -6,7 +6,7 @@ import Type from "typebox";
 import { OperatorKeys, type TreeHead, verifyCheckpoint } from "../../../engine/verify/index.js";
 import { ClientError } from "../../client/index.js";
 import { LogHead, OperatorPublicKey, TreeHead as TreeHeadSchema } from "../../wire/log/log.js";
-import { raise, raiseFor } from "./alarm.js";
+import { alarm, raise, raiseFor } from "./alarm.js";
 import { announce } from "./announcements.js";
 import { Cell } from "./cell.js";
 import { recall, remember, Visit } from "./memory.js";
@@ -53,6 +53,21 @@ export function startWatching(): void {
   });
   window.addEventListener("online", () => void lookNow());
   void lookNow();
+}
+
+/** The newest verified head, once the first check has ended; null if the log is empty, or the check failed. */
+export function firstHead(): Promise<TreeHead | null> {
+  return new Promise((resolve) => {
+    const stops: (() => void)[] = [];
+    const tell = () => {
+      const seen = sight.value;
+      if (seen.status === "looking" && !failure.value && !alarm.value) return;
+      for (const stop of stops) stop();
+      resolve(seen.status === "proven" ? seen.head : null);
+    };
+    for (const cell of [sight, failure, alarm] as readonly Cell<unknown>[]) stops.push(cell.watch(tell));
+    tell();
+  });
 }
 
 /** Fetches the newest head at once. */

@@ -6,13 +6,19 @@ import { foldedName } from "../../state/said/names.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 
-const ASKED = 50;
+const ASKED = 100;
 const SHOWN = 4;
+
+const longestWord = (name: string): string =>
+  foldedName(name)
+    .split(" ")
+    .reduce((longest, word) => (word.length > longest.length ? word : longest));
 
 /** Renders nothing if no other key has the name. */
 export function Namesakes({ shown }: { readonly shown: KeyDetail }) {
   const { value } = useTask(async () => {
-    const query = { pseudonym: shown.pseudonym, page: 1, per_page: ASKED };
+    // Of names that look alike, white space may differ.
+    const query = { pseudonym: longestWord(shown.pseudonym), page: 1, per_page: ASKED };
     const { keys } = await http.get(KeyPage, "/keys/search", query);
     const name = foldedName(shown.pseudonym);
     return keys.filter(
