@@ -127,6 +127,14 @@ export const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     summary: "back up a data directory, also while the service runs",
     load: async () => (await import("./operate/backup.js")).backup,
   },
+  replicate: {
+    summary: "keep the log on several machines, through PostgreSQL",
+    load: async () => (await import("./replication/replicate.js")).replicate,
+  },
+  promote: {
+    summary: "have this node of a replicated log lead it",
+    load: async () => (await import("./replication/promote.js")).promote,
+  },
   receipt: {
     summary: "write a proof of an entry that other tools verify",
     load: async () => (await import("./log/receipt.js")).receipt,

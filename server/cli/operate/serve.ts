@@ -2,12 +2,12 @@
 import { relative } from "node:path";
 import type { CairnlogError } from "../../../engine/error.js";
 import { FAILED_EXIT_CODE } from "../../failure.js";
-import { describeSettings, type RunningServer, startServer } from "../../index.js";
+import { describeSettings, type RunningServer, type ServerOptions, startServer } from "../../index.js";
 import { type Settings, strangeNames } from "../../settings.js";
 import { stopSignal } from "../terminal/interrupt.js";
 import { logLines } from "../terminal/log-lines.js";
 import { printableJson } from "../terminal/printable.js";
-import { readArguments, type Subcommand } from "../usage.js";
+import { readArguments, type Subcommand, UsageError } from "../usage.js";
 import { settingsOf } from "./environment.js";
 
 /** Milliseconds in which those who wait are answered when the log has failed. */
@@ -24,11 +24,12 @@ const settingLines = describeSettings().map(({ name, fallback, about }) => `  ${
 const OPTIONS = {
   data: { type: "string" },
   "read-only": { type: "boolean", default: false },
+  follow: { type: "boolean", default: false },
   json: { type: "boolean", default: false },
 } as const;
 
 export const serve: Subcommand = {
-  help: `cairnlog serve [--data DIR] [--read-only] [--json]
+  help: `cairnlog serve [--data DIR] [--read-only | --follow] [--json]
 
 Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;
 with --json as one line of JSON. SIGINT or SIGTERM ends it after everything accepted is answered, within
@@ -40,6 +41,7 @@ Options:
   --data DIR   the data directory, instead of SERVICE_DATA_DIR
   --read-only  serve the mirror that cairnlog monitor keeps there (DIR/mirror of its --state), also while it goes on;
                without a private key, and refusing every write. The same as SERVICE_READ_ONLY=on
+  --follow     as a node of a replicated log (SERVICE_REPLICATION) that never writes it, whatever happens to the others
   --json       say where it listens as one line of JSON
 
 It is set up by environment variables; defaults in parentheses:
@@ -60,8 +62,11 @@ Example:
       ...(values.data === undefined ? {} : { SERVICE_DATA_DIR: values.data }),
       ...(values["read-only"] ? { SERVICE_READ_ONLY: "on" } : {}),
     });
+    if (values.follow && settings.replication === null)
+      throw new UsageError("--follow needs SERVICE_REPLICATION: there is no other node to follow");
+    const options = { follow: values.follow };
     const isWatched = process.stdout.isTTY && process.stderr.isTTY;
-    const starting = isWatched ? startWatched(settings) : startServer(settings);
+    const starting = isWatched ? startWatched(settings, options) : startServer(settings, options);
     // A terminal that is closed sends SIGHUP.
     const forget = isWatched ? () => {} : renewOnHangUp(starting);
     try {
@@ -82,9 +87,9 @@ Example:
 };
 
 /** On a terminal: warnings as lines for people, unless more is asked for. */
-function startWatched(settings: Settings): Promise<RunningServer> {
+function startWatched(settings: Settings, options: ServerOptions): Promise<RunningServer> {
   const logLevel = process.env.LOG_LEVEL ? settings.logLevel : "warn";
-  return startServer({ ...settings, logLevel }, { logger: logLines((line) => process.stderr.write(line)) });
+  return startServer({ ...settings, logLevel }, { ...options, logger: logLines((line) => process.stderr.write(line)) });
 }
 
 /** One line for people who have just started it. */
