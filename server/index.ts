@@ -10,7 +10,6 @@ import { openRegistry, openRegistryReader, type Registry, type RegistryOptions }
 import { closeToOthers, PRIVATE_FILE } from "../engine/store/private.js";
 import { freeBytes } from "../engine/store/room.js";
 import { openCertificate } from "./certificate.js";
-import { Duties, watchDuties } from "./duties.js";
 import { checkAfterFailure, recordFailure } from "./failure.js";
 import { type Fronts, openFronts } from "./front/fronts.js";
 import { createLimits } from "./front/limits.js";
@@ -26,6 +25,7 @@ import { openFileLimit, possibleConnections, tooFewFiles } from "./machine.js";
 import { MirroredLog, mirroredOperator } from "./mirror.js";
 import { openingOf } from "./opening.js";
 import { type OpenedOperator, openOperator } from "./operator.js";
+import { Duties, watchDuties } from "./replication/duties.js";
 import { joinNode, ReplicatedNode } from "./replication/node.js";
 import {
   completeSettings,

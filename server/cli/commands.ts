@@ -129,11 +129,11 @@ export const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   },
   replicate: {
     summary: "keep the log on several machines, through PostgreSQL",
-    load: async () => (await import("./operate/replicate.js")).replicate,
+    load: async () => (await import("./replication/replicate.js")).replicate,
   },
   promote: {
     summary: "have this node of a replicated log lead it",
-    load: async () => (await import("./operate/promote.js")).promote,
+    load: async () => (await import("./replication/promote.js")).promote,
   },
   receipt: {
     summary: "write a proof of an entry that other tools verify",

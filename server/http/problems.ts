@@ -84,8 +84,8 @@ const HTTP_CODES = {
   "request-timeout": 408,
   "rate-limited": 429,
   "internal-error": 500,
-  "not-leader": 503,
   "not-ready": 503,
+  "not-leader": 503,
 } as const;
 
 /** What a witness answers, and the service never does. */

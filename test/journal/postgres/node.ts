@@ -1,8 +1,8 @@
 /** Logs over real PostgreSQL servers, without a service around them. */
 import { onTestFinished } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
-import { makeJournal } from "#cairnlog/engine/journal/postgres/init.js";
 import { PostgresJournal, type PostgresJournalOptions } from "#cairnlog/engine/journal/postgres/journal.js";
+import { makeJournal } from "#cairnlog/engine/journal/postgres/operate/init.js";
 import type { LogWriter } from "#cairnlog/engine/log/writer.js";
 import { FORMAT } from "#cairnlog/engine/store/schema.js";
 import type { Cluster } from "../../cluster/servers/cluster.js";

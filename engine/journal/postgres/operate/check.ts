@@ -1,11 +1,11 @@
 /** Reads every record on every server, and compares them: what no single append looks at. */
-import { CairnlogError } from "../../error.js";
-import { type JournalPosition, NO_HASH, ORIGIN } from "../../store/position.js";
-import { checkNext, recordOf } from "../record.js";
-import { Connection } from "./connection.js";
-import { type ServerStatus, Servers } from "./servers.js";
-import { LEAD, leadOf, recordsText } from "./statements.js";
-import { parseTarget } from "./target.js";
+import { CairnlogError } from "../../../error.js";
+import { type JournalPosition, NO_HASH, ORIGIN } from "../../../store/position.js";
+import { checkNext, recordOf } from "../../record.js";
+import { Connection } from "../connection.js";
+import { type ServerStatus, Servers } from "../servers.js";
+import { LEAD, leadOf, recordsText } from "../statements.js";
+import { parseTarget } from "../target.js";
 
 const STATEMENT_MS = 120_000;
 /** Records that are read at a time. */

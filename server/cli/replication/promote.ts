@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError } from "../../../engine/error.js";
 import { PostgresJournal } from "../../../engine/journal/postgres/journal.js";
+import { settingsOf } from "../operate/environment.js";
 import { printableJson } from "../terminal/printable.js";
 import { none, readArguments, type Subcommand, UsageError } from "../usage.js";
-import { settingsOf } from "./environment.js";
 
 const OPTIONS = {
   json: { type: "boolean", default: false },

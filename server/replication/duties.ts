@@ -2,15 +2,15 @@
  * What only one node of a log may do: deliver webhooks, ask calendars and witnesses, publish checkpoints at `/tlog/`. A
  * service that is alone does it all the time; one of several, while it leads. All of it runs in the writer's thread.
  */
-import type { OperatorKey } from "../engine/crypto/keys/operator-key.js";
-import type { Registry } from "../engine/registry/registry.js";
-import { Anchoring } from "./anchoring/anchoring.js";
-import type { Logger } from "./http/observing/logger.js";
-import type { Metrics } from "./http/observing/metrics.js";
-import type { Settings } from "./settings.js";
-import { Deliverer } from "./webhooks/deliverer.js";
-import { httpSender } from "./webhooks/send.js";
-import { type OpenedTlog, openTlog } from "./witnessing/tlog.js";
+import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
+import type { Registry } from "../../engine/registry/registry.js";
+import { Anchoring } from "../anchoring/anchoring.js";
+import type { Logger } from "../http/observing/logger.js";
+import type { Metrics } from "../http/observing/metrics.js";
+import type { Settings } from "../settings.js";
+import { Deliverer } from "../webhooks/deliverer.js";
+import { httpSender } from "../webhooks/send.js";
+import { type OpenedTlog, openTlog } from "../witnessing/tlog.js";
 
 export interface DutiesParts {
   readonly settings: Settings;

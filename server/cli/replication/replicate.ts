@@ -1,9 +1,9 @@
 /** `cairnlog replicate`: begins a log that several machines keep, and says how it stands. */
 
 import { makeFolders } from "../../../engine/folders.js";
-import { checkJournal } from "../../../engine/journal/postgres/check.js";
-import { makeJournal } from "../../../engine/journal/postgres/init.js";
 import { PostgresJournal } from "../../../engine/journal/postgres/journal.js";
+import { checkJournal } from "../../../engine/journal/postgres/operate/check.js";
+import { makeJournal } from "../../../engine/journal/postgres/operate/init.js";
 import { beginRecords } from "../../../engine/log/history/beginning.js";
 import { defaultLogName } from "../../../engine/log/tree/checkpoints.js";
 import { isPresent } from "../../../engine/store/presence.js";
@@ -13,11 +13,11 @@ import { openOperator } from "../../operator.js";
 import { bindingSettings } from "../../replication/settings.js";
 import type { Settings } from "../../settings.js";
 import { openTlogKey, tlogOrigin, verifierKeyOf } from "../../witnessing/tlog.js";
+import { logFolder } from "../operate/data-directory.js";
+import { settingsOf } from "../operate/environment.js";
 import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 import { chosen, none, readArguments, type Subcommand, UsageError } from "../usage.js";
-import { logFolder } from "./data-directory.js";
-import { settingsOf } from "./environment.js";
 
 const OPTIONS = {
   data: { type: "string" },

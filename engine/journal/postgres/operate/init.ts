@@ -2,16 +2,16 @@
  * Makes the journal: its tables, and the records of the log so far. Nobody writes the log meanwhile. All of it is one
  * transaction: if it fails, or this process ends, nothing is there.
  */
-import { CairnlogError } from "../../error.js";
-import { type JournalPosition, ORIGIN } from "../../store/position.js";
-import type { JournalRecord } from "../record.js";
-import type { RecordedChange } from "../rows.js";
-import { columnsOf } from "./columns.js";
-import type { Connection } from "./connection.js";
-import { DUPLICATE_SCHEMA, unreachable } from "./faults.js";
+import { CairnlogError } from "../../../error.js";
+import { type JournalPosition, ORIGIN } from "../../../store/position.js";
+import type { JournalRecord } from "../../record.js";
+import type { RecordedChange } from "../../rows.js";
+import { columnsOf } from "../columns.js";
+import type { Connection } from "../connection.js";
+import { DUPLICATE_SCHEMA, unreachable } from "../faults.js";
+import { Servers } from "../servers.js";
+import { parseTarget } from "../target.js";
 import { GRANTS_SQL, SCHEMA_SQL } from "./schema.js";
-import { Servers } from "./servers.js";
-import { parseTarget } from "./target.js";
 
 const STATEMENT_MS = 60_000;
 /** A commit waits for a standby, which has to receive the whole log. */
