@@ -371,6 +371,6 @@ test("the process ends with the code of the command", async () => {
   expect(await spawned(["dance"])).toEqual({
     code: 2,
     stdout: "",
-    stderr: "cairnlog: there is no command dance\nTry: cairnlog --help\n",
+    stderr: "cairnlog: unknown command 'dance'\nTry: cairnlog --help\n",
   });
 });

@@ -14,26 +14,33 @@ import {
   publishedHeadPath,
   type Settings,
 } from "../../settings.js";
+import { flag, text, type Values } from "../line/options.js";
+import { subcommandWithActions } from "../line/subcommand.js";
 import { printable, printableJson } from "../terminal/printable.js";
-import { chosen, none, readArguments, required, type Subcommand } from "../usage.js";
+import { none, required } from "../usage.js";
 import { existingLog } from "./data-directory.js";
 import { settingsOf } from "./environment.js";
 import { putInPlace, readPrivateKey } from "./keys/operator-files.js";
 import { vkeyOf } from "./keys/vkey.js";
 
 const OPTIONS = {
-  to: { type: "string" },
-  data: { type: "string" },
-  json: { type: "boolean", default: false },
+  to: text(
+    "NEW.pem",
+    "the new private key, without a passphrase (cairnlog keygen makes one); or unix:/path of the socket of a signer that holds it",
+  ),
+  data: text(
+    "DIR",
+    "data directory (default: SERVICE_DATA_DIR, else ./data); the present key is SERVICE_OPERATOR_KEY, SERVICE_SIGNER or operator.pem there",
+  ),
+  json: flag("print what was done, or the key, as one line of JSON"),
 } as const;
 
-type Values = ReturnType<typeof readArguments<typeof OPTIONS>>["values"];
+type Given = Values<typeof OPTIONS>;
 
-const ACTIONS: Readonly<Record<string, (values: Values) => Promise<number>>> = { rotate, vkey };
+const ACTIONS = { rotate, vkey };
 
-export const operator: Subcommand = {
-  help: `cairnlog operator rotate --to NEW.pem [--data DIR] [--json]
-cairnlog operator vkey [--data DIR] [--json]
+export const operator = subcommandWithActions({
+  about: `The operator key of a log.
 
 rotate hands the log over to the operator key in NEW.pem. An entry that both keys sign says that the present key speaks for the
 entries so far and the new one for everything from that entry on. Clients and monitors that pinned a key of the log follow
@@ -44,32 +51,24 @@ Where SERVICE_OPERATOR_KEY or SERVICE_SIGNER names a key, no private key is move
 interrupted, run it again: either nothing has happened, or it does the rest.
 
 Where the operator key also signs the checkpoints at /tlog/, they have a new verifier key afterwards: give it to the log's
-witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, is not changed, and its checkpoints go on.
-
-vkey prints the verifier key of the checkpoints at /tlog/ (c2sp.org/signed-note).
-
-Options:
-  --to NEW.pem  the new private key, without a passphrase (cairnlog keygen makes one); or unix:/path of the socket of a
-                signer that holds it
-  --data DIR    data directory (default: SERVICE_DATA_DIR, else ./data); the present key is SERVICE_OPERATOR_KEY,
-                SERVICE_SIGNER or operator.pem there
-  --json        print what was done, or the key, as one line of JSON
-
-Exit codes: 0 handed over, or printed; 1 refused or failed; 2 the command or a setting was not understood.
-
-Example:
-  cairnlog operator rotate --to new.pem --data /var/lib/cairnlog`,
+witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, is not changed, and its checkpoints go on.`,
   options: OPTIONS,
-  actions: Object.keys(ACTIONS),
-  async run([word, ...argv]) {
-    const action = chosen(ACTIONS, word);
-    const { values, positionals } = readArguments(argv, OPTIONS, true);
-    none(positionals);
-    return action(values);
+  actions: {
+    rotate: { form: "--to NEW.pem [--data DIR]", about: "Hands the log over to another operator key.", takes: ["to"] },
+    vkey: {
+      form: "[--data DIR]",
+      about: "Prints the verifier key of the checkpoints at /tlog/ (c2sp.org/signed-note).",
+    },
   },
-};
+  notes: "Exit codes: 0 handed over, or printed; 1 refused or failed; 2 the command or a setting was not understood.",
+  examples: "cairnlog operator rotate --to new.pem --data /var/lib/cairnlog",
+  async run(operands, values, action) {
+    none(operands);
+    return ACTIONS[action](values);
+  },
+});
 
-async function rotate(values: Values): Promise<number> {
+async function rotate(values: Given): Promise<number> {
   const target = required(values.to, "--to");
   const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
   const settings = settingsOf(environment);
@@ -96,8 +95,7 @@ async function rotate(values: Values): Promise<number> {
   return 0;
 }
 
-async function vkey(values: Values): Promise<number> {
-  none(values.to === undefined ? [] : ["--to"]);
+async function vkey(values: Given): Promise<number> {
   const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
   const key = await vkeyOf(settingsOf(environment));
   console.log(values.json ? printableJson({ vkey: key }) : printable(key));
