@@ -20,7 +20,9 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
     const words = argv[0] === "help" ? [...argv.slice(1), "--help"] : argv;
     const [name = ""] = words;
     const listed = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-    return await runLine(words, COMMANDS, listed ? { name, command: await loaded(listed.load) } : null);
+    if (listed) return await runLine(words, COMMANDS, { name, command: await loaded(listed.load) });
+    // With `--help` behind it, a mistyped command would be answered with the overview.
+    return await runLine(name.startsWith("-") ? words : words.slice(0, 1), COMMANDS, null);
   } catch (error) {
     if (error instanceof UsageError) {
       console.error(`cairnlog: ${error.message}\nTry: ${error.command ?? "cairnlog"} --help`);

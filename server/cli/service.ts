@@ -29,9 +29,9 @@ export function checkAddress(server: string, name: string): string {
   throw new UsageError(`${name} must be an address such as http://127.0.0.1:8080, not ${server}`);
 }
 
-/** The service at `server`, the address that `cairnlog serve` prints. */
+/** The service at `server`, the address that `cairnlog serve` prints. @throws UsageError */
 export function connect(server: string): Service {
-  const base = `${addressOf(server)}/api/v1`;
+  const base = `${addressOf(checkAddress(server, "--server"))}/api/v1`;
   const get = async <T>(path: string): Promise<T> => {
     let response: Response;
     let bytes: Uint8Array;

@@ -147,8 +147,8 @@ describe("completion", () => {
     expect(await offered("cairnlog", "att")).toEqual(["attest"]);
     expect(await offered("cairnlog", "endorse", "w")).toEqual(["withdraw"]);
     expect(await offered("cairnlog", "attest", "report.pdf", "--pass")).toEqual([
-      "--passphrase-file",
       "--password-file",
+      "--passphrase-file",
     ]);
     expect(await offered("cairnlog", "attest", "rep")).toEqual([]);
     expect(await offered("cairnlog", "nothing", "--")).toEqual([]);

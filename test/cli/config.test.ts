@@ -2,6 +2,7 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
+import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
 import { cairnlog } from "./harness.js";
@@ -14,6 +15,7 @@ let homes = 0;
 
 beforeAll(async () => {
   [service, other] = [await startTestService(), await startTestService()];
+  for (const { server } of [service, other]) await server.registry.log.append(anyEvent());
   writeFileSync(at("me.pem"), newSigner().privateKey, { mode: 0o600 });
   writeFileSync(at("stranger.pub.pem"), newSigner().publicKey);
   writeFileSync(at("note.txt"), "A note");

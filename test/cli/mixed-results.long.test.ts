@@ -210,7 +210,7 @@ test("log tail --follow asks again after the seconds of --interval, and not befo
   const shown = run.stdout;
   await service.server.registry.log.append(anyEvent({ after: "an hour" }));
   // Another command sees the entry meanwhile.
-  expect((await log("tail", "-n", "1")).stdout).toContain('"after":"an hour"');
+  expect((await log("tail", "-n", "1", "--json")).stdout).toContain('"after":"an hour"');
   await interrupt();
   expect(await run.ended).toEqual({ code: 0, stdout: shown, stderr: "" });
 });

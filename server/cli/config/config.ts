@@ -56,10 +56,9 @@ cairnlog config set operator-key operator.pub.pem --server https://log.example`,
 
 /** @param given undefined to forget the value */
 function change(setting: Setting, given: string | undefined, values: Given): number {
-  const before = readConfig();
   if (setting === "server") {
     const server = given === undefined ? undefined : addressOf(checkAddress(given, "URL"));
-    const { server: _, ...rest } = before;
+    const { server: _, ...rest } = readConfig();
     writeConfig(server === undefined ? rest : { ...rest, server });
     return said(values, { server: server ?? null }, server ? `server is ${server}` : "no server is remembered");
   }
@@ -67,7 +66,7 @@ function change(setting: Setting, given: string | undefined, values: Given): num
   const member = setting === "key" ? "key" : "operator_key";
   const { [member]: _, ...rest } = rememberedFor(address);
   const value = given === undefined ? undefined : setting === "key" ? keyFile(given) : readPublicKey(given).pem;
-  writeConfig(withService(before, address, value === undefined ? rest : { ...rest, [member]: value }));
+  writeConfig(withService(readConfig(), address, value === undefined ? rest : { ...rest, [member]: value }));
   const shown = value === undefined ? null : setting === "key" ? value : parsePublicKey(value).fingerprint;
   return said(
     values,
