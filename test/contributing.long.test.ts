@@ -1,16 +1,17 @@
-/** The changes that docs/contributing.md shows, each applied to a copy of the tree, built, and run with its tests. */
+/** The changes that docs/contributing.md shows, applied to a copy of the tree, which is built and runs their tests. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
+const examples = join(root, "docs", "examples");
 const manual = readFileSync(join(root, "docs", "contributing.md"), "utf8");
 
 let copy = "";
-afterEach(() => rmSync(copy, { recursive: true, force: true }));
+afterAll(() => rmSync(copy, { recursive: true, force: true }));
 
 /** A copy of the sources in a new folder. It shares the packages, but not the build. */
 function copyOfTheTree(): string {
@@ -27,19 +28,24 @@ function run(...[command, ...args]: string[]): void {
   expect(status, `${command} ${args.join(" ")}\n${stdout}\n${stderr}`).toBe(0);
 }
 
-test.each([
+const CHANGES = [
   ["add-kind", 8, ["test/registry/keys/note.test.ts", "test/verify/kinds.test.ts", "test/registry/replay.test.ts"]],
   ["add-route", 4, ["test/contract/interface.test.ts", "test/contract/service/openapi.test.ts"]],
   ["add-index", 4, ["test/registry/attestations/title.test.ts"]],
-] as const)("%s: at most %i files, and it works", { timeout: 600_000 }, (name, most, tests) => {
-  const diff = join(root, "docs", "examples", `${name}.diff`);
+] as const;
+
+test.each(CHANGES)("%s: at most %i files, named in the manual", (name, most) => {
   expect(manual).toContain(`examples/${name}.diff`);
-  const files = readFileSync(diff, "utf8").match(/^diff --git/gm)!;
+  const files = readFileSync(join(examples, `${name}.diff`), "utf8").match(/^diff --git/gm)!;
   expect(files.length).toBeLessThanOrEqual(most);
+});
+
+test("they can be made one after the other, and work", { timeout: 600_000 }, () => {
   copy = copyOfTheTree();
-  run("git", "apply", "--whitespace=nowarn", diff);
+  for (const [name] of CHANGES) run("git", "apply", "--whitespace=nowarn", join(examples, `${name}.diff`));
   const bin = join(root, "node_modules");
   run(process.execPath, "scripts/build.mjs");
   run(join(bin, ".bin", "tsc"), "--noEmit", "--project", "test/tsconfig.json");
+  const tests = CHANGES.flatMap(([, , names]) => names);
   run(process.execPath, join(bin, "vitest", "vitest.mjs"), "run", "--config", "test/vitest.config.ts", ...tests);
 });

@@ -31,11 +31,31 @@ export const OVER_NODE_HTTP = {
     "test/server/http/bounds.long.test.ts",
     "test/server/life/shutdown.test.ts",
   ],
-  env: { SERVICE_TRANSPORT: "node" },
+  env: { SERVICE_TRANSPORT: "node", SERVICE_FRONT_ENDS: "" },
 } satisfies TestUserConfig;
+
+/** What decides how requests are served; these tests have front ends, as users have. */
+const OF_SERVING = ["test/contract/**", "test/server/**"];
+
+/**
+ * `tests` in two projects. A front end is a thread that loads the code for itself, which is half of the CPU of a start, so
+ * tests of what is behind HTTP have a service without one. Every project names each variable that one of them names,
+ * because a process may run files of all of them.
+ */
+export const inProjects = (tests: TestUserConfig & { include: string[]; exclude: string[] }) => {
+  const { SERVICE_TRANSPORT = "", SERVICE_FRONT_ENDS = "" } = process.env;
+  const env = { SERVICE_TRANSPORT, SERVICE_FRONT_ENDS };
+  const suffix = tests.include[0]!.replace("test/**/*", "");
+  const ofServing = OF_SERVING.map((folder) => `${folder}/*${suffix}`);
+  const behind = { ...env, SERVICE_FRONT_ENDS: SERVICE_FRONT_ENDS || "0" };
+  return [
+    { test: { ...tests, name: "serving", include: ofServing, env } },
+    { test: { ...tests, name: "behind it", exclude: [...tests.exclude, ...ofServing], env: behind } },
+  ];
+};
 
 /**
  * Configuration for `npm test`: all tests that are deterministic and short. Files `*.long.test.ts` are for `npm run
  * test:long`.
  */
-export default defineConfig({ test: TESTS });
+export default defineConfig({ test: { ...TESTS, projects: inProjects(TESTS) } });

@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config";
-import { OVER_NODE_HTTP, TESTS } from "./vitest.config.js";
+import { inProjects, OVER_NODE_HTTP, TESTS } from "./vitest.config.js";
 
 const LONG = { testTimeout: 900_000, hookTimeout: 300_000, exclude: [] };
 
@@ -11,16 +11,7 @@ export default defineConfig({
   test: {
     ...TESTS,
     projects: [
-      // Named in both, since a process may run files of both.
-      {
-        test: {
-          ...TESTS,
-          ...LONG,
-          name: "long",
-          include: ["test/**/*.long.test.ts"],
-          env: { SERVICE_TRANSPORT: process.env.SERVICE_TRANSPORT ?? "" },
-        },
-      },
+      ...inProjects({ ...TESTS, ...LONG, include: ["test/**/*.long.test.ts"] }),
       { test: { ...TESTS, ...LONG, ...OVER_NODE_HTTP } },
     ],
   },

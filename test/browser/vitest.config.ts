@@ -8,6 +8,8 @@ export default defineConfig({
     pool: "forks",
     // Each has a Chromium of its own, which takes most of a core.
     maxWorkers: 2,
+    // A thread of front ends at each start would take a second from them; pages are the same without.
+    env: { SERVICE_FRONT_ENDS: "0" },
     testTimeout: 120_000,
     hookTimeout: 120_000,
     server: { deps: { external: [/\/dist\//] } },

@@ -11,12 +11,12 @@ afterAll(() => folder.remove());
 
 const inline = (code: string) => `data:text/javascript,${encodeURIComponent(code)}`;
 
-/** The URLs of the modules that Node loads to run `cairnlog` with these arguments. */
+/** The URLs of the files that Node loads to run `cairnlog` with these arguments; its own modules are in its binary. */
 async function modulesOf(...args: string[]): Promise<string[]> {
   const list = join(folder.path, args.join(" "));
   const hooks = inline(`import { appendFileSync } from "node:fs";
 export function load(url, context, next) {
-  appendFileSync(${JSON.stringify(list)}, url + "\\n");
+  if (url.startsWith("file:")) appendFileSync(${JSON.stringify(list)}, url + "\\n");
   return next(url, context);
 }`);
   const register = inline(`import { register } from "node:module"; register(${JSON.stringify(hooks)});`);

@@ -24,6 +24,9 @@ export function temporaryFolder(): string {
 /** The HTTP library over which these tests run (`test/vitest.config.ts`); null for the one that the service takes itself. */
 export const WANTED_TRANSPORT = (process.env.SERVICE_TRANSPORT || null) as TransportName | null;
 
+/** The number of front ends that these tests want; null for the service's own choice. */
+const WANTED_FRONT_ENDS = process.env.SERVICE_FRONT_ENDS || null;
+
 /** Environment of a test service: without rate limits and log lines. */
 export const testEnvironment = (dataDir = temporaryFolder()): Record<string, string> => ({
   PORT: "0",
@@ -32,6 +35,7 @@ export const testEnvironment = (dataDir = temporaryFolder()): Record<string, str
   SERVICE_RATE_LIMITS: "off",
   LOG_LEVEL: "silent",
   ...(WANTED_TRANSPORT ? { SERVICE_TRANSPORT: WANTED_TRANSPORT } : {}),
+  ...(WANTED_FRONT_ENDS ? { SERVICE_FRONT_ENDS: WANTED_FRONT_ENDS } : {}),
 });
 
 /** Starts a service, which is closed after the file's tests. `settings` are environment variables. */

@@ -1,5 +1,5 @@
 /**
- * Finding entries over HTTP; the rules themselves are compared with a naive filter in `test/log/read/query.test.ts`.
+ * Finding entries over HTTP; the rules themselves are compared with a naive filter in `test/log/read/query.long.test.ts`.
  */
 import { beforeAll, describe, expect, test } from "vitest";
 import { expectProblem, startTestService, type TestService } from "../../server/harness.js";

@@ -1,0 +1,2 @@
+import type { Suite } from "../suite.js";
+export declare const suite: Suite;

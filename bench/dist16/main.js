@@ -1,0 +1,103 @@
+/**
+ * `npm run bench -- [suite ...] [--json FILE]`: runs the suites, in the order given.
+ */
+import { writeFileSync } from "node:fs";
+import { loadavg } from "node:os";
+import { parseArgs } from "node:util";
+import { describeMachine, machineHeader } from "./machine.js";
+/**
+ * Loaded when needed: a peer that cannot be loaded here stops only its own suite, and no suite uses memory of another.
+ */
+const suites = {
+    hash: () => import("./hash/hash.js"),
+    append: () => import("./engine/append.js"),
+    signer: () => import("./engine/signer.js"),
+    proofs: () => import("./engine/proofs.js"),
+    front: () => import("./front/front.js"),
+    http: () => import("./http/http.js"),
+    verify: () => import("./engine/verify.js"),
+    growth: () => import("./engine/growth.js"),
+    memory: () => import("./engine/memory.js"),
+    queries: () => import("./engine/queries.js"),
+    graph: () => import("./engine/graph.js"),
+    explorer: () => import("./explorer.js"),
+};
+async function help() {
+    const lines = Object.entries(suites).map(async ([name, load]) => `  ${name.padEnd(8)} ${(await load()).suite.summary}`);
+    return `Usage: npm run bench -- [suite ...] [options]
+
+Without a suite, all of them run. Every figure stands beside a floor or a peer measured in the same run, and is the
+median of its rounds with the lowest and highest in brackets.
+
+Suites:
+${(await Promise.all(lines)).join("\n")}
+
+Options:
+  --json FILE  also write the results to FILE
+  --entries N  size of the log of growth (1000000, which takes minutes) and of front (100000); at least 100000
+  --rounds N   rounds of front (7); for a machine that is busy
+  --against D  front only compares attestations with those of D, the folder of another built checkout
+  --help       show this
+
+npm run load -- --help is about loading a whole service over HTTP.
+`;
+}
+/** Ends the process as a wrong command line should. */
+async function refuse(message) {
+    console.error(`${message}\n\n${await help()}`);
+    process.exit(2);
+}
+async function readCommandLine() {
+    try {
+        return parseArgs({
+            allowPositionals: true,
+            options: {
+                json: { type: "string" },
+                entries: { type: "string" },
+                rounds: { type: "string" },
+                against: { type: "string" },
+                help: { type: "boolean" },
+            },
+        });
+    }
+    catch (error) {
+        return refuse(error.message);
+    }
+}
+const { values, positionals } = await readCommandLine();
+/** The number of an option, if it is given. */
+async function readNumber(name, atLeast) {
+    const text = values[name];
+    if (text === undefined)
+        return {};
+    const value = Number(text);
+    if (!(Number.isSafeInteger(value) && value >= atLeast))
+        return refuse(`--${name} takes a whole number, at least ${atLeast}.`);
+    return { [name]: value };
+}
+if (values.help) {
+    console.log(await help());
+}
+else {
+    const names = positionals.length > 0 ? positionals : Object.keys(suites);
+    for (const name of names)
+        if (!Object.hasOwn(suites, name))
+            await refuse(`There is no suite "${name}".`);
+    const options = {
+        ...(await readNumber("entries", 100_000)),
+        ...(await readNumber("rounds", 1)),
+        ...(values.against === undefined ? {} : { against: values.against }),
+    };
+    const machine = describeMachine();
+    console.log(machineHeader(machine));
+    const results = {};
+    for (const name of names) {
+        const { suite } = await suites[name]();
+        results[name] = await suite.run(options);
+    }
+    // The load average before and after, because suites cause some of it themselves.
+    const loadAverageAtEnd = loadavg();
+    if (values.json !== undefined)
+        writeFileSync(values.json, `${JSON.stringify({ machine, loadAverageAtEnd, results }, null, 2)}\n`);
+}
+//# sourceMappingURL=main.js.map

@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=suite.js.map
