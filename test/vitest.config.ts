@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { defineConfig, type TestUserConfig } from "vitest/config";
+import { defineConfig, type TestProjectConfiguration, type TestUserConfig } from "vitest/config";
 
 /** How all tests run that load the compiled code. */
 export const TESTS = {
@@ -42,7 +42,9 @@ const OF_SERVING = ["test/contract/**", "test/server/**"];
  * tests of what is behind HTTP have a service without one. Every project names each variable that one of them names,
  * because a process may run files of all of them.
  */
-export const inProjects = (tests: TestUserConfig & { include: string[]; exclude: string[] }) => {
+export function inProjects(
+  tests: TestUserConfig & { include: string[]; exclude: string[] },
+): TestProjectConfiguration[] {
   const { SERVICE_TRANSPORT = "", SERVICE_FRONT_ENDS = "" } = process.env;
   const env = { SERVICE_TRANSPORT, SERVICE_FRONT_ENDS };
   const suffix = tests.include[0]!.replace("test/**/*", "");
@@ -52,7 +54,7 @@ export const inProjects = (tests: TestUserConfig & { include: string[]; exclude:
     { test: { ...tests, name: "serving", include: ofServing, env } },
     { test: { ...tests, name: "behind it", exclude: [...tests.exclude, ...ofServing], env: behind } },
   ];
-};
+}
 
 /**
  * Configuration for `npm test`: all tests that are deterministic and short. Files `*.long.test.ts` are for `npm run

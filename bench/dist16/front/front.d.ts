@@ -1,2 +1,0 @@
-import type { Suite } from "../suite.js";
-export declare const suite: Suite;

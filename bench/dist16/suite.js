@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=suite.js.map
