@@ -17,7 +17,8 @@ test("the overview lists the commands with their purposes", async () => {
   const { code, stdout } = await cairnlog(["--help"]);
   expect(code).toBe(0);
   const lines = [...stdout.matchAll(/^ {2}([a-z-]+) {2,}(\S.*)$/gm)].map((match) => match.slice(1));
-  expect(lines).toEqual(Object.entries(COMMANDS).map(([name, { summary }]) => [name, summary]));
+  const listed = Object.entries(COMMANDS).map(([name, { summary }]) => [name, summary]);
+  expect(lines).toEqual([...listed, ["help", "show the help of a command"]]);
   // All summaries begin in the same column.
   const columns = [...stdout.matchAll(/^( {2}[a-z-]+ {2,})\S.*$/gm)].map((match) => match[1]!.length);
   expect(new Set(columns).size).toBe(1);

@@ -96,7 +96,8 @@ function bare(name: string): Command {
     });
 }
 
-const formOf = (action: Command): string => action.usage().replace(/ ?\[options\]$/, "");
+/** What follows an action's name up to the first option: with all of it, the list of actions would be too wide. */
+const formOf = (action: Command): string => action.usage().replace(/(?:^| )[[(]*(?:-|options\]).*$/, "");
 
 function usageError({ code, message }: CommanderError, command: Command): UsageError {
   const actions = command.commands.map((action) => action.name()).join(", ");
