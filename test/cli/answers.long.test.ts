@@ -10,7 +10,7 @@ import { anyEvent } from "../anyevent.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
-import { cairnlog } from "./harness.js";
+import { cairnlog, pin } from "./harness.js";
 
 const folder = temporaryFolder();
 const at = (name: string) => join(folder, name);
@@ -27,6 +27,7 @@ beforeAll(async () => {
     SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S: "0",
     SERVICE_OTS_CALENDARS: calendar.url,
   });
+  await pin(service.url, at("state"));
 });
 
 const command = (url: string, ...args: string[]) => cairnlog([...args, "--server", url, "--state", at("state")]);
@@ -142,6 +143,7 @@ describe("an answer is all of it with --json, and a line without", () => {
     const graph = await answer("trust", "graph", bob.fingerprint);
     expect(graph).toMatchObject({ root: bob.fingerprint, truncated: false, edges: [{ from: ada.fingerprint }] });
     const proxy = await LyingProxy.before(service.url);
+    await pin(proxy.url, at("state"));
     proxy.lie = (path, told) => (path.startsWith("/graph/") ? { ...told, truncated: true } : told);
     const { stdout } = await command(proxy.url, "trust", "graph", bob.fingerprint);
     expect(stdout).toMatch(/^2 keys\n\S+ → \S+ x-service:human_attestation active\nthere is more than that\n$/);
@@ -183,6 +185,7 @@ describe("an answer is all of it with --json, and a line without", () => {
     const told = await run(...add);
     expect(told).toMatch(/^\d+ https:\/\/example\.org\/hook all events healthy$/);
     const proxy = await LyingProxy.before(service.url);
+    await pin(proxy.url, at("state"));
     const failing = { healthy: false, retry_count: 11, events: ["key.revoked", "key.registered"] };
     proxy.lie = (path, hooks) => (path === "/webhooks" ? [hooks[0], { ...hooks[0], ...failing, id: 99 }] : hooks);
     const list = await command(proxy.url, "webhook", "list", "--key", key);

@@ -10,7 +10,7 @@ import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
 import { newRoot } from "../crypto/chains.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
-import { cairnlog } from "./harness.js";
+import { cairnlog, pin } from "./harness.js";
 
 const folder = temporaryFolder();
 const at = (name: string) => join(folder, name);
@@ -22,6 +22,7 @@ beforeAll(async () => {
     SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S: "0",
     SERVICE_ENDORSEMENT_MIN_TRUST: "0",
   });
+  await pin(service.url, at("state"));
 });
 
 /** The output of a command that must succeed. */

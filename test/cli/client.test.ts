@@ -10,7 +10,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { type Finished, MAIN } from "../service.js";
-import { cairnlog } from "./harness.js";
+import { cairnlog, pin } from "./harness.js";
 
 const folder = temporaryFolder();
 const at = (name: string) => join(folder, name);
@@ -18,6 +18,7 @@ let service: TestService;
 let keys = 0;
 beforeAll(async () => {
   service = await startTestService({ SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S: "0" });
+  await pin(service.url, at("state"));
 });
 
 /** Runs a command against the service, with the state folder of this test file. */
