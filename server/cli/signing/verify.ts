@@ -9,6 +9,7 @@ import {
   parseIJson,
   parsePublicKey,
   verifyBundle,
+  verifyEnvelopeBundle,
 } from "../../../engine/verify/index.js";
 import { rememberedFor } from "../config/config-file.js";
 import { READING_OPTIONS } from "../connection.js";
@@ -34,6 +35,13 @@ const OPTIONS = {
   attestation: text("FILE", "the attestation of the one FILE (default: FILE.attestation.json)"),
   composite: flag(
     "the FILEs are the parts, in their order, of the one document that was attested (cairnlog composite); where parts have attestations of their own, verify those apart",
+  ),
+  dsse: flag(
+    "each FILE is a DSSE envelope whose payload was attested (cairnlog attest --dsse): checks its own signature, too",
+  ),
+  "envelope-key": text(
+    "FILE.pem",
+    "with --dsse: the key that must have signed the envelope; without it, the key that the attester named counts",
   ),
   vkey: text("VKEY", "proof files: the verifier key of the log (cairnlog operator vkey), from a source that you trust"),
   policy: text(
@@ -70,7 +78,11 @@ cairnlog verify one.pdf two.pdf --composite --attestation both.json.attestation.
     if (attestation !== undefined && files.length > 1 && !composite)
       throw new UsageError("--attestation goes with one FILE, unless the FILEs are a --composite");
     const compositePath = composite ? required(attestation, "--attestation") : undefined;
+    const envelopeKey = values["envelope-key"];
+    if (envelopeKey !== undefined && !values.dsse) throw new UsageError("--envelope-key goes with --dsse");
+    if (values.dsse && composite) throw new UsageError("an envelope is no part of a --composite");
     const trusted = trustedKey(values);
+    const envelope = values.dsse ? { key: envelopeKey && readPublicKey(envelopeKey) } : undefined;
     if (compositePath !== undefined) {
       const { bundle, ...verdict } = await verifyParts(files, compositePath, trusted.key);
       console.log(
@@ -81,7 +93,10 @@ cairnlog verify one.pdf two.pdf --composite --attestation both.json.attestation.
     let holds = true;
     for (const file of files) {
       const bundlePath = attestation ?? `${file}.attestation.json`;
-      const { bundle, ...verdict } = await verifyFile(file, bundlePath, trusted.key).catch(unreadable);
+      const { bundle, ...verdict } = await (envelope
+        ? verifyEnvelope(file, bundlePath, trusted.key, envelope.key || undefined)
+        : verifyFile(file, bundlePath, trusted.key)
+      ).catch(unreadable);
       if (!verdict.valid) holds = false;
       console.log(json ? printableJson({ file, ...verdict }) : bundleText(file, verdict, bundle, trusted.log));
     }
@@ -118,8 +133,8 @@ interface Verified extends BundleVerdict {
 
 /** Proof files in place of attestations. */
 function verifyProofs(files: readonly string[], values: Values<typeof OPTIONS>): number | Promise<number> {
-  const { "operator-key": operatorKey, attestation, composite, vkey, policy, json } = values;
-  if (operatorKey !== undefined || attestation !== undefined || composite)
+  const { "operator-key": operatorKey, attestation, composite, dsse, vkey, policy, json } = values;
+  if (operatorKey !== undefined || attestation !== undefined || composite || dsse)
     throw new UsageError("--vkey and --policy are for proof files, and the other options for attestations");
   const entryHash = values["entry-hash"];
   if (entryHash !== undefined && files.length > 1) throw new UsageError("--entry-hash goes with one FILE");
@@ -129,6 +144,30 @@ function verifyProofs(files: readonly string[], values: Values<typeof OPTIONS>):
 async function verifyFile(file: string, bundlePath: string, operatorKey: PublicKey): Promise<Verified> {
   const fileHash = await hashFile(file);
   return verifyAs(bundlePath, () => fileHash, operatorKey);
+}
+
+/** The envelope in a file, against the attestation of its payload. */
+async function verifyEnvelope(
+  file: string,
+  bundlePath: string,
+  operatorKey: PublicKey,
+  envelopeKey: PublicKey | undefined,
+): Promise<Verified> {
+  const [envelope, bundle] = [file, bundlePath].map(readJson);
+  const fault = [envelope, bundle].find((read) => read!.fault !== null)?.fault;
+  if (fault) return misread(fault);
+  const verdict = await verifyEnvelopeBundle(bundle!.value, envelope!.value, { operatorKey, envelopeKey });
+  return { ...verdict, bundle: bundle!.value };
+}
+
+/** The JSON in a file, or why it is none. @throws the file system's error */
+function readJson(path: string): { readonly value: unknown; readonly fault: string | null } {
+  try {
+    return { value: parseIJson(readFileSync(path, "utf8")), fault: null };
+  } catch (error) {
+    if (!(error instanceof CairnlogError)) throw error;
+    return { value: undefined, fault: `${path}: ${error.message}` };
+  }
 }
 
 /** The result for a file that cannot be read. The other files are still verified. */
@@ -164,13 +203,8 @@ async function verifyAs(
   hashOf: (bundle: unknown) => string,
   operatorKey: PublicKey,
 ): Promise<Verified> {
-  let bundle: unknown;
-  try {
-    bundle = parseIJson(readFileSync(bundlePath, "utf8"));
-  } catch (error) {
-    if (!(error instanceof CairnlogError)) throw error;
-    return misread(`${bundlePath}: ${error.message}`);
-  }
+  const { value: bundle, fault } = readJson(bundlePath);
+  if (fault !== null) return misread(fault);
   return { ...(await verifyBundle(bundle, { fileHash: hashOf(bundle), operatorKey })), bundle };
 }
 
