@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 // Makes a checkout ready to run: installs what package-lock.json names and builds, each only when it is out of date.
 // `node scripts/setup.mjs bench` also prepares the benchmarks, whose peers live in bench/package.json,
-// `node scripts/setup.mjs openapi` installs the tools of test/openapi, `node scripts/setup.mjs interop` those of test/interop/program,
-// `node scripts/setup.mjs api` those of scripts/api, and
-// `node scripts/setup.mjs harness` builds the programs of test/crash, test/faults, test/fuzz, test/mutants and test/soak.
+// `node scripts/setup.mjs openapi` installs the tools of test/openapi, `node scripts/setup.mjs interop` those of
+// test/interop/program, `node scripts/setup.mjs api` those of scripts/api, and `node scripts/setup.mjs harness` builds the programs of
+// test/cluster, test/crash, test/faults, test/fuzz, test/mutants and test/soak.
 // Prints one line for each of the two. What npm and the build say themselves is shown only if they fail.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";

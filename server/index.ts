@@ -9,7 +9,6 @@ import { Checkpoints, defaultLogName } from "../engine/log/tree/checkpoints.js";
 import { openRegistry, openRegistryReader, type Registry, type RegistryOptions } from "../engine/registry/registry.js";
 import { closeToOthers, PRIVATE_FILE } from "../engine/store/private.js";
 import { freeBytes } from "../engine/store/room.js";
-import { Anchoring } from "./anchoring/anchoring.js";
 import { openCertificate } from "./certificate.js";
 import { checkAfterFailure, recordFailure } from "./failure.js";
 import { type Fronts, openFronts } from "./front/fronts.js";
@@ -26,6 +25,8 @@ import { openFileLimit, possibleConnections, tooFewFiles } from "./machine.js";
 import { MirroredLog, mirroredOperator } from "./mirror.js";
 import { openingOf } from "./opening.js";
 import { type OpenedOperator, openOperator } from "./operator.js";
+import { Duties, watchDuties } from "./replication/duties.js";
+import { joinNode, ReplicatedNode } from "./replication/node.js";
 import {
   completeSettings,
   failurePath,
@@ -35,9 +36,6 @@ import {
   type Settings,
 } from "./settings.js";
 import { VERSION } from "./version.js";
-import { Deliverer } from "./webhooks/deliverer.js";
-import { httpSender } from "./webhooks/send.js";
-import { openTlog } from "./witnessing/tlog.js";
 
 export type { LogSink, WriteLine } from "./http/observing/logger.js";
 export { describeSettings, type GivenSettings, readSettings, type Settings } from "./settings.js";
@@ -49,6 +47,8 @@ export interface ServerOptions {
    * as JSON.
    */
   readonly logger?: LogSink | undefined;
+  /** A node of a replicated log that never writes it; false if absent. */
+  readonly follow?: boolean | undefined;
 }
 
 /** A running service. */
@@ -113,43 +113,45 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
         else logger.info({ signer: settings.signer }, "the signer is connected again");
       });
     }
-    const opening: RegistryOptions = { ...openingOf(settings, operator), pool };
+    const logName = settings.logName ?? defaultLogName(operator.fingerprint);
+    const joined = own && (await joinNode(settings, operator, logName, logger));
+    if (joined) opened.push(async () => joined.journal.close());
+    const opening: RegistryOptions = { ...openingOf(settings, operator), pool, ...(joined && { replicated: joined }) };
     const mirror = readOnly ? await openRegistryReader(opening) : null;
     const written = mirror ? null : await openRegistry(opening);
     const registry: Registry = (mirror ?? written)!;
+    const { log } = registry;
     opened.push(() => registry.close());
-    if (!readOnly) await checkAfterFailure(failurePath(dataDir), registry.log, logger);
+    if (!readOnly) await checkAfterFailure(failurePath(dataDir), log, logger);
     const failed = new Promise<CairnlogError>((resolve) => {
-      registry.log.observeFailure((failure) => {
+      log.observeFailure((failure) => {
         recordFailure(failurePath(dataDir), failure, logger);
         resolve(failure);
       });
     });
-    if (!readOnly) {
-      const published = new PublishedHead(publishedHeadPath(dataDir), registry.log);
-      published.check();
+    const published = readOnly ? null : new PublishedHead(publishedHeadPath(dataDir), log);
+    // A node of a replicated log may be behind what it has shown, until it leads.
+    if (!joined) published?.check();
+    if (published) {
       published.start();
       opened.push(() => published.stop());
     }
-    const deliverer = new Deliverer({
-      webhooks: registry.webhooks,
-      send: httpSender({ allowPrivate: settings.webhookAllowPrivate }),
-      logger,
-    });
     const mirrored = mirror && new MirroredLog(mirror.log, dataDir, logger);
     if (mirrored) opened.push(async () => mirrored.close());
-    else {
-      deliverer.start();
-      opened.push(() => deliverer.stop());
+    const checkpointName = settings.logName ?? defaultLogName(log.operators.first.fingerprint);
+    const isHeld = joined ? { isHeld: () => joined.journal.hasLease } : {};
+    const duties = new Duties({ settings, registry, operator, logName: checkpointName, logger, ...isHeld });
+    const isFollower = options.follow ?? false;
+    const node =
+      joined && published && written
+        ? new ReplicatedNode({ joined, log: written.log, duties, published, settings, isFollower, logger })
+        : null;
+    if (!mirrored && !node) {
+      opened.push(() => duties.close());
+      await duties.begin();
     }
-    const metrics = new Metrics(registry.log);
+    const metrics = new Metrics(log);
     opened.push(async () => metrics.close());
-    metrics.watchDeliveries(deliverer, registry.webhooks);
-    const anchoring = new Anchoring({ log: registry.log, calendars: settings.otsCalendars, logger });
-    const { log } = registry;
-    const logName = settings.logName ?? defaultLogName(log.operators.first.fingerprint);
-    const tlog = mirrored ? null : await openTlog(log, operator, logName, settings, logger);
-    if (tlog) opened.push(() => tlog.stop());
     let fronts: Fronts | null = null;
     const readiness = new Readiness({
       log,
@@ -158,14 +160,20 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
       freeBytes: () => freeBytes(dataDir),
       minFreeBytes: settings.minFreeBytes,
       isReadOnly: readOnly,
-      warnings: () => tlog?.warnings ?? [],
+      node: node ?? undefined,
+      warnings: () => duties.tlog?.warnings ?? [],
     });
-    const checkpoints = mirrored ?? new Checkpoints(log, operator, logName);
-    const services: Services = { readiness, metrics, anchoring, checkpoints, tlog: (tlog ?? mirrored?.tlog)! };
-    metrics.watchAnchoring(anchoring);
-    if (tlog) metrics.watchCheckpoints(tlog);
+    const services: Services = {
+      readiness,
+      metrics,
+      anchoring: { anchor: () => duties.anchoring.anchor(), status: () => duties.anchoring.status() },
+      checkpoints: mirrored ?? new Checkpoints(log, operator, checkpointName),
+      tlog: (mirrored?.tlog ?? node?.tlog ?? duties.tlog)!,
+      replication: node && joined && { role: joined.standing, status: () => node.status },
+    };
+    watchDuties(metrics, duties, registry, !mirrored);
+    if (node) metrics.watchReplication(node);
     metrics.watchCertificate(() => certificate?.expires ?? null);
-    if (tlog?.cosigning) metrics.watchCosigning(tlog.cosigning);
     if (signer) metrics.watchSigner(signer);
     metrics.watchDisk({
       freeBytes: () => freeBytes(dataDir),
@@ -180,6 +188,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
       writer: written?.log ?? null,
       operator,
       services,
+      role: joined?.standing.buffer ?? null,
       chosen,
       limits,
       tls,
@@ -199,9 +208,12 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
       metricsUrl = urlOf("http", metricsAddress.host, port);
     }
     const port = await serving.listen(host, settings.port);
-    if (!readOnly) anchoring.start(settings.otsUpgradeIntervalSeconds);
     // Before the connections: who waits for a calendar is told at once.
-    opened.push(() => anchoring.stop());
+    opened.push(() => duties.close());
+    if (node) {
+      opened.push(() => node.stop());
+      node.start();
+    }
     const url = urlOf(tls ? "https" : "http", host, port);
     const { fingerprint } = operator;
     logger.info(

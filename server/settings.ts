@@ -18,6 +18,8 @@ type Key = keyof typeof TABLE;
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const SETTINGS = Object.entries(TABLE) as unknown as readonly (readonly [Key, Setting<unknown>])[];
+/** Settings that may hold a password. */
+const SECRET: ReadonlySet<Key> = new Set<Key>(["replication"]);
 /** Environment variables of the service. Others may have names that begin like these. */
 const OWN_NAME = /^(?:SERVICE|RATE_LIMIT)_/;
 
@@ -34,7 +36,7 @@ export function readSettings(env: Environment): Settings {
   return assembled({
     name: (key) => TABLE[key].name,
     value: (_, { name, fallback, read }) => read(env[name] || fallback),
-    shown: (key) => JSON.stringify(env[TABLE[key].name]),
+    shown: (key) => (SECRET.has(key) ? "what was given" : JSON.stringify(env[TABLE[key].name])),
     faults: misspelt,
   });
 }
@@ -53,7 +55,7 @@ export function completeSettings(given: GivenSettings): Settings {
   return assembled({
     name: (key) => key,
     value: (key, { fallback, read, check }) => (given[key] === undefined ? read(fallback) : check(given[key])),
-    shown: (key) => inspect(given[key], { depth: 0 }),
+    shown: (key) => (SECRET.has(key) ? "what was given" : inspect(given[key], { depth: 0 })),
     faults: strange.map((key) => {
       const meant = nearest(key, Object.keys(TABLE));
       return { path: key, message: `${key} is not a setting.${meant === undefined ? "" : ` Is ${meant} meant?`}` };
@@ -92,6 +94,10 @@ function assembled({ name, value, shown, faults }: Source): Settings {
   if ((tlsCertificate === null) !== (tlsKey === null)) {
     const message = `${name("tlsCertificate")} and ${name("tlsKey")} must be given together.`;
     details.push({ path: name("tlsCertificate"), message });
+  }
+  if (settings.replication && settings.readOnly) {
+    const message = `${name("replication")} and ${name("readOnly")} must not be given together: a mirror belongs to no node.`;
+    details.push({ path: name("replication"), message });
   }
   if (signer && operatorKey) {
     const message = `${name("signer")} and ${name("operatorKey")} must not be given together: only one of them has the key.`;

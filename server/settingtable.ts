@@ -30,6 +30,9 @@ import {
   networks,
   onOff,
   optionalPath,
+  optionalUrl,
+  replicationUrl,
+  replicationVerify,
   signerAddress,
   socketAddress,
   transportName,
@@ -47,6 +50,7 @@ const MAX_REQUEST_TIMEOUT_S = 3_600;
 const MAX_CONNECTIONS = 1_000_000;
 const MAX_SIGNER_TIMEOUT_S = 300;
 const MAX_CHECKPOINT_INTERVAL_S = 86_400;
+const MAX_LAG_S = 7 * 86_400;
 
 /** Each may add 10 kB to a proof. */
 const MAX_CALENDARS = 8;
@@ -126,6 +130,34 @@ export const TABLE = {
     fallback: `${DEFAULT_SIGNER_DEADLINE_MS / 1000}`,
     about: "seconds in which that process must sign a batch of up to 512 heads",
     ...integer(1, MAX_SIGNER_TIMEOUT_S),
+  },
+  replication: {
+    name: "SERVICE_REPLICATION",
+    fallback: "",
+    fallbackShown: "none: this machine alone keeps the log",
+    about:
+      "postgres://user:password@host:port,host:port/database of the PostgreSQL servers through which several nodes keep the log",
+    ...replicationUrl,
+  },
+  replicationVerify: {
+    name: "SERVICE_REPLICATION_VERIFY",
+    fallback: "standby",
+    about:
+      "standby: a standby must show every record before it counts; engine: PostgreSQL's word is enough, where no standby can be read",
+    ...replicationVerify,
+  },
+  nodeUrl: {
+    name: "SERVICE_NODE_URL",
+    fallback: "",
+    fallbackShown: "none",
+    about: "address at which clients reach this node of a replicated log; others send writers there while it leads",
+    ...optionalUrl,
+  },
+  replicationMaxLagSeconds: {
+    name: "SERVICE_REPLICATION_MAX_LAG_S",
+    fallback: "60",
+    about: "seconds for which a node answers reads without news of the replicated log; beyond, it refuses them",
+    ...integer(1, MAX_LAG_S),
   },
   logName: {
     name: "SERVICE_LOG_NAME",

@@ -4,6 +4,8 @@
  */
 import { resolve } from "node:path";
 import { signerPath } from "../engine/crypto/signer/socket-signer.js";
+import type { Verification } from "../engine/journal/postgres/journal.js";
+import { parseTarget } from "../engine/journal/postgres/target.js";
 import { canonicalFingerprint } from "../engine/registry/keys/events.js";
 import { isNoteName } from "../engine/verify/note/note.js";
 import { LOG_LEVELS, type LogLevel } from "./http/observing/logger.js";
@@ -131,6 +133,25 @@ export const socketAddress: Kind<SocketAddress | null> = {
     return { host, port: port! };
   },
 };
+
+/** Connection string of the servers of a replicated log; null where none is given. */
+export const replicationUrl = optional((text) => {
+  parseTarget(text);
+  return text;
+});
+
+export const replicationVerify = textual((text): Verification => {
+  if (text !== "standby" && text !== "engine") throw new Error("standby or engine");
+  return text;
+});
+
+/** Null where none is given. */
+export const optionalUrl = optional((text) => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isPlain = url && /^https?:$/.test(url.protocol) && !url.search && !url.hash && !url.username;
+  if (!isPlain || /[^\x21-\x7e]/.test(text)) throw new Error("an http: or https: URL without query or fragment");
+  return text.replace(/\/+$/, "");
+});
 
 /** Null where none is given. */
 export const logName = optional((text) => {

@@ -29,6 +29,8 @@ export interface RunningService {
 export interface ServiceOptions {
   /** The command to run, if it is from another build. */
   readonly main?: string;
+  /** Further arguments. */
+  readonly args?: readonly string[];
   /** Put before `node`: a program that runs it under limits, or observes it. */
   readonly wrapper?: readonly string[];
   /** Where its stderr goes; to this process's own by default. */
@@ -44,9 +46,9 @@ export interface ServiceOptions {
 export async function startService(
   dataDir: string,
   environment: NodeJS.ProcessEnv = {},
-  { main = MAIN, wrapper = [], stderr = "inherit", started = () => {} }: ServiceOptions = {},
+  { main = MAIN, args: further = [], wrapper = [], stderr = "inherit", started = () => {} }: ServiceOptions = {},
 ): Promise<RunningService> {
-  const [command, ...args] = [...wrapper, process.execPath, main, "serve", "--json"];
+  const [command, ...args] = [...wrapper, process.execPath, main, "serve", "--json", ...further];
   const child = spawn(command!, args, {
     env: {
       ...process.env,

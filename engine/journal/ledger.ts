@@ -9,8 +9,8 @@ import { CairnlogError } from "../error.js";
 import type { RowChange, TileChange } from "../store/changeset.js";
 import type { Store } from "../store/contract.js";
 import { type JournalPosition, NO_HASH } from "../store/position.js";
-import type { DerivedTable } from "../store/schema.js";
-import type { Decided, Journal } from "./journal.js";
+import { type DerivedTable, isPublic, PRIVATE_TABLES } from "../store/schema.js";
+import type { Decided, Journal, PlaceInJournal } from "./journal.js";
 import { checkNext, type JournalRecord } from "./record.js";
 import type { RecordedChange } from "./rows.js";
 
@@ -46,7 +46,7 @@ export class Ledger {
 
   /**
    * Asks the journal to decide the next record.
-   * @throws CairnlogError `storage-failed`. The journal may still have decided the record, unless it refused it: read
+   * @throws CairnlogError `not-leader` where another node writes the log; `storage-failed`. The journal may still have decided the record, unless it refused it: read
    *   `tail` before proposing the next one.
    */
   async decide(draft: Draft): Promise<Decided> {
@@ -56,6 +56,7 @@ export class Ledger {
     try {
       hash = await this.#journal.propose(record);
     } catch (cause) {
+      if (cause instanceof CairnlogError && cause.code === "not-leader") throw cause;
       throw new CairnlogError("storage-failed", "The journal did not answer.", { cause });
     }
     if (!hash) throw new CairnlogError("storage-failed", "The journal has accepted the record of another writer.");
@@ -68,11 +69,19 @@ export class Ledger {
    * @throws CairnlogError `storage-failed`: it may still be on disk, so call `restore` before the next commit;
    *   `corrupt-log` if it is not the next record
    */
-  async apply({ record, hash }: Decided, { rows, tiles }: Consequences): Promise<void> {
+  async apply({ record, hash, replacesPrivateRows }: Decided, { rows, tiles }: Consequences): Promise<void> {
     checkNext(this.#position, record);
     const { sequence, epoch, firstIndex, batch } = record;
     const position = { sequence, epoch, hash };
-    const changes = { after: sequence - 1, position, firstIndex, batch, rows: [...record.rows, ...rows], tiles };
+    const gone = replacesPrivateRows ? this.#privateRows() : [];
+    const changes = {
+      after: sequence - 1,
+      position,
+      firstIndex,
+      batch,
+      rows: [...gone, ...record.rows, ...rows],
+      tiles,
+    };
     try {
       await this.#store.commit(changes);
     } catch (cause) {
@@ -83,6 +92,30 @@ export class Ledger {
       throw new CairnlogError("storage-failed", "The data directory could not be written.", { cause });
     }
     this.#position = position;
+  }
+
+  /**
+   * Has a log that was made without the journal stand at its place in it. The entries stay as they are.
+   * @throws CairnlogError `storage-failed`
+   */
+  async adopt({ position, rows }: PlaceInJournal, size: number): Promise<void> {
+    const after = this.#position.sequence;
+    const changes = {
+      after,
+      position,
+      firstIndex: size,
+      batch: null,
+      rows: [...this.#privateRows(), ...rows],
+      tiles: [],
+    };
+    await this.#store.commit(changes);
+    this.#position = position;
+  }
+
+  /** Deletes every private row that there is now; what is written after that in the same transaction stays. */
+  #privateRows(): RowChange[] {
+    const secret = PRIVATE_TABLES.filter((table) => !isPublic(table));
+    return secret.flatMap((table) => [...this.#store.keys(table)].map((key) => ({ table, key, row: undefined })));
   }
 
   /** The records that are decided but not applied. */

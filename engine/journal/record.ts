@@ -17,7 +17,7 @@ import { CairnlogError } from "../error.js";
 import { byKey } from "../store/changeset.js";
 import { type JournalPosition, NO_HASH } from "../store/position.js";
 import { HASH } from "../store/schema.js";
-import { type RecordedChange, readRowLine, rowLine } from "./rows.js";
+import { type RecordedChange, readLines, rowLine } from "./rows.js";
 
 export interface JournalRecord {
   /** Number of the record; the first is 1. */
@@ -49,16 +49,20 @@ const BODY_AT = BATCH_LENGTH_AT + 4;
 const sha256 = (bytes: Uint8Array): Buffer => hash("sha256", bytes, "buffer");
 const digestOf = (bytes: Uint8Array): Uint8Array => (bytes.length ? sha256(bytes) : NO_HASH);
 
-/** The bytes of a record. Equal records have equal bytes, for any order of their rows and members. */
-export function encodeRecord(record: JournalRecord): Buffer {
-  const batch = record.batch ?? new Uint8Array(0);
-  const rows = Buffer.from(
-    [...record.rows]
+/** Rows as text, in key order. */
+const linesOf = (rows: readonly RecordedChange[]): Buffer =>
+  Buffer.from(
+    [...rows]
       .sort(byKey)
       .map((change) => `${rowLine(change)}\n`)
       .join(""),
     "utf8",
   );
+
+/** The bytes of a record. Equal records have equal bytes, for any order of their rows and members. */
+export function encodeRecord(record: JournalRecord): Buffer {
+  const batch = record.batch ?? new Uint8Array(0);
+  const rows = linesOf(record.rows);
   const bytes = Buffer.allocUnsafe(BODY_AT + batch.length + rows.length);
   bytes[0] = FORMAT;
   bytes.writeUIntBE(record.sequence, SEQUENCE_AT, NUMBER_BYTES);
@@ -84,20 +88,52 @@ export const recordHash = (bytes: Uint8Array): Uint8Array => bytes.slice(HEAD, B
  */
 export function decodeRecord(encoded: Uint8Array): JournalRecord {
   const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.length);
+  const record = decodeHead(bytes);
+  if (!encodeRecord(record).equals(bytes)) throw damaged("its hashes do not match its bytes");
+  return record;
+}
+
+/** What the bytes say; their hashes are not compared. */
+function decodeHead(bytes: Buffer): JournalRecord {
   if (bytes.length < BODY_AT) throw damaged("it is cut short");
   if (bytes[0] !== FORMAT) throw damaged("it is in a format that this version does not read");
   const rowsAt = BODY_AT + bytes.readUInt32BE(BATCH_LENGTH_AT);
   if (rowsAt > bytes.length) throw damaged("it is cut short");
-  const record: JournalRecord = {
+  return {
     sequence: bytes.readUIntBE(SEQUENCE_AT, NUMBER_BYTES),
     previous: Buffer.from(bytes.subarray(PREVIOUS_AT, BATCH_DIGEST_AT)),
     epoch: bytes.readUIntBE(EPOCH_AT, NUMBER_BYTES),
     firstIndex: bytes.readUIntBE(FIRST_INDEX_AT, NUMBER_BYTES),
     batch: rowsAt > BODY_AT ? bytes.subarray(BODY_AT, rowsAt) : null,
-    rows: bytes.toString("utf8", rowsAt).split("\n").slice(0, -1).map(readRowLine),
+    rows: readLines(bytes.toString("utf8", rowsAt)),
   };
-  if (!encodeRecord(record).equals(bytes)) throw damaged("its hashes do not match its bytes");
-  return record;
+}
+
+/** A record without its rows, as a journal keeps it that has the rows elsewhere: the head, its hash and the batch. */
+export const bodyOf = (bytes: Buffer): Buffer => bytes.subarray(0, BODY_AT + bytes.readUInt32BE(BATCH_LENGTH_AT));
+
+/**
+ * The record whose body this is, and its rows. The head vouches for the batch; what it says of rows is only compared if
+ * `areComplete`: a journal may have removed private rows since.
+ * @throws CairnlogError `corrupt-log`
+ */
+export function recordOf(
+  body: Buffer,
+  rows: readonly RecordedChange[],
+  areComplete: boolean,
+): { readonly record: JournalRecord; readonly hash: Uint8Array } {
+  if (body.length < BODY_AT || bodyOf(body).length !== body.length) throw damaged("it is cut short");
+  if (areComplete) {
+    const spelled = Buffer.concat([body, linesOf(rows)]);
+    return { record: decodeRecord(spelled), hash: recordHash(body) };
+  }
+  const { rows: _, ...bare } = decodeHead(body);
+  const batch = body.subarray(BODY_AT);
+  const isWhole =
+    sha256(body.subarray(0, HEAD)).equals(recordHash(body)) &&
+    Buffer.compare(digestOf(batch), body.subarray(BATCH_DIGEST_AT, ROWS_DIGEST_AT)) === 0;
+  if (!isWhole) throw damaged("its hashes do not match its bytes");
+  return { record: { ...bare, rows }, hash: recordHash(body) };
 }
 
 /**

@@ -20,6 +20,9 @@ export function rowLine({ table, key, row }: RecordedChange): string {
   return canonicalJson([table, key, spelled]);
 }
 
+/** The rows in a text of lines. @throws CairnlogError as `readRowLine` does */
+export const readLines = (text: string): RecordedChange[] => text.split("\n").slice(0, -1).map(readRowLine);
+
 /**
  * Inverse of `rowLine`.
  * @throws CairnlogError `corrupt-log` for a line that is not a row, or a row of a table of another kind

@@ -21,7 +21,7 @@ import { LogReader } from "./reader.js";
 import type { LogView } from "./view.js";
 import type { Executor } from "./write/executor.js";
 import { noProjection, type Projection } from "./write/projection.js";
-import { DEFAULT_QUEUE_LIMIT } from "./write/sequencer.js";
+import { DEFAULT_QUEUE_LIMIT, type Standing } from "./write/sequencer.js";
 import type { Signer } from "./write/signer.js";
 import { LogWriter } from "./writer.js";
 
@@ -48,6 +48,8 @@ export interface LogOptions {
   readonly clock?: Clock;
   /** Decides what is appended; the log's own environment when absent. */
   readonly journal?: Journal;
+  /** For a log that several nodes keep: whether this one may append. Its first record is made elsewhere. */
+  readonly standing?: Standing;
 }
 
 export interface LogReaderOptions extends Pick<LogOptions, "path" | "projection" | "pool" | "mapSize"> {
@@ -135,9 +137,10 @@ export async function startLog(
       clock: options.clock ?? systemClock,
       secondaryDigests: digests?.length ? await createDigests(digests) : null,
       queueLimit: options.queueLimit ?? DEFAULT_QUEUE_LIMIT,
+      standing: options.standing,
     });
     await log.recover();
-    await log.begin();
+    if (!options.standing) await log.begin();
     return log;
   } catch (error) {
     await store.close();

@@ -7,6 +7,7 @@ import { importPublicKey, type ServerKey } from "../crypto/keys/spki.js";
 import { CairnlogError } from "../error.js";
 import type { Journal } from "../journal/journal.js";
 import type { WriterLock } from "../store/lmdb/writerlock.js";
+import type { JournalPosition } from "../store/position.js";
 import type { Postings } from "../store/postings/postings.js";
 import { FORMAT, type TableName } from "../store/schema.js";
 import type { Store } from "../store/store.js";
@@ -25,7 +26,7 @@ import type { SecondaryDigests } from "./write/entry.js";
 import { appendBy, type BatchReport, type Committed, type Executor, type Receipt } from "./write/executor.js";
 import { freshHead } from "./write/freshhead.js";
 import type { EventInput } from "./write/projection.js";
-import { Sequencer } from "./write/sequencer.js";
+import { Sequencer, type Standing } from "./write/sequencer.js";
 import type { Signer } from "./write/signer.js";
 import type { FormedBatch } from "./write/stages/batch.js";
 
@@ -41,6 +42,8 @@ export interface WriterParts extends Omit<ViewParts, "memory"> {
   readonly secondaryDigests: SecondaryDigests | null;
   /** Commands that may wait. */
   readonly queueLimit: number;
+  /** Absent where this process is the only one that may append. */
+  readonly standing?: Standing | undefined;
 }
 
 /** Opened by `openLog`. */
@@ -73,16 +76,53 @@ export class LogWriter extends LogView implements Executor {
     });
   }
 
-  /** What the journal has decided beyond the disk is applied, and memory becomes what the disk says. */
+  /**
+   * What the journal has decided beyond the disk is applied, and memory becomes what the disk says. A node that may not
+   * append applies it later (`follow`), since nobody waits for it.
+   */
   async recover(): Promise<void> {
     await this.#applier.fileMissing();
     this.#applier.restore();
-    await this.#applier.catchUp();
-    this.#applier.restore();
+    if (!this.#parts.standing?.refusal) {
+      await this.#applier.catchUp();
+      this.#applier.restore();
+    }
     // A retired key must sign nothing more, whoever retired it.
     this.#applier.operators.checkCurrent(this.#parts.signer.fingerprint);
     this.showDisk();
     this.#feed?.restored();
+  }
+
+  /**
+   * Applies and shows what the journal has decided beyond the disk. Only for a node that may not append (`standing`), one
+   * call at a time.
+   * @throws CairnlogError `storage-failed`; `corrupt-log` for a record that does not verify. Then memory is what the disk says
+   */
+  async follow(): Promise<void> {
+    await this.#sequencer.settled();
+    try {
+      await this.#applier.adopt();
+      await this.#applier.catchUp((decided, made) => {
+        this.#sequencer.forget();
+        this.showDisk();
+        this.#feed?.applied(decided, made);
+      });
+    } catch (error) {
+      this.#applier.restore();
+      this.showDisk();
+      this.#feed?.restored();
+      throw error;
+    }
+  }
+
+  /** Resolves when every accepted command has been answered. */
+  settled(): Promise<void> {
+    return this.#sequencer.settled();
+  }
+
+  /** The newest record of the journal that is on disk here. */
+  get position(): JournalPosition {
+    return this.#applier.position;
   }
 
   #published(batch: FormedBatch): void {

@@ -8,7 +8,7 @@ import { PasswordHasher } from "../crypto/passwords/password.js";
 import type { Pool } from "../crypto/pool/pool.js";
 import { SignatureVerifier } from "../crypto/pool/verifier.js";
 import { type Clock, systemClock } from "../log/clock.js";
-import { type Log, openLog, openLogReader } from "../log/log.js";
+import { type Log, type LogOptions, openLog, openLogReader } from "../log/log.js";
 import type { LogReader } from "../log/reader.js";
 import type { LogWriter } from "../log/writer.js";
 import { type ChallengeService, Challenges, DEFAULT_CHALLENGE_TTL_S } from "./access/challenges.js";
@@ -69,10 +69,12 @@ export interface RegistryOptions {
   /** Whether webhooks may have addresses that are not on the public internet; false if absent. */
   readonly webhookAllowPrivate?: boolean;
   readonly clock?: Clock;
+  /** Where several nodes keep the log: its journal, and whether this one may append. */
+  readonly replicated?: Required<Pick<LogOptions, "journal" | "standing">>;
 }
 
 /** Of a registry whose log another thread writes. */
-export type ServedOptions = Omit<RegistryOptions, "pool">;
+export type ServedOptions = Omit<RegistryOptions, "pool" | "replicated">;
 
 export interface Registry {
   readonly log: Log;
@@ -131,6 +133,7 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry &
   const given = {
     ...(minFreeBytes !== undefined && { minFreeBytes }),
     ...(clock && { clock }),
+    ...options.replicated,
   };
   const log = await openLog({ path, signer: operator, pool, projection, ...given });
   return registryOver(log, options);

@@ -59,6 +59,9 @@ export interface JoinedHeads extends Omit<BatchHeads, "heads"> {
   readonly signatures: Uint8Array;
 }
 
+/** The number of entries in a packed batch. */
+export const batchCount = (packed: Buffer): number => packed.readUInt32LE(4);
+
 /** Room for one more character, so that a text with other characters than ASCII shows by the bytes that it takes. */
 const SPARE_BYTES = 4;
 
@@ -178,6 +181,11 @@ export class Batch {
     this.#entriesAt = this.#headsAt + (this.#treeVersion ? HASH + this.#headLength * this.count : 0);
     if (row.length < this.#entriesAt || row.length !== this.#entriesAt + this.#end(this.count - 1))
       throw new CairnlogError("corrupt-log", `The batch at leaf ${firstIndex} is cut short.`);
+  }
+
+  /** Its bytes, not to be written to. */
+  get packed(): Buffer {
+    return this.#row;
   }
 
   /** Where its parts begin, and the ends of its entries, counted from the first. */

@@ -20,6 +20,10 @@ export interface JournalPosition {
 export const NO_HASH: Uint8Array = new Uint8Array(HASH);
 export const ORIGIN: JournalPosition = { sequence: 0, epoch: 0, hash: NO_HASH };
 
+/** Whether a log that has records is of no journal that keeps them as bytes. */
+export const isOutside = ({ sequence, hash }: JournalPosition): boolean =>
+  sequence > 0 && Buffer.compare(hash, NO_HASH) === 0;
+
 const EPOCH_BYTES = 6;
 
 /** The bytes of the row, without its version. */

@@ -45,8 +45,23 @@ export interface LogMeta {
   readonly created_at: string;
   /** Present if entries without a head follow one with a head, as in a copy that did not fetch every head. */
   readonly sparse_heads?: true;
+  /**
+   * Settings of a replicated log that change what it answers. A node with others would answer otherwise, so it may not
+   * join. Absent in a log that was never replicated.
+   */
+  readonly settings?: Readonly<Record<string, string>>;
   /** A rebuild has begun and not ended: until it has, derived rows may have any content. */
   readonly rebuilding?: true;
+}
+
+/** The node that writes a replicated log. Each takeover writes it, so no two takeovers are the same record. */
+export interface LeaderRow {
+  /** Random, another one for each takeover. */
+  readonly holder: string;
+  /** Address of the node, if it has told one. */
+  readonly url: string | null;
+  /** When it took the lead, in canonical form, by its own clock. */
+  readonly at: string;
 }
 
 /** A rotation of an operator key, as its entry tells it; what both keys sign is `rotationMessage`. */

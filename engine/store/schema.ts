@@ -15,6 +15,7 @@ import type {
   EndorsementPairRow,
   EndorsementRow,
   KeyRow,
+  LeaderRow,
   LogMeta,
   NotificationRow,
   OperatorRotationRow,
@@ -94,6 +95,8 @@ export interface Tables {
   anchorTotals: { key: string; row: AnchorTotals };
   /** One row, under the key "log". */
   signedHeads: { key: string; row: SignedHeadRow };
+  /** One row, under the key "log"; none in a log that was never replicated. */
+  leader: { key: string; row: LeaderRow };
   /** By key fingerprint. */
   passwords: { key: string; row: PasswordRow };
   /** By user id. */
@@ -139,6 +142,7 @@ export const PRIVATE_TABLES = [
   "anchorWork",
   "anchorTotals",
   "signedHeads",
+  "leader",
   "trustConfigs",
   "trustConfigHeads",
   "passwords",
@@ -155,6 +159,17 @@ export const PRIVATE_TABLES = [
   "counters",
 ] as const satisfies readonly TableName[];
 export type PrivateTable = (typeof PRIVATE_TABLES)[number];
+
+/** Of these and `meta`, the tables whose rows anybody may see. A journal may show them to those who may not see the others. */
+const PUBLIC_TABLES: ReadonlySet<string> = new Set<RecordedTable>([
+  "meta",
+  "anchors",
+  "anchorWork",
+  "anchorTotals",
+  "signedHeads",
+  "leader",
+]);
+export const isPublic = (table: string): boolean => PUBLIC_TABLES.has(table);
 
 /** Tables whose rows are not derived from entries, so that records of the journal have to carry them. */
 export type RecordedTable = PrivateTable | "meta";

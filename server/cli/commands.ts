@@ -150,6 +150,16 @@ export const COMMANDS: Readonly<Record<string, ListedCommand>> = {
     summary: "hand the log to another operator key; show the key of checkpoints",
     load: async () => (await import("./operate/operator.js")).operator,
   },
+  replicate: {
+    group: RUN,
+    summary: "keep the log on several machines, through PostgreSQL",
+    load: async () => (await import("./replication/replicate.js")).replicate,
+  },
+  promote: {
+    group: RUN,
+    summary: "have this node of a replicated log lead it",
+    load: async () => (await import("./replication/promote.js")).promote,
+  },
   import: {
     group: RUN,
     summary: "begin a log with entries that were made elsewhere",

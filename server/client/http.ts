@@ -15,11 +15,18 @@ export type Query = Readonly<Record<string, string | number | undefined>>;
 export type Headers = Readonly<Record<string, string>>;
 
 const PREFIX = "/api/v1";
+/** How often one request is sent on to the node that leads. */
+const MAX_MOVES = 3;
 
 export class Http {
   /** Base address without `/api/v1` and without a slash at the end. */
   readonly server: string;
   readonly #fetch: typeof fetch;
+  /**
+   * The node of a replicated log that writes it, if another one has said so. It is asked everything then: it has what it
+   * has acknowledged, and challenges are in its memory.
+   */
+  #leader: string | undefined;
 
   /** @throws TypeError when `server` is not an http(s) address */
   constructor(server: string, fetcher: typeof fetch) {
@@ -76,23 +83,46 @@ export class Http {
     init: RequestInit,
     prefix = PREFIX,
   ): Promise<{ readonly bytes: Uint8Array; readonly status: number }> {
-    let response: Response;
-    let bytes: Uint8Array;
+    for (let moves = 0; ; moves++) {
+      const server = this.#leader ?? this.server;
+      const { response, bytes } = await this.#fetched(server, prefix + path, init);
+      const { status } = response;
+      if (response.ok) return { bytes, status };
+      const error = refusal(response, readAnswer(bytes), server);
+      const leader = error.code === "not-leader" ? leaderIn(response, server) : undefined;
+      this.#leader = error.code === "not-leader" ? leader : this.#leader;
+      if (leader === undefined || moves === MAX_MOVES) throw error;
+    }
+  }
+
+  async #fetched(
+    server: string,
+    path: string,
+    init: RequestInit,
+  ): Promise<{ readonly response: Response; readonly bytes: Uint8Array }> {
     try {
       // A redirect could carry a token or a proof to another host.
-      response = await this.#fetch.call(globalThis, this.server + prefix + path, { ...init, redirect: "error" });
-      bytes = await readBody(response);
+      const response = await this.#fetch.call(globalThis, server + path, { ...init, redirect: "error" });
+      return { response, bytes: await readBody(response) };
     } catch (cause) {
       if (cause instanceof OversizedAnswer)
-        throw new ClientError("malformed-answer", `${this.server} answered ${path} with too much. ${cause.message}`, {
+        throw new ClientError("malformed-answer", `${server} answered ${path} with too much. ${cause.message}`, {
           cause,
         });
-      throw new ClientError("no-answer", unreachable(this.server, cause), { cause });
+      // The next request is sent to the node that was given, which knows who leads now.
+      this.#leader = undefined;
+      throw new ClientError("no-answer", unreachable(server, cause), { cause });
     }
-    const { status } = response;
-    if (!response.ok) throw refusal(response, readAnswer(bytes), this.server);
-    return { bytes, status };
   }
+}
+
+/** The address of the leader that a node names; none that would give up TLS. */
+function leaderIn({ headers }: Response, server: string): string | undefined {
+  const leader = headers.get("cairnlog-leader");
+  if (leader === null || !URL.canParse(leader)) return undefined;
+  const { protocol } = new URL(leader);
+  const isSafe = protocol === "https:" || (protocol === "http:" && server.startsWith("http:"));
+  return isSafe ? leader.replace(/\/+$/, "") : undefined;
 }
 
 /** The part of JSON Schema that `known` uses. */

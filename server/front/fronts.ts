@@ -20,6 +20,8 @@ export interface FrontsParts {
   readonly writer: LogWriter | null;
   readonly operator: OperatorKey;
   readonly services: Services;
+  /** Words of the role of a node (`replication/role.ts`); null for a service that is alone. */
+  readonly role: SharedArrayBuffer | null;
   readonly chosen: ChosenTransport;
   readonly limits: Limits | null;
   readonly tls: TlsFiles | null;
@@ -81,6 +83,7 @@ function threads(parts: FrontsParts, log: LogWriter, count: number): Fronts {
       operatorKey: operator.public.pem,
       metricsType: services.metrics.contentType,
       vkey: services.tlog.vkey,
+      role: parts.role,
       limits: limits?.buffer ?? null,
       tls,
       maxConnections,
@@ -92,7 +95,7 @@ function threads(parts: FrontsParts, log: LogWriter, count: number): Fronts {
 
 function callsOf({ registry, operator, services }: FrontsParts, log: LogWriter): WriterCalls {
   const { challenges, passwords, accounts, claims } = registry;
-  const { anchoring, checkpoints, metrics, readiness, tlog } = services;
+  const { anchoring, checkpoints, metrics, readiness, tlog, replication } = services;
   return {
     "challenges.issue": (request) => challenges.issue(request),
     "challenges.consume": (answer) => challenges.consume(answer),
@@ -111,5 +114,6 @@ function callsOf({ registry, operator, services }: FrontsParts, log: LogWriter):
     "tlog.witnesses": () => tlog.witnesses(),
     "metrics.text": () => metrics.text(),
     "readiness.check": () => readiness.check(),
+    "replication.status": () => replication!.status(),
   };
 }

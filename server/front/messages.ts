@@ -35,6 +35,8 @@ export interface WriterCalls {
   "tlog.witnesses": Services["tlog"]["witnesses"];
   "metrics.text": Services["metrics"]["text"];
   "readiness.check": Services["readiness"]["check"];
+  /** Only at a node of a replicated log. */
+  "replication.status": NonNullable<Services["replication"]>["status"];
 }
 export type CallName = keyof WriterCalls;
 export type CallArguments<N extends CallName> = Parameters<WriterCalls[N]>;

@@ -15,7 +15,7 @@ const BOUNDS = { maxConnections: 64, maxBodyBytes: 1024, maxPendingBytes: 1024 *
 
 export interface OperationsParts {
   readonly registry: Pick<Served, "credentials">;
-  readonly services: Pick<Services, "readiness" | "metrics" | "tlog">;
+  readonly services: Pick<Services, "readiness" | "metrics" | "tlog" | "replication">;
   readonly chosen: ChosenTransport;
   readonly logger: Logger;
 }

@@ -17,6 +17,7 @@ import type { Services } from "../http/services.js";
 import { chooseTransport } from "../http/transport/choose.js";
 import type { TlsFiles } from "../http/transport/tls.js";
 import { openingOf } from "../opening.js";
+import { roleIn } from "../replication/role.js";
 import type { Settings } from "../settings.js";
 import { Control } from "./control.js";
 import { Front } from "./front.js";
@@ -33,6 +34,8 @@ export interface FrontData {
   /** PEM of the operator's public key. */
   readonly operatorKey: string;
   readonly metricsType: string;
+  /** The role of a node of a replicated log; null for a service that is alone. */
+  readonly role: SharedArrayBuffer | null;
   /** The key of the checkpoints at `/tlog/`. */
   readonly vkey: string | null;
   /** Of the limits that all front ends count against; null when nothing is limited. */
@@ -119,6 +122,7 @@ async function open() {
       checkpoint: () => writer.call("tlog.checkpoint"),
       witnesses: () => writer.call("tlog.witnesses"),
     },
+    replication: data.role && { role: roleIn(data.role), status: () => writer.call("replication.status") },
   };
   const front = new Front({
     settings,

@@ -47,6 +47,12 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
   "calendars-unavailable": { status: 502 },
   overloaded: { status: 503, retryAfter: 1, detail: "The service has too much to do; nothing was written. Retry." },
   closed: { status: 503, retryAfter: 5, detail: "The service is shutting down; nothing was written. Retry." },
+  "not-leader": {
+    status: 503,
+    retryAfter: 1,
+    detail:
+      "Another node writes this log. Retry there, or here. Look whether your entry is there before you try again.",
+  },
   "signer-unavailable": {
     status: 503,
     retryAfter: 10,
@@ -79,6 +85,7 @@ const HTTP_CODES = {
   "rate-limited": 429,
   "internal-error": 500,
   "not-ready": 503,
+  "not-leader": 503,
 } as const;
 
 /** What a witness answers, and the service never does. */
@@ -145,8 +152,9 @@ function refusalOf(error: unknown): { readonly problem: Problem; readonly header
 }
 
 /** Refusals that come by the thousand when they come; they are counted, and a line for each would be one burden more. */
-export const isCommonplace = (error: unknown): boolean =>
-  error instanceof CairnlogError && (error.code === "overloaded" || error.code === "closed");
+export const isCommonplace = (error: unknown): boolean => COMMONPLACE.has(refusalCode(error));
+
+const COMMONPLACE: ReadonlySet<string> = new Set<ErrorCode>(["overloaded", "closed", "not-leader"]);
 
 /** The length of a body can be read in two ways. */
 export const ambiguousLength = (): HttpError =>

@@ -1,6 +1,8 @@
 /** What routes need that a service has one of, wherever it is. */
 import type { Checkpoints } from "../../engine/log/tree/checkpoints.js";
 import type { Anchored, AnchorStatus } from "../anchoring/anchoring.js";
+import type { ReplicationStatus } from "../replication/replication.js";
+import type { RoleReader } from "../replication/role.js";
 import type { CosignerStatus } from "../witnessing/cosigning.js";
 import type { Metrics } from "./observing/metrics.js";
 import type { Readiness } from "./observing/readiness.js";
@@ -25,4 +27,9 @@ export interface Services {
   };
   readonly checkpoints: Pick<Checkpoints, "newest">;
   readonly tlog: Tlog;
+  /** How a node of a replicated log stands; null for a service that is alone. */
+  readonly replication: {
+    readonly role: RoleReader;
+    status(): ReplicationStatus | Promise<ReplicationStatus>;
+  } | null;
 }

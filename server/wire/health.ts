@@ -19,6 +19,27 @@ export const Health = Type.Object(
   { title: "Health" },
 );
 
+const nodeMembers = {
+  role: Type.Enum(["leader", "follower"], { description: "Whether this node writes the log, or follows another." }),
+  leader: Type.Optional(
+    Type.Union([Type.String(), Type.Null()], {
+      description: "Address of the node that writes the log, if it is known.",
+    }),
+  ),
+  epoch: Type.Optional(Type.Integer({ description: "How often the lead has changed." })),
+  sequence: Type.Optional(Type.Integer({ description: "Number of the newest record of the journal on this node." })),
+  lag_seconds: Type.Optional(
+    Type.Union([Type.Number(), Type.Null()], {
+      description: "Seconds since this node knew that it had everything; null before the first time.",
+    }),
+  ),
+};
+
+export const Node = Type.Object(nodeMembers, {
+  title: "Node",
+  description: "A node of the log. All but `role` is there only where several nodes keep the log.",
+});
+
 const Witness = Type.Object({
   name: Type.String({ description: "Its name in the policy of the operator." }),
   vkey: Type.String({ description: "The key that verifies its cosignatures, as the policy has it." }),
@@ -47,6 +68,9 @@ export const Ready = Type.Object(
       Type.Array(Witness, {
         description: "The witnesses of the checkpoints at `/tlog/checkpoint`; absent without any.",
       }),
+    ),
+    replication: Type.Optional(
+      Type.Object(nodeMembers, { description: "How this node stands; absent where one machine alone keeps the log." }),
     ),
     warnings: Type.Optional(Type.Array(Type.String(), { description: "Conditions that the operator should correct." })),
   },

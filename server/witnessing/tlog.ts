@@ -9,7 +9,8 @@ import { CairnlogError } from "../../engine/error.js";
 import { CheckpointPublisher, type Published } from "../../engine/log/lens/publisher.js";
 import type { Log } from "../../engine/log/log.js";
 import { PRIVATE_FILE } from "../../engine/store/private.js";
-import { formatVkey } from "../../engine/verify/note/key.js";
+import { parsePublicKey } from "../../engine/verify/keys/publickey.js";
+import { formatVkey, type NoteKey, noteKey } from "../../engine/verify/note/key.js";
 import type { Logger } from "../http/observing/logger.js";
 import type { Tlog } from "../http/services.js";
 import { isReadableByOthers } from "../machine.js";
@@ -40,6 +41,10 @@ export function openTlogKey(dataDir: string, operator: OperatorKey, notes: Opera
     );
   return key;
 }
+
+/** The key with which others verify the checkpoints that a key signs. @throws CairnlogError `invalid-input` */
+export const verifierKeyOf = (signer: OperatorKey, origin: string): NoteKey =>
+  noteKey(origin, parsePublicKey(signer.public.pem));
 
 /** Where the newest checkpoint with a quorum of witnesses is kept. */
 export const cosignedCheckpointPath = (dataDir: string): string => join(dataDir, "tlog-cosigned.txt");

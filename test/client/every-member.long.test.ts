@@ -54,6 +54,8 @@ test("the table has no other methods", () => {
 test("together they lie about every route of the service", async () => {
   expect(await suite.routesWithoutLie()).toEqual([
     "GET /api/v1/openapi.json",
+    "GET /follower",
+    "GET /leader",
     "GET /livez",
     "GET /metrics",
     "GET /readyz",

@@ -15,6 +15,8 @@ const INTERFACE = `
 Service
   GET /api/v1/health ; - ; Health ; anybody ; general ; 200
   GET /livez ; - ; Alive ; anybody ; none ; 200
+  GET /leader ; - ; Node ; anybody ; none ; 200
+  GET /follower ; - ; Node ; anybody ; none ; 200
   GET /readyz ; - ; Ready ; anybody ; none ; 200
   GET /metrics ; - ; text/plain ; anybody ; none ; 200
   GET /api/v1/openapi.json ; - ; object ; anybody ; general ; 200 304

@@ -26,11 +26,20 @@ export interface Example {
 /** By operationId. */
 export const EXAMPLES: Readonly<Record<string, Example>> = `;
 
+/** What only a node of a replicated log grants. */
+const OF_A_NODE: Readonly<Record<string, { readonly answer: unknown }>> = {
+  get_follower: {
+    answer: { role: "follower", leader: "https://a.log.example", epoch: 3, sequence: 1841, lag_seconds: 0.02 },
+  },
+};
+
 export function writeExamples(tour: Tour): void {
   const examples = Object.fromEntries(
-    [...tour.operations.keys()].map((id) => {
-      const { params, query, body, reply } = tour.granted.get(id)!;
-      return [id, { params, query, body, answer: answerOf(id, reply) }];
+    [...tour.operations.keys()].flatMap((id) => {
+      const granted = tour.granted.get(id);
+      if (!granted) return [[id, OF_A_NODE[id]]];
+      const { params, query, body, reply } = granted;
+      return [[id, { params, query, body, answer: answerOf(id, reply) }]];
     }),
   );
   writeFileSync(`${root}${FILE}`, `${HEAD}${JSON.stringify(examples)};\n`);

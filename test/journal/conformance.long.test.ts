@@ -3,14 +3,10 @@
  * is written in part, records are numbered without gaps and chained, the log continues, and memory equals the disk.
  */
 import { describe, expect, test } from "vitest";
-import { checkNext, decodeRecord, recordHash } from "#cairnlog/engine/journal/record.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
-import type { Committed } from "#cairnlog/engine/log/write/executor.js";
-import { type JournalPosition, ORIGIN } from "#cairnlog/engine/store/position.js";
-import { openStore } from "#cairnlog/engine/store/store.js";
 import { type Faults, openFaultyLog, openTestLog } from "../log/harness.js";
-import { runIn } from "../log/inline.js";
 import { FakeJournal, type JournalFate } from "./fakejournal.js";
+import { checkContent, endOf, Load, namesOf, positionOf } from "./load.js";
 
 /** A failure, and whether the failed commit may be on disk. */
 interface Failure {
@@ -50,74 +46,9 @@ const inJournal: Failure[] = (
 
 const FAILURES = [...onDisk(false), ...onDisk(true), ...inJournal];
 
-/** The commands of a run. Every third command writes only a row, the others an entry and a row. */
-class Load {
-  readonly acknowledged = new Map<number, Committed<unknown>>();
-  readonly failed = new Set<number>();
-  readonly #log: Log;
-  #next: number;
-
-  constructor(log: Log, from = 0) {
-    this.#log = log;
-    this.#next = from;
-  }
-
-  /** Runs waves of enough commands that batches are in every stage at once. */
-  async run(waves: number, width: number): Promise<void> {
-    const runs: Promise<void>[] = [];
-    for (let wave = 0; wave < waves; wave++) {
-      for (let i = 0; i < width; i++) runs.push(this.#command(this.#next++));
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    await Promise.all(runs);
-  }
-
-  async #command(n: number): Promise<void> {
-    try {
-      const committed = await runIn(this.#log, (transaction) => {
-        transaction.put("userNames", `n${n}`, { user_id: `u${n}` });
-        if (n % 3) transaction.append({ event_type: "note", payload: { n, tags: ["load"] } });
-      });
-      this.acknowledged.set(n, committed);
-    } catch (error) {
-      expect(error).toMatchObject({ name: "CairnlogError", code: "storage-failed" });
-      this.failed.add(n);
-    }
-  }
-}
-
-const namesOf = (log: Log) => new Set(log.rows("userNames", "n", "o").map(({ key }) => Number(key.slice(1))));
-
-async function positionOf(path: string): Promise<JournalPosition> {
-  const store = openStore({ path, mapSize: 2 ** 30 });
-  const position = store.position();
-  await store.close();
-  return position;
-}
-
 async function checkWhole(log: Log, path: string, load: Load, isKept: boolean, journal?: FakeJournal): Promise<void> {
-  expect(await log.verify()).toMatchObject({ valid: true, entry_count: log.size, errors: [] });
-  expect(log.stateDifferences()).toEqual([]);
-  const entries = new Set([...log.entries()].map(({ payload }) => payload.n as number));
-  const names = namesOf(log);
-  for (const n of names) expect(n % 3 === 0 || entries.has(n), `${n}: a row without its entry`).toBe(true);
-  for (const n of entries) expect(names.has(n), `${n}: an entry without its row`).toBe(true);
-  for (const [n, { receipts }] of load.acknowledged) {
-    expect(names.has(n)).toBe(true);
-    for (const { log_entry_id, entry_hash, sth } of receipts) {
-      expect(log.entry(log_entry_id)?.entry_hash).toBe(entry_hash);
-      expect(log.treeHead(sth.tree_size)).toEqual(sth);
-    }
-  }
-  if (!isKept) for (const n of load.failed) expect(names.has(n), `${n} failed and is there`).toBe(false);
-  if (!journal) return;
-  let position: JournalPosition = ORIGIN;
-  for (const bytes of journal.records) {
-    const record = decodeRecord(bytes);
-    checkNext(position, record);
-    position = { sequence: record.sequence, epoch: record.epoch, hash: Buffer.from(recordHash(bytes)) };
-  }
-  expect(await positionOf(path)).toEqual(position);
+  await checkContent(log, load, isKept);
+  if (journal) expect(await positionOf(path)).toEqual(endOf(journal.records));
 }
 
 describe.each(FAILURES)("$name", ({ journal: isElsewhere, plan, isKept }) => {

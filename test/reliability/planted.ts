@@ -10,13 +10,18 @@ import { fileURLToPath } from "node:url";
 /** The build under test: the folder that holds `engine`, `server` and `wasm`, compiled. */
 export const DIST = dirname(dirname(fileURLToPath(import.meta.resolve("#cairnlog/engine/index.js"))));
 
-export interface PlantedFault {
-  readonly name: string;
+export interface Replacement {
   /** Compiled file below the build. */
   readonly file: string;
   /** Replaced text, which occurs exactly once in the file. */
   readonly text: string;
   readonly replacement: string;
+}
+
+export interface PlantedFault extends Replacement {
+  readonly name: string;
+  /** Further places that are part of the fault. */
+  readonly also?: readonly Replacement[];
 }
 
 /** The command of this build. */
@@ -34,11 +39,13 @@ export async function withPlanted<T>(fault: PlantedFault, look: (dist: string) =
     cpSync(DIST, dist, { recursive: true });
     cpSync(join(root, "package.json"), join(folder, "package.json"));
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-    const path = join(dist, fault.file);
-    const parts = readFileSync(path, "utf8").split(fault.text);
-    if (parts.length !== 2)
-      throw new Error(`${fault.name}: the text to replace is ${parts.length - 1} times in ${fault.file}`);
-    writeFileSync(path, parts.join(fault.replacement));
+    for (const { file, text, replacement } of [fault, ...(fault.also ?? [])]) {
+      const path = join(dist, file);
+      const parts = readFileSync(path, "utf8").split(text);
+      if (parts.length !== 2)
+        throw new Error(`${fault.name}: the text to replace is ${parts.length - 1} times in ${file}`);
+      writeFileSync(path, parts.join(replacement));
+    }
     return await look(dist);
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -112,7 +112,7 @@ export async function startControlled(
   await publisher.open();
   publisher.start();
   const tlog = { vkey: formatVkey(publisher.key), checkpoint: () => publisher.newest(), witnesses: () => [] };
-  const services = { metrics, readiness, anchoring, checkpoints, tlog };
+  const services = { metrics, readiness, anchoring, checkpoints, tlog, replication: null };
   const served = routeTable(registry, services, chosen, { sessions, gate }).filter(
     ({ path }) => path !== "/api/v1/openapi.json" && !path.startsWith("/docs"),
   );

@@ -13,6 +13,7 @@ import type { RecordedChange } from "../../journal/rows.js";
 import { Layer } from "../../store/changeset.js";
 import type { Store } from "../../store/contract.js";
 import { checkFormat } from "../../store/lmdb/migrations.js";
+import { isOutside, type JournalPosition } from "../../store/position.js";
 import type { Postings } from "../../store/postings/postings.js";
 import { TermTable } from "../../store/postings/termtable.js";
 import type { LogMeta, SignedHeadRow } from "../../store/rows.js";
@@ -95,14 +96,32 @@ export class Applier {
   }
 
   /**
-   * Applies the records that the journal has decided but that are not on disk. @throws CairnlogError `storage-failed`,
-   * `corrupt-log`
+   * Applies the records that the journal has decided but that are not on disk.
+   * @param applied called for each of them
+   * @throws CairnlogError `storage-failed`, `corrupt-log`
    */
-  async catchUp(): Promise<void> {
+  async catchUp(applied: (decided: Decided, made: Made) => void = () => {}): Promise<void> {
     for await (const decided of this.#ledger.tail()) {
-      await this.apply(decided);
+      applied(decided, await this.apply(decided));
       await this.relieved();
     }
+  }
+
+  /**
+   * Brings a log that was made without the journal to its place in it: one that was restored, for example.
+   * @throws CairnlogError `corrupt-log` for a log that is not the beginning of the journal's; `storage-failed`
+   */
+  async adopt(): Promise<void> {
+    const { journal } = this.#parts;
+    const { size, lastHash } = this.frontier;
+    if (!isOutside(this.position) || !journal.placeOf || lastHash === null) return;
+    await this.#ledger.adopt(await journal.placeOf(size, Buffer.from(lastHash, "hex")), size);
+    this.restore();
+  }
+
+  /** The newest record on disk. */
+  get position(): JournalPosition {
+    return this.#ledger.position;
   }
 
   /**
@@ -124,16 +143,18 @@ export class Applier {
    * Applies a decided record. Resolves when it is on disk.
    * @param made the data derived from the record, if this process has computed it. Without it, the record comes from
    *   outside: it is checked, and the derived data is computed here
+   * @returns the data derived from it
    * @throws CairnlogError `storage-failed` as `commit` does; `corrupt-log` for a record that is not the next one of
    *   this log
    */
-  async apply(decided: Decided, made?: Made): Promise<void> {
+  async apply(decided: Decided, made?: Made): Promise<Made> {
     const consequences = made ?? (await this.#derive(decided.record));
     await this.#ledger.apply(decided, consequences);
     // From here on the record's entries exist, even if this process ends now.
     this.#last = undefined;
     this.frontier.written(consequences.tiles);
     if (decided.record.batch) this.postings.add(consequences.size, consequences.terms);
+    return consequences;
   }
 
   /** The newest entry on disk; the next entry is checked against it. */

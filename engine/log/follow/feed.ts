@@ -6,8 +6,12 @@
  * Nothing is told before it is on disk. If we crash here, the readers end with the process.
  */
 import type { CairnlogError } from "../../error.js";
+import type { Decided } from "../../journal/journal.js";
+import { Batch } from "../../store/batch.js";
 import type { Postings } from "../../store/postings/postings.js";
+import type { TermTable } from "../../store/postings/termtable.js";
 import type { KeyOf } from "../../store/schema.js";
+import type { Made } from "../apply/applier.js";
 import type { FormedBatch } from "../write/stages/batch.js";
 
 /** Tables whose changed rows are named, because readers keep something that follows from them. */
@@ -38,6 +42,8 @@ export type FeedMessage =
   /** The log cannot be used by this process any more. */
   | { readonly kind: "failed"; readonly message: string };
 
+const NO_DIGESTS = new Uint8Array(0);
+
 /** Belongs to the writer's thread. */
 export class Feed {
   readonly #send: (message: FeedMessage) => void;
@@ -54,13 +60,32 @@ export class Feed {
   /** A batch is on disk, which may hold rows only. */
   written({ firstIndex, events, digests, layer }: FormedBatch): void {
     const rows = WATCHED.flatMap((table) => [...layer.changes(table)].map(({ key }) => ({ table, key }) as ChangedRow));
-    const words = layer.terms.packedWords;
+    this.#batch(firstIndex, firstIndex + events.length, digests, layer.terms, rows);
+  }
+
+  #batch(firstIndex: number, size: number, digests: Uint8Array, table: TermTable, rows: readonly ChangedRow[]): void {
+    const words = table.packedWords;
     const shared = new SharedArrayBuffer(4 * words + digests.length);
     const terms = new Int32Array(shared, 0, words);
-    layer.terms.pack(terms, firstIndex);
+    table.pack(terms, firstIndex);
     const leaves = new Uint8Array(shared, 4 * words);
     leaves.set(digests);
-    this.#send({ kind: "batch", firstIndex, size: firstIndex + events.length, digests: leaves, terms, rows });
+    this.#send({ kind: "batch", firstIndex, size, digests: leaves, terms, rows });
+  }
+
+  /** A record that another node has written is on disk. */
+  applied({ record }: Decided, { size, terms, rows: derived }: Made): void {
+    // Ids and times no longer ascend with leaf indexes alone, or rows were exchanged: readers begin anew.
+    if (derived.some(({ table }) => table === "seams")) {
+      this.restored();
+      return;
+    }
+    const { firstIndex, batch } = record;
+    const digests = batch ? new Batch(firstIndex, batch).digests : NO_DIGESTS;
+    const rows = record.rows.flatMap(({ table, key }) =>
+      WATCHED.some((watched) => watched === table) ? [{ table, key } as ChangedRow] : [],
+    );
+    this.#batch(firstIndex, size, digests, terms, rows);
   }
 
   restored(): void {

@@ -34,12 +34,20 @@ export const DEFAULT_QUEUE_LIMIT = 16_384;
  */
 const EARLY_COMMANDS = 128;
 
+/** Whether this node may append to a log that several nodes keep. */
+export interface Standing {
+  /** Why it may not, now; null if it may. */
+  readonly refusal: CairnlogError | null;
+}
+
 export interface SequencerParts extends FormingParts {
   readonly store: Store;
   readonly signer: Signer;
   /** The signer's public key. */
   readonly operatorKey: ServerKey;
   readonly queueLimit: number;
+  /** Absent where this process is the only one that may append. */
+  readonly standing?: Standing | undefined;
   /** Called when a batch that changes something is on disk, before anyone is told. */
   readonly published: (batch: FormedBatch) => void;
   /** Makes memory what the disk says, and the disk what the journal has decided. */
@@ -125,6 +133,8 @@ export class Sequencer {
   /** Why no command is accepted now; null if one is. */
   #refusal(): CairnlogError | null {
     if (this.#closed) return new CairnlogError("closed", "The log is closed.");
+    const refusal = this.#parts.standing?.refusal;
+    if (refusal) return refusal;
     if (this.#queue.length < this.#parts.queueLimit) return null;
     return new CairnlogError("overloaded", "Too many appends are waiting. Try again shortly.");
   }
@@ -132,6 +142,16 @@ export class Sequencer {
   /** Refuses new commands and resolves when every accepted one has been answered. */
   async close(): Promise<void> {
     this.#closed = true;
+    await this.settled();
+  }
+
+  /** The rows on disk were changed by another writer. */
+  forget(): void {
+    this.#committed.clear();
+  }
+
+  /** Resolves when every accepted command has been answered. */
+  async settled(): Promise<void> {
     while (this.#isBusy) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
@@ -156,13 +176,17 @@ export class Sequencer {
       void this.#recover();
       return;
     }
+    const refusal = this.#parts.standing?.refusal;
+    if (refusal) {
+      this.#refuseQueue(refusal);
+      return;
+    }
     try {
       this.#parts.store.checkRoom();
     } catch (error) {
       // Before anything is formed, so there is nothing to recover from. Reads go on, and so do appends when there is room.
       this.lastFailure = error as CairnlogError;
-      for (const waiting of this.#queue.splice(0)) waiting.reject(error);
-      this.#tellIdle();
+      this.#refuseQueue(error);
       return;
     }
     const batch = this.#forming.form(this.#queue);
@@ -170,6 +194,11 @@ export class Sequencer {
     this.#formed = batch;
     this.#inFlight++;
     void this.#carry(batch);
+  }
+
+  #refuseQueue(error: unknown): void {
+    for (const waiting of this.#queue.splice(0)) waiting.reject(error);
+    this.#tellIdle();
   }
 
   /** Takes a batch through the remaining stages. Never rejects. */

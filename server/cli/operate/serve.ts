@@ -2,14 +2,14 @@
 import { relative } from "node:path";
 import type { CairnlogError } from "../../../engine/error.js";
 import { FAILED_EXIT_CODE } from "../../failure.js";
-import { describeSettings, type RunningServer, startServer } from "../../index.js";
+import { describeSettings, type RunningServer, type ServerOptions, startServer } from "../../index.js";
 import { type Settings, strangeNames } from "../../settings.js";
 import { flag, text } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
 import { stopSignal } from "../terminal/interrupt.js";
 import { logLines } from "../terminal/log-lines.js";
 import { printableJson } from "../terminal/printable.js";
-import { none } from "../usage.js";
+import { none, UsageError } from "../usage.js";
 import { settingsOf } from "./environment.js";
 
 /** Milliseconds in which those who wait are answered when the log has failed. */
@@ -28,11 +28,14 @@ const OPTIONS = {
   "read-only": flag(
     "serve the mirror that cairnlog monitor keeps there (DIR/mirror of its --state), also while it goes on; without a private key, and refusing every write. The same as SERVICE_READ_ONLY=on",
   ),
+  follow: flag(
+    "as a node of a replicated log (SERVICE_REPLICATION) that never writes it, whatever happens to the others",
+  ),
   json: flag("say where it listens as one line of JSON"),
 } as const;
 
 export const serve = subcommand({
-  forms: ["[--data DIR] [--read-only]"],
+  forms: ["[--data DIR] [--read-only | --follow]"],
   about: `Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;
 with --json as one line of JSON. SIGINT or SIGTERM ends it after everything accepted is answered, within
 ${STOP_SECONDS} seconds; a second one ends it at once. SIGHUP has it read the files of the certificate and its key again,
@@ -54,8 +57,11 @@ Exit codes: 0 ended as told; 1 could not start, or could not end in time; 2 the 
       ...(values.data === undefined ? {} : { SERVICE_DATA_DIR: values.data }),
       ...(values["read-only"] ? { SERVICE_READ_ONLY: "on" } : {}),
     });
+    if (values.follow && settings.replication === null)
+      throw new UsageError("--follow needs SERVICE_REPLICATION: there is no other node to follow");
+    const options = { follow: values.follow };
     const isWatched = process.stdout.isTTY && process.stderr.isTTY;
-    const starting = isWatched ? startWatched(settings) : startServer(settings);
+    const starting = isWatched ? startWatched(settings, options) : startServer(settings, options);
     // A terminal that is closed sends SIGHUP.
     const forget = isWatched ? () => {} : renewOnHangUp(starting);
     try {
@@ -76,9 +82,9 @@ Exit codes: 0 ended as told; 1 could not start, or could not end in time; 2 the 
 });
 
 /** On a terminal: warnings as lines for people, unless more is asked for. */
-function startWatched(settings: Settings): Promise<RunningServer> {
+function startWatched(settings: Settings, options: ServerOptions): Promise<RunningServer> {
   const logLevel = process.env.LOG_LEVEL ? settings.logLevel : "warn";
-  return startServer({ ...settings, logLevel }, { logger: logLines((line) => process.stderr.write(line)) });
+  return startServer({ ...settings, logLevel }, { ...options, logger: logLines((line) => process.stderr.write(line)) });
 }
 
 /** One line for people who have just started it. */

@@ -14,6 +14,7 @@ import { VERSION } from "../../version.js";
 import type { CosigningStatus } from "../../witnessing/cosigning.js";
 import { addCosigningMetrics } from "./cosigningmetrics.js";
 import { Delay, type FrontFigures, type Lateness } from "./measures.js";
+import { addReplicationMetrics, type ReplicationFigures } from "./replicationmetrics.js";
 import { addRequestMetrics, requestDurations } from "./requestmetrics.js";
 
 /** Bounds for one stage of a batch, in seconds. */
@@ -187,6 +188,11 @@ export class Metrics {
   /** Shows which witnesses have cosigned these checkpoints. */
   watchCosigning(status: () => CosigningStatus): void {
     addCosigningMetrics(this.#registry, status);
+  }
+
+  /** Shows how a node of a replicated log stands. */
+  watchReplication(figures: ReplicationFigures): void {
+    addReplicationMetrics(this.#registry, figures);
   }
 
   /** Shows the state of anchoring. */

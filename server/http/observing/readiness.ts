@@ -24,6 +24,8 @@ export interface ReadinessParts {
   readonly freeBytes: () => number;
   /** Bytes of free disk below which appends are refused. */
   readonly minFreeBytes: number;
+  /** At a node of a replicated log: whether it leads, and why it is of no use now. */
+  readonly node?: { readonly leads: boolean; readonly trouble: string | null } | undefined;
   /** What else the operator should know, while appends succeed: sentences. */
   readonly warnings?: () => readonly string[];
 }
@@ -66,6 +68,9 @@ export class Readiness {
     if (isReadOnly) return [];
     const stuck = this.#parts.stuck();
     if (stuck.length) throw unready(`Threads that serve HTTP do not answer: ${stuck.join(", ")}.`);
+    const { node } = this.#parts;
+    if (node?.trouble) throw unready(node.trouble);
+    if (node && !node.leads) return [];
     await this.#checkSigning();
     const free = freeBytes();
     const space = `${Math.floor(free / 1024 / 1024)} MiB are free on the disk of the data directory.`;

@@ -15,6 +15,10 @@ export interface Example {
 export const EXAMPLES: Readonly<Record<string, Example>> = {
   get_health: { answer: { status: "ok", version: "0.1.0" } },
   get_livez: { answer: { status: "ok" } },
+  get_leader: { answer: { role: "leader" } },
+  get_follower: {
+    answer: { role: "follower", leader: "https://a.log.example", epoch: 3, sequence: 1841, lag_seconds: 0.02 },
+  },
   get_readyz: {
     answer: {
       status: "ok",

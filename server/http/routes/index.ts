@@ -14,8 +14,10 @@ import { logRoutes } from "./log/log.js";
 import { logQueryRoutes } from "./log/log-queries.js";
 import { mirrorRoutes } from "./log/mirrors.js";
 import { tlogRoutes } from "./log/tlog.js";
+import { atNode } from "./nodes.js";
 import { readOnly } from "./read-only.js";
 import { healthRoutes, operationRoutes } from "./service/health.js";
+import { nodeRoutes } from "./service/node.js";
 import { descriptionRoutes } from "./service/openapi.js";
 import { webhookRoutes } from "./service/webhooks.js";
 import { attestationRoutes } from "./signing/attestations.js";
@@ -52,9 +54,10 @@ export function routeTable(
   { sessions, gate }: Access,
   { isReadOnly = false, attestations = null, operatesApart = false, explorer = false }: RouteOptions = {},
 ): Route[] {
-  const { readiness, anchoring, checkpoints, tlog } = services;
+  const { readiness, anchoring, checkpoints, tlog, replication } = services;
   const all = [
     ...healthRoutes(readiness, { isReadOnly, attestations }),
+    ...nodeRoutes(replication),
     ...(operatesApart ? [] : operationRoutes(registry, services, chosen)),
     ...accountRoutes(registry),
     ...keyRoutes(registry, gate),
@@ -75,6 +78,6 @@ export function routeTable(
     ...inboxRoutes(registry, gate),
     ...webhookRoutes(registry, gate),
   ];
-  const routes = isReadOnly ? readOnly(all) : all;
+  const routes = isReadOnly ? readOnly(all) : replication ? atNode(all, replication) : all;
   return [...routes, ...descriptionRoutes(routes, explorer)];
 }

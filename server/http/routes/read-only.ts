@@ -9,6 +9,8 @@ const COMPUTING: ReadonlySet<string> = new Set([
   "/api/v1/composite/assemble",
   "/api/v1/composite/compile",
 ]);
+export const isComputing = (path: string): boolean => COMPUTING.has(path);
+
 /** These rows are not in the log, so a mirror does not have them. An empty list would be a wrong answer. */
 const PRIVATE = "/api/v1/trust-configs";
 

@@ -28,7 +28,7 @@ const OWN_LIMITS: Readonly<Record<string, keyof typeof POLICIES>> = {
   "GET /tlog/tile/{level}/{n1}/{n2}": "tlog",
 };
 /** Probes of the operator's own machines, which are never refused. */
-const UNCOUNTED = ["GET /livez", "GET /readyz", "GET /metrics"];
+const UNCOUNTED = ["GET /livez", "GET /leader", "GET /follower", "GET /readyz", "GET /metrics"];
 
 /** The first pattern that matches a path gives its area. */
 const AREAS: readonly (readonly [RegExp, string])[] = [
@@ -44,7 +44,7 @@ const AREAS: readonly (readonly [RegExp, string])[] = [
   [/^\/api\/v1\/claims(\/|$)/, "Encrypted claims"],
   [/^\/api\/v1\/(users|credentials)(\/|$)/, "Accounts"],
   [/^\/api\/v1\/webhooks(\/|$)/, "Webhooks"],
-  [/^\/(api\/v1\/(health|openapi\.json)|livez|readyz|metrics)$/, "Service"],
+  [/^\/(api\/v1\/(health|openapi\.json)|livez|leader|follower|readyz|metrics)$/, "Service"],
 ];
 
 const nameOf = ({ method, path }: Operation) => `${method} ${path}`;

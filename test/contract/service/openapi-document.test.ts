@@ -250,7 +250,7 @@ describe("says enough", () => {
       500: ["internal-error", "corrupt-log", "wrong-operator", "in-use"],
       502: ["calendars-unavailable"],
       503: [
-        ...["not-ready", "overloaded", "closed", "signer-unavailable"],
+        ...["not-ready", "not-leader", "overloaded", "closed", "signer-unavailable"],
         ...["storage-failed", "storage-full", "worker-failed"],
       ],
     });

@@ -71,7 +71,7 @@ describe("methods", () => {
         statuses.add(get.status);
       }
     }
-    expect([...statuses].sort()).toEqual([200, 304, 401, 404, 422]);
+    expect([...statuses].sort()).toEqual([200, 304, 401, 404, 422, 503]);
   });
 });
 

@@ -44,6 +44,7 @@ const ENGINE: Readonly<Record<ErrorCode, number>> = {
   "signer-unavailable": 503,
   "storage-failed": 503,
   "storage-full": 503,
+  "not-leader": 503,
   "worker-failed": 503,
 };
 const HTTP: Readonly<Record<HttpError["code"], number>> = {
@@ -55,6 +56,7 @@ const HTTP: Readonly<Record<HttpError["code"], number>> = {
   "request-timeout": 408,
   "rate-limited": 429,
   "internal-error": 500,
+  "not-leader": 503,
   "not-ready": 503,
 };
 const TITLES: Readonly<Record<number, string>> = {
@@ -79,13 +81,14 @@ const RETRY: Readonly<Partial<Record<ErrorCode, string>>> = {
   closed: "5",
   "signer-unavailable": "10",
   "storage-failed": "10",
+  "not-leader": "1",
   "storage-full": "10",
   "worker-failed": "1",
 };
 /** Errors with details of the machine, or without what HTTP knows. Clients get another sentence. */
 const HIDDEN: ReadonlySet<string> = new Set([
   ...["overloaded", "closed", "signer-unavailable", "storage-failed", "storage-full", "worker-failed"],
-  ...["corrupt-log", "wrong-operator", "in-use", "private-key"],
+  ...["not-leader", "corrupt-log", "wrong-operator", "in-use", "private-key"],
 ]);
 const SECRET = "The directory /var/lib/secret is gone.";
 

@@ -127,7 +127,11 @@ test("metrics and readiness on an address of their own are not on the public one
     const text = await (await fetch(`${metricsUrl}/metrics`)).text();
     expect(text).toMatch(/^cairnlog_http_requests_total\{method="GET",route="\/livez",status="200"\} 1$/m);
     const { paths } = (await (await fetch(`${url}/api/v1/openapi.json`)).json()) as { paths: object };
-    expect(Object.keys(paths).filter((path) => !/^\/(?:api|tlog)\//.test(path))).toEqual(["/livez"]);
+    expect(Object.keys(paths).filter((path) => !/^\/(?:api|tlog)\//.test(path))).toEqual([
+      "/livez",
+      "/leader",
+      "/follower",
+    ]);
   } finally {
     await server.close();
   }

@@ -8,6 +8,7 @@ import { type Route, route } from "../../route.js";
 import type { Services } from "../../services.js";
 import { Answer } from "../../transport/answer.js";
 import type { ChosenTransport } from "../../transport/choose.js";
+import { described } from "./node.js";
 
 /** A warning at the start and in `/readyz` as long as no hardware roots are set. */
 export const DECLARATIONS_BELIEVED =
@@ -64,7 +65,7 @@ export const livenessRoute = (readiness: Services["readiness"]): Route =>
 /** What is for the operator, and may have an address of its own: `GET /readyz`, `/metrics`. */
 export function operationRoutes(
   { credentials }: Pick<Served, "credentials">,
-  { readiness, metrics, tlog }: Pick<Services, "readiness" | "metrics" | "tlog">,
+  { readiness, metrics, tlog, replication }: Pick<Services, "readiness" | "metrics" | "tlog" | "replication">,
   { transport, whyNotUws }: ChosenTransport,
 ): Route[] {
   return [
@@ -91,6 +92,7 @@ export function operationRoutes(
           status: "ok",
           transport: transport.name,
           ...(own === null ? {} : { vkey: own }),
+          ...(replication ? { replication: described(await replication.status()) } : {}),
           ...(witnesses.length ? { witnesses } : {}),
           ...(warnings.length ? { warnings } : {}),
         } as const;

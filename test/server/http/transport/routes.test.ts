@@ -182,7 +182,7 @@ describe("the state of the service", () => {
       ...healthRoutes(readiness, { isReadOnly: readOnly, attestations: limit }),
       ...operationRoutes(
         registry,
-        { readiness, metrics, tlog: { vkey, checkpoint: () => "", witnesses: () => [] } },
+        { readiness, metrics, tlog: { vkey, checkpoint: () => "", witnesses: () => [] }, replication: null },
         chosen,
       ),
     ];

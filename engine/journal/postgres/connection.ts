@@ -1,0 +1,158 @@
+/**
+ * One connection to one PostgreSQL server, over `pg`, which is loaded when the first one is opened. A connection that
+ * does not answer in time is broken off: what became of its statement is then unknown, and stays so.
+ */
+import type { ConnectionOptions } from "node:tls";
+import { CairnlogError } from "../../error.js";
+import { CopyReader, type CopyRow } from "./copy.js";
+import { nameOf, type Place, type Target } from "./target.js";
+
+/** Milliseconds in which a server must accept a connection. */
+const CONNECT_MS = 1_500;
+/** Milliseconds in which it must answer the simplest of questions. */
+const PROBE_MS = 1_000;
+
+export type Value = string | number | Buffer | null | readonly (string | null)[];
+export type Row = Readonly<Record<string, unknown>>;
+
+export interface Statement {
+  readonly text: string;
+  readonly values?: readonly Value[];
+  /** It is prepared under this name at its first use on a connection. */
+  readonly name?: string;
+}
+
+/** The part of a client of `pg` that is used here. */
+interface Client {
+  connect(): Promise<unknown>;
+  query(statement: object): Promise<{ rows: Row[] }>;
+  on(event: "error" | "end" | "notice", listener: () => void): void;
+  readonly connection: { readonly stream: { destroy(): void } };
+}
+type ClientClass = new (options: {
+  readonly host: string;
+  readonly port: number;
+  readonly user: string;
+  readonly password: string | undefined;
+  readonly database: string;
+  readonly ssl: ConnectionOptions | false;
+  readonly connectionTimeoutMillis: number;
+  readonly keepAlive: boolean;
+  readonly application_name: string;
+}) => Client;
+
+let loaded: Promise<ClientClass> | undefined;
+
+/** Loads `pg`. @throws CairnlogError `precondition-failed` if it is not installed */
+export function loadDriver(): Promise<ClientClass> {
+  loaded ??= import("pg").then(
+    ({ default: { Client } }) => Client as unknown as ClientClass,
+    (cause) => {
+      throw new CairnlogError(
+        "precondition-failed",
+        "Replication needs the package pg, which is not installed. Install it beside cairnlog: npm install pg.",
+        { cause },
+      );
+    },
+  );
+  return loaded;
+}
+
+export class Connection {
+  readonly place: Place;
+  readonly #client: Client;
+  #isOpen = true;
+  #notices = 0;
+  #broken: (error: Error) => void = () => {};
+
+  private constructor(client: Client, place: Place) {
+    this.place = place;
+    this.#client = client;
+    // A session that ends while nobody waits for it: the next statement finds it closed.
+    client.on("error", () => this.close());
+    client.on("end", () => this.close());
+    client.on("notice", () => this.#notices++);
+  }
+
+  /** @throws Error if the server cannot be reached, or refuses */
+  static async open(target: Target, place: Place): Promise<Connection> {
+    const Driver = await loadDriver();
+    const { user, password, database, tls: ssl } = target;
+    const limits = { connectionTimeoutMillis: CONNECT_MS, keepAlive: true, application_name: "cairnlog" };
+    const client = new Driver({ ...place, user, password, database, ssl, ...limits });
+    const connection = new Connection(client, place);
+    try {
+      await connection.#within(CONNECT_MS, client.connect());
+      // A primary must not acknowledge a commit before a standby has it, whatever its default is.
+      await connection.query({ text: "SET synchronous_commit TO on" }, PROBE_MS);
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+    return connection;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** Notices that the server has sent: a wait for standbys that was cancelled ends in one, and in success. */
+  get notices(): number {
+    return this.#notices;
+  }
+
+  /** Runs a statement. @throws Error: whether it took effect, says `isAlive` if the server answered at all */
+  async query({ text, values, name }: Statement, milliseconds: number): Promise<Row[]> {
+    const { rows } = await this.#within(milliseconds, this.#client.query({ text, values, name }));
+    return rows;
+  }
+
+  /** Runs `COPY … TO STDOUT (FORMAT binary)`. @param milliseconds in which the whole answer must come */
+  async copy(text: string, milliseconds: number): Promise<CopyRow[]> {
+    const reader = new CopyReader(text);
+    void this.#client.query(reader);
+    return this.#within(milliseconds, reader.done);
+  }
+
+  /**
+   * Whether the session survived an error. Then the error ended the transaction, and nothing of it took effect; otherwise
+   * nobody knows.
+   */
+  async isAlive(): Promise<boolean> {
+    if (!this.#isOpen) return false;
+    return this.query({ text: "SELECT 1" }, PROBE_MS).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  /** Ends it at once. */
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#client.connection.stream.destroy();
+    this.#broken(new Error(`${nameOf(this.place)}: the connection has ended`));
+  }
+
+  /** One statement at a time. */
+  async #within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
+    if (!this.#isOpen) throw new Error(`${nameOf(this.place)}: the connection has ended`);
+    let timer: NodeJS.Timeout | undefined;
+    const broken = new Promise<never>((_, reject) => {
+      this.#broken = reject;
+      timer = setTimeout(() => {
+        this.close();
+        reject(new Error(`${nameOf(this.place)}: no answer in ${milliseconds} ms`));
+      }, milliseconds);
+    });
+    // Whoever loses the race may still fail.
+    broken.catch(() => {});
+    work.catch(() => {});
+    try {
+      return await Promise.race([work, broken]);
+    } finally {
+      clearTimeout(timer);
+      this.#broken = () => {};
+    }
+  }
+}

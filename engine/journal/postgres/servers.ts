@@ -1,0 +1,220 @@
+/**
+ * The PostgreSQL servers of a journal: which one is the primary, and what its standbys show. Each has one connection for
+ * questions; whoever appends has another one. It belongs to the thread that opened it.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { Connection, type Statement } from "./connection.js";
+import { nameOf, type Place, type Target } from "./target.js";
+
+/** Milliseconds in which a server must answer a question of a few bytes. */
+const QUESTION_MS = 1_000;
+/** Milliseconds for which others are waited for when a primary has answered: one of them may have been promoted. */
+const OTHERS_MS = 250;
+/** Milliseconds for which an answer about a server's role is believed while its connection lives. */
+const BELIEVED_MS = 1_000;
+
+const IDENTIFY = {
+  name: "cairnlog-identify",
+  text: `SELECT pg_is_in_recovery() AS standby,
+    CASE WHEN pg_is_in_recovery() THEN NULL ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END AS timeline`,
+};
+const SHOWN = {
+  name: "cairnlog-shown",
+  text: "SELECT 1 FROM cairnlog.record WHERE sequence = $1 AND hash = $2 AND pg_is_in_recovery()",
+};
+const MARKED = { text: "SELECT 1 FROM cairnlog.lead WHERE mark = $1 AND pg_is_in_recovery()" };
+
+export type Role = "primary" | "standby" | "unreachable";
+
+export interface ServerStatus {
+  /** `host:port` */
+  readonly address: string;
+  readonly role: Role;
+  /** Of a primary: each promotion begins another one, with a higher number. */
+  readonly timeline: number | null;
+  /** Why it cannot be reached. */
+  readonly trouble: string | null;
+}
+
+class Server {
+  readonly place: Place;
+  readonly #target: Target;
+  #connection: Connection | null = null;
+  #work: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
+  status: ServerStatus;
+
+  constructor(target: Target, place: Place) {
+    this.#target = target;
+    this.place = place;
+    this.status = { address: nameOf(place), role: "unreachable", timeline: null, trouble: null };
+  }
+
+  /** Whether a question is under way. */
+  get isBusy(): boolean {
+    return this.#waiting > 0;
+  }
+
+  /** Asks on its own connection, which is opened if there is none. One question at a time, in order. */
+  ask<T>(question: (connection: Connection) => Promise<T>): Promise<T> {
+    this.#waiting++;
+    const answer = this.#work.then(async () => {
+      if (!this.#connection?.isOpen) this.#connection = await Connection.open(this.#target, this.place);
+      return question(this.#connection);
+    });
+    this.#work = answer.catch(() => {});
+    return answer.finally(() => this.#waiting--);
+  }
+
+  async identify(): Promise<void> {
+    const { address } = this.status;
+    try {
+      const [row] = await this.ask((connection) => connection.query(IDENTIFY, QUESTION_MS));
+      const { standby, timeline } = row as { standby: boolean; timeline: string | null };
+      const number = timeline === null ? null : Number.parseInt(timeline, 16);
+      this.status = { address, role: standby ? "standby" : "primary", timeline: number, trouble: null };
+    } catch (error) {
+      this.status = { address, role: "unreachable", timeline: null, trouble: (error as Error).message };
+    }
+  }
+
+  /** Whether a question to this server has an answer with rows. */
+  async has(question: Statement): Promise<boolean> {
+    return (await this.ask((connection) => connection.query(question, QUESTION_MS))).length > 0;
+  }
+
+  close(): void {
+    this.#connection?.close();
+  }
+}
+
+export class Servers {
+  readonly #target: Target;
+  readonly #servers: readonly Server[];
+  #primary: Server | null = null;
+  #until = 0;
+
+  constructor(target: Target) {
+    this.#target = target;
+    this.#servers = target.places.map((place) => new Server(target, place));
+  }
+
+  /** What is known of each server. */
+  get statuses(): readonly ServerStatus[] {
+    return this.#servers.map(({ status }) => status);
+  }
+
+  /** Asks every server what it is. */
+  async identify(): Promise<void> {
+    await Promise.all(this.#servers.map((server) => server.identify()));
+  }
+
+  /**
+   * Asks the primary. Of several that say they are, the one of the newest timeline is asked: an older one was replaced,
+   * and does not know it yet.
+   * @throws Error if there is none, or it does not answer
+   */
+  async askPrimary<T>(question: (connection: Connection) => Promise<T>): Promise<T> {
+    const server = await this.#locate();
+    try {
+      return await server.ask(question);
+    } catch (error) {
+      this.forget();
+      throw error;
+    }
+  }
+
+  /** Opens another connection to the primary. @throws Error if there is none */
+  async openPrimary(): Promise<Connection> {
+    const { place } = await this.#locate();
+    try {
+      return await Connection.open(this.#target, place);
+    } catch (error) {
+      this.forget();
+      throw error;
+    }
+  }
+
+  /** The next question looks for the primary anew. */
+  forget(): void {
+    this.#primary = null;
+  }
+
+  async #locate(): Promise<Server> {
+    const known = this.#primary;
+    if (known && performance.now() < this.#until) return known;
+    const asked = this.#servers.map((server) => server.identify());
+    const all = Promise.all(asked);
+    // A server that stands still accepts connections and says nothing.
+    const first = Promise.any(asked.map((one, i) => one.then(() => this.#primaryAt(i))));
+    await Promise.race([
+      all,
+      first.then(
+        () => sleep(OTHERS_MS),
+        () => all,
+      ),
+    ]);
+    const found = this.#newestPrimary();
+    if (!found) throw new Error(`no primary answers: ${this.statuses.map(described).join("; ")}`);
+    return this.#chosen(found);
+  }
+
+  #chosen(server: Server): Server {
+    this.#primary = server;
+    this.#until = performance.now() + BELIEVED_MS;
+    return server;
+  }
+
+  #primaryAt(i: number): void {
+    if (this.#servers[i]!.status.role !== "primary") throw new Error("not a primary");
+  }
+
+  #newestPrimary(): Server | undefined {
+    return this.#servers
+      .filter(({ status }) => status.role === "primary")
+      .sort((a, b) => b.status.timeline! - a.status.timeline!)[0];
+  }
+
+  /**
+   * Whether a standby shows the record: it has it on its disk then, because it replays what it has flushed.
+   * @param milliseconds after which the answer is no
+   */
+  areShown(sequence: number, hash: Buffer, milliseconds: number): Promise<boolean> {
+    return this.#anyHas({ ...SHOWN, values: [sequence, hash] }, milliseconds);
+  }
+
+  /** Whether a standby shows the mark that the leader has made last, and so has everything before it. */
+  areMarked(mark: string, milliseconds: number): Promise<boolean> {
+    return this.#anyHas({ ...MARKED, values: [mark] }, milliseconds);
+  }
+
+  /** Asks all standbys that are free, and resolves with the first that has an answer with rows. */
+  async #anyHas(question: Statement, milliseconds: number): Promise<boolean> {
+    const until = performance.now() + milliseconds;
+    let isShown = false;
+    const watch = async (server: Server) => {
+      for (let pause = 0; !isShown && performance.now() < until; pause = Math.min(pause + 1, 10)) {
+        if (pause > 1) await sleep(pause);
+        if (server.isBusy) {
+          await sleep(5);
+          continue;
+        }
+        // One that cannot be asked is asked again later: it may come back.
+        const answer = await server.has(question).catch(() => sleep(50, false));
+        if (answer) isShown = true;
+      }
+      if (!isShown) throw new Error("not shown");
+    };
+    const others = this.#servers.filter((server) => server !== this.#primary);
+    return Promise.any(others.map(watch)).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  close(): void {
+    for (const server of this.#servers) server.close();
+  }
+}
+
+const described = ({ address, role, trouble }: ServerStatus): string => `${address} ${trouble ?? `is a ${role}`}`;

@@ -1,0 +1,183 @@
+/** The statements of the journal. Those that append hold their condition in themselves: whoever lost the lead changes nothing. */
+
+import type { Columns } from "./columns.js";
+import type { Row, Statement } from "./connection.js";
+
+/** The row of `cairnlog.lead`. */
+export interface Lead {
+  /** Number of takeovers. */
+  readonly epoch: number;
+  /** Token of the takeover that has the lead; null if it was given back. */
+  readonly holder: string | null;
+  /** Address of the node that has it. */
+  readonly url: string | null;
+  /** The newest record that is visible here, which need not be decided. */
+  readonly sequence: number;
+  readonly hash: Buffer;
+  /** Number of entries after it. */
+  readonly size: number;
+  /** The newest record that the leader knows to be decided. */
+  readonly acked: number;
+  /** Private rows of records up to this one may have been removed. */
+  readonly swept: number;
+  /** Changes with every sign of life. */
+  readonly beat: number;
+  /** Address of the node that asks for the lead. */
+  readonly wanted: string | null;
+  /** The newest checkpoint of the leader, as it told it. */
+  readonly checkpoint: string | null;
+}
+
+export const LEAD: Statement = {
+  name: "cairnlog-lead",
+  text: "SELECT epoch, holder, url, sequence, hash, size, acked, swept, beat, wanted, checkpoint FROM cairnlog.lead",
+};
+
+export const leadOf = (row: Row): Lead =>
+  ({
+    ...row,
+    ...Object.fromEntries(
+      ["epoch", "sequence", "size", "acked", "swept", "beat"].map((name) => [name, Number(row[name])]),
+    ),
+  }) as unknown as Lead;
+
+/** The public rows of the first record. */
+export const GENESIS: Statement = { text: "SELECT rows FROM cairnlog.record WHERE sequence = 1" };
+
+/** The hash of a record. */
+export const hashAt = (sequence: number): Statement => ({
+  name: "cairnlog-hash",
+  text: "SELECT hash FROM cairnlog.record WHERE sequence = $1",
+  values: [sequence],
+});
+
+const INSERTED = `record AS (
+  INSERT INTO cairnlog.record (sequence, hash, epoch, first_index, bytes, body, rows)
+  SELECT $1::bigint, $2::bytea, $3::bigint, $4::bigint, octet_length($5::bytea), $5::bytea, $6::text FROM lead RETURNING 1)`;
+
+/** A session without it would answer before any standby has the record. */
+const WAITS = "current_setting('synchronous_commit') IN ('on', 'remote_apply')";
+
+const APPEND = `WITH lead AS (
+  UPDATE cairnlog.lead SET sequence = $1::bigint, hash = $2::bytea, size = $7::bigint,
+    acked = greatest(acked, $8::bigint), beat = beat + 1
+  WHERE epoch = $3::bigint AND holder = $9::text AND sequence = $1::bigint - 1 AND hash = $10::bytea AND ${WAITS}
+  RETURNING 1),
+${INSERTED}`;
+
+/** With its private rows, in the same statement. */
+const APPEND_PRIVATE = `${APPEND},
+change AS (
+  INSERT INTO cairnlog.private_change (sequence, rows) SELECT $1::bigint, $11::text FROM lead),
+changed AS (
+  SELECT * FROM lead, unnest($12::text[], $13::text[], $14::text[]) AS c (tbl, key, row)),
+deleted AS (
+  DELETE FROM cairnlog.private_row p USING changed c WHERE c.row IS NULL AND p.tbl = c.tbl AND p.key = c.key),
+put AS (
+  INSERT INTO cairnlog.private_row (tbl, key, sequence, row)
+  SELECT tbl, key, $1::bigint, row FROM changed WHERE row IS NOT NULL
+  ON CONFLICT (tbl, key) DO UPDATE SET sequence = excluded.sequence, row = excluded.row)`;
+
+const COUNT = "\nSELECT count(*) AS count FROM record";
+
+const inserted = ({ sequence, hash, epoch, firstIndex, body, publicRows }: Columns) =>
+  [sequence, hash, epoch, firstIndex, body, publicRows] as const;
+
+/** Appends a record; its answer has `count` 1, or 0 if the condition did not hold. */
+export function append(columns: Columns, holder: string, acked: number): Statement {
+  const { size, previous, privateRows, changes } = columns;
+  const values = [...inserted(columns), size, acked, holder, previous];
+  if (privateRows === null) return { name: "cairnlog-append", text: APPEND + COUNT, values };
+  const { tables, keys, lines } = changes;
+  return {
+    name: "cairnlog-append-private",
+    text: APPEND_PRIVATE + COUNT,
+    values: [...values, privateRows, tables, keys, lines],
+  };
+}
+
+/** Takes the lead, if nothing has changed since `seen`: a record that only begins an epoch. */
+export const takeLead = (columns: Columns, seen: Lead, holder: string, url: string | null): Statement => ({
+  text: `WITH lead AS (
+    UPDATE cairnlog.lead SET epoch = $3::bigint, sequence = $1::bigint, hash = $2::bytea, holder = $7::text, url = $8::text,
+      wanted = NULL, beat = beat + 1
+    WHERE epoch = $3::bigint - 1 AND sequence = $1::bigint - 1 AND hash = $9::bytea AND beat = $10::bigint
+      AND holder IS NOT DISTINCT FROM $11::text AND ${WAITS}
+    RETURNING 1),
+  ${INSERTED}${COUNT}`,
+  values: [...inserted(columns), holder, url, columns.previous, seen.beat, seen.holder],
+});
+
+/** Leaves a mark that nobody has made before. Whoever has it has everything before it. */
+export const touch = (epoch: number, holder: string, sequence: number, mark: string): Statement => ({
+  text: `UPDATE cairnlog.lead SET beat = beat + 1, mark = $4::text
+    WHERE epoch = $1::bigint AND holder = $2::text AND sequence = $3::bigint AND ${WAITS} RETURNING 1`,
+  values: [epoch, holder, sequence, mark],
+});
+
+/** What a leader tells of itself between appends. It waits for no standby: what is lost of it is told again. */
+export const beat = (epoch: number, holder: string, acked: number, checkpoint: string | null): readonly Statement[] => [
+  { text: "SET synchronous_commit TO local" },
+  {
+    name: "cairnlog-beat",
+    text: `UPDATE cairnlog.lead SET beat = beat + 1, acked = greatest(acked, $3::bigint),
+      checkpoint = coalesce($4::text, checkpoint)
+      WHERE epoch = $1::bigint AND holder = $2::text RETURNING wanted`,
+    values: [epoch, holder, acked, checkpoint],
+  },
+  { text: "SET synchronous_commit TO on" },
+];
+
+/** Gives the lead back, so that nobody has to wait for the lease to end. */
+export const release = (epoch: number, holder: string, acked: number): Statement => ({
+  text: `UPDATE cairnlog.lead SET holder = NULL, beat = beat + 1, acked = greatest(acked, $3::bigint)
+    WHERE epoch = $1::bigint AND holder = $2::text RETURNING 1`,
+  values: [epoch, holder, acked],
+});
+
+/** Asks whoever leads to give the lead to the node with this address. */
+export const want = (url: string): Statement => ({
+  text: "UPDATE cairnlog.lead SET wanted = $1::text RETURNING 1",
+  values: [url],
+});
+
+/** Removes the private rows of records that every node but the very late has applied. */
+export const sweep = (epoch: number, holder: string, seconds: number): Statement => ({
+  text: `WITH gone AS (
+    DELETE FROM cairnlog.private_change c USING cairnlog.lead l
+    WHERE l.epoch = $1::bigint AND l.holder = $2::text AND c.sequence <= l.acked
+      AND c.at < clock_timestamp() - make_interval(secs => $3::double precision) RETURNING c.sequence)
+  UPDATE cairnlog.lead SET swept = greatest(swept, (SELECT max(sequence) FROM gone))
+  WHERE epoch = $1::bigint AND holder = $2::text AND EXISTS (SELECT FROM gone)`,
+  values: [epoch, holder, seconds],
+});
+
+/** The record with the last batch that begins before an entry. */
+export const lastBefore = (size: number): Statement => ({
+  text: "SELECT sequence FROM cairnlog.record WHERE first_index < $1::bigint ORDER BY first_index DESC, sequence DESC LIMIT 1",
+  values: [size],
+});
+
+/** Records after one and up to another, in order, with all of their rows. Of what was swept, see the last field. */
+export const recordsText = (after: number, upTo: number, isPublic: boolean): string =>
+  isPublic
+    ? `COPY (SELECT r.sequence, r.body, r.rows, NULL::text, l.swept FROM cairnlog.record r CROSS JOIN cairnlog.lead l
+  WHERE r.sequence > ${after} AND r.sequence <= ${upTo} ORDER BY r.sequence) TO STDOUT (FORMAT binary)`
+    : `COPY (SELECT r.sequence, r.body, r.rows, c.rows, l.swept FROM cairnlog.record r CROSS JOIN cairnlog.lead l
+  LEFT JOIN cairnlog.private_change c ON c.sequence = r.sequence
+  WHERE r.sequence > ${after} AND r.sequence <= ${upTo} ORDER BY r.sequence) TO STDOUT (FORMAT binary)`;
+
+/** The last record that fits into so many bytes, counted from the one after `after`; at least that one. */
+export const windowEnd = (after: number, upTo: number, bytes: number): Statement => ({
+  name: "cairnlog-window",
+  text: `SELECT max(sequence) AS sequence FROM (
+    SELECT sequence, sum(bytes) OVER (ORDER BY sequence) AS total FROM (
+      SELECT sequence, bytes FROM cairnlog.record WHERE sequence > $1::bigint AND sequence <= $2::bigint
+      ORDER BY sequence LIMIT 1024) AS next) AS totals
+    WHERE total <= $3::bigint OR sequence = $1::bigint + 1`,
+  values: [after, upTo, bytes],
+});
+
+/** All private rows as they are now that no record after `upTo` has changed. */
+export const privateRowsText = (upTo: number): string =>
+  `COPY (SELECT row FROM cairnlog.private_row WHERE sequence <= ${upTo}) TO STDOUT (FORMAT binary)`;

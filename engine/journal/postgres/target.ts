@@ -1,0 +1,87 @@
+/**
+ * Where PostgreSQL is: a connection string with one or more servers, as libpq reads it. Which of them is the primary is
+ * found out later, and may change at any time.
+ */
+import { readFileSync } from "node:fs";
+import type { ConnectionOptions } from "node:tls";
+import { CairnlogError } from "../../error.js";
+
+export interface Place {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface Target {
+  readonly places: readonly Place[];
+  readonly user: string;
+  readonly password: string | undefined;
+  readonly database: string;
+  /** False for a connection without TLS. */
+  readonly tls: ConnectionOptions | false;
+}
+
+const DEFAULT_PORT = 5432;
+const MODES = ["disable", "require", "verify-ca", "verify-full"] as const;
+const FILES = { sslrootcert: "ca", sslcert: "cert", sslkey: "key" } as const;
+const KNOWN: ReadonlySet<string> = new Set(["sslmode", ...Object.keys(FILES)]);
+const FORM = /^postgres(?:ql)?:\/\/(?:([^:@/?#]+)(?::([^@/?#]*))?@)([^@/?#]+)\/([^/?#]+)(?:\?([^#]*))?$/;
+const LOOPBACK = /^(?:127\.\d+\.\d+\.\d+|::1|localhost)$/;
+
+/**
+ * Reads `postgres://user:password@host:port,host:port/database?sslmode=…`. Without `sslmode`, servers on loopback are
+ * asked without TLS, and all others must show a certificate that verifies.
+ * @throws CairnlogError `invalid-input` whose message completes "… must be"
+ */
+export function parseTarget(text: string): Target {
+  const match = FORM.exec(text);
+  if (!match) throw misfit("a connection string: postgres://user:password@host:port,host:port/database");
+  const [, user, password, hosts, database, query = ""] = match as unknown as [string, string, string, string, string];
+  const parameters = new URLSearchParams(query);
+  for (const name of parameters.keys())
+    if (!KNOWN.has(name)) throw misfit(`without the parameter ${name}: ${[...KNOWN].join(", ")} are known`);
+  const places = hosts.split(",").map(placeOf);
+  return {
+    places,
+    user: decodeURIComponent(user),
+    password: password ? decodeURIComponent(password) : undefined,
+    database: decodeURIComponent(database),
+    tls: tlsOf(parameters, places),
+  };
+}
+
+/** `host:port`, for people. */
+export const nameOf = ({ host, port }: Place): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
+
+function placeOf(text: string): Place {
+  const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(text);
+  const port = Number(match?.[3] ?? DEFAULT_PORT);
+  if (!match || port < 1 || port > 65_535) throw misfit("a connection string whose hosts are host or host:port");
+  return { host: decodeURIComponent(match[1] ?? match[2]!), port };
+}
+
+function tlsOf(parameters: URLSearchParams, places: readonly Place[]): ConnectionOptions | false {
+  const isHere = places.every(({ host }) => LOOPBACK.test(host));
+  const given = parameters.get("sslmode") ?? (isHere ? "disable" : "verify-full");
+  const mode = MODES.find((known) => known === given);
+  if (!mode) throw misfit(`a connection string whose sslmode is one of ${MODES.join(", ")}`);
+  if (mode === "disable") return false;
+  const files = Object.entries(FILES).flatMap(([name, option]) => {
+    const path = parameters.get(name);
+    return path === null ? [] : [[option, readFile(name, path)] as const];
+  });
+  return {
+    ...Object.fromEntries(files),
+    rejectUnauthorized: mode !== "require",
+    ...(mode === "verify-ca" && { checkServerIdentity: () => undefined }),
+  };
+}
+
+function readFile(name: string, path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw misfit(`a connection string whose ${name} can be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+}
+
+const misfit = (what: string): CairnlogError => new CairnlogError("invalid-input", what);

@@ -1,0 +1,104 @@
+/**
+ * Gives a log to the journal of several nodes: all that it is so far becomes records. Afterwards the log in this directory
+ * stands behind the newest record, and every other node makes its own from the journal.
+ *
+ * If we crash after the journal was made, and before this directory knows it, the directory is not used by a node any more:
+ * a new node with an empty one has the same log.
+ */
+import { importPublicKey } from "../../crypto/keys/spki.js";
+import { CairnlogError } from "../../error.js";
+import type { RecordedChange } from "../../journal/rows.js";
+import type { Batch } from "../../store/batch.js";
+import { takeWriterLock } from "../../store/lmdb/writerlock.js";
+import type { JournalPosition } from "../../store/position.js";
+import { isPresent } from "../../store/presence.js";
+import type { LogMeta } from "../../store/rows.js";
+import { FORMAT, PRIVATE_TABLES } from "../../store/schema.js";
+import { openStore, type Store } from "../../store/store.js";
+import { formatTimestamp, systemClock } from "../clock.js";
+import { Operators } from "../operator/operators.js";
+
+/** A log as records begin with it. */
+export interface BeginningOfRecords {
+  /** Rows of the first record. */
+  readonly rows: readonly RecordedChange[];
+  /** Packed batches, oldest first. */
+  readonly batches: Iterable<{ readonly firstIndex: number; readonly packed: Buffer; readonly count: number }>;
+}
+
+export interface BeginningOptions {
+  /** Directory of the log, which no process may have open to write. It need not exist. */
+  readonly path: string;
+  /** PEM of the operator's public key. */
+  readonly operatorKey: string;
+  /** Settings that every node must have. */
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+/**
+ * Reads the log, or begins an empty one, and has `make` make its journal.
+ * @returns the number of entries
+ * @throws CairnlogError `in-use`; `wrong-operator`; `precondition-failed` for a log that cannot be replicated; as `make`
+ *   does, and then nothing was changed
+ */
+export async function beginRecords(
+  { path, operatorKey, settings }: BeginningOptions,
+  make: (beginning: BeginningOfRecords) => Promise<JournalPosition>,
+): Promise<number> {
+  const key = importPublicKey(operatorKey);
+  if (!isPresent(`${path}/data.mdb`)) {
+    const row = { format: FORMAT, key_id: key.fingerprint, created_at: formatTimestamp(systemClock()), settings };
+    await make({ rows: [{ table: "meta", key: "log", row }], batches: [] });
+    return 0;
+  }
+  const lock = await takeWriterLock(path);
+  const store = openStore({ path });
+  try {
+    const meta = store.get("meta", "log");
+    if (!meta) throw new CairnlogError("precondition-failed", `The log in ${path} has not begun: remove it.`);
+    const operators = Operators.read(store, meta, Operators.of(key));
+    operators.checkCurrent(key.fingerprint);
+    checkFit(store, meta, operators, path);
+    const row = { ...meta, settings };
+    const position = await make({
+      rows: [{ table: "meta", key: "log", row }, ...privateRows(store)],
+      batches: batchesOf(store),
+    });
+    const last = store.lastBatch();
+    const firstIndex = last ? last.firstIndex + last.count : 0;
+    const after = store.position().sequence;
+    await store.commit({
+      after,
+      position,
+      firstIndex,
+      batch: null,
+      rows: [{ table: "meta", key: "log", row }],
+      tiles: [],
+    });
+    return firstIndex;
+  } finally {
+    await store.close();
+    await lock.release();
+  }
+}
+
+function checkFit(store: Store, meta: LogMeta, operators: Operators, path: string): void {
+  const refuse = (why: string) => new CairnlogError("precondition-failed", `The log in ${path} ${why}`);
+  if (meta.rebuilding) throw refuse("is being rebuilt. Finish that: cairnlog fsck --rebuild.");
+  if (meta.format !== FORMAT) throw refuse("is in an older format. Start the service once: it converts the log.");
+  if (operators.rotations.length)
+    throw refuse("has had more than one operator key, and nodes cannot follow such a log yet.");
+  for (const index of store.batchKeys())
+    if (!store.batchAt(index)?.headInfo)
+      throw refuse("has imported entries without tree heads, which a node could not check.");
+}
+
+function* batchesOf(store: Store): BeginningOfRecords["batches"] {
+  for (const firstIndex of [...store.batchKeys()]) {
+    const batch = store.batchAt(firstIndex) as Batch;
+    yield { firstIndex, packed: batch.packed, count: batch.count };
+  }
+}
+
+const privateRows = (store: Store): RecordedChange[] =>
+  PRIVATE_TABLES.flatMap((table) => [...store.range(table)].map(({ key, row }) => ({ table, key, row })));

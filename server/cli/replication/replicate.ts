@@ -1,0 +1,132 @@
+/** `cairnlog replicate`: begins a log that several machines keep, and says how it stands. */
+
+import { makeFolders } from "../../../engine/folders.js";
+import { PostgresJournal } from "../../../engine/journal/postgres/journal.js";
+import { checkJournal } from "../../../engine/journal/postgres/operate/check.js";
+import { makeJournal } from "../../../engine/journal/postgres/operate/init.js";
+import { beginRecords } from "../../../engine/log/history/beginning.js";
+import { defaultLogName } from "../../../engine/log/tree/checkpoints.js";
+import { isPresent } from "../../../engine/store/presence.js";
+import { openStore } from "../../../engine/store/store.js";
+import { formatVkey } from "../../../engine/verify/note/key.js";
+import { openOperator } from "../../operator.js";
+import { bindingSettings } from "../../replication/settings.js";
+import type { Settings } from "../../settings.js";
+import { openTlogKey, tlogOrigin, verifierKeyOf } from "../../witnessing/tlog.js";
+import { flag, text, type Values } from "../line/options.js";
+import { subcommandWithActions } from "../line/subcommand.js";
+import { logFolder } from "../operate/data-directory.js";
+import { settingsOf } from "../operate/environment.js";
+import { printableJson } from "../terminal/printable.js";
+import { startProgress } from "../terminal/progress.js";
+import { none, UsageError } from "../usage.js";
+
+const OPTIONS = {
+  data: text("DIR", "the data directory, instead of SERVICE_DATA_DIR"),
+  json: flag("answer in JSON"),
+} as const;
+
+type Given = Values<typeof OPTIONS>;
+type Replicated = Settings & { readonly replication: string };
+
+const ACTIONS = { init, status, check };
+
+export const replicate = subcommandWithActions({
+  about: "A log that several machines keep, through the PostgreSQL servers that SERVICE_REPLICATION names.",
+  options: OPTIONS,
+  actions: {
+    init: {
+      form: "[--data DIR]",
+      about: `Makes the journal of a log in the PostgreSQL servers, with the settings of the service. If
+the data directory has a log, the journal begins with all of it, and the service must not be running; otherwise the log
+is empty. Give it a connection string of a user who may create a schema. Other nodes then start with the same operator key
+(SERVICE_OPERATOR_KEY, or a signer) and an empty data directory each.`,
+    },
+    status: { form: "", about: "Says which node leads, which server is the primary, and how far the journal goes." },
+    check: {
+      form: "[--data DIR]",
+      about: `Reads every record on every server that answers, checks that each follows the one before, and compares the servers, and
+the log in the data directory, if there is one.`,
+    },
+  },
+  notes:
+    "Exit codes: 0 done, or sound; 1 refused, failed, or not sound; 2 the command or a setting was not understood.",
+  examples: "SERVICE_REPLICATION=postgres://cairnlog@10.0.0.1,10.0.0.2,10.0.0.3/cairnlog cairnlog replicate init",
+  async run(operands, values, action) {
+    none(operands);
+    const data = values.data === undefined ? {} : { SERVICE_DATA_DIR: values.data };
+    const settings = settingsOf({ ...process.env, ...data });
+    const { replication } = settings;
+    if (replication === null) throw new UsageError("SERVICE_REPLICATION is not set");
+    return ACTIONS[action]({ ...settings, replication }, values);
+  },
+});
+
+async function init(settings: Replicated, { json }: Given): Promise<number> {
+  const { dataDir, replication, replicationVerify } = settings;
+  makeFolders(dataDir, 0o700);
+  const notes = { warn: (_: object, sentence: string) => console.error(`cairnlog: ${sentence}`) };
+  const { operator, signer } = await openOperator(settings, notes);
+  let bar: ReturnType<typeof startProgress> | undefined;
+  try {
+    const logName = settings.logName ?? defaultLogName(operator.fingerprint);
+    const key = openTlogKey(dataDir, operator, notes);
+    const vkey = formatVkey(verifierKeyOf(key, tlogOrigin(settings, logName)));
+    const binding = bindingSettings(settings, vkey);
+    const options = { path: logFolder(dataDir), operatorKey: operator.public.pem, settings: binding };
+    const entries = await beginRecords(options, (beginning) =>
+      makeJournal(replication, beginning, replicationVerify === "engine", (done) => {
+        bar ??= startProgress("Copying:", done);
+        bar.update(done);
+      }),
+    );
+    bar?.end();
+    const answer = { entries, operator_fingerprint: operator.fingerprint };
+    console.log(
+      json ? printableJson(answer) : `The journal is made, with ${entries} entries. Start the nodes: cairnlog serve`,
+    );
+    return 0;
+  } finally {
+    bar?.end();
+    await signer?.close();
+  }
+}
+
+async function status({ replication, replicationVerify, nodeUrl }: Replicated, { json }: Given): Promise<number> {
+  const journal = await PostgresJournal.open({ url: replication, verification: replicationVerify, nodeUrl });
+  try {
+    const servers = await journal.identify();
+    const { epoch, holder, url, sequence, acked, size, wanted } = await journal.look();
+    const leader = holder === null ? null : url;
+    const answer = { epoch, led: holder !== null, leader, sequence, acked, size, wanted, servers };
+    if (json) console.log(printableJson(answer));
+    else {
+      console.log(holder === null ? "no node leads" : `leader    ${url ?? "a node without SERVICE_NODE_URL"}`);
+      console.log(`epoch     ${epoch}\nrecords   ${sequence}, known to be decided: ${acked}\nentries   ${size}`);
+      for (const { address, role, timeline, trouble } of servers)
+        console.log(
+          `${role.padEnd(12)}${address}${timeline === null ? "" : `, timeline ${timeline}`}${trouble ? `: ${trouble}` : ""}`,
+        );
+    }
+    return 0;
+  } finally {
+    journal.close();
+  }
+}
+
+async function check({ replication, dataDir }: Replicated, { json }: Given): Promise<number> {
+  const path = logFolder(dataDir);
+  const store = isPresent(`${path}/data.mdb`) ? openStore({ path, readOnly: true }) : null;
+  const position = store?.position() ?? null;
+  await store?.close();
+  const report = await checkJournal(replication, position);
+  const isSound = report.faults.length === 0;
+  if (json) console.log(printableJson({ sound: isSound, ...report }));
+  else {
+    for (const { address, role, records, trouble } of report.servers)
+      console.log(`${address}  ${role}  ${trouble ?? `${records} records`}`);
+    for (const fault of report.faults) console.log(fault);
+    if (isSound) console.log("sound: every record follows the one before, and all copies agree");
+  }
+  return isSound ? 0 : 1;
+}

@@ -1,0 +1,127 @@
+/**
+ * What only one node of a log may do: deliver webhooks, ask calendars and witnesses, publish checkpoints at `/tlog/`. A
+ * service that is alone does it all the time; one of several, while it leads. All of it runs in the writer's thread.
+ */
+import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
+import type { Registry } from "../../engine/registry/registry.js";
+import { Anchoring } from "../anchoring/anchoring.js";
+import type { Logger } from "../http/observing/logger.js";
+import type { Metrics } from "../http/observing/metrics.js";
+import type { Settings } from "../settings.js";
+import { Deliverer } from "../webhooks/deliverer.js";
+import { httpSender } from "../webhooks/send.js";
+import { type OpenedTlog, openTlog } from "../witnessing/tlog.js";
+
+export interface DutiesParts {
+  readonly settings: Settings;
+  readonly registry: Registry;
+  readonly operator: OperatorKey;
+  readonly logName: string;
+  readonly logger: Logger;
+  /** Whether anybody else may do the same now. Asked before each delivery. */
+  readonly isHeld?: () => boolean;
+}
+
+export class Duties {
+  readonly #parts: DutiesParts;
+  #deliverer: Deliverer;
+  #anchoring: Anchoring;
+  /** What earlier terms counted. */
+  readonly #past = { delivered: 0, failed: 0, calendars: 0 };
+  #tlog: OpenedTlog | null = null;
+
+  constructor(parts: DutiesParts) {
+    this.#parts = parts;
+    this.#deliverer = this.#newDeliverer();
+    this.#anchoring = this.#newAnchoring();
+  }
+
+  /** The checkpoints at `/tlog/`, while it publishes them. */
+  get tlog(): OpenedTlog | null {
+    return this.#tlog;
+  }
+
+  /** Anchors, while it may; otherwise only says how far that is. */
+  get anchoring(): Anchoring {
+    return this.#anchoring;
+  }
+
+  /** Webhook deliveries since the start. */
+  get delivered(): number {
+    return this.#past.delivered + this.#deliverer.delivered;
+  }
+
+  get failed(): number {
+    return this.#past.failed + this.#deliverer.failed;
+  }
+
+  /** Calendars that gave no usable answer, since the start. */
+  get calendarFailures(): number {
+    return this.#past.calendars + this.#anchoring.failures;
+  }
+
+  /** Begins with all of it. @throws CairnlogError as `openTlog` does */
+  async begin(): Promise<void> {
+    const { registry, operator, logName, settings, logger } = this.#parts;
+    this.#tlog = await openTlog(registry.log, operator, logName, settings, logger);
+    this.#deliverer.start();
+    this.#anchoring.start(settings.otsUpgradeIntervalSeconds);
+  }
+
+  /** Ends all of it for good, and resolves when nothing is under way. Who waits for a calendar is told at once. */
+  async close(): Promise<void> {
+    await Promise.all([this.#anchoring.stop(), this.#deliverer.stop(), this.#tlog?.stop()]);
+  }
+
+  /** Ends all of it, and resolves when nothing is under way. `begin` may be called again. */
+  async end(): Promise<void> {
+    await this.close();
+    this.#tlog = null;
+    this.#past.delivered += this.#deliverer.delivered;
+    this.#past.failed += this.#deliverer.failed;
+    this.#past.calendars += this.#anchoring.failures;
+    this.#deliverer = this.#newDeliverer();
+    this.#anchoring = this.#newAnchoring();
+  }
+
+  #newDeliverer(): Deliverer {
+    const { registry, settings, logger, isHeld } = this.#parts;
+    const send = httpSender({ allowPrivate: settings.webhookAllowPrivate });
+    return new Deliverer({
+      webhooks: registry.webhooks,
+      // A delivery that is not made fails like any other, and is tried again, by whoever leads then.
+      send: isHeld
+        ? async (request, signal) =>
+            isHeld() ? send(request, signal) : { isDelivered: false, reason: "another node may lead" }
+        : send,
+      logger,
+    });
+  }
+
+  #newAnchoring(): Anchoring {
+    const { registry, settings, logger } = this.#parts;
+    return new Anchoring({ log: registry.log, calendars: settings.otsCalendars, logger });
+  }
+}
+
+/** Shows what of it is done, and how far it is. @param publishes whether this service ever does */
+export function watchDuties(metrics: Metrics, duties: Duties, registry: Registry, publishes: boolean): void {
+  metrics.watchDeliveries(duties, registry.webhooks);
+  metrics.watchAnchoring({
+    status: () => duties.anchoring.status(),
+    get failures() {
+      return duties.calendarFailures;
+    },
+  });
+  if (!publishes) return;
+  metrics.watchCheckpoints({
+    get size() {
+      return duties.tlog?.size ?? 0;
+    },
+    get trouble() {
+      return duties.tlog?.trouble ?? null;
+    },
+  });
+  const { tlog } = duties;
+  if (tlog?.cosigning) metrics.watchCosigning(tlog.cosigning);
+}

@@ -1,0 +1,288 @@
+/**
+ * A node of a log that several machines keep: it follows the journal, or leads. It belongs to the writer's thread.
+ *
+ * A node leads when it has taken the lead in the journal, applied everything before that, and compared the log with what
+ * it has shown to clients. It stops as soon as the journal says that the lead is another's. While it follows, it applies
+ * what the leader has said to be decided, and checks all of it.
+ *
+ * If we crash anywhere here: what is decided is in the journal, and this node's log is the beginning of it.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { CairnlogError } from "../../engine/error.js";
+import { LEASE_MS, type PostgresJournal } from "../../engine/journal/postgres/journal.js";
+import type { Lead } from "../../engine/journal/postgres/statements.js";
+import type { LogWriter } from "../../engine/log/writer.js";
+import { isOutside } from "../../engine/store/position.js";
+import type { Logger } from "../http/observing/logger.js";
+import { Observation } from "./observation.js";
+import type { Role } from "./role.js";
+import { checkSettings } from "./settings.js";
+
+/** Milliseconds between two looks at the journal. */
+const POLL_MS = 40;
+/** Milliseconds between two signs of life of a leader. */
+const BEAT_MS = 400;
+/** Milliseconds between two removals of private rows from old records. */
+const SWEEP_MS = 60_000;
+/** Milliseconds for which a node does not try again to lead when it gave the lead away, or could not begin. */
+const COOL_DOWN_MS = 5_000;
+/** Milliseconds that a node which is behind leaves the lead to those that are not. */
+const BEHIND_MS = 3_000;
+/** Milliseconds for which the end of a service waits for PostgreSQL. */
+const RETIRE_MS = 4_000;
+/** Milliseconds without an answer of PostgreSQL after which a leader refuses writes. */
+const SILENT_MS = 3_000;
+
+export interface ReplicationStatus {
+  readonly role: "leader" | "follower";
+  /** Address of the leader; null if it is not known. */
+  readonly leader: string | null;
+  readonly epoch: number;
+  /** The newest record that is on disk here. */
+  readonly sequence: number;
+  /** Seconds since this node knew that it has all there is; null before the first time. */
+  readonly lagSeconds: number | null;
+  /** Why it cannot follow or lead, as a sentence; null if nothing is wrong. */
+  readonly trouble: string | null;
+  /** Whether only an operator can mend that. */
+  readonly isBarred: boolean;
+  /** The newest checkpoint of `/tlog/` that the leader has told. */
+  readonly checkpoint: string | null;
+}
+
+/** What a node does while it leads, and only then. */
+export interface Leadership {
+  /** Checks that the log may be continued, and begins. @throws CairnlogError if it may not */
+  begin(): Promise<void>;
+  end(): Promise<void>;
+  /** The newest checkpoint to tell others; null for none. */
+  checkpoint(): Promise<string | null>;
+}
+
+export interface ReplicationParts {
+  readonly journal: PostgresJournal;
+  readonly log: LogWriter;
+  readonly role: Role;
+  /** Settings that change what the log answers, by their names. */
+  readonly settings: Readonly<Record<string, string>>;
+  readonly nodeUrl: string | null;
+  /** Seconds without news after which reads are refused. */
+  readonly maxLagSeconds: number;
+  /** Whether this node never leads. */
+  readonly isFollower: boolean;
+  readonly leadership: Leadership;
+  readonly logger: Logger;
+}
+
+export class Replication {
+  readonly #parts: ReplicationParts;
+  readonly #observation = new Observation();
+  readonly #stop = new AbortController();
+  #loops: Promise<unknown> = Promise.resolve();
+  #lead: Lead | null = null;
+  /** When this node last knew that it has everything, by a clock that nobody sets. */
+  #fresh: number | null = null;
+  #trouble: string | null = null;
+  /** What is wrong for good: only an operator can mend it. */
+  #isBarred = false;
+  /** The lead that this node gave away, or could not begin: others may take it first. */
+  #yielded = { epoch: -1, until: 0 };
+  #leading = false;
+  #isRetiring = false;
+  #ending: Promise<void> = Promise.resolve();
+
+  constructor(parts: ReplicationParts) {
+    this.#parts = parts;
+    parts.journal.observeLoss = () => this.#stepDown();
+  }
+
+  start(): void {
+    this.#loops = Promise.all([this.#follow(), this.#live()]);
+  }
+
+  get status(): ReplicationStatus {
+    const { journal, log } = this.#parts;
+    const { sequence, epoch } = log.position;
+    const leads = this.#leading && journal.isLeading;
+    const since = leads ? journal.silence : this.#fresh === null ? null : performance.now() - this.#fresh;
+    return {
+      role: leads ? "leader" : "follower",
+      leader: leads ? (this.#isSilent ? null : this.#parts.nodeUrl) : this.#leaderUrl,
+      epoch,
+      sequence,
+      lagSeconds: since === null ? null : since / 1000,
+      trouble: this.#trouble,
+      isBarred: this.#isBarred,
+      checkpoint: this.#lead?.checkpoint ?? null,
+    };
+  }
+
+  /** Of a leader that has given no sign for a while, nobody is sent to it. */
+  get #leaderUrl(): string | null {
+    const lead = this.#lead;
+    return lead?.holder && this.#observation.unchangedMs < LEASE_MS ? lead.url : null;
+  }
+
+  /** Gives the lead back, so that another node can take it at once, and ends. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    const { journal } = this.#parts;
+    // Where PostgreSQL does not answer, what is under way stays unknown, and the lease ends by itself.
+    if (this.#leading) await Promise.race([this.#retire(), sleep(RETIRE_MS, undefined, { ref: false })]);
+    journal.close();
+    await this.#loops;
+    await this.#ending;
+  }
+
+  /** Looks at the journal, applies what is decided, and takes the lead when there is nobody else. Never rejects. */
+  async #follow(): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      await this.#ending;
+      if (this.#leading) this.#listen();
+      else await this.#tried(() => this.#step());
+      await this.#pause(POLL_MS);
+    }
+  }
+
+  /** A leader that PostgreSQL does not answer has writers look elsewhere; what it has accepted still waits. */
+  #listen(): void {
+    const { journal, role } = this.#parts;
+    this.#judgeAge();
+    if (this.#isSilent) role.retire();
+    else if (!role.leads && journal.isLeading && !this.#isRetiring) role.lead();
+  }
+
+  get #isSilent(): boolean {
+    return this.#parts.journal.silence > SILENT_MS;
+  }
+
+  /** Has front ends refuse reads while nobody knows how old they are. */
+  #judgeAge(): void {
+    const { lagSeconds } = this.status;
+    this.#parts.role.isStale = lagSeconds === null || lagSeconds > this.#parts.maxLagSeconds;
+  }
+
+  async #step(): Promise<void> {
+    const { journal, log } = this.#parts;
+    const began = performance.now();
+    const lead = await journal.look();
+    this.#lead = lead;
+    this.#observation.see(lead);
+    if (this.#mustFollow(lead)) await log.follow();
+    checkSettings(log.row("meta", "log"), this.#parts.settings);
+    const isBehind = log.position.sequence < lead.acked;
+    // Without a sign of a leader, there may be a newer primary that this node does not see.
+    if (!isBehind && this.#observation.unchangedMs < LEASE_MS) this.#fresh = began;
+    this.#judgeAge();
+    if (this.#mayLead(lead, isBehind)) await this.#takeLead(lead);
+  }
+
+  /** Whether there is something to apply, or this log does not belong behind the journal's records. */
+  #mustFollow({ acked, sequence }: Lead): boolean {
+    const { position } = this.#parts.log;
+    return position.sequence < acked || position.sequence > sequence || isOutside(position);
+  }
+
+  #mayLead({ epoch, holder, wanted }: Lead, isBehind: boolean): boolean {
+    const { isFollower, nodeUrl } = this.#parts;
+    if (isFollower || this.#isBarred) return false;
+    if (epoch <= this.#yielded.epoch && performance.now() < this.#yielded.until) return false;
+    const unchanged = this.#observation.unchangedMs;
+    if (isBehind && unchanged < LEASE_MS + BEHIND_MS) return false;
+    // The lead was given back for a node, which takes it at once; others wait as if somebody had it.
+    if (holder === null && (wanted === null || wanted === nodeUrl)) return true;
+    return unchanged >= LEASE_MS;
+  }
+
+  async #takeLead(lead: Lead): Promise<void> {
+    const { journal, log, role, leadership, logger, nodeUrl } = this.#parts;
+    await journal.checkContinues(log.position, lead);
+    if (!(await journal.takeLead(lead))) return;
+    try {
+      // All that was appended before the takeover: nobody appends anything behind it.
+      await log.follow();
+      await leadership.begin();
+      if (!journal.isLeading) throw new CairnlogError("not-leader", "The lead was lost before it began.");
+    } catch (error) {
+      this.#yield(lead.epoch + 1);
+      await leadership.end();
+      await journal.release();
+      throw error;
+    }
+    this.#leading = true;
+    this.#trouble = null;
+    role.lead();
+    logger.info({ epoch: log.position.epoch, entries: log.size, url: nodeUrl }, "this node leads");
+  }
+
+  /** Refuses appends at once; everything else ends in the background, and only then does the node follow. */
+  #stepDown(): void {
+    if (!this.#leading) return;
+    const { role, log, leadership, logger } = this.#parts;
+    this.#leading = false;
+    role.follow();
+    this.#observation.forget();
+    logger.warn({ epoch: log.position.epoch, entries: log.size }, "this node does not lead any more");
+    this.#ending = leadership
+      .end()
+      .catch((error: unknown) => logger.error({ err: error }, "what only the leader does did not end in order"));
+  }
+
+  /** Gives signs of life while this node leads. Never rejects. */
+  async #live(): Promise<void> {
+    const { journal, leadership, nodeUrl } = this.#parts;
+    let swept = performance.now();
+    while (!this.#stop.signal.aborted) {
+      await this.#pause(BEAT_MS);
+      this.#judgeAge();
+      if (!journal.isLeading) continue;
+      const wanted = await journal.beat(await leadership.checkpoint());
+      if (this.#leading && wanted !== null && wanted !== nodeUrl) await this.#handOver(wanted);
+      if (performance.now() - swept < SWEEP_MS) continue;
+      swept = performance.now();
+      await journal.sweep();
+    }
+  }
+
+  async #handOver(wanted: string): Promise<void> {
+    this.#parts.logger.info({ wanted }, "the lead is given to another node");
+    this.#yield(this.#parts.log.position.epoch);
+    await this.#retire();
+  }
+
+  #yield(epoch: number): void {
+    this.#yielded = { epoch, until: performance.now() + COOL_DOWN_MS };
+  }
+
+  /** Answers what was accepted, and gives the lead back. */
+  async #retire(): Promise<void> {
+    const { journal, log, role } = this.#parts;
+    this.#isRetiring = true;
+    role.retire();
+    await log.settled();
+    this.#stepDown();
+    await this.#ending;
+    await journal.release();
+    this.#isRetiring = false;
+  }
+
+  /** Remembers what is wrong, and says it once. */
+  async #tried(work: () => Promise<void>): Promise<void> {
+    const { logger } = this.#parts;
+    try {
+      await work();
+      if (this.#trouble !== null) logger.info("the journal can be followed again");
+      [this.#trouble, this.#isBarred] = [null, false];
+    } catch (error) {
+      if (!(error instanceof CairnlogError)) throw error;
+      if (this.#stop.signal.aborted) return;
+      this.#isBarred = error.code !== "storage-failed" && error.code !== "not-leader";
+      if (this.#trouble === null) logger.error({ err: error }, "the journal cannot be followed");
+      this.#trouble = error.message;
+    }
+  }
+
+  #pause(milliseconds: number): Promise<unknown> {
+    return sleep(milliseconds, undefined, { signal: this.#stop.signal }).catch(() => {});
+  }
+}

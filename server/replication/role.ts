@@ -1,0 +1,68 @@
+/** Whether this node leads, for every thread of it: words of shared memory. */
+import { CairnlogError } from "../../engine/error.js";
+
+const LEADS = 0;
+const STALE = 1;
+
+const NOT_LEADING = new CairnlogError("not-leader", "Another node writes this log now.", { retryAfter: 1 });
+
+/** What front ends see. */
+export interface RoleReader {
+  readonly leads: boolean;
+  /** Whether it has had no news of the log for too long. */
+  readonly isStale: boolean;
+}
+
+/** The role in the memory that the writer's thread has made. */
+export function roleIn(buffer: SharedArrayBuffer): RoleReader {
+  const words = new Int32Array(buffer);
+  return {
+    get leads() {
+      return Atomics.load(words, LEADS) === 1;
+    },
+    get isStale() {
+      return Atomics.load(words, STALE) === 1;
+    },
+  };
+}
+
+/** Belongs to the writer's thread. A node begins as a follower that knows nothing. */
+export class Role implements RoleReader {
+  readonly buffer = new SharedArrayBuffer(8);
+  readonly #words = new Int32Array(this.buffer);
+  readonly #reader = roleIn(this.buffer);
+
+  constructor() {
+    this.isStale = true;
+  }
+
+  get leads(): boolean {
+    return this.#reader.leads;
+  }
+
+  /** Why nothing may be appended now; null if it may. */
+  refusal: CairnlogError | null = NOT_LEADING;
+
+  lead(): void {
+    this.refusal = null;
+    Atomics.store(this.#words, LEADS, 1);
+  }
+
+  /** Front ends refuse writes from now on; what they accepted before may still be appended. */
+  retire(): void {
+    Atomics.store(this.#words, LEADS, 0);
+  }
+
+  follow(): void {
+    this.refusal = NOT_LEADING;
+    this.retire();
+  }
+
+  get isStale(): boolean {
+    return this.#reader.isStale;
+  }
+
+  set isStale(isStale: boolean) {
+    Atomics.store(this.#words, STALE, isStale ? 1 : 0);
+  }
+}

@@ -1,0 +1,181 @@
+/** Compares what clients were told, what PostgreSQL has and what the nodes have. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { formatTimestamp } from "#cairnlog/engine/log/clock.js";
+import type { TreeHead } from "#cairnlog/engine/verify/index.js";
+import type { Node } from "../rig/node.js";
+import type { Rig } from "../rig/rig.js";
+import { DATABASE } from "../servers/cluster.js";
+import type { PostgresServer } from "../servers/server.js";
+import { tryAhead } from "./ahead.js";
+import type { Facts } from "./facts.js";
+import { Records } from "./records.js";
+import { searchRefused } from "./refused.js";
+import { compareNode, privateRowsOf, sequenceOf } from "./replica.js";
+
+const PATIENCE_MS = 20_000;
+/** Sentences shown of one kind. */
+const SHOWN = 5;
+
+export class Judge {
+  readonly #rig: Rig;
+  readonly #facts: Facts;
+  #journal = new Records();
+  /** Leaves that were compared with the nodes. */
+  #compared = 0;
+  #checkedReceipts = 0;
+
+  constructor(rig: Rig, facts: Facts) {
+    this.#rig = rig;
+    this.#facts = facts;
+  }
+
+  get records(): number {
+    return this.#journal.hashes.length;
+  }
+
+  get epochs(): number {
+    return this.#journal.epoch;
+  }
+
+  /** Number of entries that the journal has. */
+  async sizeOfJournal(): Promise<number> {
+    return Number(await this.#ask(this.#rig.cluster.primary, "SELECT size FROM cairnlog.lead"));
+  }
+
+  /** Compares what is new since the last call. The load must have ended, and the nodes must have caught up. */
+  async newFacts(): Promise<string[]> {
+    const { nodes, cluster } = this.#rig;
+    const { primary } = cluster;
+    const problems = await this.#journal.read(primary);
+    await this.#settle(nodes);
+    problems.push(...(await this.#journal.read(primary)));
+    const rows = await privateRowsOf(primary);
+    for (const node of nodes) problems.push(...(await compareNode(node, this.#journal, rows, this.#compared)));
+    this.#compared = this.#journal.leaves.length;
+    problems.push(...(await this.#compareServers()), ...this.#compareReceipts(), ...this.#compareHeads());
+    problems.push(...this.#compareDocuments(), ...this.#compareRows(rows));
+    return problems;
+  }
+
+  /** Compares everything once more, from the beginning, and has the nodes checked by their own commands. */
+  async everything(): Promise<string[]> {
+    this.#journal = new Records();
+    this.#compared = this.#checkedReceipts = 0;
+    const problems = await this.newFacts();
+    problems.push(...(await searchRefused(this.#rig)));
+    const { nodes } = this.#rig;
+    const check = (node: Node, args: readonly string[]) =>
+      this.#rig.command(node, args).then(
+        () => [],
+        (error: Error) => [`${node.name}: ${error.message}`],
+      );
+    for (const node of nodes) problems.push(...(await check(node, ["replicate", "check", "--json"])));
+    // Both at once, so that neither takes over from the other.
+    await Promise.all(nodes.map((node) => node.kill()));
+    for (const node of nodes) {
+      const key = node.environment.SERVICE_OPERATOR_KEY!;
+      problems.push(...(await check(node, ["fsck", "--json", "--data", node.dataDir, "--operator-key", key])));
+    }
+    return [...problems, ...(await tryAhead(this.#rig))];
+  }
+
+  async #ask(server: PostgresServer, sql: string): Promise<string> {
+    return (await server.query(sql, DATABASE))[0]?.[0] ?? "";
+  }
+
+  /** Waits until every node has applied the newest record. */
+  async #settle(nodes: readonly Node[]): Promise<void> {
+    for (const until = Date.now() + PATIENCE_MS; ; await sleep(50)) {
+      const newest = Number(await this.#ask(this.#rig.cluster.primary, "SELECT sequence FROM cairnlog.lead"));
+      const applied = await Promise.all(nodes.map(sequenceOf));
+      if (applied.every((sequence) => sequence === newest)) return;
+      if (Date.now() > until) throw new Error(`The nodes have applied ${applied.join(" and ")} records of ${newest}.`);
+    }
+  }
+
+  /** Every server has the same records: a standby what its primary has, as soon as it has replayed it. */
+  async #compareServers(): Promise<string[]> {
+    const sql =
+      "SELECT count(*) || ' ' || coalesce(encode(sha256(string_agg(hash, ''::bytea ORDER BY sequence)), 'hex'), '') FROM cairnlog.record";
+    const { primary, standbys } = this.#rig.cluster;
+    const wanted = await this.#ask(primary, sql);
+    const problems: string[] = [];
+    for (const standby of standbys) {
+      let found = "";
+      for (const until = Date.now() + PATIENCE_MS; Date.now() < until; await sleep(100)) {
+        found = await this.#ask(standby, sql);
+        if (found === wanted) break;
+      }
+      if (found !== wanted)
+        problems.push(`${standby.name} has other records than ${primary.name}: ${found}, ${wanted}`);
+    }
+    return problems;
+  }
+
+  /** When a standby had shown each record, or one that comes after it: it has all that comes before, too. */
+  #shownAt(): Float64Array {
+    const { hashes } = this.#journal;
+    const times = new Float64Array(hashes.length);
+    let first = Number.POSITIVE_INFINITY;
+    const { shownAt, markedAt } = this.#rig.tap;
+    const never = Number.POSITIVE_INFINITY;
+    for (let i = hashes.length - 1; i >= 0; i--) {
+      first = Math.min(first, shownAt.get(hashes[i]!) ?? never, markedAt.get(i + 1) ?? never);
+      times[i] = first;
+    }
+    return times;
+  }
+
+  #compareReceipts(): string[] {
+    const problems: string[] = [];
+    const fresh = [...this.#facts.receipts].slice(this.#checkedReceipts);
+    const shownAt = this.#shownAt();
+    for (const [document, { leaf_index, log_entry_id, entry_hash }] of fresh) {
+      const leaf = this.#journal.leaves[leaf_index];
+      const shown = shownAt[this.#journal.recordOf[leaf_index]! - 1]!;
+      if (leaf && shown > this.#facts.answeredAt.get(document)!)
+        problems.push(`invariant 7: entry ${log_entry_id} was answered before a standby had shown it`);
+      if (leaf?.entryHash !== entry_hash || leaf.document !== document)
+        problems.push(
+          `invariant 2: entry ${log_entry_id} was acknowledged and ${leaf ? "is another one" : "is not there"}`,
+        );
+    }
+    this.#checkedReceipts = this.#facts.receipts.size;
+    return problems.slice(0, SHOWN);
+  }
+
+  /** Heads that were shown are those that are there, to the byte. */
+  #compareHeads(): string[] {
+    const problems: string[] = [];
+    for (const [size, shown] of this.#facts.heads) {
+      const head = this.#journal.leaves[size - 1]?.head;
+      const told = JSON.parse(shown) as TreeHead;
+      const isIt =
+        head?.root_hash === told.root_hash &&
+        head.signature === told.signature &&
+        formatTimestamp(head.micros) === told.timestamp;
+      if (!isIt) problems.push(`invariant 1: size ${size} was shown with another head than it has: ${shown}`);
+    }
+    return problems.slice(0, SHOWN);
+  }
+
+  #compareDocuments(): string[] {
+    const { documents } = this.#journal;
+    const wrong = [...this.#facts.refused].filter((document) => documents.has(document));
+    return wrong.slice(0, SHOWN).map((document) => `${document} was refused and is on the log`);
+  }
+
+  #compareRows(rows: readonly string[]): string[] {
+    const there = new Set(
+      rows.map((line) => {
+        const [table, key] = JSON.parse(line) as [string, unknown];
+        return `${table} ${JSON.stringify(key)}`;
+      }),
+    );
+    const problems = this.#facts.rows.flatMap(({ table, key, isThere }) => {
+      if (isThere === null || there.has(`${table} ${key}`) === isThere) return [];
+      return [`invariant 2: ${table} ${key} was ${isThere ? "acknowledged and is not there" : "deleted and is there"}`];
+    });
+    return problems.slice(0, SHOWN);
+  }
+}

@@ -1,0 +1,87 @@
+/** The data directory of a node, compared with the journal: it must be made of the journal's records, and of no others. */
+import { join } from "node:path";
+import { type RecordedChange, rowLine } from "#cairnlog/engine/journal/rows.js";
+import { PRIVATE_TABLES, type TableName } from "#cairnlog/engine/store/schema.js";
+import { openStore, type Store } from "#cairnlog/engine/store/store.js";
+import type { Node } from "../rig/node.js";
+import { DATABASE } from "../servers/cluster.js";
+import type { PostgresServer } from "../servers/server.js";
+import { type Leaf, leavesOf, type Records } from "./records.js";
+
+/** Sentences shown of one kind. */
+const SHOWN = 3;
+/** Tables that are not derived from entries, and that anybody may see: PostgreSQL keeps their rows with the records. */
+const PUBLIC: ReadonlySet<string> = new Set(["anchors", "anchorWork", "anchorTotals", "signedHeads", "leader"]);
+
+/** The sequence that a node has applied. */
+export async function sequenceOf(node: Node): Promise<number> {
+  return withStore(node, (store) => store.position().sequence);
+}
+
+/** Compares entries and heads from leaf `from` on, the position, and all private rows with what PostgreSQL has. */
+export function compareNode(
+  node: Node,
+  records: Records,
+  privateRows: readonly string[],
+  from: number,
+): Promise<string[]> {
+  return withStore(node, (store) => {
+    const { sequence, epoch, hash } = store.position();
+    const known = records.hashes[sequence - 1];
+    const problems = differingLeaves(store, records.leaves, from);
+    if (known !== Buffer.from(hash).toString("hex"))
+      problems.push(`invariant 4: its record ${sequence} is not the journal's`);
+    if (epoch > records.epoch) problems.push(`invariant 5: it is in epoch ${epoch}, the journal in ${records.epoch}`);
+    if (sequence === records.hashes.length) problems.push(...differingRows(store, privateRows));
+    return problems.map((problem) => `${node.name}: ${problem}`);
+  });
+}
+
+async function withStore<T>(node: Node, look: (store: Store) => T): Promise<T> {
+  const store = openStore({ path: join(node.dataDir, "log"), readOnly: true });
+  try {
+    store.pin();
+    return look(store);
+  } finally {
+    await store.close();
+  }
+}
+
+function differingLeaves(store: Store, leaves: readonly Leaf[], from: number): string[] {
+  const problems: string[] = [];
+  let index = from;
+  for (let batch = store.batchAt(index); batch; batch = store.batchAt(index)) {
+    let at = batch.firstIndex;
+    for (const leaf of leavesOf(batch)) {
+      if (at >= from && JSON.stringify(leaf) !== JSON.stringify(leaves[at]))
+        problems.push(
+          leaves[at]
+            ? `invariant 1: leaf ${at} or its head is not the journal's`
+            : `invariant 4: leaf ${at} is not in the journal`,
+        );
+      at++;
+    }
+    index = at;
+  }
+  return problems.slice(0, SHOWN);
+}
+
+/** The lines of the rows that the journal keeps apart because they are private. */
+function differingRows(store: Store, privateRows: readonly string[]): string[] {
+  const there = new Set<string>();
+  for (const table of PRIVATE_TABLES.filter((table) => !PUBLIC.has(table)))
+    for (const { key, row } of store.range(table as TableName))
+      there.add(rowLine({ table, key, row } as RecordedChange));
+  const journal = new Set(privateRows);
+  const lacking = privateRows.filter((line) => !there.has(line)).map((line) => `it lacks the private row ${line}`);
+  const more = [...there]
+    .filter((line) => !journal.has(line))
+    .map((line) => `its private row is not in PostgreSQL: ${line}`);
+  return [...lacking.slice(0, SHOWN), ...more.slice(0, SHOWN)];
+}
+
+/** The current private rows in PostgreSQL, as lines. */
+export async function privateRowsOf(server: PostgresServer): Promise<string[]> {
+  const rows = await server.query("SELECT encode(convert_to(row, 'UTF8'), 'hex') FROM cairnlog.private_row", DATABASE);
+  return rows.map(([hex]) => Buffer.from(hex!, "hex").toString("utf8"));
+}

@@ -1,0 +1,170 @@
+/**
+ * Rounds of load through all nodes while faults are done to nodes, servers and the ways between them. After each,
+ * everything is mended, the log must go on, and the invariants of replication must hold for all that is there and all
+ * that anybody was told.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { Random } from "../../reliability/random.js";
+import { newManifest, newSigner, submission } from "../../server/signers.js";
+import type { Node } from "../rig/node.js";
+import { Rig } from "../rig/rig.js";
+import { Facts } from "./facts.js";
+import { plannedFaults } from "./faults/all.js";
+import type { Fault } from "./faults/fault.js";
+import { Judge } from "./judge.js";
+import { Load, patient } from "./load.js";
+import { refusedOf } from "./refused.js";
+
+const WORKERS = 8;
+/** Milliseconds of load before the first fault of a round, and after the last. */
+const CALM_MS = [150, 500] as const;
+/** Milliseconds in which a cluster that is mended must append again, and its nodes must be alike. */
+const RECOVERY_MS = 30_000;
+
+export interface CheckOptions {
+  readonly seed: number;
+  readonly rounds: number;
+  /** The build under test. */
+  readonly dist: string;
+  /** The only faults that are done; all if absent. */
+  readonly faults?: readonly Fault[];
+  readonly signal?: AbortSignal;
+  /** Called after each round. */
+  readonly progress?: (round: number) => void;
+}
+
+export interface CheckReport {
+  readonly seed: number;
+  rounds: number;
+  /** Number of rounds by fault. */
+  readonly faults: Record<string, number>;
+  /** By fault: the longest time without an acknowledged append in any of its rounds, in milliseconds. */
+  readonly gaps: Record<string, number>;
+  /** Number of answers by kind. */
+  answers: Record<string, number>;
+  acknowledged: number;
+  records: number;
+  epochs: number;
+  /** Number of records that the journal refused. */
+  refused: number;
+  seconds: number;
+  readonly problems: string[];
+}
+
+/** Runs the rounds with a cluster of their own. */
+export async function check(options: CheckOptions): Promise<CheckReport> {
+  const began = Date.now();
+  const rig = await Rig.start({ dist: options.dist, hasLinks: true });
+  try {
+    const report = await new Rounds(rig, options).run();
+    report.seconds = Math.round((Date.now() - began) / 1000);
+    return report;
+  } finally {
+    await rig.remove();
+  }
+}
+
+class Rounds {
+  readonly #rig: Rig;
+  readonly #options: CheckOptions;
+  readonly #random: Random;
+  readonly #facts = new Facts();
+  readonly #load: Load;
+  readonly #judge: Judge;
+  readonly #report: CheckReport;
+
+  constructor(rig: Rig, options: CheckOptions) {
+    this.#rig = rig;
+    this.#options = options;
+    this.#random = new Random(options.seed);
+    this.#load = new Load(rig.nodes, this.#facts);
+    this.#judge = new Judge(rig, this.#facts);
+    this.#report = {
+      ...{ seed: options.seed, rounds: 0, faults: {}, gaps: {}, answers: {} },
+      ...{ acknowledged: 0, records: 0, epochs: 0, refused: 0, seconds: 0, problems: [] },
+    };
+  }
+
+  async run(): Promise<CheckReport> {
+    const { rounds, signal, progress, faults } = this.#options;
+    const { problems } = this.#report;
+    const planned = plannedFaults(this.#random.fork(), faults);
+    for (let round = 1; round <= rounds && !problems.length && !signal?.aborted; round++) {
+      const chosen = planned.next().value;
+      const name = chosen.map((fault) => fault.name).join(" + ");
+      try {
+        await this.#round(chosen);
+        problems.push(...(await this.#judge.newFacts()));
+      } catch (error) {
+        problems.push((error as Error).stack ?? String(error));
+      }
+      problems.push(...this.#facts.problems.splice(0));
+      problems.splice(
+        0,
+        Number.POSITIVE_INFINITY,
+        ...problems.map((problem) => `round ${round} (${name}): ${problem}`),
+      );
+      this.#count(round, chosen, name);
+      progress?.(round);
+    }
+    if (!problems.length)
+      problems.push(...(await this.#judge.everything().catch((error: Error) => [`at the end: ${error.stack}`])));
+    return this.#report;
+  }
+
+  async #round(faults: readonly Fault[]): Promise<void> {
+    const random = this.#random.fork();
+    const leader = await this.#rig.leader();
+    const follower = this.#rig.nodes.find((node) => node !== leader) ?? leader;
+    const stop = new AbortController();
+    this.#facts.restartGap();
+    const load = this.#load.work(WORKERS, random.fork(), stop.signal);
+    try {
+      await sleep(random.between(...CALM_MS));
+      const scene = { rig: this.#rig, leader, follower };
+      await Promise.all(faults.map((fault) => fault.run({ ...scene, random: random.fork() })));
+      await sleep(random.between(...CALM_MS));
+      await this.#rig.restore();
+      await this.#goesOn();
+    } finally {
+      stop.abort();
+      await load;
+    }
+    await this.#isQuiet();
+  }
+
+  /** An append must be acknowledged again. */
+  async #goesOn(): Promise<void> {
+    const signal = AbortSignal.timeout(RECOVERY_MS);
+    const client = patient(this.#rig.nodes, this.#facts, this.#options.seed, signal);
+    const receipt = await this.#load.send(client, submission(newSigner(), newManifest()));
+    if (!receipt) throw new Error(`Nothing is appended though everything is mended.\n${this.#lastWords()}`);
+  }
+
+  /** Every node must show the newest head, and no other. */
+  async #isQuiet(): Promise<void> {
+    const sizeOf = async (node: Node) => (await node.ask("/api/v1/log/sth"))?.body?.tree_size as number | undefined;
+    for (const until = Date.now() + RECOVERY_MS; ; await sleep(50)) {
+      const sizes = await Promise.all(this.#rig.nodes.map(sizeOf));
+      const journal = await this.#judge.sizeOfJournal();
+      if (sizes.every((size) => size === journal)) return;
+      if (Date.now() > until)
+        throw new Error(`The nodes show ${sizes.join(" and ")} entries of ${journal}.\n${this.#lastWords()}`);
+    }
+  }
+
+  #lastWords(): string {
+    return this.#rig.nodes.map((node) => `${node.name}:\n${node.lastWords()}`).join("\n");
+  }
+
+  #count(round: number, faults: readonly Fault[], name: string): void {
+    const report = this.#report;
+    report.rounds = round;
+    for (const fault of faults) report.faults[fault.name] = (report.faults[fault.name] ?? 0) + 1;
+    report.gaps[name] = Math.round(Math.max(report.gaps[name] ?? 0, this.#facts.longestGap));
+    report.answers = Object.fromEntries(this.#load.answers);
+    report.acknowledged = this.#facts.receipts.size;
+    report.refused = refusedOf(this.#rig.tap.proposals.values()).length;
+    ({ records: report.records, epochs: report.epochs } = this.#judge);
+  }
+}

@@ -1,0 +1,47 @@
+/** Connection strings of a replicated log. */
+import { describe, expect, test } from "vitest";
+import { nameOf, parseTarget } from "#cairnlog/engine/journal/postgres/target.js";
+import { readSettings } from "#cairnlog/server/index.js";
+
+test("several servers, a user, a password and a database", () => {
+  const { places, user, password, database, tls } = parseTarget(
+    "postgresql://log%40a:p%3Aw@10.0.0.1,db.example:6000,[fd00::1]:7000/log?sslmode=verify-full",
+  );
+  expect(places.map(nameOf)).toEqual(["10.0.0.1:5432", "db.example:6000", "[fd00::1]:7000"]);
+  expect([user, password, database]).toEqual(["log@a", "p:w", "log"]);
+  expect(tls).toMatchObject({ rejectUnauthorized: true });
+});
+
+describe("TLS", () => {
+  test.each([
+    ["postgres://u@127.0.0.1,localhost/d", false],
+    ["postgres://u@db.example/d", { rejectUnauthorized: true }],
+    ["postgres://u@127.0.0.1,db.example/d", { rejectUnauthorized: true }],
+    ["postgres://u@db.example/d?sslmode=disable", false],
+    ["postgres://u@db.example/d?sslmode=require", { rejectUnauthorized: false }],
+    ["postgres://u@db.example/d?sslmode=verify-ca", { rejectUnauthorized: true }],
+  ])("%s", (url, tls) => {
+    if (tls === false) expect(parseTarget(url).tls).toBe(false);
+    else expect(parseTarget(url).tls).toMatchObject(tls as object);
+  });
+});
+
+test.each([
+  "mysql://u@h/d",
+  "postgres://h/d",
+  "postgres://u@h",
+  "postgres://u@h:0/d",
+  "postgres://u@h:70000/d",
+  "postgres://u@h,/d",
+  "postgres://u@h/d?sslmode=prefer",
+  "postgres://u@h/d?options=-c",
+  "postgres://u@h/d?sslrootcert=/does/not/exist",
+])("%s is refused, and a password is not shown", (url) => {
+  expect(() => parseTarget(url)).toThrow(expect.objectContaining({ code: "invalid-input" }));
+  const secret = url.replace("u@", "u:hunter2@");
+  expect(() => readSettings({ SERVICE_REPLICATION: secret })).toThrow(/^SERVICE_REPLICATION must be (?!.*hunter2)/);
+});
+
+test("a mirror is no node", () => {
+  expect(() => readSettings({ SERVICE_REPLICATION: "postgres://u@h/d", SERVICE_READ_ONLY: "on" })).toThrow("a mirror");
+});

@@ -1,0 +1,162 @@
+/** Two nodes of one log: what clients see while one of them, or PostgreSQL, fails. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import type { TreeHead } from "#cairnlog/engine/verify/tree/treehead.js";
+import { createClient } from "#cairnlog/server/client/index.js";
+import { asSigner } from "../../client/clients.js";
+import { type Cluster, startCluster } from "../../cluster/servers/cluster.js";
+import type { RunningService } from "../../service.js";
+import { newSigner } from "../signers.js";
+import { headAt, Nodes, until } from "./nodes.js";
+
+let cluster: Cluster;
+let databases = 0;
+beforeAll(async () => {
+  cluster = await startCluster();
+});
+afterAll(() => cluster.remove());
+
+let nodes: Nodes;
+let [a, b]: RunningService[] = [];
+beforeEach(async () => {
+  const database = `nodes${++databases}`;
+  await cluster.primary.query(`CREATE DATABASE ${database}`);
+  nodes = new Nodes(cluster.url({ database }));
+  expect(await nodes.command("a", "replicate", "init")).toMatchObject({ code: 0 });
+  a = await nodes.start("a");
+  await until(a.url, "/leader", 200);
+  b = await nodes.start("b");
+  await until(b.url, "/follower", 200);
+});
+afterEach(() => nodes.remove());
+
+const signer = asSigner(newSigner());
+let documents = 0;
+const clientOf = (url: string) =>
+  createClient({ server: url, signer, operatorKey: readFileSync(join(nodes.dataOf("a"), "operator.pub.pem"), "utf8") });
+const newDocument = () => ({ title: "a document", content_hash: `${++documents}`.padStart(64, "0") });
+
+/** Attests, and returns the head of the receipt. */
+const attest = async (url: string): Promise<TreeHead> => (await clientOf(url).attest(newDocument())).receipt.sth!;
+
+/** Attests until it succeeds, as a client that retries does. @returns the head of the receipt */
+async function patiently(...urls: string[]): Promise<TreeHead> {
+  const document = newDocument();
+  for (let i = 0; ; i++)
+    try {
+      return (await clientOf(urls[i % urls.length]!).attest(document)).receipt.sth!;
+    } catch (error) {
+      expect((error as { status: number }).status, String(error)).toSatisfy((s: number) => s === 503 || s === 0);
+      await sleep(50);
+    }
+}
+
+test("a follower serves what the leader has acknowledged, and sends writers to it", async () => {
+  const sth = await attest(a!.url);
+  expect(await headAt(b!.url, sth.tree_size)).toEqual(await headAt(a!.url, sth.tree_size));
+  const refused = await fetch(`${b!.url}/api/v1/attestations`, { method: "POST", body: "{}" });
+  expect(refused.status).toBe(503);
+  expect(refused.headers.get("cairnlog-leader")).toBe(a!.url);
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect(await refused.json()).toMatchObject({ code: "not-leader" });
+  // The client goes on at the leader by itself.
+  const second = await attest(b!.url);
+  expect(second.tree_size).toBeGreaterThan(sth.tree_size);
+  for (const { url } of [a!, b!]) await until(url, "/readyz", 200);
+  expect((await fetch(`${a!.url}/follower`)).status).toBe(503);
+  expect(await (await fetch(`${b!.url}/follower`)).json()).toMatchObject({ role: "follower", leader: a!.url });
+  expect(await (await fetch(`${b!.url}/metrics`)).text()).toMatch(/^cairnlog_replication_leader 0$/m);
+  // The checkpoint that the leader publishes is the follower's, too.
+  await until(b!.url, "/tlog/checkpoint", 200);
+  expect(await (await fetch(`${b!.url}/tlog/vkey`)).text()).toBe(await (await fetch(`${a!.url}/tlog/vkey`)).text());
+});
+
+test("when the leader is killed the other node leads within three seconds, and has every receipt", async () => {
+  const heads: TreeHead[] = [];
+  for (let i = 0; i < 20; i++) heads.push(await attest(a!.url));
+  a!.process.kill("SIGKILL");
+  const milliseconds = await until(b!.url, "/leader", 200);
+  console.log(`takeover after a killed leader: ${Math.round(milliseconds)} ms`);
+  const next = await patiently(b!.url);
+  expect(next.tree_size).toBeGreaterThan(heads.at(-1)!.tree_size);
+  for (const sth of heads) expect(await headAt(b!.url, sth.tree_size)).toEqual(sth);
+  // The old leader comes back as a follower, with the same log.
+  const again = await nodes.start("a");
+  await until(again.url, "/follower", 200);
+  expect(await headAt(again.url, next.tree_size)).toEqual(next);
+  for (const { url } of [again, b!])
+    expect((await fetch(`${url}/api/v1/log/verify`, { method: "POST" })).status).toBe(200);
+});
+
+test("a leader that stood still does not go on where another has taken the lead", async () => {
+  await attest(a!.url);
+  a!.process.kill("SIGSTOP");
+  await until(b!.url, "/leader", 200);
+  const next = await patiently(b!.url);
+  a!.process.kill("SIGCONT");
+  await until(a!.url, "/follower", 200);
+  expect(await headAt(a!.url, next.tree_size)).toEqual(next);
+  const refused = await fetch(`${a!.url}/api/v1/attestations`, { method: "POST", body: "{}" });
+  expect(refused.headers.get("cairnlog-leader")).toBe(b!.url);
+});
+
+test("when a standby is promoted the leader goes on, and a client sees its receipt", async () => {
+  const before = await attest(a!.url);
+  const old = cluster.primary;
+  await old.kill();
+  const pending = patiently(a!.url, b!.url);
+  await cluster.promote(await cluster.newest());
+  const promoted = performance.now();
+  const sth = await pending;
+  console.log(`append after a promoted primary: ${Math.round(performance.now() - promoted)} ms`);
+  expect(sth.tree_size).toBeGreaterThan(before.tree_size);
+  for (const { url } of [a!, b!]) expect(await headAt(url, sth.tree_size)).toEqual(sth);
+  await cluster.rejoin(old);
+  await cluster.settled();
+});
+
+test("a stopped leader gives the lead back, promote moves it, and check finds all copies alike", async () => {
+  await attest(a!.url);
+  expect(await nodes.command("b", "promote")).toMatchObject({ code: 0 });
+  await until(b!.url, "/leader", 200);
+  await until(a!.url, "/follower", 200);
+  const sth = await patiently(a!.url);
+  expect(await b!.stop()).toBe(0);
+  await until(a!.url, "/leader", 200, 1_500);
+  expect(await headAt(a!.url, sth.tree_size)).toEqual(sth);
+  const next = await patiently(a!.url);
+  expect(await a!.stop()).toBe(0);
+  for (const name of ["a", "b"]) {
+    const checked = await nodes.command(name, "replicate", "check", "--json");
+    expect(JSON.parse(checked.stdout)).toMatchObject({ sound: true, faults: [] });
+    expect(await nodes.command(name, "fsck")).toMatchObject({ code: 0 });
+  }
+  expect(next.tree_size).toBeGreaterThan(sth.tree_size);
+});
+
+test("a node with other settings may not join, and says which", async () => {
+  const environment = { SERVICE_PREDICATE_BASE: "https://other.example/predicates" };
+  const others = new Nodes(cluster.url({ database: `nodes${databases}` }), environment);
+  const refused = await others.command("c", "replicate", "init");
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/There is a journal/) });
+  const started = await others.command("c", "serve");
+  expect(started.code).toBe(1);
+  expect(started.stderr).toMatch(/SERVICE_PREDICATE_BASE is "https:\/\/x-service.example\/predicates" there/);
+  await others.remove();
+});
+
+test("a node that never leads follows, starts empty, and serves everything", async () => {
+  for (let i = 0; i < 10; i++) await attest(a!.url);
+  b!.process.kill("SIGKILL");
+  await b!.exited;
+  const c = await nodes.start("c", "--follow");
+  await until(c.url, "/follower", 200);
+  const sth = await patiently(a!.url);
+  expect(await headAt(c.url, sth.tree_size)).toEqual(sth);
+  a!.process.kill("SIGKILL");
+  await sleep(4_000);
+  expect((await fetch(`${c.url}/leader`)).status).toBe(503);
+  expect(await headAt(c.url, sth.tree_size)).toEqual(sth);
+});
