@@ -19,6 +19,7 @@ const suites: Readonly<Record<string, () => Promise<{ suite: Suite }>>> = {
   http: () => import("./http/http.js"),
   verify: () => import("./engine/verify.js"),
   growth: () => import("./engine/growth.js"),
+  lens: () => import("./engine/lens.js"),
   memory: () => import("./engine/memory.js"),
   queries: () => import("./engine/queries.js"),
   graph: () => import("./engine/graph.js"),
@@ -39,8 +40,8 @@ ${(await Promise.all(lines)).join("\n")}
 
 Options:
   --json FILE  also write the results to FILE
-  --entries N  size of the log of growth (1000000, which takes minutes) and of front (100000); at least 100000
-  --rounds N   rounds of front (7); for a machine that is busy
+  --entries N  size of the log of growth and lens (1000000, which takes minutes) and of front (100000); at least 100000
+  --rounds N   rounds of front (7) and lens (25); for a machine that is busy
   --against D  front only compares attestations with those of D, the folder of another built checkout
   --help       show this
 

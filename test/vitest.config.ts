@@ -6,7 +6,7 @@ export const TESTS = {
   root: new URL("..", import.meta.url).pathname,
   include: ["test/**/*.test.ts"],
   // The packed package and the tools of other makers need the registry, and the explorer a browser; `npm test` does not.
-  exclude: ["test/**/*.long.test.ts", "test/package/**", "test/openapi/**", "test/browser/**"],
+  exclude: ["test/**/*.long.test.ts", "test/package/**", "test/openapi/**", "test/interop/**", "test/browser/**"],
   // Native addons and worker threads do not survive being loaded in vitest's own threads.
   pool: "forks",
   // To load the compiled code takes longer than to run most files, so a process runs many of them (test/setup.ts).

@@ -10,6 +10,15 @@ export {
   BUNDLE_FORMAT,
   type InclusionProof,
 } from "./bundle/format.js";
+export { type EnvelopeSubject, envelopeSubject, verifyEnvelopeBundle } from "./dsse/attested.js";
+export {
+  type DsseEnvelope,
+  dsseSignatureOf,
+  inTotoStatement,
+  parseDsseEnvelope,
+  preAuthEncoding,
+  type Statement,
+} from "./dsse/envelope.js";
 export { decodeBase64, encodeBase64 } from "./encoding.js";
 export {
   canonicalTimestamp,

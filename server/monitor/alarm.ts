@@ -46,17 +46,44 @@ export interface MonitorEvidence extends Evidence {
   readonly checkpoint: string | null;
 }
 
-/** The error for a misbehaviour of the log. Nothing of the data that shows it is mirrored. */
-export class Misbehaviour extends Error {
-  readonly kind: Misconduct;
-  readonly evidence: MonitorEvidence;
+/** The evidence about a tiled log that may be anybody's. Members that do not matter are null. */
+export interface TiledEvidence {
+  /** Verifier keys of the log, as they were trusted. */
+  readonly logs: readonly string[];
+  /** The checkpoint that was believed until now, a signed note. */
+  readonly known: string | null;
+  /** The checkpoint of the misbehaviour. */
+  readonly shown: string | null;
+  /**
+   * The root, in hexadecimal, that the tree of `shown` has for the size of `known`, with `fork`; and the consistency proof
+   * from it to `shown`, in base64. It holds, so `known` is of another tree.
+   */
+  readonly prefixRoot: string | null;
+  readonly proof: readonly string[] | null;
+  /** The data of the wrong entry, in base64. */
+  readonly entry: string | null;
+}
 
-  constructor(kind: Misconduct, detail: string, evidence: MonitorEvidence) {
+/** The error for a misbehaviour of the log. Nothing of the data that shows it is mirrored. */
+export class Misbehaviour<E extends MonitorEvidence | TiledEvidence = MonitorEvidence> extends Error {
+  readonly kind: Misconduct;
+  readonly evidence: E;
+
+  constructor(kind: Misconduct, detail: string, evidence: E) {
     super(detail);
     this.name = "Misbehaviour";
     this.kind = kind;
     this.evidence = evidence;
   }
+}
+
+/** The newest verified checkpoint of a tiled log, as alarms and rounds tell it. */
+export interface CheckpointHead {
+  readonly origin: string;
+  readonly tree_size: number;
+  readonly root_hash: string;
+  /** When this machine has first seen it: a checkpoint does not say when it was made. */
+  readonly timestamp: string;
 }
 
 /** An alarm as it is printed and posted. */
@@ -68,11 +95,11 @@ export interface Alarm {
   /** The time by the clock of this machine. */
   readonly observed_at: string;
   /** The newest verified head. */
-  readonly head: TreeHead | null;
+  readonly head: TreeHead | CheckpointHead | null;
   /** Of `watched` and `rotated`. */
   readonly entry?: Entry;
   /** The fingerprint that the entry names, for `watched`. */
   readonly fingerprint?: string;
   /** The evidence, for a misbehaviour. */
-  readonly evidence?: MonitorEvidence;
+  readonly evidence?: MonitorEvidence | TiledEvidence;
 }

@@ -78,14 +78,14 @@ export class MonitorFolder {
 }
 
 /** Writes a whole file or none: its bytes are on disk before it gets its name. @returns `path` */
-export function keepFile(path: string, text: string): string {
+export function keepFile(path: string, content: string | Uint8Array): string {
   makeFolders(dirname(path));
   const fresh = `${path}.${randomUUID()}`;
   try {
     const file = openSync(fresh, "wx", 0o644);
     try {
       // `writeSync` is not used: on a full disk it may write only a part, and reports that only by its result.
-      writeFileSync(file, text);
+      writeFileSync(file, content);
       fsyncSync(file);
     } finally {
       closeSync(file);

@@ -42,6 +42,7 @@ export const Node = Type.Object(nodeMembers, {
 
 const Witness = Type.Object({
   name: Type.String({ description: "Its name in the policy of the operator." }),
+  vkey: Type.String({ description: "The key that verifies its cosignatures, as the policy has it." }),
   tree_size: Type.Union([Type.Integer(), Type.Null()], {
     description: "Size of the newest checkpoint that it has cosigned.",
   }),

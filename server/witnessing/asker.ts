@@ -2,7 +2,7 @@
  * Asks one witness for cosignatures: one request at a time, each about the checkpoint that is wanted then. What it does
  * concerns nobody else: a witness that is slow, dead or lying delays no other and no append. Belongs to the writer's thread.
  */
-import type { NoteKey } from "../../engine/verify/index.js";
+import { formatVkey, type NoteKey } from "../../engine/verify/index.js";
 import { askWitness, WitnessError } from "./ask.js";
 
 /** Milliseconds in which a witness must answer. */
@@ -23,6 +23,8 @@ export interface Wanted {
 /** How it stands with a witness. */
 export interface WitnessStatus {
   readonly name: string;
+  /** Its verifier key. */
+  readonly vkey: string;
   /** Size of the newest checkpoint that it has cosigned; null before the first one. */
   readonly treeSize: number | null;
   /** Time of that cosignature, in seconds since 1970. */
@@ -73,7 +75,8 @@ export class Asker {
 
   get status(): WitnessStatus {
     const { treeSize = null, time = null } = this.#newest ?? {};
-    return { name: this.#parts.name, treeSize, time, trouble: this.#trouble, failures: this.#failures };
+    const { name, key } = this.#parts;
+    return { name, vkey: formatVkey(key), treeSize, time, trouble: this.#trouble, failures: this.#failures };
   }
 
   /** Whether it has cosigned what is wanted. */

@@ -61,7 +61,8 @@ export interface BundleCheck {
     | "entry"
     | "inclusion"
     | "tree-head"
-    | "anchor";
+    | "anchor"
+    | "envelope";
   readonly ok: boolean;
   readonly detail: string;
 }

@@ -7,7 +7,6 @@ import type { Entry } from "../../../engine/verify/index.js";
 import { ClientError } from "../../client/index.js";
 import { type Alarm, Misbehaviour } from "../../monitor/alarm.js";
 import { MonitorFolder } from "../../monitor/folder.js";
-import { Monitor } from "../../monitor/monitor.js";
 import { post } from "../../monitor/notice.js";
 import { patientFetch } from "../../monitor/patience.js";
 import { readInterval, readNumber } from "../connection.js";
@@ -17,10 +16,14 @@ import { printable, printableJson } from "../terminal/printable.js";
 import { type Progress, startProgress } from "../terminal/progress.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
 import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
+import { cairnlogFollower, type Follower, tiledFollower } from "./follower.js";
+import { trustedBy } from "./proof-file.js";
 
 const OPTIONS = {
   state: { type: "string" },
   "operator-key": { type: "string" },
+  vkey: { type: "string" },
+  policy: { type: "string" },
   watch: { type: "string", multiple: true, default: [] as string[] },
   webhook: { type: "string" },
   once: { type: "boolean", default: false },
@@ -47,9 +50,15 @@ A log that misbehaves is told on stderr (with --json as a line of JSON on stdout
 in DIR/evidence, nothing of the lie enters the mirror, and the monitor ends. docs/monitor.md says what each alarm means and
 how to check the evidence.
 
+With --vkey or --policy, any log of checkpoints and tiles as c2sp.org defines them (tlog-tiles) is followed: URL is then its
+address before /checkpoint, for a cairnlog https://log.example/tlog. The copy in DIR/mirror has the log's own paths, and any
+web server can serve it.
+
 Options:
   --state DIR              where the operator key, the newest head, the mirror and the evidence are kept; one log each
   --operator-key FILE.pem  the key that signs the log; without it, the first one that is seen is believed
+  --vkey VKEY              the key that signs the checkpoints of a log of tiles
+  --policy FILE            its keys, and the witnesses that must have cosigned them (tlog-policy)
   --watch FINGERPRINT      tell of new entries that name this key; may be given several times. At first all are new
   --webhook URL            POST every alarm there as JSON
   --once                   one round, for timers; without it the log is followed until the monitor is interrupted
@@ -82,7 +91,7 @@ class Run {
   readonly #maxSilence: number | null;
   readonly #webhook: string | undefined;
   readonly #folder: MonitorFolder;
-  readonly #monitor: Monitor;
+  readonly #follower: Follower;
   readonly #interrupted: AbortSignal;
   readonly #started = Date.now();
   #progress: { readonly what: string; readonly bar: Progress } | null = null;
@@ -99,17 +108,31 @@ class Run {
     this.#maxSilence = silence === undefined ? null : readNumber(silence, "--max-silence");
     this.#webhook = values.webhook === undefined ? undefined : webAddress(values.webhook, "--webhook");
     this.#folder = new MonitorFolder(required(values.state, "--state"));
-    const operatorKey = values["operator-key"];
-    this.#monitor = new Monitor({
-      server,
+    this.#follower = this.#newFollower();
+  }
+
+  /** @throws UsageError; CairnlogError for a key or policy that is none */
+  #newFollower(): Follower {
+    const { vkey, policy, watch, "operator-key": operatorKey } = this.#values;
+    const options = {
+      server: this.#server,
       folder: this.#folder,
-      fetch: patientFetch({ signal: interrupted, say: (sentence) => this.#say(sentence) }),
-      operatorKey: operatorKey && readPublicKey(operatorKey).pem,
-      watched: new Set(values.watch.map(readFingerprint)),
-      onWatched: (entry, fingerprint) => this.#tellWatched(entry, fingerprint),
-      onRotation: (entry) => this.#tellRotation(entry),
-      onProgress: (what, done, total) => this.#showProgress(what, done, total),
-    });
+      fetch: patientFetch({ signal: this.#interrupted, say: (sentence) => this.#say(sentence) }),
+      onProgress: (what: "entries" | "audit", done: number, total: number) => this.#showProgress(what, done, total),
+    };
+    if (vkey === undefined && policy === undefined)
+      return cairnlogFollower({
+        ...options,
+        operatorKey: operatorKey && readPublicKey(operatorKey).pem,
+        watched: new Set(watch.map(readFingerprint)),
+        onWatched: (entry, fingerprint) => this.#tellWatched(entry, fingerprint),
+        onRotation: (entry) => this.#tellRotation(entry),
+      });
+    if (operatorKey !== undefined || watch.length)
+      throw new UsageError("--operator-key and --watch are for a cairnlog, --vkey and --policy for any log of tiles");
+    const trusted = trustedBy(vkey, policy);
+    if (!trusted.logs.length) throw new UsageError("the policy names no log: give --vkey, too");
+    return tiledFollower({ ...options, policy: trusted });
   }
 
   async toItsEnd(): Promise<number> {
@@ -133,14 +156,14 @@ class Run {
       return EXIT.misbehaviour;
     } finally {
       clearInterval(watchdog);
-      await this.#monitor.close();
+      await this.#follower.close();
     }
   }
 
   /** @returns whether the round was completed. @throws Misbehaviour, and errors that waiting cannot cure */
   async #round(): Promise<boolean> {
     try {
-      await this.#monitor.round({ audit: this.#values.audit });
+      await this.#follower.round({ audit: this.#values.audit });
     } catch (error) {
       if (!(error instanceof ClientError) || error.code === "operator-key-mismatch") throw error;
       if (!this.#interrupted.aborted) this.#say(error.message);
@@ -149,11 +172,8 @@ class Run {
       this.#progress?.bar.end();
       this.#progress = null;
     }
-    const head = await this.#monitor.newestHead();
-    const text = head
-      ? `verified: ${head.tree_size} entries, root ${head.root_hash}, head of ${head.timestamp}`
-      : "The log has no tree head yet.";
-    console.log(this.#values.json ? printableJson({ verified: this.#monitor.size, head }) : printable(text));
+    const { text, json } = await this.#follower.verified();
+    console.log(this.#values.json ? printableJson(json) : printable(text));
     return true;
   }
 
@@ -170,7 +190,7 @@ class Run {
    */
   async #checkSilence(): Promise<boolean> {
     if (this.#maxSilence === null) return false;
-    const head = await this.#monitor.newestHead();
+    const head = await this.#follower.newest();
     const since = head ? Date.parse(head.timestamp) : this.#started;
     if (Date.now() - since <= this.#maxSilence * 1000) return false;
     if (this.#told !== since) {
@@ -195,12 +215,12 @@ class Run {
     await this.#raise({ alarm: "rotated", detail, entry });
   }
 
-  async #accuse({ kind, message: detail, evidence }: Misbehaviour): Promise<void> {
+  async #accuse({ kind, message: detail, evidence }: Misbehaviour<NonNullable<Alarm["evidence"]>>): Promise<void> {
     await this.#raise({ alarm: kind, detail, evidence });
   }
 
   async #raise(told: Pick<Alarm, "alarm" | "detail" | "entry" | "fingerprint" | "evidence">): Promise<void> {
-    const head = await this.#monitor.newestHead();
+    const head = await this.#follower.newest();
     const alarm: Alarm = { ...told, server: this.#server, observed_at: new Date().toISOString(), head };
     const { evidence, ...line } = alarm;
     const kept = evidence && this.#keepEvidence(alarm);

@@ -5,16 +5,23 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { CairnlogError } from "../../../engine/error.js";
-import { type AttestationBundle, type Manifest, signedWords } from "../../../engine/verify/index.js";
+import {
+  type AttestationBundle,
+  type EnvelopeSubject,
+  envelopeSubject,
+  type Manifest,
+  signedWords,
+} from "../../../engine/verify/index.js";
 import type { AttestationReceipt, AttestOptions, Client, Subject } from "../../client/index.js";
 import { CONNECTION_HELP, CONNECTION_OPTIONS, report, withClient } from "../connection.js";
 import { namedFiles } from "../files.js";
+import { readPublicKey } from "../identity/public-key.js";
 import { readSecret } from "../identity/secrets.js";
 import { readObject } from "../objects.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
-import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
+import { readArguments, required, type Subcommand, UsageError, type Values } from "../usage.js";
 import { hashFile } from "./file-hash.js";
 
 /** Files that the command writes. It does not attest them when it finds them in a directory. */
@@ -22,12 +29,14 @@ const OWN_FILE = /\.attestation\.json(\.new)?$/;
 
 const OPTIONS = {
   ...CONNECTION_OPTIONS,
-  type: { type: "string", default: "authorship" },
+  type: { type: "string" },
   title: { type: "string" },
   pseudonym: { type: "string" },
   intent: { type: "string" },
   "password-file": { type: "string" },
   manifest: { type: "boolean", default: false },
+  dsse: { type: "boolean", default: false },
+  "envelope-key": { type: "string" },
 } as const;
 
 export const attest: Subcommand = {
@@ -46,7 +55,10 @@ Options:
   --type TYPE              authorship (default), editorial_review, peer_review, publication, or an https: predicate
   --manifest               each file is a manifest (JSON) to be signed, with the attestations that are in it; type and
                            statement are signed, too, unless the signatures of such attestations cover the document
-  --title TITLE            title of the document (default: the file's name)
+  --dsse                   the FILE is a DSSE envelope with an in-toto statement: its payload is attested, under the
+                           statement's predicate as type, after the envelope's own signature was verified
+  --envelope-key FILE.pem  with --dsse: the public key that must have signed the envelope; it is recorded
+  --title TITLE            title of the document (default: the file's name; of an envelope, the name of its first subject)
   --pseudonym NAME         your display name, if the log does not know the key yet
   --intent TEXT            a statement of intent, for everybody to read
   --password-file FILE     a file that holds the key's password, where it has one; - reads standard input
@@ -56,24 +68,26 @@ Exit codes: 0 every file is attested; 1 one is not; 2 the command was not unders
 
 Examples:
   cairnlog attest report.pdf --key me.pem --server http://127.0.0.1:8080
-  cairnlog attest papers/ --key me.pem --server http://127.0.0.1:8080`,
+  cairnlog attest papers/ --key me.pem --server http://127.0.0.1:8080
+  cairnlog attest build.intoto.json --dsse --envelope-key builder.pub.pem --key me.pem --server http://127.0.0.1:8080`,
   options: OPTIONS,
   async run(argv) {
     const { values, positionals: paths } = readArguments(argv, OPTIONS, true);
     if (values.manifest && values.title !== undefined) throw new UsageError("a manifest has its own title");
     if (!paths.length) throw new UsageError("name at least one FILE");
     const { files, failures, hasDirectory } = namedFiles(paths, (name) => !OWN_FILE.test(name));
-    if (values.title !== undefined && (hasDirectory || files.length > 1))
-      throw new UsageError("--title goes with one FILE");
+    const isAlone = files.length === 1 && !hasDirectory;
+    if (values.title !== undefined && !isAlone) throw new UsageError("--title goes with one FILE");
+    const envelope = await readEnvelope(values, isAlone ? files[0] : undefined);
     required(values.key, "--key");
-    const { title, type, pseudonym, intent, "password-file": passwordFile } = values;
+    const { title, type = envelope?.type, pseudonym, intent, "password-file": passwordFile } = values;
     const password = passwordFile === undefined ? undefined : readSecret(passwordFile);
     const options = { type, pseudonym, intent, password };
-    const read = async (file: string): Promise<Subject> =>
-      values.manifest
-        ? (readObject(file) as Manifest)
-        : { title: title ?? basename(file), content_hash: `sha256:${await hashFile(file)}` };
-    const isAlone = files.length === 1 && !hasDirectory;
+    const read = async (file: string): Promise<Subject> => {
+      if (envelope) return envelope.document;
+      if (values.manifest) return readObject(file) as Manifest;
+      return { title: title ?? basename(file), content_hash: `sha256:${await hashFile(file)}` };
+    };
     return withClient(values, async (client) => {
       if (isAlone) {
         const [file] = files as [string];
@@ -90,6 +104,25 @@ Examples:
     });
   },
 };
+
+/**
+ * With `--dsse`, what is attested of the envelope in the one FILE.
+ * @throws UsageError; CairnlogError `invalid-input` for what is no envelope, or was not signed by the key
+ */
+async function readEnvelope(
+  values: Values<typeof OPTIONS>,
+  file: string | undefined,
+): Promise<EnvelopeSubject | undefined> {
+  const keyFile = values["envelope-key"];
+  if (!values.dsse) {
+    if (keyFile !== undefined) throw new UsageError("--envelope-key goes with --dsse");
+    return undefined;
+  }
+  if (file === undefined) throw new UsageError("--dsse goes with one FILE");
+  if (values.manifest) throw new UsageError("a FILE is a manifest or an envelope, not both");
+  if (values.type !== undefined) throw new UsageError("the type of an envelope is the predicate of its statement");
+  return envelopeSubject(readObject(file), readPublicKey(required(keyFile, "--envelope-key")), values.title);
+}
 
 /** What the service's limit means for so many files, if it is below their number; null otherwise. */
 export function limitWords(

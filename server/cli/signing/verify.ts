@@ -8,6 +8,7 @@ import {
   type PublicKey,
   parseIJson,
   verifyBundle,
+  verifyEnvelopeBundle,
 } from "../../../engine/verify/index.js";
 import { readPublicKey } from "../identity/public-key.js";
 import { verifyProofFiles } from "../log/proof-file.js";
@@ -20,6 +21,8 @@ const OPTIONS = {
   "operator-key": { type: "string" },
   attestation: { type: "string" },
   composite: { type: "boolean", default: false },
+  dsse: { type: "boolean", default: false },
+  "envelope-key": { type: "string" },
   vkey: { type: "string" },
   policy: { type: "string" },
   "entry-hash": { type: "string" },
@@ -44,6 +47,10 @@ Options:
   --attestation FILE       the attestation of the one FILE (default: FILE.attestation.json)
   --composite              the FILEs are the parts, in their order, of the one document that was attested
                            (cairnlog composite); where parts have attestations of their own, verify those apart
+  --dsse                   each FILE is a DSSE envelope whose payload was attested (cairnlog attest --dsse): checks its own
+                           signature, too
+  --envelope-key FILE.pem  with --dsse: the key that must have signed the envelope; without it, the key that the attester
+                           named counts
   --vkey VKEY              proof files: the verifier key of the log (cairnlog operator vkey), from a source that you trust
   --policy FILE            proof files: the logs and witnesses that you trust, and how many of these (c2sp.org/tlog-policy)
   --entry-hash HASH        the hash of the entry, for one proof file that was made without it
@@ -64,7 +71,11 @@ Example:
     if (attestation !== undefined && files.length > 1 && !composite)
       throw new UsageError("--attestation goes with one FILE, unless the FILEs are a --composite");
     const compositePath = composite ? required(attestation, "--attestation") : undefined;
+    const envelopeKey = values["envelope-key"];
+    if (envelopeKey !== undefined && !values.dsse) throw new UsageError("--envelope-key goes with --dsse");
+    if (values.dsse && composite) throw new UsageError("an envelope is no part of a --composite");
     const operatorKey = readPublicKey(required(values["operator-key"], "--operator-key"));
+    const envelope = values.dsse ? { key: envelopeKey && readPublicKey(envelopeKey) } : undefined;
     if (compositePath !== undefined) {
       const verdict = await verifyParts(files, compositePath, operatorKey);
       console.log(json ? printableJson({ files, ...verdict }) : describe(compositePath, verdict));
@@ -73,7 +84,10 @@ Example:
     let holds = true;
     for (const file of files) {
       const bundlePath = attestation ?? `${file}.attestation.json`;
-      const verdict = await verifyFile(file, bundlePath, operatorKey).catch(unreadable);
+      const verdict = await (envelope
+        ? verifyEnvelope(file, bundlePath, operatorKey, envelope.key || undefined)
+        : verifyFile(file, bundlePath, operatorKey)
+      ).catch(unreadable);
       if (!verdict.valid) holds = false;
       console.log(json ? printableJson({ file, ...verdict }) : describe(file, verdict));
     }
@@ -83,8 +97,8 @@ Example:
 
 /** Proof files in place of attestations. */
 function verifyProofs(files: readonly string[], values: Values<typeof OPTIONS>): number | Promise<number> {
-  const { "operator-key": operatorKey, attestation, composite, vkey, policy, json } = values;
-  if (operatorKey !== undefined || attestation !== undefined || composite)
+  const { "operator-key": operatorKey, attestation, composite, dsse, vkey, policy, json } = values;
+  if (operatorKey !== undefined || attestation !== undefined || composite || dsse)
     throw new UsageError("--vkey and --policy are for proof files, and the other options for attestations");
   const entryHash = values["entry-hash"];
   if (entryHash !== undefined && files.length > 1) throw new UsageError("--entry-hash goes with one FILE");
@@ -94,6 +108,29 @@ function verifyProofs(files: readonly string[], values: Values<typeof OPTIONS>):
 async function verifyFile(file: string, bundlePath: string, operatorKey: PublicKey): Promise<BundleVerdict> {
   const fileHash = await hashFile(file);
   return verifyAs(bundlePath, () => fileHash, operatorKey);
+}
+
+/** The envelope in a file, against the attestation of its payload. */
+async function verifyEnvelope(
+  file: string,
+  bundlePath: string,
+  operatorKey: PublicKey,
+  envelopeKey: PublicKey | undefined,
+): Promise<BundleVerdict> {
+  const [envelope, bundle] = [file, bundlePath].map(readJson);
+  const fault = [envelope, bundle].find((read) => read!.fault !== null)?.fault;
+  if (fault) return misread(fault);
+  return verifyEnvelopeBundle(bundle!.value, envelope!.value, { operatorKey, envelopeKey });
+}
+
+/** The JSON in a file, or why it is none. @throws the file system's error */
+function readJson(path: string): { readonly value: unknown; readonly fault: string | null } {
+  try {
+    return { value: parseIJson(readFileSync(path, "utf8")), fault: null };
+  } catch (error) {
+    if (!(error instanceof CairnlogError)) throw error;
+    return { value: undefined, fault: `${path}: ${error.message}` };
+  }
 }
 
 /** The result for a file that cannot be read. The other files are still verified. */
@@ -132,14 +169,8 @@ async function verifyAs(
   hashOf: (bundle: unknown) => string,
   operatorKey: PublicKey,
 ): Promise<BundleVerdict> {
-  let bundle: unknown;
-  try {
-    bundle = parseIJson(readFileSync(bundlePath, "utf8"));
-  } catch (error) {
-    if (!(error instanceof CairnlogError)) throw error;
-    return misread(`${bundlePath}: ${error.message}`);
-  }
-  return verifyBundle(bundle, { fileHash: hashOf(bundle), operatorKey });
+  const { value: bundle, fault } = readJson(bundlePath);
+  return fault === null ? verifyBundle(bundle, { fileHash: hashOf(bundle), operatorKey }) : misread(fault);
 }
 
 const misread = (detail: string): BundleVerdict => ({

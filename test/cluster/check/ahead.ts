@@ -18,6 +18,8 @@ COMMIT`;
 export async function tryAhead({ cluster, nodes }: Rig): Promise<string[]> {
   await cluster.primary.query(ROLL_BACK, DATABASE);
   for (const node of nodes) node.launch();
+  // Each listens, or has ended because of what it found.
+  for (const node of nodes) while (node.isRunning && !(await node.ask("/livez"))) await sleep(50);
   const problems: string[] = [];
   for (const until = Date.now() + 4 * LEASE_MS; Date.now() < until && !problems.length; await sleep(100))
     for (const node of nodes)

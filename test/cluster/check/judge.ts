@@ -117,8 +117,10 @@ export class Judge {
     const { hashes } = this.#journal;
     const times = new Float64Array(hashes.length);
     let first = Number.POSITIVE_INFINITY;
+    const { shownAt, markedAt } = this.#rig.tap;
+    const never = Number.POSITIVE_INFINITY;
     for (let i = hashes.length - 1; i >= 0; i--) {
-      first = Math.min(first, this.#rig.tap.shownAt.get(hashes[i]!) ?? Number.POSITIVE_INFINITY);
+      first = Math.min(first, shownAt.get(hashes[i]!) ?? never, markedAt.get(i + 1) ?? never);
       times[i] = first;
     }
     return times;

@@ -86,8 +86,12 @@ export class Load {
     const signer = random.pick(this.#signers);
     const token = await this.#login(client, signer);
     if (!token) return;
-    // Nothing listens there. The events never happen.
-    const body = { url: "https://127.0.0.1:1/hook", events: ["key.revoked"], key_fingerprint: signer.fingerprint };
+    // The events never happen. There may be only so many webhooks to one host.
+    const body = {
+      url: `https://h${random.below(2 ** 32)}.example/hook`,
+      events: ["key.revoked"],
+      key_fingerprint: signer.fingerprint,
+    };
     const made = await client.insist("POST", "/webhooks", body, token);
     if (!made || !this.#isDone("POST /webhooks", made, signer)) return;
     const fact = { table: "webhooks" as const, key: Number(made.body.id), isThere: true as boolean | null };

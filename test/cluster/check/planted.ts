@@ -54,8 +54,8 @@ export const CLUSTER_FAULTS: readonly ClusterFault[] = [
     also: [
       {
         file: `${POSTGRES}/journal.js`,
-        text: "return this.#resolve(columns, held);",
-        replacement: "return;",
+        text: 'return !isUnknown && outcome.rows[0].count === "1";',
+        replacement: "return true;",
       },
       {
         file: `${POSTGRES}/journal.js`,
@@ -68,17 +68,17 @@ export const CLUSTER_FAULTS: readonly ClusterFault[] = [
   },
   {
     name: "leads without having read to the end",
-    file: "engine/log/writer.js",
-    text: "if (!this.#parts.standing?.refusal) {",
-    replacement: "if (false) {",
+    file: "server/replication/replication.js",
+    text: "await log.follow();\n            await leadership.begin();",
+    replacement: "await leadership.begin();",
     shows: ["the leader is killed"],
     rounds: 3,
   },
   {
     name: "answers before its own data directory has the record",
     file: "engine/journal/ledger.js",
-    text: "await this.#store.commit(changes);",
-    replacement: "setTimeout(() => this.#store.commit(changes).catch(() => {}), 200);",
+    text: "try {\n            await this.#store.commit(changes);",
+    replacement: "try {\n            setTimeout(() => this.#store.commit(changes).catch(() => {}), 200);",
     shows: ["the leader is killed"],
     rounds: 3,
   },
@@ -96,8 +96,8 @@ export const CLUSTER_FAULTS: readonly ClusterFault[] = [
   {
     name: "does not look whether it is ahead of the journal",
     file: `${POSTGRES}/tail.js`,
-    text: "await checkPlace(servers, position, lead);",
-    replacement: "",
+    text: "if (sequence === 0)",
+    replacement: "if (sequence >= 0)",
     shows: ["the leader is killed"],
     rounds: 1,
   },

@@ -79,6 +79,23 @@ test("a hash that a standby shows is noted at its first time, and one of a prima
   expect([...tap.shownAt]).toEqual([[hash, first]]);
 });
 
+test("a mark that a standby shows stands for the record that was the newest when it was made", () => {
+  const tap = new Tap();
+  const mark = "0123456789abcdef0123456789abcdef";
+  const primary = tap.observer(() => false);
+  const standby = tap.observer(() => true);
+  for (const { sent } of [primary, standby]) sent(startup);
+  const ready = message("Z", Buffer.from("I"));
+  primary.sent(bind([Buffer.from("3"), Buffer.from("holder"), Buffer.from("41"), Buffer.from(mark)]));
+  primary.received(Buffer.concat([row(Buffer.from("1")), ready]));
+  standby.sent(bind([Buffer.from(mark)]));
+  standby.received(ready);
+  expect(tap.markedAt.size).toBe(0);
+  standby.sent(bind([Buffer.from(mark)]));
+  standby.received(Buffer.concat([row(Buffer.from("1")), ready]));
+  expect([...tap.markedAt.keys()]).toEqual([41]);
+});
+
 test("a process has the clock that is set for it, in its worker threads too", () => {
   const folder = scratchFolder();
   try {

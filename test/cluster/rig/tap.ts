@@ -14,6 +14,9 @@ const BATCH_AT = HEAD + HASH + 4;
 
 const hashOf = (body: Buffer): Buffer => createHash("sha256").update(body.subarray(0, HEAD)).digest();
 
+/** A text that a leader makes up: whoever has it has everything before it (`touch` in `statements.ts`). */
+const MARK = /^[0-9a-f]{32}$/;
+
 /** A record that a node has asked a server to append. */
 export interface Proposal {
   /** The record without its private rows. */
@@ -30,28 +33,40 @@ export class Tap {
   newestAccepted: Proposal | null = null;
   /** By the hash of the record, hex: when a standby has shown it for the first time, by `performance.now()`. */
   readonly shownAt = new Map<string, number>();
+  /** By the number of a record: when a standby has shown for the first time a mark that was made when it was the newest. */
+  readonly markedAt = new Map<number, number>();
+  /** By mark: the newest record when it was made. */
+  readonly #marks = new Map<string, number>();
 
   /** @param isStandby whether the server at the other end is a standby at the moment */
   observer(isStandby: () => boolean): Observer {
     let asked: Proposal | undefined;
+    let markAsked: string | undefined;
     const sent = new Messages("client", "B", (_, body) => {
-      asked = this.#proposed(body);
+      const values = boundValues(body);
+      asked = this.#proposed(values);
+      markAsked = this.#marked(values);
     });
-    const received = new Messages("server", "DE", (type, body) => {
-      if (asked) {
+    const received = new Messages("server", "DEZ", (type, body) => {
+      if (type === "Z") asked = markAsked = undefined;
+      else if (asked) {
         const isError = type === "E";
         if (!isError && rowValues(body)[0]?.toString() === "1") this.#accept(asked);
         // Severity ERROR is a refusal. FATAL ends the session, and says nothing of the statement.
         else if (!isError || body.includes("VERROR\0")) asked.refused++;
         asked = undefined;
-      } else if (type === "D" && isStandby()) this.#show(body);
+      } else if (type === "D" && isStandby()) {
+        this.#show(body);
+        const sequence = this.#marks.get(markAsked ?? "");
+        if (sequence !== undefined && !this.markedAt.has(sequence)) this.markedAt.set(sequence, performance.now());
+      }
     });
     return { sent: (chunk) => sent.push(chunk), received: (chunk) => received.push(chunk) };
   }
 
   /** A record tells itself from all other values: it holds the hash of its head. */
-  #proposed(message: Buffer): Proposal | undefined {
-    for (const value of boundValues(message)) {
+  #proposed(values: readonly (Buffer | null)[]): Proposal | undefined {
+    for (const value of values) {
       if (!value || value.length < BATCH_AT) continue;
       const hash = hashOf(value);
       if (!hash.equals(value.subarray(HEAD, HEAD + HASH))) continue;
@@ -61,6 +76,15 @@ export class Tap {
       known.sent++;
       return known;
     }
+    return undefined;
+  }
+
+  /** Notes a mark that is being made, and returns one that a server is asked for. */
+  #marked(values: readonly (Buffer | null)[]): string | undefined {
+    const mark = values.at(-1)?.toString("latin1") ?? "";
+    if (!MARK.test(mark)) return undefined;
+    if (values.length === 1) return mark;
+    if (values.length === 4) this.#marks.set(mark, Number(values[2]));
     return undefined;
   }
 

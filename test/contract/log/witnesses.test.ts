@@ -1,36 +1,15 @@
 /** A service whose checkpoints are cosigned by witnesses, as clients and operators see it. */
-import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parsePolicy, verifyByPolicy } from "#cairnlog/engine/verify/index.js";
 import { expectProblem, startTestService, type TestService, temporaryFolder } from "../../server/harness.js";
 import { newNoteSigner } from "../../verify/note/notes.js";
+import { newCosignedDirectory, ORIGIN, startCosigned } from "../../witness/cosigned.js";
 import { startTestWitness } from "../../witness/harness.js";
 
-const ORIGIN = "log.example/tlog";
 /** Takes no connection. */
 const NOWHERE = "http://127.0.0.1:9";
-
-/** A data directory with a key for its checkpoints, whose verifier key is known before the service has started. */
-function newDirectory(): { readonly dataDir: string; readonly signer: ReturnType<typeof newNoteSigner> } {
-  const dataDir = temporaryFolder();
-  const pair = generateKeyPairSync("ed25519");
-  const pem = pair.privateKey.export({ type: "pkcs8", format: "pem" });
-  writeFileSync(join(dataDir, "tlog.pem"), pem, { mode: 0o600 });
-  return { dataDir, signer: newNoteSigner(ORIGIN, 1, pair) };
-}
-
-function start(dataDir: string, policy: string): Promise<TestService> {
-  const file = join(temporaryFolder(), "witnesses.policy");
-  writeFileSync(file, policy);
-  return startTestService({
-    SERVICE_DATA_DIR: dataDir,
-    SERVICE_TLOG_ORIGIN: ORIGIN,
-    SERVICE_CHECKPOINT_INTERVAL_S: "1",
-    SERVICE_WITNESSES: file,
-  });
-}
 
 const append = (service: TestService, count: number) =>
   service.server.registry.log.append(Array.from({ length: count }, () => ({ event_type: "test.event", payload: {} })));
@@ -39,7 +18,7 @@ const sizeShown = async (service: TestService) => Number((await checkpoint(servi
 
 describe("with witnesses that answer", () => {
   test("the checkpoint has a quorum of cosignatures, at every size, and after a restart", async () => {
-    const { dataDir, signer } = newDirectory();
+    const { dataDir, signer } = newCosignedDirectory();
     const [a, b] = await Promise.all(
       ["a.example", "b.example"].map((name) => startTestWitness([{ signer }], { name })),
     );
@@ -53,7 +32,7 @@ describe("with witnesses that answer", () => {
       "quorum G\n",
     ].join("\n");
     const policy = parsePolicy(lines);
-    const first = await start(dataDir, lines);
+    const first = await startCosigned(dataDir, lines);
     let size = 0;
     for (const count of [1, 2, 300]) {
       await append(first, count);
@@ -66,10 +45,11 @@ describe("with witnesses that answer", () => {
     const { body } = await first.send("GET", "/readyz");
     const cosigned_at = expect.any(Number);
     expect(body.witnesses).toEqual([
-      { name: "A", tree_size: size, cosigned_at, late: false, trouble: null },
-      { name: "B", tree_size: size, cosigned_at, late: false, trouble: null },
+      { name: "A", vkey: a!.running.vkey, tree_size: size, cosigned_at, late: false, trouble: null },
+      { name: "B", vkey: b!.running.vkey, tree_size: size, cosigned_at, late: false, trouble: null },
       {
         name: "C",
+        vkey: dead.vkey,
         tree_size: null,
         cosigned_at: null,
         late: expect.any(Boolean),
@@ -85,7 +65,7 @@ describe("with witnesses that answer", () => {
     await first.close();
     await Promise.all([a!.running.close(), b!.running.close()]);
     // The witnesses are gone; what they signed is not.
-    const second = await start(dataDir, lines);
+    const second = await startCosigned(dataDir, lines);
     expect((await checkpoint(second)).text).toBe(before);
     await append(second, 1);
     expect(await sizeShown(second)).toBe(size);
@@ -94,8 +74,11 @@ describe("with witnesses that answer", () => {
 
 describe("without enough witnesses", () => {
   test("nothing is shown at /tlog/checkpoint; appends, receipts and tiles go on", async () => {
-    const { dataDir } = newDirectory();
-    const service = await start(dataDir, `witness C ${newNoteSigner("c.example", 4).vkey} ${NOWHERE}\nquorum C\n`);
+    const { dataDir } = newCosignedDirectory();
+    const service = await startCosigned(
+      dataDir,
+      `witness C ${newNoteSigner("c.example", 4).vkey} ${NOWHERE}\nquorum C\n`,
+    );
     await append(service, 300);
     await expect.poll(async () => (await service.send("GET", "/readyz")).body.witnesses[0].trouble).not.toBeNull();
     const reply = await checkpoint(service);
@@ -116,7 +99,7 @@ describe("a policy with which no checkpoint could be shown keeps the service fro
     ["has a URL that is none", `witness C ${witness.vkey} witness.example\nquorum C\n`, "http: or https:"],
     ["has a URL with a query", `witness C ${witness.vkey} ${NOWHERE}?a=b\nquorum C\n`, "http: or https:"],
   ])("when it %s", async (_, policy, sentence) => {
-    await expect(start(temporaryFolder(), policy)).rejects.toThrow(
+    await expect(startCosigned(temporaryFolder(), policy)).rejects.toThrow(
       expect.objectContaining({ code: "invalid-input", message: expect.stringContaining(sentence) }),
     );
   });

@@ -1,7 +1,7 @@
 /**
  * One entry, verified: its hash from its content, its place in the tree from its hash, the tree from the signed head.
  */
-
+import { useState } from "preact/hooks";
 import type { Entry } from "../../../../engine/verify/index.js";
 import { ClientError, type ProvenEntry } from "../../../client/index.js";
 import {
@@ -12,11 +12,14 @@ import {
   eventSubject,
   Heading,
   Problem,
+  saveFile,
   saveJson,
 } from "../../components/index.js";
+import { raiseFor } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
 import { neighbours, provenEntry } from "../../state/entries.js";
 import { addressOf } from "../../state/location.js";
+import { client } from "../../state/service.js";
 import { type Task, useTask } from "../../state/task.js";
 import { operators } from "../../state/watching.js";
 import { ContentCard } from "./ContentCard.js";
@@ -26,6 +29,7 @@ import { SummaryCard } from "./SummaryCard.js";
 import { TreeCard } from "./TreeCard.js";
 
 const NUMBER = new Intl.NumberFormat();
+const IDLE = { isBusy: false, error: undefined };
 
 export function EntryPage({ id }: { readonly id: number }) {
   const task = useTask(() => provenEntry(id), [id]);
@@ -68,11 +72,36 @@ function Parts({ proven, around }: { readonly proven: ProvenEntry; readonly arou
       <ContentCard entry={entry} />
       <HashCard entry={entry} />
       <TreeCard proof={proof} head={head} />
-      <p>
+      <div class="downloads">
         <button type="button" class="button" onClick={save}>
           <DownloadIcon /> Download the proof
         </button>
-      </p>
+        <ProofFile id={entry.id} />
+      </div>
+    </>
+  );
+}
+
+/** Saves the proof file for tools of other logs, which is made and verified when it is asked for. */
+function ProofFile({ id }: { readonly id: number }) {
+  const [state, setState] = useState<{ readonly isBusy: boolean; readonly error: unknown }>(IDLE);
+  const save = async () => {
+    setState({ isBusy: true, error: undefined });
+    try {
+      const { text } = await client.tlog.proofFile(id);
+      saveFile(`${id}.tlog-proof`, text, "text/plain");
+      setState(IDLE);
+    } catch (error) {
+      raiseFor(error);
+      setState({ isBusy: false, error });
+    }
+  };
+  return (
+    <>
+      <button type="button" class="button" onClick={() => void save()} disabled={state.isBusy}>
+        <DownloadIcon /> Download for other tools (.tlog-proof)
+      </button>
+      {state.error !== undefined && <Problem error={state.error} retry={() => void save()} />}
     </>
   );
 }

@@ -12,6 +12,7 @@ const NAMES: Readonly<Record<BundleCheck["name"], string>> = {
   inclusion: "Place in the tree",
   "tree-head": "Signed tree head",
   anchor: "Anchor",
+  envelope: "Envelope",
 };
 
 export function Checks({ checks }: { readonly checks: readonly BundleCheck[] }) {

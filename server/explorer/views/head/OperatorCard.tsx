@@ -1,10 +1,8 @@
 /** The operator key, which must sign every head, those before it, and since when this browser has pinned one of them. */
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
 import { Badge, Card, Facts, Hash, Loading, Time } from "../../components/index.js";
 import { alarm } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
-import { client } from "../../state/service.js";
 import { lastVisit, operators, pinnedAt } from "../../state/watching.js";
 
 export function OperatorCard() {
@@ -12,7 +10,6 @@ export function OperatorCard() {
   const key = keys?.current;
   const retired = keys?.chain.filter(({ until_size }) => until_size !== null) ?? [];
   const raised = useCell(alarm);
-  const vkey = useVkey();
   return (
     <Card
       title="Operator key"
@@ -28,14 +25,6 @@ export function OperatorCard() {
               ],
               ["Algorithm", key.algorithm],
               ["Pinned", <Time key="pinned" at={pinnedAt} />],
-              ...(vkey
-                ? [
-                    [
-                      "Checkpoints",
-                      <Hash key="vkey" value={vkey} label="verifier key of checkpoints" show="whole" />,
-                    ] as const,
-                  ]
-                : []),
               ...retired.map(({ key_id, until_size }): [string, JSX.Element] => [
                 `Until size ${until_size}`,
                 <Hash key={key_id} value={key_id} label="retired operator fingerprint" />,
@@ -57,14 +46,4 @@ export function OperatorCard() {
       )}
     </Card>
   );
-}
-
-/** The key that verifies the checkpoints for other tools, as the service shows it; null until it has answered. */
-function useVkey(): string | null {
-  const [vkey, setVkey] = useState<string | null>(null);
-  useEffect(() => {
-    // A mirror may not know it. The card does without.
-    client.tlog.vkey().then(setVkey, () => {});
-  }, []);
-  return vkey;
 }

@@ -4,6 +4,7 @@ import { alarm } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
 import { failure, lastVisit, sight } from "../../state/watching.js";
 import { AnchoringCard } from "./AnchoringCard.js";
+import { CheckpointCard } from "./CheckpointCard.js";
 import { HeadCard } from "./HeadCard.js";
 import { OperatorCard } from "./OperatorCard.js";
 import { RecentCard } from "./RecentCard.js";
@@ -41,6 +42,7 @@ export default function HeadView() {
         <OperatorCard />
         <AnchoringCard isEmpty={head === null} />
       </div>
+      <CheckpointCard lookedAt={seen.status === "proven" ? seen.at : 0} />
     </div>
   );
 }

@@ -79,9 +79,10 @@ export function operationRoutes(
         const warnings = [...(await readiness.check())];
         if (credentials.believesDeclarations) warnings.push(DECLARATIONS_BELIEVED);
         if (whyNotUws !== null) warnings.push(UWS_DOES_NOT_LOAD);
-        const { vkey } = tlog;
-        const witnesses = (await tlog.witnesses()).map(({ name, treeSize, time, isLate, trouble }) => ({
+        const own = tlog.vkey;
+        const witnesses = (await tlog.witnesses()).map(({ name, vkey, treeSize, time, isLate, trouble }) => ({
           name,
+          vkey,
           tree_size: treeSize,
           cosigned_at: time,
           late: isLate,
@@ -90,7 +91,7 @@ export function operationRoutes(
         return {
           status: "ok",
           transport: transport.name,
-          ...(vkey === null ? {} : { vkey }),
+          ...(own === null ? {} : { vkey: own }),
           ...(replication ? { replication: described(await replication.status()) } : {}),
           ...(witnesses.length ? { witnesses } : {}),
           ...(warnings.length ? { warnings } : {}),

@@ -1,0 +1,71 @@
+/** What `cairnlog monitor` follows: a cairnlog, with all that its entries mean, or any log of checkpoints and tiles. */
+import { join } from "node:path";
+import type { Policy, TreeHead } from "../../../engine/verify/index.js";
+import type { CheckpointHead } from "../../monitor/alarm.js";
+import { Monitor, type MonitorOptions } from "../../monitor/monitor.js";
+import { TiledMonitor } from "../../monitor/tiled/monitor.js";
+
+export interface Follower {
+  /** @throws Misbehaviour; ClientError if the round could not be finished; CairnlogError */
+  round(options: { readonly audit: boolean }): Promise<void>;
+  /** The newest head that held. */
+  newest(): Promise<TreeHead | CheckpointHead | null>;
+  /** What a finished round has verified: a line for people, and members of a line of JSON. */
+  verified(): Promise<{ readonly text: string; readonly json: Readonly<Record<string, unknown>> }>;
+  close(): Promise<void>;
+}
+
+/** @throws as `Monitor` does */
+export function cairnlogFollower(options: MonitorOptions): Follower {
+  const monitor = new Monitor(options);
+  return {
+    round: (how) => monitor.round(how),
+    newest: () => monitor.newestHead(),
+    async verified() {
+      const head = await monitor.newestHead();
+      const text = head
+        ? `verified: ${head.tree_size} entries, root ${head.root_hash}, head of ${head.timestamp}`
+        : "The log has no tree head yet.";
+      return { text, json: { verified: monitor.size, head } };
+    },
+    close: () => monitor.close(),
+  };
+}
+
+/** @throws as `TiledMonitor` does */
+export function tiledFollower({
+  server,
+  folder,
+  fetch,
+  onProgress,
+  policy,
+}: Pick<MonitorOptions, "server" | "folder" | "fetch" | "onProgress"> & { readonly policy: Policy }): Follower {
+  const monitor = new TiledMonitor({
+    url: server,
+    policy,
+    mirror: join(folder.path, "mirror"),
+    fetch,
+    ...(onProgress && { onProgress }),
+  });
+  let cosigned: readonly string[] = [];
+  const newest = (): CheckpointHead | null => {
+    const kept = monitor.newest();
+    return kept && { origin: kept.origin, tree_size: kept.treeSize, root_hash: kept.rootHash, timestamp: kept.keptAt };
+  };
+  return {
+    async round(how) {
+      const verdict = await monitor.round(how);
+      cosigned = verdict.cosigned.map(({ witness }) => witness.name);
+    },
+    newest: async () => newest(),
+    async verified() {
+      const head = newest()!;
+      const by = cosigned.length ? `, cosigned by ${cosigned.join(", ")}` : "";
+      return {
+        text: `verified: ${head.tree_size} entries, root ${head.root_hash}, checkpoint of ${head.origin}${by}`,
+        json: { verified: head.tree_size, head, cosigned },
+      };
+    },
+    close: async () => {},
+  };
+}

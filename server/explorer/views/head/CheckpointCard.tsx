@@ -1,0 +1,112 @@
+/** The checkpoint for tools of other logs: its key, and which witnesses have signed it. */
+import {
+  Badge,
+  Card,
+  DownloadIcon,
+  Empty,
+  Facts,
+  Hash,
+  saveFile,
+  TaskView,
+  Time,
+  type Tone,
+  Verdict,
+} from "../../components/index.js";
+import { useTask } from "../../state/task.js";
+import { type Cosigner, type ShownCheckpoint, shownCheckpoint } from "./checkpoint.js";
+
+const NUMBER = new Intl.NumberFormat();
+const STATES: Readonly<Record<Cosigner["state"], readonly [label: string, tone: Tone]>> = {
+  signed: ["Signed", "good"],
+  unknown: ["Not checked", "neutral"],
+  late: ["Late", "warning"],
+  waiting: ["Not yet", "neutral"],
+};
+
+/** @param props `lookedAt`: when the page has last looked for a new head */
+export function CheckpointCard({ lookedAt }: { readonly lookedAt: number }) {
+  const task = useTask(shownCheckpoint, [lookedAt]);
+  return (
+    <Card title="Checkpoint and witnesses" aside={task.value && <Summary cosigners={task.value.cosigners} />}>
+      <TaskView task={task} what="checkpoint" rows={4}>
+        {(shown) =>
+          shown ? (
+            <Shown {...shown} />
+          ) : (
+            <Empty title="No checkpoint yet">
+              It is what tools of other transparency logs read. Where witnesses are asked, it is shown when enough of
+              them have signed it.
+            </Empty>
+          )
+        }
+      </TaskView>
+    </Card>
+  );
+}
+
+function Summary({ cosigners }: Pick<ShownCheckpoint, "cosigners">) {
+  if (!cosigners.length) return <Badge>No witnesses</Badge>;
+  const signed = cosigners.filter(({ state }) => state === "signed").length;
+  const isLate = cosigners.some(({ state }) => state === "late");
+  return (
+    <Badge tone={isLate ? "warning" : signed ? "good" : "neutral"}>
+      {signed} of {cosigners.length} signed
+    </Badge>
+  );
+}
+
+function Shown({ vkey, checkpoint, note, cosigners }: ShownCheckpoint) {
+  const { origin, treeSize } = checkpoint;
+  return (
+    <>
+      <Facts
+        facts={[
+          ["Origin", origin],
+          ["Entries", NUMBER.format(treeSize)],
+          ["Verifier key", <Hash key="vkey" value={vkey} label="verifier key of checkpoints" show="whole" />],
+        ]}
+      />
+      <div class="note">
+        <Verdict holds>
+          <strong>Signed</strong> by this key; the signature was checked in this page.
+        </Verdict>
+      </div>
+      {cosigners.length > 0 && (
+        <div class="table-frame note">
+          <table class="table">
+            <thead>
+              <tr>
+                <th scope="col">Witness</th>
+                <th scope="col">This checkpoint</th>
+                <th scope="col">Newest size signed</th>
+                <th scope="col">Signed</th>
+              </tr>
+            </thead>
+            <tbody>
+              {cosigners.map(({ name, state, treeSize: size, at }) => (
+                <tr key={name}>
+                  <th scope="row">{name}</th>
+                  <td>
+                    <Badge tone={STATES[state][1]}>{STATES[state][0]}</Badge>
+                  </td>
+                  <td class="number">{size === null ? "–" : NUMBER.format(size)}</td>
+                  <td>{at === null ? "–" : <Time at={at} as="age" />}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      <p class="soft note">
+        {cosigners.length
+          ? "A witness signs only what goes on from all that it signed before. Signatures are checked in this page, with the keys that the service names: compare them with those that the witnesses publish."
+          : "No witness is asked, so only the log itself says that everybody is shown the same entries."}
+      </p>
+      <p class="note">
+        <button type="button" class="button" onClick={() => saveFile("checkpoint.txt", note, "text/plain")}>
+          <DownloadIcon /> Download the checkpoint
+        </button>
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,237 @@
+/**
+ * Follows any log that serves checkpoints and tiles as c2sp.org says, and mirrors it. It knows nothing of what the entries
+ * mean. Each round: the newest checkpoint is signed by a log of the policy and by a quorum of its witnesses; its tree goes on
+ * from the last one; every new entry is in it; and some mirrored entries are still served. The server chose all received
+ * data. Only the folder and the policy are trusted.
+ */
+import { randomInt } from "node:crypto";
+import { encodeBase64, toHex } from "../../../engine/verify/encoding.js";
+import {
+  consistencyParts,
+  formatVkey,
+  type Policy,
+  type PolicyVerdict,
+  parseCheckpointText,
+  parseNote,
+  rfc6962,
+  verifyByPolicy,
+} from "../../../engine/verify/index.js";
+import { peakPositions } from "../../../engine/verify/tree/merkle.js";
+import { Http } from "../../client/http.js";
+import { ClientError } from "../../client/index.js";
+import { Misbehaviour, type Misconduct, type TiledEvidence } from "../alarm.js";
+import { AuthenticTiles, WrongTile } from "./authentic.js";
+import { type KeptCheckpoint, TiledMirror } from "./mirror.js";
+import { type Bundle, FULL_TILE, HASH_BYTES, readBundle, ServedTiles } from "./served.js";
+
+/** Bundles that are fetched at the same time. */
+const TOGETHER = 8;
+
+export interface TiledMonitorOptions {
+  /** Address before `/checkpoint`. */
+  readonly url: string;
+  readonly policy: Policy;
+  /** Where the mirror is. */
+  readonly mirror: string;
+  readonly fetch: typeof fetch;
+  /** Told how far a round has come. */
+  readonly onProgress?: (what: "entries" | "audit", done: number, total: number) => void;
+}
+
+export class TiledMonitor {
+  readonly #options: TiledMonitorOptions;
+  readonly #served: ServedTiles;
+  readonly #mirror: TiledMirror;
+
+  /** @throws TypeError for an invalid address */
+  constructor(options: TiledMonitorOptions) {
+    this.#options = options;
+    this.#served = new ServedTiles(new Http(options.url, options.fetch));
+    this.#mirror = new TiledMirror(options.mirror);
+  }
+
+  /** The newest checkpoint that was followed, of this round or an earlier one. @throws CairnlogError `invalid-input` */
+  newest(): KeptCheckpoint | null {
+    return this.#mirror.checkpoint();
+  }
+
+  /**
+   * One round: everything that the newest checkpoint covers, verified and mirrored.
+   * @returns who signed the checkpoint
+   * @throws Misbehaviour; ClientError if the log cannot be asked, or its checkpoint has no quorum yet; CairnlogError
+   *   `invalid-input`, `storage-failed`
+   */
+  async round({ audit = false }: { readonly audit?: boolean } = {}): Promise<PolicyVerdict> {
+    const known = this.newest();
+    const note = await this.#served.checkpoint();
+    const verdict = await this.#judge(note, known);
+    const { treeSize, rootHash } = verdict.checkpoint;
+    const evidence = { known: known?.note ?? null, shown: note };
+    try {
+      const tiles = await AuthenticTiles.open(treeSize, rootHash, {
+        served: (level, index, width) => this.#served.tile(level, index, width),
+        kept: (level, index) => this.#mirror.read({ level, index, width: FULL_TILE }),
+      });
+      if (known) await this.#compare(known, tiles, evidence);
+      await this.#take(known?.treeSize ?? 0, tiles, evidence);
+      await this.#auditMirror(known?.treeSize ?? 0, tiles, audit, evidence);
+    } catch (error) {
+      if (!(error instanceof WrongTile)) throw error;
+      throw this.#caught(
+        "wrong-root",
+        `The tiles do not make the root of the checkpoint of ${treeSize} entries. ${error.message}`,
+        evidence,
+      );
+    }
+    if (note !== known?.note) this.#mirror.keep(note);
+    if (known) this.#prune(known.treeSize, treeSize);
+    return verdict;
+  }
+
+  /** Whether a checkpoint may be believed, and be newer than the known one. */
+  async #judge(note: string, known: KeptCheckpoint | null): Promise<PolicyVerdict> {
+    const { policy } = this.#options;
+    // A gateway may answer in the log's place, which is no evidence against the log.
+    const parsed = parseNote(note);
+    if (!parsed || !parseCheckpointText(parsed.text))
+      throw new ClientError("malformed-answer", `${this.#served.url}/checkpoint is not a checkpoint.`);
+    const verdict = await verifyByPolicy(note, policy);
+    if (!verdict)
+      throw this.#caught(
+        "bad-signature",
+        "The checkpoint is not signed by a log of the policy, or a signature by one of its keys does not hold.",
+        { known: known?.note ?? null, shown: note },
+      );
+    const { origin, treeSize, rootHash } = verdict.checkpoint;
+    if (known && known.origin !== origin)
+      throw new ClientError(
+        "malformed-answer",
+        `This directory has the log ${known.origin}, and the checkpoint is of ${origin}.`,
+      );
+    if (known && treeSize < known.treeSize)
+      throw this.#caught(
+        "shrunken",
+        `The newest checkpoint has ${treeSize} entries, which is less than the ${known.treeSize} there must be.`,
+        { known: known.note, shown: note },
+      );
+    if (known?.treeSize === treeSize && known.rootHash !== rootHash)
+      throw this.#caught("fork", `The log has signed two different roots of size ${treeSize}.`, {
+        known: known.note,
+        shown: note,
+      });
+    if (verdict.hasQuorum) return verdict;
+    const names = verdict.cosigned.map(({ witness }) => witness.name).join(", ");
+    throw new ClientError(
+      "malformed-answer",
+      `The checkpoint of ${treeSize} entries has no quorum of the witnesses; cosigned by: ${names || "none"}.`,
+    );
+  }
+
+  /** The tree of a checkpoint must begin with that of the known one. */
+  async #compare(known: KeptCheckpoint, tiles: AuthenticTiles, evidence: Pair): Promise<void> {
+    const prefix = toHex(await tiles.fold(peakPositions(known.treeSize)));
+    if (prefix === known.rootHash) return;
+    const proof: string[] = [];
+    for (const part of consistencyParts(known.treeSize, tiles.size)) proof.push(encodeBase64(await tiles.fold(part)));
+    throw this.#caught(
+      "fork",
+      `The first ${known.treeSize} entries of the tree of ${tiles.size} have another root than the log has signed for them.`,
+      { ...evidence, prefixRoot: prefix, proof },
+    );
+  }
+
+  /** Mirrors the entries from `from` on, and the tiles over them. */
+  async #take(from: number, tiles: AuthenticTiles, evidence: Pair): Promise<void> {
+    const { onProgress } = this.#options;
+    const { size } = tiles;
+    if (from === size) return;
+    const end = Math.ceil(size / FULL_TILE);
+    for (let first = Math.floor(from / FULL_TILE); first < end; first += TOGETHER) {
+      const indexes = Array.from({ length: Math.min(TOGETHER, end - first) }, (_, i) => first + i);
+      await Promise.all(indexes.map((index) => this.#takeBundle(index, tiles, evidence)));
+      onProgress?.("entries", Math.min(size, (first + indexes.length) * FULL_TILE), size);
+    }
+    // Levels above that of the leaves: the tiles over what is new.
+    for (let level = 1; tiles.size >= FULL_TILE ** level; level++) {
+      const nodes = Math.floor(size / FULL_TILE ** level);
+      for (let index = Math.floor(from / FULL_TILE ** (level + 1)); index * FULL_TILE < nodes; index++)
+        this.#write(level, index, await tiles.tile(level, index));
+    }
+  }
+
+  async #takeBundle(index: number, tiles: AuthenticTiles, evidence: Pair): Promise<void> {
+    const hashes = await tiles.tile(0, index);
+    const width = hashes.length / HASH_BYTES;
+    const name = { level: "entries", index, width } as const;
+    // A round that was stopped has left what it had.
+    const kept = width === FULL_TILE ? this.#mirror.read(name) : undefined;
+    const left = kept && readBundle(kept, width);
+    if (!left || left.bytes.length !== kept.length || differing(left, hashes) >= 0) {
+      const served = await this.#served.bundle(index, width);
+      const wrong = differing(served, hashes);
+      if (wrong >= 0)
+        throw this.#caught("bad-entry", `Entry ${index * FULL_TILE + wrong} is not the one in the tree.`, {
+          ...evidence,
+          entry: encodeBase64(served.entries[wrong]!),
+        });
+      this.#mirror.write(name, served.bytes);
+    }
+    this.#write(0, index, hashes);
+  }
+
+  #write(level: number, index: number, hashes: Uint8Array): void {
+    this.#mirror.write({ level, index, width: hashes.length / HASH_BYTES }, hashes);
+  }
+
+  /** Removes the partial tiles and bundle of the last checkpoint, which now have more hashes. */
+  #prune(from: number, size: number): void {
+    for (let level = 0; from >= FULL_TILE ** level; level++) {
+      const index = Math.floor(from / FULL_TILE ** (level + 1));
+      const width = Math.floor(size / FULL_TILE ** level) - index * FULL_TILE;
+      this.#mirror.prune(level, index, width < FULL_TILE ? width : 0);
+      if (level === 0) this.#mirror.prune("entries", index, width < FULL_TILE ? width : 0);
+    }
+  }
+
+  /** Whether bundles that were mirrored in earlier rounds are still served: all of them, or one at random. */
+  async #auditMirror(to: number, tiles: AuthenticTiles, all: boolean, evidence: Pair): Promise<void> {
+    const bundles = Math.floor(to / FULL_TILE);
+    const chosen = all || !bundles ? Array.from({ length: bundles }, (_, i) => i) : [randomInt(bundles)];
+    for (const [done, index] of chosen.entries()) {
+      const hashes = await tiles.tile(0, index);
+      const served = await this.#served.bundle(index, FULL_TILE);
+      const wrong = differing(served, hashes);
+      if (wrong >= 0)
+        throw this.#caught("changed-entry", `Entry ${index * FULL_TILE + wrong} is not served as it was mirrored.`, {
+          ...evidence,
+          entry: encodeBase64(served.entries[wrong]!),
+        });
+      // The disk may have lost it.
+      const kept = this.#mirror.read({ level: "entries", index, width: FULL_TILE });
+      if (!kept || Buffer.compare(kept, served.bytes) !== 0)
+        this.#mirror.write({ level: "entries", index, width: FULL_TILE }, served.bytes);
+      if (all) this.#options.onProgress?.("audit", (done + 1) * FULL_TILE, bundles * FULL_TILE);
+    }
+  }
+
+  #caught(kind: Misconduct, detail: string, parts: Partial<TiledEvidence>): Misbehaviour<TiledEvidence> {
+    return new Misbehaviour<TiledEvidence>(kind, detail, {
+      logs: this.#options.policy.logs.map(({ key }) => formatVkey(key)),
+      known: null,
+      shown: null,
+      prefixRoot: null,
+      proof: null,
+      entry: null,
+      ...parts,
+    });
+  }
+}
+
+/** The checkpoint that was believed until now, and the new one. */
+type Pair = Pick<TiledEvidence, "known" | "shown">;
+
+/** Number of the first entry whose hash is not the one in the tile; -1 if all are. */
+const differing = ({ entries }: Bundle, hashes: Uint8Array): number =>
+  entries.findIndex(
+    (entry, i) => Buffer.compare(rfc6962.leafHash(entry), hashes.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES)) !== 0,
+  );

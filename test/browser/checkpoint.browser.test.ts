@@ -1,0 +1,151 @@
+/** The checkpoint for other tools in a browser: its key, who has cosigned it and who is late, and proof files of entries. */
+import { readFileSync } from "node:fs";
+import type { Page } from "playwright-core";
+import { beforeAll, describe, expect, test } from "vitest";
+import {
+  checkEntry,
+  parsePolicy,
+  parseTlogProof,
+  rfc6962,
+  verifyByPolicy,
+  verifyTlogProof,
+} from "#cairnlog/engine/verify/index.js";
+import { anyEvent } from "../anyevent.js";
+import { startTestService, type TestService } from "../server/harness.js";
+import { newNoteSigner } from "../verify/note/notes.js";
+import { newCosignedDirectory, ORIGIN, startCosigned } from "../witness/cosigned.js";
+import { startTestWitness } from "../witness/harness.js";
+import { expectReadable, expectReadableEverywhere, Reader } from "./explorer.js";
+
+/** A witness is late after ten seconds, and the page looks at least every fifteen. */
+const LATE = { timeout: 90_000 };
+const COUNT = 5;
+
+const append = (service: TestService, count: number) =>
+  service.server.registry.log.append(Array.from({ length: count }, (_, i) => anyEvent({ i })));
+const cardOf = (page: Page) => page.getByRole("region", { name: "Checkpoint and witnesses" });
+const rows = (page: Page) =>
+  cardOf(page)
+    .locator("tbody tr")
+    .evaluateAll((lines) =>
+      lines.map((line) => [...line.children].slice(0, 3).map((cell) => (cell as HTMLElement).innerText)),
+    );
+
+let service: TestService;
+let policy: string;
+let vkey: string;
+beforeAll(async () => {
+  const { dataDir, signer } = newCosignedDirectory();
+  const [a, b] = await Promise.all(["a.example", "b.example"].map((name) => startTestWitness([{ signer }], { name })));
+  const dead = newNoteSigner("dead.example", 4);
+  vkey = signer.vkey;
+  policy = [
+    `log ${vkey}`,
+    `witness A ${a!.running.vkey} ${a!.url}`,
+    `witness B ${b!.running.vkey} ${b!.url}`,
+    `witness C ${dead.vkey} http://127.0.0.1:9`,
+    "group G 2 A B C",
+    "quorum G\n",
+  ].join("\n");
+  service = await startCosigned(dataDir, policy);
+  await append(service, COUNT);
+});
+
+describe("the checkpoint", () => {
+  test("fits every screen and every reader", () => expectReadableEverywhere(service.url, "#/", "2 of 3 signed"));
+
+  test("is shown with its key, with the witnesses that signed it, and with the one that is late", async () => {
+    const reader = await Reader.arrive();
+    const page = await reader.open(service.url);
+    const card = cardOf(page);
+    await card.locator("tbody tr").nth(2).getByText("Late").waitFor(LATE);
+    expect(await rows(page)).toEqual([
+      ["A", "Signed", String(COUNT)],
+      ["B", "Signed", String(COUNT)],
+      ["C", "Late", "–"],
+    ]);
+    const said = await card.innerText();
+    for (const text of [ORIGIN, vkey, "the signature was checked in this page", "2 of 3 signed"])
+      expect(said).toContain(text);
+    await expectReadable(page);
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      card.getByRole("button", { name: "Download the checkpoint" }).click(),
+    ]);
+    const verdict = await verifyByPolicy(readFileSync(await download.path(), "utf8"), parsePolicy(policy));
+    expect(verdict).toMatchObject({ hasQuorum: true, checkpoint: { origin: ORIGIN, treeSize: COUNT } });
+    await reader.leave();
+  });
+
+  test("is followed while the page is open", async () => {
+    const reader = await Reader.arrive();
+    const growing = await startTestService({ SERVICE_CHECKPOINT_INTERVAL_S: "1" });
+    await append(growing, 3);
+    const page = await reader.open(growing.url);
+    await cardOf(page).getByText("No witness is asked").waitFor();
+    await append(growing, 4);
+    await cardOf(page).getByText("7", { exact: true }).waitFor();
+    await reader.leave();
+  });
+
+  test("counts no signature of a witness by another key than the service names, and none whose key it cannot be told", async () => {
+    const reader = await Reader.arrive();
+    const other = newNoteSigner("a.example", 4).vkey;
+    await reader.context.route("**/readyz", async (route) => {
+      const response = await route.fetch();
+      const ready = await response.json();
+      ready.witnesses[0].vkey = other;
+      await route.fulfill({ response, json: ready });
+    });
+    const page = await reader.open(service.url);
+    await cardOf(page).getByText("1 of 4 signed").waitFor();
+    expect((await rows(page)).map(([name, state]) => [name, state])).toEqual([
+      ["A", expect.stringMatching(/^(Not yet|Late)$/)],
+      ["B", "Signed"],
+      ["C", expect.stringMatching(/^(Not yet|Late)$/)],
+      ["a.example", "Not checked"],
+    ]);
+    await page.close();
+    await reader.context.unroute("**/readyz");
+    // The probes have an address of their own.
+    await reader.context.route("**/readyz", (route) => route.fulfill({ status: 404, body: "" }));
+    const apart = await reader.open(service.url);
+    await cardOf(apart).getByText("0 of 2 signed").waitFor();
+    expect((await rows(apart)).map(([name, state]) => [name, state])).toEqual([
+      ["a.example", "Not checked"],
+      ["b.example", "Not checked"],
+    ]);
+    await reader.leave();
+  });
+});
+
+test("the proof file of an entry holds by the policy, with what its witnesses signed", async () => {
+  const reader = await Reader.arrive();
+  const page = await reader.open(service.url, "#/entries/3");
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Download for other tools (.tlog-proof)" }).click(),
+  ]);
+  expect(download.suggestedFilename()).toBe("3.tlog-proof");
+  const proof = parseTlogProof(readFileSync(await download.path(), "utf8"));
+  const entry = JSON.parse(new TextDecoder().decode(proof.extra!));
+  expect([entry.id, checkEntry(entry)]).toEqual([3, []]);
+  const leafHash = rfc6962.leafHash(new TextEncoder().encode(entry.entry_hash));
+  const verdict = await verifyTlogProof(proof, leafHash, parsePolicy(policy));
+  expect(verdict).toMatchObject({ isValid: true, hasQuorum: true });
+  await reader.leave();
+});
+
+test("no proof file is made from tiles that do not make the root: the page raises an alarm", async () => {
+  const reader = await Reader.arrive();
+  await reader.context.route("**/tlog/tile/**", async (route) => {
+    const response = await route.fetch();
+    const body = await response.body();
+    body[0]! ^= 1;
+    await route.fulfill({ response, body });
+  });
+  const page = await reader.open(service.url, "#/entries/3");
+  await page.getByRole("button", { name: "Download for other tools (.tlog-proof)" }).click();
+  await page.getByRole("alert", { name: "Alarm" }).getByText("This log misbehaves").waitFor();
+  await reader.leave();
+});

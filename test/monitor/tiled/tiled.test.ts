@@ -1,0 +1,205 @@
+/** Following a log of tiles: what is mirrored, what is taken over from a round that was stopped, and which lies are caught. */
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { describe, expect, test } from "vitest";
+import { parsePolicy, rfc6962 } from "#cairnlog/engine/verify/index.js";
+import { Misbehaviour, type Misconduct, type TiledEvidence } from "#cairnlog/server/monitor/alarm.js";
+import { TiledMonitor } from "#cairnlog/server/monitor/tiled/monitor.js";
+import { temporaryFolder } from "../../server/harness.js";
+import { newNoteSigner } from "../../verify/note/notes.js";
+import { changed, ORIGIN, StaticLog, serving, URL_OF_LOG } from "./staticlog.js";
+
+type Files = ReadonlyMap<string, Uint8Array | string>;
+
+function monitorOf(log: StaticLog, folder = temporaryFolder(), policy = `log ${log.signer.vkey}\nquorum none\n`) {
+  const mirror = join(folder, "mirror");
+  const round = (files: Files, options: { audit?: boolean; asked?: string[] } = {}) =>
+    new TiledMonitor({
+      url: `${URL_OF_LOG}/`,
+      policy: parsePolicy(policy),
+      mirror,
+      fetch: serving(files, options.asked),
+    }).round(options);
+  return { mirror, round };
+}
+
+/** Path → content of every file in a directory. */
+function filesIn(folder: string): Map<string, Buffer> {
+  const paths = readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name));
+  const files = paths.filter((path) => statSync(path).isFile()).sort();
+  return new Map(files.map((path) => [relative(folder, path), readFileSync(path)]));
+}
+const sorted = (files: ReadonlyMap<string, Buffer>) => new Map([...files].sort(([a], [b]) => (a < b ? -1 : 1)));
+
+/** The evidence of the alarm that a round must raise. */
+async function caught(round: Promise<unknown>, kind: Misconduct): Promise<TiledEvidence> {
+  const error = await round.then(
+    () => expect.fail(`it was taken, and is ${kind}`),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof Misbehaviour)) throw error;
+  expect([error.kind, error.message]).toEqual([kind, expect.stringMatching(/^.{8,}\.$/s)]);
+  return error.evidence as TiledEvidence;
+}
+
+describe("an honest log", () => {
+  test("is mirrored under its own paths, whatever the steps in which it grows", async () => {
+    const log = new StaticLog(1030);
+    const { mirror, round } = monitorOf(log);
+    for (const size of [0, 1, 1, 255, 256, 257, 700, 1024, 1030]) {
+      const verdict = await round(log.files(size));
+      expect(verdict.checkpoint).toMatchObject({ origin: ORIGIN, treeSize: size });
+      expect(filesIn(mirror)).toEqual(sorted(log.files(size)));
+    }
+  });
+
+  test("is asked for little when it has grown little", async () => {
+    const log = new StaticLog(1030);
+    const { round } = monitorOf(log);
+    await round(log.files(1029));
+    const asked: string[] = [];
+    await round(log.files(1030), { asked });
+    // Of the bundles one is new, and one is compared at random.
+    expect(asked.slice(0, -1)).toEqual(["checkpoint", "tile/0/004.p/6", "tile/1/000.p/4", "tile/entries/004.p/6"]);
+    expect(asked.at(-1)).toMatch(/^tile\/entries\/00[0-3]$/);
+  });
+
+  test("may have removed partial tiles of what is full now, and its mirror is a log for the next monitor", async () => {
+    const log = new StaticLog(512);
+    const first = monitorOf(log);
+    const before = log.files(500);
+    const late = new Map([
+      ...log.files(512),
+      ...["checkpoint", "tile/1/000.p/1"].map((name) => [name, before.get(name)!] as const),
+    ]);
+    await first.round(late);
+    expect(filesIn(first.mirror)).toEqual(sorted(before));
+    const second = monitorOf(log);
+    await second.round(filesIn(first.mirror));
+    expect(filesIn(second.mirror)).toEqual(filesIn(first.mirror));
+  });
+
+  test("is gone on with where a round was stopped, and what does not fit is fetched again", async () => {
+    const log = new StaticLog(1030);
+    const { mirror, round } = monitorOf(log);
+    const missing = new Map(log.files());
+    missing.delete("tile/entries/003");
+    await expect(round(missing)).rejects.toMatchObject({ status: 404 });
+    expect(existsSync(join(mirror, "checkpoint"))).toBe(false);
+    writeFileSync(join(mirror, "tile/entries/001"), "damaged");
+    const asked: string[] = [];
+    await round(log.files(), { asked });
+    expect(asked.filter((path) => path.includes("entries"))).not.toContain("tile/entries/000");
+    expect(asked).toContain("tile/entries/001");
+    expect(filesIn(mirror)).toEqual(sorted(log.files()));
+    // A disk that loses a bundle later is no lie of the log.
+    writeFileSync(join(mirror, "tile/entries/002"), "damaged");
+    await round(log.files(), { audit: true });
+    expect(filesIn(mirror)).toEqual(sorted(log.files()));
+  });
+});
+
+describe("a quorum of witnesses", () => {
+  const log = new StaticLog(3);
+  const [a, b] = ["a.example", "b.example"].map((name) => newNoteSigner(name, 4)) as [
+    ReturnType<typeof newNoteSigner>,
+    ReturnType<typeof newNoteSigner>,
+  ];
+  const policy = `log ${log.signer.vkey}\nwitness A ${a.vkey}\nwitness B ${b.vkey}\ngroup G all A B\nquorum G\n`;
+  const cosigned = (...lines: readonly string[]) =>
+    changed(log.files(), "checkpoint", (note) => note.toString() + lines.join(""));
+
+  test("must have cosigned, or nothing is taken", async () => {
+    const { mirror, round } = monitorOf(log, undefined, policy);
+    await expect(round(cosigned(a.line(log.text())))).rejects.toThrow("no quorum of the witnesses; cosigned by: A.");
+    expect(existsSync(mirror)).toBe(false);
+    const verdict = await round(cosigned(a.line(log.text()), b.line(log.text())));
+    expect(verdict.cosigned.map(({ witness }) => witness.name)).toEqual(["A", "B"]);
+    expect(filesIn(mirror).get("checkpoint")!.toString()).toContain("b.example");
+  });
+
+  test("whose line does not hold is caught", async () => {
+    const { round } = monitorOf(log, undefined, policy);
+    await caught(round(cosigned(a.line(log.text(2)), b.line(log.text()))), "bad-signature");
+  });
+});
+
+describe("a log that lies", () => {
+  const log = new StaticLog(700);
+  const fork = new StaticLog(900, { twist: 50, signer: log.signer });
+  /** A monitor that has followed 600 entries. */
+  async function followed() {
+    const monitor = monitorOf(log);
+    await monitor.round(log.files(600));
+    return { ...monitor, before: filesIn(monitor.mirror) };
+  }
+
+  test("and rewrites an entry is convicted by two checkpoints and a proof", async () => {
+    const { mirror, round, before } = await followed();
+    const { known, shown, prefixRoot, proof, logs } = await caught(round(fork.files()), "fork");
+    expect([known, shown, logs]).toEqual([
+      log.files(600).get("checkpoint")!.toString(),
+      fork.files().get("checkpoint")!.toString(),
+      [log.signer.vkey],
+    ]);
+    const [fromRoot, toRoot] = [Buffer.from(prefixRoot!, "hex"), fork.root()].map((root) => new Uint8Array(root));
+    const hashes = proof!.map((hash) => new Uint8Array(Buffer.from(hash, "base64")));
+    expect(
+      rfc6962.verifyConsistency({ fromSize: 600, toSize: 900, fromRoot: fromRoot!, toRoot: toRoot!, proof: hashes }),
+    ).toBe(true);
+    expect(prefixRoot).not.toBe(Buffer.from(log.root(600)).toString("hex"));
+    expect(filesIn(mirror)).toEqual(before);
+  });
+
+  test("with two roots of one size, or fewer entries than before, is caught", async () => {
+    const { mirror, round, before } = await followed();
+    await caught(round(fork.files(600)), "fork");
+    await caught(round(log.files(599)), "shrunken");
+    await caught(round(log.files(0)), "shrunken");
+    expect(filesIn(mirror)).toEqual(before);
+  });
+
+  test("under another key is caught, and what is no checkpoint is an outage", async () => {
+    const { mirror, round, before } = await followed();
+    await caught(round(new StaticLog(700).files()), "bad-signature");
+    const named = new StaticLog(700, { signer: newNoteSigner("other.example") });
+    await caught(round(named.files()), "bad-signature");
+    for (const text of ["", "<html>", `${log.text(700)}\n`])
+      await expect(round(new Map([["checkpoint", text]]))).rejects.toMatchObject({ code: "malformed-answer" });
+    await expect(round(new Map())).rejects.toMatchObject({ status: 404 });
+    expect(filesIn(mirror)).toEqual(before);
+  });
+
+  test("in a tile or an entry is caught, new or old", async () => {
+    const { mirror, round, before } = await followed();
+    const flip = (at: number) => (content: Buffer) => {
+      content[at]! ^= 1;
+      return content;
+    };
+    const files = log.files(700);
+    await caught(round(changed(files, "tile/0/002.p/188", flip(187 * 32))), "wrong-root");
+    await caught(round(changed(files, "tile/1/000.p/2", flip(0))), "wrong-root");
+    const { entry } = await caught(round(changed(files, "tile/entries/002.p/188", flip(5))), "bad-entry");
+    expect(entry).not.toBeNull();
+    await caught(round(changed(files, "tile/entries/000", flip(400)), { audit: true }), "changed-entry");
+    const fresh = monitorOf(log);
+    await caught(fresh.round(changed(files, "tile/0/001", flip(31))), "wrong-root");
+    expect(existsSync(join(fresh.mirror, "checkpoint"))).toBe(false);
+    expect(readFileSync(join(mirror, "checkpoint"))).toEqual(before.get("checkpoint"));
+    await round(files);
+    expect(filesIn(mirror)).toEqual(sorted(files));
+  });
+
+  test("in the form of an answer is an outage", async () => {
+    const { round } = await followed();
+    const files = log.files(700);
+    for (const [path, change] of [
+      ["tile/0/002.p/188", (content: Buffer) => content.subarray(1)],
+      ["tile/0/002.p/188", (content: Buffer) => Buffer.concat([content, Buffer.alloc(32)])],
+      ["tile/entries/002.p/188", (content: Buffer) => content.subarray(0, -1)],
+      ["tile/entries/002.p/188", (content: Buffer) => Buffer.concat([content, Buffer.of(0)])],
+      ["tile/entries/002.p/188", () => "<html>"],
+    ] as const)
+      await expect(round(changed(files, path, change))).rejects.toMatchObject({ code: "malformed-answer" });
+  });
+});
