@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// Builds the package: AssemblyScript kernels → base64 in wasm/kernel.generated.ts → TypeScript → dist/, TypeBox, the explorer.
+// Builds the package: AssemblyScript kernels → base64 in wasm/kernel.generated.ts → TypeScript → dist/, bundles of libraries, the explorer.
 import { spawn } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { bundleLibraries } from "./bundles.mjs";
 import { buildExplorer } from "./explorer.mjs";
-import { bundleTypebox } from "./typebox.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const bin = (name) => join(root, "node_modules", ".bin", name);
@@ -42,7 +42,7 @@ try {
 async function compile() {
   await run(bin("tsc"), ["--project", "tsconfig.json"]);
   cpSync(join(root, "server/explorer/styles/tokens.css"), join(root, "dist/server/http/docs/tokens.css"));
-  await bundleTypebox();
+  await bundleLibraries();
 }
 
 rmSync(join(root, "dist"), { recursive: true, force: true });

@@ -2,8 +2,8 @@
 // Makes a checkout ready to run: installs what package-lock.json names and builds, each only when it is out of date.
 // `node scripts/setup.mjs bench` also prepares the benchmarks, whose peers live in bench/package.json,
 // `node scripts/setup.mjs openapi` installs the tools of test/openapi, `node scripts/setup.mjs interop` those of
-// test/interop/program, and `node scripts/setup.mjs harness` builds the programs of test/cluster, test/crash, test/faults, test/fuzz,
-// test/mutants and test/soak.
+// test/interop/program, `node scripts/setup.mjs api` those of scripts/api, and `node scripts/setup.mjs harness` builds the programs of
+// test/cluster, test/crash, test/faults, test/fuzz, test/mutants and test/soak.
 // Prints one line for each of the two. What npm and the build say themselves is shown only if they fail.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -75,6 +75,7 @@ if (process.argv[2] === "bench") {
   await build(join(root, "bench", "dist"), ["bench", "dist/.built"], tsc, ["--project", "bench/tsconfig.json"]);
 }
 if (process.argv[2] === "openapi") await install(join(root, "test", "openapi"));
+if (process.argv[2] === "api") await install(join(root, "scripts", "api"));
 if (process.argv[2] === "interop") await install(join(root, "test", "interop", "program"));
 if (process.argv[2] === "harness")
   await build(join(root, "test", "build"), ["test", "bench", "dist/.built"], tsc, [

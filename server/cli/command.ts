@@ -1,14 +1,8 @@
 /** The `cairnlog` command: finds and runs the subcommand, and turns errors into a sentence and an exit code. */
-import { CairnlogError } from "../../engine/error.js";
-import { ClientError } from "../client/error.js";
-import { openFileLimit, tooFewFiles } from "../machine.js";
-import { nearest } from "../nearest.js";
-import { VERSION } from "../version.js";
 import { COMMANDS } from "./commands.js";
-import { ServiceError } from "./service.js";
-import { printable } from "./terminal/printable.js";
-import { isSystemError, systemSentence } from "./terminal/system-error.js";
-import { none, type Subcommand, UsageError } from "./usage.js";
+import { runLine } from "./line/program.js";
+import type { Subcommand } from "./line/subcommand.js";
+import { UsageError } from "./usage.js";
 
 /**
  * With this many files, every command loads: `serve` does with 200, not with 160. Node opens many modules at a time, and if
@@ -22,75 +16,31 @@ const FILES_TO_LOAD = 256;
  */
 export async function runCommand(argv: readonly string[]): Promise<number> {
   try {
-    return await dispatch(argv);
+    // `help COMMAND` is `COMMAND --help`, so that it takes actions, too.
+    const words = argv[0] === "help" ? [...argv.slice(1), "--help"] : argv;
+    const [name = ""] = words;
+    const listed = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+    if (listed) return await runLine(words, COMMANDS, { name, command: await loaded(listed.load) });
+    // With `--help` behind it, a mistyped command would be answered with the overview.
+    return await runLine(name.startsWith("-") ? words : words.slice(0, 1), COMMANDS, null);
   } catch (error) {
-    console.error(`cairnlog: ${explain(error, argv[0])}`);
-    return error instanceof UsageError ? 2 : 1;
+    if (error instanceof UsageError) {
+      console.error(`cairnlog: ${error.message}\nTry: ${error.command ?? "cairnlog"} --help`);
+      return 2;
+    }
+    // Loaded when it is needed: a command that succeeds starts faster without it.
+    const { explain } = await import("./terminal/explain.js");
+    console.error(`cairnlog: ${explain(error)}`);
+    return 1;
   }
 }
 
-async function dispatch([name, ...argv]: readonly string[]): Promise<number> {
-  if (name === "--version" || name === "-V") return say(VERSION);
-  if (name === undefined || name === "--help" || name === "-h") return say(overview(), name === undefined ? 2 : 0);
-  if (name === "help") return help(argv);
-  const command = await loaded(name);
-  if (argv.includes("--help") || argv.includes("-h")) return say(command.help);
-  return command.run(argv);
-}
-
-/** `cairnlog help [COMMAND]` */
-async function help([name, ...more]: readonly string[]): Promise<number> {
-  none(more);
-  return say(name === undefined ? overview() : (await loaded(name)).help);
-}
-
-async function loaded(name: string): Promise<Subcommand> {
-  const listed = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (listed) {
-    // Read before: when no file can be opened any more, this one cannot, either.
-    const limit = openFileLimit();
-    return listed.load().catch((cause: unknown) => {
-      throw limit !== null && limit < FILES_TO_LOAD ? tooFewFiles(limit, cause) : cause;
-    });
-  }
-  const meant = nearest(name, Object.keys(COMMANDS));
-  throw new UsageError(`there is no command ${name}${meant === undefined ? "" : `; is ${meant} meant?`}`);
-}
-
-function say(text: string, exitCode = 0): number {
-  console.log(text);
-  return exitCode;
-}
-
-function overview(): string {
-  const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length));
-  const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`);
-  return `cairnlog COMMAND [OPTIONS]
-
-Commands:
-${lines.join("\n")}
-
-cairnlog COMMAND --help, or cairnlog help COMMAND, says more of each; cairnlog --version says which version this is.
-CAIRNLOG_SERVER is the address of the service for commands without --server.`;
-}
-
-/**
- * The text that is printed for an error: a sentence if its cause is outside the program, otherwise the stack as well.
- */
-function explain(error: unknown, name: string | undefined): string {
-  if (error instanceof UsageError) {
-    const known = name !== undefined && Object.hasOwn(COMMANDS, name);
-    return `${error.message}\nTry: cairnlog ${known ? `${name} ` : ""}--help`;
-  }
-  if (error instanceof ClientError) return refusal(error);
-  const isExpected = error instanceof CairnlogError || error instanceof ServiceError;
-  if (isExpected) return printable(error.message);
-  if (isSystemError(error)) return printable(systemSentence(error));
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
-}
-
-/** Escaped, because the service wrote most of the text. */
-function refusal({ message, errors }: ClientError): string {
-  const members = errors.map(({ path, message: fault }) => `  ${path}: ${fault}`);
-  return printable([message, ...members].join("\n"));
+/** The subcommand's code. If it does not load because the process may open too few files, the error says so. */
+async function loaded(load: () => Promise<Subcommand>): Promise<Subcommand> {
+  const { openFileLimit, tooFewFiles } = await import("../machine.js");
+  // Read before: when no file can be opened any more, this one cannot, either.
+  const limit = openFileLimit();
+  return load().catch((cause: unknown) => {
+    throw limit !== null && limit < FILES_TO_LOAD ? tooFewFiles(limit, cause) : cause;
+  });
 }

@@ -1,5 +1,7 @@
 /** `cairnlog completion`: completion scripts for shells, made from the tables of subcommands and options. */
-import { chosen, type ListedCommand, none, readArguments, type Subcommand } from "./usage.js";
+import type { Listed } from "./line/program.js";
+import { type Subcommand, subcommandWithActions } from "./line/subcommand.js";
+import { none } from "./usage.js";
 
 /** A subcommand's name and the words that a shell completes after it. */
 interface Word {
@@ -12,33 +14,39 @@ interface Word {
 
 const SHELLS = { bash, zsh, fish };
 
+/** A subcommand in the list. The overview needs only its name and summary, so its code is loaded on use. */
+export interface ListedCommand extends Listed {
+  readonly load: () => Promise<Subcommand>;
+}
+
 /** @param commands name → subcommand, this one among them */
 export function completion(commands: Readonly<Record<string, ListedCommand>>): Subcommand {
-  return {
-    help: `cairnlog completion bash|zsh|fish
-
-Prints a script by which the shell completes commands, actions, options and file names.
-
-Options:
-  --help   this
-
-Examples:
-  source <(cairnlog completion bash)                                        # in ~/.bashrc
-  cairnlog completion zsh > "\${fpath[1]}/_cairnlog"
-  cairnlog completion fish > ~/.config/fish/completions/cairnlog.fish`,
+  return subcommandWithActions({
+    about: "Prints a script by which the shell completes commands, actions, options and file names.",
     options: {},
-    actions: Object.keys(SHELLS),
-    async run([shell, ...argv]) {
-      const script = chosen(SHELLS, shell);
-      none(readArguments(argv, {}, true).positionals);
+    actions: {
+      bash: { form: "", about: "For bash." },
+      zsh: { form: "", about: "For zsh." },
+      fish: { form: "", about: "For fish." },
+    },
+    examples: `source <(cairnlog completion bash)                                        # in ~/.bashrc
+cairnlog completion zsh > "\${fpath[1]}/_cairnlog"
+cairnlog completion fish > ~/.config/fish/completions/cairnlog.fish`,
+    async run(operands, _, shell) {
+      none(operands);
       const words = Object.entries(commands).map(async ([name, { summary, load }]): Promise<Word> => {
-        const { actions = [], options } = await load();
-        return { name, summary, actions, options: [...Object.keys(options), "help"].map((option) => `--${option}`) };
+        const command = await load();
+        return {
+          name,
+          summary,
+          actions: Object.keys(command.actions ?? {}),
+          options: [...Object.keys(command.options), "help"].map((option) => `--${option}`),
+        };
       });
-      console.log(script(await Promise.all(words)));
+      console.log(SHELLS[shell](await Promise.all(words)));
       return 0;
     },
-  };
+  });
 }
 
 /** In single quotes, as all three shells read them. */

@@ -1,35 +1,37 @@
 /** Options and client for the subcommands that talk to a service. */
-import { type Client, ClientError, createClient } from "../client/index.js";
+import { parsePublicKey } from "../../engine/verify/index.js";
+import { type Client, ClientError, createClient, type Store } from "../client/index.js";
+import { rememberedFor } from "./config/config-file.js";
 import { readPublicKey } from "./identity/public-key.js";
-import { fileSigner, PASSPHRASE_HELP } from "./identity/secrets.js";
+import { fileSigner } from "./identity/secrets.js";
+import { flag, text } from "./line/options.js";
 import { patientFetch } from "./patience.js";
-import { serverOf } from "./service.js";
+import { namedServer, serverOf } from "./service.js";
 import { StateFolder } from "./state.js";
 import { printable, printableJson } from "./terminal/printable.js";
-import { UsageError } from "./usage.js";
+import type { Styled } from "./terminal/table.js";
+import { required, UsageError } from "./usage.js";
 
 /** Options of commands that sign nothing. */
 export const READING_OPTIONS = {
-  server: { type: "string" },
-  "operator-key": { type: "string" },
-  state: { type: "string" },
-  json: { type: "boolean", default: false },
+  server: text("URL", "address of the service (default: CAIRNLOG_SERVER, or else that of cairnlog config)"),
+  "operator-key": text(
+    "FILE.pem",
+    "check everything against this operator key (default: that of cairnlog config, or else the one that was seen first)",
+  ),
+  state: text("DIR", "where that key, the last tree head and the session are kept (default: ~/.config/cairnlog)"),
+  json: flag("answer in JSON"),
 } as const;
 
 /** Options of commands that act for a key. */
 export const CONNECTION_OPTIONS = {
+  key: text("KEY.pem", "your private key; it stays here (default: that of cairnlog config)"),
+  "passphrase-file": text(
+    "FILE",
+    "the passphrase of an encrypted key; without it, the file that CAIRNLOG_PASSPHRASE_FILE names, or it is asked for",
+  ),
   ...READING_OPTIONS,
-  key: { type: "string" },
-  "passphrase-file": { type: "string" },
 } as const;
-
-/** Help for these options, which follows the command's own. */
-export const READING_HELP = `  --server URL             address of the service (default: CAIRNLOG_SERVER)
-  --operator-key FILE.pem  check everything against this operator key; without it, the first one that is seen is believed
-  --state DIR              where that key, the last tree head and the session are kept (default: ~/.config/cairnlog)
-  --json                   answer in JSON`;
-
-export const CONNECTION_HELP = `${PASSPHRASE_HELP}\n${READING_HELP}`;
 
 export interface ConnectionValues {
   readonly server?: string | undefined;
@@ -37,6 +39,7 @@ export interface ConnectionValues {
   readonly "passphrase-file"?: string | undefined;
   readonly "operator-key"?: string | undefined;
   readonly state?: string | undefined;
+  readonly json?: boolean;
 }
 
 /**
@@ -49,19 +52,21 @@ export async function withClient<T>(
   work: (client: Client, folder: StateFolder) => Promise<T>,
 ): Promise<T> {
   const server = serverOf(values.server);
-  if (!/^https?:\/\//.test(server) || !URL.canParse(server))
-    throw new UsageError(`--server must be an address such as http://127.0.0.1:8080, not ${server}`);
   const folder = new StateFolder(server, values.state);
-  const signer = values.key === undefined ? undefined : await fileSigner(values.key, values["passphrase-file"]);
+  const file = keyFileOf(values);
+  const signer = file === undefined ? undefined : await fileSigner(file, values["passphrase-file"]);
   const kept = folder.loadSession();
+  const operatorKey = values["operator-key"]
+    ? readPublicKey(values["operator-key"]).pem
+    : rememberedFor(server).operator_key;
   const client = createClient({
     server,
     fetch: patientFetch(),
-    store: folder.store,
+    store: telling(folder.store, server, operatorKey !== undefined || values.json === true),
     signer,
     // A command with a key needs no session, and the session may be another key's.
     session: signer ? undefined : kept,
-    operatorKey: values["operator-key"] && readPublicKey(values["operator-key"]).pem,
+    operatorKey,
   });
   try {
     const result = await work(client, folder);
@@ -79,9 +84,38 @@ export async function withClient<T>(
   }
 }
 
+/**
+ * The file of the private key: that of the option, or else the one that the config file has for the service. A command that
+ * takes no key has none.
+ */
+function keyFileOf(values: ConnectionValues): string | undefined {
+  if (!("key" in values) || values.key !== undefined) return values.key;
+  const server = namedServer(values.server);
+  return server === undefined ? undefined : rememberedFor(server).key;
+}
+
+/** Refuses a command that must sign, before anything is read or sent. @throws UsageError without a key */
+export const requireKey = (values: ConnectionValues): void => void required(keyFileOf(values), "--key");
+
+/** A store that says on stderr when it keeps the operator key of a log for the first time. */
+function telling(store: Store, server: string, isSilent: boolean): Store {
+  return {
+    load: () => store.load(),
+    save: async (state) => {
+      const isNew = !isSilent && (await store.load()) === undefined;
+      await store.save(state);
+      if (!isNew) return;
+      const { fingerprint } = parsePublicKey(state.operator_key);
+      console.error(
+        `The operator key of ${server} is ${fingerprint}. It is pinned from now on; compare it with what the operator publishes elsewhere.`,
+      );
+    },
+  };
+}
+
 /** Prints an answer: as one line of JSON, or as text without characters that could control the terminal. */
-export function report(values: { readonly json: boolean }, answer: unknown, text: string): void {
-  console.log(values.json ? printableJson(answer) : printable(text));
+export function report(values: { readonly json: boolean }, answer: unknown, text: string | Styled): void {
+  console.log(values.json ? printableJson(answer) : typeof text === "string" ? printable(text) : text.styled);
 }
 
 /** Node's timers count milliseconds in 31 bits. A longer timer ends at once. */

@@ -1,7 +1,8 @@
 /** Access to a running service for subcommands: JSON over HTTP, with errors as sentences. */
 import { OversizedAnswer, readBody } from "../client/body.js";
 import { unreachable } from "../client/error.js";
-import { required, UsageError } from "./usage.js";
+import { addressOf, readConfig } from "./config/config-file.js";
+import { UsageError } from "./usage.js";
 
 /** The service returned an error, or did not answer. */
 export class ServiceError extends Error {}
@@ -10,15 +11,27 @@ export interface Service {
   get<T>(path: string): Promise<T>;
 }
 
-/** The address of the service: of the option, or else of the environment. @throws UsageError without either */
-export const serverOf = (option: string | undefined): string =>
-  required(option ?? (process.env.CAIRNLOG_SERVER || undefined), "--server");
+/** The address of the service that is named: by the option, or else by the environment, or else by the config file. */
+export const namedServer = (option: string | undefined): string | undefined =>
+  option ?? (process.env.CAIRNLOG_SERVER || undefined) ?? readConfig().server;
+
+/** The address of the service. @throws UsageError if none is named, or if it is no address */
+export function serverOf(option: string | undefined): string {
+  const server = namedServer(option);
+  if (server === undefined)
+    throw new UsageError('--server is missing ("cairnlog config set server URL" remembers one)');
+  return checkAddress(server, "--server");
+}
+
+/** @throws UsageError for what is no address of a service */
+export function checkAddress(server: string, name: string): string {
+  if (/^https?:\/\//.test(server) && URL.canParse(server)) return server;
+  throw new UsageError(`${name} must be an address such as http://127.0.0.1:8080, not ${server}`);
+}
 
 /** The service at `server`, the address that `cairnlog serve` prints. @throws UsageError */
 export function connect(server: string): Service {
-  if (!/^https?:\/\//.test(server) || !URL.canParse(server))
-    throw new UsageError(`--server must be an address such as http://127.0.0.1:8080, not ${server}`);
-  const base = `${server.replace(/\/+$/, "").replace(/\/api\/v1$/, "")}/api/v1`;
+  const base = `${addressOf(checkAddress(server, "--server"))}/api/v1`;
   const get = async <T>(path: string): Promise<T> => {
     let response: Response;
     let bytes: Uint8Array;

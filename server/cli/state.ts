@@ -5,13 +5,13 @@
  */
 import { createHash, randomUUID } from "node:crypto";
 import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { Check } from "typebox/value";
 import { CairnlogError } from "../../engine/error.js";
 import { makeFolders } from "../../engine/folders.js";
-import { ClientState, type Evidence, type Session, type Store } from "../client/index.js";
+import { ClientState, type Evidence, type Session, type State, type Store } from "../client/index.js";
 import { LoginResult } from "../wire/identity/auth.js";
+import { addressOf, configFolder } from "./config/config-file.js";
 
 export class StateFolder {
   readonly path: string;
@@ -20,9 +20,8 @@ export class StateFolder {
 
   /** @param folder default: `cairnlog` below `XDG_CONFIG_HOME`, or `~/.config/cairnlog` */
   constructor(server: string, folder?: string) {
-    const config = process.env.XDG_CONFIG_HOME || join(homedir(), ".config");
-    this.path = resolve(folder ?? join(config, "cairnlog"));
-    const address = server.replace(/\/+$/, "").replace(/\/api\/v1$/, "");
+    this.path = folder === undefined ? configFolder() : resolve(folder);
+    const address = addressOf(server);
     const { host } = new URL(address);
     // Addresses that differ only in their path are different services.
     const digest = createHash("sha256").update(address).digest("hex").slice(0, 12);
@@ -37,13 +36,16 @@ export class StateFolder {
   /** The client's store: `….log.json`. */
   get store(): Store {
     return {
-      load: async () => {
-        const state = this.#read("log.json");
-        if (state === undefined || Check(ClientState, state)) return state;
-        throw this.#damaged("log.json");
-      },
+      load: async () => this.loadMemory(),
       save: async (state) => void this.#write("log.json", state),
     };
+  }
+
+  /** What is known of the log: its operator key, and the head that was seen last. Undefined before the first use. */
+  loadMemory(): State | undefined {
+    const state = this.#read("log.json");
+    if (state === undefined || Check(ClientState, state)) return state;
+    throw this.#damaged("log.json");
   }
 
   /** The kept session, unless it has expired. */

@@ -3,8 +3,8 @@
  * (`application/problem+json`) become `ClientError`s.
  */
 import type { Static, TSchema } from "typebox";
-import { Check } from "typebox/value";
 import { parseIJson } from "../../engine/verify/index.js";
+import { fitsSchema } from "../wire/check.js";
 import { Problem } from "../wire/errors.js";
 import { OversizedAnswer, readBody, requestsLeft, secondsAsked } from "./body.js";
 import { ClientError, type ClientErrorOptions, unreachable } from "./error.js";
@@ -71,7 +71,7 @@ export class Http {
     const { bytes, status } = await this.#send(path, init);
     const body = readAnswer(bytes);
     // The server chose every member of the answer.
-    if (!Check(schema, body))
+    if (!fitsSchema(schema, body))
       throw new ClientError("malformed-answer", `${this.server} answered ${path} with something else than promised.`, {
         status,
       });
@@ -139,7 +139,7 @@ interface Schema {
  */
 function known(schema: TSchema, value: unknown): unknown {
   const { anyOf, items, properties = {}, additionalProperties } = schema as Schema;
-  if (anyOf) return known(anyOf.find((branch) => Check(branch, value))!, value);
+  if (anyOf) return known(anyOf.find((branch) => fitsSchema(branch, value))!, value);
   if (Array.isArray(value)) return items ? value.map((item) => known(items, item)) : value;
   const names = Object.keys(properties);
   if (typeof value !== "object" || value === null || !names.length || additionalProperties === true) return value;
@@ -164,7 +164,7 @@ function readAnswer(bytes: Uint8Array): unknown {
 
 function refusal({ status, headers }: Response, body: unknown, server: string): ClientError {
   const waiting = { retryAfter: secondsAsked(headers), remaining: status === 429 ? requestsLeft(headers) : undefined };
-  if (!Check(Problem, body))
+  if (!fitsSchema(Problem, body))
     return new ClientError("malformed-answer", `${server} answered ${status} without saying why.`, {
       status,
       ...waiting,

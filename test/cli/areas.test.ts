@@ -10,7 +10,7 @@ import { parsePublicKey } from "#cairnlog/engine/verify/index.js";
 import { newRoot } from "../crypto/chains.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
-import { cairnlog } from "./harness.js";
+import { cairnlog, pin } from "./harness.js";
 
 const folder = temporaryFolder();
 const at = (name: string) => join(folder, name);
@@ -22,6 +22,7 @@ beforeAll(async () => {
     SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S: "0",
     SERVICE_ENDORSEMENT_MIN_TRUST: "0",
   });
+  await pin(service.url, at("state"));
 });
 
 /** The output of a command that must succeed. */
@@ -216,7 +217,18 @@ test("claim post and list", async () => {
 
 test("keys list and show", async () => {
   const { fingerprint } = await registered("Hypatia");
-  expect(await run("keys", "list", "hypat")).toBe(`${fingerprint} ed25519 active Hypatia`);
+  const day = "\\d{4}-\\d\\d-\\d\\d";
+  expect(await run("keys", "list", "hypat")).toMatch(
+    new RegExp(
+      `^FINGERPRINT {62}ALGORITHM {2}STATUS {2}REGISTERED {2}NAME\\n${fingerprint} {2}ed25519 {4}active {2}${day} {2}Hypatia$`,
+    ),
+  );
+  expect(await run("keys", "show", fingerprint)).toMatch(
+    new RegExp(
+      `^name {9}Hypatia \\(self-declared\\)\\nfingerprint {2}${fingerprint}\\n[^]*^-----END PUBLIC KEY-----$`,
+      "m",
+    ),
+  );
   expect((await answer("keys", "list")).length).toBeGreaterThan(1);
   expect(await answer("keys", "show", fingerprint)).toMatchObject({ fingerprint, pseudonym: "Hypatia" });
 });

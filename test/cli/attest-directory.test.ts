@@ -7,13 +7,14 @@ import { namedFiles } from "#cairnlog/server/cli/files.js";
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
-import { cairnlog } from "./harness.js";
+import { cairnlog, pin } from "./harness.js";
 
 const data = temporaryFolder();
 const keyFile = join(temporaryFolder(), "me.pem");
 let service: TestService;
 beforeAll(async () => {
   service = await startTestService({ SERVICE_DATA_DIR: data });
+  await pin(service.url);
   writeFileSync(keyFile, newSigner().privateKey);
 });
 
@@ -59,6 +60,7 @@ describe("a directory", () => {
 
   test("is sent in one request", async () => {
     const proxy = await LyingProxy.before(service.url);
+    await pin(proxy.url);
     const folder = folderOf(...Array.from({ length: 40 }, (_, i) => `file ${i}`));
     const asked: string[] = [];
     proxy.lie = (path, answer) => {
@@ -180,6 +182,7 @@ describe("a bad file among good ones: 1, and the good ones are attested", () => 
 
   test("more than the limit allows: as many as it does, and how long the rest has to wait", async () => {
     const limited = await startTestService({ SERVICE_RATE_LIMITS: "on", SERVICE_RATE_LIMIT_ATTESTATION: "3" });
+    await pin(limited.url);
     const folder = folderOf("a", "b", "c", "d", "e");
     const run = await attest([folder], [], limited.url);
     expect(run.code).toBe(1);

@@ -5,7 +5,7 @@ import { afterAll, expect, test } from "vitest";
 import { limitWords } from "#cairnlog/server/cli/signing/attest.js";
 import { startTestService } from "../server/harness.js";
 import { scratchFolder } from "../service.js";
-import { cairnlog } from "./harness.js";
+import { cairnlog, pin } from "./harness.js";
 
 const folder = scratchFolder();
 afterAll(() => folder.remove());
@@ -28,6 +28,7 @@ test("the service tells its limit, and the command says it first", async () => {
   mkdirSync(files);
   for (const name of ["a", "b", "c"]) writeFileSync(join(files, name), name);
   const state = ["--state", join(folder.path, "state")];
+  await pin(service.url, join(folder.path, "state"));
   const run = await cairnlog(["attest", files, "--key", key, "--pseudonym", "Me", ...state], {
     CAIRNLOG_SERVER: service.url,
   });

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { privateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { scratchFolder, startService } from "../service.js";
-import { cairnlog } from "./harness.js";
+import { cairnlog, pin } from "./harness.js";
 
 const folder = scratchFolder();
 const at = (name: string) => join(folder.path, name);
@@ -18,6 +18,7 @@ const attested = at("README.md");
 
 beforeAll(async () => {
   const service = await startService(at("data"));
+  await pin(service.url);
   try {
     expect(await cairnlog(["keygen", "--out", at("me.pem")])).toMatchObject({ code: 0 });
     const files = sources.map((source) => {

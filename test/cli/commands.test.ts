@@ -6,8 +6,7 @@ import { promisify } from "node:util";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { COMMANDS } from "#cairnlog/server/cli/commands.js";
 import { readInterval } from "#cairnlog/server/cli/connection.js";
-import type { Subcommand } from "#cairnlog/server/cli/usage.js";
-import { UsageError } from "#cairnlog/server/cli/usage.js";
+import type { Subcommand } from "#cairnlog/server/cli/line/subcommand.js";
 import { temporaryFolder } from "../server/harness.js";
 import { cairnlog } from "./harness.js";
 
@@ -17,23 +16,25 @@ test("the overview lists the commands with their purposes", async () => {
   expect(commands.length).toBeGreaterThan(20);
   const { code, stdout } = await cairnlog(["--help"]);
   expect(code).toBe(0);
-  const lines = [...stdout.matchAll(/^ {2}([a-z-]+) +(\S.*)$/gm)].map((match) => match.slice(1));
-  expect(lines).toEqual(Object.entries(COMMANDS).map(([name, { summary }]) => [name, summary]));
+  const lines = [...stdout.matchAll(/^ {2}([a-z-]+) {2,}(\S.*)$/gm)].map((match) => match.slice(1));
+  const listed = Object.entries(COMMANDS).map(([name, { summary }]) => [name, summary]);
+  expect(lines).toEqual([...listed, ["help", "show the help of a command"]]);
   // All summaries begin in the same column.
-  const columns = [...stdout.matchAll(/^( {2}[a-z-]+ +)\S.*$/gm)].map((match) => match[1]!.length);
-  expect(new Set(columns)).toEqual(new Set([4 + Math.max(...commands.map((name) => name.length))]));
+  const columns = [...stdout.matchAll(/^( {2}[a-z-]+ {2,})\S.*$/gm)].map((match) => match[1]!.length);
+  expect(new Set(columns).size).toBe(1);
 });
 
 test("the commands that do several things say so", async () => {
   const several: string[] = [];
   for (const name of commands) {
-    const { help, actions = [] } = await COMMANDS[name]!.load();
-    // Their synopsis has the action in place of an argument or an option.
-    const words = [...help.matchAll(new RegExp(`^cairnlog ${name} ([a-z][a-z|-]*)`, "gm"))].flatMap(([, word]) =>
-      word!.split("|"),
-    );
-    expect([...new Set(words)].sort(), name).toEqual([...actions].sort());
-    if (actions.length) several.push(name);
+    const { actions = {} } = await COMMANDS[name]!.load();
+    const { stdout } = await cairnlog([name, "--help"]);
+    const [, section = ""] = /^Actions:\n((?: {2,}.*\n)+)/m.exec(stdout) ?? [];
+    expect(
+      [...section.matchAll(/^ {2}([a-z-]+)/gm)].map(([, word]) => word),
+      name,
+    ).toEqual(Object.keys(actions));
+    if (Object.keys(actions).length) several.push(name);
   }
   expect(several).toContain("inbox");
 });
@@ -52,58 +53,60 @@ test.each([
 
 describe.each(commands)("%s", (name) => {
   let command: Subcommand;
+  /** The help of the command, and of each of its actions. */
+  const helps = new Map<string | undefined, string>();
   beforeAll(async () => {
     command = await COMMANDS[name]!.load();
+    for (const action of [undefined, ...Object.keys(command.actions ?? {})]) {
+      const { code, stdout, stderr } = await cairnlog([name, ...(action === undefined ? [] : [action]), "--help"]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      helps.set(action, stdout);
+    }
   });
 
-  test("has a synopsis, options and an example in its help", () => {
-    expect(command.help).toMatch(new RegExp(`^cairnlog ${name}\\b`));
-    expect(command.help).toMatch(/^Options:$/m);
-    expect(command.help).toMatch(new RegExp(`^Examples?:\\n(?:.*\\n)*?.*\\bcairnlog ${name}\\b`, "m"));
-    for (const line of command.help.split("\n")) expect(line.length, line).toBeLessThan(132);
+  test("has a synopsis, options and an example in its help, which fits a terminal", () => {
+    expect(helps.get(undefined)).toMatch(new RegExp(`^Examples?:\\n(?:.*\\n)*?.*\\bcairnlog ${name}\\b`, "m"));
+    for (const [action, help] of helps) {
+      expect(help).toMatch(new RegExp(`^Usage: cairnlog ${name}${action === undefined ? "" : ` ${action}`}\\b`));
+      expect(help).toMatch(/^Options:$/m);
+      for (const line of help.split("\n")) expect(line.length, line).toBeLessThan(132);
+    }
   });
 
   test("explains each of its options, and no other", () => {
-    const [, section] = /^Options:\n((?: {2,}.*\n?)+)/m.exec(command.help) ?? [];
-    const explained = [...section!.matchAll(/^ {2}(?:-\w, )?(--[a-z-]+(?:, --[a-z-]+)*)/gm)]
-      .flatMap((match) => match[1]!.split(", "))
-      .filter((option) => option !== "--help");
-    expect(explained.sort()).toEqual(
-      Object.keys(command.options)
-        .map((option) => `--${option}`)
-        .sort(),
-    );
-  });
-
-  test("takes the short names of options that its help has, and no other", () => {
-    const explained = [...command.help.matchAll(/^ {2}-(\w), --([a-z-]+)/gm)].map(([, short, option]) => [
-      option,
-      short,
-    ]);
-    const taken = Object.entries(command.options).flatMap(([option, { short }]) => (short ? [[option, short]] : []));
-    expect(explained.sort()).toEqual(taken.sort());
+    const explained = [...helps.values()].flatMap((help) => {
+      const [, section] = /^Options:\n((?: {2,}.*\n?)+)/m.exec(help)!;
+      return [...section!.matchAll(/^ {2}(?:-(\w), )?--([a-z-]+)(?: <\S+>)? {2,}\S/gm)].map(([, short, option]) => [
+        option,
+        short,
+      ]);
+    });
+    const expected = Object.entries(command.options).map(([option, { short }]) => [option, short]);
+    const once = new Map([...explained, ...explained].map(([option, short]) => [option, short]));
+    once.delete("help");
+    expect([...once].sort()).toEqual(expected.sort());
   });
 
   test("refuses unknown options and actions", async () => {
-    const { actions = [] } = command;
-    const begun: (readonly string[])[] = actions.length ? actions.map((action) => [action]) : [[]];
-    for (const words of begun) {
-      const refusal = command.run([...words, "--no-such-option"]).then(
-        () => expect.fail("it was taken"),
-        (error: unknown) => error,
-      );
-      expect(await refusal).toBeInstanceOf(UsageError);
-    }
+    const actions = Object.keys(command.actions ?? {});
+    for (const words of actions.length ? actions.map((action) => [action]) : [[]])
+      expect(await cairnlog([name, ...words, "--no-such-option"])).toEqual({
+        code: 2,
+        stdout: "",
+        stderr: `cairnlog: unknown option '--no-such-option'\nTry: ${["cairnlog", name, ...words].join(" ")} --help\n`,
+      });
     if (!actions.length) return;
-    await expect((async () => command.run(["no-such-action"]))()).rejects.toThrow(/^say what to do: /);
-    for (const action of actions) expect(command.help).toMatch(new RegExp(`^cairnlog ${name} .*\\b${action}\\b`, "m"));
+    expect(await cairnlog([name, "no-such-action"])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(`say what to do: ${actions.join(", ")}; unknown command 'no-such-action'`),
+    });
   });
 });
 
 describe("wrong usage is exit code 2, with a message and without a stack trace", () => {
   test.each([
-    [["no-such-command"], /there is no command no-such-command/],
-    [["keygen", "--no-such-option"], /Unknown option '--no-such-option'/],
+    [["no-such-command"], /unknown command 'no-such-command'/],
+    [["keygen", "--no-such-option"], /unknown option '--no-such-option'/],
     [["log", "no-such-action"], /say what to do/],
     [["trust", "show"], /FINGERPRINT is missing/],
     [["trust", "revoke", "x"], /x is one argument too many/],
@@ -145,8 +148,8 @@ describe("completion", () => {
     expect(await offered("cairnlog", "att")).toEqual(["attest"]);
     expect(await offered("cairnlog", "endorse", "w")).toEqual(["withdraw"]);
     expect(await offered("cairnlog", "attest", "report.pdf", "--pass")).toEqual([
-      "--passphrase-file",
       "--password-file",
+      "--passphrase-file",
     ]);
     expect(await offered("cairnlog", "attest", "rep")).toEqual([]);
     expect(await offered("cairnlog", "nothing", "--")).toEqual([]);
@@ -156,8 +159,8 @@ describe("completion", () => {
     const { code, stdout } = await cairnlog(["completion", shell]);
     expect(code).toBe(0);
     for (const name of commands) {
-      const { actions = [], options } = await COMMANDS[name]!.load();
-      for (const word of [name, ...actions, ...Object.keys(options)]) expect(stdout).toContain(word);
+      const { actions = {}, options } = await COMMANDS[name]!.load();
+      for (const word of [name, ...Object.keys(actions), ...Object.keys(options)]) expect(stdout).toContain(word);
     }
   });
 
@@ -229,13 +232,15 @@ test("bench says what it measured", async () => {
 
 describe("a word that is nearly right is answered with the right one", () => {
   test.each([
-    [["atest"], "there is no command atest; is attest meant?"],
-    [["helps"], "there is no command helps"],
+    [["atest"], "unknown command 'atest' (Did you mean attest?)"],
+    [["helps"], "unknown command 'helps' (Did you mean help?)"],
     [["log", "tial"], "say what to do: show, search"],
-    [["log", "tial"], "; is tail meant?"],
-    [["keygen", "--algoritm", "x"], "Unknown option '--algoritm'; is --algorithm meant?"],
-    [["help", "sreve"], "there is no command sreve; is serve meant?"],
-    [["help", "serve", "now"], "now is one argument too many"],
+    [["log", "tial"], "; unknown command 'tial' (Did you mean tail?)"],
+    [["log", "tail", "--folow"], "unknown option '--folow' (Did you mean --follow?)"],
+    [["keygen", "--algoritm", "x"], "unknown option '--algoritm' (Did you mean --algorithm?)"],
+    [["keygen", "--out"], "option '--out <KEY.pem>' argument missing"],
+    [["keygen", "--out", "--json"], "--out lacks its value (--out=--json if that is meant)"],
+    [["help", "sreve"], "unknown command 'sreve' (Did you mean serve?)"],
   ])("%j: %s", async (args, sentence) => {
     const { code, stdout, stderr } = await cairnlog(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -251,6 +256,7 @@ test("help and -V are what --help and --version are", async () => {
   };
   await same(["help"], ["--help"]);
   await same(["help", "attest"], ["attest", "--help"]);
+  await same(["help", "log", "tail"], ["log", "tail", "--help"]);
   await same(["-V"], ["--version"]);
 });
 

@@ -1,17 +1,30 @@
 /** The completion scripts for zsh and fish, line by line, and how they are asked for. For that of bash see `commands.test.ts`. */
 import { describe, expect, test } from "vitest";
-import { completion } from "#cairnlog/server/cli/completion.js";
-import type { ListedCommand } from "#cairnlog/server/cli/usage.js";
+import { completion, type ListedCommand } from "#cairnlog/server/cli/completion.js";
+import { text } from "#cairnlog/server/cli/line/options.js";
+import { subcommand, subcommandWithActions } from "#cairnlog/server/cli/line/subcommand.js";
 import { cairnlog } from "./harness.js";
 
-const TEXT = { type: "string" } as const;
-const listed = (summary: string, options: Record<string, typeof TEXT>, actions?: readonly string[]): ListedCommand => ({
-  summary,
-  load: async () => ({ help: "", options, ...(actions ? { actions } : {}), run: async () => 0 }),
-});
-const COMMANDS = {
-  plain: listed("does one thing: what it's for", { out: TEXT }),
-  several: listed("does two things", { "max-depth": TEXT, key: TEXT }, ["one", "another"]),
+const TEXT = text("VALUE", "a value");
+const ACTION = { form: "", about: "" };
+const DESCRIBED = { about: "", examples: "", run: () => 0 };
+const group = "Commands:";
+const COMMANDS: Record<string, ListedCommand> = {
+  plain: {
+    summary: "does one thing: what it's for",
+    group,
+    load: async () => subcommand({ ...DESCRIBED, forms: [], options: { out: TEXT } }),
+  },
+  several: {
+    summary: "does two things",
+    group,
+    load: async () =>
+      subcommandWithActions({
+        ...DESCRIBED,
+        options: { "max-depth": TEXT, key: TEXT },
+        actions: { one: ACTION, another: ACTION },
+      }),
+  },
 };
 
 /** What it prints for these two commands. */
@@ -20,7 +33,7 @@ async function script(shell: string): Promise<string[]> {
   const { log } = console;
   console.log = (text: string) => printed.push(text);
   try {
-    expect(await completion(COMMANDS).run([shell])).toBe(0);
+    expect(await completion(COMMANDS).run([], {}, shell)).toBe(0);
   } finally {
     console.log = log;
   }
@@ -69,7 +82,7 @@ describe("is refused with exit code 2", () => {
     [[], "say what to do: bash, zsh, fish"],
     [["constructor"], "say what to do: bash, zsh, fish"],
     [["bash", "zsh"], "zsh is one argument too many"],
-    [["fish", "--shell"], "Unknown option '--shell'"],
+    [["fish", "--shell"], "unknown option '--shell'"],
   ])("%j: %s", async (args, sentence) => {
     const { code, stdout, stderr } = await cairnlog(["completion", ...args]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });

@@ -130,7 +130,11 @@ describe.each([...ACTIONS, ...OPEN_ACTIONS])("%s %j", (action, parts) => {
   });
 
   test("2: without the address of a service, or with an invalid one", async () => {
-    expectFailure(await cairnlog(line(parts)), 2, /^cairnlog: --server is missing\n/);
+    expectFailure(
+      await cairnlog(line(parts)),
+      2,
+      /^cairnlog: --server is missing \("cairnlog config set server URL" remembers one\)\n/,
+    );
     for (const address of ["nowhere", "http://", "xhttp://log.example"])
       expectFailure(await cairnlog([...line(parts), "--server", address]), 2, /: --server must be an address such as /);
   });
@@ -175,19 +179,25 @@ test.each([
 });
 
 describe("2: there is no such command", () => {
-  test.each(["constructor", "toString", "__proto__", "-x", ""])("%j", async (name) => {
+  test.each([
+    ["constructor", "command"],
+    ["toString", "command"],
+    ["__proto__", "command"],
+    ["-x", "option"],
+    ["", "command"],
+  ])("%j", async (name, what) => {
     const tried = await cairnlog([name]);
     expect(tried).toEqual({
       code: 2,
       stdout: "",
-      stderr: `cairnlog: there is no command ${name}\nTry: cairnlog --help\n`,
+      stderr: `cairnlog: unknown ${what} '${name}'\nTry: cairnlog --help\n`,
     });
   });
 });
 
 test("2: without a command, which shows the overview", async () => {
   const { stdout } = await cairnlog(["--help"]);
-  expect(stdout).toMatch(/^cairnlog COMMAND \[OPTIONS\]\n/);
+  expect(stdout).toMatch(/^Usage: cairnlog COMMAND \[options\]\n/);
   expect(await cairnlog([])).toEqual({ code: 2, stdout, stderr: "" });
 });
 
@@ -195,7 +205,7 @@ test("0: with -h in the place of --help", async () => {
   expect(await cairnlog(["-h"])).toEqual(await cairnlog(["--help"]));
   for (const args of [["keygen"], ["log"], ["log", "tail"], ["revoke", "--yes"]]) {
     const told = await cairnlog([...args, "-h"]);
-    expect(told).toMatchObject({ code: 0, stderr: "", stdout: expect.stringMatching(`^cairnlog ${args[0]} `) });
+    expect(told).toMatchObject({ code: 0, stderr: "", stdout: expect.stringMatching(`^Usage: cairnlog ${args[0]} `) });
     expect(told).toEqual(await cairnlog([...args, "--help"]));
   }
 });

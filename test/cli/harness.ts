@@ -3,6 +3,9 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { EventEmitter, once } from "node:events";
 import { afterAll } from "vitest";
 import { runCommand } from "#cairnlog/server/cli/command.js";
+import { withClient } from "#cairnlog/server/cli/connection.js";
+// Loaded for what it does, too: the command finds nothing that the user who runs the tests has told it to remember.
+import "../service.js";
 import type { Finished } from "../service.js";
 
 type Stream = "stdout" | "stderr";
@@ -101,6 +104,11 @@ export const begin = (args: readonly string[], env: Readonly<Record<string, stri
 
 /** Runs `cairnlog` to its end, like `cairnlog` of `service.ts`, but in this process. */
 export const cairnlog = (...run: Parameters<typeof begin>): Promise<Finished> => begin(...run).ended;
+
+/** Has the command pin the operator key of a service, so that no later run says that it did. */
+export async function pin(server: string, state?: string): Promise<void> {
+  await withClient({ server, state, json: true }, (client) => client.log.operatorKey());
+}
 
 /** Simulates a signal from outside for the running commands, as soon as one of them listens for it. */
 export async function interrupt(signal: "SIGINT" | "SIGTERM" = "SIGTERM"): Promise<void> {

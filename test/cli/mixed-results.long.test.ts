@@ -11,7 +11,7 @@ import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
 import { cairnlog as spawned } from "../service.js";
-import { begin, cairnlog, interrupt } from "./harness.js";
+import { begin, cairnlog, interrupt, pin } from "./harness.js";
 
 const folder = temporaryFolder();
 const at = (name: string) => join(folder, name);
@@ -19,6 +19,7 @@ const operatorPem = at("data/operator.pub.pem");
 let service: TestService;
 beforeAll(async () => {
   service = await startTestService({ SERVICE_DATA_DIR: at("data") });
+  await pin(service.url);
   writeFileSync(at("me.pem"), newSigner().privateKey);
   for (const name of ["one", "two", "three", "changed"]) writeFileSync(at(name), `This is ${name}.`);
   const attested = await attest("one", "two", "three", "changed");
@@ -146,6 +147,7 @@ describe("log", () => {
 
   test("head: 0 for a log without one", async () => {
     const empty = await startTestService();
+    await pin(empty.url);
     const head = (...more: string[]) => cairnlog(["log", "head", "--server", empty.url, ...more]);
     expect(await head()).toEqual({ code: 0, stdout: "The log is empty.\n", stderr: "" });
     expect(await head("--json")).toEqual({ code: 0, stdout: "null\n", stderr: "" });
@@ -153,6 +155,7 @@ describe("log", () => {
 
   test("verify: 0 if the service reports a valid log, 1 if it reports errors", async () => {
     const proxy = await LyingProxy.before(service.url);
+    await pin(proxy.url);
     const ask = () => cairnlog(["log", "verify", "--server", proxy.url]);
     expect((await ask()).code).toBe(0);
     const told = { id: 1, tree_size: null, code: "some-code", message: "A sentence." };
@@ -176,6 +179,7 @@ describe("log", () => {
     ["/log/checkpoint", ["checkpoint"], (note) => note.replace(/\n\d+\n/, "\n1\n")],
   ])("1: what %s answers does not hold", async (path, args, lie) => {
     const proxy = await LyingProxy.before(service.url);
+    await pin(proxy.url);
     const ask = () => cairnlog(["log", ...args, "--server", proxy.url]);
     expect((await ask()).code).toBe(0);
     proxy.lie = (asked, answer) => (asked === path ? lie(answer) : answer);
@@ -188,6 +192,7 @@ describe("log", () => {
     "tail --follow: 0 when it is interrupted by %s, 1 when the log lies",
     async (signal) => {
       const proxy = await LyingProxy.before(service.url);
+      await pin(proxy.url);
       const follow = () => begin(["log", "tail", "-n", "1", "--follow", "--interval", "1", "--server", proxy.url]);
       const first = follow();
       await first.prints(/\n/);
@@ -210,7 +215,7 @@ test("log tail --follow asks again after the seconds of --interval, and not befo
   const shown = run.stdout;
   await service.server.registry.log.append(anyEvent({ after: "an hour" }));
   // Another command sees the entry meanwhile.
-  expect((await log("tail", "-n", "1")).stdout).toContain('"after":"an hour"');
+  expect((await log("tail", "-n", "1", "--json")).stdout).toContain('"after":"an hour"');
   await interrupt();
   expect(await run.ended).toEqual({ code: 0, stdout: shown, stderr: "" });
 });
@@ -221,6 +226,7 @@ describe("log tail --follow goes on", () => {
   });
   async function follow(status: number | null) {
     const proxy = await LyingProxy.before(service.url);
+    await pin(proxy.url);
     const run = begin(["log", "tail", "-n", "1", "--follow", "--interval", "1", "--server", proxy.url]);
     await run.prints(/\n/);
     proxy.seize = (_, response) => {
@@ -264,6 +270,7 @@ describe("export", () => {
 
   test("1 when it fails on the way, and no part of a file is left", async () => {
     const proxy = await LyingProxy.before(service.url);
+    await pin(proxy.url);
     proxy.seize = (_, response) => Boolean(response.writeHead(500).end('{"detail": "It is broken."}'));
     const run = await cairnlog(["export", "--server", proxy.url, "--out", out, "--format", "csv"]);
     expect(run).toEqual({ code: 1, stdout: "", stderr: "cairnlog: It is broken.\n" });
@@ -371,6 +378,6 @@ test("the process ends with the code of the command", async () => {
   expect(await spawned(["dance"])).toEqual({
     code: 2,
     stdout: "",
-    stderr: "cairnlog: there is no command dance\nTry: cairnlog --help\n",
+    stderr: "cairnlog: unknown command 'dance'\nTry: cairnlog --help\n",
   });
 });

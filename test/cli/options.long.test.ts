@@ -6,7 +6,7 @@ import { encryptPrivateKey } from "#cairnlog/engine/crypto/keys/encrypted-key.js
 import { LyingProxy } from "../client/proxy.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
-import { cairnlog } from "./harness.js";
+import { cairnlog, pin } from "./harness.js";
 
 const folder = temporaryFolder();
 const at = (name: string) => join(folder, name);
@@ -33,6 +33,7 @@ let sent: Map<string, Body>;
 beforeAll(async () => {
   service = await startTestService({ SERVICE_ENDORSEMENT_ACTIVATION_DELAY_S: "0" });
   proxy = await LyingProxy.before(service.url);
+  await pin(proxy.url, at("state"));
   proxy.twist = (path, body) => {
     sent.set(path, body);
     return body;

@@ -127,7 +127,11 @@ describe("restore", () => {
       stderr: `cairnlog: There is no backup in ${none}.\n`,
     });
     const { run } = await COMMANDS.restore!.load();
-    await expect(run([none, "--to", none, "--may-fork"])).rejects.toMatchObject({ code: "not-found" });
+    await expect(
+      (async () => run([none], { to: none, "may-fork": true, published: [] } as never, ""))(),
+    ).rejects.toMatchObject({
+      code: "not-found",
+    });
     expect(existsSync(none)).toBe(false);
   });
 

@@ -9,7 +9,7 @@ import { privateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { startTestService, type TestService } from "../server/harness.js";
 import { newSigner } from "../server/signers.js";
 import { MAIN, scratchFolder } from "../service.js";
-import { cairnlog } from "./harness.js";
+import { cairnlog, pin } from "./harness.js";
 
 const folder = scratchFolder();
 const at = (name: string) => join(folder.path, name);
@@ -17,6 +17,7 @@ const openssl = async (...args: string[]) => (await promisify(execFile)("openssl
 let service: TestService;
 beforeAll(async () => {
   service = await startTestService();
+  await pin(service.url, at("state"));
   writeFileSync(at("passphrase"), "correct horse\n");
   writeFileSync(at("wrong"), "wrong horse\n");
 });

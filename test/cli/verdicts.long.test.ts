@@ -15,13 +15,14 @@ import { anyEvent } from "../anyevent.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { newManifest, newSigner } from "../server/signers.js";
 import { MAIN } from "../service.js";
-import { cairnlog } from "./harness.js";
+import { cairnlog, pin } from "./harness.js";
 
 const folder = temporaryFolder();
 const at = (name: string) => join(folder, name);
 let service: TestService;
 beforeAll(async () => {
   service = await startTestService({ SERVICE_DATA_DIR: at("data") });
+  await pin(service.url);
   writeFileSync(at("me.pem"), newSigner().privateKey);
   for (const name of ["one", "two"]) writeFileSync(at(name), `This is ${name}.`);
   expect(await attest(at("one"))).toMatchObject({ code: 0, stderr: "" });
@@ -210,7 +211,7 @@ test("keygen makes an Ed25519 key unless it is told otherwise", async () => {
 });
 
 test("serve says how long it takes to end at most", () => {
-  expect(serve.help).toContain("within\n10 seconds");
+  expect(serve.about).toContain("within\n10 seconds");
 });
 
 describe("bench", () => {

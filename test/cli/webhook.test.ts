@@ -180,7 +180,9 @@ describe("in this process", () => {
         stderr: `cairnlog: Cannot listen on 192.0.2.1 port ${port}: the port is in use, or the address is not this machine's.\n`,
       });
     }
-    await expect(webhook.run(["listen", "--port", "1", ...there])).rejects.toMatchObject({
+    await expect(
+      (async () => webhook.run([], { port: "1", host: "192.0.2.1", secret }, "listen"))(),
+    ).rejects.toMatchObject({
       code: "precondition-failed",
       cause: { code: "EADDRNOTAVAIL" },
     });

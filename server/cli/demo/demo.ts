@@ -4,38 +4,45 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { type GivenSettings, type RunningServer, startServer } from "../../index.js";
 import { readNumber } from "../connection.js";
+import { flag, textOr } from "../line/options.js";
+import { subcommand } from "../line/subcommand.js";
 import { stopSignal } from "../terminal/interrupt.js";
 import { printableJson } from "../terminal/printable.js";
-import { readArguments, type Subcommand } from "../usage.js";
+import { none } from "../usage.js";
 import { rewrittenCopy } from "./rewritten.js";
 import { newPeople, play } from "./story.js";
 import { tour } from "./tour.js";
 
-const OPTIONS = { port: { type: "string", default: "8080" }, json: { type: "boolean", default: false } } as const;
+const OPTIONS = {
+  port: textOr("PORT", "8080", "port of the service, and the next one of the changed copy"),
+  json: flag("one line of JSON instead of the tour: both addresses and the directory"),
+} as const;
 
+const INTRODUCTION = {
+  operatorName: "cairnlog demo",
+  logDescription: "A log with invented people and documents, which shows what such a log is for.",
+};
 /** One thread serves: the demonstration must start quickly, and is asked by one person. */
-const SETTINGS = { workers: 1, frontEnds: 0, logLevel: "warn", rateLimits: false } satisfies GivenSettings;
+const SETTINGS = {
+  workers: 1,
+  frontEnds: 0,
+  logLevel: "warn",
+  rateLimits: false,
+  ...INTRODUCTION,
+} satisfies GivenSettings;
 /** A name in the log, and the one that is in its place in the rewritten copy. */
 const REWRITTEN = ["Ada Lovelace", "Eva Lovelace"] as const;
 
-export const demo: Subcommand = {
-  help: `cairnlog demo [--port PORT] [--json]
-
-Starts a service whose log is filled (keys, endorsements, attestations, a request, an encrypted claim), and beside it one that
+export const demo = subcommand({
+  forms: ["[--port PORT]"],
+  about: `Starts a service whose log is filled (keys, endorsements, attestations, a request, an encrypted claim), and beside it one that
 serves a copy of that log in which a name was changed. Prints a tour: what to look at, and commands to run in a second
-terminal. Everything is in a temporary directory, which is removed when it ends: SIGINT (Ctrl+C) or SIGTERM.
-
-Options:
-  --port PORT  port of the service, and the next one of the changed copy (default: 8080; 0 takes free ones)
-  --json       one line of JSON instead of the tour: both addresses and the directory
-
-Exit codes: 0 ended as told; 1 could not start; 2 the command was not understood.
-
-Example:
-  cairnlog demo`,
+terminal. Everything is in a temporary directory, which is removed when it ends: SIGINT (Ctrl+C) or SIGTERM.`,
   options: OPTIONS,
-  async run(argv) {
-    const { values } = readArguments(argv, OPTIONS);
+  notes: "Exit codes: 0 ended as told; 1 could not start; 2 the command was not understood.",
+  examples: "cairnlog demo",
+  async run(operands, values) {
+    none(operands);
     const port = readNumber(values.port, "--port");
     const folder = mkdtempSync(join(tmpdir(), "cairnlog-demo-"));
     const running: RunningServer[] = [];
@@ -56,7 +63,7 @@ Example:
     }
     return 0;
   },
-};
+});
 
 /** @param running gets the services as soon as they run, so that they are closed if anything fails later */
 async function start(

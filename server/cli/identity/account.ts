@@ -3,34 +3,40 @@ import { readFileSync } from "node:fs";
 import { writeKeyFile } from "../../../engine/crypto/keys/operator-key.js";
 import type { OpenedAccount } from "../../client/index.js";
 import { type Action, type Done, runAction } from "../actions.js";
-import { CONNECTION_HELP, CONNECTION_OPTIONS } from "../connection.js";
-import { none, required, type Subcommand, type Values } from "../usage.js";
+import { CONNECTION_OPTIONS, requireKey } from "../connection.js";
+import { flag, text, type Values } from "../line/options.js";
+import { subcommandWithActions } from "../line/subcommand.js";
+import { none, required } from "../usage.js";
 import { fileSigner, readSecret } from "./secrets.js";
 
 const OPTIONS = {
+  name: text("NAME", "display name of the account"),
+  email: text("ADDRESS", "never shown to others"),
+  label: text("TEXT", "what the device is called that holds the key"),
+  hardware: flag("the key is held in hardware"),
+  "hardware-attestation": text("FILE", "PEM certificates that show it, that of the key first"),
+  "recovery-key-file": text("FILE", "a file that holds the recovery key; - reads standard input"),
+  "recovery-key-out": text(
+    "FILE",
+    "write the recovery key to a new file that you alone can read, instead of printing it",
+  ),
+  "new-key": text("NEW.pem", "the key to add; it stays here"),
+  "new-passphrase-file": text("FILE", "the passphrase of NEW.pem, where it is encrypted"),
   ...CONNECTION_OPTIONS,
-  name: { type: "string" },
-  email: { type: "string" },
-  label: { type: "string" },
-  hardware: { type: "boolean", default: false },
-  "hardware-attestation": { type: "string" },
-  "recovery-key-file": { type: "string" },
-  "recovery-key-out": { type: "string" },
-  "new-key": { type: "string" },
-  "new-passphrase-file": { type: "string" },
+  key: text("KEY.pem", "the key of the account; it stays here"),
 } as const;
 
-const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
+const ACTIONS = {
   create: (names, values) => {
     none(names);
-    required(values.key, "--key");
+    requireKey(values);
     const display_name = required(values.name, "--name");
     const account = { display_name, email: required(values.email, "--email"), ...credential(values) };
     return async (client) => opened(await client.accounts.open(account), values["recovery-key-out"]);
   },
   recover: (names, values) => {
     none(names);
-    required(values.key, "--key");
+    requireKey(values);
     const pseudonym = required(values.name, "--name");
     const recovery_key = readSecret(required(values["recovery-key-file"], "--recovery-key-file"));
     const recovery = { pseudonym, recovery_key, ...credential(values) };
@@ -38,7 +44,7 @@ const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
   },
   enroll: (names, values) => {
     none(names);
-    required(values.key, "--key");
+    requireKey(values);
     const file = required(values["new-key"], "--new-key");
     const described = credential({ ...values, hardware: true });
     return async (client) => {
@@ -47,7 +53,7 @@ const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
       return { answer, text: `${answer.credential.key_fingerprint} is enrolled as ${answer.credential.device_label}` };
     };
   },
-};
+} satisfies Record<string, Action<typeof OPTIONS>>;
 
 function credential(values: Values<typeof OPTIONS>) {
   const chain = values["hardware-attestation"];
@@ -70,30 +76,26 @@ function opened(answer: OpenedAccount, file: string | undefined): Done {
   };
 }
 
-export const account: Subcommand = {
-  help: `cairnlog account create --name NAME --email ADDRESS --label TEXT --key KEY.pem --server URL [options]
-cairnlog account recover --name NAME --recovery-key-file FILE --label TEXT --key NEW.pem --server URL [options]
-cairnlog account enroll --new-key NEW.pem --label TEXT --key KEY.pem --server URL [options]
-
-create opens an account for KEY, which is registered, and prints its recovery key. recover gives it back under NEW,
-revokes all other keys of it and prints a new recovery key. enroll adds NEW, vouched for by KEY; both are in hardware.
-
-Options:
-  --key KEY.pem                the key of the account; it stays here
-  --name NAME                  display name of the account
-  --email ADDRESS              never shown to others
-  --label TEXT                 what the device is called that holds the key
-  --hardware                   the key is held in hardware
-  --hardware-attestation FILE  PEM certificates that show it, that of the key first
-  --recovery-key-file FILE     recover: a file that holds the recovery key; - reads standard input
-  --recovery-key-out FILE      write the recovery key to a new file that you alone can read, instead of printing it
-  --new-key NEW.pem            enroll: the key to add; it stays here
-  --new-passphrase-file FILE   the passphrase of NEW.pem, where it is encrypted
-${CONNECTION_HELP}
-
-Example:
-  cairnlog account create --name Ada --email ada@example.org --label laptop --key me.pem --server http://127.0.0.1:8080`,
+export const account = subcommandWithActions({
+  about: "Opens an account, gives it back to whoever lost its keys, and adds keys to it.",
   options: OPTIONS,
-  actions: Object.keys(ACTIONS),
-  run: (argv) => runAction(ACTIONS, OPTIONS, argv),
-};
+  actions: {
+    create: {
+      form: "--name NAME --email ADDRESS --label TEXT --key KEY.pem",
+      about: "Opens an account for KEY, which is registered, and prints its recovery key.",
+      takes: ["name", "email", "recovery-key-out"],
+    },
+    recover: {
+      form: "--name NAME --recovery-key-file FILE --label TEXT --key NEW.pem",
+      about: "Gives an account back under the key NEW, revokes all its other keys, and prints a new recovery key.",
+      takes: ["name", "recovery-key-file", "recovery-key-out"],
+    },
+    enroll: {
+      form: "--new-key NEW.pem --label TEXT --key KEY.pem",
+      about: "Adds the key NEW to an account, vouched for by KEY; both are in hardware.",
+      takes: ["new-key", "new-passphrase-file"],
+    },
+  },
+  examples: "cairnlog account create --name Ada --email ada@example.org --label laptop --key me.pem",
+  run: (operands, values, action) => runAction(ACTIONS[action], operands, values),
+});

@@ -6,37 +6,29 @@ import { writeKeyFile } from "../../../engine/crypto/keys/operator-key.js";
 import { generatePrivateKey, privateKey } from "../../../engine/crypto/keys/private-key.js";
 import { isKeyAlgorithm, KEY_ALGORITHMS } from "../../../engine/verify/contract.js";
 import type { KeyAlgorithm } from "../../../engine/verify/index.js";
+import { flag, text, textOr } from "../line/options.js";
+import { subcommand } from "../line/subcommand.js";
 import { printableJson } from "../terminal/printable.js";
-import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
+import { none, required, UsageError } from "../usage.js";
 import { newPassphrase } from "./secrets.js";
 
 const OPTIONS = {
-  out: { type: "string" },
-  algorithm: { type: "string", default: "ed25519" },
-  passphrase: { type: "boolean", default: false },
-  "passphrase-file": { type: "string" },
-  json: { type: "boolean", default: false },
+  out: text("KEY.pem", "where the key goes"),
+  algorithm: textOr("ALGORITHM", "ed25519", "ed25519, ecdsa-p256 or rsa-2048"),
+  passphrase: flag("encrypt the key (scrypt and AES-256, as OpenSSL reads it), under a passphrase that is asked for"),
+  "passphrase-file": text("FILE", "the same under the passphrase that FILE holds; - reads standard input"),
+  json: flag("one line of JSON"),
 } as const;
 
-export const keygen: Subcommand = {
-  help: `cairnlog keygen --out KEY.pem [--algorithm ed25519|ecdsa-p256|rsa-2048] [--passphrase] [--json]
-
-Writes a new private key (PKCS#8 PEM, readable by you alone) and prints its fingerprint.
-The key never leaves this machine. An existing file is never overwritten.
-
-Options:
-  --out KEY.pem            where the key goes
-  --algorithm ALGORITHM    ed25519 (default), ecdsa-p256 or rsa-2048
-  --passphrase             encrypt the key (scrypt and AES-256, as OpenSSL reads it), under a passphrase that is asked for
-  --passphrase-file FILE   the same under the passphrase that FILE holds; - reads standard input
-  --json                   one line of JSON
-
-Examples:
-  cairnlog keygen --out me.pem
-  cairnlog keygen --out me.pem --passphrase`,
+export const keygen = subcommand({
+  forms: ["--out KEY.pem [--algorithm ed25519|ecdsa-p256|rsa-2048] [--passphrase]"],
+  about: `Writes a new private key (PKCS#8 PEM, readable by you alone) and prints its fingerprint.
+The key never leaves this machine. An existing file is never overwritten.`,
   options: OPTIONS,
-  async run(argv) {
-    const { values } = readArguments(argv, OPTIONS);
+  examples: `cairnlog keygen --out me.pem
+cairnlog keygen --out me.pem --passphrase`,
+  async run(operands, values) {
+    none(operands);
     const out = required(values.out, "--out");
     const { algorithm } = values;
     if (!isKeyAlgorithm(algorithm)) throw new UsageError(`--algorithm must be one of ${KEY_ALGORITHMS.join(", ")}`);
@@ -48,4 +40,4 @@ Examples:
     console.log(values.json ? printableJson({ file: out, algorithm, fingerprint }) : `${fingerprint}\n${out}`);
     return 0;
   },
-};
+});

@@ -1,34 +1,59 @@
 /** `cairnlog keys`: the registered keys. */
-import { type Action, listed, runAction, shown } from "../actions.js";
-import { READING_HELP, READING_OPTIONS } from "../connection.js";
-import { only, type Subcommand } from "../usage.js";
+import type { KeyDetail } from "../../client/index.js";
+import { type Action, runAction, tabled } from "../actions.js";
+import { READING_OPTIONS } from "../connection.js";
+import { subcommandWithActions } from "../line/subcommand.js";
+import { printable } from "../terminal/printable.js";
+import { facts, type Styled } from "../terminal/table.js";
+import { only } from "../usage.js";
 
-const ACTIONS: Readonly<Record<string, Action<typeof READING_OPTIONS>>> = {
+const ACTIONS = {
   list: (names) => {
     const name = names.length ? only(names, "NAME") : undefined;
     return (client) =>
-      listed(client.keys.list(name), ({ fingerprint, pseudonym, algorithm, status }) =>
-        [fingerprint, algorithm, status, pseudonym].join(" "),
-      );
+      tabled(client.keys.list(name), ["FINGERPRINT", "ALGORITHM", "STATUS", "REGISTERED", "NAME"], (key) => [
+        key.fingerprint,
+        key.algorithm,
+        key.status,
+        key.registered_at.slice(0, "2026-01-01".length),
+        key.pseudonym,
+      ]);
   },
   show: (names) => {
     const fingerprint = only(names, "FINGERPRINT");
-    return async (client) => shown(await client.keys.find(fingerprint));
+    return async (client) => {
+      const answer = await client.keys.find(fingerprint);
+      return { answer, text: described(answer) };
+    };
   },
-};
+} satisfies Record<string, Action<typeof READING_OPTIONS>>;
 
-export const keys: Subcommand = {
-  help: `cairnlog keys list [NAME] --server URL [options]
-cairnlog keys show FINGERPRINT --server URL [options]
+function described(key: KeyDetail): Styled {
+  const named = facts([
+    ["name", `${key.pseudonym} (self-declared)`],
+    ["fingerprint", key.fingerprint],
+    ["algorithm", key.algorithm],
+    ["status", key.status],
+    ["registered", key.registered_at],
+    ["log entry", key.log_entry_id],
+    ["expires", key.expires_at ?? "never"],
+    ["replaces", key.predecessor_fingerprint],
+    ["replaced by", key.successor_fingerprint],
+    [
+      "possession",
+      key.proven ? "an entry of the log is signed by this key" : "not shown: anybody may have registered it",
+    ],
+  ]);
+  return { styled: `${named}\n${printable(key.public_key.trimEnd())}` };
+}
 
-list tells all keys, or those whose pseudonym contains NAME; show one with its public key, status and successor.
-
-Options:
-${READING_HELP}
-
-Example:
-  cairnlog keys list Ada --server http://127.0.0.1:8080`,
+export const keys = subcommandWithActions({
+  about: "The keys that are registered in the log.",
   options: READING_OPTIONS,
-  actions: Object.keys(ACTIONS),
-  run: (argv) => runAction(ACTIONS, READING_OPTIONS, argv),
-};
+  actions: {
+    list: { form: "[NAME]", about: "Lists all keys, or those whose pseudonym contains NAME." },
+    show: { form: "FINGERPRINT", about: "Shows a key: its name, status, successor and public key." },
+  },
+  examples: "cairnlog keys list Ada",
+  run: (operands, values, action) => runAction(ACTIONS[action], operands, values),
+});

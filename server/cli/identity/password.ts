@@ -1,19 +1,21 @@
 /** `cairnlog password`: the second factor of a key. */
 import { type Action, runAction } from "../actions.js";
-import { CONNECTION_HELP, CONNECTION_OPTIONS } from "../connection.js";
-import { none, required, type Subcommand } from "../usage.js";
+import { CONNECTION_OPTIONS, requireKey } from "../connection.js";
+import { text } from "../line/options.js";
+import { subcommandWithActions } from "../line/subcommand.js";
+import { none, required } from "../usage.js";
 import { readSecret } from "./secrets.js";
 
 const OPTIONS = {
+  "password-file": text("FILE", "the password, 8 to 1024 characters; - reads standard input"),
+  "current-password-file": text("FILE", "the one that it takes the place of"),
   ...CONNECTION_OPTIONS,
-  "password-file": { type: "string" },
-  "current-password-file": { type: "string" },
 } as const;
 
-const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
+const ACTIONS = {
   set: (names, values) => {
     none(names);
-    required(values.key, "--key");
+    requireKey(values);
     const password = readSecret(required(values["password-file"], "--password-file"));
     const file = values["current-password-file"];
     const current = file === undefined ? undefined : readSecret(file);
@@ -22,23 +24,15 @@ const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
       return { answer, text: `${answer.fingerprint} has a new password` };
     };
   },
-};
+} satisfies Record<string, Action<typeof OPTIONS>>;
 
-export const password: Subcommand = {
-  help: `cairnlog password set --key KEY.pem --password-file FILE --server URL [options]
-
-Sets the password that login and attest take from then on beside KEY (--password-file). It is another thing than the
-passphrase that KEY.pem may be encrypted under: the service knows it, as a hash.
-
-Options:
-  --key KEY.pem                  your private key; it stays here
-  --password-file FILE           the password, 8 to 1024 characters; - reads standard input
-  --current-password-file FILE   the one that it takes the place of
-${CONNECTION_HELP}
-
-Example:
-  cairnlog password set --key me.pem --password-file password --server http://127.0.0.1:8080`,
+export const password = subcommandWithActions({
+  about: `The second factor of a key, which login and attest take from then on beside KEY (--password-file). It is another thing than the
+passphrase that KEY.pem may be encrypted under: the service knows it, as a hash.`,
   options: OPTIONS,
-  actions: Object.keys(ACTIONS),
-  run: (argv) => runAction(ACTIONS, OPTIONS, argv),
-};
+  actions: {
+    set: { form: "--key KEY.pem --password-file FILE", about: "Sets the password of a key." },
+  },
+  examples: "cairnlog password set --key me.pem --password-file password",
+  run: (operands, values, action) => runAction(ACTIONS[action], operands, values),
+});

@@ -11,10 +11,6 @@ import { CairnlogError } from "../../../engine/error.js";
 import type { Signer } from "../../client/index.js";
 import { UsageError } from "../usage.js";
 
-/** Help for the commands that take `--key`. */
-export const PASSPHRASE_HELP = `  --passphrase-file FILE   the passphrase of an encrypted key; without it, the file that CAIRNLOG_PASSPHRASE_FILE names,
-                           or it is asked for`;
-
 /**
  * The content of a file, without the line feed at its end; `-` is standard input.
  * @throws UsageError for an empty file

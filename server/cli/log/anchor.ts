@@ -1,9 +1,10 @@
 /** `cairnlog anchor`: anchoring of the log in Bitcoin. */
 import { type Action, runAction, shown } from "../actions.js";
-import { CONNECTION_HELP, CONNECTION_OPTIONS } from "../connection.js";
-import { none, type Subcommand } from "../usage.js";
+import { CONNECTION_OPTIONS } from "../connection.js";
+import { subcommandWithActions } from "../line/subcommand.js";
+import { none } from "../usage.js";
 
-const ACTIONS: Readonly<Record<string, Action<typeof CONNECTION_OPTIONS>>> = {
+const ACTIONS = {
   status: (names) => {
     none(names);
     return async (client) => shown(await client.anchoring.status());
@@ -15,22 +16,19 @@ const ACTIONS: Readonly<Record<string, Action<typeof CONNECTION_OPTIONS>>> = {
       return { answer, text: `entry ${answer.anchored_entry_id} is promised to be anchored` };
     };
   },
-};
+} satisfies Record<string, Action<typeof CONNECTION_OPTIONS>>;
 
-export const anchor: Subcommand = {
-  help: `cairnlog anchor status --server URL [options]
-cairnlog anchor now --key OPERATOR.pem --server URL [options]
-
-status tells the newest anchored entry, how far its proof is, and whether anchoring is due. now has the newest entry's
-hash sent to the calendars of the service; it is for the operator alone.
-
-Options:
-  --key OPERATOR.pem       now: the operator's private key; it stays here
-${CONNECTION_HELP}
-
-Example:
-  cairnlog anchor status --server http://127.0.0.1:8080`,
+export const anchor = subcommandWithActions({
+  about: "Anchoring of the log in Bitcoin.",
   options: CONNECTION_OPTIONS,
-  actions: Object.keys(ACTIONS),
-  run: (argv) => runAction(ACTIONS, CONNECTION_OPTIONS, argv),
-};
+  actions: {
+    status: { form: "", about: "Shows the newest anchored entry, how far its proof is, and whether anchoring is due." },
+    now: {
+      form: "--key OPERATOR.pem",
+      about: "Has the newest entry's hash sent to the calendars of the service; for the operator alone.",
+      takes: ["key", "passphrase-file"],
+    },
+  },
+  examples: "cairnlog anchor status",
+  run: (operands, values, action) => runAction(ACTIONS[action], operands, values),
+});

@@ -9,10 +9,12 @@ import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Entry } from "../../../engine/verify/index.js";
 import { csvHeader, csvLine } from "../../export/csv.js";
+import { text, textOr } from "../line/options.js";
+import { subcommand } from "../line/subcommand.js";
 import { connect, type Service, serverOf } from "../service.js";
 import { printableJson, steerless } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
-import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
+import { none, required, UsageError } from "../usage.js";
 
 const PAGE_SIZE = 1000;
 
@@ -22,36 +24,27 @@ interface Page {
 }
 
 const OPTIONS = {
-  server: { type: "string" },
-  out: { type: "string" },
-  format: { type: "string", default: "ndjson" },
-  scope: { type: "string" },
-  fingerprint: { type: "string" },
-  "document-hash": { type: "string" },
-  "start-date": { type: "string" },
-  "end-date": { type: "string" },
+  server: text("URL", "address of the service (default: CAIRNLOG_SERVER, or else that of cairnlog config)"),
+  out: text("FILE", "a new file"),
+  format: textOr("ndjson|csv", "ndjson", "default ndjson"),
+  scope: text("SCOPE", "all (default), keys, attestations, endorsements, claims, requests"),
+  fingerprint: text("FP", "entries that name this key"),
+  "document-hash": text(
+    "HASH",
+    "entries about this document --start-date, --end-date dates or date-times; a date includes its whole day",
+  ),
+  "start-date": text("VALUE", "TODO"),
+  "end-date": text("VALUE", "TODO"),
 } as const;
 
-export const exportLog: Subcommand = {
-  help: `cairnlog export --server URL --out FILE [options]
-
-Writes entries, oldest first: as NDJSON (one entry a line, as the log serves them) or as CSV.
-FILE may be - for standard output.
-
-Options:
-  --server URL             address of the service (default: CAIRNLOG_SERVER)
-  --out FILE               a new file
-  --format ndjson|csv      default ndjson
-  --scope SCOPE            all (default), keys, attestations, endorsements, claims, requests
-  --fingerprint FP         entries that name this key
-  --document-hash HASH     entries about this document
-  --start-date, --end-date dates or date-times; a date includes its whole day
-
-Example:
-  cairnlog export --server http://127.0.0.1:8080 --out log.ndjson`,
+export const exportLog = subcommand({
+  forms: ["--out FILE"],
+  about: `Writes entries, oldest first: as NDJSON (one entry a line, as the log serves them) or as CSV.
+FILE may be - for standard output.`,
   options: OPTIONS,
-  async run(argv) {
-    const { values } = readArguments(argv, OPTIONS);
+  examples: "cairnlog export --out log.ndjson",
+  async run(operands, values) {
+    none(operands);
     const service = connect(serverOf(values.server));
     const out = required(values.out, "--out");
     const isCsv = values.format === "csv";
@@ -75,7 +68,7 @@ Example:
     }
     return 0;
   },
-};
+});
 
 /** A line of CSV without characters that could control a terminal. The JSON of its payload keeps its value. */
 const printableCsv = (entry: Entry): string => `${steerless(csvLine(entry).trimEnd())}\r\n`;

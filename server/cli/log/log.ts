@@ -2,29 +2,33 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Entry } from "../../../engine/verify/index.js";
 import { type Client, ClientError } from "../../client/index.js";
-import { READING_HELP, READING_OPTIONS, readInterval, readNumber, report, withClient } from "../connection.js";
+import { READING_OPTIONS, readInterval, readNumber, report, withClient } from "../connection.js";
+import { flag, text, textOr, type Values } from "../line/options.js";
+import { subcommandWithActions } from "../line/subcommand.js";
 import { interruptible } from "../terminal/interrupt.js";
-import { printable } from "../terminal/printable.js";
-import { chosen, none, readArguments, type Subcommand, UsageError } from "../usage.js";
+import { printable, printableJson } from "../terminal/printable.js";
+import { none, UsageError } from "../usage.js";
+import { entriesHeading, entryRow, entryText } from "./entry-text.js";
 
 const OPTIONS = {
+  "event-type": text("TYPES", "these types only, separated by commas"),
+  tags: text("TAGS", "entries with all these tags, separated by commas"),
+  title: text("WORDS", "a document's title or a key's name has words that begin so, in any order"),
+  fingerprint: text("FP", "entries that name this key, instead of TERM"),
+  limit: textOr("COUNT", "50", "at most so many entries"),
+  "tree-size": text("SIZE", "under the head of this earlier size; head: that one"),
+  lines: { ...textOr("COUNT", "10", "how many entries to begin with"), short: "n" },
+  follow: { ...flag("go on until interrupted"), short: "f" },
+  interval: textOr("SECONDS", "5", "how often to ask"),
   ...READING_OPTIONS,
-  "event-type": { type: "string" },
-  tags: { type: "string" },
-  fingerprint: { type: "string" },
-  limit: { type: "string", default: "50" },
-  "tree-size": { type: "string" },
-  lines: { type: "string", short: "n", default: "10" },
-  follow: { type: "boolean", short: "f", default: false },
-  interval: { type: "string", default: "5" },
 } as const;
 
-type Values = ReturnType<typeof readArguments<typeof OPTIONS>>["values"];
+type Given = Values<typeof OPTIONS>;
 /** Resolves to false if the checked statement is not true. */
-type Action = (positionals: readonly string[], values: Values) => (client: Client) => Promise<unknown>;
+type Action = (positionals: readonly string[], values: Given) => (client: Client) => Promise<unknown>;
 
 /** The actions by name. Each reads its arguments before anything is sent. */
-const ACTIONS: Readonly<Record<string, Action>> = {
+const ACTIONS = {
   show,
   search,
   proof,
@@ -33,84 +37,85 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   consistency,
   checkpoint,
   verify: verifyLog,
-};
+} satisfies Record<string, Action>;
 
-export const log: Subcommand = {
-  help: `cairnlog log show ENTRY... --server URL [options]
-cairnlog log search [TERM] --server URL [options]
-cairnlog log proof LEAF --server URL [--tree-size SIZE] [options]
-cairnlog log tail --server URL [-n COUNT] [--follow] [options]
-cairnlog log head --server URL [--tree-size SIZE] [options]
-cairnlog log consistency FROM TO --server URL [options]
-cairnlog log checkpoint --server URL [options]
-cairnlog log verify --server URL [options]
+export const log = subcommandWithActions({
+  about: `Reads the log and checks what is read. Every head must be signed by the operator key and consistent with the last one seen; exit code 1 when it is not.
 
-show proves that the entries lie in the tree of the newest signed head; search lists entries, oldest first, that a
-hash or fingerprint beginning with TERM occurs in, and checks their hashes; proof prints the inclusion proof of a
-leaf (counted from 0), checked; tail proves and prints the newest entries, and with --follow those that come; head
-prints the newest signed head, consistency the proof that the tree of FROM leaves is the beginning of that of TO,
-checkpoint the newest head as a signed note, each checked. verify has the service verify its whole log, which is its word.
-
-Every head must be signed by the operator key and consistent with the last one seen; exit code 1 when it is not.
-
-Options:
-  --event-type TYPES       search: these types only, separated by commas
-  --tags TAGS              search: entries with all these tags, separated by commas
-  --fingerprint FP         search: entries that name this key, instead of TERM
-  --limit COUNT            search: at most so many entries (default: 50)
-  --tree-size SIZE         proof: under the head of an earlier size; head: that one
-  -n, --lines COUNT        tail: how many entries to begin with (default: 10)
-  -f, --follow             tail: go on until interrupted
-  --interval SECONDS       tail: how often to ask (default: 5)
-${READING_HELP}; one line for each entry
-
-Example:
-  cairnlog log tail --follow --server http://127.0.0.1:8080`,
+An entry has a number, which is in its receipt. Its leaf in the tree has another one, counted from 0.`,
   options: OPTIONS,
-  actions: Object.keys(ACTIONS),
-  async run([action, ...argv]) {
-    const prepare = chosen(ACTIONS, action);
-    const { values, positionals } = readArguments(argv, OPTIONS, true);
-    const holds = await withClient(values, prepare(positionals, values));
+  actions: {
+    show: {
+      form: "ENTRY...",
+      about: "Shows entries by their numbers, and proves that they are in the tree of the newest signed head.",
+    },
+    search: {
+      form: "[TERM]",
+      about:
+        "Lists entries, oldest first, in which a hash or fingerprint that begins with TERM occurs, or by titles, and checks their hashes.",
+      takes: ["event-type", "tags", "title", "fingerprint", "limit"],
+    },
+    proof: {
+      form: "LEAF",
+      about: "Prints the checked inclusion proof of a leaf. Leaves are counted from 0.",
+      takes: ["tree-size"],
+    },
+    tail: {
+      form: "[-n COUNT] [--follow]",
+      about: "Proves and lists the newest entries, and with --follow those that come.",
+      takes: ["lines", "follow", "interval"],
+    },
+    head: { form: "[--tree-size SIZE]", about: "Shows the newest signed tree head, checked.", takes: ["tree-size"] },
+    consistency: {
+      form: "FROM TO",
+      about: "Prints the checked proof that the tree of FROM leaves is the beginning of that of TO leaves.",
+    },
+    checkpoint: { form: "", about: "Prints the newest head as a signed note, checked." },
+    verify: { form: "", about: "Has the service verify its whole log. The result is its word." },
+  },
+  examples: "cairnlog log tail --follow",
+  async run(operands, values, action) {
+    const holds = await withClient<unknown>(values, ACTIONS[action](operands, values));
     return holds === false ? 1 : 0;
   },
-};
+});
 
-function show(positionals: readonly string[], values: Values): (client: Client) => Promise<void> {
+function show(positionals: readonly string[], values: Given): (client: Client) => Promise<void> {
   if (!positionals.length) throw new UsageError("name at least one ENTRY");
   const ids = positionals.map((text) => readNumber(text, "ENTRY"));
   return async (client) => {
     for (const id of ids) {
-      const { entry, head } = await client.log.entry(id);
-      const text = `${JSON.stringify(entry, null, 2)}\nin the tree of ${head.tree_size} leaves, ${head.root_hash}`;
-      report(values, entry, text);
+      const proven = await client.log.entry(id);
+      report(values, proven.entry, entryText(proven));
     }
   };
 }
 
-function search(positionals: readonly string[], values: Values): (client: Client) => Promise<void> {
+function search(positionals: readonly string[], values: Given): (client: Client) => Promise<void> {
   const [term, more] = positionals;
-  const { fingerprint, tags, "event-type": eventType } = values;
+  const { fingerprint, tags, title, "event-type": eventType } = values;
   if (more !== undefined) throw new UsageError(`${more} is one argument too many`);
-  if (fingerprint !== undefined && [term, tags, eventType].some((value) => value !== undefined))
+  if (fingerprint !== undefined && [term, tags, title, eventType].some((value) => value !== undefined))
     throw new UsageError("--fingerprint goes with no other filter");
   const limit = readNumber(values.limit, "--limit");
   const filter = {
     ...(term === undefined ? {} : { search: term }),
     ...(tags === undefined ? {} : { tags }),
+    ...(title === undefined ? {} : { title }),
     ...(eventType === undefined ? {} : { event_type: eventType }),
   };
   return async (client) => {
+    const show = list(values);
     let count = 0;
     const entries = fingerprint === undefined ? client.log.entries(filter) : client.log.byFingerprint(fingerprint);
     for await (const entry of entries) {
       if (count++ === limit) return console.error(`There are more than ${limit} (--limit).`);
-      line(entry, values);
+      show(entry);
     }
   };
 }
 
-function proof(positionals: readonly string[], values: Values): (client: Client) => Promise<void> {
+function proof(positionals: readonly string[], values: Given): (client: Client) => Promise<void> {
   const [text, more] = positionals;
   if (more !== undefined) throw new UsageError(`${more} is one argument too many`);
   const leaf = readNumber(text, "LEAF");
@@ -122,16 +127,17 @@ function proof(positionals: readonly string[], values: Values): (client: Client)
   };
 }
 
-function tail(positionals: readonly string[], values: Values): (client: Client) => Promise<void> {
+function tail(positionals: readonly string[], values: Given): (client: Client) => Promise<void> {
   none(positionals);
   const lines = readNumber(values.lines, "--lines");
   const interval = readInterval(values.interval);
   return async (client) => {
     const head = await client.log.head();
     let next = Math.max(0, (head?.tree_size ?? 0) - lines);
+    const show = list(values);
     const showNew = async () => {
       for await (const entry of client.log.since(next)) {
-        line(entry, values);
+        show(entry);
         next++;
       }
     };
@@ -148,7 +154,7 @@ function tail(positionals: readonly string[], values: Values): (client: Client) 
   };
 }
 
-function head(positionals: readonly string[], values: Values): (client: Client) => Promise<void> {
+function head(positionals: readonly string[], values: Given): (client: Client) => Promise<void> {
   none(positionals);
   const size = values["tree-size"];
   const treeSize = size === undefined ? undefined : readNumber(size, "--tree-size");
@@ -158,7 +164,7 @@ function head(positionals: readonly string[], values: Values): (client: Client) 
   };
 }
 
-function consistency(positionals: readonly string[], values: Values): (client: Client) => Promise<void> {
+function consistency(positionals: readonly string[], values: Given): (client: Client) => Promise<void> {
   const [from, to] = [readNumber(positionals[0], "FROM"), readNumber(positionals[1], "TO")];
   none(positionals.slice(2));
   return async (client) => {
@@ -167,7 +173,7 @@ function consistency(positionals: readonly string[], values: Values): (client: C
   };
 }
 
-function checkpoint(positionals: readonly string[], values: Values): (client: Client) => Promise<void> {
+function checkpoint(positionals: readonly string[], values: Given): (client: Client) => Promise<void> {
   none(positionals);
   return async (client) => {
     const { note, checkpoint: read } = await client.log.checkpoint();
@@ -175,7 +181,7 @@ function checkpoint(positionals: readonly string[], values: Values): (client: Cl
   };
 }
 
-function verifyLog(positionals: readonly string[], values: Values): (client: Client) => Promise<boolean> {
+function verifyLog(positionals: readonly string[], values: Given): (client: Client) => Promise<boolean> {
   none(positionals);
   return async (client) => {
     const found = await client.log.verify();
@@ -191,7 +197,12 @@ function passes(error: unknown): error is ClientError {
   return error instanceof ClientError && (error.code === "no-answer" || error.status === 429 || error.status === 503);
 }
 
-function line(entry: Entry, values: Values): void {
-  const { id, timestamp, event_type, payload } = entry;
-  report(values, entry, `${id} ${timestamp} ${event_type} ${JSON.stringify(payload)}`);
+/** Entries as a list: their heading stands before the first one. */
+function list(values: Given): (entry: Entry) => void {
+  let isFirst = true;
+  return (entry) => {
+    if (isFirst && !values.json) console.log(entriesHeading());
+    isFirst = false;
+    console.log(values.json ? printableJson(entry) : entryRow(entry));
+  };
 }

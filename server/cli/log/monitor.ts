@@ -11,26 +11,31 @@ import { post } from "../../monitor/notice.js";
 import { patientFetch } from "../../monitor/patience.js";
 import { readInterval, readNumber } from "../connection.js";
 import { readPublicKey } from "../identity/public-key.js";
+import { flag, text, textOr, texts, type Values } from "../line/options.js";
+import { subcommand } from "../line/subcommand.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { type Progress, startProgress } from "../terminal/progress.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
-import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
+import { required, UsageError } from "../usage.js";
 import { cairnlogFollower, type Follower, tiledFollower } from "./follower.js";
 import { trustedBy } from "./proof-file.js";
 
 const OPTIONS = {
-  state: { type: "string" },
-  "operator-key": { type: "string" },
-  vkey: { type: "string" },
-  policy: { type: "string" },
-  watch: { type: "string", multiple: true, default: [] as string[] },
-  webhook: { type: "string" },
-  once: { type: "boolean", default: false },
-  audit: { type: "boolean", default: false },
-  interval: { type: "string", default: "60" },
-  "max-silence": { type: "string" },
-  json: { type: "boolean", default: false },
+  state: text("DIR", "where the operator key, the newest head, the mirror and the evidence are kept; one log each"),
+  "operator-key": text("FILE.pem", "the key that signs the log; without it, the first one that is seen is believed"),
+  vkey: text("VKEY", "the key that signs the checkpoints of a log of tiles"),
+  policy: text("FILE", "its keys, and the witnesses that must have cosigned them (tlog-policy)"),
+  watch: texts(
+    "FINGERPRINT",
+    "tell of new entries that name this key; may be given several times. At first all are new",
+  ),
+  webhook: text("URL", "POST every alarm there as JSON"),
+  once: flag("one round, for timers; without it the log is followed until the monitor is interrupted"),
+  audit: flag("compare every mirrored entry, in every round, not just a page"),
+  interval: textOr("SECONDS", "60", "between rounds"),
+  "max-silence": text("SECONDS", 'raise the alarm "stalled" when the newest head is older, by this machine\'s clock'),
+  json: flag("one line of JSON for each alarm and each round"),
 } as const;
 
 /** Exit codes by the outcome of a run. */
@@ -38,10 +43,9 @@ const EXIT = { fine: 0, unfinished: 1, misbehaviour: 3, watched: 4, stalled: 5 }
 const LONGEST_PAUSE_S = 600;
 const STALL_CHECK_MS = 1_000;
 
-export const monitor: Subcommand = {
-  help: `cairnlog monitor URL --state DIR [options]
-
-Fetches every entry and every signed tree head of the log at URL, derives all of it again, and keeps a verified copy in
+export const monitor = subcommand({
+  forms: ["URL --state DIR"],
+  about: `Fetches every entry and every signed tree head of the log at URL, derives all of it again, and keeps a verified copy in
 DIR/mirror, which cairnlog serve --read-only can serve. Each round checks that the newest head is signed by the operator key
 and goes on from the last one, takes what is new, and compares a page of what it has with what is served now. It can be
 stopped and killed at any moment, and goes on where it was.
@@ -52,41 +56,24 @@ how to check the evidence.
 
 With --vkey or --policy, any log of checkpoints and tiles as c2sp.org defines them (tlog-tiles) is followed: URL is then its
 address before /checkpoint, for a cairnlog https://log.example/tlog. The copy in DIR/mirror has the log's own paths, and any
-web server can serve it.
-
-Options:
-  --state DIR              where the operator key, the newest head, the mirror and the evidence are kept; one log each
-  --operator-key FILE.pem  the key that signs the log; without it, the first one that is seen is believed
-  --vkey VKEY              the key that signs the checkpoints of a log of tiles
-  --policy FILE            its keys, and the witnesses that must have cosigned them (tlog-policy)
-  --watch FINGERPRINT      tell of new entries that name this key; may be given several times. At first all are new
-  --webhook URL            POST every alarm there as JSON
-  --once                   one round, for timers; without it the log is followed until the monitor is interrupted
-  --audit                  compare every mirrored entry, in every round, not just a page
-  --interval SECONDS       between rounds (default: 60)
-  --max-silence SECONDS    raise the alarm "stalled" when the newest head is older, by this machine's clock
-  --json                   one line of JSON for each alarm and each round
-
-Exit codes: 0 nothing to tell, or interrupted; 1 could not finish; 2 the command was not understood; 3 the log misbehaved;
-with --once also 4 a watched key was named; 5 the log is stalled.
-
-Example:
-  cairnlog monitor https://log.example --state /var/lib/cairnlog-monitor --operator-key operator.pub.pem`,
+web server can serve it.`,
   options: OPTIONS,
-  async run(argv) {
-    const { values, positionals } = readArguments(argv, OPTIONS, true);
+  notes: `Exit codes: 0 nothing to tell, or interrupted; 1 could not finish; 2 the command was not understood; 3 the log misbehaved;
+with --once also 4 a watched key was named; 5 the log is stalled.`,
+  examples: "cairnlog monitor https://log.example --state /var/lib/cairnlog-monitor --operator-key operator.pub.pem",
+  async run(positionals, values) {
     const [server, more] = positionals;
     if (server === undefined) throw new UsageError("name the URL of a log");
     if (more !== undefined) throw new UsageError(`${more} is one argument too many`);
     return interruptible((signal) => new Run(server, values, signal).toItsEnd());
   },
-};
+});
 
-type Values = ReturnType<typeof readArguments<typeof OPTIONS>>["values"];
+type Given = Values<typeof OPTIONS>;
 
 class Run {
   readonly #server: string;
-  readonly #values: Values;
+  readonly #values: Given;
   readonly #interval: number;
   readonly #maxSilence: number | null;
   readonly #webhook: string | undefined;
@@ -99,7 +86,7 @@ class Run {
   /** The beginning of the silence for which an alarm was raised. */
   #told: number | null = null;
 
-  constructor(server: string, values: Values, interrupted: AbortSignal) {
+  constructor(server: string, values: Given, interrupted: AbortSignal) {
     this.#interrupted = interrupted;
     this.#server = webAddress(server, "URL");
     this.#values = values;

@@ -14,6 +14,7 @@ import {
   verifyTlogProof,
 } from "../../../engine/verify/index.js";
 import { printableJson, printableLine } from "../terminal/printable.js";
+import { headline, proofText } from "../verifying/verdict.js";
 
 /** What was found out about a proof file. */
 export interface ProofVerdict {
@@ -53,19 +54,11 @@ export async function verifyProofFiles(
   return holds ? 0 : 1;
 }
 
-function describe(
-  file: string,
-  { valid, reason, entry, leaf_index, origin, tree_size, witnesses }: ProofVerdict,
-): string {
+function describe(file: string, verdict: ProofVerdict): string {
+  const { valid, reason, entry, leaf_index, origin, tree_size, witnesses } = verdict;
   // Whoever made the file and the log chose some of the words.
-  if (!valid) return `${file}: NOT verified\n  ${printableLine(reason ?? "")}`;
-  const about = entry ? `${entry.event_type}, of ${entry.timestamp}` : "its hash alone";
-  return [
-    `${file}: verified`,
-    `  entry: number ${leaf_index! + 1}, ${printableLine(about)}`,
-    `  log: ${printableLine(origin ?? "")}, at ${tree_size} entries`,
-    `  witnesses: ${witnesses.length ? printableLine(witnesses.join(", ")) : "none"}`,
-  ].join("\n");
+  if (!valid) return `${headline(file, false)}\n  ${printableLine(reason ?? "")}`;
+  return proofText(file, { entry, leafIndex: leaf_index!, origin: origin!, treeSize: tree_size!, witnesses });
 }
 
 /** Reads which keys are trusted: those of a policy, or that of one log without witnesses. @throws CairnlogError `invalid-key`, `invalid-input` */

@@ -2,44 +2,37 @@
 import { writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, ClientError } from "../../client/index.js";
-import { READING_HELP, READING_OPTIONS, readNumber, report, withClient } from "../connection.js";
-import { only, readArguments, type Subcommand, type Values } from "../usage.js";
+import { READING_OPTIONS, readNumber, report, withClient } from "../connection.js";
+import { flag, text, textOr, type Values } from "../line/options.js";
+import { subcommand } from "../line/subcommand.js";
+import { only } from "../usage.js";
 
 const OPTIONS = {
+  vkey: text(
+    "VKEY",
+    "the verifier key of the log's checkpoints, from a source that you trust; without it, the one that the service shows is believed",
+  ),
+  out: text("FILE", "the file to write (default: ENTRY.tlog-proof)"),
+  bare: flag("leave the entry out: then the file is about its hash alone"),
+  wait: textOr("SECONDS", "60", "how long to wait for a checkpoint that covers the entry"),
   ...READING_OPTIONS,
-  vkey: { type: "string" },
-  out: { type: "string" },
-  bare: { type: "boolean", default: false },
-  wait: { type: "string", default: "60" },
 } as const;
 
 /** Seconds between two looks whether a checkpoint covers the entry. */
 const PAUSE_S = 1;
 
-export const receipt: Subcommand = {
-  help: `cairnlog receipt ENTRY --server URL [--out FILE] [--vkey VKEY] [--bare] [--wait SECONDS] [options]
-
-Writes a proof file for the log entry with this id (c2sp.org/tlog-proof): the entry, its inclusion proof, and the newest
+export const receipt = subcommand({
+  forms: ["ENTRY [--out FILE] [--vkey VKEY] [--bare] [--wait SECONDS]"],
+  about: `Writes a proof file for the log entry with this id (c2sp.org/tlog-proof): the entry, its inclusion proof, and the newest
 checkpoint at /tlog/ with all its signatures. Everything is checked before it is written. cairnlog verify checks the file
 offline, and so do tools of other transparency logs; for them the leaf is the entry's hash as hexadecimal text.
 
-An entry that is newer than the newest checkpoint is waited for.
-
-Options:
-  --out FILE               the file to write (default: ENTRY.tlog-proof)
-  --vkey VKEY              the verifier key of the log's checkpoints, from a source that you trust; without it, the one
-                           that the service shows is believed
-  --bare                   leave the entry out: then the file is about its hash alone
-  --wait SECONDS           how long to wait for a checkpoint that covers the entry (default: 60)
-${READING_HELP}
-
-Exit codes: 0 written; 1 the service answered something else, or no checkpoint came; 2 the command was not understood.
-
-Example:
-  cairnlog receipt 42 --server http://127.0.0.1:8080`,
+An entry that is newer than the newest checkpoint is waited for.`,
   options: OPTIONS,
-  async run(argv) {
-    const { values, positionals } = readArguments(argv, OPTIONS, true);
+  notes:
+    "Exit codes: 0 written; 1 the service answered something else, or no checkpoint came; 2 the command was not understood.",
+  examples: "cairnlog receipt 42",
+  async run(positionals, values) {
     const id = readNumber(only(positionals, "ENTRY"), "ENTRY");
     const seconds = readNumber(values.wait, "--wait");
     const file = values.out ?? `${id}.tlog-proof`;
@@ -52,7 +45,7 @@ Example:
     });
     return 0;
   },
-};
+});
 
 /** @throws ClientError `not-found` without such an entry, or if no checkpoint covers it in time */
 async function covered(client: Client, id: number, { vkey, bare }: Values<typeof OPTIONS>, seconds: number) {

@@ -6,25 +6,25 @@ import type { AddressInfo } from "node:net";
 import { CairnlogError } from "../../../engine/error.js";
 import { webhookKey } from "../../../engine/registry/webhooks/input.js";
 import { deliveryFault } from "../../webhooks/signature.js";
+import { flag, text, textOr, type Values } from "../line/options.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printableJson, steerless } from "../terminal/printable.js";
-import { readArguments, required, UsageError } from "../usage.js";
+import { required, UsageError } from "../usage.js";
 
 /** Maximum size of a body. Deliveries have a few kilobytes. */
 const MAX_BODY_BYTES = 1 << 20;
 const MAX_PORT = 65_535;
 
 export const LISTEN_OPTIONS = {
-  port: { type: "string" },
-  host: { type: "string", default: "127.0.0.1" },
-  secret: { type: "string" },
-  "secret-file": { type: "string" },
-  json: { type: "boolean", default: false },
+  port: text("N", "TCP port; 0 takes a free one"),
+  host: textOr("ADDRESS", "127.0.0.1", "address to listen on"),
+  secret: text("SECRET", "the secret of the subscription; other users of this machine can see it"),
+  "secret-file": text("FILE", "a file that holds it"),
+  json: flag("answer in JSON; listen: one line for each delivery, {valid, fault, id, timestamp, body}"),
 } as const;
 
 /** Listens until interrupted. @throws UsageError; CairnlogError `precondition-failed` when it cannot listen */
-export async function listenForDeliveries(argv: readonly string[]): Promise<number> {
-  const { values } = readArguments(argv, LISTEN_OPTIONS);
+export async function listenForDeliveries(values: Values<typeof LISTEN_OPTIONS>): Promise<number> {
   const { host, json: asJson } = values;
   const secret = readWebhookSecret(values);
   const server = receiver(secret, (delivery) => console.log(asJson ? printableJson(delivery) : describe(delivery)));

@@ -3,21 +3,23 @@
  */
 import type { Subscribe, Webhook } from "../../client/index.js";
 import { type Action, runAction } from "../actions.js";
-import { CONNECTION_HELP, CONNECTION_OPTIONS, readNumber } from "../connection.js";
-import { chosen, none, only, required, type Subcommand } from "../usage.js";
+import { CONNECTION_OPTIONS, readNumber } from "../connection.js";
+import { text } from "../line/options.js";
+import { subcommandWithActions } from "../line/subcommand.js";
+import { none, only, required } from "../usage.js";
 import { LISTEN_OPTIONS, listenForDeliveries, readWebhookSecret } from "./webhook-listen.js";
 
 const OPTIONS = {
-  ...CONNECTION_OPTIONS,
-  url: { type: "string" },
-  events: { type: "string" },
-  "key-fingerprint": { type: "string" },
-  "document-hash": { type: "string" },
+  url: text("URL", "where deliveries go"),
+  events: text("NAMES", "these events only, separated by commas (docs/webhooks.md)"),
+  "key-fingerprint": text("FP", "events about this key only"),
+  "document-hash": text("HASH", "events about this document only"),
   secret: LISTEN_OPTIONS.secret,
   "secret-file": LISTEN_OPTIONS["secret-file"],
+  ...CONNECTION_OPTIONS,
 } as const;
 
-const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
+const ACTIONS = {
   add: (names, values) => {
     none(names);
     const { events, "key-fingerprint": key_fingerprint, "document-hash": document_hash } = values;
@@ -48,51 +50,59 @@ const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
       return { answer, text: `${answer.id} gets no more deliveries` };
     };
   },
-};
+} satisfies Record<string, Action<typeof OPTIONS>>;
 
 function line({ id, url, events, healthy, retry_count }: Webhook): string {
   const state = healthy ? "healthy" : `failing (${retry_count} in a row)`;
   return `${id} ${url} ${events.join(",") || "all events"} ${state}`;
 }
 
-const LISTEN = { listen: listenForDeliveries };
+export const webhook = subcommandWithActions({
+  about: `Subscriptions to events, and a receiver that checks deliveries.
 
-export const webhook: Subcommand = {
-  help: `cairnlog webhook add --url URL [--events NAMES] --server URL [--key KEY.pem] [options]
-cairnlog webhook list --server URL [--key KEY.pem] [options]
-cairnlog webhook remove ID --server URL [--key KEY.pem] [options]
-cairnlog webhook listen --port N (--secret SECRET | --secret-file FILE) [--host ADDRESS] [--json]
-
-add, list and remove are about the subscriptions of KEY or of the session (cairnlog login).
-
-listen checks the signature of every delivery it gets and prints it, until it is interrupted. A delivery that
-holds is answered with 204, any other with 401. Compare your own receiver with it.
-
-The service delivers to public addresses only, unless SERVICE_WEBHOOK_ALLOW_PRIVATE is on.
-
-Options:
-  --key KEY.pem            your private key; it stays here
-  --url URL                add: where deliveries go
-  --events NAMES           add: these events only, separated by commas (docs/webhooks.md)
-  --key-fingerprint FP     add: events about this key only
-  --document-hash HASH     add: events about this document only
-  --secret SECRET          the secret of the subscription; other users of this machine can see it
-  --secret-file FILE       a file that holds it
-  --port N                 listen: TCP port; 0 takes a free one
-  --host ADDRESS           listen: address to listen on (default: 127.0.0.1)
-${CONNECTION_HELP};
-                           listen: one line for each delivery, {valid, fault, id, timestamp, body}
-
-Exit codes: 0 done, or interrupted; 1 refused, or could not listen; 2 the command was not understood.
-
-Examples:
-  cairnlog webhook add --url https://example.org/hook --secret-file webhook.secret --key me.pem --server http://127.0.0.1:8080
-  cairnlog webhook listen --port 9000 --secret-file webhook.secret`,
+The service delivers to public addresses only, unless SERVICE_WEBHOOK_ALLOW_PRIVATE is on.`,
   options: { ...OPTIONS, ...LISTEN_OPTIONS },
-  actions: [...Object.keys(ACTIONS), ...Object.keys(LISTEN)],
-  run: ([word, ...argv]) => {
-    if (word === "listen") return listenForDeliveries(argv);
-    chosen({ ...ACTIONS, ...LISTEN }, word);
-    return runAction(ACTIONS, OPTIONS, [word!, ...argv]);
+  actions: {
+    add: {
+      form: "--url URL [--events NAMES] [--key KEY.pem]",
+      about: "Subscribes KEY, or the session (cairnlog login), to events.",
+      takes: [
+        "url",
+        "events",
+        "key-fingerprint",
+        "document-hash",
+        "secret",
+        "secret-file",
+        "key",
+        "passphrase-file",
+        "server",
+        "operator-key",
+        "state",
+      ],
+    },
+    list: {
+      form: "[--key KEY.pem]",
+      about: "Lists the subscriptions of KEY or of the session.",
+      takes: ["key", "passphrase-file", "server", "operator-key", "state"],
+    },
+    remove: {
+      form: "ID [--key KEY.pem]",
+      about: "Ends a subscription.",
+      takes: ["key", "passphrase-file", "server", "operator-key", "state"],
+    },
+    listen: {
+      form: "--port N (--secret SECRET | --secret-file FILE) [--host ADDRESS]",
+      about:
+        "Checks the signature of every delivery it gets and prints it, until it is interrupted. A delivery that holds is answered with 204, any other with 401. Compare your own receiver with it.",
+      takes: ["port", "host", "secret", "secret-file"],
+    },
   },
-};
+  notes: "Exit codes: 0 done, or interrupted; 1 refused, or could not listen; 2 the command was not understood.",
+  examples: `cairnlog webhook add --url https://example.org/hook --secret-file webhook.secret --key me.pem
+cairnlog webhook listen --port 9000 --secret-file webhook.secret`,
+  run: (operands, values, action) => {
+    if (action !== "listen") return runAction(ACTIONS[action], operands, values);
+    none(operands);
+    return listenForDeliveries(values);
+  },
+});

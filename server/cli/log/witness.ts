@@ -5,66 +5,54 @@ import { FAILED_EXIT_CODE } from "../../failure.js";
 import { createLogger } from "../../http/observing/logger.js";
 import type { RunningWitness, WitnessSettings } from "../../witness/server.js";
 import { startWitness } from "../../witness/server.js";
+import { flag, text, textOr, type Values } from "../line/options.js";
+import { subcommand } from "../line/subcommand.js";
 import { printableJson } from "../terminal/printable.js";
-import { none, readArguments, required, type Subcommand, UsageError } from "../usage.js";
+import { none, required, UsageError } from "../usage.js";
 
 /** Milliseconds in which those who wait are answered when a row could not be written. */
 const FAREWELL_MS = 500;
 const MAX_PORT = 65_535;
 
 const OPTIONS = {
-  data: { type: "string" },
-  logs: { type: "string" },
-  name: { type: "string" },
-  key: { type: "string" },
-  host: { type: "string", default: "127.0.0.1" },
-  port: { type: "string", default: "8081" },
-  prefix: { type: "string", default: "" },
-  "tls-cert": { type: "string" },
-  "tls-key": { type: "string" },
-  json: { type: "boolean", default: false },
+  data: text("DIR", "where the rows and the key are kept. Never replace it by an older copy"),
+  logs: text("FILE", "the logs whose checkpoints are cosigned"),
+  name: text("NAME", "name of the witness in its cosignatures: a host and path that you own. Never change it"),
+  key: text(
+    "FILE.pem",
+    "its Ed25519 key, which must sign nothing else (default: DIR/witness.pem, made if it does not exist)",
+  ),
+  host: textOr("ADDRESS", "127.0.0.1", "address to listen on"),
+  port: textOr("PORT", "8081", "TCP port; 0 takes a free one"),
+  prefix: textOr("PATH", "", "what stands before /add-checkpoint in its URL, such as /witness"),
+  "tls-cert": text("FILE", "its certificate and chain in PEM, for HTTPS"),
+  "tls-key": text("FILE", "the private key of the certificate"),
+  json: flag("say where it listens as one line of JSON"),
 } as const;
 
-export const witness: Subcommand = {
-  help: `cairnlog witness --data DIR --logs FILE --name NAME [options]
-
-Cosigns checkpoints of other logs over HTTP (c2sp.org/tlog-witness), each only if it is consistent with all that were cosigned
+export const witness = subcommand({
+  forms: ["--data DIR --logs FILE --name NAME"],
+  about: `Cosigns checkpoints of other logs over HTTP (c2sp.org/tlog-witness), each only if it is consistent with all that were cosigned
 before, and prints the address and the verifier key. The newest cosigned checkpoint of each log is on disk before the
 cosignature is given out. SIGHUP reads the file of logs again; SIGINT or SIGTERM ends it. docs/witness.md says more.
 
-The file of logs has a line "log VKEY" for each key of a log, or is a log list of the witness network (logs/v0).
-
-Options:
-  --data DIR       where the rows and the key are kept. Never replace it by an older copy
-  --logs FILE      the logs whose checkpoints are cosigned
-  --name NAME      name of the witness in its cosignatures: a host and path that you own. Never change it
-  --key FILE.pem   its Ed25519 key, which must sign nothing else (default: DIR/witness.pem, made if it does not exist)
-  --host ADDRESS   address to listen on (default: 127.0.0.1)
-  --port PORT      TCP port; 0 takes a free one (default: 8081)
-  --prefix PATH    what stands before /add-checkpoint in its URL, such as /witness (default: nothing)
-  --tls-cert FILE  its certificate and chain in PEM, for HTTPS
-  --tls-key FILE   the private key of the certificate
-  --json           say where it listens as one line of JSON
-
-Exit codes: 0 ended as told; 1 could not start; 2 the command was not understood; ${FAILED_EXIT_CODE} a row could not be written.
-
-Example:
-  cairnlog witness --data /var/lib/witness --logs logs.txt --name witness.example/w1`,
+The file of logs has a line "log VKEY" for each key of a log, or is a log list of the witness network (logs/v0).`,
   options: OPTIONS,
-  async run(argv) {
-    const { values, positionals } = readArguments(argv, OPTIONS, true);
+  notes: `Exit codes: 0 ended as told; 1 could not start; 2 the command was not understood; ${FAILED_EXIT_CODE} a row could not be written.`,
+  examples: "cairnlog witness --data /var/lib/witness --logs logs.txt --name witness.example/w1",
+  async run(positionals, values) {
     none(positionals);
     const running = await startWitness(settingsOf(values), createLogger("warn"));
     const { url, vkey, logs } = running;
     console.log(values.json ? printableJson({ url, vkey, logs }) : `listening on ${url}\nvkey ${vkey}\nlogs ${logs}`);
     return untilTold(running);
   },
-};
+});
 
-type Values = ReturnType<typeof readArguments<typeof OPTIONS>>["values"];
+type Given = Values<typeof OPTIONS>;
 
 /** @throws UsageError */
-function settingsOf(values: Values): WitnessSettings {
+function settingsOf(values: Given): WitnessSettings {
   const name = required(values.name, "--name");
   if (!isNoteName(name)) throw new UsageError("--name has no spaces, control characters and plus signs");
   const { prefix, "tls-cert": certificate, "tls-key": key } = values;

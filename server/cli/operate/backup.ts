@@ -1,38 +1,30 @@
 /** `cairnlog backup`: brings a backup of a data directory up to date, while the service runs. */
 import { backUp } from "../../../engine/log/history/backup.js";
+import { flag, text, textOr } from "../line/options.js";
+import { subcommand } from "../line/subcommand.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
-import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
+import { none, required, UsageError } from "../usage.js";
 import { existingLog, operatorKeyOf } from "./data-directory.js";
 
 const OPTIONS = {
-  data: { type: "string", default: process.env.SERVICE_DATA_DIR || "./data" },
-  to: { type: "string" },
-  "operator-key": { type: "string" },
-  json: { type: "boolean", default: false },
+  data: textOr("DIR", process.env.SERVICE_DATA_DIR || "./data", "the data directory"),
+  to: text("BACKUP", "where to; created when there is none"),
+  "operator-key": text("FILE.pem", "the key that signs the heads (default: operator.pem or operator.pub.pem in DIR)"),
+  json: flag("answer in JSON"),
 } as const;
 
-export const backup: Subcommand = {
-  help: `cairnlog backup --to BACKUP [--data DIR] [--operator-key FILE.pem] [--json]
-
-Puts into the directory BACKUP what has come since the last time: entries and tree heads in a new segment, and what is
+export const backup = subcommand({
+  forms: ["--to BACKUP [--data DIR] [--operator-key FILE.pem]"],
+  about: `Puts into the directory BACKUP what has come since the last time: entries and tree heads in a new segment, and what is
 private (accounts, password hashes, webhooks and their secrets, anchors) as it is now. Keep BACKUP as secret as the data.
-The operator's private key is not in it: back that up apart.
-
-Options:
-  --to BACKUP              where to; created when there is none
-  --data DIR               the data directory (default: SERVICE_DATA_DIR, or ./data)
-  --operator-key FILE.pem  the key that signs the heads (default: operator.pem or operator.pub.pem in DIR)
-  --json                   answer in JSON
-
-Exit codes: 0 done; 1 refused or failed, and the backup is as it was; 2 the command was not understood.
-
-Example:
-  cairnlog backup --data ./data --to /backups/cairn`,
+The operator's private key is not in it: back that up apart.`,
   options: OPTIONS,
-  async run(argv) {
-    const { values } = readArguments(argv, OPTIONS);
+  notes: "Exit codes: 0 done; 1 refused or failed, and the backup is as it was; 2 the command was not understood.",
+  examples: "cairnlog backup --data ./data --to /backups/cairn",
+  async run(operands, values) {
+    none(operands);
     const to = required(values.to, "--to");
     const path = existingLog(values.data);
     const key = operatorKeyOf(values.data, values["operator-key"]);
@@ -56,4 +48,4 @@ Example:
       bar?.end();
     }
   },
-};
+});

@@ -7,14 +7,19 @@ import { operatorKey } from "../../../engine/crypto/keys/operator-key.js";
 import { generatePrivateKey, privateKey, signSync } from "../../../engine/crypto/keys/private-key.js";
 import { verifySync } from "../../../engine/crypto/signatures.js";
 import { openLog } from "../../../engine/log/log.js";
+import { flag, text, textOr } from "../line/options.js";
+import { subcommand } from "../line/subcommand.js";
 import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
-import { none, readArguments, type Subcommand, UsageError } from "../usage.js";
+import { none, UsageError } from "../usage.js";
 
 const OPTIONS = {
-  seconds: { type: "string", default: "10" },
-  dir: { type: "string" },
-  json: { type: "boolean", default: false },
+  seconds: textOr("N", "10", "how long to measure in all, at least 1"),
+  dir: text(
+    "DIR",
+    "where the log is for that time; choose the disk you mean to use (default: the folder for temporary files)",
+  ),
+  json: flag("one line of JSON"),
 } as const;
 
 const IN_FLIGHT = [1, 64] as const;
@@ -40,23 +45,14 @@ interface Measured {
   }[];
 }
 
-export const bench: Subcommand = {
-  help: `cairnlog bench [--seconds N] [--dir DIR] [--json]
-
-Appends to a log of its own, in this process and without HTTP, and tells how many appends a second become durable, each
+export const bench = subcommand({
+  forms: ["[--seconds N] [--dir DIR]"],
+  about: `Appends to a log of its own, in this process and without HTTP, and tells how many appends a second become durable, each
 with its own signed tree head: one after the other, and 64 at a time. Beside it the two things that an append costs at the
-least: an Ed25519 signature and verification, and a put that LMDB has flushed to the disk.
-
-Options:
-  --seconds N   how long to measure in all, at least 1 (default: 10)
-  --dir DIR     where the log is for that time; choose the disk you mean to use (default: the folder for temporary files)
-  --json        one line of JSON
-
-Example:
-  cairnlog bench --dir /var/lib`,
+least: an Ed25519 signature and verification, and a put that LMDB has flushed to the disk.`,
   options: OPTIONS,
-  async run(argv) {
-    const { values, positionals } = readArguments(argv, OPTIONS, true);
+  examples: "cairnlog bench --dir /var/lib",
+  async run(positionals, values) {
     none(positionals);
     const seconds = /^\d{1,4}$/.test(values.seconds) ? Number(values.seconds) : 0;
     if (seconds < 1) throw new UsageError("--seconds must be a whole number from 1 to 9999");
@@ -76,7 +72,7 @@ Example:
     }
     return 0;
   },
-};
+});
 
 async function measure(folder: string, seconds: number): Promise<Measured> {
   const progress = startProgress("Measuring:", seconds, (amount) => `${amount.toFixed(0)} s`);

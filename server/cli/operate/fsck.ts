@@ -9,10 +9,12 @@ import { publishedCheckpoint } from "../../../engine/log/lens/publisher.js";
 import { readPublishedHead } from "../../../engine/log/published.js";
 import { takeWriterLock } from "../../../engine/store/lmdb/writerlock.js";
 import { publishedHeadPath, tlogCheckpointPath } from "../../settings.js";
+import { flag, text, textOr } from "../line/options.js";
+import { subcommand } from "../line/subcommand.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { type Progress, startProgress } from "../terminal/progress.js";
-import { readArguments, type Subcommand, UsageError } from "../usage.js";
+import { none, UsageError } from "../usage.js";
 import { existingLog, operatorKeyOf } from "./data-directory.js";
 import type { FsckMessage, FsckResult, FsckTask } from "./fsck-worker.js";
 
@@ -26,33 +28,24 @@ const STAGES = { deriving: "Deriving:", verifying: "Verifying:" };
 const AREAS = { entries: "entries and heads", derived: "derived from the entries", private: "private rows" };
 
 const OPTIONS = {
-  data: { type: "string", default: process.env.SERVICE_DATA_DIR || "./data" },
-  "operator-key": { type: "string" },
-  rebuild: { type: "boolean", default: false },
-  json: { type: "boolean", default: false },
+  data: textOr("DIR", process.env.SERVICE_DATA_DIR || "./data", "the data directory"),
+  "operator-key": text("FILE.pem", "the key that signs the heads (default: operator.pem or operator.pub.pem in DIR)"),
+  rebuild: flag(
+    "restore tiles, postings and derived tables from the entries; never touches an entry, a head or a private row. Interrupted, it is to be run again: the service does not start before",
+  ),
+  json: flag("answer in JSON"),
 } as const;
 
-export const fsck: Subcommand = {
-  help: `cairnlog fsck [--data DIR] [--operator-key FILE.pem] [--rebuild] [--json]
-
-Checks all that is in a data directory whose service is stopped: every page of its files, every entry, link and hash, both
+export const fsck = subcommand({
+  forms: ["[--data DIR] [--operator-key FILE.pem] [--rebuild]"],
+  about: `Checks all that is in a data directory whose service is stopped: every page of its files, every entry, link and hash, both
 trees, the RFC 6962 tree and its checkpoint, every tile, every tree head, postings and tables, each against what the entries
-make. Names what differs. If a file is damaged, it reads what can be read.
-
-Options:
-  --data DIR               the data directory (default: SERVICE_DATA_DIR, or ./data)
-  --operator-key FILE.pem  the key that signs the heads (default: operator.pem or operator.pub.pem in DIR)
-  --rebuild                restore tiles, postings and derived tables from the entries; never touches an entry, a head or
-                           a private row. Interrupted, it is to be run again: the service does not start before
-  --json                   answer in JSON
-
-Exit codes: 0 nothing differs (any more); 1 something does; 2 the command was not understood.
-
-Example:
-  cairnlog fsck --data ./data`,
+make. Names what differs. If a file is damaged, it reads what can be read.`,
   options: OPTIONS,
-  async run(argv) {
-    const { values } = readArguments(argv, OPTIONS);
+  notes: "Exit codes: 0 nothing differs (any more); 1 something does; 2 the command was not understood.",
+  examples: "cairnlog fsck --data ./data",
+  async run(operands, values) {
+    none(operands);
     const path = existingLog(values.data);
     const key = operatorKeyOf(values.data, values["operator-key"]);
     if (!key) throw new UsageError("--operator-key is missing, and there is none in the data directory");
@@ -65,7 +58,7 @@ Example:
     else console.log(after ? `${describe(before)}\nRebuilt.\n${describe(after)}` : describe(before));
     return report.ok ? 0 : 1;
   },
-};
+});
 
 /** Looks at the files, and has the rest done by a process of its own (fsck-worker.ts). */
 async function check(task: Omit<FsckTask, "files">, signal: AbortSignal): Promise<FsckResult> {

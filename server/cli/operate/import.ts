@@ -6,9 +6,11 @@ import { projection } from "../../../engine/registry/projection.js";
 import { makePrivateFolder, PRIVATE_FILE } from "../../../engine/store/private.js";
 import { openOperator } from "../../operator.js";
 import { operatorPublicKeyPath } from "../../settings.js";
+import { flag, text } from "../line/options.js";
+import { subcommand } from "../line/subcommand.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { formatBytes, startProgress } from "../terminal/progress.js";
-import { readArguments, type Subcommand, UsageError } from "../usage.js";
+import { UsageError } from "../usage.js";
 import { settingsOf } from "./environment.js";
 
 /** Bytes of the file read at a time. */
@@ -16,30 +18,27 @@ const PIECE_BYTES = 2 ** 20;
 /** Warnings that are printed; `--json` gives more. */
 const SHOWN_WARNINGS = 20;
 
-const OPTIONS = { data: { type: "string" }, json: { type: "boolean", default: false } } as const;
+const OPTIONS = {
+  data: text(
+    "DIR",
+    "data directory (default: SERVICE_DATA_DIR, else ./data); the operator key is behind SERVICE_SIGNER, in SERVICE_OPERATOR_KEY, or in operator.pem there, which is created when there is none",
+  ),
+  json: flag("print the report as one line of JSON"),
+} as const;
 
-export const importLog: Subcommand = {
-  help: `cairnlog import FILE [--data DIR] [--json]
-
-Takes over entries, oldest first and one a line, as GET /api/v1/log serves them and cairnlog export writes them. FILE
+export const importLog = subcommand({
+  forms: ["FILE [--data DIR]"],
+  about: `Takes over entries, oldest first and one a line, as GET /api/v1/log serves them and cairnlog export writes them. FILE
 may be - for standard input. The log must be empty or not there yet, and the service must not be running.
 
 Every entry is checked: its hash (chain version 1 or 2) and its digests, its link to the entry before, ids that ascend,
 the order of version 2 timestamps. The first line that is wrong is named, and nothing is imported then. Ids, timestamps,
-hashes, chain versions and anchoring proofs stay as they are; the operator key signs one head, that of all of them.
-
-Options:
-  --data DIR   data directory (default: SERVICE_DATA_DIR, else ./data); the operator key is behind SERVICE_SIGNER, in
-               SERVICE_OPERATOR_KEY, or in operator.pem there, which is created when there is none
-  --json       print the report as one line of JSON
-
-Exit codes: 0 imported; 1 refused, the log is empty as before; 2 the command or a setting was not understood.
-
-Example:
-  cairnlog import history.ndjson --data /var/lib/cairnlog`,
+hashes, chain versions and anchoring proofs stay as they are; the operator key signs one head, that of all of them.`,
   options: OPTIONS,
-  async run(argv) {
-    const { values, positionals } = readArguments(argv, OPTIONS, true);
+  notes:
+    "Exit codes: 0 imported; 1 refused, the log is empty as before; 2 the command or a setting was not understood.",
+  examples: "cairnlog import history.ndjson --data /var/lib/cairnlog",
+  async run(positionals, values) {
     const [file, more] = positionals;
     if (file === undefined) throw new UsageError("name the FILE to import, or - for standard input");
     if (more !== undefined) throw new UsageError(`${more} is one argument too many`);
@@ -68,7 +67,7 @@ Example:
     } else console.log(described(report, settings.dataDir));
     return 0;
   },
-};
+});
 
 function described(
   { entry_count, last_id, last_hash, warnings, warning_count }: ImportReport,

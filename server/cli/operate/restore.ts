@@ -8,48 +8,43 @@ import { projection } from "../../../engine/registry/projection.js";
 import { makePrivateFolder, PRIVATE_FILE } from "../../../engine/store/private.js";
 import { OperatorKeys, parsePublicKey } from "../../../engine/verify/index.js";
 import { operatorPublicKeyPath, publishedHeadPath } from "../../settings.js";
+import { flag, text, texts } from "../line/options.js";
+import { subcommand } from "../line/subcommand.js";
 import { interruptible } from "../terminal/interrupt.js";
 import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
-import { readArguments, required, type Subcommand, UsageError } from "../usage.js";
+import { required, UsageError } from "../usage.js";
 import { existingLog, logFolder, operatorKeyOf } from "./data-directory.js";
 import { readPublished } from "./published.js";
 
 const OPTIONS = {
-  to: { type: "string" },
-  published: { type: "string", multiple: true, default: [] as string[] },
-  mirror: { type: "string" },
-  "may-fork": { type: "boolean", default: false },
-  "operator-key": { type: "string" },
-  json: { type: "boolean", default: false },
+  to: text("DIR", "the data directory; it must hold no log"),
+  published: texts(
+    "FILE|URL",
+    "a tree head or checkpoint that anybody has seen, in a file, or the address of a mirror of the service; may be repeated. DIR/published.json counts, too, where there is one",
+  ),
+  mirror: text(
+    "DIR",
+    "a data directory with a longer copy of the log (cairnlog monitor keeps one in mirror/): what the backup lacks is taken from it",
+  ),
+  "may-fork": flag("go on although nothing is known to be published, or although more was"),
+  "operator-key": text(
+    "FILE.pem",
+    "a key that signed the heads (default: operator.pem or operator.pub.pem in DIR, or else the key that BACKUP names)",
+  ),
+  json: flag("answer in JSON"),
 } as const;
 
-export const restore: Subcommand = {
-  help: `cairnlog restore BACKUP --to DIR [options]
-
-Checks every hash, link, root and signature in BACKUP and makes the log of the data directory DIR of it: all of it, or
+export const restore = subcommand({
+  forms: ["BACKUP --to DIR"],
+  about: `Checks every hash, link, root and signature in BACKUP and makes the log of the data directory DIR of it: all of it, or
 nothing. To go on with it, put the operator's private key beside it; no backup holds that. A log that ends before what was
 published must not go on, because it would sign other entries at sizes that have signed heads already. So say what was
-published.
-
-Options:
-  --published FILE|URL     a tree head or checkpoint that anybody has seen, in a file, or the address of a mirror of the
-                           service; may be repeated. DIR/published.json counts, too, where there is one
-  --mirror DIR             a data directory with a longer copy of the log (cairnlog monitor keeps one in mirror/): what
-                           the backup lacks is taken from it
-  --may-fork               go on although nothing is known to be published, or although more was
-  --to DIR                 the data directory; it must hold no log
-  --operator-key FILE.pem  a key that signed the heads (default: operator.pem or operator.pub.pem in DIR, or else the key
-                           that BACKUP names)
-  --json                   answer in JSON
-
-Exit codes: 0 restored; 1 refused or failed, and nothing was written; 2 the command was not understood.
-
-Example:
-  cairnlog restore /backups/cairn --to ./data --published https://mirror.example.org`,
+published.`,
   options: OPTIONS,
-  async run(argv) {
-    const { values, positionals } = readArguments(argv, OPTIONS, true);
+  notes: "Exit codes: 0 restored; 1 refused or failed, and nothing was written; 2 the command was not understood.",
+  examples: "cairnlog restore /backups/cairn --to ./data --published https://mirror.example.org",
+  async run(positionals, values) {
     const [from, ...others] = positionals;
     if (from === undefined || others.length) throw new UsageError("name one BACKUP");
     const to = required(values.to, "--to");
@@ -96,4 +91,4 @@ Example:
       await pool.close();
     }
   },
-};
+});

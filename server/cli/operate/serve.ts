@@ -4,10 +4,12 @@ import type { CairnlogError } from "../../../engine/error.js";
 import { FAILED_EXIT_CODE } from "../../failure.js";
 import { describeSettings, type RunningServer, type ServerOptions, startServer } from "../../index.js";
 import { type Settings, strangeNames } from "../../settings.js";
+import { flag, text } from "../line/options.js";
+import { subcommand } from "../line/subcommand.js";
 import { stopSignal } from "../terminal/interrupt.js";
 import { logLines } from "../terminal/log-lines.js";
 import { printableJson } from "../terminal/printable.js";
-import { readArguments, type Subcommand, UsageError } from "../usage.js";
+import { none, UsageError } from "../usage.js";
 import { settingsOf } from "./environment.js";
 
 /** Milliseconds in which those who wait are answered when the log has failed. */
@@ -22,39 +24,32 @@ const NOT_RENEWED = "SIGHUP: the new certificate cannot be used, and the old one
 const settingLines = describeSettings().map(({ name, fallback, about }) => `  ${name} (${fallback})\n      ${about}`);
 
 const OPTIONS = {
-  data: { type: "string" },
-  "read-only": { type: "boolean", default: false },
-  follow: { type: "boolean", default: false },
-  json: { type: "boolean", default: false },
+  data: text("DIR", "the data directory, instead of SERVICE_DATA_DIR"),
+  "read-only": flag(
+    "serve the mirror that cairnlog monitor keeps there (DIR/mirror of its --state), also while it goes on; without a private key, and refusing every write. The same as SERVICE_READ_ONLY=on",
+  ),
+  follow: flag(
+    "as a node of a replicated log (SERVICE_REPLICATION) that never writes it, whatever happens to the others",
+  ),
+  json: flag("say where it listens as one line of JSON"),
 } as const;
 
-export const serve: Subcommand = {
-  help: `cairnlog serve [--data DIR] [--read-only | --follow] [--json]
-
-Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;
+export const serve = subcommand({
+  forms: ["[--data DIR] [--read-only | --follow]"],
+  about: `Runs the service and prints where it listens, the fingerprint of the operator key and the data directory;
 with --json as one line of JSON. SIGINT or SIGTERM ends it after everything accepted is answered, within
 ${STOP_SECONDS} seconds; a second one ends it at once. SIGHUP has it read the files of the certificate and its key again,
 unless it runs on a terminal, which sends this signal when it is closed: then the service ends.
-Its log goes to stderr: as JSON, but on a terminal as lines for people, and only warnings unless LOG_LEVEL is set.
-
-Options:
-  --data DIR   the data directory, instead of SERVICE_DATA_DIR
-  --read-only  serve the mirror that cairnlog monitor keeps there (DIR/mirror of its --state), also while it goes on;
-               without a private key, and refusing every write. The same as SERVICE_READ_ONLY=on
-  --follow     as a node of a replicated log (SERVICE_REPLICATION) that never writes it, whatever happens to the others
-  --json       say where it listens as one line of JSON
-
-It is set up by environment variables; defaults in parentheses:
+Its log goes to stderr: as JSON, but on a terminal as lines for people, and only warnings unless LOG_LEVEL is set.`,
+  options: OPTIONS,
+  notes: `It is set up by environment variables; defaults in parentheses:
 ${settingLines.join("\n")}
 
 Exit codes: 0 ended as told; 1 could not start, or could not end in time; 2 the command or a setting was not understood;
-74 a write to the log failed, so the service ended: see failure.json in the data directory, and start it again.
-
-Example:
-  PORT=8080 SERVICE_DATA_DIR=/var/lib/cairnlog cairnlog serve`,
-  options: OPTIONS,
-  async run(argv) {
-    const { values } = readArguments(argv, OPTIONS);
+74 a write to the log failed, so the service ended: see failure.json in the data directory, and start it again.`,
+  examples: "PORT=8080 SERVICE_DATA_DIR=/var/lib/cairnlog cairnlog serve",
+  async run(operands, values) {
+    none(operands);
     for (const name of strangeNames(process.env))
       console.error(`cairnlog: ${name} is not a setting, and has no effect`);
     const settings = settingsOf({
@@ -84,7 +79,7 @@ Example:
     }
     return 0;
   },
-};
+});
 
 /** On a terminal: warnings as lines for people, unless more is asked for. */
 function startWatched(settings: Settings, options: ServerOptions): Promise<RunningServer> {

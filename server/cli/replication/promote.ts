@@ -2,34 +2,26 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CairnlogError } from "../../../engine/error.js";
 import { PostgresJournal } from "../../../engine/journal/postgres/journal.js";
+import { flag } from "../line/options.js";
+import { subcommand } from "../line/subcommand.js";
 import { settingsOf } from "../operate/environment.js";
 import { printableJson } from "../terminal/printable.js";
-import { none, readArguments, type Subcommand, UsageError } from "../usage.js";
+import { none, UsageError } from "../usage.js";
 
-const OPTIONS = {
-  json: { type: "boolean", default: false },
-} as const;
+const OPTIONS = { json: flag("answer in JSON") } as const;
 const PATIENCE_MS = 30_000;
 
-export const promote: Subcommand = {
-  help: `cairnlog promote [--json]
-
-Asks the node that leads a replicated log to give the lead to the node whose address SERVICE_NODE_URL is, which must be running.
+export const promote = subcommand({
+  forms: [""],
+  about: `Asks the node that leads a replicated log to give the lead to the node whose address SERVICE_NODE_URL is, which must be running.
 The leader answers what it has accepted first; no entry is lost, and writers are refused for about a second. A leader that
-is dead needs no promotion: another node takes the lead by itself.
-
-Options:
-  --json  answer in JSON
-
-Exit codes: 0 the node leads; 1 it did not take the lead in ${PATIENCE_MS / 1000} seconds, or PostgreSQL does not answer; 2 the command or a
-setting was not understood.
-
-Example:
-  SERVICE_NODE_URL=https://b.log.example cairnlog promote`,
+is dead needs no promotion: another node takes the lead by itself.`,
   options: OPTIONS,
-  async run(argv) {
-    const { values, positionals } = readArguments(argv, OPTIONS, true);
-    none(positionals);
+  notes: `Exit codes: 0 the node leads; 1 it did not take the lead in ${PATIENCE_MS / 1000} seconds, or PostgreSQL does not answer; 2 the command or a
+setting was not understood.`,
+  examples: "SERVICE_NODE_URL=https://b.log.example cairnlog promote",
+  async run(operands, values) {
+    none(operands);
     const { replication: url, replicationVerify: verification, nodeUrl } = settingsOf();
     if (url === null) throw new UsageError("SERVICE_REPLICATION is not set");
     if (nodeUrl === null) throw new UsageError("SERVICE_NODE_URL is not set: it says which node is to lead");
@@ -50,7 +42,7 @@ Example:
       journal.close();
     }
   },
-};
+});
 
 function said(json: boolean, leader: string, epoch: number): number {
   console.log(json ? printableJson({ leader, epoch }) : `${leader} leads`);

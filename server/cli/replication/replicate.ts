@@ -13,65 +13,56 @@ import { openOperator } from "../../operator.js";
 import { bindingSettings } from "../../replication/settings.js";
 import type { Settings } from "../../settings.js";
 import { openTlogKey, tlogOrigin, verifierKeyOf } from "../../witnessing/tlog.js";
+import { flag, text, type Values } from "../line/options.js";
+import { subcommandWithActions } from "../line/subcommand.js";
 import { logFolder } from "../operate/data-directory.js";
 import { settingsOf } from "../operate/environment.js";
 import { printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
-import { chosen, none, readArguments, type Subcommand, UsageError } from "../usage.js";
+import { none, UsageError } from "../usage.js";
 
 const OPTIONS = {
-  data: { type: "string" },
-  json: { type: "boolean", default: false },
+  data: text("DIR", "the data directory, instead of SERVICE_DATA_DIR"),
+  json: flag("answer in JSON"),
 } as const;
 
-type Values = ReturnType<typeof readArguments<typeof OPTIONS>>["values"];
+type Given = Values<typeof OPTIONS>;
 type Replicated = Settings & { readonly replication: string };
 
-const ACTIONS: Readonly<Record<string, (settings: Replicated, values: Values) => Promise<number>>> = {
-  init,
-  status,
-  check,
-};
+const ACTIONS = { init, status, check };
 
-export const replicate: Subcommand = {
-  help: `cairnlog replicate init [--data DIR] [--json]
-cairnlog replicate status [--json]
-cairnlog replicate check [--data DIR] [--json]
-
-init makes the journal of a log in the PostgreSQL servers that SERVICE_REPLICATION names, with the settings of the service. If
+export const replicate = subcommandWithActions({
+  about: "A log that several machines keep, through the PostgreSQL servers that SERVICE_REPLICATION names.",
+  options: OPTIONS,
+  actions: {
+    init: {
+      form: "[--data DIR]",
+      about: `Makes the journal of a log in the PostgreSQL servers, with the settings of the service. If
 the data directory has a log, the journal begins with all of it, and the service must not be running; otherwise the log
 is empty. Give it a connection string of a user who may create a schema. Other nodes then start with the same operator key
-(SERVICE_OPERATOR_KEY, or a signer) and an empty data directory each.
-
-status says which node leads, which server is the primary, and how far the journal goes.
-
-check reads every record on every server that answers, checks that each follows the one before, and compares the servers, and
-the log in the data directory, if there is one.
-
-Options:
-  --data DIR  the data directory, instead of SERVICE_DATA_DIR
-  --json      answer in JSON
-
-Exit codes: 0 done, or sound; 1 refused, failed, or not sound; 2 the command or a setting was not understood.
-
-Example:
-  SERVICE_REPLICATION=postgres://cairnlog@10.0.0.1,10.0.0.2,10.0.0.3/cairnlog cairnlog replicate init`,
-  options: OPTIONS,
-  actions: Object.keys(ACTIONS),
-  async run(argv) {
-    const { values, positionals } = readArguments(argv, OPTIONS, true);
-    const [word, ...rest] = positionals;
-    const action = chosen(ACTIONS, word);
-    none(rest);
+(SERVICE_OPERATOR_KEY, or a signer) and an empty data directory each.`,
+    },
+    status: { form: "", about: "Says which node leads, which server is the primary, and how far the journal goes." },
+    check: {
+      form: "[--data DIR]",
+      about: `Reads every record on every server that answers, checks that each follows the one before, and compares the servers, and
+the log in the data directory, if there is one.`,
+    },
+  },
+  notes:
+    "Exit codes: 0 done, or sound; 1 refused, failed, or not sound; 2 the command or a setting was not understood.",
+  examples: "SERVICE_REPLICATION=postgres://cairnlog@10.0.0.1,10.0.0.2,10.0.0.3/cairnlog cairnlog replicate init",
+  async run(operands, values, action) {
+    none(operands);
     const data = values.data === undefined ? {} : { SERVICE_DATA_DIR: values.data };
     const settings = settingsOf({ ...process.env, ...data });
     const { replication } = settings;
     if (replication === null) throw new UsageError("SERVICE_REPLICATION is not set");
-    return action({ ...settings, replication }, values);
+    return ACTIONS[action]({ ...settings, replication }, values);
   },
-};
+});
 
-async function init(settings: Replicated, { json }: Values): Promise<number> {
+async function init(settings: Replicated, { json }: Given): Promise<number> {
   const { dataDir, replication, replicationVerify } = settings;
   makeFolders(dataDir, 0o700);
   const notes = { warn: (_: object, sentence: string) => console.error(`cairnlog: ${sentence}`) };
@@ -101,7 +92,7 @@ async function init(settings: Replicated, { json }: Values): Promise<number> {
   }
 }
 
-async function status({ replication, replicationVerify, nodeUrl }: Replicated, { json }: Values): Promise<number> {
+async function status({ replication, replicationVerify, nodeUrl }: Replicated, { json }: Given): Promise<number> {
   const journal = await PostgresJournal.open({ url: replication, verification: replicationVerify, nodeUrl });
   try {
     const servers = await journal.identify();
@@ -123,7 +114,7 @@ async function status({ replication, replicationVerify, nodeUrl }: Replicated, {
   }
 }
 
-async function check({ replication, dataDir }: Replicated, { json }: Values): Promise<number> {
+async function check({ replication, dataDir }: Replicated, { json }: Given): Promise<number> {
   const path = logFolder(dataDir);
   const store = isPresent(`${path}/data.mdb`) ? openStore({ path, readOnly: true }) : null;
   const position = store?.position() ?? null;

@@ -13,73 +13,63 @@ import {
   signedWords,
 } from "../../../engine/verify/index.js";
 import type { AttestationReceipt, AttestOptions, Client, Subject } from "../../client/index.js";
-import { CONNECTION_HELP, CONNECTION_OPTIONS, report, withClient } from "../connection.js";
+import { CONNECTION_OPTIONS, report, requireKey, withClient } from "../connection.js";
 import { namedFiles } from "../files.js";
 import { readPublicKey } from "../identity/public-key.js";
 import { readSecret } from "../identity/secrets.js";
+import { flag, text, type Values } from "../line/options.js";
+import { subcommand } from "../line/subcommand.js";
 import { readObject } from "../objects.js";
 import { printable, printableJson } from "../terminal/printable.js";
 import { startProgress } from "../terminal/progress.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
-import { readArguments, required, type Subcommand, UsageError, type Values } from "../usage.js";
+import { required, UsageError } from "../usage.js";
 import { hashFile } from "./file-hash.js";
 
 /** Files that the command writes. It does not attest them when it finds them in a directory. */
 const OWN_FILE = /\.attestation\.json(\.new)?$/;
 
 const OPTIONS = {
+  type: text("TYPE", "authorship (default), editorial_review, peer_review, publication, or an https: predicate"),
+  title: text(
+    "TITLE",
+    "title of the document (default: the file's name; of an envelope, the name of its first subject)",
+  ),
+  pseudonym: text("NAME", "your display name, if the log does not know the key yet"),
+  intent: text("TEXT", "a statement of intent, for everybody to read"),
+  "password-file": text("FILE", "a file that holds the key's password, where it has one; - reads standard input"),
+  manifest: flag(
+    "each file is a manifest (JSON) to be signed, with the attestations that are in it; type and statement are signed, too, unless the signatures of such attestations cover the document",
+  ),
+  dsse: flag(
+    "the FILE is a DSSE envelope with an in-toto statement: its payload is attested, under the statement's predicate as type, after the envelope's own signature was verified",
+  ),
+  "envelope-key": text("FILE.pem", "with --dsse: the public key that must have signed the envelope; it is recorded"),
   ...CONNECTION_OPTIONS,
-  type: { type: "string" },
-  title: { type: "string" },
-  pseudonym: { type: "string" },
-  intent: { type: "string" },
-  "password-file": { type: "string" },
-  manifest: { type: "boolean", default: false },
-  dsse: { type: "boolean", default: false },
-  "envelope-key": { type: "string" },
 } as const;
 
-export const attest: Subcommand = {
-  help: `cairnlog attest PATH... --key KEY.pem --server URL [options]
-
-Hashes each file, signs a manifest of it with KEY, submits manifest and signature, checks the receipt, and writes
+export const attest = subcommand({
+  forms: ["PATH... --key KEY.pem"],
+  about: `Hashes each file, signs a manifest of it with KEY, submits manifest and signature, checks the receipt, and writes
 FILE.attestation.json beside the file. The file itself is not sent.
 
 A PATH is a file, or a directory: then each regular file in it and in the directories below is attested, in the order of
 their paths, without symbolic links and *.attestation.json. Several files are submitted together, up to 1000 at once. One that
 cannot be read, or that the service refuses, is reported, and the others are attested. Files that were attested before get
-their first receipt again, so the command can be repeated. A limit of the service that ends within a minute is waited for.
-
-Options:
-  --key KEY.pem            your private key; it stays here
-  --type TYPE              authorship (default), editorial_review, peer_review, publication, or an https: predicate
-  --manifest               each file is a manifest (JSON) to be signed, with the attestations that are in it; type and
-                           statement are signed, too, unless the signatures of such attestations cover the document
-  --dsse                   the FILE is a DSSE envelope with an in-toto statement: its payload is attested, under the
-                           statement's predicate as type, after the envelope's own signature was verified
-  --envelope-key FILE.pem  with --dsse: the public key that must have signed the envelope; it is recorded
-  --title TITLE            title of the document (default: the file's name; of an envelope, the name of its first subject)
-  --pseudonym NAME         your display name, if the log does not know the key yet
-  --intent TEXT            a statement of intent, for everybody to read
-  --password-file FILE     a file that holds the key's password, where it has one; - reads standard input
-${CONNECTION_HELP}; one line for each file
-
-Exit codes: 0 every file is attested; 1 one is not; 2 the command was not understood.
-
-Examples:
-  cairnlog attest report.pdf --key me.pem --server http://127.0.0.1:8080
-  cairnlog attest papers/ --key me.pem --server http://127.0.0.1:8080
-  cairnlog attest build.intoto.json --dsse --envelope-key builder.pub.pem --key me.pem --server http://127.0.0.1:8080`,
+their first receipt again, so the command can be repeated. A limit of the service that ends within a minute is waited for.`,
   options: OPTIONS,
-  async run(argv) {
-    const { values, positionals: paths } = readArguments(argv, OPTIONS, true);
+  notes: "Exit codes: 0 every file is attested; 1 one is not; 2 the command was not understood.",
+  examples: `cairnlog attest report.pdf --key me.pem
+cairnlog attest papers/ --key me.pem
+cairnlog attest build.intoto.json --dsse --envelope-key builder.pub.pem --key me.pem`,
+  async run(paths, values) {
     if (values.manifest && values.title !== undefined) throw new UsageError("a manifest has its own title");
     if (!paths.length) throw new UsageError("name at least one FILE");
     const { files, failures, hasDirectory } = namedFiles(paths, (name) => !OWN_FILE.test(name));
     const isAlone = files.length === 1 && !hasDirectory;
     if (values.title !== undefined && !isAlone) throw new UsageError("--title goes with one FILE");
     const envelope = await readEnvelope(values, isAlone ? files[0] : undefined);
-    required(values.key, "--key");
+    requireKey(values);
     const { title, type = envelope?.type, pseudonym, intent, "password-file": passwordFile } = values;
     const password = passwordFile === undefined ? undefined : readSecret(passwordFile);
     const options = { type, pseudonym, intent, password };
@@ -103,7 +93,7 @@ Examples:
       return many.attest(client, options);
     });
   },
-};
+});
 
 /**
  * With `--dsse`, what is attested of the envelope in the one FILE.

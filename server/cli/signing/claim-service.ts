@@ -6,7 +6,7 @@ import type { CONNECTION_OPTIONS } from "../connection.js";
 import { readObject } from "../objects.js";
 import { only } from "../usage.js";
 
-export const SERVICE_ACTIONS: Readonly<Record<string, Action<typeof CONNECTION_OPTIONS>>> = {
+export const SERVICE_ACTIONS = {
   post: (names) => {
     // The service checks its members, and says which of them are wrong.
     const payload = payloadOf(readObject(only(names, "CLAIM.json"))) as unknown as SealedClaim;
@@ -22,7 +22,7 @@ export const SERVICE_ACTIONS: Readonly<Record<string, Action<typeof CONNECTION_O
         [id, timestamp, JSON.stringify(payload)].join(" "),
       );
   },
-};
+} satisfies Record<string, Action<typeof CONNECTION_OPTIONS>>;
 
 /** The payload of a claim. `value` is the payload, or an answer of the service with the member `payload`. */
 export function payloadOf(value: JsonObject): JsonObject {

@@ -16,90 +16,99 @@ import {
 } from "../../../engine/verify/claims/claims.js";
 import type { JsonObject } from "../../../engine/verify/json/shape.js";
 import { runAction } from "../actions.js";
-import { CONNECTION_HELP, CONNECTION_OPTIONS } from "../connection.js";
+import { CONNECTION_OPTIONS } from "../connection.js";
 import { readPublicKey } from "../identity/public-key.js";
 import { readKey } from "../identity/secrets.js";
+import { flag, text, textOr, type Values } from "../line/options.js";
+import { subcommandWithActions } from "../line/subcommand.js";
 import { readObject } from "../objects.js";
 import { printableJson, steerless } from "../terminal/printable.js";
-import { chosen, readArguments, required, type Subcommand, UsageError } from "../usage.js";
+import { none, required, UsageError } from "../usage.js";
 import { payloadOf, SERVICE_ACTIONS } from "./claim-service.js";
 
 const STDIN = "-";
 
-const TEXT = { type: "string" } as const;
-const FLAG = { type: "boolean", default: false } as const;
-const PLAINTEXT = { in: { type: "string", default: STDIN }, bytes: FLAG } as const;
+const PLAINTEXT = {
+  in: textOr("FILE", STDIN, "the plaintext"),
+  bytes: flag('the plaintext is a file of any bytes, held as {"data": base64}'),
+} as const;
+const KEY_OUT = text(
+  "FILE",
+  "write the claim's commitment key to a new file that you alone can read; without it the recipient alone can ever show what the claim says",
+);
+const OUT = text("FILE", "write the result there instead of to standard output");
+const RECIPIENT = {
+  key: text("FILE", "the recipient's private key (PEM, P-256); post: that of whoever posts"),
+  "passphrase-file": CONNECTION_OPTIONS["passphrase-file"],
+} as const;
+const JSON_FLAG = CONNECTION_OPTIONS.json;
 
 const ENCRYPT = {
   ...PLAINTEXT,
-  to: TEXT,
-  "lookup-key": TEXT,
-  "lookup-secret": TEXT,
-  "lookup-context": { type: "string", default: "" },
-  "name-recipient": FLAG,
-  "key-out": TEXT,
-  out: TEXT,
-  json: FLAG,
+  to: text("FILE", "the recipient's public key (PEM, P-256)"),
+  "lookup-key": text("HEX", "file the claim under this key: 32 to 128 lower-case hexadecimal characters"),
+  "lookup-secret": text("FILE", "derive the lookup key from the bytes of FILE, which you share with whom you want"),
+  "lookup-context": textOr("TEXT", "", "tells the lookup keys of one secret apart"),
+  "name-recipient": flag("let everybody see whose key opens the claim"),
+  "key-out": KEY_OUT,
+  out: OUT,
+  json: JSON_FLAG,
 } as const;
-const DECRYPT = { key: TEXT, "passphrase-file": TEXT, bytes: FLAG, "key-out": TEXT, out: TEXT, json: FLAG } as const;
-const CHECK = { ...PLAINTEXT, "commitment-key": TEXT, key: TEXT, "passphrase-file": TEXT, json: FLAG } as const;
+const DECRYPT = { ...RECIPIENT, bytes: PLAINTEXT.bytes, "key-out": KEY_OUT, out: OUT, json: JSON_FLAG } as const;
+const CHECK = {
+  ...PLAINTEXT,
+  "commitment-key": text("FILE", "a commitment key that --key-out wrote"),
+  ...RECIPIENT,
+  json: JSON_FLAG,
+} as const;
 
-const ACTIONS: Readonly<Record<string, (argv: readonly string[]) => number | Promise<number>>> = {
-  encrypt,
-  decrypt,
-  check,
-};
+const ACTIONS = { encrypt, decrypt, check };
 
-export const claim: Subcommand = {
-  help: `cairnlog claim encrypt --to RECIPIENT.pub.pem (--lookup-secret FILE | --lookup-key HEX) [options]
-cairnlog claim decrypt CLAIM.json --key RECIPIENT.pem [options]
-cairnlog claim check CLAIM.json [--in PLAINTEXT.json] [--commitment-key FILE | --key RECIPIENT.pem] [options]
-cairnlog claim post CLAIM.json --server URL [--key KEY.pem] [options]
-cairnlog claim list LOOKUP_KEY --server URL [options]
-
-encrypt  reads a JSON object, encrypts it to a P-256 key and prints the payload to post.
-decrypt  prints the JSON object that a claim holds, after checking that the claim commits to it.
-check    says whether a claim commits to a JSON object; a claim older than keyed commitments needs no key.
-
-post     puts an encrypted claim on the log, and checks the receipt; the key or session (cairnlog login) that posts it
-         is one held in hardware.
-list     prints the claims that were filed under a lookup key.
-
-CLAIM.json is a payload, or a log entry that holds one. The first three send nothing anywhere.
-A file named - is standard input.
-
-Options:
-  --in FILE                the plaintext (default: -)
-  --bytes                  the plaintext is a file of any bytes, held as {"data": base64}
-  --to FILE                the recipient's public key (PEM, P-256)
-  --lookup-key HEX         file the claim under this key: 32 to 128 lower-case hexadecimal characters
-  --lookup-secret FILE     derive the lookup key from the bytes of FILE, which you share with whom you want
-  --lookup-context TEXT    tells the lookup keys of one secret apart (default: empty)
-  --name-recipient         let everybody see whose key opens the claim
-  --key FILE               the recipient's private key (PEM, P-256); post: that of whoever posts
-  --key-out FILE           write the claim's commitment key to a new file that you alone can read;
-                           without it the recipient alone can ever show what the claim says
-  --commitment-key FILE    a commitment key that --key-out wrote
-  --out FILE               write the result there instead of to standard output
-${CONNECTION_HELP}
-
-Exit codes: 0 done, or the claim commits to the plaintext; 1 failed, or it does not; 2 the command was not understood.
-
-Examples:
-  cairnlog claim encrypt --to bob.pub.pem --lookup-secret shared.bin --in salary.json --key-out salary.key > claim.json
-  cairnlog claim decrypt claim.json --key bob.pem
-  cairnlog claim check claim.json --in salary.json --commitment-key salary.key`,
-  options: { ...ENCRYPT, ...DECRYPT, ...CHECK, ...CONNECTION_OPTIONS },
-  actions: [...Object.keys(ACTIONS), ...Object.keys(SERVICE_ACTIONS)],
-  run: async ([action, ...argv]) => {
-    if (action !== undefined && Object.hasOwn(SERVICE_ACTIONS, action))
-      return runAction(SERVICE_ACTIONS, CONNECTION_OPTIONS, [action, ...argv]);
-    return chosen(ACTIONS, action)(argv);
+export const claim = subcommandWithActions({
+  about: `Claims that only the holder of one key can read. CLAIM.json is a payload, or a log entry that holds one. encrypt, decrypt and
+check send nothing anywhere. A file named - is standard input.`,
+  options: { ...ENCRYPT, ...DECRYPT, ...CHECK, ...CONNECTION_OPTIONS, key: RECIPIENT.key },
+  actions: {
+    encrypt: {
+      form: "--to RECIPIENT.pub.pem (--lookup-secret FILE | --lookup-key HEX)",
+      about: "Reads a JSON object, encrypts it to a P-256 key, and prints the payload to post.",
+      takes: ["in", "bytes", "to", "lookup-key", "lookup-secret", "lookup-context", "name-recipient", "key-out", "out"],
+    },
+    decrypt: {
+      form: "CLAIM.json --key RECIPIENT.pem",
+      about: "Prints the JSON object that a claim holds, after checking that the claim commits to it.",
+      takes: ["key", "passphrase-file", "bytes", "key-out", "out"],
+    },
+    check: {
+      form: "CLAIM.json [--in PLAINTEXT.json] [--commitment-key FILE | --key RECIPIENT.pem]",
+      about: "Says whether a claim commits to a JSON object. A claim older than keyed commitments needs no key.",
+      takes: ["in", "bytes", "commitment-key", "key", "passphrase-file"],
+    },
+    post: {
+      form: "CLAIM.json [--key KEY.pem]",
+      about:
+        "Puts an encrypted claim on the log, and checks the receipt. The key or session (cairnlog login) that posts it is one held in hardware.",
+      takes: ["key", "passphrase-file", "server", "operator-key", "state"],
+    },
+    list: {
+      form: "LOOKUP_KEY",
+      about: "Prints the claims that were filed under a lookup key.",
+      takes: ["server", "operator-key", "state"],
+    },
   },
-};
+  notes:
+    "Exit codes: 0 done, or the claim commits to the plaintext; 1 failed, or it does not; 2 the command was not understood.",
+  examples: `cairnlog claim encrypt --to bob.pub.pem --lookup-secret shared.bin --in salary.json --key-out salary.key > claim.json
+cairnlog claim decrypt claim.json --key bob.pem
+cairnlog claim check claim.json --in salary.json --commitment-key salary.key`,
+  run(operands, values, action) {
+    if (action === "post" || action === "list") return runAction(SERVICE_ACTIONS[action], operands, values);
+    return ACTIONS[action](operands, values);
+  },
+});
 
-function encrypt(argv: readonly string[]): number {
-  const { values } = readArguments(argv, ENCRYPT);
+function encrypt(operands: readonly string[], values: Values<typeof ENCRYPT>): number {
+  none(operands);
   const to = required(values.to, "--to");
   const { "lookup-key": given, "lookup-secret": secret, "key-out": keyOut } = values;
   if ((given === undefined) === (secret === undefined))
@@ -117,12 +126,11 @@ function encrypt(argv: readonly string[]): number {
   return 0;
 }
 
-async function decrypt(argv: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(argv, DECRYPT, true);
+async function decrypt(operands: readonly string[], values: Values<typeof DECRYPT>): Promise<number> {
   const key = required(values.key, "--key");
   checkNew(values["key-out"]);
   const { plaintext, commitmentKey } = decryptClaim(
-    readClaim(positionals),
+    readClaim(operands),
     await readSecretKey(key, values["passphrase-file"]),
   );
   const bytes = values.bytes ? unwrapBytes(plaintext) : undefined;
@@ -133,13 +141,12 @@ async function decrypt(argv: readonly string[]): Promise<number> {
   return 0;
 }
 
-async function check(argv: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(argv, CHECK, true);
+async function check(operands: readonly string[], values: Values<typeof CHECK>): Promise<number> {
   const { "commitment-key": kept, key } = values;
   if (kept !== undefined && key !== undefined) throw new UsageError("give either --commitment-key or --key");
-  if (positionals[0] === STDIN && values.in === STDIN)
+  if (operands[0] === STDIN && values.in === STDIN)
     throw new UsageError("standard input cannot be both the claim and the plaintext; name one of them");
-  const payload = readClaim(positionals);
+  const payload = readClaim(operands);
   const isKeyed = commitmentKind(payload) === "keyed";
   if (isKeyed && kept === undefined && key === undefined)
     throw new UsageError("this claim's commitment is keyed: give --commitment-key or --key");

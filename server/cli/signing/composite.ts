@@ -3,14 +3,20 @@ import { writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import type { Composite } from "../../client/index.js";
 import { type Action, type Done, runAction } from "../actions.js";
-import { READING_HELP, READING_OPTIONS } from "../connection.js";
+import { READING_OPTIONS } from "../connection.js";
+import { text } from "../line/options.js";
+import { subcommandWithActions } from "../line/subcommand.js";
 import { readObject } from "../objects.js";
-import { only, required, type Subcommand, UsageError } from "../usage.js";
+import { only, required, UsageError } from "../usage.js";
 import { hashFile } from "./file-hash.js";
 
-const OPTIONS = { ...READING_OPTIONS, title: { type: "string" }, out: { type: "string" } } as const;
+const OPTIONS = {
+  title: text("TITLE", "title of the whole"),
+  out: text("FILE", "write the result there, to a new file, instead of printing it"),
+  ...READING_OPTIONS,
+} as const;
 
-const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
+const ACTIONS = {
   assemble: (files, { title: text, out }) => {
     if (!files.length) throw new UsageError("name at least one FILE");
     const title = required(text, "--title");
@@ -24,7 +30,7 @@ const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
     const composite = readObject(only(names, "COMPOSITE.json")) as unknown as Composite;
     return async (client) => written(await client.documents.compile(composite), out);
   },
-};
+} satisfies Record<string, Action<typeof OPTIONS>>;
 
 function written(answer: object, file: string | undefined): Done {
   const text = JSON.stringify(answer, null, 2);
@@ -33,21 +39,20 @@ function written(answer: object, file: string | undefined): Done {
   return { answer, text: file };
 }
 
-export const composite: Subcommand = {
-  help: `cairnlog composite assemble FILE... --title TITLE --server URL [--out COMPOSITE.json] [options]
-cairnlog composite compile COMPOSITE.json --server URL [--out MANIFEST.json] [options]
-
-assemble hashes each FILE and makes a composite of them, in that order; compile makes its manifest, which
-cairnlog attest --manifest MANIFEST.json signs. The files themselves are not sent.
-
-Options:
-  --title TITLE            assemble: title of the whole
-  --out FILE               write the result there, to a new file, instead of printing it
-${READING_HELP}
-
-Example:
-  cairnlog composite assemble one.pdf two.pdf --title Both --out both.json --server http://127.0.0.1:8080`,
+export const composite = subcommandWithActions({
+  about: "Makes one document of several files. The files themselves are not sent.",
   options: OPTIONS,
-  actions: Object.keys(ACTIONS),
-  run: (argv) => runAction(ACTIONS, OPTIONS, argv),
-};
+  actions: {
+    assemble: {
+      form: "FILE... --title TITLE [--out COMPOSITE.json]",
+      about: "Hashes each FILE, and makes a composite of them in this order.",
+      takes: ["title"],
+    },
+    compile: {
+      form: "COMPOSITE.json [--out MANIFEST.json]",
+      about: 'Makes the manifest of a composite, which "cairnlog attest --manifest" signs.',
+    },
+  },
+  examples: "cairnlog composite assemble one.pdf two.pdf --title Both --out both.json",
+  run: (operands, values, action) => runAction(ACTIONS[action], operands, values),
+});

@@ -1,17 +1,20 @@
 /** `cairnlog endorse`: offers, accepts, withdraws, revokes and lists endorsements. */
 import type { Client, Endorsement, EndorsementReceipt, Offer } from "../../client/index.js";
 import { type Action, type Done, listed, runAction } from "../actions.js";
-import { CONNECTION_HELP, CONNECTION_OPTIONS, readNumber } from "../connection.js";
-import { only, required, type Subcommand, UsageError } from "../usage.js";
+import { CONNECTION_OPTIONS, readNumber, requireKey } from "../connection.js";
+import { text } from "../line/options.js";
+import { subcommandWithActions } from "../line/subcommand.js";
+import { only, required, UsageError } from "../usage.js";
 
 const OPTIONS = {
+  category: text("CATEGORY", "you know the person; institutional: an organisation verified it"),
+  "valid-until": text("DATE", "last day of the endorsement"),
+  institution: text("NAME", "name of the organisation"),
+  note: text("TEXT", "why"),
+  reason: text("TEXT", "what happened"),
+  evidence: text("TEXT", "what shows it"),
   ...CONNECTION_OPTIONS,
-  category: { type: "string" },
-  "valid-until": { type: "string" },
-  institution: { type: "string" },
-  note: { type: "string" },
-  reason: { type: "string" },
-  evidence: { type: "string" },
+  key: text("KEY.pem", "the key that acts; it stays here"),
 } as const;
 
 const CATEGORIES: Readonly<Record<string, Offer["category"]>> = {
@@ -19,12 +22,12 @@ const CATEGORIES: Readonly<Record<string, Offer["category"]>> = {
   institutional: "x-service:institutional_endorsement",
 };
 
-const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
+const ACTIONS = {
   offer: (names, values) => {
     const endorsed_fingerprint = only(names, "the FINGERPRINT to endorse");
     const category = CATEGORIES[required(values.category, "--category")];
     if (!category) throw new UsageError(`--category must be ${Object.keys(CATEGORIES).join(" or ")}`);
-    required(values.key, "--key");
+    requireKey(values);
     const { institution, "valid-until": validUntil } = values;
     const offer: Offer = {
       endorsed_fingerprint,
@@ -37,15 +40,16 @@ const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
       return { answer: entry, text: `offered to ${endorsed_fingerprint}: entry ${entry.id}` };
     };
   },
-  accept: (names, { note, key }) => {
+  accept: (names, values) => {
+    const { note } = values;
     const offer = readNumber(only(names, "OFFER"), "OFFER");
-    required(key, "--key");
+    requireKey(values);
     return (client) => client.endorsements.accept(offer, note).then(changed);
   },
   withdraw: (names, values) => {
     const offer = readNumber(only(names, "OFFER"), "OFFER");
     const note = required(values.note, "--note");
-    required(values.key, "--key");
+    requireKey(values);
     return async (client) => {
       const { entry } = await client.log.entry(offer);
       const endorsed = entry.payload.endorsed_key_fingerprint;
@@ -56,13 +60,13 @@ const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
   "revoke-acceptance": (names, values) => {
     const offer = readNumber(only(names, "OFFER"), "OFFER");
     const note = required(values.note, "--note");
-    required(values.key, "--key");
+    requireKey(values);
     return (client) => client.endorsements.revokeAcceptance(offer, note).then(changed);
   },
   alert: (names, values) => {
     const fingerprint = only(names, "FINGERPRINT");
     const reason = required(values.reason, "--reason");
-    required(values.key, "--key");
+    requireKey(values);
     return async (client) => {
       const receipt = await client.endorsements.alert(fingerprint, reason, values.evidence);
       return { answer: receipt, text: `warned of ${fingerprint}: entry ${receipt.log_entry.id}` };
@@ -83,7 +87,7 @@ const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
         [alert_entry_id, filed_at, endorser_fingerprint, reason].join(" "),
       );
   },
-};
+} satisfies Record<string, Action<typeof OPTIONS>>;
 
 function changed(receipt: EndorsementReceipt): Done {
   const { endorsement, log_entry } = receipt;
@@ -95,30 +99,39 @@ function line({ offer_entry_id, endorser_fingerprint, endorsed_fingerprint, cate
   return `${offer_entry_id} ${status} ${category} ${endorser_fingerprint} → ${endorsed_fingerprint}`;
 }
 
-export const endorse: Subcommand = {
-  help: `cairnlog endorse offer FINGERPRINT --category human|institutional --key KEY.pem --server URL [options]
-cairnlog endorse accept OFFER --key KEY.pem --server URL [--note TEXT] [options]
-cairnlog endorse withdraw OFFER --note TEXT --key KEY.pem --server URL [options]
-cairnlog endorse revoke-acceptance OFFER --note TEXT --key KEY.pem --server URL [options]
-cairnlog endorse alert FINGERPRINT --reason TEXT --key KEY.pem --server URL [options]
-cairnlog endorse received|issued|alerts FINGERPRINT --server URL [options]
-
-The first five are signed by KEY and their receipts are checked. OFFER is the number of the offer's log entry. alert
-warns that a key is compromised, which KEY endorsed or was endorsed by. The last three tell what the service has.
-
-Options:
-  --key KEY.pem            the key that acts; it stays here
-  --category CATEGORY      human: you know the person; institutional: an organisation verified it
-  --valid-until DATE       last day of the endorsement
-  --institution NAME       name of the organisation
-  --note TEXT              why
-  --reason TEXT            alert: what happened
-  --evidence TEXT          alert: what shows it
-${CONNECTION_HELP}
-
-Example:
-  cairnlog endorse accept 12 --key me.pem --server http://127.0.0.1:8080`,
+export const endorse = subcommandWithActions({
+  about: "Endorsements of keys by keys. What changes one is signed by KEY, and its receipt is checked.",
   options: OPTIONS,
-  actions: Object.keys(ACTIONS),
-  run: (argv) => runAction(ACTIONS, OPTIONS, argv),
-};
+  actions: {
+    offer: {
+      form: "FINGERPRINT --category human|institutional --key KEY.pem",
+      about: "Offers an endorsement to a key.",
+      takes: ["category", "valid-until", "institution", "key", "passphrase-file"],
+    },
+    accept: {
+      form: "OFFER --key KEY.pem [--note TEXT]",
+      about: "Accepts an offer; OFFER is the number of its log entry.",
+      takes: ["note", "key", "passphrase-file"],
+    },
+    withdraw: {
+      form: "OFFER --note TEXT --key KEY.pem",
+      about: "Withdraws an offer, or ends the endorsement.",
+      takes: ["note", "key", "passphrase-file"],
+    },
+    "revoke-acceptance": {
+      form: "OFFER --note TEXT --key KEY.pem",
+      about: "Takes an acceptance back.",
+      takes: ["note", "key", "passphrase-file"],
+    },
+    alert: {
+      form: "FINGERPRINT --reason TEXT --key KEY.pem",
+      about: "Warns that a key is compromised, which KEY endorsed or was endorsed by.",
+      takes: ["reason", "evidence", "key", "passphrase-file"],
+    },
+    received: { form: "FINGERPRINT", about: "Lists the endorsements of a key." },
+    issued: { form: "FINGERPRINT", about: "Lists the endorsements by a key." },
+    alerts: { form: "FINGERPRINT", about: "Lists the warnings about a key." },
+  },
+  examples: "cairnlog endorse accept 12 --key me.pem",
+  run: (operands, values, action) => runAction(ACTIONS[action], operands, values),
+});

@@ -1,11 +1,13 @@
 /** `cairnlog inbox`: notifications about requests to a key and by it. */
 import { type Action, listed, runAction } from "../actions.js";
-import { CONNECTION_HELP, CONNECTION_OPTIONS, readNumber } from "../connection.js";
-import { none, only, type Subcommand } from "../usage.js";
+import { CONNECTION_OPTIONS, readNumber } from "../connection.js";
+import { flag } from "../line/options.js";
+import { subcommandWithActions } from "../line/subcommand.js";
+import { none, only } from "../usage.js";
 
-const OPTIONS = { ...CONNECTION_OPTIONS, unread: { type: "boolean", default: false } } as const;
+const OPTIONS = { unread: flag("those only that are not marked as read"), ...CONNECTION_OPTIONS } as const;
 
-const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
+const ACTIONS = {
   list: (names, { unread }) => {
     none(names);
     return (client) =>
@@ -20,23 +22,19 @@ const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
       return { answer, text: `${answer.id} is read` };
     };
   },
-};
+} satisfies Record<string, Action<typeof OPTIONS>>;
 
-export const inbox: Subcommand = {
-  help: `cairnlog inbox list --server URL [--unread] [--key KEY.pem] [options]
-cairnlog inbox read ID --server URL [--key KEY.pem] [options]
-
-list tells the notifications of KEY or of the session (cairnlog login), newest first; read marks one as read.
-cairnlog respond answers a request.
-
-Options:
-  --key KEY.pem            your private key; it stays here
-  --unread                 list: those only that are not marked as read
-${CONNECTION_HELP}
-
-Example:
-  cairnlog inbox list --unread --key me.pem --server http://127.0.0.1:8080`,
+export const inbox = subcommandWithActions({
+  about: "Notifications about requests to a key and by it. cairnlog respond answers a request.",
   options: OPTIONS,
-  actions: Object.keys(ACTIONS),
-  run: (argv) => runAction(ACTIONS, OPTIONS, argv),
-};
+  actions: {
+    list: {
+      form: "[--unread] [--key KEY.pem]",
+      about: "Lists the notifications of KEY or of the session (cairnlog login), newest first.",
+      takes: ["unread"],
+    },
+    read: { form: "ID [--key KEY.pem]", about: "Marks a notification as read." },
+  },
+  examples: "cairnlog inbox list --unread --key me.pem",
+  run: (operands, values, action) => runAction(ACTIONS[action], operands, values),
+});

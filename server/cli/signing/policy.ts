@@ -1,12 +1,18 @@
 /** `cairnlog policy`: the policy of a key for attestation requests. */
 import { type Action, runAction, shown } from "../actions.js";
-import { CONNECTION_HELP, CONNECTION_OPTIONS } from "../connection.js";
+import { CONNECTION_OPTIONS } from "../connection.js";
+import { text } from "../line/options.js";
+import { subcommandWithActions } from "../line/subcommand.js";
 import { readObject } from "../objects.js";
-import { only, required, type Subcommand } from "../usage.js";
+import { only, required } from "../usage.js";
 
-const OPTIONS = { ...CONNECTION_OPTIONS, otherwise: { type: "string" }, from: { type: "string" } } as const;
+const OPTIONS = {
+  otherwise: text("ACTION", "what becomes of a request that does not meet them: allow, decline or hold"),
+  from: text("TIMESTAMP", "when it comes into force (ISO 8601; default: now)"),
+  ...CONNECTION_OPTIONS,
+} as const;
 
-const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
+const ACTIONS = {
   publish: (names, { otherwise, from }) => {
     const policy = {
       predicates: readObject(only(names, "PREDICATES.json")),
@@ -26,24 +32,20 @@ const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
     const fingerprint = only(names, "FINGERPRINT");
     return async (client) => shown(await client.policies.find(fingerprint));
   },
-};
+} satisfies Record<string, Action<typeof OPTIONS>>;
 
-export const policy: Subcommand = {
-  help: `cairnlog policy publish PREDICATES.json --otherwise allow|decline|hold --server URL [--key KEY.pem] [options]
-cairnlog policy show FINGERPRINT --server URL [options]
-
-publish puts a policy of KEY or of the session (cairnlog login) on the log and checks the receipt: a request that does
-not meet the predicates (docs/policies.md) is declined or held at once. show tells the policy in force and the next.
-
-Options:
-  --key KEY.pem            your private key; it stays here
-  --otherwise ACTION       what becomes of a request that does not meet them: allow, decline or hold
-  --from TIMESTAMP         when it comes into force (ISO 8601; default: now)
-${CONNECTION_HELP}
-
-Example:
-  cairnlog policy publish predicates.json --otherwise decline --key me.pem --server http://127.0.0.1:8080`,
+export const policy = subcommandWithActions({
+  about: "The policy of a key for attestation requests.",
   options: OPTIONS,
-  actions: Object.keys(ACTIONS),
-  run: (argv) => runAction(ACTIONS, OPTIONS, argv),
-};
+  actions: {
+    publish: {
+      form: "PREDICATES.json --otherwise allow|decline|hold [--key KEY.pem]",
+      about:
+        "Puts a policy of KEY or of the session (cairnlog login) on the log and checks the receipt: a request that does not meet the predicates (docs/policies.md) is declined or held at once.",
+      takes: ["otherwise", "from", "key", "passphrase-file"],
+    },
+    show: { form: "FINGERPRINT", about: "Shows the policy of a key that is in force, and the next one." },
+  },
+  examples: "cairnlog policy publish predicates.json --otherwise decline --key me.pem",
+  run: (operands, values, action) => runAction(ACTIONS[action], operands, values),
+});

@@ -1,18 +1,20 @@
 /** `cairnlog trust`: the trust configuration of a key, and the service's trust in keys. */
 import type { NewTrustConfig } from "../../client/index.js";
 import { type Action, listed, runAction, shown } from "../actions.js";
-import { CONNECTION_HELP, CONNECTION_OPTIONS, readNumber } from "../connection.js";
+import { CONNECTION_OPTIONS, readNumber } from "../connection.js";
+import { text } from "../line/options.js";
+import { subcommandWithActions } from "../line/subcommand.js";
 import { readObject } from "../objects.js";
-import { none, only, type Subcommand } from "../usage.js";
+import { none, only } from "../usage.js";
 
 const OPTIONS = {
+  "max-depth": text("HOPS", "how far to go (default: 3)"),
+  status: text("STATUS", "endorsements of this status only"),
+  institution: text("NAME", "endorsements by this institution only"),
   ...CONNECTION_OPTIONS,
-  "max-depth": { type: "string" },
-  status: { type: "string" },
-  institution: { type: "string" },
 } as const;
 
-const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
+const ACTIONS = {
   create: (names) => {
     const config = readObject(only(names, "CONFIG.json")) as NewTrustConfig;
     return async (client) => {
@@ -56,31 +58,34 @@ const ACTIONS: Readonly<Record<string, Action<typeof OPTIONS>>> = {
       return { answer, text: [`${answer.nodes.length} keys`, ...lines, ...more].join("\n") };
     };
   },
-};
+} satisfies Record<string, Action<typeof OPTIONS>>;
 
-export const trust: Subcommand = {
-  help: `cairnlog trust create CONFIG.json --server URL [--key KEY.pem] [options]
-cairnlog trust revoke --server URL [--key KEY.pem] [options]
-cairnlog trust list --server URL [options]
-cairnlog trust show|standing|graph FINGERPRINT --server URL [options]
-
-create stores a configuration in place of the active one of KEY or of the session (cairnlog login); revoke ends it.
-show tells a key's configuration, list everybody's, standing how the service trusts a key, graph the endorsements
-around it.
+export const trust = subcommandWithActions({
+  about: `The trust configuration of a key, and the service's trust in keys.
 
 CONFIG.json holds minimum_threshold and, where wanted, direct_signer_anchors, endorser_anchors, max_depth,
-decay_per_hop and category_weights (docs/trust.md).
-
-Options:
-  --key KEY.pem            your private key; it stays here
-  --max-depth HOPS         graph: how far to go (default: 3)
-  --status STATUS          graph: endorsements of this status only
-  --institution NAME       graph: endorsements by this institution only
-${CONNECTION_HELP}
-
-Example:
-  echo '{"minimum_threshold": 0.5}' | cairnlog trust create - --key me.pem --server http://127.0.0.1:8080`,
+decay_per_hop and category_weights (docs/trust.md).`,
   options: OPTIONS,
-  actions: Object.keys(ACTIONS),
-  run: (argv) => runAction(ACTIONS, OPTIONS, argv),
-};
+  actions: {
+    create: {
+      form: "CONFIG.json [--key KEY.pem]",
+      about: "Stores a configuration in place of the active one of KEY or of the session (cairnlog login).",
+      takes: ["key", "passphrase-file"],
+    },
+    revoke: {
+      form: "[--key KEY.pem]",
+      about: "Ends the active configuration of KEY or of the session.",
+      takes: ["key", "passphrase-file"],
+    },
+    list: { form: "", about: "Lists everybody's configurations." },
+    show: { form: "FINGERPRINT", about: "Shows a key's configuration." },
+    standing: { form: "FINGERPRINT", about: "Shows how the service trusts a key." },
+    graph: {
+      form: "FINGERPRINT",
+      about: "Shows the endorsements around a key.",
+      takes: ["max-depth", "status", "institution"],
+    },
+  },
+  examples: "echo '{\"minimum_threshold\": 0.5}' | cairnlog trust create - --key me.pem",
+  run: (operands, values, action) => runAction(ACTIONS[action], operands, values),
+});

@@ -1,0 +1,90 @@
+/**
+ * Bundles libraries that are loaded at each start into a few files of the package. TypeBox is installed as 680 files, and
+ * Node takes 0.3 s of CPU to load them. commander loads what it needs to start other programs, which costs as much as all
+ * the rest of it.
+ */
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "vite";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const server = join(root, "dist", "server");
+const folder = join(server, "typebox");
+const COMMANDER = join(server, "cli", "line", "commander.js");
+
+/** Module that the compiled service imports → name of the file that replaces it. */
+const FILES = { typebox: "type", "typebox/value": "value", "typebox/compile": "compile" };
+
+/** Bundles both, and rewrites their imports in `dist/server`. The declarations still import the dependencies. */
+export async function bundleLibraries() {
+  const entry = Object.fromEntries(
+    Object.entries(FILES).map(([imported, name]) => [name, fileURLToPath(import.meta.resolve(imported))]),
+  );
+  await bundle(entry, folder, license("typebox", "license"));
+  const commander = { commander: join(root, "node_modules", "commander", "esm.mjs") };
+  await bundle(commander, dirname(COMMANDER), license("commander", "LICENSE"), {
+    plugins: [nodeModules],
+    minify: true,
+  });
+  for (const name of readdirSync(server, { recursive: true })) {
+    const path = join(server, name);
+    // The explorer has its own bundle, which may be being built meanwhile.
+    if (name.endsWith(".js") && dirname(path) !== folder && path !== COMMANDER && !name.startsWith("explorer"))
+      redirect(path);
+  }
+}
+
+const license = (name, file) => readFileSync(join(root, "node_modules", name, file), "utf8").trim();
+
+/**
+ * commander requires modules of Node, and a module of the bundle must import them. What starts other programs is left out:
+ * it is for commands that are programs of their own, which do not occur here.
+ */
+const nodeModules = {
+  name: "node-modules",
+  enforce: "pre",
+  resolveId(id, importer) {
+    if (!id.startsWith("node:")) return undefined;
+    return importer?.startsWith("\0") ? { id, external: true } : `\0${id}`;
+  },
+  load(id) {
+    if (!id.startsWith("\0node:")) return undefined;
+    const name = JSON.stringify(id.slice(1));
+    return id.endsWith(":child_process")
+      ? "export default {};"
+      : `export * from ${name}; export { default } from ${name};`;
+  },
+};
+
+function bundle(entry, outDir, licence, { plugins = [], minify = false } = {}) {
+  return build({
+    configFile: false,
+    root,
+    publicDir: false,
+    logLevel: "warn",
+    plugins,
+    build: {
+      outDir,
+      emptyOutDir: false,
+      target: "es2023",
+      minify,
+      lib: { entry, formats: ["es"] },
+      rollupOptions: {
+        output: { banner: `/*! ${licence} */`, entryFileNames: "[name].js", chunkFileNames: "[name].js" },
+      },
+    },
+  });
+}
+
+function redirect(path) {
+  const code = readFileSync(path, "utf8");
+  const redirected = code.replaceAll(/(?<= from )"((?:typebox|commander)(?:\/[^"]*)?)"(?=;$)/gm, (_, imported) => {
+    const file =
+      imported === "commander" ? COMMANDER : Object.hasOwn(FILES, imported) && join(folder, `${FILES[imported]}.js`);
+    if (!file) throw new Error(`${path} imports ${imported}, which is not in a bundle`);
+    const target = relative(dirname(path), file);
+    return JSON.stringify(target.startsWith(".") ? target : `./${target}`);
+  });
+  if (redirected !== code) writeFileSync(path, redirected);
+}

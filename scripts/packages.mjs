@@ -1,0 +1,141 @@
+#!/usr/bin/env node
+// Makes the packages that are published, in dist/packages, from the build: `npm run packages`.
+//   cairnlog           what `npm pack` puts into the package of the checkout: engine, service, command, documentation
+//   @cairnlog/verify   engine/verify, with noble as its only dependency
+//   @cairnlog/client   server/client with what it imports; the schemas of server/wire as plain data, without TypeBox
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { schemaModule, schemaTypes } from "./schemas.mjs";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const dist = join(root, "dist");
+const target = join(dist, "packages");
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+
+/** A relative import or export, in JavaScript and in declarations. */
+const IMPORT = /(\bfrom |\bimport\(|^import )"([^"]+)"/gm;
+const DECLARED = { ".js": ".d.ts" };
+
+/** The packages beside `cairnlog`: their entry points as files of the build. */
+const PARTS = {
+  verify: {
+    name: "@cairnlog/verify",
+    description:
+      "Verify receipts, proofs and tree heads of a cairnlog transparency log, offline, in Node and browsers.",
+    exports: { ".": "engine/verify/index", "./claims": "engine/verify/claims/claims" },
+  },
+  client: {
+    name: "@cairnlog/client",
+    description: "Client of a cairnlog transparency log that verifies every answer, for Node and browsers.",
+    exports: { ".": "server/client/index" },
+  },
+};
+
+/** What the modules of `server/wire` hold, as data: the file as it is written, by its extension. */
+async function wireModule(path, extension) {
+  const exported = await import(join(dist, `${path}.js`));
+  const up = relative(dirname(path), "server/wire") || ".";
+  return extension === ".js" ? schemaModule(exported) : schemaTypes(exported, `${up}/schema.js`);
+}
+
+/** In the place of the kernels in WebAssembly: hashes in JavaScript, which are a third of the size. */
+const PORTABLE = {
+  "wasm/index.js": 'export { kernel } from "../engine/verify/portable-kernel.js";\n',
+  "wasm/index.d.ts": 'export type { TreeVersion } from "./contract.js";\n',
+};
+
+const SCHEMA_TYPES = `/** A schema of \`wire/\`: plain JSON Schema, which knows the type of the values that fit it. */
+export interface TSchema { readonly [keyword: string]: unknown }
+export interface Schema<T> extends TSchema { readonly static?: T }
+/** The type of the values that fit a schema. */
+export type Static<S extends TSchema> = S extends { readonly static?: infer T } ? NonNullable<T> : never;
+`;
+
+/** Copies a module and everything that it imports. @returns the packages that it needs */
+async function copyModules(entries, folder) {
+  const needed = new Set();
+  const seen = new Set();
+  const queue = entries.flatMap((entry) => [`${entry}.js`, `${entry}.d.ts`]);
+  for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
+    if (seen.has(file)) continue;
+    seen.add(file);
+    const extension = file.endsWith(".d.ts") ? ".d.ts" : ".js";
+    const path = file.slice(0, -extension.length);
+    const isWire = path.startsWith("server/wire/") && path !== "server/wire/check";
+    let code = PORTABLE[file] ?? (isWire ? await wireModule(path, extension) : readFileSync(join(dist, file), "utf8"));
+    code = code.replace(/^\/\/# sourceMappingURL=.*\n?/gm, "");
+    if (!isWire)
+      code = code.replace(IMPORT, (whole, keyword, imported) => {
+        if (imported === "typebox") {
+          const up = relative(dirname(path), "server/wire");
+          return `${keyword}"${up.startsWith(".") ? up : `./${up}`}/schema.js"`;
+        }
+        if (imported.startsWith(".")) queue.push(join(dirname(path), imported).replace(/\.js$/, extension));
+        else
+          needed.add(
+            imported
+              .split("/")
+              .slice(0, imported.startsWith("@") ? 2 : 1)
+              .join("/"),
+          );
+        return whole;
+      });
+    const out = join(folder, file);
+    mkdirSync(dirname(out), { recursive: true });
+    writeFileSync(out, code);
+  }
+  if ([...seen].some((file) => file.startsWith("server/wire/")))
+    writeFileSync(join(folder, "server", "wire", "schema.d.ts"), SCHEMA_TYPES);
+  return [...needed].sort();
+}
+
+async function part(short, { name, description, exports }) {
+  const folder = join(target, short);
+  mkdirSync(folder, { recursive: true });
+  const needed = await copyModules(Object.values(exports), folder);
+  const foreign = needed.filter((dependency) => !dependency.startsWith("@noble/"));
+  if (foreign.length) throw new Error(`${name} would depend on ${foreign.join(", ")}`);
+  const { version, keywords, license, type, engines, dependencies } = manifest;
+  const entries = Object.entries(exports).map(([entry, path]) => [
+    entry,
+    { types: `./${path}${DECLARED[".js"]}`, default: `./${path}.js` },
+  ]);
+  const described = {
+    ...{ name, version, description, keywords, license, type, engines, sideEffects: false },
+    exports: { ...Object.fromEntries(entries), "./package.json": "./package.json" },
+    dependencies: Object.fromEntries(needed.map((dependency) => [dependency, dependencies[dependency]])),
+    publishConfig: { access: "public" },
+  };
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(described, null, 2)}\n`);
+  cpSync(join(root, "LICENSE"), join(folder, "LICENSE"));
+  cpSync(join(root, "docs", "packages", `${short}.md`), join(folder, "README.md"));
+}
+
+/** The package of the checkout, without what only a checkout needs. */
+function whole() {
+  const scratch = mkdtempSync(join(tmpdir(), "cairnlog-pack-"));
+  try {
+    const packing = ["pack", "--json", "--ignore-scripts", "--loglevel=error", "--pack-destination", scratch];
+    const [{ filename }] = JSON.parse(execFileSync("npm", packing, { cwd: root, encoding: "utf8" }));
+    const folder = join(target, "cairnlog");
+    mkdirSync(folder, { recursive: true });
+    execFileSync("tar", ["-xzf", join(scratch, filename), "--strip-components=1", "-C", folder]);
+    const { scripts: _, devDependencies: __, overrides: ___, ...published } = manifest;
+    writeFileSync(join(folder, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+if (!existsSync(join(dist, "engine", "index.js"))) throw new Error("There is no build: run `npm run build` first.");
+rmSync(target, { recursive: true, force: true });
+whole();
+for (const [short, described] of Object.entries(PARTS)) await part(short, described);
+console.log(
+  `packages in ${relative(process.cwd(), target)}: cairnlog, ${Object.values(PARTS)
+    .map(({ name }) => name)
+    .join(", ")}`,
+);

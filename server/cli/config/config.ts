@@ -1,0 +1,139 @@
+/** `cairnlog config`: what the command remembers, so that it need not be said again. */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { parsePublicKey } from "../../../engine/verify/index.js";
+import { READING_OPTIONS, report } from "../connection.js";
+import { readPublicKey } from "../identity/public-key.js";
+import type { Values } from "../line/options.js";
+import { subcommandWithActions } from "../line/subcommand.js";
+import { checkAddress, namedServer, serverOf } from "../service.js";
+import { StateFolder } from "../state.js";
+import { coloured, facts, type Styled } from "../terminal/table.js";
+import { none, required, UsageError } from "../usage.js";
+import {
+  addressOf,
+  type Config,
+  configPath,
+  readConfig,
+  rememberedFor,
+  type ServiceConfig,
+  writeConfig,
+} from "./config-file.js";
+
+const OPTIONS = { server: READING_OPTIONS.server, state: READING_OPTIONS.state, json: READING_OPTIONS.json } as const;
+type Given = Values<typeof OPTIONS>;
+
+/** Names of settings. `server` is one for all services, the others belong to a service. */
+const SETTINGS = ["server", "key", "operator-key"] as const;
+type Setting = (typeof SETTINGS)[number];
+
+export const config = subcommandWithActions({
+  about: `Remembers the address of a service, and for each service your key and the key of its operator.
+
+server is the service of commands without --server, unless CAIRNLOG_SERVER names one. key is the file of your private key for
+commands that sign; the file stays where it is. operator-key is the public key that must have signed everything. Without it, the
+key that a service shows first is pinned. Either way another operator key is refused, unless a rotation in the log leads to it.`,
+  options: OPTIONS,
+  actions: {
+    show: { form: "", about: "Shows what is remembered, and which operator keys are pinned." },
+    set: { form: "server URL | key KEY.pem | operator-key FILE.pem", about: "Remembers a value." },
+    unset: { form: "server | key | operator-key", about: "Forgets a value." },
+  },
+  notes: "Exit codes: 0 done; 1 refused or failed; 2 the command was not understood.",
+  examples: `cairnlog config set server https://log.example
+cairnlog config set key ~/keys/me.pem
+cairnlog config set operator-key operator.pub.pem --server https://log.example`,
+  run(operands, values, action) {
+    if (action === "show") return show(operands, values);
+    const [name, value, ...more] = operands;
+    const setting = SETTINGS.find((known) => known === name);
+    if (!setting) throw new UsageError(`say which of ${SETTINGS.join(", ")}`);
+    none(action === "set" ? more : operands.slice(1));
+    const next = action === "set" ? required(value, setting === "server" ? "URL" : "FILE") : undefined;
+    return change(setting, next, values);
+  },
+});
+
+/** @param given undefined to forget the value */
+function change(setting: Setting, given: string | undefined, values: Given): number {
+  if (setting === "server") {
+    const server = given === undefined ? undefined : addressOf(checkAddress(given, "URL"));
+    const { server: _, ...rest } = readConfig();
+    writeConfig(server === undefined ? rest : { ...rest, server });
+    return said(values, { server: server ?? null }, server ? `server is ${server}` : "no server is remembered");
+  }
+  const address = addressOf(serverOf(values.server));
+  const member = setting === "key" ? "key" : "operator_key";
+  const { [member]: _, ...rest } = rememberedFor(address);
+  const value = given === undefined ? undefined : setting === "key" ? keyFile(given) : readPublicKey(given).pem;
+  writeConfig(withService(readConfig(), address, value === undefined ? rest : { ...rest, [member]: value }));
+  const shown = value === undefined ? null : setting === "key" ? value : parsePublicKey(value).fingerprint;
+  return said(
+    values,
+    { server: address, [member]: shown },
+    shown === null ? `no ${setting} is remembered for ${address}` : `${setting} for ${address} is ${shown}`,
+  );
+}
+
+function withService(config: Config, address: string, service: ServiceConfig): Config {
+  const { [address]: _, ...others } = config.services;
+  return { ...config, services: Object.keys(service).length ? { ...others, [address]: service } : others };
+}
+
+function said(values: Given, answer: object, text: string): number {
+  report(values, { ...answer, file: configPath() }, text);
+  return 0;
+}
+
+/** @throws UsageError for a file without a private key; the file system's error */
+function keyFile(file: string): string {
+  if (!readFileSync(file, "utf8").includes("PRIVATE KEY")) throw new UsageError(`${file} holds no private key`);
+  return resolve(file);
+}
+
+function show(operands: readonly string[], values: Given): number {
+  none(operands);
+  const kept = readConfig();
+  const named = namedServer(values.server);
+  const addresses = new Set([...Object.keys(kept.services), ...(named === undefined ? [] : [addressOf(named)])]);
+  const services = [...addresses].map((address) => ({ address, ...serviceView(address, values.state) }));
+  report(values, { file: configPath(), server: named ?? null, services }, described(named, services));
+  return 0;
+}
+
+type View = ReturnType<typeof serviceView> & { readonly address: string };
+
+function serviceView(address: string, state: string | undefined) {
+  const { key, operator_key } = rememberedFor(address);
+  const pinned = new StateFolder(address, state).loadMemory()?.operator_key;
+  const operator = operator_key ?? pinned;
+  return {
+    key: key ?? null,
+    operator_fingerprint: operator === undefined ? null : parsePublicKey(operator).fingerprint,
+    operator_from: operator_key !== undefined ? "config" : pinned !== undefined ? "first use" : null,
+  };
+}
+
+function described(server: string | undefined, services: readonly View[]): Styled {
+  const parts = services.map(({ address, key, operator_fingerprint: operator, operator_from: from }) =>
+    [
+      coloured("bold", address),
+      facts([
+        ["  key", key ?? "none"],
+        [
+          "  operator key",
+          operator === null ? "none yet" : `${operator} (${from === "config" ? "set" : "pinned at first use"})`,
+        ],
+      ]),
+    ].join("\n"),
+  );
+  return {
+    styled: [
+      facts([
+        ["server", server ?? "none"],
+        ["file", configPath()],
+      ]),
+      ...parts,
+    ].join("\n"),
+  };
+}

@@ -1,0 +1,57 @@
+/** Log entries as people read them. */
+import { type Entry, EVENT_KINDS, kindOf } from "../../../engine/verify/index.js";
+import type { ProvenEntry } from "../../client/log/proven.js";
+import { coloured, facts, row, type Styled, shortFingerprint } from "../terminal/table.js";
+
+/** Columns of a list of entries; what the last two hold has no fixed width. */
+const WIDTHS = [
+  7,
+  "2026-01-01 00:00:00Z".length,
+  Math.max(...Object.values(EVENT_KINDS).map(({ label }) => label.length)),
+  "sha256:".length + 13,
+];
+
+/** The heading of a list of entries. */
+export const entriesHeading = (): string =>
+  coloured("bold", row(WIDTHS, ["ENTRY", "TIME", "EVENT", "BY KEY", "ABOUT"]));
+
+/** An entry in a list: its number, when it was made, what happened, by which key, and about what. */
+export function entryRow({ id, timestamp, event_type, payload }: Entry): string {
+  const kind = kindOf(event_type);
+  const actor = text(payload[kind?.actor ?? ""]);
+  const about = kind?.about.map((member) => text(payload[member])).find((value) => value !== undefined);
+  return row(WIDTHS, [
+    `${id}`,
+    shortTime(timestamp),
+    kind?.label ?? event_type,
+    actor === undefined ? "-" : shortFingerprint(actor),
+    about === undefined ? "" : shortFingerprint(about),
+  ]);
+}
+
+/** Everything in an entry, and where it was proven to be. */
+export function entryText({ entry, proof, head }: ProvenEntry): Styled {
+  const { id, timestamp, event_type, payload, entry_hash, previous_hash, ots_proof } = entry;
+  const label = kindOf(event_type)?.label;
+  const styled = [
+    facts([
+      ["entry", `number ${id}; leaf ${proof.leaf_index} of the tree, counted from 0`],
+      ["event", label === undefined ? event_type : `${label} (${event_type})`],
+      ["time", timestamp],
+      ["entry hash", entry_hash],
+      ["hash before", previous_hash ?? "none: it is the first entry"],
+      ["anchor", ots_proof === undefined ? null : "has an OpenTimestamps proof"],
+      ["proven", `in the tree of ${head.tree_size} leaves, ${head.root_hash}`],
+      ["head", `of ${head.timestamp}, signed by ${head.key_id}`],
+    ]),
+    coloured("bold", "content"),
+    facts(Object.entries(payload).map(([name, value]) => [`  ${name}`, text(value) ?? JSON.stringify(value)])),
+  ].join("\n");
+  return { styled };
+}
+
+const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+
+/** An ISO timestamp to the second. */
+const shortTime = (timestamp: string): string =>
+  timestamp.replace(/^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(Z|\+00:00)$/, "$1 $2Z");

@@ -1,0 +1,21 @@
+/** Errors of commands, as they are printed. */
+import { CairnlogError } from "../../../engine/error.js";
+import { ClientError } from "../../client/error.js";
+import { ServiceError } from "../service.js";
+import { printable } from "./printable.js";
+import { isSystemError, systemSentence } from "./system-error.js";
+
+/** The text for an error: a sentence if its cause is outside the program, otherwise the stack as well. */
+export function explain(error: unknown): string {
+  if (error instanceof ClientError) return refusal(error);
+  const isExpected = error instanceof CairnlogError || error instanceof ServiceError;
+  if (isExpected) return printable(error.message);
+  if (isSystemError(error)) return printable(systemSentence(error));
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+/** Escaped, because the service wrote most of the text. */
+function refusal({ message, errors }: ClientError): string {
+  const members = errors.map(({ path, message: fault }) => `  ${path}: ${fault}`);
+  return printable([message, ...members].join("\n"));
+}

@@ -1,0 +1,90 @@
+/**
+ * Checks values against the schemas of `wire/`, for clients: the part of JSON Schema that these schemas use, without a
+ * library, which would be most of a client's code. The service checks requests with compiled validators instead. A test
+ * compares both.
+ */
+
+/** The keywords that are understood. Everything else in a schema (titles, descriptions, examples) checks nothing. */
+interface Schema {
+  readonly type?: string;
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly Schema[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: boolean | Schema;
+  readonly patternProperties?: Readonly<Record<string, Schema>>;
+  readonly maxProperties?: number;
+  readonly items?: Schema;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly format?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+}
+
+/** RFC 3339, section 5.6. Whether there is such a day, the schema does not say. */
+const DATE_TIME =
+  /^\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
+
+/** Whether a value fits a schema. */
+export function fitsSchema(schema: object, value: unknown): boolean {
+  const { anyOf, const: only, enum: values } = schema as Schema;
+  if (anyOf && !anyOf.some((branch) => fitsSchema(branch, value))) return false;
+  if (only !== undefined && value !== only) return false;
+  if (values && !values.includes(value)) return false;
+  return fitsType(schema as Schema, value);
+}
+
+function fitsType(schema: Schema, value: unknown): boolean {
+  switch (schema.type) {
+    case undefined:
+      return true;
+    case "null":
+      return value === null;
+    case "boolean":
+      return typeof value === "boolean";
+    case "integer":
+      return Number.isInteger(value) && fitsNumber(schema, value as number);
+    case "number":
+      return Number.isFinite(value) && fitsNumber(schema, value as number);
+    case "string":
+      return typeof value === "string" && fitsText(schema, value);
+    case "array":
+      return Array.isArray(value) && fitsArray(schema, value);
+    case "object":
+      return typeof value === "object" && value !== null && !Array.isArray(value) && fitsObject(schema, value);
+    default:
+      throw new TypeError(`A schema has the type ${schema.type}, which is not understood.`);
+  }
+}
+
+const fitsNumber = ({ minimum = -Infinity, maximum = Infinity }: Schema, value: number): boolean =>
+  value >= minimum && value <= maximum;
+
+function fitsText({ minLength = 0, maxLength = Infinity, pattern, format }: Schema, value: string): boolean {
+  // No text has more characters than UTF-16 units.
+  const length = value.length < minLength || value.length > maxLength ? [...value].length : value.length;
+  if (length < minLength || length > maxLength) return false;
+  if (format === "date-time" && !DATE_TIME.test(value)) return false;
+  return pattern === undefined || new RegExp(pattern, "u").test(value);
+}
+
+const fitsArray = ({ items = {}, minItems = 0, maxItems = Infinity }: Schema, value: readonly unknown[]): boolean =>
+  value.length >= minItems && value.length <= maxItems && value.every((item) => fitsSchema(items, item));
+
+function fitsObject(schema: Schema, value: object): boolean {
+  const { properties = {}, required = [], additionalProperties = true, patternProperties = {} } = schema;
+  const { maxProperties = Number.POSITIVE_INFINITY } = schema;
+  const members = Object.entries(value);
+  if (members.length > maxProperties || required.some((name) => !Object.hasOwn(value, name))) return false;
+  return members.every(([name, member]) => {
+    if (Object.hasOwn(properties, name)) return fitsSchema(properties[name]!, member);
+    const patterns = Object.entries(patternProperties).filter(([pattern]) => new RegExp(pattern, "u").test(name));
+    if (patterns.length) return patterns.every(([, described]) => fitsSchema(described, member));
+    return typeof additionalProperties === "boolean" ? additionalProperties : fitsSchema(additionalProperties, member);
+  });
+}

@@ -1,0 +1,153 @@
+/** What the command remembers: the service, the key of the user, and the operator key of each service. */
+import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { anyEvent } from "../anyevent.js";
+import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
+import { newSigner } from "../server/signers.js";
+import { cairnlog } from "./harness.js";
+
+const folder = temporaryFolder();
+const at = (name: string) => join(folder, name);
+let service: TestService;
+let other: TestService;
+let homes = 0;
+
+beforeAll(async () => {
+  [service, other] = [await startTestService(), await startTestService()];
+  for (const { server } of [service, other]) await server.registry.log.append(anyEvent());
+  writeFileSync(at("me.pem"), newSigner().privateKey, { mode: 0o600 });
+  writeFileSync(at("stranger.pub.pem"), newSigner().publicKey);
+  writeFileSync(at("note.txt"), "A note");
+});
+
+/** A user who has told the command nothing yet. */
+function newUser() {
+  const home = at(`home-${homes++}`);
+  const path = join(home, "cairnlog", "config.json");
+  const run = (...args: string[]) => cairnlog(args, { XDG_CONFIG_HOME: home });
+  const succeed = async (...args: string[]) => {
+    const { code, stdout, stderr } = await run(...args);
+    expect({ code }, stderr).toEqual({ code: 0 });
+    return { stdout, stderr };
+  };
+  return { run, succeed, path, home };
+}
+
+const operatorOf = async (of: TestService) => (await of.get("/log/operator-key")).body;
+
+test("the server is remembered for commands without --server; CAIRNLOG_SERVER and --server go before it", async () => {
+  const { run, succeed, path, home } = newUser();
+  expect((await succeed("config", "set", "server", `${service.url}/`)).stdout).toBe(`server is ${service.url}\n`);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expect(statSync(join(home, "cairnlog")).mode & 0o777).toBe(0o700);
+  await succeed("log", "tail");
+  await succeed("export", "--out", "-");
+  const nowhere = ["http://127.0.0.1:9", "http://127.0.0.1:8"] as const;
+  const environment = { XDG_CONFIG_HOME: home, CAIRNLOG_SERVER: nowhere[0] };
+  expect((await cairnlog(["log", "tail"], environment)).stderr).toContain(`No service answers at ${nowhere[0]}.`);
+  expect((await run("log", "tail", "--server", nowhere[1])).stderr).toContain(`No service answers at ${nowhere[1]}.`);
+  await succeed("config", "unset", "server");
+  expect(await run("log", "tail")).toMatchObject({ code: 2, stderr: expect.stringContaining("--server is missing") });
+});
+
+test("a key is remembered for each service, and used by commands that sign", async () => {
+  const { run, succeed } = newUser();
+  await succeed("config", "set", "server", service.url);
+  const attest = ["attest", at("note.txt"), "--pseudonym", "Ada"];
+  expect(await run(...attest)).toMatchObject({ code: 2, stderr: expect.stringContaining("--key is missing") });
+  expect((await succeed("config", "set", "key", at("me.pem"))).stdout).toBe(
+    `key for ${service.url} is ${at("me.pem")}\n`,
+  );
+  await succeed(...attest);
+  await succeed("inbox", "list");
+  // It is not the key for another service.
+  expect(await run(...attest, "--server", other.url)).toMatchObject({ code: 2 });
+  expect(await run("config", "set", "key", at("note.txt"))).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("holds no private key"),
+  });
+  expect(await run("config", "set", "key", at("none.pem"))).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("There is no file"),
+  });
+  await succeed("config", "unset", "key");
+  expect(await run(...attest)).toMatchObject({ code: 2 });
+});
+
+describe("the operator key", () => {
+  test("is pinned at the first use, which is said once, and verify goes by it", async () => {
+    const { succeed } = newUser();
+    const { fingerprint } = await operatorOf(service);
+    await succeed("config", "set", "server", service.url);
+    expect((await succeed("log", "tail")).stderr).toBe(
+      `The operator key of ${service.url} is ${fingerprint}. It is pinned from now on; compare it with what the operator publishes elsewhere.\n`,
+    );
+    expect((await succeed("log", "tail")).stderr).toBe("");
+    await succeed("attest", at("note.txt"), "--pseudonym", "Ada", "--key", at("me.pem"));
+    const { stdout } = await succeed("verify", at("note.txt"));
+    expect(stdout).toContain(`the log at ${service.url}, operator key ${fingerprint} (pinned when it was first seen)`);
+    const shown = JSON.parse((await succeed("config", "show", "--json")).stdout);
+    expect(shown).toMatchObject({
+      server: service.url,
+      services: [{ address: service.url, key: null, operator_fingerprint: fingerprint, operator_from: "first use" }],
+    });
+  });
+
+  test("is refused when it changes, in a sentence: nothing of another log at that address is believed", async () => {
+    const { run, succeed, home } = newUser();
+    await succeed("log", "tail", "--server", service.url);
+    const state = join(home, "cairnlog");
+    const [known] = readdirSync(state).filter((name) => name.endsWith(".log.json"));
+    await succeed("log", "tail", "--server", other.url);
+    const [second] = readdirSync(state).filter((name) => name.endsWith(".log.json") && name !== known);
+    cpSync(join(state, known!), join(state, second!));
+    const { code, stdout, stderr } = await run("log", "tail", "--server", other.url);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toMatch(/^cairnlog: [A-Z][^\n]*remove \S+\.log\.json to begin anew\.\n$/);
+    expect(stderr).toContain((await operatorOf(service)).fingerprint);
+  });
+
+  test("can be set before the first use, and then no other is believed", async () => {
+    const { run, succeed } = newUser();
+    const { fingerprint, public_key } = await operatorOf(service);
+    writeFileSync(at("operator.pub.pem"), public_key);
+    const set = ["config", "set", "operator-key", "--server", service.url];
+    expect((await succeed(...set, at("operator.pub.pem"))).stdout).toBe(
+      `operator-key for ${service.url} is ${fingerprint}\n`,
+    );
+    expect((await succeed("log", "tail", "--server", service.url)).stderr).toBe("");
+    const { run: lied, succeed: set2 } = newUser();
+    await set2(...set, at("stranger.pub.pem"));
+    expect(await lied("log", "head", "--server", service.url)).toMatchObject({ code: 1, stdout: "" });
+    expect((await run("config", "show", "--server", service.url)).stdout).toContain(`${fingerprint} (set)`);
+  });
+
+  test("is missing for verify where nothing was pinned", async () => {
+    const { run } = newUser();
+    expect(await run("verify", at("note.txt"))).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("--operator-key is missing, and none is remembered (cairnlog config)"),
+    });
+  });
+});
+
+test("what is damaged is not overwritten, and unknown names are refused", async () => {
+  const { run, path, home } = newUser();
+  mkdirSync(join(home, "cairnlog"), { recursive: true });
+  for (const damaged of ["{", "[]", '{"services": {"a": 1}}', '{"server": 1, "services": {}}']) {
+    writeFileSync(path, damaged);
+    const { code, stderr } = await run("config", "set", "server", service.url);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: `cairnlog: ${path} is damaged. Mend it, or move it away.\n` });
+    expect(readFileSync(path, "utf8")).toBe(damaged);
+  }
+  for (const [args, sentence] of [
+    [["set", "colour", "red"], "say which of server, key, operator-key"],
+    [["set", "server"], "URL is missing"],
+    [["set", "server", "nowhere"], "URL must be an address"],
+    [["set", "server", service.url, "x"], "x is one argument too many"],
+    [["unset", "server", "x"], "x is one argument too many"],
+    [["show", "x"], "x is one argument too many"],
+  ] as const)
+    expect(await run("config", ...args)).toMatchObject({ code: 2, stderr: expect.stringContaining(sentence) });
+});
