@@ -13,8 +13,8 @@ import {
   type TlogProof,
   verifyTlogProof,
 } from "../../../engine/verify/index.js";
-import { headline, proofText } from "../signing/verdict.js";
 import { printableJson, printableLine } from "../terminal/printable.js";
+import { headline, proofText } from "../terminal/verdict.js";
 
 /** What was found out about a proof file. */
 export interface ProofVerdict {

@@ -21,9 +21,9 @@ import { namedServer, serverOf } from "../service.js";
 import { StateFolder } from "../state.js";
 import { printableJson } from "../terminal/printable.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
+import { bundleText } from "../terminal/verdict.js";
 import { required, UsageError } from "../usage.js";
 import { hashFile } from "./file-hash.js";
-import { bundleText } from "./verdict.js";
 
 const OPTIONS = {
   "operator-key": text(

@@ -1,7 +1,7 @@
 /** The result of `cairnlog verify` for people: each check, and then who signed what, when, and in which log. */
 import type { AttestationBundle, BundleVerdict, Entry } from "../../../engine/verify/index.js";
-import { printableLine } from "../terminal/printable.js";
-import { coloured, facts } from "../terminal/table.js";
+import { printableLine } from "./printable.js";
+import { coloured, facts } from "./table.js";
 
 /** The first line about a file. */
 export const headline = (file: string, isValid: boolean): string =>
