@@ -52,7 +52,7 @@ export function proofText(
   return [
     headline(file, true),
     factsBelow([
-      ["event", entry ? entry.event_type : "not in this file, which has the entry's hash alone"],
+      ["event", entry ? entry.event_type : "its hash alone: the entry is not in this file"],
       ["document", stated(title)],
       // Whether the signature holds, an attestation file shows. Here it is what the log recorded.
       ["signed by", signer === undefined ? null : `${stated(signer)}, as the log recorded`],
