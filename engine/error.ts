@@ -36,7 +36,8 @@ export type ErrorCode =
   | "decryption-failed"
   | "calendars-unavailable"
   | "wrong-operator"
-  | "in-use";
+  | "in-use"
+  | "indexing";
 
 /** One fault in an input: `path` is a JSON Pointer (RFC 6901) into it, `message` a sentence. */
 export interface ErrorDetail {

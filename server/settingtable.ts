@@ -25,6 +25,7 @@ import {
   httpsUrl,
   integer,
   type Kind,
+  line,
   logLevel,
   logName,
   networks,
@@ -71,6 +72,11 @@ const rateLimit = (limit: LimitName): Setting<number> => ({
   fallback: `${LIMITS[limit].requests}`,
   about: `requests an address may make in ${LIMITS[limit].seconds} seconds: ${LIMITS[limit].about}`,
   ...integer(1, MAX_COUNT),
+});
+
+const introduction = (name: string, what: string): Setting<string | null> => ({
+  ...{ name, fallback: "", fallbackShown: "none", about: `${what}, as the page at / introduces it` },
+  ...line(300),
 });
 
 export const TABLE = {
@@ -334,6 +340,8 @@ export const TABLE = {
     about: "on or off; off does not serve the page at / that shows the log",
     ...onOff,
   },
+  operatorName: introduction("SERVICE_OPERATOR_NAME", "who runs the log"),
+  logDescription: introduction("SERVICE_LOG_DESCRIPTION", "what the log is for, in a sentence"),
   transport: {
     name: "SERVICE_TRANSPORT",
     fallback: "",

@@ -95,6 +95,14 @@ export const calendars = (most: number): Kind<readonly string[]> =>
 /** The text as it is. */
 export const anyText = textual((text) => text);
 
+/** One line of text for people; null where none is given. */
+export const line = (limit: number) =>
+  optional((text) => {
+    if (text.length > limit || /[\p{Cc}\p{Surrogate}]/u.test(text))
+      throw new Error(`one line of at most ${limit} characters`);
+    return text;
+  });
+
 /** An absolute path. */
 export const anyPath = textual((text) => resolve(text));
 

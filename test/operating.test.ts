@@ -86,11 +86,12 @@ test("every setting that is named exists", () => {
     "cairnlog.service",
     "Dockerfile",
     "compose.yaml",
+    "replication/compose.yaml",
     "prometheus/prometheus.yml",
     "nginx.conf",
     "Caddyfile",
   ];
-  for (const text of [operating, ...names.map(sample)])
+  for (const text of [operating, readFileSync(at("docs/replication.md"), "utf8"), ...names.map(sample)])
     for (const name of text.match(/\bSERVICE_[A-Z_]+[A-Z]\b(?!_)/g) ?? []) expect(known, name).toContain(name);
 });
 

@@ -46,8 +46,9 @@ export class PublishedHead {
       );
   }
 
-  /** Begins to keep the file up to date. */
+  /** Begins to keep the file up to date. A log that is behind it, and catches up with others, leaves it as it is until then. */
   start(): void {
+    this.#written = readPublishedHead(this.#file)?.tree_size ?? 0;
     this.#timer = setInterval(() => this.#write(), INTERVAL_MS).unref();
   }
 
@@ -61,6 +62,7 @@ export class PublishedHead {
   #write(): void {
     const head = this.#log.treeHead();
     if (!head || head.tree_size <= this.#written) return;
+    const before = this.#written;
     this.#written = head.tree_size;
     const draft = `${this.#file}.new`;
     this.#writing = this.#writing
@@ -68,7 +70,7 @@ export class PublishedHead {
       .then(() => rename(draft, this.#file))
       // The disk is full, or the folder gone: appends say so, and this is tried again with the next head.
       .catch(() => {
-        this.#written = 0;
+        this.#written = before;
       });
   }
 }

@@ -39,6 +39,7 @@ export class LogReader extends LogView implements Executor {
   refresh(): void {
     this.#store.pin();
     this.#memory.postings.reload();
+    this.#memory.titles.takeRuns();
     this.#show();
   }
 

@@ -215,12 +215,13 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   /**
    * Leaf indexes of the entries that `criteria` select, a page at a time, oldest first. The work pauses at every `yield`;
    * entries that are appended meanwhile are not among the matches.
-   * @throws CairnlogError `invalid-input` for a search term that matches too much
+   * @throws CairnlogError `invalid-input` for what matches too much; `indexing` while titles of older entries are being filed
    */
   matching(criteria: Criteria, offset: number, limit: number): Generator<void, Matches, void> {
     const entry = (leafIndex: number) => this.#reader.entry(leafIndex);
     this.readyPostings();
-    return matching({ postings: this.#parts.memory.postings, size: this.#size, entry }, criteria, offset, limit);
+    const { postings, titles } = this.#parts.memory;
+    return matching({ postings, titles: () => titles.sources(), size: this.#size, entry }, criteria, offset, limit);
   }
 
   /** Like `matching`, without pauses. */
@@ -388,7 +389,7 @@ export abstract class LogView implements Pick<Executor, "execute"> {
   /** Closes what was opened to be read; a verification is broken off. Nothing keeps running. */
   async close(): Promise<void> {
     await this.#verification.close();
-    await this.#parts.memory.postings.close();
+    await this.#parts.memory.close();
     await this.#parts.store.close();
   }
 

@@ -8,7 +8,6 @@ import { CairnlogError } from "../error.js";
 import type { Journal } from "../journal/journal.js";
 import type { WriterLock } from "../store/lmdb/writerlock.js";
 import type { JournalPosition } from "../store/position.js";
-import type { Postings } from "../store/postings/postings.js";
 import { FORMAT, type TableName } from "../store/schema.js";
 import type { Store } from "../store/store.js";
 import type { TreeHead } from "../verify/tree/treehead.js";
@@ -53,7 +52,7 @@ export class LogWriter extends LogView implements Executor {
   readonly #frontier: Frontier;
   readonly #applier: Applier;
   readonly #sequencer: Sequencer;
-  readonly #postings: Postings;
+  readonly #memory: LogMemory;
   #feed: Feed | null = null;
 
   /** To be recovered and begun before anything else. */
@@ -65,7 +64,7 @@ export class LogWriter extends LogView implements Executor {
     this.#parts = parts;
     this.#operator = operator;
     this.#frontier = memory.frontier;
-    this.#postings = memory.postings;
+    this.#memory = memory;
     this.#applier = new Applier({ store, journal, projection, memory });
     this.#sequencer = new Sequencer({
       ...parts,
@@ -135,7 +134,7 @@ export class LogWriter extends LogView implements Executor {
    * the writer answers the commands of a batch. It must not throw, and be quick.
    */
   feed(send: (message: FeedMessage) => void): void {
-    const feed = new Feed(send, this.#postings);
+    const feed = new Feed(send, this.#memory);
     this.#feed = feed;
     this.observeFailure((failure) => feed.failed(failure));
   }

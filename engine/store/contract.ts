@@ -75,6 +75,8 @@ export interface StoreReader {
   /** The position of the newest applied record. */
   position(): JournalPosition;
   readonly postings: PostingTables;
+  /** Runs with nothing but the words of titles, for entries whose own runs lack them. */
+  readonly titles: PostingTables;
   readonly lens: LensRows;
   /** Reads of one moment, for work that takes several turns of the event loop. */
   snapshot(): Snapshot;

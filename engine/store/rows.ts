@@ -103,6 +103,8 @@ export interface RunRow {
   readonly bloom: Uint8Array;
   /** The first record of each block. */
   readonly fences: Uint8Array;
+  /** Whether it has the words of titles. An older version made it without, and merged it without saying so. */
+  readonly titled?: boolean;
 }
 
 /**

@@ -126,6 +126,10 @@ class LmdbStore implements Store {
     return this.#openedPostings.tables;
   }
 
+  get titles(): PostingTables {
+    return this.#openedPostings.titles;
+  }
+
   get lens(): LensRows {
     return this.#openedPostings.lens;
   }

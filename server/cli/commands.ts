@@ -23,7 +23,7 @@ export const COMMANDS: Readonly<Record<string, ListedCommand>> = {
   verify: {
     group: SIGN,
     summary: "check files and their attestations offline",
-    load: async () => (await import("./signing/verify.js")).verify,
+    load: async () => (await import("./verifying/verify.js")).verify,
   },
   receipt: {
     group: SIGN,

@@ -11,11 +11,14 @@ export interface ViewRoute {
   readonly name: string;
   /** Name in the navigation. */
   readonly label: string;
+  /** Whether it is reached from elsewhere, and is not in the navigation. */
+  readonly isUnlisted?: true;
   load(): Promise<{ readonly default: ComponentType<ViewProps> }>;
 }
 
 export const ROUTES: readonly ViewRoute[] = [
   { name: "", label: "Head", load: () => import("./views/head/index.js") },
+  { name: "search", label: "Search", isUnlisted: true, load: () => import("./views/search/index.js") },
   { name: "entries", label: "Entries", load: () => import("./views/entries/index.js") },
   { name: "keys", label: "Keys", load: () => import("./views/keys/index.js") },
   { name: "file", label: "File", load: () => import("./views/file/index.js") },

@@ -59,7 +59,7 @@ export class Front {
           explorer: settings.explorer,
         }),
         ...furtherTileRoutes(registry.log),
-        ...(settings.explorer ? explorerRoutes() : []),
+        ...(settings.explorer ? explorerRoutes(settings) : []),
       ],
       limits,
       trustedProxies: settings.trustedProxies.map((text) => parseNetwork(text)!),

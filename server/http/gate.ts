@@ -11,7 +11,7 @@ import { canonicalFingerprint } from "../../engine/registry/keys/events.js";
 import type { Keys } from "../../engine/registry/keys/keys.js";
 import { AuthProof, SignedChallenge } from "../wire/identity/auth.js";
 import { checker } from "./input.js";
-import { recoveryOnly, type Sessions } from "./sessions.js";
+import { readsOnly, recoveryOnly, type Sessions } from "./sessions.js";
 import type { Request } from "./transport/request.js";
 
 /** The beginning of an `Authorization` header with a session token. */
@@ -23,7 +23,7 @@ const checkSignedChallenge = checker(SignedChallenge);
 
 /** A request before it is checked. */
 interface Asking {
-  readonly request: Pick<Request, "authorization">;
+  readonly request: Pick<Request, "authorization" | "method">;
 }
 
 /** A key whose possession the client has proven. */
@@ -142,8 +142,9 @@ export class Gate {
   }
 
   async #session({ request }: Asking, allowRecovery: boolean): Promise<Proof> {
-    const { fingerprint, recovery } = await this.#sessions.read(request.authorization);
+    const { fingerprint, recovery, readOnly } = await this.#sessions.read(request.authorization);
     if (recovery && !allowRecovery) throw recoveryOnly();
+    if (readOnly && request.method !== "GET" && request.method !== "HEAD") throw readsOnly();
     return { fingerprint, recovery };
   }
 }

@@ -69,6 +69,7 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
     detail: "The disk of the log is full; nothing was written. Retry when there is room.",
   },
   "worker-failed": { status: 503, retryAfter: 1, detail: "A worker of the service failed. Retry." },
+  indexing: { status: 503 },
   "corrupt-log": { status: 500, detail: "The service found damage in its log." },
   "wrong-operator": { status: 500, detail: "The service is not set up rightly." },
   "in-use": { status: 500, detail: "The service is not set up rightly." },

@@ -3,12 +3,13 @@
  * when it was signed. The status of its key is checked at every use, so a key's sessions end with the key. The service
  * has one `Sessions`, which remembers verified tokens and belongs to the thread that serves HTTP.
  */
-import { createPublicKey, type KeyObject, randomUUID } from "node:crypto";
+import { createPublicKey, type KeyObject } from "node:crypto";
 import { type JWTPayload, jwtVerify } from "jose";
 import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../../engine/error.js";
 import { type Clock, formatTimestamp, systemClock } from "../../engine/log/clock.js";
 import type { Passwords } from "../../engine/registry/access/passwords.js";
+import { JWS_ALGORITHMS, signedToken } from "../../engine/registry/access/session-token.js";
 import type { Keys } from "../../engine/registry/keys/keys.js";
 
 /** Seconds after sign-in when a session ends, no matter how often it was renewed. */
@@ -17,9 +18,6 @@ const MAX_SESSION_AGE_S = 86_400;
 const MAX_CACHED = 10_000;
 const MICROS = 1_000_000;
 const BEARER = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i;
-
-/** JWS algorithm (RFC 7518 §3.1, RFC 8037 §3.1) for each algorithm of an operator key. */
-const JWS_ALGORITHMS = { ed25519: "EdDSA", "ecdsa-p256": "ES256", "rsa-2048": "RS256" } as const;
 
 /** A session with a valid token and an active key. */
 export interface Session {
@@ -30,6 +28,8 @@ export interface Session {
   readonly authTime: number;
   /** `Passwords.version` at its beginning; undefined when the key had no password. */
   readonly passwordVersion: string | undefined;
+  /** Whether it is good for GET alone. The operator made it with the operator key, not by signing in. */
+  readonly readOnly: boolean;
 }
 
 /** The answer of `POST /auth/login` and `POST /auth/renew`. */
@@ -81,17 +81,18 @@ export class Sessions {
    * @throws CairnlogError `signer-unavailable`
    */
   open(fingerprint: string, recovery: boolean, passwordVersion: string | undefined): Promise<LoginResult> {
-    return this.#issue({ fingerprint, recovery, authTime: this.#now(), passwordVersion });
+    return this.#issue({ fingerprint, recovery, authTime: this.#now(), passwordVersion, readOnly: false });
   }
 
   /**
    * A new token for the session in an `Authorization` header (`POST /auth/renew`). It never extends a session beyond 24
    * hours from sign-in.
-   * @throws CairnlogError `unauthenticated`; `forbidden` for a recovery session; `signer-unavailable`
+   * @throws CairnlogError `unauthenticated`; `forbidden` for a recovery session and one that only reads; `signer-unavailable`
    */
   async renew(authorization: string): Promise<LoginResult> {
     const session = await this.read(authorization);
     if (session.recovery) throw recoveryOnly();
+    if (session.readOnly) throw readsOnly();
     return this.#issue(session);
   }
 
@@ -108,7 +109,8 @@ export class Sessions {
     const status = this.#keys.lookup(session.fingerprint)?.status ?? "unknown";
     if (status !== (session.recovery ? "expired" : "active"))
       throw new CairnlogError("unauthenticated", `The session has ended: its key is ${status}.`);
-    if (this.#passwords.version(session.fingerprint) !== session.passwordVersion)
+    // A token that only reads was made without a password, by whoever holds the operator key itself.
+    if (!session.readOnly && this.#passwords.version(session.fingerprint) !== session.passwordVersion)
       throw new CairnlogError(
         "unauthenticated",
         "The session has ended: a password was set or changed since it began.",
@@ -120,22 +122,9 @@ export class Sessions {
     const { pseudonym } = this.#keys.find(fingerprint);
     const iat = this.#now();
     const exp = Math.min(iat + this.#ttl, authTime + MAX_SESSION_AGE_S);
-    // JSON omits the last member if it is undefined.
     const claims = { pseudonym, recovery, auth_time: authTime, password_version: passwordVersion };
-    const payload = { iss: this.#operator.fingerprint, sub: fingerprint, iat, exp, jti: randomUUID(), ...claims };
-    const header = { alg: JWS_ALGORITHMS[this.#operator.public.algorithm], typ: "JWT" };
-    const input = `${encode(header)}.${encode(payload)}`;
-    const token = `${input}.${(await this.#sign(input)).toString("base64url")}`;
+    const token = await signedToken(this.#operator, { sub: fingerprint, iat, exp, ...claims });
     return { token, fingerprint, pseudonym, expires_at: formatTimestamp(exp * MICROS) };
-  }
-
-  async #sign(input: string): Promise<Buffer> {
-    try {
-      const [signature] = await this.#operator.sign([Buffer.from(input)]);
-      return Buffer.from(signature!);
-    } catch (cause) {
-      throw new CairnlogError("signer-unavailable", "The operator key cannot sign, so there is no session.", { cause });
-    }
   }
 
   #remembered(token: string): Verified | undefined {
@@ -163,11 +152,12 @@ export class Sessions {
     } catch (cause) {
       throw new CairnlogError("unauthenticated", "The session token does not hold, or has expired.", { cause });
     }
-    const { sub, exp, recovery, auth_time, password_version } = payload;
+    const { sub, exp, recovery, auth_time, password_version, read_only } = payload;
     if (typeof recovery !== "boolean" || typeof auth_time !== "number")
       throw new CairnlogError("unauthenticated", "The token is not that of a session.");
     const passwordVersion = password_version as string | undefined;
-    const session = { fingerprint: sub!, recovery, authTime: auth_time, passwordVersion, expires: exp! };
+    const readOnly = read_only === true;
+    const session = { fingerprint: sub!, recovery, authTime: auth_time, passwordVersion, readOnly, expires: exp! };
     if (this.#verified.size >= MAX_CACHED) {
       const [oldest] = this.#verified.keys();
       this.#verified.delete(oldest!);
@@ -186,4 +176,6 @@ export class Sessions {
 export const recoveryOnly = (): CairnlogError =>
   new CairnlogError("forbidden", "A recovery session serves the succession of its key and nothing else.");
 
-const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+/** The error for a session that only reads where something would be changed. */
+export const readsOnly = (): CairnlogError =>
+  new CairnlogError("forbidden", "This token only reads: sign in with the operator key for anything else.");

@@ -131,8 +131,10 @@ describe("one entry", () => {
     expect(await making.innerText()).toContain("service.log.entry.v2\\0");
     await making.getByRole("button", { name: `Copy computed hash ${entryHash(entry)}` }).waitFor();
     await making.getByText("They are equal.").waitFor();
-    const tree = page.getByRole("region", { name: "Its place in the tree" });
-    await tree.scrollIntoViewIfNeeded();
+    const tree = page.getByRole("region", { name: "Where it lies" });
+    // Nothing is computed before somebody asks for it.
+    expect(await tree.locator("svg").count()).toBe(0);
+    await tree.getByText("Compute the way").click();
     await tree.getByText("They are equal: the entry is in the log.").waitFor();
     await tree.getByRole("button", { name: `Copy computed root ${proof.root_hash}` }).waitFor();
     expect(await tree.locator("svg .tree-box-computed").count()).toBe(7);
@@ -140,6 +142,7 @@ describe("one entry", () => {
     await tree.getByText("Every hash on the path, as text").click();
     const leaf = leafHash(entry.entry_hash, 2);
     await tree.getByRole("button", { name: `Copy hash of level 0 ${leaf.slice(0, 12)}` }).waitFor();
+    await page.getByText("All that was recorded, as JSON").click();
     await page.getByRole("link", { name: fingerprint }).waitFor();
     await page.getByRole("link", { name: "Next entry, 3" }).click();
     await page.getByRole("heading", { name: "Entry 3", level: 1 }).waitFor();
@@ -150,8 +153,10 @@ describe("one entry", () => {
   test("climbs the tree level by level for readers who want motion", async () => {
     const reader = await Reader.arrive({ reducedMotion: "no-preference" });
     const page = await reader.open(service.url, "#/entries/61");
-    const tree = page.getByRole("region", { name: "Its place in the tree" });
-    await tree.scrollIntoViewIfNeeded();
+    const tree = page.getByRole("region", { name: "Where it lies" });
+    // Nothing is computed before somebody asks for it.
+    expect(await tree.locator("svg").count()).toBe(0);
+    await tree.getByText("Compute the way").click();
     await tree.getByText("They are equal: the entry is in the log.").waitFor();
     // The last of 61 leaves is hashed with itself: it has no right neighbour.
     expect(await tree.locator("svg .tree-box-self").count()).toBe(2);
@@ -186,6 +191,7 @@ describe("one entry", () => {
     await single.server.registry.log.append([sayingEvent("only")]);
     const reader = await Reader.arrive();
     const page = await reader.open(single.url, "#/entries/1");
+    await page.getByText("Compute the way").click();
     await page.getByText("It is the only leaf, and so the root.").waitFor();
     await page.getByText("It is the first entry, so its hash covers no earlier entry.").waitFor();
     await page.getByText("They are equal: the entry is in the log.").waitFor();
@@ -220,7 +226,7 @@ describe("one entry", () => {
       await making.getByText(`version ${version}`).waitFor();
       expect((await making.locator("pre").innerText()).startsWith(bytes)).toBe(true);
       await making.getByRole("button", { name: `Copy computed hash ${history[id - 1]!.entry_hash}` }).waitFor();
-      await page.locator("svg.tree").scrollIntoViewIfNeeded();
+      await page.getByText("Compute the way").click();
       await page.getByText("They are equal: the entry is in the log.").waitFor();
       await page
         .getByText(version === 1 ? "In version 1, the hash covers neither" : "hash does not cover the event type")

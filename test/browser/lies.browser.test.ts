@@ -179,10 +179,26 @@ describe("about its key", () => {
   });
 });
 
+/** Tells a lie about entry 7 in a list. */
+const listing =
+  (change: (entry: Entry) => Entry) =>
+  (answer: Json): Json => ({
+    ...answer,
+    entries: answer.entries.map((entry: Entry) => (entry.id === 7 ? change(entry) : entry)),
+  });
+const without7 = (answer: Json): Json => ({
+  ...answer,
+  entries: answer.entries.filter(({ id }: Entry) => id !== 7),
+});
+
 describe("about an entry", () => {
   test("rewritten under its old hash: its content is not shown, and anybody can hash it again", async () => {
     const reader = await Reader.arrive();
-    await lie(reader, /^\/log\/7$/, (entry: Entry) => ({ ...entry, payload: { ...entry.payload, reason: "forged" } }));
+    await lie(
+      reader,
+      /^\/log\?/,
+      listing((entry) => ({ ...entry, payload: { ...entry.payload, reason: "forged" } })),
+    );
     const page = await reader.open(honest.url, "#/entries/7");
     const { entry } = await evidenceOf(page, "does not hash to its entry_hash");
     expect(checkEntry(entry!).length).toBeGreaterThan(0);
@@ -194,9 +210,9 @@ describe("about an entry", () => {
 
   test("rewritten with its hash: no proof leads from it to the signed root", async () => {
     const reader = await Reader.arrive();
-    await lie(reader, /^\/log\/7$/, rewritten);
+    await lie(reader, /^\/log\?/, listing(rewritten));
     const page = await reader.open(honest.url, "#/entries/7");
-    const evidence = await evidenceOf(page, "The proof does not lead from entry 7 to the tree head.");
+    const evidence = await evidenceOf(page, "Entry 7, as the service lists it, is not in the signed tree.");
     const { entry, proof } = evidence as { entry: Entry; proof: InclusionProof };
     expect(checkEntry(entry)).toEqual([]);
     expect(await holds(evidence, { ...proof, entry_hash: entry.entry_hash })).toBe(false);
@@ -206,9 +222,10 @@ describe("about an entry", () => {
     await reader.leave();
   });
 
-  test("denied although it is listed: the page proves that it exists", async () => {
+  test("denied although it is listed, once it is asked for alone: the page proves that it exists", async () => {
     const reader = await Reader.arrive();
     await deny(reader, "/log/7");
+    await lie(reader, /^\/log\?.*per_page=(?!1&)/, without7);
     const page = await reader.open(honest.url, "#/entries/7");
     const evidence = await evidenceOf(page, "The service says that entry 7 does not exist, but it is in its log.");
     const { entry, proof } = evidence as { entry: Entry; proof: InclusionProof };
@@ -242,10 +259,7 @@ describe("about an entry", () => {
   test("denied in the list too: the list has fewer than the tree", async () => {
     const reader = await Reader.arrive();
     await deny(reader, "/log/7");
-    await lie(reader, /^\/log\?/, (answer) => ({
-      ...answer,
-      entries: answer.entries.filter(({ id }: Entry) => id !== 7),
-    }));
+    await lie(reader, /^\/log\?/, without7);
     const page = await reader.open(honest.url, "#/entries/7");
     const evidence = await evidenceOf(page, "The service lists fewer entries than the signed tree has leaves.");
     const proof = evidence.proof as InclusionProof;

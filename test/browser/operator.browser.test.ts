@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
+import { cairnlog } from "../cli/harness.js";
 import { startTestService, type TestService, temporaryFolder } from "../server/harness.js";
 import { bearerOf, registeredSigner } from "../server/proofs.js";
 import { newSigner, submission } from "../server/signers.js";
@@ -29,6 +30,9 @@ const keyField = (page: Page) => page.getByLabel("Operator key (PEM file, PKCS #
 const region = (page: Page, name: string) => page.getByRole("region", { name, exact: true });
 
 async function signIn(page: Page, path = operatorPem): Promise<void> {
+  const fold = page.locator("details", { has: page.getByText("With the key itself") });
+  await fold.waitFor();
+  if (!(await keyField(page).isVisible())) await fold.locator("summary").click();
   await keyField(page).setInputFiles(path);
   await page.getByRole("button", { name: "Sign in" }).click();
 }
@@ -42,7 +46,7 @@ function keyFile(name: string, content: string): string {
 test("nothing is shown without the operator key: not with another, not with an encrypted one, not with none", async () => {
   const reader = await Reader.arrive();
   const page = await reader.open(service.url, "#/operator");
-  await page.getByRole("button", { name: "Sign in" }).waitFor();
+  await page.getByRole("button", { name: "Open" }).waitFor();
   expect(await page.getByRole("region").count()).toBe(1);
   const { privateKey } = generateKeyPairSync("ed25519");
   const encrypted = privateKey.export({ type: "pkcs8", format: "pem", cipher: "aes-256-cbc", passphrase: "x" });
@@ -91,7 +95,7 @@ test("the key signs one challenge and is neither sent nor stored; the session ha
   await page.goBack();
   await region(page, "Webhooks").waitFor();
   await page.getByRole("button", { name: "Sign out" }).click();
-  await keyField(page).waitFor();
+  await page.getByText("With the key itself").waitFor();
   await reader.leave();
 });
 
@@ -138,7 +142,7 @@ test("it fits every screen and every reader", async () => {
   ] as const) {
     const reader = await Reader.arrive(options);
     const page = await reader.open(service.url, "#/operator");
-    await page.getByRole("button", { name: "Sign in" }).waitFor();
+    await page.getByText("With the key itself").waitFor();
     await expectReadable(page);
     await signIn(page);
     await region(page, "Anchors").locator("canvas").waitFor();
@@ -146,4 +150,26 @@ test("it fits every screen and every reader", async () => {
     await expectReadable(page);
     await reader.leave();
   }
+});
+
+test("a token that only reads opens the page without a key, and signs nothing", async () => {
+  const { stdout } = await cairnlog(["operator", "token", "--read-only", "--hours", "1", "--data", folder]);
+  const reader = await Reader.arrive();
+  const page = await reader.open(service.url, "#/operator");
+  const token = page.getByLabel("Token that only reads");
+  for (const [text, said] of [
+    ["nonsense", "This is no token of"],
+    [`${stdout.trim().slice(0, -4)}AAAA`, "The session token does not hold"],
+  ] as const) {
+    await token.fill(text);
+    await page.getByRole("button", { name: "Open" }).click();
+    await page.getByText(said).waitFor();
+  }
+  await token.fill(stdout);
+  await page.getByRole("button", { name: "Open" }).click();
+  await region(page, "Webhooks").getByText("https://hooks.example.org/log").waitFor();
+  await region(page, "Head and anchor").getByText("Not due").waitFor();
+  expect(await page.getByRole("button", { name: "Sign the head again" }).count()).toBe(0);
+  await expectReadable(page);
+  await reader.leave();
 });

@@ -115,7 +115,7 @@ describe("a proof file", () => {
     expect((await verify(bare, "--vkey", vkey)).stdout).toContain("--entry-hash");
     expect(await verify(bare, "--vkey", vkey, "--entry-hash", hash)).toMatchObject({
       code: 0,
-      stdout: expect.stringContaining("its hash alone"),
+      stdout: expect.stringContaining("has the entry's hash alone"),
     });
     expect((await verify(bare, "--vkey", vkey, "--entry-hash", other)).code).toBe(1);
     expect((await verify(file, "--vkey", vkey, "--entry-hash", other)).code).toBe(1);

@@ -42,7 +42,7 @@ Signing
 Verification
   POST /api/v1/verify ; - ; VerifyManifest → VerificationResult ; anybody ; general ; 200 400 404 408 413 422
 Log
-  GET /api/v1/log/head ; - ; LogHead ; anybody ; general ; 200
+  GET /api/v1/log/head ; periods ; LogHead ; anybody ; general ; 200 422
   GET /api/v1/log/{entry_id} ; - ; Entry ; anybody ; general ; 200 304 404 422
   GET /api/v1/log/sth ; - ; TreeHead ; anybody ; general ; 200 304 404
   GET /api/v1/log/sth/{tree_size} ; - ; TreeHead ; anybody ; general ; 200 304 404 422
@@ -58,8 +58,8 @@ Log
   POST /api/v1/log/anchor ; - ; object? → Anchored ; operator ; anchoring ; 200 401 403 409 502
   GET /api/v1/log/anchor-status ; - ; AnchorStatus ; anybody ; general ; 200
   POST /api/v1/log/sth/sign ; - ; object? → TreeHead ; operator ; general ; 200 401 403 409
-  GET /api/v1/log ; page per_page event_type tags search ; EntryPage ; anybody ; general ; 200 422
-  GET /api/v1/log/by-fingerprint/{fingerprint} ; page per_page ; EntryPage ; anybody ; general ; 200 404 422
+  GET /api/v1/log ; page per_page names event_type tags search title ; EntryPage ; anybody ; general ; 200 422
+  GET /api/v1/log/by-fingerprint/{fingerprint} ; page per_page names ; EntryPage ; anybody ; general ; 200 404 422
   GET /api/v1/log/audit-trail ; page per_page fingerprint document_hash start_date end_date tags ; EntryPage ; anybody ; general ; 200 422
   GET /api/v1/audit/export ; format scope fingerprint document_hash start_date end_date after_id page page_size ; AuditExport, text/csv; charset=utf-8 ; anybody ; general ; 200 422
 Endorsements

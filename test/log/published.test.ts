@@ -135,3 +135,17 @@ test("a line is written, so that people can read it", async () => {
   // Only for the operator, like all files of the data directory that are no keys.
   expect(statSync(file).mode & 0o777).toBe(0o600);
 });
+
+test("a log that is behind what was shown leaves the file as it is until it has caught up", async () => {
+  const { log, file, published } = await openShown();
+  const shown = { ...log.treeHead(), tree_size: 4 };
+  writeFileSync(file, JSON.stringify(shown));
+  published.start();
+  await published.stop();
+  expect(readPublishedHead(file)).toEqual(shown);
+  await log.append([note, note]);
+  const later = new PublishedHead(file, log);
+  later.start();
+  await later.stop();
+  expect(readPublishedHead(file)).toEqual(log.treeHead(5));
+});

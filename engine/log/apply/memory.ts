@@ -9,14 +9,18 @@ import { EntryReader } from "../read/reader.js";
 import { Frontier } from "../tree/frontier.js";
 import type { Projection } from "../write/projection.js";
 import { catchUp, fileMissing } from "./derive.js";
+import { TitleBacklog } from "./title-backlog.js";
 
 export class LogMemory {
   readonly frontier: Frontier;
   readonly postings: Postings;
+  /** The words of titles that runs of an older version lack. */
+  readonly titles: TitleBacklog;
   readonly #entries: EntryReader;
   readonly #projection: Projection;
   readonly #store: StoreReader;
   readonly #known: Operators;
+  readonly #isReader: boolean;
   /** Whose heads these are. */
   operators: Operators;
 
@@ -28,11 +32,13 @@ export class LogMemory {
   constructor(store: StoreReader, projection: Projection, known: Operators, isReader = false) {
     this.#store = store;
     this.#known = known;
+    this.#isReader = isReader;
     this.operators = known;
     this.#entries = new EntryReader(store);
     this.#projection = projection;
     this.frontier = new Frontier(store);
     this.postings = new Postings(store.postings, isReader);
+    this.titles = new TitleBacklog(this.postings, new Postings(store.titles, isReader), this.#entries);
   }
 
   /** Files entries whose postings are missing on disk. Only for the writer, before `restore`, which is quick after it. */
@@ -41,11 +47,18 @@ export class LogMemory {
     await fileMissing(this.postings, this.#entries, this.frontier.size, this.#projection);
   }
 
-  /** Reads the state from disk again. @throws CairnlogError `wrong-operator` for a log of another operator */
+  /** Reads the state from disk again; a writer goes on filing what is missing. @throws CairnlogError `wrong-operator` for a log of another operator */
   restore(): void {
     const meta = this.#store.get("meta", "log");
     this.operators = meta ? Operators.read(this.#store, meta, this.#known) : this.#known;
     this.frontier.restore();
     catchUp(this.postings, this.#entries, this.frontier.size, this.#projection);
+    if (!this.#isReader) this.titles.file();
+  }
+
+  /** Ends the work in the background; postings that would delay the next start are written. */
+  async close(): Promise<void> {
+    await this.titles.close();
+    await this.postings.close();
   }
 }

@@ -127,12 +127,15 @@ async function checkWith(store: Store, scratch: Store, scratchPath: string, opti
   const size = checkBatches(store, findings);
   const isComplete = !findings.counts.entries;
   // Entries are missing, so the rest of them cannot be compared with the data on disk.
+  const report = (sentence: string) => findings.add("derived", sentence);
   const runs =
     isComplete && !options.skipsPostings
-      ? new RunCheck(store, size, (sentence) => findings.add("derived", sentence))
-      : null;
-  const trees = await derive(store, scratch, size, options, (replay) => runs?.check(replay.terms));
-  runs?.finish();
+      ? [new RunCheck(store.postings, "postings", size, report), new RunCheck(store.titles, "titles", size, report)]
+      : [];
+  const trees = await derive(store, scratch, size, options, (replay) => {
+    for (const each of runs) each.check(replay.terms);
+  });
+  for (const each of runs) each.finish();
   const operators = operatorsIn(scratch, store, size, options);
   checkMeta(store, size, operators, findings);
   const { path, mapSize, pool, progress, signal } = options;

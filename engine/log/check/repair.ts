@@ -50,6 +50,8 @@ export async function rebuildLog(
   await withScratch(options.path, async (scratch) => {
     // Runs without entries would be read as postings. Without any run, postings are computed from the entries.
     await store.postings.removeRuns();
+    // All runs are made with the words of titles.
+    await store.titles.removeRuns();
     // The next start of the service makes the nodes of the RFC 6962 tree again.
     await store.lens.clear();
     const postings = new Postings(store.postings);

@@ -8,10 +8,10 @@
 import type { CairnlogError } from "../../error.js";
 import type { Decided } from "../../journal/journal.js";
 import { Batch } from "../../store/batch.js";
-import type { Postings } from "../../store/postings/postings.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import type { KeyOf } from "../../store/schema.js";
 import type { Made } from "../apply/applier.js";
+import type { LogMemory } from "../apply/memory.js";
 import type { FormedBatch } from "../write/stages/batch.js";
 
 /** Tables whose changed rows are named, because readers keep something that follows from them. */
@@ -49,12 +49,11 @@ export class Feed {
   readonly #send: (message: FeedMessage) => void;
 
   /** @param send must not throw, and be quick */
-  constructor(send: (message: FeedMessage) => void, postings: Postings) {
+  constructor(send: (message: FeedMessage) => void, { postings, titles }: Pick<LogMemory, "postings" | "titles">) {
     this.#send = send;
-    postings.observer = {
-      frozen: (to) => send({ kind: "frozen", to }),
-      runsChanged: () => send({ kind: "runs" }),
-    };
+    const runsChanged = () => send({ kind: "runs" });
+    postings.observer = { frozen: (to) => send({ kind: "frozen", to }), runsChanged };
+    titles.observe(runsChanged);
   }
 
   /** A batch is on disk, which may hold rows only. */

@@ -115,6 +115,7 @@ export class LogFollower extends LogView implements Executor {
     const { postings } = this.#memory;
     this.#parts.store.pinPostings();
     postings.takeRuns();
+    this.#memory.titles.takeRuns();
     // What is in a run now need not be added any more.
     this.#untaken = this.#untaken.filter((told) => ("size" in told ? told.size : told.frozenAt) > postings.runsEnd);
   }
@@ -145,6 +146,7 @@ export class LogFollower extends LogView implements Executor {
     store.refresh();
     store.pinPostings();
     this.#memory.postings.reload();
+    this.#memory.titles.takeRuns();
     this.#memory.restore();
     [this.#pending, this.#pendingLeaves, this.#untaken] = [[], 0, []];
     this.showDisk();

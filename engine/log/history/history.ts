@@ -123,6 +123,7 @@ export class HistoryWriter {
   readonly #reader: HistoryReader;
   readonly #entries: EntryReader;
   readonly #applier: Applier;
+  readonly #memory: LogMemory;
   readonly #verifier: SignatureVerifier | null;
   #last: Predecessor = NO_PREDECESSOR;
   /** Timestamp of the newest head, microseconds; null before the first. */
@@ -139,6 +140,7 @@ export class HistoryWriter {
     this.#projection = options.projection ?? noProjection;
     this.#verifier = options.pool ? new SignatureVerifier(options.pool) : null;
     this.#entries = new EntryReader(store);
+    this.#memory = memory;
     this.#applier = new Applier({ store, journal: localJournal, projection: this.#projection, memory });
     this.#restore();
   }
@@ -376,7 +378,7 @@ export class HistoryWriter {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#adding;
-    await this.#applier.postings.close();
+    await this.#memory.close();
     await this.#store.close();
     await this.#lock.release();
   }

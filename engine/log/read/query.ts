@@ -1,17 +1,18 @@
 /**
- * Finding entries: `spec.md`, filter and search rules 1 to 5. Every criterion becomes a sorted list of leaf indexes; one
+ * Finding entries: `spec.md`, filter and search rules 1 to 5, and titles. Every criterion becomes a sorted list of leaf indexes; one
  * list is paged by rank, several are intersected, shortest first. What has to be walked is walked in slices: whoever asks
  * decides how much that is.
  */
 
 import { CairnlogError } from "../../error.js";
-import type { Postings } from "../../store/postings/postings.js";
-import { hashedTerm, hashTerm, hexPrefixTerm, textPrefixTerm } from "../../store/postings/term.js";
-import { POSTING, type PostingKind } from "../../store/schema.js";
+import { hashedTerm, hashTerm } from "../../store/postings/term.js";
+import { POSTING } from "../../store/schema.js";
 import { SEARCH_MEMBERS } from "../../verify/contract.js";
 import type { Entry } from "../../verify/entry.js";
+import { addMatches, type CandidateSources, type Candidates, digits, REACH, type Slices, text } from "./candidates.js";
 import { arrayList, disjointUnion, type IndexList, intersect } from "./index-list.js";
 import type { Stretch } from "./seams.js";
+import { type TitleSources, titledIndexes } from "./titled.js";
 
 /** An entry must meet every criterion that is given. */
 export interface Criteria {
@@ -23,6 +24,8 @@ export interface Criteria {
   readonly orTag?: string;
   /** Rules 2, 3 and 4. */
   readonly search?: string;
+  /** Each word of it begins a word of a title or name of the entry (`TITLE_MEMBERS`). */
+  readonly title?: string;
   /** The entry names this key in one of the six fields (rule 5). */
   readonly fingerprint?: string;
   /** The entry has this term. */
@@ -41,39 +44,27 @@ export interface Matches {
   readonly indexes: readonly number[];
 }
 
-interface Sources {
-  readonly postings: Pick<Postings, "list" | "range">;
-  readonly size: number;
-  entry(leafIndex: number): Entry | undefined;
-}
+type Sources = CandidateSources & TitleSources;
 
-const KEY_HEX = 32;
-const KEY_BYTES = 16;
 const HEX = /^[0-9a-f]+$/;
 const COMPLETE_HASH = /^(?:sha256:)?((?:[0-9a-f]{64}|[0-9a-f]{128}))$/;
-const DIGITS = "0123456789abcdef";
 const PREFIX = "sha256:";
-
-/** Work that pauses at every `yield`, after about a millisecond. What is appended meanwhile changes nothing in the result. */
-type Slices<T> = Generator<void, T, void>;
 
 /** Steps of a walk between two pauses. */
 const WALK_STEPS = 1_024;
-/** Postings that are read between two pauses. */
-const RANGE_STEPS = 1_024;
-/** Entries that a search by prefix may match; beyond, it wants more digits. Bounds memory and the time to sort them. */
-const SEARCH_REACH = 200_000;
 /** Digits that a prefix search behind `sha256:` needs: with fewer it would walk through most of the log. */
 const LEAST_DIGITS = 4;
 
 /**
  * Matches number `offset` to `offset + limit` of those that `criteria` select, and how many there are in all.
- * @throws CairnlogError `invalid-input` for a search term that matches too much
+ * @throws CairnlogError `invalid-input` for a search term or a title that matches too much; `indexing`
  */
 export function* matching(sources: Sources, criteria: Criteria, offset: number, limit: number): Slices<Matches> {
-  const found =
-    criteria.search === undefined ? undefined : yield* searchIndexes(sources, criteria.search.toLowerCase());
-  const lists = new Alternatives(sources, criteria, found && arrayList(found));
+  const { search, title } = criteria;
+  const found: number[][] = [];
+  if (search !== undefined) found.push(yield* searchIndexes(sources, search.toLowerCase()));
+  if (title !== undefined) found.push(yield* titledIndexes(sources, title));
+  const lists = new Alternatives(sources, criteria, found.map(arrayList));
   let total = 0;
   const indexes: number[] = [];
   for (const { from, to } of criteria.within ?? [{ from: 0, to: sources.size }]) {
@@ -134,10 +125,10 @@ function merged(one: readonly number[], other: readonly number[]): number[] {
 class Alternatives {
   readonly #sources: Sources;
   readonly #criteria: Criteria;
-  readonly #searched: IndexList | undefined;
+  readonly #searched: readonly IndexList[];
   #lists: readonly (readonly IndexList[])[] | null = null;
 
-  constructor(sources: Sources, criteria: Criteria, searched: IndexList | undefined) {
+  constructor(sources: Sources, criteria: Criteria, searched: readonly IndexList[]) {
     this.#sources = sources;
     this.#criteria = criteria;
     this.#searched = searched;
@@ -155,13 +146,12 @@ class Alternatives {
 
   #make(): readonly (readonly IndexList[])[] {
     const { orTag, ...criteria } = this.#criteria;
-    const searched = this.#searched ? [this.#searched] : [];
-    const first = [...criteriaLists(this.#sources, criteria), ...searched];
+    const first = [...criteriaLists(this.#sources, criteria), ...this.#searched];
     if (orTag === undefined) return [first];
     const tagged = this.#sources.postings.list(hashedTerm(POSTING.tag, orTag.toLowerCase()));
     if (!tagged.length) return [first];
     const { tags: _, ...others } = criteria;
-    return [first, [...criteriaLists(this.#sources, others), ...searched, tagged]];
+    return [first, [...criteriaLists(this.#sources, others), ...this.#searched, tagged]];
   }
 }
 
@@ -187,21 +177,16 @@ function criteriaLists(sources: Sources, criteria: Criteria): IndexList[] {
   return lists;
 }
 
-/** Postings that may match a search term. */
-interface Candidates {
-  readonly low: string;
-  readonly high: string;
-  /** Whether the 16 bytes of a term say all there is to say. */
-  readonly certain: boolean;
-  /** Parts of it, one of each next digit; null where it is a single term, or not of digits. */
-  readonly parts: (() => Candidates[]) | null;
-}
-
 /** Entries that match a folded search term, ascending, each once. Costs what matches it. */
 function* searchIndexes(sources: Sources, term: string): Slices<number[]> {
   checkReach(term);
   const found = new Set<number>();
-  for (const range of candidates(term)) yield* addMatches(sources, term, range, found);
+  const sought = {
+    matches: (entry: Entry) => matchesSearch(entry, term),
+    tooMany: () => tooWide(`More than ${REACH} entries match. Give more of it.`),
+    boundsTerms: false,
+  };
+  for (const range of candidates(term)) yield* addMatches(sources, range, sought, found);
   return [...Float64Array.from(found).sort()];
 }
 
@@ -214,35 +199,6 @@ function checkReach(term: string): void {
 
 function tooWide(message: string): CairnlogError {
   return new CairnlogError("invalid-input", `/search: ${message}`, { details: [{ path: "/search", message }] });
-}
-
-function* addMatches(sources: Sources, term: string, range: Candidates, found: Set<number>): Slices<void> {
-  const { low, high, certain, parts } = range;
-  const add = (index: number) => {
-    if (!found.has(index) && (certain || matchesSearch(sources.entry(index)!, term))) found.add(index);
-  };
-  if (low === high) {
-    // One term can have any number of entries: a document that everybody attests.
-    for (let from = 0; ; ) {
-      const window = sources.postings.list(low).window(from, RANGE_STEPS);
-      for (const index of window) if (index < sources.size) add(index);
-      if (window.length < RANGE_STEPS) return;
-      from = window.at(-1)! + 1;
-      yield;
-    }
-  }
-  let count = 0;
-  for (const index of sources.postings.range(low, high)) {
-    // Where a walk stood, nothing tells after a pause: what is too much for one slice is begun anew in parts.
-    if (parts && ++count > RANGE_STEPS) break;
-    if (index < sources.size) add(index);
-  }
-  if (found.size > SEARCH_REACH) throw tooWide(`More than ${SEARCH_REACH} entries match. Give more of it.`);
-  if (!parts || count <= RANGE_STEPS) return;
-  for (const part of parts()) {
-    yield;
-    yield* addMatches(sources, term, part, found);
-  }
 }
 
 /** Everything that may match. */
@@ -259,19 +215,7 @@ function* candidates(term: string): Iterable<Candidates> {
     const hex = term.slice(PREFIX.length);
     if (HEX.test(hex)) yield digits(POSTING.prefixedHash, hex);
   }
-  const low = textPrefixTerm(POSTING.fieldText, term);
-  const bytes = Buffer.byteLength(term, "utf8");
-  const high = low.slice(0, 1 + Math.min(bytes, KEY_BYTES)).padEnd(1 + KEY_BYTES, "\xff");
-  // Shorter values are filled up with NULs, so a term that holds one proves nothing.
-  yield { low, high, certain: bytes <= KEY_BYTES && !term.includes("\0"), parts: null };
-}
-
-/** The terms of a kind that begin with these digits. */
-function digits(kind: PostingKind, hex: string): Candidates {
-  const high = hexPrefixTerm(kind, hex.slice(0, KEY_HEX).padEnd(KEY_HEX, "f"));
-  const parts = () => [...DIGITS].map((digit) => digits(kind, hex + digit));
-  const isSplit = hex.length < KEY_HEX;
-  return { low: hexPrefixTerm(kind, hex), high, certain: hex.length <= KEY_HEX, parts: isSplit ? parts : null };
+  yield text(POSTING.fieldText, term);
 }
 
 /** The search rules, applied to one entry; `term` is folded. */

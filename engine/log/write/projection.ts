@@ -16,6 +16,7 @@ import {
 } from "../../store/schema.js";
 import { FINGERPRINT_MEMBERS, SEARCH_MEMBERS } from "../../verify/contract.js";
 import type { JsonObject } from "../../verify/json/shape.js";
+import { titleWords } from "../../verify/titles.js";
 import type { StateRow } from "./rows.js";
 
 /** What is asked to be logged. */
@@ -86,7 +87,7 @@ function searchTerm(value: string): string {
     : hexPrefixTerm(POSTING.bareHash, folded);
 }
 
-/** Files `event` under its type, tags, fingerprints and searchable fields. */
+/** Files `event` under its type, tags, fingerprints, searchable fields and the words of its titles. */
 export function addLogTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): void {
   const { leafIndex, payload } = event;
   terms.add(hashedTerm(POSTING.eventType, event.event_type), leafIndex);
@@ -103,6 +104,12 @@ export function addLogTerms(event: LoggedEvent, terms: Pick<TermTable, "add">): 
   }
   const document = payload.document_hash;
   if (typeof document === "string") terms.add(hashTerm(POSTING.document, document.toLowerCase()), leafIndex);
+  addTitleTerms(event, terms);
+}
+
+/** Files `event` under the words of its titles. */
+export function addTitleTerms({ leafIndex, payload }: LoggedEvent, terms: Pick<TermTable, "add">): void {
+  for (const word of titleWords(payload)) terms.add(textPrefixTerm(POSTING.titleWord, word), leafIndex);
 }
 
 /** Files an entry under one of its `entry_hashes`. */

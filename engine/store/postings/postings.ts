@@ -132,6 +132,11 @@ export class Postings {
     return this.#runs.at(-1)?.to ?? 0;
   }
 
+  /** Leaf index after the last entry whose run lacks the words of titles; 0 if every run has them. */
+  get untitledEnd(): number {
+    return this.#runs.findLast(({ titled }) => !titled)?.to ?? 0;
+  }
+
   /** Leaf index after the last entry whose postings are held. */
   get size(): number {
     return this.#memory.to;
@@ -203,6 +208,16 @@ export class Postings {
         yield this.#reader.indexAt(run, rank);
     }
     for (const memory of [this.#frozen, this.#memory]) if (memory) yield* memory.terms.range(low, high);
+  }
+
+  /** The number of postings with a term from `low` to `high`. Reads a few blocks of each run. */
+  rangeCount(low: string, high: string): number {
+    let count = 0;
+    for (const run of this.#runs)
+      count += this.#reader.rank(run, positionOf(high, MAX_INDEX)) - this.#reader.rank(run, positionOf(low, 0));
+    for (const memory of [this.#frozen, this.#memory])
+      if (memory) for (const _ of memory.terms.range(low, high)) count++;
+    return count;
   }
 
   /** Whether a write failed, so that nothing more is written until entries are added. */
@@ -314,18 +329,26 @@ export class Postings {
     for (const _ of memory.terms.writeTo(builder, SLICE_TERMS)) await turn();
     const fences = builder.finish();
     const { count, bloom } = builder;
-    await this.#writeRun(id, blocks, { level: 0, from: memory.from, to: memory.to, count, bloom, fences }, []);
+    await this.#writeRun(
+      id,
+      blocks,
+      { level: 0, from: memory.from, to: memory.to, count, bloom, fences, titled: true },
+      [],
+    );
     this.#frozen = null;
     memory.terms.clear();
     this.#spare = memory.terms;
   }
 
-  /** The oldest neighbouring rows that have one level, are enough to merge, and are not being merged. */
+  /**
+   * The oldest neighbouring rows that have one level, are enough to merge, and are not being merged. Runs with the words of
+   * titles are not merged with runs without: the result would lack them for some of its entries.
+   */
   #mergeable(): readonly Run[] | null {
     for (let i = 0; i + MERGE_WIDTH <= this.#runs.length; i++) {
       const group = this.#runs.slice(i, i + MERGE_WIDTH);
-      const { level } = group[0]!;
-      if (!this.#merging.has(level) && group.every((run) => run.level === level)) return group;
+      const { level, titled } = group[0]!;
+      if (!this.#merging.has(level) && group.every((run) => run.level === level && run.titled === titled)) return group;
     }
     return null;
   }
@@ -346,8 +369,9 @@ export class Postings {
     }
     const fences = builder.finish();
     const { count, bloom } = builder;
-    const [from, to] = [inputs[0]!.from, inputs.at(-1)!.to];
-    await this.#writeRun(id, pending, { level: inputs[0]!.level + 1, from, to, count, bloom, fences }, inputs);
+    const { from, level, titled } = inputs[0]!;
+    const row = { level: level + 1, from, to: inputs.at(-1)!.to, count, bloom, fences, ...(titled ? { titled } : {}) };
+    await this.#writeRun(id, pending, row, inputs);
     this.#leftOvers.push(...inputs.map((run) => run.id));
   }
 

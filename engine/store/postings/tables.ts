@@ -22,6 +22,8 @@ const CLEANUP_ROWS = 256;
 /** Open tables and their environment. */
 export interface PostingStore {
   readonly tables: PostingTables;
+  /** A second set of runs: words of titles that the first set lacks. */
+  readonly titles: PostingTables;
   /** The nodes of the RFC 6962 lens. They do not follow `pin`: they are only added to, and a reader needs the newest. */
   readonly lens: LensRows;
   readonly environment: Environment;
@@ -50,68 +52,19 @@ const ADVICE =
 export function openPostings(options: PostingOptions, room: Room, health: Health): PostingStore {
   const { path, mapSize, readOnly, isInspected } = options;
   const advice = isInspected ? null : ADVICE;
-  const environment = openEnvironment({ path, mapSize, maxDbs: 3, readOnly, noSync: false, advice, mustExist: false });
-  const runs: Database<RunRow, number> = environment.openDB({ name: "runs", ...RECORDS });
-  const blocks: Database<Buffer, [number, number]> = environment.openDB({ name: "postings", encoding: "binary" });
+  const environment = openEnvironment({ path, mapSize, maxDbs: 5, readOnly, noSync: false, advice, mustExist: false });
   const nodes: Database<Buffer, [number, number]> = environment.openDB({ name: "lens", encoding: "binary" });
   let pinned: Transaction | undefined;
-  const at = () => (pinned ? { transaction: pinned } : {});
-  const put = (run: number, list: readonly [number, Buffer][]) => {
-    for (const [block, records] of list) unheard(blocks.put([run, block], records));
-  };
   let reserve: Reserve | undefined;
   const write = async (rows: number, bytes: number, changes: () => void) => {
     room.check();
     reserve ??= new Reserve(environment, path);
     await reserve.spend(growthOf(rows, bytes), () => transact(environment, health, changes));
   };
-  const bytesOf = (list: readonly [number, Buffer][]) => list.reduce((sum, [, records]) => sum + records.length, 0);
-  const checked = <T>(read: () => T): T => {
-    health.check();
-    return read();
-  };
-  const live = (id: number, row: RunRow): Run => ({ ...row, id, fences: fencesOf(row.fences) });
-
-  const tables: PostingTables = {
-    block(run, number) {
-      health.check();
-      return view(blocks, [run, number], at());
-    },
-    runs: () => checked(() => [...runs.getRange(at())].map(({ key, value }) => live(key, value))),
-    runIds: () => checked(() => [...runs.getKeys(at())]),
-    run: (id) => checked(() => live(id, runs.get(id, at())!)),
-    filedIds() {
-      health.check();
-      // This skips from run to run, not from block to block. There are few runs, so it is cheap.
-      const ids: number[] = [];
-      for (let next = 0; ; next = ids.at(-1)! + 1) {
-        const [first] = [...blocks.getKeys({ start: [next, 0], limit: 1 })];
-        if (!first) return ids;
-        ids.push(first[0]);
-      }
-    },
-    writeBlocks: (run, list) => write(list.length, bytesOf(list), () => put(run, list)),
-    writeRun: (run, list, row, replaced) =>
-      write(list.length + replaced.length + 1, bytesOf(list) + row.bloom.length + row.fences.length, () => {
-        put(run, list);
-        unheard(runs.put(run, row));
-        for (const old of replaced) unheard(runs.remove(old));
-      }),
-    async removeBlocks(run) {
-      health.check();
-      const keys = [...blocks.getKeys({ start: [run, 0], end: [run + 1, 0], limit: CLEANUP_ROWS })];
-      await write(keys.length, 0, () => {
-        for (const key of keys) unheard(blocks.remove(key));
-      });
-      return keys.length === CLEANUP_ROWS;
-    },
-    removeRuns: () =>
-      write(0, 0, () => {
-        for (const id of runs.getKeys()) unheard(runs.remove(id));
-      }),
-  };
+  const shared = { health, write, at: () => (pinned ? { transaction: pinned } : {}) };
   return {
-    tables,
+    tables: runTables(environment, ["runs", "postings"], shared),
+    titles: runTables(environment, ["titleRuns", "titles"], shared),
     lens: lensRows(environment, nodes, health, write),
     environment,
     pin() {
@@ -127,5 +80,73 @@ export function openPostings(options: PostingOptions, room: Room, health: Health
       pinned?.done();
       await environment.close();
     },
+  };
+}
+
+interface Shared {
+  readonly health: Health;
+  /** Where reads are made. */
+  at(): { readonly transaction?: Transaction };
+  write(rows: number, bytes: number, changes: () => void): Promise<void>;
+}
+
+/** One set of runs and their blocks. Both tables are missing in a read-only environment whose writer has not made them. */
+function runTables(
+  environment: Environment,
+  [runsName, blocksName]: readonly [string, string],
+  { health, at, write }: Shared,
+): PostingTables {
+  const runs: Database<RunRow, number> | undefined = environment.openDB({ name: runsName, ...RECORDS });
+  const blocks: Database<Buffer, [number, number]> | undefined = environment.openDB({
+    name: blocksName,
+    encoding: "binary",
+  });
+  const put = (run: number, list: readonly [number, Buffer][]) => {
+    for (const [block, records] of list) unheard(blocks!.put([run, block], records));
+  };
+  const bytesOf = (list: readonly [number, Buffer][]) => list.reduce((sum, [, records]) => sum + records.length, 0);
+  const checked = <T>(read: () => T): T => {
+    health.check();
+    return read();
+  };
+  const live = (id: number, row: RunRow): Run => ({ ...row, id, fences: fencesOf(row.fences) });
+
+  return {
+    block(run, number) {
+      health.check();
+      return view(blocks!, [run, number], at());
+    },
+    runs: () => checked(() => [...(runs?.getRange(at()) ?? [])].map(({ key, value }) => live(key, value))),
+    runIds: () => checked(() => [...(runs?.getKeys(at()) ?? [])]),
+    run: (id) => checked(() => live(id, runs!.get(id, at())!)),
+    filedIds() {
+      health.check();
+      // This skips from run to run, not from block to block. There are few runs, so it is cheap.
+      const ids: number[] = [];
+      for (let next = 0; ; next = ids.at(-1)! + 1) {
+        const [first] = [...blocks!.getKeys({ start: [next, 0], limit: 1 })];
+        if (!first) return ids;
+        ids.push(first[0]);
+      }
+    },
+    writeBlocks: (run, list) => write(list.length, bytesOf(list), () => put(run, list)),
+    writeRun: (run, list, row, replaced) =>
+      write(list.length + replaced.length + 1, bytesOf(list) + row.bloom.length + row.fences.length, () => {
+        put(run, list);
+        unheard(runs!.put(run, row));
+        for (const old of replaced) unheard(runs!.remove(old));
+      }),
+    async removeBlocks(run) {
+      health.check();
+      const keys = [...blocks!.getKeys({ start: [run, 0], end: [run + 1, 0], limit: CLEANUP_ROWS })];
+      await write(keys.length, 0, () => {
+        for (const key of keys) unheard(blocks!.remove(key));
+      });
+      return keys.length === CLEANUP_ROWS;
+    },
+    removeRuns: () =>
+      write(0, 0, () => {
+        for (const id of runs!.getKeys()) unheard(runs!.remove(id));
+      }),
   };
 }

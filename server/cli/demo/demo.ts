@@ -18,8 +18,18 @@ const OPTIONS = {
   json: flag("one line of JSON instead of the tour: both addresses and the directory"),
 } as const;
 
+const INTRODUCTION = {
+  operatorName: "cairnlog demo",
+  logDescription: "A log with invented people and documents, which shows what such a log is for.",
+};
 /** One thread serves: the demonstration must start quickly, and is asked by one person. */
-const SETTINGS = { workers: 1, frontEnds: 0, logLevel: "warn", rateLimits: false } satisfies GivenSettings;
+const SETTINGS = {
+  workers: 1,
+  frontEnds: 0,
+  logLevel: "warn",
+  rateLimits: false,
+  ...INTRODUCTION,
+} satisfies GivenSettings;
 /** A name in the log, and the one that is in its place in the rewritten copy. */
 const REWRITTEN = ["Ada Lovelace", "Eva Lovelace"] as const;
 

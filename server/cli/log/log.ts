@@ -13,6 +13,7 @@ import { entriesHeading, entryRow, entryText } from "./entry-text.js";
 const OPTIONS = {
   "event-type": text("TYPES", "these types only, separated by commas"),
   tags: text("TAGS", "entries with all these tags, separated by commas"),
+  title: text("WORDS", "a document's title or a key's name has words that begin so, in any order"),
   fingerprint: text("FP", "entries that name this key, instead of TERM"),
   limit: textOr("COUNT", "50", "at most so many entries"),
   "tree-size": text("SIZE", "under the head of this earlier size; head: that one"),
@@ -51,8 +52,8 @@ An entry has a number, which is in its receipt. Its leaf in the tree has another
     search: {
       form: "[TERM]",
       about:
-        "Lists entries, oldest first, in which a hash or fingerprint that begins with TERM occurs, and checks their hashes.",
-      takes: ["event-type", "tags", "fingerprint", "limit"],
+        "Lists entries, oldest first, in which a hash or fingerprint that begins with TERM occurs, or by titles, and checks their hashes.",
+      takes: ["event-type", "tags", "title", "fingerprint", "limit"],
     },
     proof: {
       form: "LEAF",
@@ -92,14 +93,15 @@ function show(positionals: readonly string[], values: Given): (client: Client) =
 
 function search(positionals: readonly string[], values: Given): (client: Client) => Promise<void> {
   const [term, more] = positionals;
-  const { fingerprint, tags, "event-type": eventType } = values;
+  const { fingerprint, tags, title, "event-type": eventType } = values;
   if (more !== undefined) throw new UsageError(`${more} is one argument too many`);
-  if (fingerprint !== undefined && [term, tags, eventType].some((value) => value !== undefined))
+  if (fingerprint !== undefined && [term, tags, title, eventType].some((value) => value !== undefined))
     throw new UsageError("--fingerprint goes with no other filter");
   const limit = readNumber(values.limit, "--limit");
   const filter = {
     ...(term === undefined ? {} : { search: term }),
     ...(tags === undefined ? {} : { tags }),
+    ...(title === undefined ? {} : { title }),
     ...(eventType === undefined ? {} : { event_type: eventType }),
   };
   return async (client) => {

@@ -14,7 +14,7 @@ import {
   verifyTlogProof,
 } from "../../../engine/verify/index.js";
 import { printableJson, printableLine } from "../terminal/printable.js";
-import { headline, proofText } from "../terminal/verdict.js";
+import { headline, proofText } from "../verifying/verdict.js";
 
 /** What was found out about a proof file. */
 export interface ProofVerdict {

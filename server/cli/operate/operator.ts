@@ -1,4 +1,4 @@
-/** `cairnlog operator`: hands a log from its operator key to the next one. */
+/** `cairnlog operator`: hands a log from its operator key to the next one, and what else takes that key itself. */
 import { existsSync } from "node:fs";
 import { type OperatorKey, operatorKey } from "../../../engine/crypto/keys/operator-key.js";
 import { type SocketSigner, signerAt } from "../../../engine/crypto/signer/socket-signer.js";
@@ -6,6 +6,7 @@ import { CairnlogError } from "../../../engine/error.js";
 import { openLog } from "../../../engine/log/log.js";
 import { type Rotated, rotateOperatorKey } from "../../../engine/log/operator/rotate.js";
 import { PublishedHead } from "../../../engine/log/published.js";
+import { readOnlyToken } from "../../../engine/registry/access/session-token.js";
 import { projection } from "../../../engine/registry/projection.js";
 import {
   failurePath,
@@ -14,10 +15,10 @@ import {
   publishedHeadPath,
   type Settings,
 } from "../../settings.js";
-import { flag, text, type Values } from "../line/options.js";
+import { flag, text, textOr, type Values } from "../line/options.js";
 import { subcommandWithActions } from "../line/subcommand.js";
 import { printable, printableJson } from "../terminal/printable.js";
-import { none, required } from "../usage.js";
+import { none, required, UsageError } from "../usage.js";
 import { existingLog } from "./data-directory.js";
 import { settingsOf } from "./environment.js";
 import { putInPlace, readPrivateKey } from "./keys/operator-files.js";
@@ -32,12 +33,17 @@ const OPTIONS = {
     "DIR",
     "data directory (default: SERVICE_DATA_DIR, else ./data); the present key is SERVICE_OPERATOR_KEY, SERVICE_SIGNER or operator.pem there",
   ),
-  json: flag("print what was done, or the key, as one line of JSON"),
+  "read-only": flag("one that can only read; there is no other kind here, sign in for that (cairnlog login)"),
+  hours: textOr("N", "24", "hours for which it is good, 1 to 720"),
+  json: flag("print what was done, or the key or the token, as one line of JSON"),
 } as const;
 
 type Given = Values<typeof OPTIONS>;
 
-const ACTIONS = { rotate, vkey };
+const ACTIONS = { rotate, vkey, token };
+
+/** A month: such a token cannot be taken back before it expires. */
+const MAX_HOURS = 720;
 
 export const operator = subcommandWithActions({
   about: `The operator key of a log.
@@ -58,6 +64,12 @@ witnesses and to everybody who verifies checkpoints. tlog.pem, if it is there, i
     vkey: {
       form: "[--data DIR]",
       about: "Prints the verifier key of the checkpoints at /tlog/ (c2sp.org/signed-note).",
+    },
+    token: {
+      form: "--read-only [--hours N] [--data DIR]",
+      about:
+        "Prints a session token for the operator's page of the explorer (or an Authorization: Bearer header), so that no browser needs the operator key. It reads what only the operator may read and can change nothing. The service need not be asked: the key signs the token here. It cannot be taken back before it expires, except by rotating the operator key.",
+      takes: ["read-only", "hours"],
     },
   },
   notes: "Exit codes: 0 handed over, or printed; 1 refused or failed; 2 the command or a setting was not understood.",
@@ -99,6 +111,27 @@ async function vkey(values: Given): Promise<number> {
   const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
   const key = await vkeyOf(settingsOf(environment));
   console.log(values.json ? printableJson({ vkey: key }) : printable(key));
+  return 0;
+}
+
+async function token(values: Given): Promise<number> {
+  none(values.to === undefined ? [] : ["--to"]);
+  if (!values["read-only"]) throw new UsageError("--read-only is missing: tokens that can write come from a sign-in");
+  const hours = Number(values.hours);
+  if (!Number.isInteger(hours) || hours < 1 || hours > MAX_HOURS)
+    throw new UsageError(`--hours must be a whole number from 1 to ${MAX_HOURS}`);
+  const environment = values.data === undefined ? process.env : { ...process.env, SERVICE_DATA_DIR: values.data };
+  const settings = settingsOf(environment);
+  const signers: SocketSigner[] = [];
+  try {
+    const key = await keyAt(settings.signer ?? operatorKeyPath(settings), settings, signers);
+    const now = Math.floor(Date.now() / 1000);
+    const made = await readOnlyToken(key, now, now + hours * 3600);
+    const expires_at = new Date((now + hours * 3600) * 1000).toISOString();
+    console.log(values.json ? printableJson({ token: made, expires_at, fingerprint: key.fingerprint }) : made);
+  } finally {
+    for (const signer of signers) await signer.close();
+  }
   return 0;
 }
 

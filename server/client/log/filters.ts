@@ -4,6 +4,7 @@
  */
 import { AUDIT_SCOPES, type AuditScope, FINGERPRINT_MEMBERS, SEARCH_MEMBERS } from "../../../engine/verify/contract.js";
 import { canonicalTimestamp, type Entry, kindOf } from "../../../engine/verify/index.js";
+import { hasTitleWords, soughtWords } from "../../../engine/verify/titles.js";
 import { asLogged } from "../compare.js";
 
 /** The filters of all lists of entries, as they are sent. */
@@ -11,6 +12,7 @@ export interface EntryCriteria {
   readonly event_type?: string | undefined;
   readonly tags?: string | undefined;
   readonly search?: string | undefined;
+  readonly title?: string | undefined;
   readonly fingerprint?: string | undefined;
   readonly document_hash?: string | undefined;
   readonly start_date?: string | undefined;
@@ -44,6 +46,7 @@ const CHECKS = {
     const values = [...entry.entry_hashes.map(({ digest_hex }) => digest_hex), ...texts(entry, SEARCH_MEMBERS)];
     return values.some((value) => value.startsWith(folded) || bare(value).startsWith(bare(folded)));
   },
+  title: ({ payload }: Entry, title: string) => hasTitleWords(payload, soughtWords(title)),
   fingerprint: (entry: Entry, fingerprint: string) =>
     texts(entry, FINGERPRINT_MEMBERS).some((value) => asLogged(value) === asLogged(fingerprint).toLowerCase()),
   document_hash: (entry: Entry, hash: string) =>

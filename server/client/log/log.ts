@@ -19,7 +19,7 @@ import type { ProvenEntry } from "./proven.js";
 import type { Watch } from "./watch.js";
 
 /** Selects the entries that `LogReader.entries` lists; all, if empty. */
-export type EntryFilter = Pick<LogQuery, "event_type" | "tags" | "search">;
+export type EntryFilter = Pick<LogQuery, "event_type" | "tags" | "search" | "title">;
 
 /**
  * Selects the entries of `LogReader.auditTrail`: at least one of fingerprint, document_hash, start_date and end_date.

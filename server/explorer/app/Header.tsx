@@ -27,7 +27,7 @@ export function Header() {
           </span>
         </a>
         <nav class="views" aria-label="Views">
-          {ROUTES.map((route) => (
+          {ROUTES.filter(({ isUnlisted }) => !isUnlisted).map((route) => (
             <a
               key={route.name}
               href={addressOf([route.name].filter(Boolean))}

@@ -45,6 +45,6 @@ export function putAway(): void {
 
 /** Forgets everything about the log: the next request is like a first visit. */
 export function beginAnew(): void {
-  for (const name of ["alarm", "state", "visit"]) forget(name);
+  for (const name of ["alarm", "state", "visit", "name"]) forget(name);
   window.location.reload();
 }

@@ -7,7 +7,9 @@ import { checkServiceEntry, type Entry, type TreeHead } from "../../../engine/ve
 import { ClientError, type EntryFilter, type Evidence, type ProvenEntry } from "../../client/index.js";
 import { EntryPage } from "../../wire/log/log.js";
 import { store } from "./memory.js";
+import { learnNames } from "./said/names.js";
 import { client, http } from "./service.js";
+import { firstHead } from "./watching.js";
 
 export type { EntryFilter };
 
@@ -52,7 +54,7 @@ export async function neighbours({
 }: ProvenEntry): Promise<{ readonly previous: Entry | null; readonly next: Entry | null }> {
   const { leaf_index: leafIndex } = proof;
   const from = Math.max(0, leafIndex - 1);
-  const around = await listed("/log", {}, from, leafIndex + 2);
+  const around = await leaves(from, Math.min(leafIndex + 2, head.tree_size), head.tree_size);
   const [listedEntry, next = null] = around.slice(leafIndex - from);
   const previous = leafIndex > 0 ? around[0]! : null;
   if (listedEntry?.entry_hash !== entry.entry_hash)
@@ -74,6 +76,30 @@ export async function neighbours({
  * @throws ClientError `not-found`; `log-misbehaved`
  */
 export async function provenEntry(id: number): Promise<ProvenEntry> {
+  const head = await firstHead();
+  return (head && (await entryAtItsLeaf(id, head))) ?? entryById(id);
+}
+
+/**
+ * Entry `id`, verified, if it is leaf `id - 1` of the tree of a verified head. The neighbours are read with it and kept, so
+ * a reader who goes from one entry to the next makes one request for each, that of its proof.
+ */
+async function entryAtItsLeaf(id: number, head: TreeHead): Promise<ProvenEntry | undefined> {
+  if (id > head.tree_size) return undefined;
+  const [entry] = await leaves(id - 1, id, head.tree_size);
+  if (entry?.id !== id) return undefined;
+  const proof = await client.log.proof(id - 1, head.tree_size);
+  if (proof.entry_hash !== entry.entry_hash)
+    throw await caught(`Entry ${id}, as the service lists it, is not in the signed tree.`, {
+      shown: head,
+      proof,
+      entry,
+    });
+  return { entry, proof, head };
+}
+
+/** The same by its id alone. */
+async function entryById(id: number): Promise<ProvenEntry> {
   try {
     return await client.log.entry(id);
   } catch (error) {
@@ -103,7 +129,17 @@ export async function matchingEntries(
   { path, filter }: List,
   { skip, count, total: known }: { readonly skip: number; readonly count: number; readonly total?: number },
 ): Promise<Stretch> {
-  const total = known ?? (await http.get(EntryPage, path, { ...filter, page: 1, per_page: 1 })).total;
+  if (known !== undefined) return newestOf({ path, filter }, { skip, count, total: known });
+  // The oldest ones say how many there are, and mostly they are all.
+  const first = await page(path, filter, 1, count);
+  if (first.total > count || skip > 0) return newestOf({ path, filter }, { skip, count, total: first.total });
+  return { entries: first.entries.reverse(), total: first.total };
+}
+
+async function newestOf(
+  { path, filter }: List,
+  { skip, count, total }: { readonly skip: number; readonly count: number; readonly total: number },
+): Promise<Stretch> {
   const to = Math.max(0, total - skip);
   const from = Math.max(0, to - count);
   const entries = to > from ? await listed(path, filter, from, to) : [];
@@ -120,20 +156,45 @@ export interface List {
  * Entries `[from, to)` of a list, oldest first. One request is enough if some page size has all of them on one page.
  */
 async function listed(path: string, filter: EntryFilter, from: number, to: number): Promise<Entry[]> {
-  const page = pageAround(from, to);
-  if (!page) {
+  const around = pageAround(from, to);
+  if (!around) {
     const middle = Math.floor((from + to) / 2);
     const [older, newer] = await Promise.all([listed(path, filter, from, middle), listed(path, filter, middle, to)]);
     return [...older, ...newer];
   }
-  const { number, size } = page;
-  const answer = await http.get(EntryPage, path, { ...filter, page: number, per_page: size });
-  const entries = (answer.entries as Entry[]).slice(from % size, (from % size) + to - from);
+  const { number, size } = around;
+  const { entries } = await page(path, filter, number, size, from % size, to - from);
+  return entries;
+}
+
+/** A page of the service's, or a part of it; the content of each entry is checked. */
+async function page(path: string, filter: EntryFilter, number: number, size: number, skip = 0, count = size) {
+  const answer = await http.get(EntryPage, path, { ...filter, page: number, per_page: size, names: "true" });
+  learnNames(answer.names);
+  const entries = (answer.entries as Entry[]).slice(skip, skip + count);
   for (const entry of entries) {
     const [problem] = checkServiceEntry(entry);
     if (problem) throw await caught(`Entry ${entry.id}: ${problem.message}`, { entry });
   }
-  return entries;
+  return { entries, total: answer.total };
+}
+
+/** Entries by leaf index that were listed around an entry that was opened. Each is checked where it is used. */
+const kept = new Map<number, Entry>();
+const MAX_KEPT = 500;
+/** Entries before and after the wanted ones that are listed with them. */
+const MARGIN = 12;
+
+/** The listed entries of leaves `[from, to)` of a tree of `size` leaves; as many as there are. */
+async function leaves(from: number, to: number, size: number): Promise<Entry[]> {
+  const held = () => Array.from({ length: to - from }, (_, i) => kept.get(from + i));
+  if (held().includes(undefined)) {
+    const start = Math.max(0, from - MARGIN);
+    if (kept.size > MAX_KEPT) kept.clear();
+    for (const [i, entry] of (await listed("/log", {}, start, Math.min(size, to + MARGIN))).entries())
+      kept.set(start + i, entry);
+  }
+  return held().filter((entry) => entry !== undefined);
 }
 
 /** The smallest page size with which one page contains all of `[from, to)`. */

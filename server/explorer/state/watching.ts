@@ -2,10 +2,11 @@
  * Polls for the newest head while the page is visible. It accepts only a head that the pinned key has signed, or one to
  * which that key handed the log, and that is proven to extend the last one, of this visit or an earlier one.
  */
+import Type from "typebox";
 import { OperatorKeys, type TreeHead, verifyCheckpoint } from "../../../engine/verify/index.js";
 import { ClientError } from "../../client/index.js";
-import { OperatorPublicKey, TreeHead as TreeHeadSchema } from "../../wire/log/log.js";
-import { raise, raiseFor } from "./alarm.js";
+import { LogHead, OperatorPublicKey, TreeHead as TreeHeadSchema } from "../../wire/log/log.js";
+import { alarm, raise, raiseFor } from "./alarm.js";
 import { announce } from "./announcements.js";
 import { Cell } from "./cell.js";
 import { recall, remember, Visit } from "./memory.js";
@@ -24,6 +25,8 @@ const LATEST_AFTER_FAILURE = 60_000;
 const SLOWING = 1.5;
 /** A check that finds a new head also fetches two proofs and a list. */
 const REQUESTS_A_LOOK = 4;
+/** The share of the limit that polling leaves. */
+const RESERVE = 0.75;
 
 export const sight = new Cell<Sight>({ status: "looking" });
 /** The error of the last check; null if it succeeded. */
@@ -52,6 +55,21 @@ export function startWatching(): void {
   void lookNow();
 }
 
+/** The newest verified head, once the first check has ended; null if the log is empty, or the check failed. */
+export function firstHead(): Promise<TreeHead | null> {
+  return new Promise((resolve) => {
+    const stops: (() => void)[] = [];
+    const tell = () => {
+      const seen = sight.value;
+      if (seen.status === "looking" && !failure.value && !alarm.value) return;
+      for (const stop of stops) stop();
+      resolve(seen.status === "proven" ? seen.head : null);
+    };
+    for (const cell of [sight, failure, alarm] as readonly Cell<unknown>[]) stops.push(cell.watch(tell));
+    tell();
+  });
+}
+
 /** Fetches the newest head at once. */
 export async function lookNow(): Promise<void> {
   if (isLooking) return;
@@ -72,12 +90,21 @@ export async function lookNow(): Promise<void> {
 async function look(): Promise<void> {
   const known = sight.value.status === "proven" ? (sight.value.head?.tree_size ?? 0) : -1;
   if (!isKeyCompared) await compareKeys();
-  const head = (await client.log.head()) ?? null;
+  const head = (await isStillEmpty()) ? null : ((await client.log.head()) ?? null);
   if (head) operators.value = await client.log.operators();
   sight.value = { status: "proven", head, at: Date.now() };
   remember("visit", { head, seen_at: new Date().toISOString(), pinned_at: pinnedAt } satisfies Visit);
   delay = head && head.tree_size !== known ? SOONEST : Math.min(delay * SLOWING, LATEST);
   if (head && !isNameSought) void learnName();
+}
+
+/**
+ * Whether the log has no entry, as the service says of one in which this browser has never seen any. A head cannot be
+ * asked for then; the next entry brings one, which is verified.
+ */
+async function isStillEmpty(): Promise<boolean> {
+  const known = sight.value.status === "proven" ? sight.value.head : lastVisit?.head;
+  return !known && (await http.get(LogHead, "/log/head")).entry_count === 0;
 }
 
 /** Compares the operator keys of the service with the pinned one; on the first visit, pins the newest. */
@@ -105,16 +132,27 @@ async function compareKeys(): Promise<void> {
   );
 }
 
+/** The log's name, as a checkpoint that this key signed had it. */
+const KnownName = Type.Object({ key_id: Type.String(), name: Type.String() });
+
 /**
  * Reads the log's name once. The operator's signature covers it. Without a name the page shows the service's address.
  */
 async function learnName(): Promise<void> {
   isNameSought = true;
+  const signer = operators.value?.current.fingerprint;
+  const known = recall("name", KnownName);
+  if (known && known.key_id === signer) {
+    logName.value = known.name;
+    return;
+  }
   const response = await fetch("/api/v1/log/checkpoint").catch(() => null);
   if (!response?.ok || !operators.value) return;
   const note = await response.text();
   const name = note.slice(0, note.indexOf("\n"));
-  if (await verifyCheckpoint(note, operators.value, name)) logName.value = name;
+  if (!(await verifyCheckpoint(note, operators.value, name))) return;
+  logName.value = name;
+  remember("name", { key_id: signer, name });
 }
 
 async function lookFailed(error: unknown): Promise<void> {
@@ -135,7 +173,7 @@ async function lookFailed(error: unknown): Promise<void> {
   delay = reason.retryAfter ? reason.retryAfter * 1000 : Math.min(delay * 2, LATEST_AFTER_FAILURE);
 }
 
-/** A hidden page does not poll. Half of the request limit of this address is left for the reader's own clicks. */
+/** A hidden page does not poll. Most of the request limit of this address is left for the reader's own clicks. */
 function schedule(): void {
   clearTimeout(timer);
   if (document.visibilityState !== "visible") return;
@@ -143,7 +181,7 @@ function schedule(): void {
   let wait = delay;
   if (allowance) {
     const untilReset = allowance.resetsAt - Date.now();
-    const spare = allowance.remaining - allowance.limit / 2;
+    const spare = allowance.remaining - allowance.limit * RESERVE;
     wait = Math.max(wait, spare > 0 ? (untilReset * REQUESTS_A_LOOK) / spare : untilReset);
   }
   timer = setTimeout(() => void lookNow(), Math.min(wait, LATEST_AFTER_FAILURE));

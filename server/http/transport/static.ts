@@ -5,7 +5,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
-import { gunzipSync } from "node:zlib";
+import { brotliCompressSync, gunzipSync, gzipSync } from "node:zlib";
 import { Answer } from "./answer.js";
 import { type Keep, tagged, unlessHeld } from "./caching.js";
 import type { Request } from "./request.js";
@@ -48,15 +48,25 @@ export class StaticFile {
   readonly #identity: Answer;
   readonly #encoded: Readonly<Record<(typeof ENCODINGS)[number], Answer>>;
 
-  /** @throws when `path` with `.br` or `.gz` behind it is no file */
-  constructor(path: string, keep: Keep) {
+  /**
+   * @param edit changes a text before it is served
+   * @throws when `path` with `.br` or `.gz` behind it is no file
+   */
+  constructor(path: string, keep: Keep, edit?: (text: string) => string) {
     const contentType = TYPES[extname(path)] ?? "application/octet-stream";
     const answer = (body: Buffer, encoding?: string) => {
       const headers = encoding === undefined ? HEADERS : { ...HEADERS, "content-encoding": encoding };
       return tagged(new Answer(body, { contentType, headers }), keep);
     };
     const gzip = readFileSync(`${path}.gz`);
-    this.#identity = answer(gunzipSync(gzip));
+    const built = gunzipSync(gzip);
+    if (edit) {
+      const body = Buffer.from(edit(built.toString("utf8")));
+      this.#identity = answer(body);
+      this.#encoded = { br: answer(brotliCompressSync(body), "br"), gzip: answer(gzipSync(body), "gzip") };
+      return;
+    }
+    this.#identity = answer(built);
     this.#encoded = { br: answer(readFileSync(`${path}.br`), "br"), gzip: answer(gzip, "gzip") };
   }
 

@@ -48,8 +48,16 @@ const Tags = Type.String({
   description: "Comma-separated; the entry must have all of them, or one tag that is the whole text.",
 });
 
+/** Whether a list of entries says how the keys in them are called. */
+const Names = Type.Optional(
+  Type.Enum(["true", "false"], {
+    description: "`true`: the answer has `names`, those of the keys that the entries name.",
+  }),
+);
+
 export const LogQuery = Type.Object({
   ...PAGE_QUERY,
+  names: Names,
   event_type: Type.Optional(
     Type.String({ minLength: 1, description: "One type, or several separated by commas. A type may contain commas." }),
   ),
@@ -62,9 +70,20 @@ export const LogQuery = Type.Object({
         "digits. A complete hash matches exactly.",
     }),
   ),
+  title: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 500,
+      description:
+        "Words of a document's title or of a key's name, in any order and case; each may be only the beginning of one. " +
+        "503 `indexing` for a while after an update: then the titles of older entries are being filed.",
+    }),
+  ),
 });
 
 export const FingerprintParams = Type.Object({ fingerprint: FingerprintInPath });
+
+export const FingerprintQuery = Type.Object({ ...PAGE_QUERY, names: Names });
 
 export const AuditTrailQuery = Type.Object({
   ...PAGE_QUERY,
@@ -77,7 +96,27 @@ export const AuditTrailQuery = Type.Object({
   tags: Type.Optional(Tags),
 });
 
-export const EntryPage = pageOf({ entries: Type.Array(Entry, { description: "Oldest first." }) }, "EntryPage");
+export const EntryPage = pageOf(
+  {
+    entries: Type.Array(Entry, { description: "Oldest first." }),
+    names: Type.Optional(
+      Type.Record(Type.String(), Type.String(), {
+        description: "Name by fingerprint, as each key's holder chose it; only if it was asked for.",
+      }),
+    ),
+  },
+  "EntryPage",
+);
+
+export const LogHeadQuery = Type.Object({
+  periods: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 100,
+      description: "The answer has `activity`: the entries in each of so many equal periods since the first entry.",
+    }),
+  ),
+});
 
 export const LogHead = Type.Object(
   {
@@ -88,6 +127,16 @@ export const LogHead = Type.Object(
       ),
     ),
     entry_count: Type.Integer({ minimum: 0, description: "Entries in the log." }),
+    activity: Type.Optional(
+      Type.Object(
+        {
+          start: Timestamp,
+          end: Timestamp,
+          counts: Type.Array(Type.Integer({ minimum: 0 }), { description: "Entries in each period, oldest first." }),
+        },
+        { description: "Only if it was asked for, and the log has entries." },
+      ),
+    ),
   },
   { title: "LogHead" },
 );

@@ -64,19 +64,29 @@ test("a proposal is known by its bytes, and what became of it by the answer, in 
   received(message("Z", Buffer.from("I")));
 });
 
-test("a hash that a standby shows is noted at its first time, and one of a primary is not", () => {
+test("a record that a standby has when it is asked for it is noted at its first time, and not of a primary", () => {
   const tap = new Tap();
+  const hash = randomBytes(32);
+  const ready = message("Z", Buffer.from("I"));
   let isStandby = false;
-  const { received } = tap.observer(() => isStandby);
-  const hash = randomBytes(32).toString("hex");
-  received(row(Buffer.from(`\\x${hash}`)));
-  expect(tap.shownAt.size).toBe(0);
+  const { sent, received } = tap.observer(() => isStandby);
+  sent(startup);
+  const ask = (answer: Buffer) => {
+    sent(bind([Buffer.from("7"), hash]));
+    received(Buffer.concat([answer, ready]));
+  };
+  const yes = row(Buffer.from("1"));
+  ask(yes);
   isStandby = true;
-  received(row(Buffer.from(`\\x${hash}`)));
-  const first = tap.shownAt.get(hash);
+  ask(Buffer.alloc(0));
+  // Of another statement.
+  received(yes);
+  expect(tap.shownAt.size).toBe(0);
+  ask(yes);
+  const first = tap.shownAt.get(hash.toString("hex"));
   expect(first).toBeLessThanOrEqual(performance.now());
-  received(row(Buffer.from("12"), Buffer.from(`\\x${hash}`)));
-  expect([...tap.shownAt]).toEqual([[hash, first]]);
+  ask(yes);
+  expect([...tap.shownAt]).toEqual([[hash.toString("hex"), first]]);
 });
 
 test("a mark that a standby shows stands for the record that was the newest when it was made", () => {

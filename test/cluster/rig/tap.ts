@@ -17,6 +17,12 @@ const hashOf = (body: Buffer): Buffer => createHash("sha256").update(body.subarr
 /** A text that a leader makes up: whoever has it has everything before it (`touch` in `statements.ts`). */
 const MARK = /^[0-9a-f]{32}$/;
 
+/** The hash of a record that a server is asked for, by number and hash. */
+const hashIn = (values: readonly (Buffer | null)[]): Buffer | undefined => {
+  const hash = values.length === 2 ? values[1] : undefined;
+  return hash?.length === HASH ? hash : undefined;
+};
+
 /** A record that a node has asked a server to append. */
 export interface Proposal {
   /** The record without its private rows. */
@@ -41,25 +47,21 @@ export class Tap {
   /** @param isStandby whether the server at the other end is a standby at the moment */
   observer(isStandby: () => boolean): Observer {
     let asked: Proposal | undefined;
-    let markAsked: string | undefined;
+    let wanted: Buffer | undefined;
     const sent = new Messages("client", "B", (_, body) => {
       const values = boundValues(body);
       asked = this.#proposed(values);
-      markAsked = this.#marked(values);
+      wanted = this.#marked(values) ?? hashIn(values);
     });
     const received = new Messages("server", "DEZ", (type, body) => {
-      if (type === "Z") asked = markAsked = undefined;
+      if (type === "Z") asked = wanted = undefined;
       else if (asked) {
         const isError = type === "E";
         if (!isError && rowValues(body)[0]?.toString() === "1") this.#accept(asked);
         // Severity ERROR is a refusal. FATAL ends the session, and says nothing of the statement.
         else if (!isError || body.includes("VERROR\0")) asked.refused++;
         asked = undefined;
-      } else if (type === "D" && isStandby()) {
-        this.#show(body);
-        const sequence = this.#marks.get(markAsked ?? "");
-        if (sequence !== undefined && !this.markedAt.has(sequence)) this.markedAt.set(sequence, performance.now());
-      }
+      } else if (type === "D" && wanted && isStandby()) this.#show(wanted);
     });
     return { sent: (chunk) => sent.push(chunk), received: (chunk) => received.push(chunk) };
   }
@@ -80,11 +82,11 @@ export class Tap {
   }
 
   /** Notes a mark that is being made, and returns one that a server is asked for. */
-  #marked(values: readonly (Buffer | null)[]): string | undefined {
-    const mark = values.at(-1)?.toString("latin1") ?? "";
-    if (!MARK.test(mark)) return undefined;
+  #marked(values: readonly (Buffer | null)[]): Buffer | undefined {
+    const mark = values.at(-1);
+    if (!mark || !MARK.test(mark.toString("latin1"))) return undefined;
     if (values.length === 1) return mark;
-    if (values.length === 4) this.#marks.set(mark, Number(values[2]));
+    if (values.length === 4) this.#marks.set(mark.toString("latin1"), Number(values[2]));
     return undefined;
   }
 
@@ -93,12 +95,12 @@ export class Tap {
     if (proposal.body.length > BATCH_AT) this.newestAccepted = proposal;
   }
 
-  #show(row: Buffer): void {
-    for (const value of rowValues(row)) {
-      const text = value?.length === 2 + 2 * HASH ? value.toString("latin1") : "";
-      if (!text.startsWith("\\x")) continue;
-      const hash = text.slice(2);
-      if (!this.shownAt.has(hash)) this.shownAt.set(hash, performance.now());
-    }
+  #show(wanted: Buffer): void {
+    const now = performance.now();
+    const sequence = this.#marks.get(wanted.toString("latin1"));
+    if (sequence === undefined) {
+      const hash = wanted.toString("hex");
+      if (!this.shownAt.has(hash)) this.shownAt.set(hash, now);
+    } else if (!this.markedAt.has(sequence)) this.markedAt.set(sequence, now);
   }
 }

@@ -46,6 +46,24 @@ describe("GET /log", () => {
     expect(await ids("/log?tags=al")).toEqual([]);
   });
 
+  test("a title is found by the beginnings of its words, ignoring case and order", async () => {
+    expect(await ids("/log?title=T")).toEqual([3, 4]);
+    expect(await ids("/log?title=THREE")).toEqual([4]);
+    expect(await ids("/log?title=hree")).toEqual([]);
+    expect(await ids("/log?title=t&tags=odd")).toEqual([3]);
+    expectProblem(await service.get("/log?title=%21"), 422, "invalid-input");
+    expectProblem(await service.get("/log?title="), 422, "invalid-input");
+  });
+
+  test("names=true adds the names of the keys that the entries name, once each", async () => {
+    const { body } = await service.get("/log?names=true");
+    expect(body.names).toEqual({ [ada.fingerprint]: expect.any(String) });
+    expect((await service.get(`/log/by-fingerprint/${ada.fingerprint}?names=true`)).body.names).toEqual(body.names);
+    for (const query of ["", "?names=false"])
+      expect((await service.get(`/log${query}`)).body).not.toHaveProperty("names");
+    expectProblem(await service.get("/log?names=1"), 422, "invalid-input");
+  });
+
   test("search finds the beginning of a digest and a complete hash in both forms", async () => {
     const { body } = await service.get("/log/3");
     expect(await ids(`/log?search=${body.entry_hash.slice(0, 12)}`)).toContain(3);
@@ -164,4 +182,17 @@ test("a type and a tag with commas are found by their own filter, beside those t
     entries: [{ id: commas }],
     total: 2,
   });
+});
+
+test("GET /log/head tells in which periods the entries were recorded, if asked", async () => {
+  const { body } = await service.get("/log/head?periods=7");
+  expect(body.activity.counts).toHaveLength(7);
+  expect(body.activity.counts.reduce((sum: number, count: number) => sum + count, 0)).toBe(body.entry_count);
+  expect((await service.get("/log/1")).body.timestamp).toBe(body.activity.start);
+  expect(body.activity.end >= body.head.timestamp).toBe(true);
+  expect((await service.get("/log/head")).body).not.toHaveProperty("activity");
+  for (const periods of [0, 101, "x"])
+    expectProblem(await service.get(`/log/head?periods=${periods}`), 422, "invalid-input");
+  const empty = await startTestService();
+  expect((await empty.get("/log/head?periods=3")).body).toEqual({ head: null, entry_count: 0 });
 });

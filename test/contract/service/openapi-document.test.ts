@@ -251,7 +251,7 @@ describe("says enough", () => {
       502: ["calendars-unavailable"],
       503: [
         ...["not-ready", "not-leader", "overloaded", "closed", "signer-unavailable"],
-        ...["storage-failed", "storage-full", "worker-failed"],
+        ...["storage-failed", "storage-full", "worker-failed", "indexing"],
       ],
     });
   });

@@ -46,7 +46,7 @@ const all = () => addTerms(new TermTable(), 0, SIZE);
 function said(change: Change = () => ({}), terms = all(), size = SIZE): string[] {
   const sentences: string[] = [];
   const postings = { ...store.postings, ...change(store.postings) };
-  const check = new RunCheck({ postings } as Store, size, (sentence) => sentences.push(sentence));
+  const check = new RunCheck(postings, "postings", size, (sentence) => sentences.push(sentence));
   check.check(terms);
   check.finish();
   return sentences;

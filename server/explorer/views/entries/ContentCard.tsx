@@ -1,10 +1,23 @@
-/** The payload as JSON, with links for keys and documents. */
+/** What an entry says: a sentence and the members that people ask for; folded below it, all of the payload as JSON. */
+import type { JSX } from "preact";
 import { SEARCH_MEMBERS } from "../../../../engine/verify/contract.js";
 import type { Entry } from "../../../../engine/verify/index.js";
-import { KEY_MEMBERS } from "../../../../engine/verify/kinds.js";
-import { Card, CopyIcon, copyText, Scroll } from "../../components/index.js";
+import { isPredicate, KEY_MEMBERS } from "../../../../engine/verify/kinds.js";
+import {
+  Card,
+  CopyIcon,
+  copyText,
+  type Fact,
+  Facts,
+  Hash,
+  Scroll,
+  Statement,
+  spoken,
+  Time,
+} from "../../components/index.js";
 import { announce } from "../../state/announcements.js";
 import { addressOf } from "../../state/location.js";
+import { shownText } from "../../state/said/names.js";
 
 export function ContentCard({ entry }: { readonly entry: Entry }) {
   const copy = async () => {
@@ -12,21 +25,80 @@ export function ContentCard({ entry }: { readonly entry: Entry }) {
     announce(done ? "The content was copied." : "The content could not be copied.");
   };
   return (
-    <Card
-      title="Content"
-      aside={
+    <Card title="What it says">
+      <p class="statement">
+        <Statement entry={entry} hasLinks />.
+      </p>
+      <Facts facts={factsOf(entry)} />
+      <p class="soft note">
+        Names are self-declared: whoever holds a key chose its name, and several keys may have the same one.
+      </p>
+      <details class="content-json">
+        <summary>All that was recorded, as JSON</summary>
         <button type="button" class="icon-button" aria-label="Copy the content" title="Copy the content" onClick={copy}>
           <CopyIcon />
         </button>
-      }
-    >
-      <Scroll label="Content as JSON">
-        <pre class="json">
-          <Value value={entry.payload} depth={0} />
-        </pre>
-      </Scroll>
+        <Scroll label="Content as JSON">
+          <pre class="json">
+            <Value value={entry.payload} depth={0} />
+          </pre>
+        </Scroll>
+      </details>
     </Card>
   );
+}
+
+/** How a member is shown; undefined if its value is of another type. */
+type Show = (value: unknown) => JSX.Element | string | undefined;
+
+const asText: Show = (value) =>
+  typeof value === "string" && value !== "" ? <bdi class="breakable">{shownText(value)}</bdi> : undefined;
+const asCategory: Show = (value) => (typeof value === "string" ? spoken(shownText(value)) : undefined);
+const asTime: Show = (value) => (typeof value === "string" ? <Time at={value} /> : undefined);
+const asTags: Show = (value) =>
+  Array.isArray(value) && value.length > 0 ? (
+    <span class="tag-links">
+      {value
+        .filter((tag) => typeof tag === "string")
+        .map((tag) => (
+          <a key={tag} href={addressOf(["entries"], { tags: tag })}>
+            <bdi>{shownText(tag)}</bdi>
+          </a>
+        ))}
+    </span>
+  ) : undefined;
+const asDocument: Show = (value) =>
+  typeof value === "string" ? (
+    <>
+      <Hash value={value} label="hash of the document" show={16} />{" "}
+      <a href={addressOf(["entries"], { search: value })}>every entry about it</a>
+    </>
+  ) : undefined;
+const asOffer: Show = (value) =>
+  typeof value === "number" ? <a href={addressOf(["entries", value])}>entry {value}</a> : undefined;
+
+/** Members that say something to people, in the order in which they are shown. */
+const MEMBERS: readonly (readonly [member: string, label: string, show: Show])[] = [
+  ["intent_statement", "Statement", asText],
+  ["document_hash", "Document", asDocument],
+  ["tags", "Tags", asTags],
+  ["category", "Category", asCategory],
+  ["offer_entry_id", "Offered in", asOffer],
+  ["valid_until", "Valid until", asTime],
+  ["note", "Note", asText],
+  ["evidence", "Evidence", asText],
+  ["deadline", "To be answered until", asTime],
+  ["effective_from", "In force from", asTime],
+  ["key_algorithm", "Algorithm", asText],
+  ["expiration_date", "Expires", asTime],
+];
+
+function factsOf({ event_type, payload }: Entry): Fact[] {
+  const facts = MEMBERS.flatMap(([member, label, show]): Fact[] => {
+    const shown = show(payload[member]);
+    return shown === undefined ? [] : [[label, shown]];
+  });
+  return isPredicate(event_type) ? [...facts, ["Predicate", <code key="predicate">{event_type}</code>]] : facts;
 }
 
 interface ValueProps {

@@ -4,17 +4,7 @@
 import { useState } from "preact/hooks";
 import type { Entry } from "../../../../engine/verify/index.js";
 import { ClientError, type ProvenEntry } from "../../../client/index.js";
-import {
-  Badge,
-  Card,
-  DownloadIcon,
-  eventLabel,
-  eventSubject,
-  Heading,
-  Problem,
-  saveFile,
-  saveJson,
-} from "../../components/index.js";
+import { Badge, Card, DownloadIcon, eventLabel, Heading, Problem, saveFile, saveJson } from "../../components/index.js";
 import { raiseFor } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
 import { neighbours, provenEntry } from "../../state/entries.js";
@@ -50,7 +40,6 @@ export function EntryPage({ id }: { readonly id: number }) {
         <div class="entry-title">
           <Heading title={title} />
           {proven && <Badge tone={eventLabel(proven.entry).tone}>{eventLabel(proven.entry).label}</Badge>}
-          <p class="entry-about">{proven ? eventSubject(proven.entry) : "\u00a0"}</p>
         </div>
         <Steps previous={around.value?.previous ?? null} next={around.value?.next ?? null} />
       </div>
@@ -68,8 +57,8 @@ function Parts({ proven, around }: { readonly proven: ProvenEntry; readonly arou
     saveJson(`entry-${entry.id}.proof.json`, { entry, proof, tree_head: head, operator_key: key?.pem ?? null });
   return (
     <>
-      <SummaryCard proven={proven} around={around} />
       <ContentCard entry={entry} />
+      <SummaryCard proven={proven} around={around} />
       <HashCard entry={entry} />
       <TreeCard proof={proof} head={head} />
       <div class="downloads">
@@ -110,7 +99,7 @@ function ProofFile({ id }: { readonly id: number }) {
 function Placeholders() {
   return (
     <>
-      {["Verified in this page", "Content", "How its hash is made"].map((title) => (
+      {["What it says", "Verified in this page", "How its hash is made"].map((title) => (
         <Card key={title} title={title} class="placeholder">
           <span class="skeleton" />
           <span class="skeleton" />

@@ -16,13 +16,15 @@ export interface FiltersProps {
 
 export function Filters({ filter, total }: FiltersProps) {
   const [search, setSearch] = useState(filter.search ?? "");
+  const [title, setTitle] = useState(filter.title ?? "");
   const [eventType, setEventType] = useState(filter.event_type ?? "");
   const [tags, setTags] = useState(filter.tags ?? "");
   const submit = (event: Event) => {
     event.preventDefault();
     const id = ENTRY_ID.exec(search.trim())?.[1];
-    if (id !== undefined && !eventType && !tags) goTo(addressOf(["entries", id]));
-    else goTo(addressOf(["entries"], { search: search.trim(), event_type: eventType.trim(), tags: tags.trim() }));
+    const others = { title: title.trim(), event_type: eventType.trim(), tags: tags.trim() };
+    if (id !== undefined && !Object.values(others).some(Boolean)) goTo(addressOf(["entries", id]));
+    else goTo(addressOf(["entries"], { search: search.trim(), ...others }));
   };
   const isFiltered = Object.keys(filter).length > 0;
   return (
@@ -35,6 +37,7 @@ export function Filters({ filter, total }: FiltersProps) {
           placeholder={total ? `e.g. 9f86d081 or ${total}` : "e.g. 9f86d081"}
           class="filters-search"
         />
+        <Field label="Words of a title or name" value={title} change={setTitle} placeholder="any, e.g. annual rep" />
         <Field label="Event type" value={eventType} change={setEventType} placeholder="any" list="event-types" />
         <Field label="Tags" value={tags} change={setTags} placeholder="any, e.g. release,2026" />
         <datalist id="event-types">

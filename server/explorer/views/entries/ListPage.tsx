@@ -154,7 +154,10 @@ function NothingHere({ filter, total, lastPage }: { filter: EntryFilter; total: 
     );
   return (
     <Empty title="No entry matches.">
-      <p>An entry must have every tag, spelled in full. A search is the beginning of a hash or a fingerprint.</p>
+      <p>
+        An entry must have every tag, spelled in full, and in its title or name a beginning of every word. A search is
+        the beginning of a hash or a fingerprint.
+      </p>
       {BARE_HASH.test(filter.search ?? "") && (
         <p>
           {/* Payloads contain these with the prefix sha256:, so the search text must begin with it, too. */}
@@ -172,7 +175,7 @@ const isFiltered = (filter: EntryFilter): boolean => Object.keys(filter).length 
 const countOf = (total: number): string => `${NUMBER.format(total)} ${total === 1 ? "entry" : "entries"}`;
 
 function filterOf(query: URLSearchParams): EntryFilter {
-  const pairs = ["event_type", "tags", "search"].flatMap((name) => {
+  const pairs = ["event_type", "tags", "search", "title"].flatMap((name) => {
     const value = query.get(name)?.trim();
     return value ? [[name, value]] : [];
   });

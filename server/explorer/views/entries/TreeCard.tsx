@@ -1,5 +1,5 @@
 /** The place of an entry in the tree: the path up to the root, with each hash computed before the reader's eyes. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { height, type InclusionProof, type TreeHead } from "../../../../engine/verify/index.js";
 import { Card, Hash, Verdict } from "../../components/index.js";
 import { announce } from "../../state/announcements.js";
@@ -17,78 +17,78 @@ export interface TreeCardProps {
   readonly head: TreeHead;
 }
 
-export function TreeCard({ proof, head }: TreeCardProps) {
-  const frame = useRef<HTMLDivElement>(null);
-  const { ascent, replay } = useClimb(proof, head, frame);
-  const top = height(head.tree_size);
-  const root = ascent.isComplete ? ascent.rungs.at(-1)!.hash : undefined;
+/** Nothing is computed or drawn before it is opened. */
+export function TreeCard(props: TreeCardProps) {
+  const [isOpen, setOpen] = useState(false);
   return (
-    <Card
-      title="Its place in the tree"
-      aside={
-        <button type="button" class="button" onClick={replay} disabled={!ascent.isComplete}>
-          Compute again
-        </button>
-      }
-    >
-      <div class="tree-layout">
-        <div class="tree-frame" ref={frame}>
-          <TreeDrawing ascent={ascent} top={top} proof={proof} />
-        </div>
-        <div class="tree-words">
-          <p class="soft">
-            {top === 0 ? (
-              "It is the only leaf, and so the root."
-            ) : (
-              <>
-                Leaf {NUMBER.format(proof.leaf_index)} of {NUMBER.format(head.tree_size)}, {counted(top, "level")} below
-                the root. From the bottom up, each coloured hash is computed here from the two below it;{" "}
-                {counted(proof.audit_path.length, "plain one")} came with the proof.
-              </>
-            )}
-          </p>
-          <dl class="roots">
-            <div>
-              <dt class="soft">Root computed here</dt>
-              <dd>
-                {root ? <Hash value={root} label="computed root" show="whole" /> : <span class="soft">computing…</span>}
-              </dd>
-            </div>
-            <div>
-              <dt class="soft">Root that the operator signed</dt>
-              <dd>
-                <Hash value={head.root_hash} label="signed root" show="whole" />
-              </dd>
-            </div>
-          </dl>
-          <div class="tree-verdict">
-            {root && (
-              <Verdict holds={root === head.root_hash}>
-                {root === head.root_hash ? "They are equal: the entry is in the log." : "They differ."}
-              </Verdict>
-            )}
-          </div>
-          <details>
-            <summary>Every hash on the path, as text</summary>
-            <Way ascent={ascent} />
-          </details>
-        </div>
-      </div>
+    <Card title="Where it lies">
+      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>Compute the way from this entry up to the signed root</summary>
+        {isOpen && <Way {...props} />}
+      </details>
     </Card>
   );
 }
 
-/** Starts the animation when the drawing is visible; without animation for readers who want no motion. */
-function useClimb(proof: InclusionProof, head: TreeHead, frame: { readonly current: HTMLElement | null }) {
+function Way({ proof, head }: TreeCardProps) {
+  const { ascent, replay } = useClimb(proof, head);
+  const top = height(head.tree_size);
+  const root = ascent.isComplete ? ascent.rungs.at(-1)!.hash : undefined;
+  return (
+    <div class="tree-layout">
+      <div class="tree-frame">
+        <TreeDrawing ascent={ascent} top={top} proof={proof} />
+      </div>
+      <div class="tree-words">
+        <p class="soft">
+          {top === 0 ? (
+            "It is the only leaf, and so the root."
+          ) : (
+            <>
+              Leaf {NUMBER.format(proof.leaf_index)} of {NUMBER.format(head.tree_size)}, {counted(top, "level")} below
+              the root. From the bottom up, each coloured hash is computed here from the two below it;{" "}
+              {counted(proof.audit_path.length, "plain one")} came with the proof.
+            </>
+          )}
+        </p>
+        <dl class="roots">
+          <div>
+            <dt class="soft">Root computed here</dt>
+            <dd>
+              {root ? <Hash value={root} label="computed root" show="whole" /> : <span class="soft">computing…</span>}
+            </dd>
+          </div>
+          <div>
+            <dt class="soft">Root that the operator signed</dt>
+            <dd>
+              <Hash value={head.root_hash} label="signed root" show="whole" />
+            </dd>
+          </div>
+        </dl>
+        <div class="tree-verdict">
+          {root && (
+            <Verdict holds={root === head.root_hash}>
+              {root === head.root_hash ? "They are equal: the entry is in the log." : "They differ."}
+            </Verdict>
+          )}
+        </div>
+        <details>
+          <summary>Every hash on the path, as text</summary>
+          <Rungs ascent={ascent} />
+        </details>
+        <button type="button" class="button" onClick={replay} disabled={!ascent.isComplete}>
+          Compute again
+        </button>
+      </div>
+    </div>
+  );
+}
+
+/** Climbs level by level; without animation for readers who want no motion. */
+function useClimb(proof: InclusionProof, head: TreeHead) {
   const [ascent, setAscent] = useState<Ascent>(() => begin(proof, head));
-  const [isInSight, setInSight] = useState(false);
   useEffect(() => {
-    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && setInSight(true));
-    if (frame.current) observer.observe(frame.current);
-    return () => observer.disconnect();
-  }, [frame]);
-  useEffect(() => {
-    if (!isInSight || ascent.isComplete) return undefined;
+    if (ascent.isComplete) return undefined;
     if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) {
       let climbed = ascent;
       while (!climbed.isComplete) climbed = climb(climbed, proof, head);
@@ -98,7 +98,7 @@ function useClimb(proof: InclusionProof, head: TreeHead, frame: { readonly curre
     const pause = Math.min(SLOWEST_MS, CLIMB_MS / height(head.tree_size));
     const timer = setTimeout(() => setAscent(climb(ascent, proof, head)), pause);
     return () => clearTimeout(timer);
-  }, [isInSight, ascent, proof, head]);
+  }, [ascent, proof, head]);
   const replay = () => {
     announce("Computing the path to the root again.");
     setAscent(begin(proof, head));
@@ -106,7 +106,7 @@ function useClimb(proof: InclusionProof, head: TreeHead, frame: { readonly curre
   return { ascent, replay };
 }
 
-function Way({ ascent }: { readonly ascent: Ascent }) {
+function Rungs({ ascent }: { readonly ascent: Ascent }) {
   return (
     <ol class="way">
       {ascent.rungs.map(({ level, index, hash, partner }) => (

@@ -68,7 +68,7 @@ function Shown({ vkey, checkpoint, note, cosigners }: ShownCheckpoint) {
       />
       <div class="note">
         <Verdict holds>
-          <strong>Signed</strong> by this key; the signature was checked in this page.
+          <strong>Signed</strong> by this key, as this page has verified.
         </Verdict>
       </div>
       {cosigners.length > 0 && (

@@ -1,11 +1,14 @@
 /** The head of the log: its values, the checks, and the newest entries. */
 import { Card, Empty, Heading, useNow } from "../../components/index.js";
+import { SearchBox } from "../../search/SearchBox.js";
 import { alarm } from "../../state/alarm.js";
 import { useCell } from "../../state/cell.js";
 import { failure, lastVisit, sight } from "../../state/watching.js";
+import { ActivityCard } from "./ActivityCard.js";
 import { AnchoringCard } from "./AnchoringCard.js";
 import { CheckpointCard } from "./CheckpointCard.js";
 import { HeadCard } from "./HeadCard.js";
+import { Introduction } from "./Introduction.js";
 import { OperatorCard } from "./OperatorCard.js";
 import { RecentCard } from "./RecentCard.js";
 import "./head.css";
@@ -28,6 +31,8 @@ export default function HeadView() {
         <Heading title="Head of the log" />
         {seen.status === "proven" && <LookedAt at={seen.at} />}
       </div>
+      <Introduction />
+      <SearchBox />
       <HeadCard head={head} provenAt={seen.status === "proven" ? seen.at : 0} />
       {head === null ? (
         <Card title="Newest entries">
@@ -38,6 +43,7 @@ export default function HeadView() {
       ) : (
         <RecentCard head={head} />
       )}
+      {head && <ActivityCard size={head.tree_size} />}
       <div class="columns">
         <OperatorCard />
         <AnchoringCard isEmpty={head === null} />

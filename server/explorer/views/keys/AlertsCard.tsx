@@ -1,6 +1,6 @@
 /** Alerts that the key is compromised, from keys that it endorsed or that endorsed it. */
 import { AlertPage } from "../../../wire/signing/endorsements.js";
-import { Badge, Card, Hash, TaskView, Time } from "../../components/index.js";
+import { Badge, Card, Hash, KeyName, TaskView, Time } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
@@ -29,7 +29,7 @@ export function AlertsCard({ fingerprint }: { readonly fingerprint: string }) {
                   </p>
                   {evidence !== null && <p class="breakable soft">{evidence}</p>}
                   <p class="alert-by">
-                    By <a href={addressOf(["keys", endorser_fingerprint])}>a related key</a>{" "}
+                    By <KeyName fingerprint={endorser_fingerprint} isLink />{" "}
                     <Hash value={endorser_fingerprint} label="fingerprint of the key that filed the alert" show={6} />
                     <Time at={filed_at} as="age" />
                     <a href={addressOf(["entries", alert_entry_id])}>Entry {alert_entry_id}</a>

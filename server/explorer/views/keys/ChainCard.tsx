@@ -1,11 +1,10 @@
 /** The chain of succession: the keys before and after this one. */
 import type { KeyDetail } from "../../../client/index.js";
 import { KeyDetail as KeySchema } from "../../../wire/identity/keys.js";
-import { Card, Hash, TaskView } from "../../components/index.js";
+import { Card, Hash, KeyStatusBadge, TaskView } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
-import { KeyStatusBadge } from "./status.js";
 
 /** Number of keys fetched in each direction; the last one has a link to continue. */
 const REACH = 6;

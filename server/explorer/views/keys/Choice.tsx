@@ -1,6 +1,6 @@
 /** A choice between a few values, or any. */
 import { useId } from "preact/hooks";
-import { spoken } from "./status.js";
+import { spoken } from "../../components/index.js";
 
 export interface ChoiceProps {
   readonly label: string;

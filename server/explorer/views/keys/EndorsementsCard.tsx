@@ -4,12 +4,21 @@ import { useState } from "preact/hooks";
 import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../engine/verify/contract.js";
 import type { Endorsement } from "../../../client/index.js";
 import { EndorsementPage } from "../../../wire/signing/endorsements.js";
-import { Card, CardPaging, Empty, Hash, TaskView, Time } from "../../components/index.js";
+import {
+  Card,
+  CardPaging,
+  Empty,
+  EndorsementBadge,
+  Hash,
+  KeyName,
+  spoken,
+  TaskView,
+  Time,
+} from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 import { Choice } from "./Choice.js";
-import { EndorsementBadge, spoken } from "./status.js";
 
 const PER_PAGE = 10;
 const PERCENT = new Intl.NumberFormat(undefined, { style: "percent" });
@@ -17,11 +26,9 @@ const PERCENT = new Intl.NumberFormat(undefined, { style: "percent" });
 export interface EndorsementsCardProps {
   readonly fingerprint: string;
   readonly direction: "received" | "issued";
-  /** Known pseudonyms by fingerprint. */
-  readonly names: ReadonlyMap<string, string>;
 }
 
-export function EndorsementsCard({ fingerprint, direction, names }: EndorsementsCardProps) {
+export function EndorsementsCard({ fingerprint, direction }: EndorsementsCardProps) {
   const [status, setStatus] = useState("");
   const [category, setCategory] = useState("");
   const [page, setPage] = useState(1);
@@ -48,7 +55,7 @@ export function EndorsementsCard({ fingerprint, direction, names }: Endorsements
       <TaskView task={task} what="endorsements" rows={2}>
         {({ endorsements }) =>
           endorsements.length > 0 ? (
-            <EndorsementTable endorsements={endorsements} direction={direction} names={names} />
+            <EndorsementTable endorsements={endorsements} direction={direction} />
           ) : isFiltered ? (
             <Empty title="No endorsement matches." />
           ) : (
@@ -63,7 +70,7 @@ export function EndorsementsCard({ fingerprint, direction, names }: Endorsements
   );
 }
 
-interface TableProps extends Pick<EndorsementsCardProps, "direction" | "names"> {
+interface TableProps extends Pick<EndorsementsCardProps, "direction"> {
   readonly endorsements: readonly Endorsement[];
 }
 
@@ -91,16 +98,16 @@ function EndorsementTable({ endorsements, ...rest }: TableProps) {
   );
 }
 
-type RowProps = Pick<TableProps, "direction" | "names"> & { readonly endorsement: Endorsement };
+type RowProps = Pick<TableProps, "direction"> & { readonly endorsement: Endorsement };
 
-function EndorsementRow({ endorsement, direction, names }: RowProps) {
+function EndorsementRow({ endorsement, direction }: RowProps) {
   const { category, status, offered_at, accepted_at, discount, offer_entry_id, end_note } = endorsement;
   const other = direction === "received" ? endorsement.endorser_fingerprint : endorsement.endorsed_fingerprint;
   return (
     <tr>
       <td>
         <span class="key-link">
-          <a href={addressOf(["keys", other])}>{names.get(other) ?? "Key"}</a>
+          <KeyName fingerprint={other} isLink />
           <Hash value={other} label="fingerprint" show={6} />
         </span>
       </td>

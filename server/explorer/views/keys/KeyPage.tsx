@@ -2,9 +2,10 @@
 import { normaliseContentHash, parsePublicKey } from "../../../../engine/verify/index.js";
 import { ClientError, type KeyDetail } from "../../../client/index.js";
 import { KeyDetail as KeySchema } from "../../../wire/identity/keys.js";
-import { Graph } from "../../../wire/signing/trust.js";
-import { Card, Empty, Facts, Hash, Heading, TaskView, Time, Verdict } from "../../components/index.js";
+import { TrustStatus } from "../../../wire/signing/trust.js";
+import { Card, Empty, Facts, Hash, Heading, KeyStatusBadge, TaskView, Time, Verdict } from "../../components/index.js";
 import { addressOf } from "../../state/location.js";
+import { shownText } from "../../state/said/names.js";
 import { http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
 import { AlertsCard } from "./AlertsCard.js";
@@ -12,7 +13,7 @@ import { ChainCard } from "./ChainCard.js";
 import { EndorsementsCard } from "./EndorsementsCard.js";
 import { EntriesCard } from "./EntriesCard.js";
 import { GraphCard } from "./graph/GraphCard.js";
-import { KeyStatusBadge } from "./status.js";
+import { Namesakes } from "./Namesakes.js";
 import { TrustCard } from "./TrustCard.js";
 
 const NUMBER = new Intl.NumberFormat();
@@ -38,8 +39,9 @@ function Found({ fingerprint, query }: KeyPageProps) {
     <div class="stack">
       <div class="view-head">
         <Heading title={task.value ? `Key of ${task.value.pseudonym}` : "Key"}>
-          <span class="key-title">{task.value?.pseudonym ?? "Key"}</span>
+          <bdi class="key-title">{task.value ? shownText(task.value.pseudonym) : "Key"}</bdi>
         </Heading>
+        <p class="soft">Self-declared name: nobody has checked who holds this key.</p>
         <a href="#/keys">All keys</a>
       </div>
       <TaskView task={task} what="the key" rows={6}>
@@ -50,19 +52,30 @@ function Found({ fingerprint, query }: KeyPageProps) {
 }
 
 function Facets({ shown, fingerprint, query }: KeyPageProps & { readonly shown: KeyDetail }) {
-  // Endorsements contain only fingerprints; without pseudonyms they are still shown.
-  const { value: names = NO_NAMES } = useTask(() => neighbourNames(fingerprint), [fingerprint]);
+  const trust = useTask(
+    () => http.get(TrustStatus, `/endorsements/${encodeURIComponent(fingerprint)}/status`),
+    [fingerprint],
+  );
+  // What there is none of is not asked for.
+  const has = (counts: Readonly<Record<string, number>> | undefined) =>
+    counts === undefined || Object.values(counts).some((count) => count > 0);
+  const [isEndorsed, endorses] = [has(trust.value?.received), has(trust.value?.issued)];
+  const isKnown = trust.value !== undefined || trust.error !== undefined;
   return (
     <div class="stack">
+      <Namesakes shown={shown} />
       <div class="columns">
         <IdentityCard shown={shown} fingerprint={fingerprint} />
-        <TrustCard fingerprint={fingerprint} />
+        <TrustCard task={trust} />
       </div>
-      <AlertsCard fingerprint={fingerprint} />
+      {isKnown && (trust.value?.alerts ?? 1) > 0 && <AlertsCard fingerprint={fingerprint} />}
       <ChainCard shown={shown} />
-      <GraphCard fingerprint={fingerprint} query={query} />
-      <EndorsementsCard fingerprint={fingerprint} direction="received" names={names} />
-      <EndorsementsCard fingerprint={fingerprint} direction="issued" names={names} />
+      {isKnown && (isEndorsed || endorses) && <GraphCard fingerprint={fingerprint} query={query} />}
+      {isKnown && isEndorsed && <EndorsementsCard fingerprint={fingerprint} direction="received" />}
+      {isKnown && endorses && <EndorsementsCard fingerprint={fingerprint} direction="issued" />}
+      {isKnown && !isEndorsed && !endorses && (
+        <p class="soft">Nobody has endorsed this key, and it has endorsed nobody.</p>
+      )}
       <EntriesCard fingerprint={fingerprint} query={query} />
     </div>
   );
@@ -102,14 +115,6 @@ function IdentityCard({ shown, fingerprint }: { readonly shown: KeyDetail; reado
       </div>
     </Card>
   );
-}
-
-const NO_NAMES: ReadonlyMap<string, string> = new Map();
-
-/** Pseudonyms of the keys that endorse a key or are endorsed by it. */
-async function neighbourNames(fingerprint: string): Promise<ReadonlyMap<string, string>> {
-  const { nodes } = await http.get(Graph, `/graph/${encodeURIComponent(fingerprint)}`, { max_depth: 1 });
-  return new Map(nodes.map((node) => [node.fingerprint, node.pseudonym]));
 }
 
 /** Undefined if this is not a public key. */

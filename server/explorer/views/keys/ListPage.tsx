@@ -1,12 +1,10 @@
 /** All keys, or those that match a filter, in order of registration. */
 import { useState } from "preact/hooks";
-import type { KeySummary } from "../../../client/index.js";
-import { Card, Empty, Hash, Heading, Paging, SearchIcon, TaskView, Time } from "../../components/index.js";
+import { Card, Empty, Heading, KEY_STATUSES, KeyList, Paging, SearchIcon, TaskView } from "../../components/index.js";
 import { addressOf, goTo } from "../../state/location.js";
 import { useTask } from "../../state/task.js";
 import { Choice } from "./Choice.js";
 import { type KeyFilter, type Keys, listKeys, PER_PAGE } from "./listing.js";
-import { KEY_STATUSES, KeyStatusBadge } from "./status.js";
 
 const NUMBER = new Intl.NumberFormat();
 const FINGERPRINT = /^(?:sha256:)?([0-9a-f]{64})$/i;
@@ -28,7 +26,7 @@ export function ListPage({ query }: { readonly query: URLSearchParams }) {
         <TaskView task={task} what="keys" rows={10}>
           {({ keys, total, lookedAt }) => (
             <>
-              {keys.length === 0 ? <NothingHere filter={filter} total={total} /> : <KeyTable keys={keys} />}
+              {keys.length === 0 ? <NothingHere filter={filter} total={total} /> : <KeyList keys={keys} />}
               {lookedAt !== null && lookedAt < total && (
                 <p class="look-on">
                   Searched {NUMBER.format(lookedAt)} of {NUMBER.format(total)} keys.{" "}
@@ -85,28 +83,6 @@ function Filters({ filter }: { readonly filter: KeyFilter }) {
         </button>
       </form>
     </search>
-  );
-}
-
-function KeyTable({ keys }: { readonly keys: readonly KeySummary[] }) {
-  return (
-    <ul class="key-list">
-      {keys.map(({ fingerprint, pseudonym, status, algorithm, registered_at }) => (
-        <li key={fingerprint} class="key-line">
-          <a class="key-name" href={addressOf(["keys", fingerprint])}>
-            {pseudonym}
-          </a>
-          <KeyStatusBadge status={status} />
-          <span class="key-algorithm soft">{algorithm}</span>
-          <span class="key-time soft">
-            <Time at={registered_at} as="age" />
-          </span>
-          <span class="key-hash">
-            <Hash value={fingerprint} label={`fingerprint of ${pseudonym}`} show={6} />
-          </span>
-        </li>
-      ))}
-    </ul>
   );
 }
 

@@ -1,21 +1,16 @@
 /** The trust that the service computes for the key from its endorsements. */
-import { TrustStatus } from "../../../wire/signing/trust.js";
-import { Card, Facts, TaskView } from "../../components/index.js";
-import { http } from "../../state/service.js";
-import { useTask } from "../../state/task.js";
-import { spoken } from "./status.js";
+import type { Static } from "typebox";
+import type { TrustStatus } from "../../../wire/signing/trust.js";
+import { Card, Facts, spoken, TaskView } from "../../components/index.js";
+import type { Task } from "../../state/task.js";
 
 const LEVEL = new Intl.NumberFormat(undefined, { maximumFractionDigits: 3 });
 
-export function TrustCard({ fingerprint }: { readonly fingerprint: string }) {
-  const task = useTask(
-    () => http.get(TrustStatus, `/endorsements/${encodeURIComponent(fingerprint)}/status`),
-    [fingerprint],
-  );
+export function TrustCard({ task }: { readonly task: Task<Static<typeof TrustStatus>> }) {
   return (
     <Card title="Trust" aside="as this service computes it">
       <TaskView task={task} what="how the key is trusted" rows={4}>
-        {({ trust_level, may_endorse, capacity, capacity_used, over_capacity, received, issued }) => (
+        {({ trust_level, may_endorse, capacity, capacity_used, over_capacity, received, issued, alerts }) => (
           <div class="key-facts">
             <p class="trust-level">
               <span class="trust-number number">{LEVEL.format(trust_level)}</span>
@@ -30,6 +25,7 @@ export function TrustCard({ fingerprint }: { readonly fingerprint: string }) {
                 ],
                 ["Received", counted(received)],
                 ["Issued", counted(issued)],
+                ["Compromised", alerts === 0 ? "No alerts" : `${alerts} ${alerts === 1 ? "alert" : "alerts"}`],
               ]}
             />
           </div>

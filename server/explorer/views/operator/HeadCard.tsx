@@ -4,10 +4,11 @@ import { type TreeHead, verifyTreeHead } from "../../../../engine/verify/index.j
 import { AnchorStatus } from "../../../wire/log/anchoring.js";
 import { TreeHead as TreeHeadSchema } from "../../../wire/log/log.js";
 import { Badge, Card, Facts, Hash, Problem, TaskView, Time, Verdict } from "../../components/index.js";
+import { useCell } from "../../state/cell.js";
 import { addressOf } from "../../state/location.js";
 import { client, http } from "../../state/service.js";
 import { useTask } from "../../state/task.js";
-import { bearer } from "./session.js";
+import { bearer, session } from "./session.js";
 
 const NUMBER = new Intl.NumberFormat();
 
@@ -15,6 +16,7 @@ export function HeadCard() {
   const [signed, setSigned] = useState<{ readonly head: TreeHead; readonly holds: boolean } | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
+  const isReadOnly = useCell(session)?.readOnly === true;
   const sign = async () => {
     setBusy(true);
     setError(null);
@@ -31,9 +33,11 @@ export function HeadCard() {
     <Card title="Head and anchor" aside="only for the operator">
       <div class="operator-head">
         <AnchorFacts />
-        <button type="button" class="button" disabled={isBusy} onClick={sign}>
-          Sign the head again
-        </button>
+        {!isReadOnly && (
+          <button type="button" class="button" disabled={isBusy} onClick={sign}>
+            Sign the head again
+          </button>
+        )}
         {error !== null && <Problem error={error} />}
         {signed && (
           <>

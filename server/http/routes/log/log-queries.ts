@@ -2,8 +2,7 @@
 import { CairnlogError } from "../../../../engine/error.js";
 import type { Criteria } from "../../../../engine/log/read/query.js";
 import type { Served } from "../../../../engine/registry/registry.js";
-import { PageQuery } from "../../../wire/common.js";
-import { AuditTrailQuery, EntryPage, FingerprintParams, LogQuery } from "../../../wire/log/log.js";
+import { AuditTrailQuery, EntryPage, FingerprintParams, FingerprintQuery, LogQuery } from "../../../wire/log/log.js";
 import { dateRange } from "../../dates.js";
 import { type Route, route } from "../../route.js";
 import { entryPage } from "./pages.js";
@@ -17,7 +16,7 @@ export function logQueryRoutes(registry: Pick<Served, "log" | "queries" | "keys"
     route({
       method: "GET",
       path: "/api/v1/log",
-      summary: "Entries, all or those that match event types, tags and a search term",
+      summary: "Entries, all or those that match event types, tags, a search term and words of a title or name",
       query: LogQuery,
       answer: EntryPage,
       limit: "general",
@@ -26,6 +25,7 @@ export function logQueryRoutes(registry: Pick<Served, "log" | "queries" | "keys"
           ...eventTypeCriteria(query.event_type),
           ...tagCriteria(query.tags),
           ...(query.search === undefined ? {} : { search: query.search }),
+          ...(query.title === undefined ? {} : { title: query.title }),
         }),
     }),
     route({
@@ -33,7 +33,7 @@ export function logQueryRoutes(registry: Pick<Served, "log" | "queries" | "keys"
       path: "/api/v1/log/by-fingerprint/{fingerprint}",
       summary: "Entries that name a key in any of the six fingerprint fields",
       params: FingerprintParams,
-      query: PageQuery,
+      query: FingerprintQuery,
       answer: EntryPage,
       refusals: [404],
       limit: "general",

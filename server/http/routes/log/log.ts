@@ -12,6 +12,7 @@ import {
   EntryParams,
   InclusionProof,
   LogHead,
+  LogHeadQuery,
   OperatorPublicKey,
   ProofParams,
   ProofQuery,
@@ -24,6 +25,7 @@ import {
 import { type Route, route } from "../../route.js";
 import { Answer } from "../../transport/answer.js";
 import { tagOf } from "../../transport/caching.js";
+import { activityOf } from "./activity.js";
 
 /** Tags that are kept, of entries up to a length that the log keeps, too. */
 const KEPT_TAGS = 256;
@@ -40,13 +42,15 @@ function entryRoutes(log: Log): Route[] {
       method: "GET",
       path: "/api/v1/log/head",
       summary: "The newest entry and the number of entries",
+      query: LogHeadQuery,
       answer: LogHead,
       limit: "general",
-      handle() {
+      async handle({ query: { periods } }) {
         const entry = log.head();
         if (!entry) return { head: null, entry_count: 0 };
         const { id, entry_hash, event_type, timestamp } = entry;
-        return { head: { id, entry_hash, event_type, timestamp }, entry_count: log.size };
+        const head = { head: { id, entry_hash, event_type, timestamp }, entry_count: log.size };
+        return periods === undefined ? head : { ...head, activity: await activityOf(log, periods) };
       },
     }),
     route({

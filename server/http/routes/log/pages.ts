@@ -4,7 +4,9 @@
  */
 import type { Log } from "../../../../engine/log/log.js";
 import type { Criteria, Matches } from "../../../../engine/log/read/query.js";
+import { isFingerprint } from "../../../../engine/registry/keys/events.js";
 import type { Slices } from "../../../../engine/registry/slices.js";
+import { KEY_MEMBERS } from "../../../../engine/verify/kinds.js";
 import { type Answer, jsonList } from "../../transport/answer.js";
 
 /** The parts that are needed to find entries. */
@@ -17,6 +19,8 @@ export interface Finder {
 interface Paging {
   readonly page: number;
   readonly per_page: number;
+  /** `true`: the answer has the names of the keys that the entries name. */
+  readonly names?: string;
 }
 
 /** Leaf indexes of a page. They are returned at once, unless finding them takes more than a slice. */
@@ -27,11 +31,27 @@ export function findMatches({ log, queries }: Finder, criteria: Criteria, paging
 }
 
 /** A page of entries as they are served. */
-export function entryPage(finder: Finder, { page, per_page }: Paging, criteria: Criteria): Answer | Promise<Answer> {
+export function entryPage(
+  finder: Finder,
+  { page, per_page, names }: Paging,
+  criteria: Criteria,
+): Answer | Promise<Answer> {
   const answer = ({ indexes, total }: Matches) => {
-    const rest = { page, per_page, total };
+    const rest = { page, per_page, total, ...(names === "true" ? { names: namesIn(finder.log, indexes) } : {}) };
     return jsonList("entries", indexes.length, (i) => finder.log.entryJsonAt(indexes[i]!)!, rest);
   };
   const found = findMatches(finder, criteria, { page, per_page });
   return found instanceof Promise ? found.then(answer) : answer(found);
+}
+
+/** The names of the registered keys that these entries name, by fingerprint. */
+function namesIn(log: Log, indexes: readonly number[]): Record<string, string> {
+  const names: Record<string, string> = {};
+  for (const index of indexes)
+    for (const [member, value] of Object.entries(log.entryAt(index)!.payload)) {
+      if (!KEY_MEMBERS.has(member) || !isFingerprint(value) || value in names) continue;
+      const key = log.row("keys", value);
+      if (key) names[value] = key.pseudonym;
+    }
+  return names;
 }

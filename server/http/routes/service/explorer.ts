@@ -4,18 +4,22 @@
 import { fileURLToPath } from "node:url";
 import Type from "typebox";
 import { CairnlogError } from "../../../../engine/error.js";
+import type { Settings } from "../../../settings.js";
 import { type Route, route } from "../../route.js";
 import { readHashedFiles, StaticFile } from "../../transport/static.js";
 
 /** The folder that `npm run build` writes. */
 const FOLDER = fileURLToPath(new URL("../../../explorer/", import.meta.url));
 
+/** What the page has to know before it asks: how to introduce the log, and which predicates are its own. */
+export type Introduction = Pick<Settings, "operatorName" | "logDescription" | "predicateBase">;
+
 /**
  * `GET /` and `GET /explorer/{file}`. Reads the files.
  * @throws CairnlogError `precondition-failed` when it is not built
  */
-export function explorerRoutes(): Route[] {
-  const { page, files } = readExplorer();
+export function explorerRoutes(introduction: Introduction): Route[] {
+  const { page, files } = readExplorer(introduction);
   return [
     route({
       method: "GET",
@@ -43,11 +47,33 @@ export function explorerRoutes(): Route[] {
   ];
 }
 
-function readExplorer() {
+function readExplorer(introduction: Introduction) {
   try {
-    return { page: new StaticFile(`${FOLDER}index.html`, "revalidate"), files: readHashedFiles(`${FOLDER}explorer`) };
+    const introduced = (html: string) => html.replace("</title>", () => `</title>${metadata(introduction)}`);
+    return {
+      page: new StaticFile(`${FOLDER}index.html`, "revalidate", introduced),
+      files: readHashedFiles(`${FOLDER}explorer`),
+    };
   } catch (cause) {
     const advice = "The explorer is not built: `npm run build` does that, SERVICE_EXPLORER=off does without it.";
     throw new CairnlogError("precondition-failed", advice, { cause });
   }
 }
+
+/** The introduction for the page's script, which has it without a request. */
+function metadata({ operatorName, logDescription, predicateBase }: Introduction): string {
+  const named = {
+    "log-operator": operatorName,
+    "log-description": logDescription,
+    "log-predicates": withoutScheme(predicateBase),
+  };
+  return Object.entries(named)
+    .map(([name, content]) => (content === null ? "" : `<meta name="${name}" content="${escaped(content)}">`))
+    .join("");
+}
+
+/** A setting takes only https: here; a URL in the page could be taken for something that it loads. */
+const withoutScheme = (url: string): string => url.slice("https://".length);
+
+const ESCAPES: Readonly<Record<string, string>> = { "&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;" };
+const escaped = (text: string): string => text.replace(/[&"<>]/g, (character) => ESCAPES[character]!);

@@ -17,7 +17,7 @@ import { type Route, route } from "../../route.js";
 
 const REFUSALS = [401, 403, 404, 409, 410];
 /** The header of a submission in a batch: the batch's own header is read once, for all of them. */
-const NO_HEADER = { request: { authorization: "" } };
+const NO_HEADER = { request: { authorization: "", method: "POST" } };
 
 const checkSubmission = checker(SubmitAttestation);
 

@@ -1,12 +1,12 @@
 /** The endorsements around a key: a picture that the reader can navigate, and a table with the same data. */
 import { ENDORSEMENT_CATEGORIES, ENDORSEMENT_STATUSES } from "../../../../../engine/verify/contract.js";
 import { Graph } from "../../../../wire/signing/trust.js";
-import { Card, Hash, TaskView, Time } from "../../../components/index.js";
+import { Card, EndorsementBadge, Hash, spoken, TaskView, Time } from "../../../components/index.js";
 import { addressOf, goTo } from "../../../state/location.js";
+import { learnNames } from "../../../state/said/names.js";
 import { http } from "../../../state/service.js";
 import { useTask } from "../../../state/task.js";
 import { Choice } from "../Choice.js";
-import { EndorsementBadge, spoken } from "../status.js";
 import type { GraphAnswer } from "./answer.js";
 import { GraphPicture } from "./GraphPicture.js";
 
@@ -181,9 +181,11 @@ function Walk({ graph, to, walk }: { readonly graph: GraphAnswer; readonly to: s
 const nameOf = (graph: GraphAnswer, fingerprint: string): string =>
   graph.nodes.find((node) => node.fingerprint === fingerprint)?.pseudonym ?? "a key";
 
-function graphOf({ around, depth, ...filter }: Wanted): Promise<GraphAnswer> {
+async function graphOf({ around, depth, ...filter }: Wanted): Promise<GraphAnswer> {
   const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== ""));
-  return http.get(Graph, `/graph/${encodeURIComponent(around)}`, { max_depth: Number(depth), ...given });
+  const graph = await http.get(Graph, `/graph/${encodeURIComponent(around)}`, { max_depth: Number(depth), ...given });
+  learnNames(Object.fromEntries(graph.nodes.map(({ fingerprint, pseudonym }) => [fingerprint, pseudonym])));
+  return graph;
 }
 
 /** Invalid values in the address are ignored. */

@@ -1,9 +1,8 @@
 /** The graph, drawn by Cytoscape. The reader navigates by pressing a key, or with the arrow keys and Enter. */
 import type { Core, NodeSingular } from "cytoscape";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Loading, Problem } from "../../../components/index.js";
+import { Loading, Problem, spoken } from "../../../components/index.js";
 import { announce } from "../../../state/announcements.js";
-import { spoken } from "../status.js";
 import type { GraphAnswer } from "./answer.js";
 import { drawGraph } from "./graphdrawing.js";
 

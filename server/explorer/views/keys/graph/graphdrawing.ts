@@ -1,6 +1,7 @@
 /** The picture of a graph: rings around the key in the middle, in the colours of the page. Loads Cytoscape. */
 import type { Core, StylesheetJson } from "cytoscape";
-import { colourOf, whenColoursChange } from "../../../components/index.js";
+import { colourOf, shortened, whenColoursChange } from "../../../components/index.js";
+import { foldedName, sharedNames, shownText } from "../../../state/said/names.js";
 import type { GraphAnswer } from "./answer.js";
 import { ringPositions } from "./rings.js";
 
@@ -20,13 +21,15 @@ const LARGEST = 22;
 /** Draws the graph into an element that has a size. */
 export async function drawGraph(container: HTMLElement, graph: GraphAnswer): Promise<Core> {
   const { default: cytoscape } = await import("cytoscape");
+  const positions = ringPositions(graph, aspectOf(container));
+  const namesakes = sharedNames(graph.nodes.map(({ pseudonym }) => pseudonym));
   const hasFinePointer = window.matchMedia("(pointer: fine)").matches;
   const picture = cytoscape({
     container,
     elements: {
       nodes: graph.nodes.map(({ fingerprint, pseudonym, status, depth }) => ({
-        data: { id: fingerprint, label: labelOf(pseudonym, status), depth },
-        classes: `${status} ${fingerprint === graph.root ? "root" : ""}`,
+        data: { id: fingerprint, label: labelOf(pseudonym, fingerprint, status, namesakes), depth },
+        classes: `${status} ${fingerprint === graph.root ? "root" : ""} ${(positions.get(fingerprint)?.y ?? 0) < 0 ? "above" : ""}`,
       })),
       edges: graph.edges.map(({ from, to, category, status, offer_entry_id }) => ({
         data: { id: `${offer_entry_id}`, source: from, target: to },
@@ -36,7 +39,7 @@ export async function drawGraph(container: HTMLElement, graph: GraphAnswer): Pro
     style: pageStyle(),
     layout: {
       name: "preset",
-      positions: Object.fromEntries(ringPositions(graph, aspectOf(container))),
+      positions: Object.fromEntries(positions),
       padding: PADDING,
       animate: false,
     },
@@ -83,10 +86,16 @@ function pageStyle(): StylesheetJson {
         "text-valign": "bottom",
         "text-margin-y": 5,
         "text-wrap": "wrap",
+        // Lines end behind a name, and never run through it.
         "text-background-color": colourOf("--sunken"),
-        "text-background-opacity": 0.8,
+        "text-background-opacity": 1,
+        "text-background-padding": "3px",
+        "text-background-shape": "roundrectangle",
+        "z-index": 2,
       },
     },
+    // Names stand outside the rings, so that fewer lines come near them.
+    { selector: "node.above", style: { "text-valign": "top", "text-margin-y": -5 } },
     {
       selector: "node.revoked, node.expired, node.succeeded",
       style: { shape: "diamond", "background-color": colourOf("--bad-soft"), "border-color": colourOf("--bad") },
@@ -123,8 +132,13 @@ function aspectOf({ clientWidth, clientHeight }: HTMLElement): number {
   return Math.min(WIDEST, Math.max(NARROWEST, clientWidth / Math.max(1, clientHeight)));
 }
 
-/** A status other than active is also shown in words, not only by colour and shape. */
-function labelOf(pseudonym: string, status: string): string {
-  const name = pseudonym.length > NAME_CHARACTERS ? `${pseudonym.slice(0, NAME_CHARACTERS - 1)}…` : pseudonym;
-  return status === "active" ? name : `${name}\n(${status})`;
+/**
+ * A status other than active is also shown in words, not only by colour and shape; keys of one name also with the beginning
+ * of their fingerprints.
+ */
+function labelOf(pseudonym: string, fingerprint: string, status: string, shared: ReadonlySet<string>): string {
+  const said = shownText(pseudonym);
+  const name = said.length > NAME_CHARACTERS ? `${said.slice(0, NAME_CHARACTERS - 1)}…` : said;
+  const digits = shared.has(foldedName(pseudonym)) ? `\n${shortened(fingerprint, 4)}` : "";
+  return status === "active" ? `${name}${digits}` : `${name}${digits}\n(${status})`;
 }

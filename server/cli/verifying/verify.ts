@@ -18,12 +18,12 @@ import { flag, text, type Values } from "../line/options.js";
 import { subcommand } from "../line/subcommand.js";
 import { verifyProofFiles } from "../log/proof-file.js";
 import { namedServer, serverOf } from "../service.js";
+import { hashFile } from "../signing/file-hash.js";
 import { StateFolder } from "../state.js";
 import { printableJson } from "../terminal/printable.js";
 import { isSystemError, systemSentence } from "../terminal/system-error.js";
-import { bundleText } from "../terminal/verdict.js";
 import { required, UsageError } from "../usage.js";
-import { hashFile } from "./file-hash.js";
+import { bundleText } from "./verdict.js";
 
 const OPTIONS = {
   "operator-key": text(

@@ -1,7 +1,7 @@
 /** The result of `cairnlog verify` for people: each check, and then who signed what, when, and in which log. */
 import type { AttestationBundle, BundleVerdict, Entry } from "../../../engine/verify/index.js";
-import { printableLine } from "./printable.js";
-import { coloured, facts } from "./table.js";
+import { printableLine } from "../terminal/printable.js";
+import { coloured, facts } from "../terminal/table.js";
 
 /** The first line about a file. */
 export const headline = (file: string, isValid: boolean): string =>
@@ -52,7 +52,7 @@ export function proofText(
   return [
     headline(file, true),
     factsBelow([
-      ["event", entry ? entry.event_type : "its hash alone: the entry is not in this file"],
+      ["event", entry ? entry.event_type : "not in this file, which has the entry's hash alone"],
       ["document", stated(title)],
       // Whether the signature holds, an attestation file shows. Here it is what the log recorded.
       ["signed by", signer === undefined ? null : `${stated(signer)}, as the log recorded`],

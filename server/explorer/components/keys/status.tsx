@@ -2,7 +2,7 @@
 
 import type { EndorsementStatus } from "../../../../engine/verify/contract.js";
 import { KeyStatus } from "../../../wire/identity/keys.js";
-import { Badge, type Tone } from "../../components/index.js";
+import { Badge, type Tone } from "../Badge.js";
 
 export const KEY_STATUSES = KeyStatus.enum;
 

@@ -1,10 +1,11 @@
-/** A list of entries, one on each line. */
-import type { Entry } from "../../../engine/verify/index.js";
-import { addressOf } from "../state/location.js";
-import { Badge } from "./Badge.js";
-import { eventLabel, eventSubject } from "./events.js";
-import { Hash } from "./Hash.js";
-import { Time } from "./Time.js";
+/** A list of entries, one on each line: who did what to what, and when. */
+import type { Entry } from "../../../../engine/verify/index.js";
+import { addressOf } from "../../state/location.js";
+import { Badge } from "../Badge.js";
+import { Hash } from "../Hash.js";
+import { Time } from "../Time.js";
+import { eventLabel } from "./events.js";
+import { Statement } from "./Statement.js";
 
 export interface EntryListProps {
   readonly entries: readonly Entry[];
@@ -16,11 +17,21 @@ const NUMBER = new Intl.NumberFormat();
 
 export function EntryList({ entries, newAfter = Number.POSITIVE_INFINITY }: EntryListProps) {
   return (
-    <ul class="entries">
-      {entries.map((entry) => (
-        <EntryLine key={entry.id} entry={entry} isNew={entry.id > newAfter} />
-      ))}
-    </ul>
+    <>
+      {/* The rows are a list, not a table: on a telephone each is a block of its own. Readers of the screen hear labels. */}
+      <div class="entries-head" aria-hidden="true">
+        <span>Entry</span>
+        <span>Who did what (names are self-declared)</span>
+        <span>Kind</span>
+        <span>When</span>
+        <span>Hash</span>
+      </div>
+      <ul class="entries">
+        {entries.map((entry) => (
+          <EntryLine key={entry.id} entry={entry} isNew={entry.id > newAfter} />
+        ))}
+      </ul>
+    </>
   );
 }
 
@@ -31,7 +42,7 @@ function EntryLine({ entry, isNew }: { readonly entry: Entry; readonly isNew: bo
       <span class="entry-id number">{NUMBER.format(entry.id)}</span>
       <a class="entry-subject" href={addressOf(["entries", entry.id])}>
         <span class="visually-hidden">Entry {entry.id}: </span>
-        {eventSubject(entry) || label}
+        <Statement entry={entry} />
       </a>
       <span class="entry-type">
         <Badge tone={tone}>{label}</Badge>

@@ -1,0 +1,106 @@
+/**
+ * The words of titles of entries that an older version filed without them. A writer files them in the background, in runs of
+ * their own beside those of the other postings, and reads nothing when there is nothing to do: entries that this version
+ * appends, imports or restores are filed with their words, like every other posting.
+ *
+ * If we crash here: runs that are on disk count, and the next start goes on behind the last one.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { CairnlogError } from "../../error.js";
+import { FLUSH_ENTRIES, type Postings } from "../../store/postings/postings.js";
+import { TermTable } from "../../store/postings/termtable.js";
+import type { EntryReader } from "../read/reader.js";
+import { addTitleTerms } from "../write/projection.js";
+import { storedEntry } from "./derive.js";
+
+/** Entries between two pauses: half a millisecond of work. */
+const SLICE = 64;
+/** Length of a pause, in which appends and requests have the thread: at most a third of it goes into this work. */
+const PAUSE_MS = 1;
+
+export class TitleBacklog {
+  readonly #postings: Postings;
+  readonly #words: Postings;
+  readonly #entries: EntryReader;
+  #filing: Promise<void> | null = null;
+  #failure: unknown;
+  #closed = false;
+
+  /**
+   * @param postings those of all entries
+   * @param words those that hold nothing but words of titles of earlier entries
+   */
+  constructor(postings: Postings, words: Postings, entries: EntryReader) {
+    this.#postings = postings;
+    this.#words = words;
+    this.#entries = entries;
+  }
+
+  /** Has `observer` called when there are other runs than before. It must not throw, and be quick. */
+  observe(observer: () => void): void {
+    this.#words.observer = { frozen() {}, runsChanged: observer };
+  }
+
+  /** Leaf index after the last entry of the backlog; 0 if there is none. */
+  get end(): number {
+    return this.#postings.untitledEnd;
+  }
+
+  /** Number of entries that are not found by their titles yet. */
+  get missing(): number {
+    return Math.max(0, this.end - this.#words.size);
+  }
+
+  /**
+   * The postings of all words of titles.
+   * @throws CairnlogError `indexing` while some are missing; the error that stopped the filing
+   */
+  sources(): readonly Postings[] {
+    if (this.missing && this.#failure) throw this.#failure;
+    if (this.missing)
+      throw new CairnlogError(
+        "indexing",
+        `The titles of older entries are being filed: ${this.#words.size} of ${this.end} are done.`,
+        { retryAfter: 5 },
+      );
+    return this.end ? [this.#words, this.#postings] : [this.#postings];
+  }
+
+  /** Reads the runs that the writer has made since. Only for a reader. */
+  takeRuns(): void {
+    this.#words.takeRuns();
+  }
+
+  /** Files what is missing, in the background. Only for the writer. A disk that is full or fails ends it until the next start. */
+  file(): void {
+    if (this.#filing || this.#closed || !this.missing) return;
+    this.#filing = this.#file().catch((cause: unknown) => {
+      this.#failure = cause;
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#filing;
+    await this.#words.close();
+  }
+
+  async #file(): Promise<void> {
+    while (this.missing) {
+      const to = Math.min(this.end, this.#words.size + FLUSH_ENTRIES);
+      const terms = new TermTable();
+      for (let index = this.#words.size; index < to; index++) {
+        addTitleTerms(storedEntry(this.#entries, index)!.event, terms);
+        if (index % SLICE !== SLICE - 1) continue;
+        await sleep(PAUSE_MS);
+        if (this.#closed) return;
+      }
+      this.#words.add(to, terms);
+      // A write that failed is thrown here. Merges run at their own pace.
+      await this.#words.relieved(0);
+      if (this.#words.isStopped) await this.#words.settle();
+    }
+    // Readers see only runs.
+    await this.#words.fileAll();
+  }
+}

@@ -1,0 +1,29 @@
+/** What an entry says, in one sentence: who did what to what. */
+import type { Entry } from "../../../../engine/verify/index.js";
+import { shownText } from "../../state/said/names.js";
+import { statementOf } from "./events.js";
+import { KeyName } from "./KeyName.js";
+
+export interface StatementProps {
+  readonly entry: Pick<Entry, "event_type" | "payload">;
+  /** Whether the keys in it are links. Not where all of it is one. */
+  readonly hasLinks?: boolean;
+}
+
+export function Statement({ entry, hasLinks = false }: StatementProps) {
+  return (
+    <>
+      {statementOf(entry).map((part, i) => {
+        const key = `${i}`;
+        if (typeof part === "string") return part;
+        if ("said" in part)
+          return (
+            <bdi key={key} class="said">
+              {shownText(part.said)}
+            </bdi>
+          );
+        return <KeyName key={key} fingerprint={part.key} name={part.name} isLink={hasLinks} />;
+      })}
+    </>
+  );
+}

@@ -1,0 +1,12 @@
+/** What the service says of itself, in the page that it sends: no request is needed for it. */
+
+const meta = (name: string): string | null =>
+  document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? null;
+
+/** Null where the operator has not said it. */
+export const introduction = { operator: meta("log-operator"), description: meta("log-description") };
+
+const predicates = meta("log-predicates");
+
+/** The URL below which the predicates of this service are. */
+export const predicateBase = predicates === null ? null : `https://${predicates}`;
