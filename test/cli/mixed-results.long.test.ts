@@ -193,7 +193,7 @@ describe("log", () => {
     async (signal) => {
       const proxy = await LyingProxy.before(service.url);
       await pin(proxy.url);
-      const follow = () => begin(["log", "tail", "-n", "1", "--follow", "--interval", "1", "--server", proxy.url]);
+      const follow = () => begin(["log", "tail", "-n", "1", "--follow", "--json", "--interval", "1", "--server", proxy.url]);
       const first = follow();
       await first.prints(/\n/);
       await interrupt(signal);

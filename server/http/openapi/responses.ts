@@ -92,6 +92,12 @@ export const HEADERS = {
     schema: { type: "integer" },
     example: 30,
   },
+  "Cairnlog-Leader": {
+    required: false,
+    description: "Of `not-leader`: the address of the node that writes, if it is known.",
+    schema: { type: "string" },
+    example: "https://b.log.example",
+  },
   Allow: {
     required: true,
     description: "The methods that the path knows.",
@@ -108,7 +114,13 @@ export const HEADERS = {
 
 export type HeaderName = keyof typeof HEADERS;
 
-const ONLY_SOME: ReadonlySet<string> = new Set<HeaderName>(["ETag", "Retry-After", "Allow", "WWW-Authenticate"]);
+const ONLY_SOME: ReadonlySet<string> = new Set<HeaderName>([
+  "ETag",
+  "Retry-After",
+  "Cairnlog-Leader",
+  "Allow",
+  "WWW-Authenticate",
+]);
 
 /** The headers that every answer may carry. */
 const ALWAYS_SENT = Object.keys(HEADERS).filter((name) => !ONLY_SOME.has(name));
@@ -142,7 +154,7 @@ const MEANINGS: Readonly<Record<number, { readonly means: string; readonly heade
   429: { means: "A limit is used up.", headers: ["Retry-After"] },
   500: { means: "A fault of the service; its log knows more under the request id." },
   502: { means: "No calendar took the digest; nothing was written." },
-  503: { means: "The service cannot do it at the moment.", headers: ["Retry-After"] },
+  503: { means: "The service cannot do it at the moment.", headers: ["Retry-After", "Cairnlog-Leader"] },
 };
 
 /** Answers to HEAD that are no errors, as components. */

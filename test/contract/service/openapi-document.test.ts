@@ -201,6 +201,7 @@ describe("says enough", () => {
       "Access-Control-Allow-Origin": { required: false, schema: text, example: "*" },
       "Access-Control-Expose-Headers": { required: false, schema: text, example: "*" },
       "Retry-After": { required: true, schema: number, example: 30 },
+      "Cairnlog-Leader": { required: false, schema: text, example: "https://b.log.example" },
       Allow: { required: true, schema: text, example: "GET, HEAD, OPTIONS" },
       "WWW-Authenticate": { required: true, schema: text, example: "Bearer" },
     });
@@ -208,10 +209,14 @@ describe("says enough", () => {
 
   test("of every refusal: meaning, headers, and every code", () => {
     const always = Object.keys(document.components.headers).filter(
-      (name) => !["ETag", "Retry-After", "Allow", "WWW-Authenticate"].includes(name),
+      (name) => !["ETag", "Retry-After", "Cairnlog-Leader", "Allow", "WWW-Authenticate"].includes(name),
     );
-    const [later, allow] = ["Retry-After", "Allow"];
-    const more: Readonly<Record<number, string>> = { 401: "WWW-Authenticate", 405: allow!, 429: later!, 503: later! };
+    const more: Readonly<Record<number, readonly string[]>> = {
+      401: ["WWW-Authenticate"],
+      405: ["Allow"],
+      429: ["Retry-After"],
+      503: ["Retry-After", "Cairnlog-Leader"],
+    };
     const seen = withBody().map(([name, response]) => {
       const { schema, example } = response.content["application/problem+json"];
       const status = schema.properties.status.const;
@@ -222,7 +227,7 @@ describe("says enough", () => {
       expect(title.replaceAll(" ", ""), name).toBe(name);
       expect(means, name).toMatch(/^[A-Z].{10,}\.$/);
       expect(example, name).toEqual({ type: "about:blank", title, status, detail: means, code: codes[0] });
-      const headers = [...always, more[status] ?? []].flat();
+      const headers = [...always, ...(more[status] ?? [])];
       const promised = Object.fromEntries(
         headers.map((header) => [header, { $ref: `#/components/headers/${header}` }]),
       );

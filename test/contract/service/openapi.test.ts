@@ -291,7 +291,7 @@ describe("every operation answers as it should", () => {
     const former = await startTestService();
     const { dataDir } = former.server;
     await former.close();
-    for (const name of ["tlog-checkpoint.txt", "tlog.vkey"]) rmSync(join(dataDir, name));
+    for (const name of ["tlog-checkpoint.txt", "tlog.vkey"]) rmSync(join(dataDir, name), { force: true });
     const mirror = await startTestService({ SERVICE_DATA_DIR: dataDir, SERVICE_READ_ONLY: "on" });
     await tour.follow(mirror);
     for (const id of ["get_tlog_vkey", "get_tlog_checkpoint"]) await ask(id, 404, {}, mirror);

@@ -23,7 +23,7 @@ function fsck(data: string, ...more: string[]): { status: number | null; report:
 const messages = ({ differences }: Answer): readonly string[] => differences.map(({ message }) => message);
 
 test("damaged postings are named, refused at the start and made anew", () => {
-  const data = logs.damaged("postings/data.mdb", "without its last page");
+  const data = logs.damaged("postings/data.mdb", "cut at a page");
   const { status, report } = fsck(data);
   expect(status).toBe(1);
   expect(report).toMatchObject({ entries: SIZE, counts: { entries: 0, private: 0 } });
