@@ -193,7 +193,7 @@ describe("log", () => {
     async (signal) => {
       const proxy = await LyingProxy.before(service.url);
       await pin(proxy.url);
-      const follow = () => begin(["log", "tail", "-n", "1", "--follow", "--json", "--interval", "1", "--server", proxy.url]);
+      const follow = () => begin(["log", "tail", "-n", "1", "--follow", "--interval", "1", "--server", proxy.url]);
       const first = follow();
       await first.prints(/\n/);
       await interrupt(signal);
@@ -227,7 +227,7 @@ describe("log tail --follow goes on", () => {
   async function follow(status: number | null) {
     const proxy = await LyingProxy.before(service.url);
     await pin(proxy.url);
-    const run = begin(["log", "tail", "-n", "1", "--follow", "--interval", "1", "--server", proxy.url]);
+    const run = begin(["log", "tail", "-n", "1", "--follow", "--json", "--interval", "1", "--server", proxy.url]);
     await run.prints(/\n/);
     proxy.seize = (_, response) => {
       proxy.seize = null;
@@ -305,25 +305,25 @@ describe("without a key and a session: 2", () => {
   const fingerprint = `sha256:${"a".repeat(64)}`;
   beforeAll(() => writeFileSync(object, "{}"));
   test.each([
-    [["revoke", "--yes"]],
-    [["request", fingerprint, "--type", "authorship"]],
-    [["respond", "x", "decline"]],
-    [["inbox", "list"]],
-    [["inbox", "read", "1"]],
-    [["policy", "publish", object, "--otherwise", "hold"]],
-    [["trust", "create", object]],
-    [["trust", "revoke"]],
-    [["anchor", "now"]],
-    [["claim", "post", object]],
-    [["webhook", "add", "--url", "https://example.org"]],
-    [["webhook", "list"]],
-    [["webhook", "remove", "1"]],
-  ])("%j", async (args) => {
-    const run = await cairnlog([...args, "--server", service.url, "--state", at("nobody")]);
+    ["revoke", ["--yes"]],
+    ["request", [fingerprint, "--type", "authorship"]],
+    ["respond", ["x", "decline"]],
+    ["inbox list", []],
+    ["inbox read", ["1"]],
+    ["policy publish", [object, "--otherwise", "hold"]],
+    ["trust create", [object]],
+    ["trust revoke", []],
+    ["anchor now", []],
+    ["claim post", [object]],
+    ["webhook add", ["--url", "https://example.org"]],
+    ["webhook list", []],
+    ["webhook remove", ["1"]],
+  ])("%s %j", async (name, args) => {
+    const run = await cairnlog([...name.split(" "), ...args, "--server", service.url, "--state", at("nobody")]);
     expect(run).toMatchObject({ code: 2, stdout: "" });
-    expect(run.stderr).toBe(
-      `cairnlog: --key is missing, and there is no session (cairnlog login)\nTry: cairnlog ${args[0]} --help\n`,
-    );
+    const refusal = `cairnlog: --key is missing, and there is no session (cairnlog login)\nTry: cairnlog ${name} --help\n`;
+    // Before it, some say that they have pinned the operator key of a service that they meet for the first time.
+    expect(run.stderr.slice(-refusal.length)).toBe(refusal);
   });
 });
 

@@ -155,7 +155,9 @@ export class Suite {
   /** Routes without any false answer after all methods were tested. */
   routesWithoutLie(): string[] {
     const names = this.#operations.map(({ route }) => route).filter((route) => !this.#liedAbout.has(route));
-    return names.map((route) => route.replace(/ (?=\/(?!livez|readyz|metrics|leader|follower|tlog))/, " /api/v1")).sort();
+    return names
+      .map((route) => route.replace(/ (?=\/(?!livez|readyz|metrics|leader|follower|tlog))/, " /api/v1"))
+      .sort();
   }
 
   #client(options: Partial<ClientOptions>, isNew: boolean) {

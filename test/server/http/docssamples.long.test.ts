@@ -26,6 +26,8 @@ const OF_ANOTHER_SERVICE = {
 
 const REFUSED = {
   ...OF_ANOTHER_SERVICE,
+  // This log is on one machine.
+  get_follower: 503,
   // The reader's key is not in hardware, and the claim in this log is older than keyed commitments.
   post_claims: 403,
   post_claims_entry_id_reveal: 409,
