@@ -24,6 +24,25 @@ test("the overview lists the commands with their purposes", async () => {
   expect(new Set(columns).size).toBe(1);
 });
 
+test("every option says what it is for, and speaks of itself alone", async () => {
+  for (const name of commands) {
+    const { options } = await COMMANDS[name]!.load();
+    for (const [option, { help }] of Object.entries(options)) {
+      expect(help, `${name} --${option}`).toMatch(/^\S+( \S+)+$/);
+      // A list of options, or the beginning of the description of another one.
+      expect(help, `${name} --${option}`).not.toMatch(/ --[a-z-]+, --|TODO|FIXME/);
+    }
+  }
+});
+
+test.each([
+  ["endorse offer", ["human: ", "institutional: "]],
+  ["export", ["--start-date", "--end-date", "a date includes its whole day"]],
+])("the help of %s names the values that an option takes", async (name, words) => {
+  const { stdout } = await cairnlog([...name.split(" "), "--help"]);
+  for (const word of words) expect(stdout.replace(/\s+/g, " ")).toContain(word);
+});
+
 test("the commands that do several things say so", async () => {
   const several: string[] = [];
   for (const name of commands) {

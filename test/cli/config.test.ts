@@ -127,7 +127,7 @@ describe("the operator key", () => {
     const { run } = newUser();
     expect(await run("verify", at("note.txt"))).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("--operator-key is missing, and none is remembered (cairnlog config)"),
+      stderr: expect.stringMatching(/^cairnlog: --operator-key is missing: .* --server or cairnlog config /),
     });
   });
 });

@@ -26,15 +26,12 @@ interface Page {
 const OPTIONS = {
   server: text("URL", "address of the service (default: CAIRNLOG_SERVER, or else that of cairnlog config)"),
   out: text("FILE", "a new file"),
-  format: textOr("ndjson|csv", "ndjson", "default ndjson"),
-  scope: text("SCOPE", "all (default), keys, attestations, endorsements, claims, requests"),
+  format: textOr("ndjson|csv", "ndjson", "one entry a line, or a table"),
+  scope: text("SCOPE", "all (if absent), keys, attestations, endorsements, claims, requests"),
   fingerprint: text("FP", "entries that name this key"),
-  "document-hash": text(
-    "HASH",
-    "entries about this document --start-date, --end-date dates or date-times; a date includes its whole day",
-  ),
-  "start-date": text("VALUE", "TODO"),
-  "end-date": text("VALUE", "TODO"),
+  "document-hash": text("HASH", "entries about this document"),
+  "start-date": text("WHEN", "entries from then on: a date, or a date-time"),
+  "end-date": text("WHEN", "entries until then; a date includes its whole day"),
 } as const;
 
 export const exportLog = subcommand({

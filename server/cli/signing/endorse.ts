@@ -7,10 +7,10 @@ import { subcommandWithActions } from "../line/subcommand.js";
 import { only, required, UsageError } from "../usage.js";
 
 const OPTIONS = {
-  category: text("CATEGORY", "you know the person; institutional: an organisation verified it"),
+  category: text("CATEGORY", "human: you know the person; institutional: an organisation verified it"),
   "valid-until": text("DATE", "last day of the endorsement"),
   institution: text("NAME", "name of the organisation"),
-  note: text("TEXT", "why"),
+  note: text("TEXT", "why, for everybody to read"),
   reason: text("TEXT", "what happened"),
   evidence: text("TEXT", "what shows it"),
   ...CONNECTION_OPTIONS,

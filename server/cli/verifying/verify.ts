@@ -120,7 +120,10 @@ function trustedKey(values: Values<typeof OPTIONS>): Trusted {
   const server = namedServer(values.server);
   const set = server && rememberedFor(server).operator_key;
   const pem = set || (server && new StateFolder(serverOf(server), values.state).loadMemory()?.operator_key);
-  if (!server || !pem) throw new UsageError("--operator-key is missing, and none is remembered (cairnlog config)");
+  if (!server || !pem)
+    throw new UsageError(
+      "--operator-key is missing: name it, or name by --server or cairnlog config the service whose operator key is remembered",
+    );
   const key = parsePublicKey(pem);
   const how = set ? "set by cairnlog config" : "pinned when it was first seen";
   return { key, log: `the log at ${server}, operator key ${key.fingerprint} (${how})` };
