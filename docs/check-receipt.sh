@@ -2,7 +2,7 @@
 # check-receipt.sh FILE OPERATOR.pem [URL] checks FILE.attestation.json with openssl, python3, curl and no code of ours.
 # Offline: file, signer's key and signature, entry, Merkle path, signed head. With URL: the same entry under a new head.
 set -euo pipefail; file=$1 operator=$2 url=${3:-} bundle=$1.attestation.json
-work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
+for needed in "$file" "$operator" "$bundle"; do [ -r "$needed" ] || { echo "cannot read $needed" >&2; exit 1; }; done; work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 cat > "$work/check.py" <<'PY'  # All that is hashed, and forms that openssl is lax about; signatures are openssl's.
 import base64, hashlib, json, sys
 def no_floats(text): sys.exit("numbers with a fraction are spelt differently in Python: not checked")

@@ -98,13 +98,13 @@ async function part(short, { name, description, exports }) {
   const needed = await copyModules(Object.values(exports), folder);
   const foreign = needed.filter((dependency) => !dependency.startsWith("@noble/"));
   if (foreign.length) throw new Error(`${name} would depend on ${foreign.join(", ")}`);
-  const { version, keywords, license, type, engines, dependencies } = manifest;
+  const { version, keywords, license, repository, type, engines, dependencies } = manifest;
   const entries = Object.entries(exports).map(([entry, path]) => [
     entry,
     { types: `./${path}${DECLARED[".js"]}`, default: `./${path}.js` },
   ]);
   const described = {
-    ...{ name, version, description, keywords, license, type, engines, sideEffects: false },
+    ...{ name, version, description, keywords, license, repository, type, engines, sideEffects: false },
     exports: { ...Object.fromEntries(entries), "./package.json": "./package.json" },
     dependencies: Object.fromEntries(needed.map((dependency) => [dependency, dependencies[dependency]])),
     publishConfig: { access: "public" },

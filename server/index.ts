@@ -26,7 +26,7 @@ import { MirroredLog, mirroredOperator } from "./mirror.js";
 import { openingOf } from "./opening.js";
 import { type OpenedOperator, openOperator } from "./operator.js";
 import { Duties, watchDuties } from "./replication/duties.js";
-import { joinNode, ReplicatedNode } from "./replication/node.js";
+import { joinNode, NO_CHECKPOINTS, ReplicatedNode } from "./replication/node.js";
 import {
   completeSettings,
   failurePath,
@@ -81,7 +81,8 @@ export interface RunningServer {
 }
 
 /**
- * Opens the log of `settings` and serves it; with `readOnly`, a mirror that a monitor keeps. Settings that are left out have
+ * Opens the log of `settings` and serves it; with `readOnly`, a mirror that a monitor keeps, or with `replication` too, a
+ * replicated log without its private rows. Settings that are left out have
  * their defaults: `startServer({ port: 0, dataDir: "./log" })`. `readSettings(process.env)` reads them as the command does.
  * @throws CairnlogError `invalid-input` for a setting that is not valid; as `openRegistry`, `openOperator` and
  *   `openHardwareRoots` do; `precondition-failed` when it cannot listen, or when the HTTP library of `settings` does not load
@@ -103,6 +104,8 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     const { transport, whyNotUws } = chosen;
     if (whyNotUws !== null) logger.warn({ reason: whyNotUws }, UWS_DOES_NOT_LOAD);
     const { readOnly } = settings;
+    const isMirror = readOnly && settings.replication === null;
+    if (!isMirror) openDataDir(dataDir);
     const own = readOnly ? null : await ownOperator(settings, pool, logger);
     const operator = own?.operator ?? mirroredOperator(dataDir);
     const signer = own?.signer;
@@ -114,22 +117,22 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
       });
     }
     const logName = settings.logName ?? defaultLogName(operator.fingerprint);
-    const joined = own && (await joinNode(settings, operator, logName, logger));
+    const joined = await joinNode(settings, operator, logName, logger);
     if (joined) opened.push(async () => joined.journal.close());
     const opening: RegistryOptions = { ...openingOf(settings, operator), pool, ...(joined && { replicated: joined }) };
-    const mirror = readOnly ? await openRegistryReader(opening) : null;
+    const mirror = isMirror ? await openRegistryReader(opening) : null;
     const written = mirror ? null : await openRegistry(opening);
     const registry: Registry = (mirror ?? written)!;
     const { log } = registry;
     opened.push(() => registry.close());
-    if (!readOnly) await checkAfterFailure(failurePath(dataDir), log, logger);
+    if (!isMirror) await checkAfterFailure(failurePath(dataDir), log, logger);
     const failed = new Promise<CairnlogError>((resolve) => {
       log.observeFailure((failure) => {
         recordFailure(failurePath(dataDir), failure, logger);
         resolve(failure);
       });
     });
-    const published = readOnly ? null : new PublishedHead(publishedHeadPath(dataDir), log);
+    const published = isMirror ? null : new PublishedHead(publishedHeadPath(dataDir), log);
     // A node of a replicated log may be behind what it has shown, until it leads.
     if (!joined) published?.check();
     if (published) {
@@ -159,7 +162,7 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
       stuck: () => fronts?.stuck ?? [],
       freeBytes: () => freeBytes(dataDir),
       minFreeBytes: settings.minFreeBytes,
-      isReadOnly: readOnly,
+      isReadOnly: isMirror,
       node: node ?? undefined,
       warnings: () => duties.tlog?.warnings ?? [],
     });
@@ -167,11 +170,11 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
       readiness,
       metrics,
       anchoring: { anchor: () => duties.anchoring.anchor(), status: () => duties.anchoring.status() },
-      checkpoints: mirrored ?? new Checkpoints(log, operator, checkpointName),
+      checkpoints: mirrored ?? (readOnly ? NO_CHECKPOINTS : new Checkpoints(log, operator, checkpointName)),
       tlog: (mirrored?.tlog ?? node?.tlog ?? duties.tlog)!,
       replication: node && joined && { role: joined.standing, status: () => node.status },
     };
-    watchDuties(metrics, duties, registry, !mirrored);
+    watchDuties(metrics, duties, registry, { publishes: !mirrored, isCosigned: settings.witnesses !== null });
     if (node) metrics.watchReplication(node);
     metrics.watchCertificate(() => certificate?.expires ?? null);
     if (signer) metrics.watchSigner(signer);
@@ -185,7 +188,8 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
     const parts = {
       settings,
       registry,
-      writer: written?.log ?? null,
+      // Front ends of their own are for those that write.
+      writer: readOnly ? null : (written?.log ?? null),
       operator,
       services,
       role: joined?.standing.buffer ?? null,
@@ -262,7 +266,6 @@ export async function startServer(given: GivenSettings, options: ServerOptions =
 
 /** The operator key of a log that is written here. */
 async function ownOperator(settings: Settings, pool: Pool, logger: Logger): Promise<OpenedOperator> {
-  openDataDir(settings.dataDir);
   const opened = await openOperator(settings, logger, pool);
   // For people on this machine to pin; the key itself is what the log's own heads are checked with.
   writeFileSync(operatorPublicKeyPath(settings.dataDir), opened.operator.public.pem, { mode: PRIVATE_FILE });

@@ -29,7 +29,7 @@ const OWN_NAME = /^(?:SERVICE|RATE_LIMIT)_/;
  *   is nearly that of a setting is one
  */
 export function readSettings(env: Environment): Settings {
-  const misspelt = strangeNames(env).flatMap((name) => {
+  const misspelt = unknownNames(env).flatMap((name) => {
     const meant = nearest(name, NAMES);
     return meant === undefined ? [] : [{ path: name, message: `${name} is not a setting. Is ${meant} meant?` }];
   });
@@ -41,9 +41,12 @@ export function readSettings(env: Environment): Settings {
   });
 }
 
-/** Variables that are named like settings of the service, but are none. They have no effect. */
+const unknownNames = (env: Environment): string[] =>
+  Object.keys(env).filter((name) => OWN_NAME.test(name) && !NAMES.has(name));
+
+/** Variables that begin like settings of the service, and are nearly none of them. They have no effect. */
 export function strangeNames(env: Environment): string[] {
-  return Object.keys(env).filter((name) => OWN_NAME.test(name) && !NAMES.has(name));
+  return unknownNames(env).filter((name) => nearest(name, NAMES) === undefined);
 }
 
 /**
@@ -94,10 +97,6 @@ function assembled({ name, value, shown, faults }: Source): Settings {
   if ((tlsCertificate === null) !== (tlsKey === null)) {
     const message = `${name("tlsCertificate")} and ${name("tlsKey")} must be given together.`;
     details.push({ path: name("tlsCertificate"), message });
-  }
-  if (settings.replication && settings.readOnly) {
-    const message = `${name("replication")} and ${name("readOnly")} must not be given together: a mirror belongs to no node.`;
-    details.push({ path: name("replication"), message });
   }
   if (signer && operatorKey) {
     const message = `${name("signer")} and ${name("operatorKey")} must not be given together: only one of them has the key.`;

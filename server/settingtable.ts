@@ -114,7 +114,8 @@ export const TABLE = {
   readOnly: {
     name: "SERVICE_READ_ONLY",
     fallback: "off",
-    about: "on or off; on serves the mirror that a monitor keeps in the data directory, and refuses every write",
+    about:
+      "on or off; on serves a monitor's mirror, or with SERVICE_REPLICATION a log without its private rows, and refuses every write",
     ...onOff,
   },
   operatorKey: {

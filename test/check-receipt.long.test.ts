@@ -53,6 +53,16 @@ test("checks a receipt with openssl, python3 and curl, in under 80 lines, and is
   }
 });
 
+test("names a file that it cannot read", async () => {
+  const file = join(folder.path, "without a receipt.txt");
+  writeFileSync(file, "Dear Ada,\n");
+  const missing = `${file}.attestation.json`;
+  await expect(run("bash", [script, file, file])).rejects.toMatchObject({
+    code: 1,
+    stderr: `cannot read ${missing}\n`,
+  });
+});
+
 test("checks receipts of every algorithm, and uses the key in the entry as the signer's", {
   timeout: 120_000,
 }, async () => {

@@ -1,12 +1,23 @@
-/** docs/deploy as its own tools see it: promtool (Debian package prometheus) checks rules, configuration and metrics. */
-import { execFile, spawnSync } from "node:child_process";
+/**
+ * docs/deploy as its own tools see it: promtool (Debian package prometheus) checks rules, configuration and metrics; nginx and
+ * Caddy, with the samples and other addresses, stand before a service.
+ */
+import { execFile, execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { expect, test } from "vitest";
-import { startTestService } from "./server/harness.js";
+import { expect, onTestFinished, test } from "vitest";
+import { freePorts } from "./cluster/servers/cluster.js";
+import { startTestService, temporaryFolder } from "./server/harness.js";
 import { newSigner, registration } from "./server/signers.js";
 
 const PROMTOOL = process.env.PROMTOOL ?? "promtool";
+// NGINX is a variable of nginx itself.
+const NGINX = process.env.NGINX_PROGRAM ?? "/usr/sbin/nginx";
+const CADDY = process.env.CADDY ?? "caddy";
 const at = (path: string) => fileURLToPath(new URL(`../docs/deploy/${path}`, import.meta.url));
 const run = promisify(execFile);
 
@@ -23,4 +34,94 @@ test("what /metrics shows, in a service that was used", async () => {
   const { text } = await service.send("GET", "/metrics");
   const { status, stdout, stderr } = spawnSync(PROMTOOL, ["check", "metrics"], { input: text, encoding: "utf8" });
   expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: "", stderr: "" });
+});
+
+/** Runs a proxy until the test ends. @returns a request by way of it, of a client who gives itself another address each time */
+function proxied(program: string, args: readonly string[], home: string, address: string) {
+  const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, HOME: home } });
+  const failed = new Promise<never>((_, reject) => child.on("error", reject));
+  const ended = once(child, "exit");
+  let said = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  onTestFinished(async () => {
+    child.kill();
+    await ended;
+  });
+  let requests = 0;
+  const curl = [
+    "-sk",
+    "-o",
+    join(home, "answer"),
+    "-w",
+    "%{http_code} %header{ratelimit-remaining}",
+    "--max-time",
+    "20",
+  ];
+  const get = async (path: string) => {
+    const forged = ["-H", `X-Forwarded-For: 192.0.2.${++requests}`];
+    const { stdout } = await Promise.race([run("curl", [...curl, ...forged, `${address}${path}`]), failed]);
+    const [status, remaining] = stdout.split(" ").map(Number);
+    return { status, remaining, text: readFileSync(join(home, "answer"), "utf8") };
+  };
+  return async (path: string) => {
+    for (;;) {
+      const answer = await get(path).catch((error: { code?: unknown }) => {
+        // 7: nobody listens yet.
+        if (error.code !== 7) throw error;
+        if (child.exitCode !== null) throw new Error(`${program} ended: ${said}`);
+      });
+      if (answer) return answer;
+      await sleep(50);
+    }
+  };
+}
+
+const LIMITED = { SERVICE_RATE_LIMITS: "on", SERVICE_TRUSTED_PROXIES: "127.0.0.1" };
+const sample = (path: string) => readFileSync(at(path), "utf8");
+
+test("behind nginx: the page, the API, and what only the operator's machines see", async () => {
+  const folder = temporaryFolder();
+  const service = await startTestService(LIMITED);
+  const [port] = await freePorts(1);
+  const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
+  const made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-keyout", key, "-out", certificate];
+  execFileSync("openssl", ["req", "-x509", ...made, "-subj", "/CN=log.example.org"], { stdio: "pipe" });
+  const site = sample("nginx.conf")
+    .replace("server 127.0.0.1:8080;", `server ${service.url.slice("http://".length)};`)
+    .replace("listen 443 ssl;", `listen 127.0.0.1:${port} ssl;`)
+    .replace("/etc/ssl/log.example.org.pem", certificate)
+    .replace("/etc/ssl/log.example.org.key", key);
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+    (what) => `${what}_temp_path ${join(folder, what)};`,
+  );
+  const main = `daemon off; master_process off; pid ${join(folder, "pid")}; events {} http { access_log off; ${temporary.join(" ")} ${site} }`;
+  const path = join(folder, "nginx.conf");
+  writeFileSync(path, main);
+  const get = proxied(NGINX, ["-p", folder, "-c", path, "-e", "stderr"], folder, `https://127.0.0.1:${port}`);
+  expect(await get("/api/v1/health")).toMatchObject({ status: 200, text: expect.stringContaining('"ok"') });
+  expect(await get("/")).toMatchObject({ status: 200, text: expect.stringContaining("<html") });
+  expect(await get("/metrics")).toMatchObject({ status: 200, text: expect.stringContaining("cairnlog_build_info") });
+  expect(await get("/readyz")).toMatchObject({ status: 200, text: expect.stringContaining('"vkey"') });
+  // Whatever address a client gives itself, it has one allowance.
+  const [{ remaining: before }, { remaining: after }] = [await get("/api/v1/keys"), await get("/api/v1/keys")];
+  expect(after).toBe(before! - 1);
+});
+
+test("behind Caddy: the page, the API, and nothing that is the operator's", async () => {
+  const folder = temporaryFolder();
+  const service = await startTestService(LIMITED);
+  const address = `http://127.0.0.1:${(await freePorts(1))[0]}`;
+  const site = sample("Caddyfile")
+    .replace("log.example.org {", `${address} {`)
+    .replace("127.0.0.1:8080", service.url.slice("http://".length));
+  const path = join(folder, "Caddyfile");
+  writeFileSync(path, `{\n\tadmin off\n}\n${site}`);
+  const get = proxied(CADDY, ["run", "--adapter", "caddyfile", "--config", path], folder, address);
+  expect(await get("/api/v1/health")).toMatchObject({ status: 200, text: expect.stringContaining('"ok"') });
+  expect(await get("/")).toMatchObject({ status: 200, text: expect.stringContaining("<html") });
+  for (const path of ["/metrics", "/readyz"]) expect(await get(path)).toMatchObject({ status: 404, text: "" });
+  const [{ remaining: before }, { remaining: after }] = [await get("/api/v1/keys"), await get("/api/v1/keys")];
+  expect(after).toBe(before! - 1);
 });

@@ -1,7 +1,7 @@
 /**
  * What the checkpoints at `/tlog/` cost: CPU of all threads for an append with 64 in flight, while a checkpoint is published
- * every ten seconds, as by default, and while none is, by two services in turns; and how long a service needs for its first checkpoint of a log that
- * has none of the tree's nodes, which gives the cost of the nodes alone.
+ * every ten seconds, as by default, and while none is, by two services in turns. Also how long a service needs for its first
+ * checkpoint of a log that has none of the tree's nodes, which gives the cost of the nodes alone.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

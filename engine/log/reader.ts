@@ -49,7 +49,11 @@ export class LogReader extends LogView implements Executor {
   }
 
   execute(): Promise<never> {
-    return Promise.reject(new CairnlogError("signer-unavailable", "This log is written elsewhere; here it is read."));
+    return Promise.reject(writtenElsewhere());
+  }
+
+  enqueue(_command: unknown, _input: unknown, _resolve: unknown, reject: (error: unknown) => void): void {
+    reject(writtenElsewhere());
   }
 
   append(_: EventInput | readonly EventInput[]): Promise<never> {
@@ -68,3 +72,6 @@ export class LogReader extends LogView implements Executor {
 
   observeRows(): void {}
 }
+
+const writtenElsewhere = (): CairnlogError =>
+  new CairnlogError("signer-unavailable", "This log is written elsewhere; here it is read.");

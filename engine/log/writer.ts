@@ -157,10 +157,6 @@ export class LogWriter extends LogView implements Executor {
     return this.#sequencer.submit(command, input);
   }
 
-  /**
-   * Like `execute`, for callers that need no promise: calls `resolve` or `reject` exactly once, before this returns if the
-   * command is not accepted. They must not throw.
-   */
   enqueue<Input, Output>(
     command: Command<Input, Output>,
     input: Input,

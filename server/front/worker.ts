@@ -99,7 +99,7 @@ async function open() {
     projection,
     operator,
     writer: {
-      execute: (command, input) => writer.execute(command, input),
+      enqueue: (command, input, resolve, reject) => writer.enqueue(command, input, resolve, reject),
       signHead: () => writer.call("log.signHead"),
       verify: () => writer.call("log.verify"),
     },

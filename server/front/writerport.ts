@@ -72,12 +72,16 @@ export class WriterPort {
     }
   }
 
-  execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>> {
-    return new Promise((resolve, reject) => {
-      const id = this.#wait(resolve, reject);
-      // After all that this turn brings: a message costs both threads some 10 µs, however many commands are in it.
-      if (this.#commands.push([id, command.name, input]) === 1) process.nextTick(() => this.#flush());
-    });
+  /** As `Executor.enqueue`. */
+  enqueue<Input, Output>(
+    command: Command<Input, Output>,
+    input: Input,
+    resolve: (committed: Committed<Output>) => void,
+    reject: (error: unknown) => void,
+  ): void {
+    const id = this.#wait(resolve, reject);
+    // After all that this turn brings: a message costs both threads some 10 µs, however many commands are in it.
+    if (this.#commands.push([id, command.name, input]) === 1) process.nextTick(() => this.#flush());
   }
 
   call<N extends CallName>(name: N, ...args: CallArguments<N>): Promise<CallResult<N>> {

@@ -264,7 +264,8 @@ export class HttpServer {
       exchange.context = checkedContext(prepared, resource, request, body, proof);
       return bulk ? this.#handleParts(exchange, prepared.route) : handle(exchange.context);
     };
-    return authorize ? authorize({ request, body }).then(check) : check(undefined);
+    const proof = authorize?.({ request, body });
+    return proof instanceof Promise ? proof.then(check) : check(proof);
   }
 
   /** Counts the requests in a body, then handles them. If the limit has fewer left, none is counted and nothing is done. */
@@ -285,8 +286,8 @@ export class HttpServer {
     const { prepared, context, request } = exchange;
     let answer: Answer;
     try {
-      const { status = 200, keep } = prepared?.route ?? {};
-      answer = value instanceof Answer ? value : json(value, { status });
+      const { status = 200, keep, spell } = prepared?.route ?? {};
+      answer = value instanceof Answer ? value : json(value, { status }, spell);
       if (keep) answer = kept(answer, keep(context!), request.ifNoneMatch);
     } catch (error) {
       this.#refuse(exchange, error);

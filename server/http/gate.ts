@@ -83,15 +83,14 @@ export class Gate {
   }
 
   /**
-   * The key behind a write that needs a proof only in some cases; null without a proof. An invalid session is still
-   * refused. A header of another scheme than Bearer is ignored.
+   * The key behind a write that needs a proof only in some cases; null, at once, without a proof. An invalid session is
+   * still refused. A header of another scheme than Bearer is ignored.
    * @throws CairnlogError as `provenKey` does
    */
-  async shownKey(asking: Asking, body: unknown): Promise<Possession | null> {
+  shownKey(asking: Asking, body: unknown): Promise<Possession | null> | null {
     const isForThis = isRecord(body) && body.auth !== undefined && body.auth !== null;
     if (!isForThis && !BEARER.test(asking.request.authorization)) return null;
-    const { fingerprint } = await this.provenKey(asking, body);
-    return { fingerprint, isForThis };
+    return this.provenKey(asking, body).then(({ fingerprint }) => ({ fingerprint, isForThis }));
   }
 
   /**

@@ -57,7 +57,7 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
    * Authenticates the client (`gate.ts`) from the headers and the parsed body, before anything else is checked. Its
    * errors take precedence over those of the schemas.
    */
-  readonly authorize?: (asking: { readonly request: Request; readonly body: unknown }) => Promise<W>;
+  readonly authorize?: (asking: { readonly request: Request; readonly body: unknown }) => Promise<W> | W;
   /** The proof that `authorize` or the handler requires; absent if anybody may call the route. */
   readonly proving?: Proving;
   /** Parameters of the path, in order. */
@@ -67,6 +67,11 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
   /** The body is handed over as it came, in a `Buffer`. Nothing about it is checked but its size. */
   readonly isRaw?: true;
   readonly answer: A;
+  /**
+   * The JSON text of the answer, exactly as `JSON.stringify` writes it, which is used if absent. Only for answers that are
+   * made often enough to be spelled member by member.
+   */
+  readonly spell?: (answer: Frozen<Static<A>>) => string;
   /** Status of the answer; 200 if absent. */
   readonly status?: 200 | 201;
   /** Media type of the answer; JSON if absent. */
@@ -100,9 +105,10 @@ interface Definition<P extends TObject, Q extends TObject, B extends TSchema, A 
 }
 
 /** A row with any schemas. */
-export type Route = Omit<Definition<TObject, TObject, TSchema, TSchema, unknown>, "handle" | "keep"> & {
+export type Route = Omit<Definition<TObject, TObject, TSchema, TSchema, unknown>, "handle" | "keep" | "spell"> & {
   handle(context: Context, refusal?: (error: unknown) => PartRefusal): unknown;
   readonly keep?: (context: Context) => Keep;
+  readonly spell?: (answer: never) => string;
 };
 
 /** Defines a route; the handler's types follow from the schemas. */

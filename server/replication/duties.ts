@@ -104,8 +104,17 @@ export class Duties {
   }
 }
 
-/** Shows what of it is done, and how far it is. @param publishes whether this service ever does */
-export function watchDuties(metrics: Metrics, duties: Duties, registry: Registry, publishes: boolean): void {
+/**
+ * Shows what of it is done, and how far it is.
+ * @param publishes whether this service ever does
+ * @param isCosigned whether witnesses cosign what it publishes
+ */
+export function watchDuties(
+  metrics: Metrics,
+  duties: Duties,
+  registry: Registry,
+  { publishes, isCosigned }: { readonly publishes: boolean; readonly isCosigned: boolean },
+): void {
   metrics.watchDeliveries(duties, registry.webhooks);
   metrics.watchAnchoring({
     status: () => duties.anchoring.status(),
@@ -122,6 +131,5 @@ export function watchDuties(metrics: Metrics, duties: Duties, registry: Registry
       return duties.tlog?.trouble ?? null;
     },
   });
-  const { tlog } = duties;
-  if (tlog?.cosigning) metrics.watchCosigning(tlog.cosigning);
+  if (isCosigned) metrics.watchCosigning(() => duties.tlog?.cosigning?.() ?? null);
 }

@@ -4,6 +4,7 @@ import type { OperatorKey } from "../../engine/crypto/keys/operator-key.js";
 import { CairnlogError } from "../../engine/error.js";
 import { PostgresJournal } from "../../engine/journal/postgres/journal.js";
 import type { PublishedHead } from "../../engine/log/published.js";
+import type { Checkpoints } from "../../engine/log/tree/checkpoints.js";
 import type { LogWriter } from "../../engine/log/writer.js";
 import { formatVkey } from "../../engine/verify/note/key.js";
 import type { Logger } from "../http/observing/logger.js";
@@ -12,18 +13,27 @@ import { openTlogKey, tlogOrigin, verifierKeyOf } from "../witnessing/tlog.js";
 import type { Duties } from "./duties.js";
 import { Replication, type ReplicationStatus } from "./replication.js";
 import { Role } from "./role.js";
-import { bindingSettings, checkSettings } from "./settings.js";
+import { bindingSettings, checkSettings, VKEY } from "./settings.js";
 import { NodeTlog } from "./tlog.js";
 
 /** Seconds without an answer of PostgreSQL after which a leader is not ready: appends wait for it. */
 const LEADER_SILENCE_S = 5;
+
+/** The checkpoints of a node without a private key. Those of `/tlog/` it has from the leader. */
+export const NO_CHECKPOINTS: Pick<Checkpoints, "newest"> = {
+  async newest() {
+    const message = "This node has no key that signs checkpoints. GET /api/v1/log/sth gives its tree head.";
+    throw new CairnlogError("not-found", message);
+  },
+};
 
 /** The journal and the role of a node, before its log is open. */
 export interface JoinedNode {
   readonly journal: PostgresJournal;
   readonly standing: Role;
   readonly settings: Readonly<Record<string, string>>;
-  readonly vkey: string;
+  /** Whether it has neither the operator's private key nor private rows, and so never leads. */
+  readonly isPublic: boolean;
 }
 
 /**
@@ -36,12 +46,12 @@ export async function joinNode(
   logName: string,
   logger: Logger,
 ): Promise<JoinedNode | null> {
-  const { replication: url, replicationVerify: verification, nodeUrl } = settings;
+  const { replication: url, replicationVerify: verification, nodeUrl, readOnly: isPublic } = settings;
   if (url === null) return null;
-  const journal = await PostgresJournal.open({ url, verification, nodeUrl });
-  const vkey = formatVkey(
-    verifierKeyOf(openTlogKey(settings.dataDir, operator, logger), tlogOrigin(settings, logName)),
-  );
+  const journal = await PostgresJournal.open({ url, verification, nodeUrl, isPublic });
+  const vkey = isPublic
+    ? null
+    : formatVkey(verifierKeyOf(openTlogKey(settings.dataDir, operator, logger), tlogOrigin(settings, logName)));
   const binding = bindingSettings(settings, vkey);
   try {
     checkSettings(await journal.genesis(), binding);
@@ -53,7 +63,7 @@ export async function joinNode(
       throw error;
     }
   }
-  return { journal, standing: new Role(), settings: binding, vkey };
+  return { journal, standing: new Role(), settings: binding, isPublic };
 }
 
 export interface NodeParts {
@@ -79,7 +89,8 @@ export class ReplicatedNode {
     this.#maxLagSeconds = settings.replicationMaxLagSeconds;
     this.tlog = new NodeTlog({
       log,
-      vkey: joined.vkey,
+      // The first record has it, too, which a public follower reads before it has anything to serve.
+      vkey: () => joined.settings[VKEY] ?? log.row("meta", "log")?.settings?.[VKEY] ?? null,
       published: () => duties.tlog,
       told: () => this.#replication.status.checkpoint,
       logger,
@@ -91,7 +102,7 @@ export class ReplicatedNode {
       settings: joined.settings,
       nodeUrl: settings.nodeUrl,
       maxLagSeconds: settings.replicationMaxLagSeconds,
-      isFollower,
+      isFollower: isFollower || joined.isPublic,
       logger,
       leadership: {
         begin: async () => {

@@ -17,10 +17,10 @@ const BINDING = [
 /** The verifier key of the checkpoints at `/tlog/`, which every node signs. */
 export const VKEY = "verifier key of /tlog/";
 
-/** Their values as texts, by the names of their variables. */
-export function bindingSettings(settings: Settings, vkey: string): Readonly<Record<string, string>> {
+/** Their values as texts, by the names of their variables. @param vkey null at a node that signs nothing */
+export function bindingSettings(settings: Settings, vkey: string | null): Readonly<Record<string, string>> {
   const own = BINDING.map((key) => [TABLE[key].name, String(settings[key] ?? "")] as const);
-  return { ...Object.fromEntries(own), [VKEY]: vkey };
+  return { ...Object.fromEntries(own), ...(vkey !== null && { [VKEY]: vkey }) };
 }
 
 /**
@@ -29,7 +29,8 @@ export function bindingSettings(settings: Settings, vkey: string): Readonly<Reco
  */
 export function checkSettings(meta: LogMeta | undefined, own: Readonly<Record<string, string>>): void {
   if (!meta?.settings) return;
-  const others = Object.entries(meta.settings).filter(([name, value]) => own[name] !== value);
+  const compared = Object.entries(meta.settings).filter(([name]) => name !== VKEY || VKEY in own);
+  const others = compared.filter(([name, value]) => own[name] !== value);
   if (!others.length) return;
   const list = others.map(([name, value]) => `${name} is ${quoted(value)} there and ${quoted(own[name])} here`);
   throw new CairnlogError(

@@ -14,7 +14,8 @@ const GROW_MS = 500;
 
 export interface NodeTlogParts {
   readonly log: LogView;
-  readonly vkey: string;
+  /** The verifier key of the checkpoints; null as long as it is not known. */
+  readonly vkey: () => string | null;
   /** What this node publishes, while it leads. */
   readonly published: () => OpenedTlog | null;
   /** The newest checkpoint that the leader has told. */
@@ -36,8 +37,8 @@ export class NodeTlog implements Tlog {
     this.#growth = new LensGrowth(parts.log.lens);
   }
 
-  get vkey(): string {
-    return this.#parts.vkey;
+  get vkey(): string | null {
+    return this.#parts.vkey();
   }
 
   /** @throws CairnlogError `not-found` without one */

@@ -248,6 +248,71 @@ describe("the graph", () => {
     await reader.leave();
   });
 
+  test("has no edge that strikes through a name", async () => {
+    const reader = await Reader.arrive({ colorScheme: "light" });
+    const page = await openKey(reader, ada.fingerprint, "Ada Lovelace");
+    await graph(page).locator("canvas").first().waitFor();
+    await drawn(page);
+    const canvas = graph(page).locator(".graph-canvas");
+    // An edge that leaves a key straight down goes through the key's name, which is below it.
+    await canvas.evaluate(
+      (container, [upper, lower]) => {
+        const { cy } = (container as unknown as { _cyreg: { cy: import("cytoscape").Core } })._cyreg;
+        const { x, y } = cy.getElementById(upper!).removeClass("above").position();
+        cy.getElementById(lower!).position({ x, y: y + 200 });
+        cy.fit(undefined, 40);
+      },
+      [ada.fingerprint, grace.fingerprint],
+    );
+    await drawn(page);
+    const look = () =>
+      canvas.evaluate((container) => {
+        const { cy } = (container as unknown as { _cyreg: { cy: import("cytoscape").Core } })._cyreg;
+        const canvas = container.querySelector<HTMLCanvasElement>('canvas[data-id="layer2-node"]')!;
+        const scale = canvas.width / canvas.getBoundingClientRect().width;
+        // Edges are green; names and what is behind them are not.
+        const green = (x: number, y: number, width: number, height: number): number => {
+          const { data } = canvas
+            .getContext("2d")!
+            .getImageData(x * scale, y * scale, Math.max(1, width * scale), Math.max(1, height * scale));
+          let count = 0;
+          for (let i = 0; i < data.length; i += 4) if (data[i + 3]! > 128 && data[i + 1]! - data[i]! > 30) count++;
+          return count;
+        };
+        let [inNames, crossed] = [0, 0];
+        for (const node of cy.nodes()) {
+          const { x1, y1, w, h } = node.renderedBoundingBox({
+            includeNodes: false,
+            includeEdges: false,
+            includeLabels: true,
+          });
+          // Without the margin around a name, where an edge may end.
+          inNames += green(x1 + 4, y1 + 4, w - 8, h - 8);
+          for (const edge of node.connectedEdges()) {
+            const [from, to] = [edge.source().renderedPosition(), edge.target().renderedPosition()];
+            const steps = Array.from({ length: 101 }, (_, i) => i / 100);
+            const isInside = (t: number): boolean => {
+              const [x, y] = [from.x + (to.x - from.x) * t, from.y + (to.y - from.y) * t];
+              return x > x1 && x < x1 + w && y > y1 && y < y1 + h;
+            };
+            if (steps.some(isInside)) crossed++;
+          }
+        }
+        return { inNames, crossed, elsewhere: green(0, 0, canvas.width / scale, canvas.height / scale) };
+      });
+    const { inNames, crossed, elsewhere } = await look();
+    expect(crossed).toBeGreaterThan(0);
+    expect(elsewhere).toBeGreaterThan(100);
+    expect(inNames).toBe(0);
+    // Without what is behind the names, the edges would be seen in them.
+    await canvas.evaluate((container) => {
+      const { cy } = (container as unknown as { _cyreg: { cy: import("cytoscape").Core } })._cyreg;
+      cy.nodes().style("text-background-opacity", 0);
+    });
+    await expect.poll(async () => (await look()).inNames, { timeout: 20_000 }).toBeGreaterThan(0);
+    await reader.leave();
+  });
+
   test("is drawn, walked by keyboard and by pointer, and one comes back", async () => {
     const reader = await Reader.arrive();
     const page = await openKey(reader, ada.fingerprint, "Ada Lovelace", "?depth=1");

@@ -109,6 +109,29 @@ test("forty entry pages, one after the other, stay below the limit of requests",
   await reader.leave();
 });
 
+test("an entry's page that is opened by its address asks four times, so that two dozen a minute stay below the limit", async () => {
+  const limited = await startTestService({ SERVICE_RATE_LIMITS: "on", SERVICE_RATE_LIMIT_GENERAL: "100" });
+  await limited.server.registry.log.append(Array.from({ length: 45 }, (_, i) => sayingEvent(`build ${i}`)));
+  const reader = await Reader.arrive();
+  const first = await reader.open(limited.url);
+  await first.getByText("First visit.").waitFor();
+  await first.close();
+  let counted: string[] = [];
+  reader.context.on("response", (response) => {
+    if (response.url().includes("/api/v1/")) counted.push(response.url());
+  });
+  for (const id of [45, 20, 3]) {
+    counted = [];
+    const page = await reader.open(limited.url, `#/entries/${id}`);
+    await page.getByText(`It is leaf ${id - 1},`).waitFor();
+    // One more, if it looks for a newer head meanwhile.
+    const asked = counted.filter((url, i) => !(url.endsWith("/log/sth") && counted.indexOf(url) < i));
+    expect(asked.length, asked.join("\n")).toBeLessThanOrEqual(4);
+    await page.close();
+  }
+  await reader.leave();
+});
+
 test("an empty log leaves no error in the console", async () => {
   const empty = await startTestService();
   const reader = await Reader.arrive();

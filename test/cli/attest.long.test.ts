@@ -28,7 +28,7 @@ test("a file of gigabytes is hashed in constant memory", async () => {
 test("attest waits out a limit of a minute, and says when one lasts longer", async () => {
   const service = await startService(at("limited"), {
     SERVICE_RATE_LIMITS: "on",
-    SERVICE_RATE_LIMIT_GENERAL: "3",
+    SERVICE_RATE_LIMIT_GENERAL: "6",
     SERVICE_RATE_LIMIT_ATTESTATION: "4",
   });
   // Five files under a limit of four attestations.

@@ -3,11 +3,13 @@ import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { promisify } from "node:util";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { MAIN } from "../service.js";
 
 test("the tour shows what it says, and the demonstration leaves nothing", async () => {
   const demo = spawn(process.execPath, [MAIN, "demo", "--port", "0"], { stdio: ["ignore", "pipe", "pipe"] });
+  // A service must not outlive a test that fails.
+  onTestFinished(() => void demo.kill());
   let [tour, complaints] = ["", ""];
   demo.stdout.on("data", (data) => {
     tour += data;
@@ -46,6 +48,7 @@ test("the tour shows what it says, and the demonstration leaves nothing", async 
   expect(stdout).toContain("changed/notes.txt: NOT verified\n");
   expect(stdout).toContain("relay 70");
   expect(stdout).toMatch(/Ada Lovelace[\s\S]*Grace Hopper/);
+  expect(stdout.match(/^sha256:\S+ → sha256:\S+ x-service:human_attestation active$/gm)).toHaveLength(3);
   expect(stderr).toMatch(/ALARM changed-entry: /);
 
   const [, folder] = /^ {2}cd (\S+)$/m.exec(tour)!;

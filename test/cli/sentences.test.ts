@@ -83,7 +83,9 @@ test("a restored log waits for its own key: no other is made, and backups need n
 test("a misspelt setting is refused with the right name; a strange one is named", async () => {
   const misspelt = await cairnlog(["serve"], { ...PORT, SERVICE_DATADIR: at("unused") });
   expect(misspelt.code).toBe(2);
-  expect(misspelt.stderr).toContain("SERVICE_DATADIR is not a setting. Is SERVICE_DATA_DIR meant?");
+  expect(misspelt.stderr).toBe(
+    "cairnlog: SERVICE_DATADIR is not a setting. Is SERVICE_DATA_DIR meant?\nTry: cairnlog serve --help\n",
+  );
   const strange = await cairnlog(["serve"], { ...PORT, SERVICE_DATA_DIR: "/proc/x", SERVICE_MESH_NAME: "blue" });
   expect(strange.stderr).toContain("cairnlog: SERVICE_MESH_NAME is not a setting, and has no effect\n");
 });

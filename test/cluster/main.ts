@@ -7,6 +7,7 @@ import { FAULTS } from "./check/faults/all.js";
 import { CLUSTER_FAULTS } from "./check/planted.js";
 import { type CheckReport, check } from "./check/rounds.js";
 import { demo } from "./demo.js";
+import { measure, printMeasured } from "./measure.js";
 
 const help = `npm run cluster -- [OPTIONS]
 
@@ -25,6 +26,8 @@ Options:
   --seed N      Repeats the choices of an earlier run. What the clock has a say in differs all the same.
   --only TEXT   Only faults whose name has this text.
   --list        Lists the faults.
+  --measure     Rather measures: how long nobody can append when leaders and primaries are killed (--rounds times
+                each; 10 by default), how late a follower is, and what an append costs.
   --self-test   Plants faults in copies of the build, and fails unless every one of them is found.
   --json FILE   Writes the figures.
 
@@ -44,6 +47,7 @@ const options = readCommand(help, {
   seed: { type: "string" },
   only: { type: "string" },
   list: { type: "boolean" },
+  measure: { type: "boolean" },
   "self-test": { type: "boolean" },
   json: { type: "string" },
 });
@@ -84,6 +88,13 @@ function print(report: CheckReport): void {
   );
 }
 
+async function runMeasurement(): Promise<number> {
+  const measured = await measure(options.rounds ? rounds : 10, seed);
+  printMeasured(measured);
+  if (options.json) writeFileSync(options.json, `${JSON.stringify(measured, null, 2)}\n`);
+  return 0;
+}
+
 async function testItself(): Promise<number> {
   const missed = await selfTest(CLUSTER_FAULTS, async (dist, fault) => {
     const { shows, rounds } = CLUSTER_FAULTS.find(({ name }) => name === fault.name)!;
@@ -94,5 +105,6 @@ async function testItself(): Promise<number> {
 
 if (options.list) for (const { name } of FAULTS) console.log(name);
 else if (options["self-test"]) process.exit(await testItself());
+else if (options.measure) process.exit(await runMeasurement());
 else if (options.check) process.exit(await runRounds());
 else await demo(port, stopped.signal);

@@ -29,8 +29,9 @@ async function withService(
   const ledger = new Ledger();
   const problems: string[] = [];
   const options = { main: mainOf(dist), wrapper: underLimit(limit) };
-  // The service logs expected errors in this test.
-  const service = await startService(folder.path, { LOG_LEVEL: "silent" }, options);
+  // The service logs expected errors in this test. Each front end needs files of its own, and the limits are for one.
+  const environment = { LOG_LEVEL: "silent", SERVICE_FRONT_ENDS: "1" };
+  const service = await startService(folder.path, environment, options);
   try {
     await scenario(service, ledger, problems);
     const exitCode = await service.stop();

@@ -31,7 +31,7 @@ struct control {
   atomic_int armed;
   /* The call that fails, counted from 1 after `armed` was set. */
   int nth;
-  /* errno of the failure; 0: half of the bytes are written. */
+  /* errno of the failure; 0: half of the bytes are written, at least one: no disk answers a write with nothing for ever. */
   int error;
   /* 1: all later calls fail as well. */
   int lasts;
@@ -171,25 +171,25 @@ ssize_t pread64(int fd, void *bytes, size_t count, off64_t at) {
 ssize_t write(int fd, const void *bytes, size_t count) {
   FD_VERDICT("write", fd)
   FAIL(-1)
-  return REAL(write)(fd, bytes, verdict ? count / 2 : count);
+  return REAL(write)(fd, bytes, verdict ? (count + 1) / 2 : count);
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t at) {
   FD_VERDICT("pwrite64", fd)
   FAIL(-1)
-  return REAL(pwrite64)(fd, bytes, verdict ? count / 2 : count, at);
+  return REAL(pwrite64)(fd, bytes, verdict ? (count + 1) / 2 : count, at);
 }
 
 ssize_t writev(int fd, const struct iovec *parts, int count) {
   FD_VERDICT("writev", fd)
   FAIL(-1)
-  return verdict ? REAL(write)(fd, parts[0].iov_base, parts[0].iov_len / 2) : REAL(writev)(fd, parts, count);
+  return verdict ? REAL(write)(fd, parts[0].iov_base, (parts[0].iov_len + 1) / 2) : REAL(writev)(fd, parts, count);
 }
 
 ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t at) {
   FD_VERDICT("pwritev64", fd)
   FAIL(-1)
-  return verdict ? REAL(pwrite64)(fd, parts[0].iov_base, parts[0].iov_len / 2, at)
+  return verdict ? REAL(pwrite64)(fd, parts[0].iov_base, (parts[0].iov_len + 1) / 2, at)
                  : REAL(pwritev64)(fd, parts, count, at);
 }
 

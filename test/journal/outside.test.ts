@@ -3,22 +3,25 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { operatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { decodeRecord, encodeRecord, type JournalRecord, recordHash } from "#cairnlog/engine/journal/record.js";
-import { formatTimestamp } from "#cairnlog/engine/log/clock.js";
+import { formatTimestamp, systemClock } from "#cairnlog/engine/log/clock.js";
+import { microsOf } from "#cairnlog/engine/log/instant.js";
 import { rotateOperatorKey } from "#cairnlog/engine/log/operator/rotate.js";
 import { noProjection } from "#cairnlog/engine/log/write/projection.js";
 import { Batch, type BatchHeads, packBatch } from "#cairnlog/engine/store/batch.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
+import type { Entry } from "#cairnlog/engine/verify/entry.js";
 import { treeHeadMessage } from "#cairnlog/engine/verify/tree/treehead.js";
 import { openTestLog, temporaryFolder, testOperator } from "../log/harness.js";
 import { FakeJournal } from "./fakejournal.js";
 
-/** A genesis record and two batches of three entries. */
+/** A genesis record and two batches of three entries, each later than the one before. */
 let records: readonly JournalRecord[];
 beforeAll(async () => {
   const journal = new FakeJournal();
-  const { log } = await openTestLog({ journal });
+  let now = systemClock();
+  const { log } = await openTestLog({ journal, clock: () => ++now });
   for (let batch = 0; batch < 2; batch++)
-    await log.append([0, 1, 2].map((n) => ({ event_type: "note", payload: { n: 3 * batch + n } })));
+    await Promise.all([0, 1, 2].map((n) => log.append({ event_type: "note", payload: { n: 3 * batch + n } })));
   records = journal.records.map((bytes) => decodeRecord(bytes));
 });
 
@@ -97,6 +100,21 @@ const FORGERIES: readonly [string, () => JournalRecord | Promise<JournalRecord>,
     "a head of another root",
     () => otherHead(0, () => ({ root: Buffer.alloc(32, 9) })),
     /root is not that of the first 4/,
+  ],
+  [
+    "a head of another root behind one that is right",
+    () => otherHead(1, () => ({ root: Buffer.alloc(32, 9) })),
+    /root is not that of the first 5/,
+  ],
+  [
+    "a head that is earlier than its entry, behind one of the same time",
+    () =>
+      repacked((parts) => {
+        const early = microsOf((JSON.parse(parts.entries[0]!.toString("utf8")) as Entry).timestamp);
+        const heads = parts.heads!.heads.map((head) => ({ ...head, timestamp: early }));
+        parts.heads = { ...parts.heads!, heads };
+      }),
+    /earlier than the head before it, or than its entry/,
   ],
   ["a signature that does not verify", () => otherHead(2, () => ({ signature: Buffer.alloc(64, 9) })), /signature/],
   [

@@ -41,7 +41,11 @@ test("only noble comes with them, and nothing native", () => {
   for (const name of ["verify", "client"]) {
     const own = join(installed, "@cairnlog", name);
     const manifest = JSON.parse(readFileSync(join(own, "package.json"), "utf8"));
-    expect(manifest).toMatchObject({ sideEffects: false, publishConfig: { access: "public" } });
+    expect(manifest).toMatchObject({
+      sideEffects: false,
+      publishConfig: { access: "public" },
+      repository: "github:cairnlog/cairnlog",
+    });
     expect(Object.keys(manifest)).not.toContain("scripts");
     for (const file of filesBelow(own).filter((path) => /\.(?:js|ts)$/.test(path))) {
       const code = readFileSync(join(own, file), "utf8");

@@ -18,9 +18,9 @@ export const POWERLOSS_FAULTS: readonly PowerlossFault[] = [
   {
     name: "acknowledges what is written, before it is flushed",
     file: "engine/store/lmdb/environment.js",
-    text: "const environment = open({",
+    text: "const openHandle = () => open({",
     replacement:
-      'const environment = ((options) => Object.defineProperty(open({ ...options, overlappingSync: !options.noSync }), "flushed", { value: Promise.resolve() }))({',
+      'const openHandle = () => ((options) => Object.defineProperty(open({ ...options, overlappingSync: !options.noSync }), "flushed", { value: Promise.resolve() }))({',
     only: ["service"],
   },
   {

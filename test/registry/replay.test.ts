@@ -6,6 +6,7 @@ import { type Key, open } from "lmdb";
 import { afterAll, expect, test } from "vitest";
 import { generatePrivateKey } from "#cairnlog/engine/crypto/keys/private-key.js";
 import { type Command, commandNamed, commandNames } from "#cairnlog/engine/log/write/commands.js";
+import type { Committed } from "#cairnlog/engine/log/write/executor.js";
 import { BYTE_TABLES, RECORD_TABLES } from "#cairnlog/engine/store/schema.js";
 import { EVENT_TYPES, payloadMisfit } from "#cairnlog/engine/verify/kinds.js";
 import { newRecipient, seal } from "../verify/claims/ecies.js";
@@ -41,21 +42,30 @@ interface Call {
 /** Records the commands that `world` executes. Commands that wait for the same batch are one group. */
 function record(world: World): Call[][] {
   const { log } = world.registry;
-  const execute = log.execute.bind(log);
+  const enqueue: typeof log.enqueue = log.enqueue.bind(log);
   const groups: Call[][] = [];
   let waiting = 0;
-  log.execute = async <Input, Output>(command: Command<Input, Output>, input: Input) => {
+  log.enqueue = (command, input, resolve, reject) => {
     const call = { name: command.name, input: structuredClone(input), now: world.now };
     expect(commandNamed(command.name)).toBe(command);
     expect(isPlain(input), `the input of ${command.name} is plain data`).toBe(true);
     if (waiting++) groups.at(-1)!.push(call);
     else groups.push([call]);
-    try {
-      return await execute(command, input);
-    } finally {
-      waiting--;
-    }
+    enqueue(
+      command,
+      input,
+      (committed) => {
+        waiting--;
+        resolve(committed);
+      },
+      (error) => {
+        waiting--;
+        reject(error);
+      },
+    );
   };
+  log.execute = <Input, Output>(command: Command<Input, Output>, input: Input) =>
+    new Promise<Committed<Output>>((resolve, reject) => log.enqueue(command, input, resolve, reject));
   return groups;
 }
 

@@ -6,7 +6,7 @@
 -- Nodes that may lead. They read and write everything of the journal, private rows too.
 CREATE ROLE cairnlog_leader NOLOGIN;
 CREATE ROLE cairnlog_candidate NOLOGIN;
--- Programs of others that watch the journal: entries and heads, no private rows.
+-- Nodes that only serve readers (`cairnlog serve --read-only`): entries and heads, no private rows.
 CREATE ROLE cairnlog_public NOLOGIN;
 
 -- Makes the tables. No node needs it.

@@ -27,7 +27,7 @@ interface Check {
   readonly key: ServerKey;
   readonly message: Uint8Array;
   readonly signature: Uint8Array;
-  readonly resolve: (valid: boolean) => void;
+  readonly done: (valid: boolean) => void;
 }
 
 export class SignatureVerifier {
@@ -45,10 +45,13 @@ export class SignatureVerifier {
 
   /** Whether `signature` is a signature by `key` over `message`. Never rejects. */
   verify(key: ServerKey, message: Uint8Array, signature: Uint8Array): Promise<boolean> {
-    return new Promise((resolve) => {
-      this.#waiting.push({ key, message, signature, resolve });
-      this.#schedule();
-    });
+    return new Promise((resolve) => this.check(key, message, signature, resolve));
+  }
+
+  /** Like `verify`, for callers that need no promise: calls `done` once, in a later turn. It must not throw. */
+  check(key: ServerKey, message: Uint8Array, signature: Uint8Array, done: (valid: boolean) => void): void {
+    this.#waiting.push({ key, message, signature, done });
+    this.#schedule();
   }
 
   #schedule(): void {
@@ -62,8 +65,7 @@ export class SignatureVerifier {
 
   #dispatch(): void {
     if (!this.#pool || (this.#waiting.length <= this.#inline && this.#running === 0)) {
-      for (const { key, message, signature, resolve } of this.#waiting.splice(0, this.#inline))
-        resolve(verifySync(key, message, signature));
+      tell(this.#waiting.splice(0, this.#inline));
       // Whatever else this thread has to do gets its turn in between.
       if (this.#waiting.length) this.#schedule();
       return;
@@ -80,16 +82,20 @@ export class SignatureVerifier {
       .run<Uint8Array>(WORKER, "verifyBatch", { checks: packed }, [packed.buffer])
       .then(
         (verdicts) => {
-          for (const [i, { resolve }] of checks.entries()) resolve(verdicts[i] === 1);
+          for (const [i, { done }] of checks.entries()) done(verdicts[i] === 1);
         },
         // The worker died for another reason. The checks are few, so check them here.
-        () => {
-          for (const { key, message, signature, resolve } of checks) resolve(verifySync(key, message, signature));
-        },
+        () => tell(checks),
       )
       .finally(() => {
         this.#running--;
         this.#dispatch();
       });
   }
+}
+
+/** Verifies all of them before any caller goes on, as the pool does. */
+function tell(checks: readonly Check[]): void {
+  const verdicts = checks.map(({ key, message, signature }) => verifySync(key, message, signature));
+  for (const [i, { done }] of checks.entries()) done(verdicts[i]!);
 }

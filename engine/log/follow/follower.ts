@@ -26,7 +26,7 @@ type Terms = Pick<FeedMessage & { kind: "batch" }, "firstIndex" | "size" | "term
 
 /** The way to the writer. */
 export interface WriterLink {
-  execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>>;
+  enqueue: Executor["enqueue"];
   signHead(): Promise<TreeHead>;
   verify(): ReturnType<LogView["verify"]>;
 }
@@ -175,7 +175,16 @@ export class LogFollower extends LogView implements Executor {
   }
 
   execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>> {
-    return this.#parts.writer.execute(command, input);
+    return new Promise((resolve, reject) => this.enqueue(command, input, resolve, reject));
+  }
+
+  enqueue<Input, Output>(
+    command: Command<Input, Output>,
+    input: Input,
+    resolve: (committed: Committed<Output>) => void,
+    reject: (error: unknown) => void,
+  ): void {
+    this.#parts.writer.enqueue(command, input, resolve, reject);
   }
 
   signHead(): Promise<TreeHead> {

@@ -210,6 +210,24 @@ export class Tree {
   }
 
   /**
+   * Writes the leaf at `leafIndex`, which must be in a full tile, and its siblings on the levels below the tile's root,
+   * 32 bytes each, from the leaf up. Only one of them is hashed: for a proof of a leaf that was not asked for before.
+   */
+  pathInTile(leafIndex: number, into: Uint8Array): void {
+    const tileIndex = Math.floor(leafIndex / TILE_WIDTH);
+    const place = leafIndex % TILE_WIDTH;
+    const crown = this.#crown(tileIndex);
+    // Read after the crown: they are valid until the next read.
+    const leaves = this.#leaves(tileIndex);
+    copyNode(leaves, place, into, 0);
+    copyNode(leaves, place ^ 1, into, 1);
+    const pair = ((place >> 1) ^ 1) * 2 * HASH;
+    into.set(this.#kernel.parents(leaves.subarray(pair, pair + 2 * HASH), this.version), 2 * HASH);
+    for (let level = CROWN_LEVEL, first = 0; level < TILE_LEVELS; first += TILE_WIDTH >> level, level++)
+      copyNode(crown, first + ((place >> level) ^ 1), into, level + 1);
+  }
+
+  /**
    * The nodes of a full tile of leaves from the crown's level up: 64 of them, then the 32 of the level above, and so on.
    */
   #crown(tileIndex: number): Buffer {
@@ -281,6 +299,11 @@ const position = (level: number, index: number): number => level * 2 ** 44 + ind
  * level, followed by half as many of the level above, and so on.
  */
 const placeOf = (width: number, widest: number, index: number): number => 2 * widest - 2 * width + (index % width);
+
+/** Copied by hand: for so few bytes, a view and a call of `set` would take several times as long. */
+function copyNode(from: Uint8Array, node: number, into: Uint8Array, to: number): void {
+  for (let i = 0, read = node * HASH, at = to * HASH; i < HASH; i++) into[at++] = from[read++]!;
+}
 
 /** One hash in a text of hashes. */
 const within = (text: string, place: number): string => text.slice(place * HEX, (place + 1) * HEX);

@@ -54,6 +54,16 @@ export interface Executor {
    */
   execute<Input, Output>(command: Command<Input, Output>, input: Input): Promise<Committed<Output>>;
   /**
+   * Like `execute`, for callers that need no promise: calls `resolve` or `reject` exactly once, before this returns if the
+   * command is not accepted. They must not throw.
+   */
+  enqueue<Input, Output>(
+    command: Command<Input, Output>,
+    input: Input,
+    resolve: (committed: Committed<Output>) => void,
+    reject: (error: unknown) => void,
+  ): void;
+  /**
    * Signs the head of the current size again, with a timestamp of now. Only its time is stored: the first head of a size
    * stays the one that `treeHead` gives.
    * @throws CairnlogError `precondition-failed` on an empty log; `signer-unavailable`; as `execute` does

@@ -9,26 +9,21 @@ import { importPublicKey, type ServerKey } from "../../crypto/keys/spki.js";
 import type { SignatureVerifier } from "../../crypto/pool/verifier.js";
 import { CairnlogError } from "../../error.js";
 import type { Log } from "../../log/log.js";
-import type { Receipt } from "../../log/write/executor.js";
+import type { Committed } from "../../log/write/executor.js";
 import { Pieces } from "../../turns.js";
-import type { AttestationEvent } from "../../verify/bundle/format.js";
 import { canonicalJson } from "../../verify/json/canonical.js";
-import {
-  type Attestation,
-  attestationPayloads,
-  normaliseContentHash,
-  type SignedMembers,
-  signedMembers,
-} from "../../verify/manifest.js";
-import type { TreeHead } from "../../verify/tree/treehead.js";
+import type { JsonObject } from "../../verify/json/shape.js";
+import { attestationPayloads, normaliseContentHash, type SignedMembers, signedMembers } from "../../verify/manifest.js";
 import type { PasswordService } from "../access/passwords.js";
 import { decodeSignature, Faults, invalidInput, members } from "../input.js";
 import { plainKey } from "../keys/commands.js";
 import { defaultPseudonym, readPseudonym } from "../keys/pseudonym.js";
-import { attestationEvent, recordAttestation, type SignedAttestation } from "./commands.js";
-import { completeAttestation, recordedAttestation } from "./events.js";
+import { type Recorded, recordAttestation, type SignedAttestation } from "./commands.js";
+import { completeAttestation } from "./events.js";
+import { Gathering } from "./gathering.js";
 import { type CheckedManifest, readManifest, readTerms } from "./manifest.js";
 import { resolvePredicate } from "./predicates.js";
+import { type AttestationReceipt, earlierReceipt, newReceipt } from "./receipts.js";
 
 const DEFAULT_TYPE = "authorship";
 
@@ -68,24 +63,17 @@ export interface Shown {
   readonly possession: Possession | null;
 }
 
-export interface AttestationReceipt {
-  readonly attestation: Attestation;
-  readonly fingerprint: string;
+/** A submission whose form is right. */
+interface Form {
+  readonly key: ServerKey;
+  readonly checked: CheckedManifest;
+  readonly event_type: string;
+  readonly type: string;
+  readonly statement: string | null;
   readonly pseudonym: string;
-  readonly log_entry_id: number;
-  readonly leaf_index: number;
-  readonly entry_hash: string;
-  /** Bare hex. */
-  readonly manifest_hash: string;
-  /** The tree head of the size that ends with this entry. Null for an entry of imported history, which has no head. */
-  readonly sth: TreeHead | null;
-  /** Whether this is the receipt of an earlier submission. */
-  readonly duplicate: boolean;
-  /**
-   * Whether the signature covers type and statement. It does if the manifest's document names them; otherwise only the
-   * log states them.
-   */
-  readonly signed: SignedMembers;
+  readonly signature: Uint8Array;
+  /** What the signature may be over. The first is the canonical manifest as it was submitted. */
+  readonly payloads: readonly Uint8Array[];
 }
 
 /** A submission that may be recorded, if the log's entries allow it. */
@@ -95,6 +83,9 @@ interface Prepared {
   readonly names: SignedMembers;
 }
 
+/** Called with a receipt, or with why there is none. Neither may throw. */
+type Receive = (receipt: AttestationReceipt) => void;
+type Refuse = (error: unknown) => void;
 type PasswordCheck = (fingerprint: string, password: unknown) => Promise<void>;
 
 export class Attestations {
@@ -131,9 +122,13 @@ export class Attestations {
    *   the operator's, for a proof of another key, and for a password that is missing or wrong; `rate-limited` after too
    *   many wrong ones; `invalid-signature`; `key-not-active`; `proof-required`; and as `Log.append` does
    */
-  async submit(submission: Submission, shown: Possession | null = null): Promise<AttestationReceipt> {
+  submit(submission: Submission, shown: Possession | null = null): Promise<AttestationReceipt> {
     const check = (fingerprint: string, password: unknown) => this.#passwords.check(fingerprint, password);
-    return this.#record(await this.#prepare({ submission, possession: shown }, check));
+    // The only promise on the way. With eleven, and receipts by JSON.stringify, a submission took 18.6 µs instead of 14.1.
+    return new Promise((resolve, reject) => {
+      const record = (prepared: Prepared) => this.#record(prepared, resolve, reject);
+      this.#prepare({ submission, possession: shown }, check, record, reject);
+    });
   }
 
   /**
@@ -147,18 +142,33 @@ export class Attestations {
    */
   async submitAll<Item>(
     items: readonly Item[],
-    read: (item: Item) => Promise<Shown>,
+    read: (item: Item) => Shown | Promise<Shown>,
   ): Promise<PromiseSettledResult<AttestationReceipt>[]> {
     const check = this.#oncePerPassword();
-    const prepared: Promise<PromiseSettledResult<Prepared>>[] = [];
+    const prepared = new Gathering<Prepared>(items.length);
     const pieces = new Pieces();
-    for (const item of items) {
-      prepared.push(settled(read(item).then((shown) => this.#prepare(shown, check))));
-      await pieces.rest();
+    for (const [i, item] of items.entries()) {
+      const [done, fail] = prepared.place(i);
+      const prepare = (shown: Shown) => this.#prepare(shown, check, done, fail);
+      try {
+        const shown = read(item);
+        if (shown instanceof Promise) shown.then(prepare).catch(fail);
+        else prepare(shown);
+      } catch (error) {
+        fail(error);
+      }
+      const rest = pieces.rest();
+      if (rest) await rest;
     }
-    const all = await Promise.all(prepared);
+    const all = await prepared.all;
+    const recorded = new Gathering<AttestationReceipt>(items.length);
     // Nothing is awaited between the commands, so no other command comes between them.
-    return Promise.all(all.map((one) => (one.status === "fulfilled" ? settled(this.#record(one.value)) : one)));
+    for (const [i, one] of all.entries()) {
+      const [done, fail] = recorded.place(i);
+      if (one.status === "fulfilled") this.#record(one.value, done, fail);
+      else fail(one.reason);
+    }
+    return recorded.all;
   }
 
   /**
@@ -169,18 +179,31 @@ export class Attestations {
     return resolvePredicate(type ?? DEFAULT_TYPE, this.#predicateBase, fingerprint === this.#operator.fingerprint);
   }
 
-  /** Checks everything that does not depend on the log's entries. @throws CairnlogError as `submit` does */
-  async #prepare({ submission, possession }: Shown, checkPassword: PasswordCheck): Promise<Prepared> {
+  /**
+   * Checks everything that does not depend on the log's entries, and then calls `done`; or `fail` with what `submit`
+   * throws. Exactly one of them is called, once, unless this throws.
+   * @throws CairnlogError as `submit` does
+   */
+  #prepare(
+    { submission, possession }: Shown,
+    checkPassword: PasswordCheck,
+    done: (prepared: Prepared) => void,
+    fail: Refuse,
+  ): void {
     const input = members(submission);
-    const { signed, names } = await this.#check(input);
-    const { fingerprint } = signed.key;
-    const isHeld = possession?.fingerprint === fingerprint;
-    if (possession?.isForThis && !isHeld)
-      throw new CairnlogError("forbidden", `The proof is of the key ${possession.fingerprint}, not of the signer's.`);
-    const hasPassword = this.#passwords.isSet(fingerprint);
-    // Checked after the signature, so that nobody without a signature of the key can use up its holder's tries.
-    await checkPassword(fingerprint, input.password);
-    return { signed: { ...signed, may_differ: signed.may_differ || hasPassword || isHeld }, names };
+    const form = this.#check(input);
+    const verified = (payload: number) => {
+      const { fingerprint } = form.key;
+      const isHeld = possession?.fingerprint === fingerprint;
+      if (possession?.isForThis && !isHeld)
+        throw new CairnlogError("forbidden", `The proof is of the key ${possession.fingerprint}, not of the signer's.`);
+      const hasPassword = this.#passwords.isSet(fingerprint);
+      const prepared = preparedOf(input, form, payload, hasPassword || isHeld);
+      // Checked after the signature, so that nobody without a signature of the key can use up its holder's tries.
+      if (hasPassword) checkPassword(fingerprint, input.password).then(() => done(prepared), fail);
+      else done(prepared);
+    };
+    this.#verify(form, 0, verified, fail);
   }
 
   /**
@@ -199,12 +222,13 @@ export class Attestations {
     };
   }
 
-  /** @returns also whether the signature covers type and statement */
-  async #check(input: Readonly<Record<string, unknown>>): Promise<Prepared> {
+  /** Checks the form of a submission. @throws CairnlogError as `submit` does */
+  #check(input: Readonly<Record<string, unknown>>): Form {
     const key = importPublicKey(input.public_key_pem as string);
     const checked = readManifest(input.manifest, "/manifest");
+    const { manifest } = checked;
     const faults = new Faults();
-    const { type = DEFAULT_TYPE, statement } = readTerms(input, checked.manifest.document, faults);
+    const { type = DEFAULT_TYPE, statement } = readTerms(input, manifest.document, faults);
     const event_type = this.predicate(type, key.fingerprint);
     const pseudonym =
       input.pseudonym == null
@@ -213,68 +237,52 @@ export class Attestations {
     faults.check();
     const signature = decodeSignature(input.signature);
     if (!signature) throw invalidInput("/signature", "The signature must be strict base64, padded and without spaces.");
-    const { manifest_hash, signed_payload_hash } = await this.#verify(key, checked, signature);
-    const names = signedMembers(checked.manifest);
-    const signed = {
-      key: plainKey(key),
-      pseudonym: pseudonym!,
+    return {
+      key,
+      checked,
       event_type,
-      attestation_id: randomUUID(),
-      attestation_type: type as string,
-      document_hash: checked.contentHash,
-      document_title: checked.title,
-      intent_statement: statement,
-      manifest_hash,
-      signed_payload_hash,
-      signature: input.signature as string,
-      tags: checked.tags,
-      // The signature covers the whole submission, so every part of it is the signer's.
-      may_differ: names.attestation_type && names.intent_statement && signed_payload_hash === null,
-      is_another: false,
+      type: type as string,
+      statement,
+      pseudonym: pseudonym!,
+      signature,
+      // The two payloads differ only if there are earlier attestations, which is rare. Without them, Node's own encoder
+      // is used: it costs a third of the portable one.
+      payloads: manifest.attestations.length
+        ? attestationPayloads(manifest, manifest.attestations.length).map(({ bytes }) => bytes)
+        : [Buffer.from(canonicalJson(manifest))],
     };
-    return { signed, names };
   }
 
-  /**
-   * @returns the hash of the manifest, and the hash of the signed bytes if these are not the manifest; both bare hex
-   * @throws CairnlogError `invalid-signature`, `not-i-json`
-   */
-  async #verify(
-    key: ServerKey,
-    { manifest }: CheckedManifest,
-    signature: Uint8Array,
-  ): Promise<Pick<SignedAttestation, "manifest_hash" | "signed_payload_hash">> {
-    // The two payloads differ only if there are earlier attestations, which is rare. Without them, Node's own encoder
-    // is used: it costs a third of the portable one.
-    const payloads = manifest.attestations.length
-      ? attestationPayloads(manifest, manifest.attestations.length)
-      : [{ bytes: Buffer.from(canonicalJson(manifest)) }];
-    // The first payload is the canonical manifest as it was submitted.
-    for (const [i, { bytes }] of payloads.entries())
-      if (await this.#verifier.verify(key, bytes, signature))
-        return {
-          manifest_hash: hash("sha256", payloads[0]!.bytes, "hex"),
-          signed_payload_hash: i > 0 ? hash("sha256", bytes, "hex") : null,
-        };
-    throw new CairnlogError(
-      "invalid-signature",
-      "The signature does not verify over the manifest with this public key.",
-    );
+  /** Calls `verified` with the number of the first payload, from `from` on, over which the signature is one; or `fail`. */
+  #verify(form: Form, from: number, verified: (payload: number) => void, fail: Refuse): void {
+    const { key, payloads, signature } = form;
+    this.#verifier.check(key, payloads[from]!, signature, (holds) => {
+      try {
+        if (holds) verified(from);
+        else if (from + 1 < payloads.length) this.#verify(form, from + 1, verified, fail);
+        else fail(notSigned());
+      } catch (error) {
+        fail(error);
+      }
+    });
   }
 
-  async #record({ signed, names }: Prepared): Promise<AttestationReceipt> {
-    return (await this.#try(signed, names)) ?? (await this.#try({ ...signed, is_another: true }, names))!;
+  /** Calls `done` with the receipt when the entry is on disk, or else `fail`. */
+  #record({ signed, names }: Prepared, done: Receive, fail: Refuse): void {
+    const committed = ({ value, receipts }: Committed<Recorded>) => {
+      try {
+        const { pseudonym, earlier } = value;
+        if (earlier === undefined) done(newReceipt(signed, pseudonym, receipts.at(-1)!, names));
+        else this.#repeat({ signed, names }, pseudonym, earlier, done, fail);
+      } catch (error) {
+        fail(error);
+      }
+    };
+    this.#log.enqueue(recordAttestation, signed, committed, fail);
   }
 
-  /** @returns undefined if the entry that was found under this submission's term belongs to another submission */
-  async #try(signed: SignedAttestation, names: SignedMembers): Promise<AttestationReceipt | undefined> {
-    const { value, receipts } = await this.#log.execute(recordAttestation, signed);
-    const { pseudonym, earlier } = value;
-    if (earlier === undefined) {
-      const receipt = receipts.at(-1)!;
-      const event = attestationEvent(signed, receipt.timestamp);
-      return answer(event, pseudonym, receipt, { duplicate: false, signed: names });
-    }
+  /** @param earlier leaf index of the entry that was found under this submission's term */
+  #repeat({ signed, names }: Prepared, pseudonym: string, earlier: number, done: Receive, fail: Refuse): void {
     // The command is answered only when everything that it read is on disk.
     const entry = this.#log.entryAt(earlier)!;
     const event = completeAttestation(entry);
@@ -283,36 +291,39 @@ export class Attestations {
       normaliseContentHash(event.manifest_hash) === `sha256:${signed.manifest_hash}` &&
       entry.event_type === signed.event_type &&
       (event.intent_statement ?? null) === signed.intent_statement;
-    if (!isSame) return undefined;
-    const place = { log_entry_id: entry.id, leaf_index: earlier, entry_hash: entry.entry_hash };
-    const receipt = { ...place, sth: this.#log.treeHead(earlier + 1) };
-    return answer(event, pseudonym, receipt, { duplicate: true, signed: names });
+    if (isSame) done(earlierReceipt(event, pseudonym, entry, earlier, this.#log.treeHead(earlier + 1), names));
+    // The command then appends, whatever it finds.
+    else this.#record({ signed: { ...signed, is_another: true }, names }, done, fail);
   }
 }
 
-function answer(
-  event: AttestationEvent,
-  pseudonym: string,
-  receipt: Pick<Receipt, "log_entry_id" | "leaf_index" | "entry_hash"> & { readonly sth: TreeHead | null },
-  about: Pick<AttestationReceipt, "duplicate" | "signed">,
-): AttestationReceipt {
-  const { log_entry_id, leaf_index, entry_hash, sth } = receipt;
-  return {
-    attestation: recordedAttestation(event),
-    fingerprint: event.signer_key_fingerprint,
-    pseudonym,
-    log_entry_id,
-    leaf_index,
-    entry_hash,
-    manifest_hash: normaliseContentHash(event.manifest_hash)!.slice("sha256:".length),
-    sth,
-    ...about,
+/**
+ * A submission whose signature holds.
+ * @param payload number of the payload that was signed
+ * @param isHeld whether the submitter has shown that it holds the key
+ */
+function preparedOf(input: JsonObject, form: Form, payload: number, isHeld: boolean): Prepared {
+  const { key, checked, payloads } = form;
+  const names = signedMembers(checked.manifest);
+  const signed = {
+    key: plainKey(key),
+    pseudonym: form.pseudonym,
+    event_type: form.event_type,
+    attestation_id: randomUUID(),
+    attestation_type: form.type,
+    document_hash: checked.contentHash,
+    document_title: checked.title,
+    intent_statement: form.statement,
+    manifest_hash: hash("sha256", payloads[0]!, "hex"),
+    signed_payload_hash: payload > 0 ? hash("sha256", payloads[payload]!, "hex") : null,
+    signature: input.signature as string,
+    tags: checked.tags,
+    // A signature that covers the whole submission makes every part of it the signer's.
+    may_differ: isHeld || (names.attestation_type && names.intent_statement && payload === 0),
+    is_another: false,
   };
+  return { signed, names };
 }
 
-/** What becomes of `work`, which is handled from now on: a rejection ends nothing while others are awaited. */
-const settled = <T>(work: Promise<T>): Promise<PromiseSettledResult<T>> =>
-  work.then(
-    (value) => ({ status: "fulfilled", value }),
-    (reason: unknown) => ({ status: "rejected", reason }),
-  );
+const notSigned = (): CairnlogError =>
+  new CairnlogError("invalid-signature", "The signature does not verify over the manifest with this public key.");

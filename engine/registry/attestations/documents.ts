@@ -9,8 +9,9 @@ import { CairnlogError } from "../../error.js";
 import { encodeBase64 } from "../../verify/encoding.js";
 import { type Manifest, manifestHash, normaliseContentHash, signingPayload } from "../../verify/manifest.js";
 import { Faults } from "../input.js";
-import type { AttestationReceipt, Attestations, Possession, Submission } from "./attestations.js";
+import type { Attestations, Possession, Submission } from "./attestations.js";
 import { readManifest, readTerms } from "./manifest.js";
+import type { AttestationReceipt } from "./receipts.js";
 
 export interface DocumentSigning extends Omit<Submission, "manifest" | "signature"> {
   readonly title: string;

@@ -47,14 +47,21 @@ terminal. Everything is in a temporary directory, which is removed when it ends:
     const folder = mkdtempSync(join(tmpdir(), "cairnlog-demo-"));
     const running: RunningServer[] = [];
     try {
-      const [own, rewritten] = await start(folder, port, running);
+      const { own, rewritten, endorser } = await start(folder, port, running);
       const stop = stopSignal(["SIGINT", "SIGTERM", "SIGHUP"]);
       const files = join(folder, "files");
       const entries = own.registry.log.size;
       console.log(
         values.json
           ? printableJson({ url: own.url, rewritten_url: rewritten.url, folder: files, entries })
-          : tour({ url: own.url, rewrittenUrl: rewritten.url, folder: files, command: commandHere(), entries }),
+          : tour({
+              url: own.url,
+              rewrittenUrl: rewritten.url,
+              folder: files,
+              command: commandHere(),
+              entries,
+              endorser,
+            }),
       );
       await stop;
     } finally {
@@ -70,7 +77,7 @@ async function start(
   folder: string,
   port: number,
   running: RunningServer[],
-): Promise<readonly [own: RunningServer, rewritten: RunningServer]> {
+): Promise<{ own: RunningServer; rewritten: RunningServer; endorser: string }> {
   const [data, files, changed] = ["data", "files", "rewritten"].map((name) => join(folder, name)) as [
     string,
     string,
@@ -78,8 +85,8 @@ async function start(
   ];
   mkdirSync(files);
   const people = newPeople(files);
-  const trustAnchors = [people.ada.fingerprint];
-  const settings = { ...SETTINGS, port, dataDir: data, trustAnchors, endorsementActivationDelaySeconds: 0 };
+  const endorser = people.ada.fingerprint;
+  const settings = { ...SETTINGS, port, dataDir: data, trustAnchors: [endorser], endorsementActivationDelaySeconds: 0 };
   const own = await startServer(settings);
   running.push(own);
   await play(own.url, files, people);
@@ -87,7 +94,7 @@ async function start(
   rewrittenCopy(data, changed, REWRITTEN);
   const rewritten = await startServer({ ...SETTINGS, port: port && port + 1, dataDir: changed, readOnly: true });
   running.push(rewritten);
-  return [own, rewritten];
+  return { own, rewritten, endorser };
 }
 
 /** What a user types to run this command again: its name if it is installed, otherwise its file. */

@@ -10,10 +10,12 @@ export interface Places {
   /** How to run the command there. */
   readonly command: string;
   readonly entries: number;
+  /** Fingerprint of the key that endorses others. */
+  readonly endorser: string;
 }
 
 /** Every line that begins with two spaces and `cairnlog` is a command; a test runs them all, in order. */
-export const tour = ({ url, rewrittenUrl, folder, command, entries }: Places): string => `
+export const tour = ({ url, rewrittenUrl, folder, command, entries, endorser }: Places): string => `
 ready    ${url}/ (a demonstration: ${entries} entries by five people; Ctrl+C ends it and removes it)
 
 1. Look. Open ${url}/ : your browser verifies what it shows. ${url}/docs describes the API.
@@ -29,9 +31,10 @@ ready    ${url}/ (a demonstration: ${entries} entries by five people; Ctrl+C end
   cairnlog verify notes.txt --operator-key operator.pub.pem
   cairnlog verify changed/notes.txt --operator-key operator.pub.pem     # NOT verified
 
-3. See who vouches for whom, and read a claim that only Mary's key opens:
+3. See who is there, whom Ada's key endorses, and read a claim that only Mary's key opens:
 
   cairnlog keys list
+  cairnlog trust graph ${endorser}
   cairnlog claim decrypt claim.json --key mary.pem
 
 4. Catch a lie. At ${rewrittenUrl}/ the same log is served after somebody changed a name in its file:

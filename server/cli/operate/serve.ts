@@ -26,7 +26,7 @@ const settingLines = describeSettings().map(({ name, fallback, about }) => `  ${
 const OPTIONS = {
   data: text("DIR", "the data directory, instead of SERVICE_DATA_DIR"),
   "read-only": flag(
-    "serve the mirror that cairnlog monitor keeps there (DIR/mirror of its --state), also while it goes on; without a private key, and refusing every write. The same as SERVICE_READ_ONLY=on",
+    "serve the mirror that cairnlog monitor keeps there (DIR/mirror of its --state), also while it goes on; or with SERVICE_REPLICATION follow a replicated log without its private rows. Without a private key, and refusing every write. The same as SERVICE_READ_ONLY=on",
   ),
   follow: flag(
     "as a node of a replicated log (SERVICE_REPLICATION) that never writes it, whatever happens to the others",

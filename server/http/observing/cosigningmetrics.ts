@@ -2,16 +2,17 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { CosigningStatus } from "../../witnessing/cosigning.js";
 
-/** @param status how it stands when metrics are shown */
-export function addCosigningMetrics(registry: Registry, status: () => CosigningStatus): void {
+/** @param status how it stands when metrics are shown; null while another node of the log publishes */
+export function addCosigningMetrics(registry: Registry, status: () => CosigningStatus | null): void {
   const registers = [registry];
   const labelNames = ["witness"] as const;
+  const witnesses = () => status()?.witnesses ?? [];
   new Gauge({
     name: "cairnlog_cosigned_entries",
     help: "Entries in the newest checkpoint at /tlog/ that enough witnesses have cosigned.",
     registers,
     collect() {
-      this.set(status().treeSize ?? 0);
+      this.set(status()?.treeSize ?? 0);
     },
   });
   new Gauge({
@@ -20,7 +21,8 @@ export function addCosigningMetrics(registry: Registry, status: () => CosigningS
     labelNames,
     registers,
     collect() {
-      for (const { name, treeSize } of status().witnesses) this.set({ witness: name }, treeSize ?? 0);
+      this.reset();
+      for (const { name, treeSize } of witnesses()) this.set({ witness: name }, treeSize ?? 0);
     },
   });
   new Gauge({
@@ -29,7 +31,8 @@ export function addCosigningMetrics(registry: Registry, status: () => CosigningS
     labelNames,
     registers,
     collect() {
-      for (const { name, time } of status().witnesses) this.set({ witness: name }, time ?? 0);
+      this.reset();
+      for (const { name, time } of witnesses()) this.set({ witness: name }, time ?? 0);
     },
   });
   new Gauge({
@@ -38,7 +41,8 @@ export function addCosigningMetrics(registry: Registry, status: () => CosigningS
     labelNames,
     registers,
     collect() {
-      for (const { name, isLate } of status().witnesses) this.set({ witness: name }, isLate ? 1 : 0);
+      this.reset();
+      for (const { name, isLate } of witnesses()) this.set({ witness: name }, isLate ? 1 : 0);
     },
   });
   new Counter({
@@ -48,7 +52,7 @@ export function addCosigningMetrics(registry: Registry, status: () => CosigningS
     registers,
     collect() {
       this.reset();
-      for (const { name, failures } of status().witnesses) this.inc({ witness: name }, failures);
+      for (const { name, failures } of witnesses()) this.inc({ witness: name }, failures);
     },
   });
 }

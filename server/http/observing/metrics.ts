@@ -185,8 +185,8 @@ export class Metrics {
     });
   }
 
-  /** Shows which witnesses have cosigned these checkpoints. */
-  watchCosigning(status: () => CosigningStatus): void {
+  /** Shows which witnesses have cosigned these checkpoints. @param status null while another node publishes */
+  watchCosigning(status: () => CosigningStatus | null): void {
     addCosigningMetrics(this.#registry, status);
   }
 

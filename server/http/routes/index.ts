@@ -78,6 +78,7 @@ export function routeTable(
     ...inboxRoutes(registry, gate),
     ...webhookRoutes(registry, gate),
   ];
-  const routes = isReadOnly ? readOnly(all) : replication ? atNode(all, replication) : all;
+  const offered = isReadOnly ? readOnly(all) : all;
+  const routes = replication ? atNode(offered, replication) : offered;
   return [...routes, ...descriptionRoutes(routes, explorer)];
 }

@@ -6,16 +6,11 @@ import type { Facts } from "./facts.js";
 
 /** Milliseconds until a client gives up an answer. A frozen node does not answer. */
 const ANSWER_MS = 4_000;
-const PAUSE_MS = 60;
+/** Milliseconds until a client that was refused asks another node. */
+const PAUSE_MS = 200;
 
 /** Codes of refusals that promise that a client may try again. */
-const PASSING: ReadonlySet<string> = new Set([
-  "not-leader",
-  "not-ready",
-  "overloaded",
-  "storage-failed",
-  "shutting-down",
-]);
+const PASSING: ReadonlySet<string> = new Set(["not-leader", "not-ready", "overloaded", "storage-failed", "closed"]);
 
 export interface Reply {
   readonly status: number;

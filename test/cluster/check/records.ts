@@ -18,7 +18,7 @@ const BATCH_DIGEST_AT = PREVIOUS_AT + HASH;
 const HEAD = BATCH_DIGEST_AT + 2 * HASH;
 const BATCH_AT = HEAD + HASH + 4;
 
-const sha256 = (bytes: Uint8Array): Buffer => createHash("sha256").update(bytes).digest();
+export const sha256 = (bytes: Uint8Array): Buffer => createHash("sha256").update(bytes).digest();
 
 /** What is kept of a leaf. */
 export interface Leaf {
@@ -35,6 +35,8 @@ export class Records {
   /** Hash of each record, hex; the first has the number 1. */
   readonly hashes: string[] = [];
   readonly leaves: Leaf[] = [];
+  /** SHA-256 of each packed batch, hex, by its first leaf. */
+  readonly batches = new Map<number, string>();
   /** Of each leaf, the number of its record. */
   readonly recordOf: number[] = [];
   /** Leaf of each attested document. */
@@ -80,7 +82,10 @@ export class Records {
     ), "invariant 3: the batch is another one");
     this.hashes.push(hash);
     this.epoch = Math.max(this.epoch, epoch);
-    if (batch.length) problems.push(...this.#addBatch(new Batch(firstIndex, batch)));
+    if (batch.length) {
+      this.batches.set(firstIndex, digest.toString("hex"));
+      problems.push(...this.#addBatch(new Batch(firstIndex, batch)));
+    }
     return problems;
   }
 

@@ -6,7 +6,7 @@ import { openStore, type Store } from "#cairnlog/engine/store/store.js";
 import type { Node } from "../rig/node.js";
 import { DATABASE } from "../servers/cluster.js";
 import type { PostgresServer } from "../servers/server.js";
-import { type Leaf, leavesOf, type Records } from "./records.js";
+import { leavesOf, type Records, sha256 } from "./records.js";
 
 /** Sentences shown of one kind. */
 const SHOWN = 3;
@@ -28,7 +28,7 @@ export function compareNode(
   return withStore(node, (store) => {
     const { sequence, epoch, hash } = store.position();
     const known = records.hashes[sequence - 1];
-    const problems = differingLeaves(store, records.leaves, from);
+    const problems = differingLeaves(store, records, from);
     if (known !== Buffer.from(hash).toString("hex"))
       problems.push(`invariant 4: its record ${sequence} is not the journal's`);
     if (epoch > records.epoch) problems.push(`invariant 5: it is in epoch ${epoch}, the journal in ${records.epoch}`);
@@ -47,11 +47,13 @@ async function withStore<T>(node: Node, look: (store: Store) => T): Promise<T> {
   }
 }
 
-function differingLeaves(store: Store, leaves: readonly Leaf[], from: number): string[] {
+function differingLeaves(store: Store, { leaves, batches }: Records, from: number): string[] {
   const problems: string[] = [];
   let index = from;
   for (let batch = store.batchAt(index); batch; batch = store.batchAt(index)) {
     let at = batch.firstIndex;
+    if (batches.get(at) !== sha256(batch.packed).toString("hex"))
+      problems.push(`invariant 4: the batch at leaf ${at} is not the journal's, to the byte`);
     for (const leaf of leavesOf(batch)) {
       if (at >= from && JSON.stringify(leaf) !== JSON.stringify(leaves[at]))
         problems.push(

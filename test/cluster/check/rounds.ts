@@ -19,7 +19,7 @@ const WORKERS = 8;
 /** Milliseconds of load before the first fault of a round, and after the last. */
 const CALM_MS = [150, 500] as const;
 /** Milliseconds in which a cluster that is mended must append again, and its nodes must be alike. */
-const RECOVERY_MS = 30_000;
+const RECOVERY_MS = 120_000;
 
 export interface CheckOptions {
   readonly seed: number;
@@ -96,7 +96,8 @@ class Rounds {
         await this.#round(chosen);
         problems.push(...(await this.#judge.newFacts()));
       } catch (error) {
-        problems.push((error as Error).stack ?? String(error));
+        // What is wrong with the records may be the reason.
+        problems.push(...(await this.#judge.newRecords().catch(() => [])), (error as Error).stack ?? String(error));
       }
       problems.push(...this.#facts.problems.splice(0));
       problems.splice(
@@ -164,7 +165,7 @@ class Rounds {
     report.gaps[name] = Math.round(Math.max(report.gaps[name] ?? 0, this.#facts.longestGap));
     report.answers = Object.fromEntries(this.#load.answers);
     report.acknowledged = this.#facts.receipts.size;
-    report.refused = refusedOf(this.#rig.tap.proposals.values()).length;
+    report.refused = refusedOf(this.#rig.tap.proposals).length;
     ({ records: report.records, epochs: report.epochs } = this.#judge);
   }
 }

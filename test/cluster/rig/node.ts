@@ -8,7 +8,7 @@ import { mainOf } from "../../reliability/planted.js";
 import { SettableClock } from "./clock.js";
 
 /** Milliseconds for a start or a stop. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 240_000;
 const ASK_MS = 3_000;
 
 export interface NodePlace {

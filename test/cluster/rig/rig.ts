@@ -12,7 +12,7 @@ import { Node } from "./node.js";
 import { Tap } from "./tap.js";
 
 /** Milliseconds until a node must lead: far more than a lease. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 240_000;
 
 export interface RigOptions {
   readonly dist: string;
@@ -117,10 +117,14 @@ export class Rig {
     }
     for (const server of cluster.servers) server.thaw();
     if (!cluster.primary.isRunning) await cluster.primary.start();
-    for (const server of cluster.standbys)
-      if (!server.isRunning || !(await server.isReady()) || !(await server.isStandby())) await cluster.rejoin(server);
+    // All at once: nodes that start must find their way while servers come back.
+    await Promise.all([
+      ...this.nodes.map((node) => (node.isRunning ? null : node.start())),
+      ...cluster.standbys.map(async (server) => {
+        if (!(await server.becomesReady()) || !(await server.isStandby())) await cluster.rejoin(server);
+      }),
+    ]);
     await cluster.settled();
-    await Promise.all(this.nodes.map((node) => (node.isRunning ? null : node.start())));
   }
 
   /** The node that leads, as soon as there is one. */

@@ -59,6 +59,9 @@ test("a proposal is known by its bytes, and what became of it by the answer, in 
     [failed.hash, 1, 1],
     [unknown.hash, 1, 0],
   ]);
+  // Sent again by a node that did not get the answer: it is in the journal, so the second one is no refusal.
+  ask(accepted, row(Buffer.from("0")));
+  expect(tap.proposals.has(accepted.hash)).toBe(false);
   // Another connection is another stream.
   sent(startup);
   received(message("Z", Buffer.from("I")));

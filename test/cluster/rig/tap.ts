@@ -35,12 +35,16 @@ export interface Proposal {
 export class Tap {
   /** Those that no server has accepted so far, by the hash of the record, hex. */
   readonly proposals = new Map<string, Proposal>();
+  /** Hashes of those that a server has accepted. A node that did not get the answer sends them again. */
+  readonly #accepted = new Set<string>();
   /** The newest one that was accepted and holds a batch. */
   newestAccepted: Proposal | null = null;
   /** By the hash of the record, hex: when a standby has shown it for the first time, by `performance.now()`. */
   readonly shownAt = new Map<string, number>();
   /** By the number of a record: when a standby has shown for the first time a mark that was made when it was the newest. */
   readonly markedAt = new Map<number, number>();
+  /** Called before a proposal passes to a server. */
+  onProposal: (() => void) | null = null;
   /** By mark: the newest record when it was made. */
   readonly #marks = new Map<string, number>();
 
@@ -73,6 +77,8 @@ export class Tap {
       const hash = hashOf(value);
       if (!hash.equals(value.subarray(HEAD, HEAD + HASH))) continue;
       const key = hash.toString("hex");
+      this.onProposal?.();
+      if (this.#accepted.has(key)) return undefined;
       const known = this.proposals.get(key) ?? { body: Buffer.from(value), sent: 0, refused: 0 };
       this.proposals.set(key, known);
       known.sent++;
@@ -91,7 +97,9 @@ export class Tap {
   }
 
   #accept(proposal: Proposal): void {
-    this.proposals.delete(hashOf(proposal.body).toString("hex"));
+    const key = hashOf(proposal.body).toString("hex");
+    this.proposals.delete(key);
+    this.#accepted.add(key);
     if (proposal.body.length > BATCH_AT) this.newestAccepted = proposal;
   }
 

@@ -10,16 +10,19 @@ import { PostgresServer, type Settings, serversFolder, type Upstream } from "./s
 const NAMES = ["s1", "s2", "s3"] as const;
 /** The database of the log. */
 export const DATABASE = "cairnlog";
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 240_000;
 
 const SETTINGS: Settings = {
   listen_addresses: "127.0.0.1",
   unix_socket_directories: "",
   synchronous_commit: "on",
   shared_buffers: "32MB",
+  // A server that is killed leaves its memory behind, which then goes with its folder.
+  dynamic_shared_memory_type: "mmap",
   max_connections: "60",
   // A server that stood still finds what it missed.
-  wal_keep_size: "256MB",
+  wal_keep_size: "64MB",
+  min_wal_size: "8MB",
   wal_log_hints: "on",
   // The defaults are for networks between cities: 5 s, 60 s, 60 s.
   wal_retrieve_retry_interval: "200ms",
@@ -51,6 +54,8 @@ export class Cluster {
   readonly folder: string;
   readonly servers: readonly PostgresServer[];
   readonly #portBetween: NonNullable<ClusterOptions["portBetween"]>;
+  /** Servers that may have what their primary does not: those that were primaries, and those that a promotion left out. */
+  readonly #diverged = new Set<PostgresServer>();
   readonly #endAll = () => {
     for (const server of this.servers) server.killAtOnce();
   };
@@ -104,7 +109,7 @@ export class Cluster {
   /** Waits until `count` standbys stream from the primary, and count for a commit. It may be recovering until then. */
   async settled(count = this.standbys.length): Promise<void> {
     const sql = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'quorum'";
-    for (const until = Date.now() + PATIENCE_MS; ; await sleep(50)) {
+    for (const until = Date.now() + PATIENCE_MS; ; await sleep(100)) {
       const streaming = await this.primary.query(sql).then(
         ([row]) => Number(row![0]),
         () => 0,
@@ -137,13 +142,21 @@ export class Cluster {
   async promote(next: PostgresServer): Promise<void> {
     const others = this.standbys.filter((server) => server !== next);
     await next.promote();
+    this.#diverged.add(this.primary);
+    this.#diverged.delete(next);
     this.primary = next;
-    for (const other of others) if (other.isRunning) await other.follow(await this.#upstream(other, next));
+    for (const other of others)
+      if (other.isRunning) await other.follow(await this.#upstream(other, next));
+      else this.#diverged.add(other);
   }
 
-  /** Brings a server back as a standby, rewound to what the primary has; copied again if it cannot be rewound. */
+  /**
+   * Brings a server back as a standby: started if that is enough, or else rewound to what the primary has; copied again if it
+   * cannot be rewound.
+   */
   async rejoin(server: PostgresServer): Promise<void> {
     await server.kill();
+    if (!this.#diverged.has(server)) return server.start();
     const upstream = await this.#upstream(server, this.primary);
     try {
       await server.rewind(upstream);
@@ -151,6 +164,7 @@ export class Cluster {
     } catch {
       await server.copy(upstream);
     }
+    this.#diverged.delete(server);
     await server.start();
   }
 
@@ -168,7 +182,7 @@ export class Cluster {
   /** Ends the servers and deletes their folder. */
   async remove(): Promise<void> {
     process.off("exit", this.#endAll);
-    await Promise.all(this.servers.map((server) => server.kill()));
+    await Promise.all(this.servers.map((server) => server.stop("SIGQUIT")));
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }

@@ -1,7 +1,7 @@
 /** A way from a client to a server over TCP that can be cut: bytes no longer pass, and nobody is told. */
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** What looks at the bytes of one connection. */
+/** What looks at the bytes of one connection, before they pass. */
 export interface Observer {
   /** Bytes of the client. */
   sent(chunk: Buffer): void;
@@ -15,6 +15,8 @@ export class Link {
   readonly #target: number;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
   readonly #observe: () => Observer | null;
+  /** What had arrived when the link was cut, and passes when it is healed. */
+  readonly #held: (() => void)[] = [];
   #isCut = false;
 
   private constructor(server: Server, port: number, target: number, observe: () => Observer | null) {
@@ -47,14 +49,16 @@ export class Link {
     for (const pair of this.#pairs) for (const socket of pair) socket.pause();
   }
 
-  /** Ends the connections of both sides. New ones pass. */
+  /** Ends the connections of both sides, and what was held on them is gone. New ones pass. */
   reset(): void {
+    this.#held.length = 0;
     for (const pair of this.#pairs) for (const socket of pair) socket.destroy();
   }
 
   /** Lets bytes pass again. What waited meanwhile arrives, as TCP sends it again. */
   heal(): void {
     this.#isCut = false;
+    for (const pass of this.#held.splice(0)) pass();
     for (const pair of this.#pairs) for (const socket of pair) socket.resume();
   }
 
@@ -76,11 +80,13 @@ export class Link {
       [client, server],
       [server, client],
     ] as const) {
-      from.on("data", (data) => {
-        if (to.write(data)) return;
+      const pass = (data: Buffer) => {
+        if (to.destroyed || to.write(data)) return;
         from.pause();
         to.once("drain", () => !this.#isCut && from.resume());
-      });
+      };
+      // An observer may have cut the link because of these very bytes.
+      from.on("data", (data) => (this.#isCut ? this.#held.push(() => pass(data)) : pass(data)));
       from.on("end", () => to.end());
       // An end that breaks off breaks the other one off, too.
       from.on("error", () => to.destroy());

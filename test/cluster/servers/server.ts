@@ -8,9 +8,9 @@ import { childrenOf, type ServerProcess, signal } from "./processes.js";
 import { findPrograms, findUser, run, type User } from "./programs.js";
 
 /** Milliseconds for a start, a stop, a promotion. Most take less than a second. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 240_000;
 /** Milliseconds for a query. A server that is frozen does not answer. */
-const QUERY_MS = 10_000;
+const QUERY_MS = 30_000;
 
 export type Settings = Readonly<Record<string, string>>;
 
@@ -66,6 +66,8 @@ export class PostgresServer {
       "-k",
       "-N",
       "--locale=C",
+      // A rewind copies all segments.
+      "--wal-segsize=1",
     ]);
   }
 
@@ -112,6 +114,13 @@ export class PostgresServer {
     );
   }
 
+  /** Whether it answers queries, now or soon: a busy machine makes it late. */
+  async becomesReady(): Promise<boolean> {
+    for (const until = Date.now() + QUERY_MS; this.isRunning && Date.now() < until; await sleep(100))
+      if (await this.isReady()) return true;
+    return false;
+  }
+
   get isRunning(): boolean {
     const process = this.#process;
     return process !== null && process.exitCode === null && process.signalCode === null;
@@ -121,13 +130,13 @@ export class PostgresServer {
     return this.#process?.pid;
   }
 
-  /** Stops it in order; connections are ended. */
-  async stop(): Promise<void> {
+  /** Stops it in order; connections are ended. @param how `SIGQUIT` for at once, without writing anything */
+  async stop(how: "SIGINT" | "SIGQUIT" = "SIGINT"): Promise<void> {
     if (!this.isRunning) return;
     this.thaw();
     const ended = once(this.#process!, "exit");
     const late = setTimeout(() => this.kill(), PATIENCE_MS);
-    this.#process!.kill("SIGINT");
+    this.#process!.kill(how);
     await ended;
     clearTimeout(late);
   }
@@ -189,6 +198,8 @@ export class PostgresServer {
   /** Gives up what it wrote and the other server does not have. `follow` must say then whom it follows. */
   async rewind({ port }: Upstream): Promise<void> {
     this.#mustBeStopped();
+    // Of a server that was killed, pg_rewind first finishes the recovery, which a standby does not.
+    rmSync(join(this.dataDir, "standby.signal"), { force: true });
     const source = `host=127.0.0.1 port=${port} user=postgres dbname=postgres`;
     await this.#run("pg_rewind", ["-D", this.dataDir, "--source-server", source, "-N"]);
   }

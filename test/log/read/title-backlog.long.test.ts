@@ -3,31 +3,52 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createPool } from "#cairnlog/engine/crypto/pool/pool.js";
 import type { EventInput } from "#cairnlog/engine/index.js";
+import { catchUp } from "#cairnlog/engine/log/apply/derive.js";
 import { checkLog } from "#cairnlog/engine/log/check/fsck.js";
 import { openLogFollower } from "#cairnlog/engine/log/log.js";
+import { EntryReader } from "#cairnlog/engine/log/read/reader.js";
 import { noProjection } from "#cairnlog/engine/log/write/projection.js";
 import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/postings.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import { POSTING } from "#cairnlog/engine/store/schema.js";
-import { openStore, type Store } from "#cairnlog/engine/store/store.js";
+import { openStore } from "#cairnlog/engine/store/store.js";
 import { MAP_SIZE, openTestLog, openTestReader, temporaryFolder, testOperator } from "../harness.js";
 
 const titled = (document_title: string): EventInput => ({ event_type: "note", payload: { document_title } });
 const found = (log: { match: Awaited<ReturnType<typeof openTestLog>>["log"]["match"] }, title: string) =>
   log.match({ title }, 0, 200).indexes;
 
-/** Makes the postings of a closed log what an older version made of it: without words of titles. */
-async function asOlderVersion(
-  path: string,
-  entries: readonly EventInput[],
-  addTerms: (store: Store, terms: TermTable) => void,
-) {
+/** What is filed about a closed log of `count` entries. @param hasWords whether with the words of titles */
+async function filedTerms(path: string, count: number, hasWords: boolean): Promise<TermTable> {
+  const store = openStore({ path, mapSize: MAP_SIZE });
+  // A log that is closed leaves a few entries to be filed at its next start.
+  const postings = new Postings(store.postings);
+  catchUp(postings, new EntryReader(store), count, noProjection);
+  await postings.fileAll();
+  await postings.close();
+  const terms = new TermTable();
+  for (const run of store.postings.runs())
+    for (let block = 0; block * 681 < run.count; block++) {
+      const records = Buffer.from(store.postings.block(run.id, block)!);
+      for (let at = 0; at < records.length; at += 24)
+        if (hasWords || records[at] !== POSTING.titleWord)
+          terms.add(records.toString("latin1", at, at + 17), records.readUIntBE(at + 18, 6));
+    }
+  await store.close();
+  return terms;
+}
+
+/**
+ * Makes the postings of a closed log of `count` entries what an older version makes of them: one run that does not say whether
+ * it has the words of titles.
+ * @param hasWords it has those that were there: an older version merges every run that it finds
+ */
+async function fileAsOlderVersion(path: string, count: number, hasWords: boolean): Promise<void> {
+  const terms = await filedTerms(path, count, hasWords);
   const store = openStore({ path, mapSize: MAP_SIZE });
   await store.postings.removeRuns();
   const postings = new Postings(store.postings);
-  const terms = new TermTable();
-  addTerms(store, terms);
-  postings.add(entries.length, terms);
+  postings.add(count, terms);
   await postings.fileAll();
   await postings.close();
   for (const { id, titled: _, ...run } of store.postings.runs()) {
@@ -41,26 +62,29 @@ async function asOlderVersion(
   await store.close();
 }
 
-async function olderLog(count: number) {
+async function olderLog(count: number): Promise<string> {
   const path = temporaryFolder();
   const { log } = await openTestLog({ path });
-  const entries = Array.from({ length: count }, (_, i) => titled(`older ${i}`));
-  await log.append(entries);
-  const kept = new TermTable();
+  await log.append(Array.from({ length: count }, (_, i) => titled(`older ${i}`)));
   await log.close();
-  const source = openStore({ path, mapSize: MAP_SIZE });
-  const all = new Postings(source.postings);
-  for (const run of source.postings.runs())
-    for (let block = 0; block * 681 < run.count; block++) {
-      const records = Buffer.from(source.postings.block(run.id, block)!);
-      for (let at = 0; at < records.length; at += 24)
-        if (records[at] !== POSTING.titleWord)
-          kept.add(records.toString("latin1", at, at + 17), records.readUIntBE(at + 18, 6));
-    }
-  await all.close();
-  await source.close();
-  await asOlderVersion(path, entries, (_, terms) => terms.addAll(kept));
+  await fileAsOlderVersion(path, count, false);
   return path;
+}
+
+/** Asserts that fsck finds nothing wrong with a closed log. */
+async function expectSound(path: string): Promise<void> {
+  const pool = createPool(1);
+  const store = openStore({ path, mapSize: MAP_SIZE });
+  const report = await checkLog(store, {
+    path,
+    pool,
+    projection: noProjection,
+    operatorKey: testOperator.public.pem,
+    mapSize: MAP_SIZE,
+  });
+  await pool.close();
+  await store.close();
+  expect(report.differences).toEqual([]);
 }
 
 /** Waits until older entries are filed. @param look called before each try */
@@ -80,7 +104,7 @@ test("entries that an older version filed are filed by their titles in the backg
   const path = await olderLog(count);
   const { log } = await openTestLog({ path });
   const messages: Parameters<ReturnType<typeof openLogFollower>["follow"]>[0][] = [];
-  const writer = { execute: log.execute.bind(log), signHead: () => log.signHead(), verify: () => log.verify() };
+  const writer = { enqueue: log.enqueue.bind(log), signHead: () => log.signHead(), verify: () => log.verify() };
   log.feed((message) => messages.push(structuredClone(message)));
   const follower = openLogFollower({ path, operator: testOperator, mapSize: MAP_SIZE, writer });
   const follow = () => {
@@ -107,18 +131,7 @@ test("entries that an older version filed are filed by their titles in the backg
   expect(found(again.log, "older 4000")).toEqual([4000]);
   expect(again.log.match({ title: "newer" }, 0, 0).total).toBe(FLUSH_ENTRIES + 1);
   await again.log.close();
-  const pool = createPool(1);
-  const store = openStore({ path, mapSize: MAP_SIZE });
-  const report = await checkLog(store, {
-    path,
-    pool,
-    projection: noProjection,
-    operatorKey: testOperator.public.pem,
-    mapSize: MAP_SIZE,
-  });
-  await pool.close();
-  await store.close();
-  expect(report.counts).toEqual({ entries: 0, derived: 0, private: 0 });
+  await expectSound(path);
   const reader = await openTestReader(path);
   expect(found(reader, "older 4000")).toEqual([4000]);
 });
@@ -131,4 +144,29 @@ test("filing goes on where a log was closed", async () => {
   }
   const { log } = await openTestLog({ path });
   expect(await filed(log, "4001")).toEqual([4001]);
+});
+
+test.each([
+  ["without the words of titles", false],
+  ["and merged with those of newer runs", true],
+])("what an older version filed afterwards, %s, is filed by its titles, and found once", async (_, hasWords) => {
+  const path = await olderLog(300);
+  const first = await openTestLog({ path });
+  expect(await filed(first.log, "older 299")).toEqual([299]);
+  await first.log.append(Array.from({ length: 200 }, (_, i) => titled(`newer ${i}`)));
+  await first.log.close();
+  await fileAsOlderVersion(path, 500, hasWords);
+
+  const { log } = await openTestLog({ path });
+  expect(await filed(log, "newer 199")).toEqual([499]);
+  expect(log.match({ title: "older" }, 0, 0).total).toBe(300);
+  expect(log.match({ title: "newer" }, 0, 0).total).toBe(200);
+  expect(found(log, "newer 1").filter((index) => index === 301)).toEqual([301]);
+  await log.append(titled("newest"));
+  expect(found(log, "newest")).toEqual([500]);
+  await log.close();
+  const again = await openTestLog({ path });
+  expect(found(again.log, "newer 199")).toEqual([499]);
+  await again.log.close();
+  await expectSound(path);
 });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { AttestationReceipt, Submission } from "#cairnlog/engine/registry/attestations/attestations.js";
+import type { Submission } from "#cairnlog/engine/registry/attestations/attestations.js";
+import type { AttestationReceipt } from "#cairnlog/engine/registry/attestations/receipts.js";
 import { verifyBundle } from "#cairnlog/engine/verify/bundle/bundle.js";
 import { parsePublicKey } from "#cairnlog/engine/verify/keys/publickey.js";
 import {

@@ -3,6 +3,7 @@ import { MessageChannel } from "node:worker_threads";
 import { afterEach, expect, test } from "vitest";
 import { CairnlogError } from "#cairnlog/engine/error.js";
 import type { FeedMessage } from "#cairnlog/engine/log/follow/feed.js";
+import type { Command } from "#cairnlog/engine/log/write/commands.js";
 import type { Committed, Receipt } from "#cairnlog/engine/log/write/executor.js";
 import { revokeKey } from "#cairnlog/engine/registry/keys/commands.js";
 import { Desk, type FrontWord } from "#cairnlog/server/front/desk.js";
@@ -59,7 +60,9 @@ async function until(isTrue: () => boolean): Promise<void> {
 }
 
 const frozen = (to: number): FeedMessage => ({ kind: "frozen", to });
-const revoke = (writer: WriterPort, fingerprint: string) => writer.execute(revokeKey, { fingerprint });
+const execute = <Input, Output>(writer: WriterPort, command: Command<Input, Output>, input: Input) =>
+  new Promise<Committed<Output>>((resolve, reject) => writer.enqueue(command, input, resolve, reject));
+const revoke = (writer: WriterPort, fingerprint: string) => execute(writer, revokeKey, { fingerprint });
 
 /** The receipt of the entry at `leaf_index`, from a batch of that time by that operator key. */
 function receipt(leaf_index: number, time: string, key_id: string): Receipt {
@@ -96,7 +99,7 @@ test("commands of one turn come in order, and their receipts are those of the lo
 test("a command that fails, or that nobody knows, rejects with the error", async () => {
   const { desk, writer, taken } = connected();
   const known = revoke(writer, "a");
-  const unknown = writer.execute({ ...revokeKey, name: "key.unheard-of" } as never, {});
+  const unknown = execute(writer, { ...revokeKey, name: "key.unheard-of" }, { fingerprint: "b" });
   await until(() => taken.length === 1);
   taken[0]!.reject(new CairnlogError("overloaded", "Too much.", { retryAfter: 3 }));
   await new Promise((resolve) => setImmediate(resolve));

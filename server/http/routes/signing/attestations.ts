@@ -1,5 +1,6 @@
 /** Signing: a manifest and a signature become an entry of the log. */
 import Type from "typebox";
+import type { Possession } from "../../../../engine/registry/attestations/attestations.js";
 import { signDocument } from "../../../../engine/registry/attestations/documents.js";
 import type { Served } from "../../../../engine/registry/registry.js";
 import {
@@ -14,6 +15,7 @@ import {
 import type { Gate } from "../../gate.js";
 import { checker } from "../../input.js";
 import { type Route, route } from "../../route.js";
+import { spellBatch, spellReceipt } from "./receipts.js";
 
 const REFUSALS = [401, 403, 404, 409, 410];
 /** The header of a submission in a batch: the batch's own header is read once, for all of them. */
@@ -31,6 +33,7 @@ export function attestationRoutes({ attestations }: Pick<Served, "attestations">
       authorize: (asking) => gate.shownKey(asking, asking.body),
       body: SubmitAttestation,
       answer: AttestationReceipt,
+      spell: spellReceipt,
       refusals: REFUSALS,
       limit: "attestation",
       handle: ({ body, proof }) => attestations.submit(body, proof),
@@ -40,18 +43,21 @@ export function attestationRoutes({ attestations }: Pick<Served, "attestations">
       path: "/api/v1/attestations/batch",
       summary: "Record up to 1000 signed attestations; each is recorded or refused by itself",
       proving: "optional",
-      authorize: (asking) => gate.shownKey(asking, null),
+      authorize: (asking): Promise<Possession | null> | Possession | null => gate.shownKey(asking, null),
       body: SubmitAttestations,
       bulk: { frame: BatchFrame, count: ({ submissions }) => submissions.length },
       answer: AttestationBatch,
+      spell: spellBatch,
       refusals: [401, 403],
       limit: "attestation",
       async handle({ body, proof }, refusal) {
         // As with a single submission, a proof of its own counts before the session, and is checked before its form.
-        const settled = await attestations.submitAll(body.submissions, async (submission) => {
-          const possession = (await gate.shownKey(NO_HEADER, submission)) ?? proof;
-          checkSubmission(submission);
-          return { submission, possession };
+        const settled = await attestations.submitAll(body.submissions, (submission) => {
+          const checked = (possession: Possession | null) => {
+            checkSubmission(submission);
+            return { submission, possession };
+          };
+          return gate.shownKey(NO_HEADER, submission)?.then(checked) ?? checked(proof);
         });
         const results = settled.map((one) =>
           one.status === "fulfilled"

@@ -1,7 +1,7 @@
 /** Faults of the network: ways between nodes and servers on which nothing passes, or whose connections break off. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Link } from "../../servers/link.js";
-import { briefly, type Fault, overLease, type Scene } from "./fault.js";
+import { briefly, type Fault, LEASE_MS, overLease, type Scene } from "./fault.js";
 
 /** The ways from a node to the servers of a role. */
 function ways({ rig }: Scene, node: string, role: "primary" | "standbys" | "all"): Link[] {
@@ -48,6 +48,28 @@ export const WAY_FAULTS: readonly Fault[] = [
     name: "both nodes are cut off from the standbys",
     kind: "way",
     run: (scene) => cutFor(scene, ways(scene, "n\\d", "standbys")),
+  },
+  {
+    name: "an append of the leader arrives when another node leads",
+    kind: "way",
+    run: async (scene) => {
+      const { tap } = scene.rig;
+      const cut = ways(scene, scene.leader.name, "primary");
+      await new Promise<void>((resolve) => {
+        const late = setTimeout(resolve, LEASE_MS);
+        tap.onProposal = () => {
+          for (const link of cut) link.cut();
+          clearTimeout(late);
+          resolve();
+        };
+      });
+      tap.onProposal = null;
+      // A node does not wait longer than 5 s for PostgreSQL: it would send the append again.
+      for (const until = Date.now() + 2 * LEASE_MS; Date.now() < until && !(await scene.follower.leads()); )
+        await sleep(50);
+      for (const link of cut) link.heal();
+      await briefly(scene);
+    },
   },
   {
     name: "connections break off again and again",

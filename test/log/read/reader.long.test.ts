@@ -6,6 +6,7 @@ import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
 import { publicOperatorKey } from "#cairnlog/engine/crypto/keys/operator-key.js";
 import type { Log } from "#cairnlog/engine/log/log.js";
+import { append } from "#cairnlog/engine/log/write/append.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { POSTING } from "#cairnlog/engine/store/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
@@ -73,6 +74,8 @@ test("a reader shows one moment, while runs are written and merged under it, and
   expect(await log.verify()).toMatchObject({ valid: true, entry_count: log.size, errors: [] });
   expect(log.stateDifferences()).toEqual([]);
   await expect(log.append({ event_type: "note", payload: {} })).rejects.toMatchObject({ code: "signer-unavailable" });
+  const refused = new Promise((resolve, reject) => log.enqueue(append, { events: [] }, resolve, reject));
+  await expect(refused).rejects.toMatchObject({ code: "signer-unavailable" });
   await expect(log.signHead()).rejects.toMatchObject({ code: "signer-unavailable" });
   await expect(log.tryWriting()).rejects.toMatchObject({ code: "signer-unavailable" });
   await writer.end();

@@ -25,7 +25,7 @@ function follow(log: LogWriter, path: string) {
   log.feed((message) => sent.push(structuredClone(message)));
   let follower: LogFollower | undefined;
   const writer: WriterLink = {
-    execute: (command, input) => log.execute(command, input),
+    enqueue: (...given) => log.enqueue(...given),
     signHead: () => log.signHead(),
     verify: () => log.verify(),
   };

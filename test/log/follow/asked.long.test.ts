@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 
 const noWriter: WriterLink = {
-  execute: () => Promise.reject(new Error("no writer")),
+  enqueue: (_command, _input, _resolve, reject) => reject(new Error("no writer")),
   signHead: () => Promise.reject(new Error("no writer")),
   verify: () => Promise.reject(new Error("no writer")),
 };
@@ -190,7 +190,7 @@ test("what only the writer can do is the writer's", async () => {
   const { log, path } = await openTestLog();
   const verify = vi.fn(() => log.verify());
   const { follower, hear } = follow(log, path, {
-    execute: (command, input) => log.execute(command, input),
+    enqueue: (...given) => log.enqueue(...given),
     signHead: () => log.signHead(),
     verify,
   });

@@ -1,0 +1,76 @@
+/** Receipts of attestations: of a new entry, and of the entry that an earlier submission made. */
+import type { Receipt } from "../../log/write/executor.js";
+import type { AttestationEvent } from "../../verify/bundle/format.js";
+import type { Entry } from "../../verify/entry.js";
+import { type Attestation, normaliseContentHash, type SignedMembers } from "../../verify/manifest.js";
+import type { TreeHead } from "../../verify/tree/treehead.js";
+import { attestationEvent, type SignedAttestation } from "./commands.js";
+import { recordedAttestation } from "./events.js";
+
+export interface AttestationReceipt {
+  readonly attestation: Attestation;
+  readonly fingerprint: string;
+  readonly pseudonym: string;
+  readonly log_entry_id: number;
+  readonly leaf_index: number;
+  readonly entry_hash: string;
+  /** Bare hex. */
+  readonly manifest_hash: string;
+  /** The tree head of the size that ends with this entry. Null for an entry of imported history, which has no head. */
+  readonly sth: TreeHead | null;
+  /** Whether this is the receipt of an earlier submission. */
+  readonly duplicate: boolean;
+  /**
+   * Whether the signature covers type and statement. It does if the manifest's document names them; otherwise only the
+   * log states them.
+   */
+  readonly signed: SignedMembers;
+}
+
+/** @param names what of the submission the signature covers */
+export function newReceipt(
+  signed: SignedAttestation,
+  pseudonym: string,
+  { timestamp, log_entry_id, leaf_index, entry_hash, sth }: Receipt,
+  names: SignedMembers,
+): AttestationReceipt {
+  return {
+    attestation: recordedAttestation(attestationEvent(signed, timestamp)),
+    fingerprint: signed.key.fingerprint,
+    pseudonym,
+    log_entry_id,
+    leaf_index,
+    entry_hash,
+    manifest_hash: signed.manifest_hash,
+    sth,
+    duplicate: false,
+    signed: names,
+  };
+}
+
+/**
+ * @param event payload of `entry`
+ * @param sth the head of the size that ends with it
+ * @param names what of the submission the signature covers
+ */
+export function earlierReceipt(
+  event: AttestationEvent,
+  pseudonym: string,
+  { id, entry_hash }: Pick<Entry, "id" | "entry_hash">,
+  leafIndex: number,
+  sth: TreeHead | null,
+  names: SignedMembers,
+): AttestationReceipt {
+  return {
+    attestation: recordedAttestation(event),
+    fingerprint: event.signer_key_fingerprint,
+    pseudonym,
+    log_entry_id: id,
+    leaf_index: leafIndex,
+    entry_hash,
+    manifest_hash: normaliseContentHash(event.manifest_hash)!.slice("sha256:".length),
+    sth,
+    duplicate: true,
+    signed: names,
+  };
+}
