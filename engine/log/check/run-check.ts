@@ -10,8 +10,8 @@ import {
   fencesOf,
   positionOf,
   RECORD_BYTES,
-  type Run,
   RunReader,
+  type StoredRun,
 } from "../../store/postings/runs.js";
 import type { TermTable } from "../../store/postings/termtable.js";
 import { BLOOM_KINDS, POSTING } from "../../store/schema.js";
@@ -19,7 +19,7 @@ import { BLOOM_KINDS, POSTING } from "../../store/schema.js";
 const KIND_NAMES = new Map<number, string>(Object.entries(POSTING).map(([name, kind]) => [kind, name]));
 
 interface CheckedRun {
-  readonly run: Run;
+  readonly run: StoredRun;
   /** Whether all its blocks exist. */
   readonly isWhole: boolean;
   /** Number of postings that the entries make in its range. */
@@ -52,7 +52,7 @@ export class RunCheck {
     }
   }
 
-  #hasBlocks(tables: PostingTables, run: Run): boolean {
+  #hasBlocks(tables: PostingTables, run: StoredRun): boolean {
     const { id, count, fences } = run;
     const firsts: Buffer[] = [];
     let isWhole = true;
@@ -110,8 +110,8 @@ export class RunCheck {
   }
 }
 
-function readRuns(tables: PostingTables, what: string, report: (sentence: string) => void): Run[] {
-  const runs: Run[] = [];
+function readRuns(tables: PostingTables, what: string, report: (sentence: string) => void): StoredRun[] {
+  const runs: StoredRun[] = [];
   for (const id of tables.runIds())
     try {
       runs.push(tables.run(id));

@@ -3,16 +3,14 @@
  * lmdb, which do not compile in every project.
  */
 import type { RunRow } from "../rows.js";
-import type { BlockSource, Run } from "./runs.js";
+import type { BlockSource, StoredRun } from "./runs.js";
 
 /** The part of the store that `Postings` uses. */
 export interface PostingTables extends BlockSource {
-  /** All live runs, in no particular order. */
-  runs(): Run[];
-  /** Ids of the live runs, including runs whose rows cannot be decoded. */
+  /** Ids of the live runs, ascending, including runs whose rows cannot be decoded. */
   runIds(): number[];
   /** @throws an error if there is no such row, or if it cannot be decoded */
-  run(id: number): Run;
+  run(id: number): StoredRun;
   /** Ids for which there are blocks, ascending: of live, unfinished and replaced runs. */
   filedIds(): number[];
   writeBlocks(run: number, blocks: readonly [number, Buffer][]): Promise<void>;

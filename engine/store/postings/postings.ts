@@ -55,7 +55,7 @@ export class Postings {
   readonly #reader: RunReader;
   readonly #isReader: boolean;
   /** Oldest first; their ranges of leaf indexes join without gaps. */
-  #runs: readonly Run[];
+  #runs: readonly Run[] = [];
   #nextRunId: number;
   /** A full table that is being written as a run. */
   #frozen: MemoryRun | null = null;
@@ -87,8 +87,23 @@ export class Postings {
     this.#memory = this.#afterRuns();
   }
 
+  /**
+   * The runs on disk. A run never changes and no later one gets its id, so one that is held is not read again: with
+   * 10,000,000 attestations that would be 100 MB of filters, several times a second.
+   */
   #storedRuns(): readonly Run[] {
-    return this.#tables.runs().sort((a, b) => a.from - b.from);
+    const held = new Map(this.#runs.map((run) => [run.id, run]));
+    const runs = this.#tables.runIds().map((id) => held.get(id) ?? this.#readRun(id));
+    return runs.sort((a, b) => a.from - b.from);
+  }
+
+  /**
+   * A reader holds no filters: it is hardly ever asked for what is not there, and each thread that reads would have 10
+   * bytes an attestation.
+   */
+  #readRun(id: number): Run {
+    const run = this.#tables.run(id);
+    return this.#isReader ? { ...run, bloom: null } : run;
   }
 
   #afterRuns(): MemoryRun {
@@ -170,7 +185,7 @@ export class Postings {
   first(term: string): number | undefined {
     const isFiltered = BLOOM_KINDS.has(term.charCodeAt(0));
     for (const run of this.#runs) {
-      if (isFiltered && !mayContain(run.bloom, term)) continue;
+      if (isFiltered && run.bloom && !mayContain(run.bloom, term)) continue;
       const { first, end } = this.#reader.span(run, term);
       if (first < end) return this.#reader.indexAt(run, first);
     }
@@ -180,8 +195,9 @@ export class Postings {
   /** All entries of a term. */
   list(term: string): PostingList {
     const segments: Segment[] = [];
+    const isFiltered = BLOOM_KINDS.has(term.charCodeAt(0));
     for (const run of this.#runs) {
-      if (BLOOM_KINDS.has(term.charCodeAt(0)) && !mayContain(run.bloom, term)) continue;
+      if (isFiltered && run.bloom && !mayContain(run.bloom, term)) continue;
       const { first, end } = this.#reader.span(run, term);
       const length = end - first;
       if (length)
@@ -355,7 +371,7 @@ export class Postings {
 
   async #merge(inputs: readonly Run[]): Promise<void> {
     const id = this.#nextRunId++;
-    const bloomTerms = Math.ceil(inputs.reduce((sum, run) => sum + run.bloom.length * 8, 0) / 10);
+    const bloomTerms = Math.ceil(inputs.reduce((sum, { bloom }) => sum + (bloom?.length ?? 0) * 8, 0) / 10);
     let pending: [number, Buffer][] = [];
     const builder = new RunBuilder(bloomTerms, (block, records) => pending.push([block, records]));
     const begun = this.#pace.fed;

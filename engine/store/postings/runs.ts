@@ -70,10 +70,16 @@ export function newBlock(): RecordBlock {
   return { bytes: Buffer.from(words.buffer), words, view: new DataView(words.buffer) };
 }
 
-/** A live run: its row, kept in memory, and its id. */
-export interface Run extends Omit<RunRow, "fences"> {
+/** A live run as it is on disk: its row and its id. */
+export interface StoredRun extends Omit<RunRow, "fences"> {
   readonly id: number;
   readonly fences: Float64Array;
+}
+
+/** A live run as it is kept in memory. */
+export interface Run extends Omit<StoredRun, "bloom"> {
+  /** Null where no filter is held. A search then reads a block of this run for a term that it lacks. */
+  readonly bloom: Uint8Array | null;
 }
 
 /** The number of blocks of a run. */

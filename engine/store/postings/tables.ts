@@ -14,7 +14,7 @@ import type { Room } from "../room.js";
 import type { RunRow } from "../rows.js";
 import type { LensRows, PostingTables } from "./contract.js";
 import { lensRows } from "./lens-table.js";
-import { fencesOf, type Run } from "./runs.js";
+import { fencesOf, type StoredRun } from "./runs.js";
 
 /** Rows removed per transaction when clearing up. */
 const CLEANUP_ROWS = 256;
@@ -109,14 +109,13 @@ function runTables(
     health.check();
     return read();
   };
-  const live = (id: number, row: RunRow): Run => ({ ...row, id, fences: fencesOf(row.fences) });
+  const live = (id: number, row: RunRow): StoredRun => ({ ...row, id, fences: fencesOf(row.fences) });
 
   return {
     block(run, number) {
       health.check();
       return view(blocks!, [run, number], at());
     },
-    runs: () => checked(() => [...(runs?.getRange(at()) ?? [])].map(({ key, value }) => live(key, value))),
     runIds: () => checked(() => [...(runs?.getKeys(at()) ?? [])]),
     run: (id) => checked(() => live(id, runs!.get(id, at())!)),
     filedIds() {

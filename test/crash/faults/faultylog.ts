@@ -5,6 +5,7 @@ import type { Receipt } from "#cairnlog/engine/log/write/executor.js";
 import type { PostingTables } from "#cairnlog/engine/store/postings/contract.js";
 import type { Store } from "#cairnlog/engine/store/store.js";
 import { scratchFolder } from "../../service.js";
+import { storedRuns } from "../../store/postings/storedruns.js";
 
 /** The modules of the build under test. */
 export interface Engine {
@@ -151,7 +152,7 @@ export class FaultyLog {
 
   /** Entries whose postings are in runs on disk. */
   get inRuns(): number {
-    return Math.max(0, ...this.#store.postings.runs().map(({ to }) => to));
+    return Math.max(0, ...storedRuns(this.#store.postings).map(({ to }) => to));
   }
 
   /** Appends notes in waves. Resolves when all have been answered. @returns the number of failures */

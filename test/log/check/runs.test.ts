@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { RunCheck } from "#cairnlog/engine/log/check/run-check.js";
 import type { PostingTables } from "#cairnlog/engine/store/postings/contract.js";
 import { Postings } from "#cairnlog/engine/store/postings/postings.js";
-import { BLOCK_RECORDS, RECORD_BYTES, type Run } from "#cairnlog/engine/store/postings/runs.js";
+import { BLOCK_RECORDS, RECORD_BYTES, type StoredRun } from "#cairnlog/engine/store/postings/runs.js";
 import { hashedTerm } from "#cairnlog/engine/store/postings/term.js";
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import { POSTING } from "#cairnlog/engine/store/schema.js";
@@ -54,7 +54,7 @@ function said(change: Change = () => ({}), terms = all(), size = SIZE): string[]
 
 /** Run number `id` with other members. */
 const withRun =
-  (id: number, change: (run: Run) => Partial<Run>): Change =>
+  (id: number, change: (run: StoredRun) => Partial<StoredRun>): Change =>
   ({ run }) => ({ run: (wanted) => (wanted === id ? { ...run(id), ...change(run(id)) } : run(wanted)) });
 
 /** A block with other bytes; undefined: it is missing. */

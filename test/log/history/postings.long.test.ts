@@ -9,6 +9,7 @@ import { restore } from "#cairnlog/engine/log/history/restore.js";
 import { noProjection } from "#cairnlog/engine/log/write/projection.js";
 import { FLUSH_ENTRIES, MERGE_WIDTH } from "#cairnlog/engine/store/postings/postings.js";
 import { openStore, postingsFolder } from "#cairnlog/engine/store/store.js";
+import { storedRuns } from "../../store/postings/storedruns.js";
 import { MAP_SIZE, openTestLog, temporaryFolder, testOperator, testPool } from "../harness.js";
 import { chain, line, type Wanted } from "./entries.js";
 
@@ -20,7 +21,7 @@ const history = chain(Array<Wanted>(ENTRIES).fill({ payload: { tags: ["old"] } }
 async function runsIn(path: string) {
   const store = openStore({ path, readOnly: true, mapSize: MAP_SIZE });
   try {
-    const runs = store.postings.runs().map(({ id, level, from, to, count }) => ({ id, level, from, to, count }));
+    const runs = storedRuns(store.postings).map(({ id, level, from, to, count }) => ({ id, level, from, to, count }));
     return { runs, filed: store.postings.filedIds() };
   } finally {
     await store.close();

@@ -12,6 +12,7 @@ import { FLUSH_ENTRIES, Postings } from "#cairnlog/engine/store/postings/posting
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import { POSTING } from "#cairnlog/engine/store/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
+import { storedRuns } from "../../store/postings/storedruns.js";
 import { MAP_SIZE, openTestLog, openTestReader, temporaryFolder, testOperator } from "../harness.js";
 
 const titled = (document_title: string): EventInput => ({ event_type: "note", payload: { document_title } });
@@ -27,7 +28,7 @@ async function filedTerms(path: string, count: number, hasWords: boolean): Promi
   await postings.fileAll();
   await postings.close();
   const terms = new TermTable();
-  for (const run of store.postings.runs())
+  for (const run of storedRuns(store.postings))
     for (let block = 0; block * 681 < run.count; block++) {
       const records = Buffer.from(store.postings.block(run.id, block)!);
       for (let at = 0; at < records.length; at += 24)
@@ -51,7 +52,7 @@ async function fileAsOlderVersion(path: string, count: number, hasWords: boolean
   postings.add(count, terms);
   await postings.fileAll();
   await postings.close();
-  for (const { id, titled: _, ...run } of store.postings.runs()) {
+  for (const { id, titled: _, ...run } of storedRuns(store.postings)) {
     const fences = Buffer.concat(
       Array.from({ length: run.fences.length / 4 }, (_, block) =>
         Buffer.from(store.postings.block(id, block)!.subarray(0, 24)),

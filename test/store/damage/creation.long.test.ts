@@ -113,7 +113,7 @@ test("files and folders are flushed, and the log's own before the postings are b
   syncBuiltinESMExports();
   try {
     const store = openStore({ path });
-    store.postings.runs();
+    store.postings.runIds();
     await store.close();
   } finally {
     vi.restoreAllMocks();

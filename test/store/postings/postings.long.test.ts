@@ -9,6 +9,7 @@ import { hashedTerm, hexPrefixTerm } from "#cairnlog/engine/store/postings/term.
 import { TermTable } from "#cairnlog/engine/store/postings/termtable.js";
 import { POSTING } from "#cairnlog/engine/store/schema.js";
 import { openStore } from "#cairnlog/engine/store/store.js";
+import { storedRuns } from "./storedruns.js";
 
 /** A small deterministic generator, so that a failure can be repeated. */
 function random(seed: number): (below: number) => number {
@@ -127,8 +128,7 @@ async function grow(postings: Postings, entries: number): Promise<void> {
 
 /** The levels of the runs on disk, oldest first. */
 const levels = (store: ReturnType<typeof openStore>) =>
-  store.postings
-    .runs()
+  storedRuns(store.postings)
     .sort((a, b) => a.from - b.from)
     .map(({ level }) => level);
 
