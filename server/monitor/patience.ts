@@ -32,8 +32,9 @@ export function patientFetch(options: PatienceOptions): typeof fetch {
       let response: Response | null = null;
       let failure: unknown;
       try {
-        const limits = AbortSignal.any([signal, AbortSignal.timeout(requestMs)]);
-        response = await whole(await fetch(input, { ...init, signal: limits }));
+        response = await within(requestMs, signal, async (limits) =>
+          whole(await fetch(input, { ...init, signal: limits })),
+        );
         if (!isTemporary(response.status)) return response;
       } catch (error) {
         if (signal.aborted || error instanceof OversizedAnswer) throw error;
@@ -52,6 +53,28 @@ export function patientFetch(options: PatienceOptions): typeof fetch {
       await sleep(pause, signal);
     }
   };
+}
+
+/**
+ * What `work` makes of a signal that is aborted with `signal`, or after `ms` milliseconds with a `TimeoutError`. Node may
+ * collect an `AbortSignal.timeout` that only `AbortSignal.any` holds, and then it never comes (nodejs/node#57736).
+ */
+export async function within<T>(
+  ms: number,
+  signal: AbortSignal,
+  work: (limits: AbortSignal) => Promise<T>,
+): Promise<T> {
+  signal.throwIfAborted();
+  const limits = new AbortController();
+  const end = () => limits.abort(signal.reason);
+  const timeout = setTimeout(() => limits.abort(new DOMException(`no answer in ${ms} ms`, "TimeoutError")), ms);
+  signal.addEventListener("abort", end);
+  try {
+    return await work(limits.signal);
+  } finally {
+    clearTimeout(timeout);
+    signal.removeEventListener("abort", end);
+  }
 }
 
 const byTheClock = (ms: number, signal: AbortSignal): Promise<void> => timer(ms, undefined, { signal });

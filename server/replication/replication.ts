@@ -18,8 +18,9 @@ import { Observation } from "./observation.js";
 import type { Role } from "./role.js";
 import { checkSettings } from "./settings.js";
 
-/** Milliseconds between two looks at the journal. */
+/** Milliseconds between two looks at the journal, and after one that has shown something new. */
 const POLL_MS = 40;
+const BUSY_POLL_MS = 10;
 /** Milliseconds between two signs of life of a leader. */
 const BEAT_MS = 400;
 /** Milliseconds between two removals of private rows from old records. */
@@ -138,9 +139,11 @@ export class Replication {
   async #follow(): Promise<void> {
     while (!this.#stop.signal.aborted) {
       await this.#ending;
+      const before = this.#parts.log.position.sequence;
       if (this.#leading) this.#listen();
       else await this.#tried(() => this.#step());
-      await this.#pause(POLL_MS);
+      const isNew = !this.#leading && this.#parts.log.position.sequence > before;
+      await this.#pause(isNew ? BUSY_POLL_MS : POLL_MS);
     }
   }
 

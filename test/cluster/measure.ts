@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { describeMachine } from "../../bench/machine.js";
-import { quantile } from "../../bench/stats.js";
+import { quantile, spread as spell } from "../../bench/stats.js";
 import { DIST } from "../reliability/planted.js";
 import { Random } from "../reliability/random.js";
 import { newManifest, newSigner, submission } from "../server/signers.js";
@@ -12,6 +12,7 @@ import { Facts } from "./check/facts.js";
 import { Load, patient } from "./check/load.js";
 import type { Node } from "./rig/node.js";
 import { Rig } from "./rig/rig.js";
+import { measureThroughput, type Throughput } from "./throughput.js";
 
 const WORKERS = 8;
 /** Appends one after the other, and pauses between those of an idle log, in milliseconds. */
@@ -33,6 +34,7 @@ export interface Measured {
   /** From the acknowledgement of an append to the follower's showing it. */
   readonly lagUnderLoad: Spread;
   readonly lagIdle: Spread;
+  readonly throughput: Throughput;
   /** One append at a time, as its client sees it. */
   readonly lone: Spread;
   /** What the leader says of these: seconds of the append and of the read-back, in all, in milliseconds on average. */
@@ -46,10 +48,9 @@ export async function measure(times: number, seed: number): Promise<Measured> {
     const scene = new Measurement(rig, seed);
     const machine = describeMachine();
     const { lone, loneInJournal } = await scene.lone();
+    const throughput = await measureThroughput(rig);
     const lagIdle = await scene.lag((signal) => scene.idle(signal));
-    const lagUnderLoad = await scene.lag((signal) =>
-      scene.load(AbortSignal.any([signal, AbortSignal.timeout(LOAD_MS)])),
-    );
+    const lagUnderLoad = await scene.lag((signal) => scene.loadFor(LOAD_MS, signal));
     const leaderKilled: number[] = [];
     const primaryPromoted: number[] = [];
     for (let i = 0; i < times; i++) {
@@ -57,7 +58,7 @@ export async function measure(times: number, seed: number): Promise<Measured> {
       primaryPromoted.push(await scene.losePrimary());
     }
     return {
-      ...{ machine, lone, loneInJournal, lagIdle, lagUnderLoad },
+      ...{ machine, lone, loneInJournal, throughput, lagIdle, lagUnderLoad },
       ...{ leaderKilled: spread(leaderKilled), primaryPromoted: spread(primaryPromoted) },
     };
   } finally {
@@ -80,6 +81,14 @@ class Measurement {
 
   load(signal: AbortSignal): Promise<void> {
     return this.#load.work(WORKERS, new Random(this.#seed), signal);
+  }
+
+  async loadFor(milliseconds: number, signal: AbortSignal): Promise<void> {
+    const stop = new AbortController();
+    const load = this.load(stop.signal);
+    await sleep(milliseconds, undefined, { signal });
+    stop.abort();
+    await load;
   }
 
   async #append(nodes: readonly Node[]): Promise<void> {
@@ -192,7 +201,7 @@ const spread = (values: readonly number[]): Spread => ({
   most: round(Math.max(...values)),
 });
 
-export function printMeasured({ machine, loneInJournal, ...measured }: Measured): void {
+export function printMeasured({ machine, loneInJournal, throughput, ...measured }: Measured): void {
   const { cpu, cpus, node, loadAverage } = machine;
   console.log(`${cpu}, ${cpus} CPUs, Node ${node}, load average ${loadAverage.join(" ")}`);
   const names: Record<keyof typeof measured, string> = {
@@ -206,6 +215,13 @@ export function printMeasured({ machine, loneInJournal, ...measured }: Measured)
     const { p50, p99, most } = measured[key as keyof typeof measured];
     console.log(`${name}: ${p50} ms at the median, ${p99} at p99, ${most} at most`);
   }
+  const { alone, replicated, share, aloneMicros, leaderMicros, followerMicros, lags } = throughput;
+  console.log(
+    `64 in flight: ${replicated.toFixed(0)} appends a second, ${alone.toFixed(0)} without replication, ` +
+      `${spell(share, 2)} of that; ${leaderMicros.toFixed(0)} and ${aloneMicros.toFixed(0)} µs of CPU an append, ` +
+      `${followerMicros.toFixed(0)} µs an entry at the follower, which shows it after ${quantile(lags, 0.5).toFixed(0)} ms ` +
+      `at the median, ${quantile(lags, 0.99).toFixed(0)} at p99`,
+  );
   console.log(
     `the journal's part, on average: ${loneInJournal.append} ms, ${loneInJournal.readBack} ms of them for the read-back`,
   );

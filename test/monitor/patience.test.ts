@@ -1,6 +1,8 @@
 /** A monitor waits for limits and outages to end, but not for ever. */
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterAll, expect, test } from "vitest";
 import { OversizedAnswer } from "#cairnlog/server/client/body.js";
 import { patientFetch } from "#cairnlog/server/monitor/patience.js";
@@ -132,6 +134,15 @@ test("a missing answer is not an answer", async () => {
   const said: string[] = [];
   await expect(hastyFetch(said, 50)(url)).rejects.toMatchObject({ name: "TimeoutError" });
   expect(said).toHaveLength(4);
+});
+
+test("a missing answer is none either if memory is collected meanwhile", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const url = await serve(() => {});
+  const collecting = setInterval(collect, 10);
+  await expect(hastyFetch([], 100)(url)).rejects.toMatchObject({ name: "TimeoutError" });
+  clearInterval(collecting);
 });
 
 test("an interruption ends a request at once", async () => {

@@ -89,6 +89,8 @@ export class PostgresJournal implements Journal {
   readonly #servers: Servers;
   readonly #writer: Writer;
   #held: Held | null = null;
+  /** What the newest look has shown, until records are read by it. */
+  #seen: Lead | null = null;
   #isClosed = false;
   /** When the primary last heard of this leader, by a clock that nobody sets. */
   #heard = Number.NEGATIVE_INFINITY;
@@ -144,7 +146,7 @@ export class PostgresJournal implements Journal {
   async look(): Promise<Lead> {
     try {
       const [row] = await this.#servers.askPrimary((connection) => connection.query(LEAD, QUESTION_MS));
-      if (row) return leadOf(row);
+      if (row) return (this.#seen = leadOf(row));
     } catch (cause) {
       if ((cause as { code?: unknown }).code !== UNDEFINED_TABLE) throw unreachable(cause);
     }
@@ -346,11 +348,13 @@ export class PostgresJournal implements Journal {
 
   /**
    * The records after `position`: all that are decided, for the leader; for others, those that the leader has said to be.
+   * Who has looked just before, as followers do, is not made to wait for another look.
    * @throws CairnlogError `storage-failed` when PostgreSQL does not answer; `corrupt-log` when this node is ahead of the
    *   journal, or has another history
    */
   async *tail(position: JournalPosition): AsyncIterable<Decided> {
-    const lead = await this.look();
+    const lead = this.#held === null && this.#seen !== null ? this.#seen : await this.look();
+    this.#seen = null;
     yield* tailOf({
       servers: this.#servers,
       position,

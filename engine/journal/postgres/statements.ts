@@ -167,10 +167,13 @@ export const recordsText = (after: number, upTo: number, isPublic: boolean): str
   LEFT JOIN cairnlog.private_change c ON c.sequence = r.sequence
   WHERE r.sequence > ${after} AND r.sequence <= ${upTo} ORDER BY r.sequence) TO STDOUT (FORMAT binary)`;
 
-/** The last record that fits into so many bytes, counted from the one after `after`; at least that one. */
+/**
+ * The last record that fits into so many bytes, counted from the one after `after`; at least that one. And the hash of
+ * record `after`, so that nobody has to ask for it by itself.
+ */
 export const windowEnd = (after: number, upTo: number, bytes: number): Statement => ({
   name: "cairnlog-window",
-  text: `SELECT max(sequence) AS sequence FROM (
+  text: `SELECT max(sequence) AS sequence, (SELECT hash FROM cairnlog.record WHERE sequence = $1::bigint) AS hash FROM (
     SELECT sequence, sum(bytes) OVER (ORDER BY sequence) AS total FROM (
       SELECT sequence, bytes FROM cairnlog.record WHERE sequence > $1::bigint AND sequence <= $2::bigint
       ORDER BY sequence LIMIT 1024) AS next) AS totals

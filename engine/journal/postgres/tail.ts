@@ -52,11 +52,13 @@ interface Kept {
 
 export async function* tailOf(parts: TailParts): AsyncIterable<Decided> {
   const { servers, position, lead, upTo, isPublic } = parts;
-  await checkPlace(servers, position, lead);
+  if (position.sequence >= upTo) return checkPlace(servers, position, lead);
+  checkNotAhead(position, lead);
   let kept: Kept | null = null;
   let isDue = false;
   for (let after = position.sequence; after < upTo; ) {
     const window = await asked(servers, (connection) => readWindow(connection, after, upTo, isPublic));
+    if (after === position.sequence) checkHash(position, window.hash);
     // What was swept since then is in memory already, or among the rows that are read now.
     if (!isPublic && after < window.swept && after >= (kept?.upTo ?? 0)) {
       kept = await asked(servers, (connection) => readPrivateRows(connection, upTo));
@@ -80,24 +82,35 @@ export async function* tailOf(parts: TailParts): AsyncIterable<Decided> {
 const rowsOf = (row: CopyRow, isStripped: boolean): RecordedChange[] =>
   [row[2], isStripped ? null : row[3]].flatMap((text) => (text ? readLines(text.toString("utf8")) : []));
 
+const ADVICE =
+  "It must never lead. If PostgreSQL lost records, bring them back; otherwise give this node an empty data directory.";
+
 /** A node continues from a record that the journal has at the same place. */
 export async function checkPlace(servers: Servers, position: JournalPosition, lead: Lead): Promise<void> {
-  const { sequence, hash } = position;
+  const { sequence } = position;
   if (sequence === 0) return;
-  if (isOutside(position))
+  checkNotAhead(position, lead);
+  const [row] = await asked(servers, (connection) => connection.query(hashAt(sequence), QUESTION_MS));
+  checkHash(position, row?.hash as Buffer | undefined);
+}
+
+function checkNotAhead(position: JournalPosition, lead: Lead): void {
+  const { sequence } = position;
+  if (sequence > 0 && isOutside(position))
     throw new CairnlogError("corrupt-log", "The log in this data directory was written without the journal.");
-  const advice =
-    "It must never lead. If PostgreSQL lost records, bring them back; otherwise give this node an empty data directory.";
   if (sequence > lead.sequence)
     throw new CairnlogError(
       "corrupt-log",
-      `This node is ahead of the journal: it has record ${sequence}, and the journal ends with ${lead.sequence}. ${advice}`,
+      `This node is ahead of the journal: it has record ${sequence}, and the journal ends with ${lead.sequence}. ${ADVICE}`,
     );
-  const [row] = await asked(servers, (connection) => connection.query(hashAt(sequence), QUESTION_MS));
-  if (!row || Buffer.compare(row.hash as Buffer, hash) !== 0)
+}
+
+/** @param hash of the journal's record at this place, if it has one */
+function checkHash({ sequence, hash: own }: JournalPosition, hash: Buffer | null | undefined): void {
+  if (sequence > 0 && (!hash || Buffer.compare(hash, own) !== 0))
     throw new CairnlogError(
       "corrupt-log",
-      `This node has another history than the journal: record ${sequence} is not the same. ${advice}`,
+      `This node has another history than the journal: record ${sequence} is not the same. ${ADVICE}`,
     );
 }
 
@@ -135,13 +148,13 @@ async function readWindow(
   after: number,
   upTo: number,
   isPublic: boolean,
-): Promise<{ readonly rows: readonly CopyRow[]; readonly swept: number }> {
+): Promise<{ readonly rows: readonly CopyRow[]; readonly swept: number; readonly hash: Buffer | null }> {
   const [end] = await connection.query(windowEnd(after, upTo, WINDOW_BYTES), QUESTION_MS);
   const last = Number(end!.sequence ?? 0);
   if (last <= after) throw new CairnlogError("corrupt-log", `Record ${after + 1} is missing from the journal.`);
   const rows = await connection.copy(recordsText(after, last, isPublic), COPY_MS);
   if (!rows.length) throw new CairnlogError("corrupt-log", `Record ${after + 1} is missing from the journal.`);
-  return { rows, swept: bigintOf(rows[0]![4]) };
+  return { rows, swept: bigintOf(rows[0]![4]), hash: end!.hash as Buffer | null };
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Requests to nodes that may be dead, frozen or cut off, by a client that goes on at another node. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { within } from "#cairnlog/server/monitor/patience.js";
 import type { Random } from "../../reliability/random.js";
 import type { Node } from "../rig/node.js";
 import type { Facts } from "./facts.js";
@@ -45,13 +46,15 @@ export class Client {
     let response: Response;
     let text: string;
     try {
-      response = await fetch(`${node.url}/api/v1${path}`, {
-        method,
-        headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-        signal: AbortSignal.any([this.#signal, AbortSignal.timeout(ANSWER_MS)]),
-        ...(body && { body: JSON.stringify(body) }),
+      [response, text] = await within(ANSWER_MS, this.#signal, async (signal) => {
+        const answered = await fetch(`${node.url}/api/v1${path}`, {
+          method,
+          headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+          signal,
+          ...(body && { body: JSON.stringify(body) }),
+        });
+        return [answered, await answered.text()];
       });
-      text = await response.text();
     } catch (error) {
       if (!(error instanceof TypeError || ["TimeoutError", "AbortError"].includes((error as Error).name))) throw error;
       this.#count("none");
