@@ -122,6 +122,18 @@ export class Cluster {
 
   /** Of the standbys that answer, the one that has received most: the only one that may become primary. */
   async newest(): Promise<PostgresServer> {
+    return (await this.#received())[0]!.server;
+  }
+
+  /** Whether the primary has on its disk what no standby has received: it cannot follow one of them without a rewind. */
+  async isAhead(): Promise<boolean> {
+    const sql = "SELECT pg_current_wal_flush_lsn() - '0/0'::pg_lsn";
+    const [[row], [newest]] = await Promise.all([this.primary.query(sql), this.#received()]);
+    return newest!.bytes >= 0 && Number(row![0]) > newest!.bytes;
+  }
+
+  /** What each standby has received, in bytes of the log of writes, most first; −1 of one that does not answer. */
+  async #received(): Promise<{ readonly server: PostgresServer; readonly bytes: number }[]> {
     const sql = "SELECT coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) - '0/0'::pg_lsn";
     const received = await Promise.all(
       this.standbys.map(async (server) => ({
@@ -132,7 +144,7 @@ export class Cluster {
         ),
       })),
     );
-    return received.sort((a, b) => b.bytes - a.bytes)[0]!.server;
+    return received.sort((a, b) => b.bytes - a.bytes);
   }
 
   /**

@@ -177,7 +177,9 @@ export const SERVER_FAULTS: readonly Fault[] = [
       const { cluster } = rig;
       const old = cluster.primary;
       cutReplication(rig);
-      await briefly(scene);
+      // As long as nothing is written, it has not diverged, and would be a standby like others.
+      do await briefly(scene);
+      while (!(await cluster.isAhead()));
       await lose(rig, old);
       await failOver(scene);
       await briefly(scene);
