@@ -212,6 +212,28 @@ describe("the graph", () => {
   const drawn = (page: Page) =>
     page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
+  test("is not drawn where the reader has gone on before its code was there", async () => {
+    const reader = await Reader.arrive();
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await reader.context.route(/cytoscape/, async (route) => {
+      await held;
+      await route.continue();
+    });
+    const asked = reader.context.waitForEvent("request", (request) => request.url().includes("cytoscape"));
+    const page = await openKey(reader, ada.fingerprint, "Ada Lovelace");
+    const arrived = page.waitForResponse(/cytoscape/);
+    await asked;
+    await page.evaluate('location.hash = "#/keys"');
+    await graph(page).waitFor({ state: "detached" });
+    release();
+    await arrived;
+    await drawn(page);
+    await reader.leave();
+  });
+
   test("has the same in its table, and is walked there", async () => {
     const reader = await Reader.arrive();
     const page = await openKey(reader, ada.fingerprint, "Ada Lovelace");

@@ -21,7 +21,7 @@ export function GraphPicture({ graph, walk }: GraphPictureProps) {
     let isWanted = true;
     drawGraph(frame.current!, graph).then(
       (drawn) => {
-        if (!isWanted) return drawn.destroy();
+        if (!drawn || !isWanted) return drawn?.destroy();
         picture.current = drawn;
         drawn.on("tap", "node", ({ target }) => walker.current((target as NodeSingular).id()));
         setState("drawn");

@@ -18,9 +18,10 @@ const NARROWEST = 0.8;
 const READABLE = 10.5;
 const LARGEST = 22;
 
-/** Draws the graph into an element that has a size. */
-export async function drawGraph(container: HTMLElement, graph: GraphAnswer): Promise<Core> {
+/** Draws the graph into an element that has a size. @returns null if the element has left the page meanwhile */
+export async function drawGraph(container: HTMLElement, graph: GraphAnswer): Promise<Core | null> {
   const { default: cytoscape } = await import("cytoscape");
+  if (!container.isConnected) return null;
   const positions = ringPositions(graph, aspectOf(container));
   const namesakes = sharedNames(graph.nodes.map(({ pseudonym }) => pseudonym));
   const hasFinePointer = window.matchMedia("(pointer: fine)").matches;
