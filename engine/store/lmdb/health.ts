@@ -12,6 +12,15 @@ import { storageFull } from "../room.js";
 const PLAIN_REFUSALS: ReadonlySet<unknown> = new Set([-30792 /* MDB_MAP_FULL */, -30781 /* MDB_BAD_VALSIZE */]);
 const MAP_FULL = -30792;
 
+/**
+ * What a failed read is to those who asked. After a failed write LMDB gives no new reading transaction to any thread of the
+ * process (MDB_PANIC), and threads that only read hear of the failure a moment later.
+ */
+export const unreadable = (cause: unknown): CairnlogError =>
+  cause instanceof CairnlogError
+    ? cause
+    : new CairnlogError("storage-failed", "The data directory cannot be read.", { cause });
+
 /** Belongs to the thread that opened the log's store. */
 export class Health {
   #failure: CairnlogError | null = null;
@@ -25,6 +34,26 @@ export class Health {
   /** @throws CairnlogError `storage-failed` after a failure */
   check(): void {
     if (this.#failure) throw this.#failure;
+  }
+
+  /** What `read` returns. @throws CairnlogError `storage-failed` if it fails, and after a failure */
+  reading<T>(read: () => T): T {
+    this.check();
+    try {
+      return read();
+    } catch (cause) {
+      throw unreadable(cause);
+    }
+  }
+
+  /** The rows that `read` returns, one at a time. @throws as `reading` does */
+  *readingEach<T>(read: () => Iterable<T>): Iterable<T> {
+    this.check();
+    try {
+      yield* read();
+    } catch (cause) {
+      throw unreadable(cause);
+    }
   }
 
   /** Has `observer` called once, when the log can no longer be used by this process; at once if that is so already. */

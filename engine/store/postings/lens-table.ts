@@ -30,17 +30,17 @@ export function lensRows(
   return {
     tile(level, index) {
       fresh();
-      return table && view(table, [level, index], {});
+      return health.reading(() => table && view(table, [level, index], {}));
     },
     extent() {
       fresh();
-      const row = table?.get(EXTENT);
+      const row = health.reading(() => table?.get(EXTENT));
       if (row?.length !== SIZE_BYTES + HASH) return undefined;
       return { size: Number(row.readBigUInt64BE()), lastLeaf: row.subarray(SIZE_BYTES) };
     },
     *tileKeys() {
       fresh();
-      for (const key of table?.getKeys({ start: [1, 0] }) ?? []) yield key;
+      yield* health.readingEach(() => table?.getKeys({ start: [1, 0] }) ?? []);
     },
     write(tiles, { size, lastLeaf }) {
       const row = Buffer.alloc(SIZE_BYTES + HASH);

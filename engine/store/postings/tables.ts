@@ -8,7 +8,7 @@
  */
 import type { Database, Transaction } from "lmdb";
 import { type Environment, openEnvironment, RECORDS, transact, unheard, view } from "../lmdb/environment.js";
-import type { Health } from "../lmdb/health.js";
+import { type Health, unreadable } from "../lmdb/health.js";
 import { growthOf, Reserve } from "../lmdb/reserve.js";
 import type { Room } from "../room.js";
 import type { RunRow } from "../rows.js";
@@ -71,7 +71,7 @@ export function openPostings(options: PostingOptions, room: Room, health: Health
       const previous = pinned;
       // Without this, lmdb would return the transaction that is in use.
       environment.resetReadTxn();
-      pinned = environment.useReadTransaction();
+      pinned = health.reading(() => environment.useReadTransaction());
       previous?.done();
     },
     async close() {
@@ -105,19 +105,20 @@ function runTables(
     for (const [block, records] of list) unheard(blocks!.put([run, block], records));
   };
   const bytesOf = (list: readonly [number, Buffer][]) => list.reduce((sum, [, records]) => sum + records.length, 0);
-  const checked = <T>(read: () => T): T => {
-    health.check();
-    return read();
-  };
   const live = (id: number, row: RunRow): StoredRun => ({ ...row, id, fences: fencesOf(row.fences) });
 
   return {
     block(run, number) {
+      // Without a closure: a search reads a block of every run.
       health.check();
-      return view(blocks!, [run, number], at());
+      try {
+        return view(blocks!, [run, number], at());
+      } catch (cause) {
+        throw unreadable(cause);
+      }
     },
-    runIds: () => checked(() => [...(runs?.getKeys(at()) ?? [])]),
-    run: (id) => checked(() => live(id, runs!.get(id, at())!)),
+    runIds: () => health.reading(() => [...(runs?.getKeys(at()) ?? [])]),
+    run: (id) => health.reading(() => live(id, runs!.get(id, at())!)),
     filedIds() {
       health.check();
       // This skips from run to run, not from block to block. There are few runs, so it is cheap.
