@@ -146,7 +146,10 @@ export class PostgresJournal implements Journal {
   async look(): Promise<Lead> {
     try {
       const [row] = await this.#servers.askPrimary((connection) => connection.query(LEAD, QUESTION_MS));
-      if (row) return (this.#seen = leadOf(row));
+      if (row) {
+        this.#seen = leadOf(row);
+        return this.#seen;
+      }
     } catch (cause) {
       if ((cause as { code?: unknown }).code !== UNDEFINED_TABLE) throw unreachable(cause);
     }
