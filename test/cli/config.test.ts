@@ -129,6 +129,12 @@ describe("the operator key", () => {
       code: 2,
       stderr: expect.stringMatching(/^cairnlog: --operator-key is missing: .* --server or cairnlog config /),
     });
+    const { code, stderr } = await run("verify", at("note.txt"), "--server", service.url);
+    const advice = `have it pinned by cairnlog log head --server ${service.url}`;
+    expect([code, stderr.split("\n")[0]]).toEqual([
+      2,
+      `cairnlog: no operator key of ${service.url} is remembered yet: name it by --operator-key, or ${advice}`,
+    ]);
   });
 });
 

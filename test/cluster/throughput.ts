@@ -111,7 +111,6 @@ function sampleLag(leader: Node, follower: Node, into: number[]): () => Promise<
   const due: { readonly size: number; readonly at: number }[] = [];
   let isOver = false;
   let newest = 0;
-  const until = () => performance.now() + PATIENCE_MS;
   let end = Number.POSITIVE_INFINITY;
   const looking = (async () => {
     for (; !isOver || due.length; await sleep(LOOK_MS)) {
@@ -128,7 +127,7 @@ function sampleLag(leader: Node, follower: Node, into: number[]): () => Promise<
   })();
   return async () => {
     isOver = true;
-    end = until();
+    end = performance.now() + PATIENCE_MS;
     await looking;
   };
 }

@@ -3,8 +3,8 @@
  * of the batch being formed, under that of the command itself.
  */
 import { compareKeys } from "lmdb";
-import { CairnlogError } from "../../error.js";
 import type { Layer, TableChange } from "../../store/changeset.js";
+import { unreadable } from "../../store/lmdb/health.js";
 import type { Postings } from "../../store/postings/postings.js";
 import type { DerivedTable, Key, KeyOf, PrivateTable, RowOf, TableName } from "../../store/schema.js";
 import type { Store } from "../../store/store.js";
@@ -62,6 +62,6 @@ function reading<T>(read: () => T): T {
   try {
     return read();
   } catch (cause) {
-    throw new CairnlogError("storage-failed", "The data directory cannot be read.", { cause });
+    throw unreadable(cause);
   }
 }

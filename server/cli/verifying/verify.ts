@@ -120,9 +120,13 @@ function trustedKey(values: Values<typeof OPTIONS>): Trusted {
   const server = namedServer(values.server);
   const set = server && rememberedFor(server).operator_key;
   const pem = set || (server && new StateFolder(serverOf(server), values.state).loadMemory()?.operator_key);
-  if (!server || !pem)
+  if (!server)
     throw new UsageError(
       "--operator-key is missing: name it, or name by --server or cairnlog config the service whose operator key is remembered",
+    );
+  if (!pem)
+    throw new UsageError(
+      `no operator key of ${server} is remembered yet: name it by --operator-key, or have it pinned by cairnlog log head --server ${server}`,
     );
   const key = parsePublicKey(pem);
   const how = set ? "set by cairnlog config" : "pinned when it was first seen";
