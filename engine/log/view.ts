@@ -178,6 +178,20 @@ export abstract class LogView implements Pick<Executor, "execute"> {
     return this.#seams.leafIndexOf(id, this.#size);
   }
 
+  /**
+   * The leaf index of an entry that a row names by its id. A reader beside the writer may see a row a moment before it is
+   * told of its entry, which is on disk with it: `leafIndexOf` does not have it then.
+   */
+  leafIndexOfRow(entryId: number): number {
+    this.#parts.store.health.check();
+    return this.#seams.leafIndexFrom(entryId, Number.MAX_SAFE_INTEGER);
+  }
+
+  /** An entry that a row names by its id: see `leafIndexOfRow`. */
+  entryOfRow(entryId: number): Entry {
+    return JSON.parse(this.#reader.json(this.leafIndexOfRow(entryId))!.toString("utf8")) as Entry;
+  }
+
   /** The entry at this leaf index as it is served (JSON), not to be written to; or undefined. */
   entryJsonAt(leafIndex: number): Buffer | undefined {
     // Also for what is beyond the end: after a failure nobody is told that something is not there.

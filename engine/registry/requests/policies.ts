@@ -128,7 +128,7 @@ export class Policies {
   #served(target: string, row: PolicyRow | null): RequestPolicy | null {
     if (!row) return null;
     const predicates = JSON.parse(row.predicates) as JsonObject;
-    return { target_fingerprint: target, ...row, predicates, leaf_index: this.#log.leafIndexOf(row.log_entry_id)! };
+    return { target_fingerprint: target, ...row, predicates, leaf_index: this.#log.leafIndexOfRow(row.log_entry_id) };
   }
 }
 

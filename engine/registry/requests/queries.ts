@@ -67,7 +67,7 @@ export class RequestQueries {
   find(requestId: string): AttestationRequest {
     const row = isRequestId(requestId) ? this.#log.row("requests", requestId) : undefined;
     if (!row) throw new CairnlogError("not-found", "There is no request with this id.");
-    const { nonce, intent_statement, claims, policy_entry_id } = this.#log.entry(row.log_entry_id)!.payload;
+    const { nonce, intent_statement, claims, policy_entry_id } = this.#log.entryOfRow(row.log_entry_id).payload;
     return {
       ...this.#summary(row),
       nonce: nonce as string,
@@ -99,7 +99,7 @@ export class RequestQueries {
   }
 
   #response(entryId: number): RecordedResponse {
-    const { timestamp, payload } = this.#log.entry(entryId)!;
+    const { timestamp, payload } = this.#log.entryOfRow(entryId);
     return {
       decision: payload.decision as RecordedResponse["decision"],
       responder_fingerprint: payload.responder_fingerprint as string,
@@ -107,12 +107,12 @@ export class RequestQueries {
       reason: textOrNull(payload.reason),
       responded_at: instantOf(timestamp) ?? timestamp,
       log_entry_id: entryId,
-      leaf_index: this.#log.leafIndexOf(entryId)!,
+      leaf_index: this.#log.leafIndexOfRow(entryId),
     };
   }
 
   #summary({ response_entry_id: _, ...row }: RequestRow): RequestSummary {
-    return { ...row, leaf_index: this.#log.leafIndexOf(row.log_entry_id)! };
+    return { ...row, leaf_index: this.#log.leafIndexOfRow(row.log_entry_id) };
   }
 }
 
